@@ -1,0 +1,1 @@
+"""What is known: specs, catalogues, measurements and the store that keeps them."""

@@ -1,0 +1,222 @@
+"""Specs: frozen, validated facts about models, accelerators, offers, configurations and workloads."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from roofcast.data.errors import InputError
+
+Precision = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"]
+Statistic = Literal["mean", "p50", "p90", "p95", "p99"]
+Pricing = Literal["on_demand", "spot", "reserved_1y", "reserved_3y"]
+Attention = Literal["mha", "gqa", "mqa", "mla"]
+
+PRECISIONS: tuple[str, ...] = get_args(Precision)
+STATISTICS: tuple[str, ...] = get_args(Statistic)
+
+BYTE_PER_WEIGHT: dict[str, float] = {
+    "fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5,
+}  # fmt: skip
+
+Count = Annotated[int, Field(ge=1, le=10**7)]
+CountOrNone = Annotated[int, Field(ge=0, le=10**7)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Spec(BaseModel):
+    """Base of every spec: immutable, no unknown fields, errors named by field."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any], prefix: str = "") -> Self:
+        """Return the spec; raise `InputError` that names the first wrong field.
+
+        Raises
+        ------
+        InputError
+            If a field is missing, unknown, of the wrong type or out of bounds.
+
+        Examples
+        --------
+        >>> Workload.parse({"n_input_token": 0, "n_output_token": 1, "concurrency": 1})
+        Traceback (most recent call last):
+        ...
+        roofcast.data.errors.InputError: n_input_token: input should be greater than 0, got 0
+        """
+        try:
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            raise input_error(error, prefix) from error
+
+
+def input_error(error: ValidationError, prefix: str = "") -> InputError:
+    """Return the `InputError` that names the first field of a pydantic error."""
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in (prefix, *first["loc"]) if part != "")
+    message = first["msg"].removeprefix("Value error, ")
+    got = "" if first["type"] in {"missing", "value_error"} else f", got {_short(first['input'])}"
+    return InputError(field, message[:1].lower() + message[1:] + got)
+
+
+def _short(value: object, limit: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+class ModelSpec(Spec):
+    """Architecture of a language model; what its `config.json` says, in this project's names.
+
+    Widths are in elements, counts in layers, heads, experts or tokens. `n_layer` counts decoder layers.
+    `n_param` and `n_param_active` count the text model's weights (all, and those one token uses).
+    """
+
+    id: Name
+    lineage: Name
+    fold_group: Name
+    family: str = ""
+    model_type: str = ""
+    n_layer: Count
+    n_encoder_layer: CountOrNone = 0
+    hidden_size: Count
+    intermediate_size: CountOrNone = Field(
+        default=0, description="width of a dense MLP; 0 if every MLP is MoE"
+    )
+    mlp_gated: bool = True
+    n_head: Count
+    n_kv_head: Count
+    head_dim: Count
+    attention: Attention = "mha"
+    kv_lora_rank: CountOrNone = 0
+    q_lora_rank: CountOrNone = 0
+    qk_rope_head_dim: CountOrNone = 0
+    v_head_dim: CountOrNone = 0
+    sliding_window: CountOrNone = 0
+    n_sliding_layer: CountOrNone = 0
+    n_linear_layer: CountOrNone = Field(
+        default=0, description="layers whose state does not grow with context"
+    )
+    vocab_size: Count
+    tie_word_embeddings: bool = False
+    max_context_token: CountOrNone = Field(default=0, description="0 if unknown or unbounded")
+    n_expert: CountOrNone = 0
+    n_expert_per_token: CountOrNone = 0
+    n_shared_expert: CountOrNone = 0
+    moe_intermediate_size: CountOrNone = 0
+    shared_expert_intermediate_size: CountOrNone = 0
+    n_dense_layer: CountOrNone = Field(default=0, description="layers with a dense MLP in an MoE model")
+    weight_precision: Precision = "bf16"
+    n_param: Annotated[int, Field(ge=1)]
+    n_param_active: Annotated[int, Field(ge=1)]
+    released: dt.date | None = None
+    source: Name
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.n_kv_head > self.n_head:
+            raise ValueError(f"n_kv_head ({self.n_kv_head}) must not exceed n_head ({self.n_head})")
+        if self.n_param_active > self.n_param:
+            raise ValueError(
+                f"n_param_active ({self.n_param_active}) must not exceed n_param ({self.n_param})"
+            )
+        if self.n_expert and not (
+            1 <= self.n_expert_per_token <= self.n_expert and self.moe_intermediate_size
+        ):
+            raise ValueError(
+                "an MoE model needs 1 <= n_expert_per_token <= n_expert and moe_intermediate_size"
+            )
+        if not self.n_expert and not self.intermediate_size:
+            raise ValueError("intermediate_size must be given for a model without experts")
+        if self.n_sliding_layer + self.n_linear_layer > self.n_layer:
+            raise ValueError("n_sliding_layer + n_linear_layer must not exceed n_layer")
+        return self
+
+
+class AcceleratorSpec(Spec):
+    """Data sheet of one accelerator; peaks are dense, with FP32 accumulation where the part has it.
+
+    `peak_flop_per_s` maps a precision to operations per second. `link_bandwidth_byte_per_s` is that of the
+    scale-up fabric, both directions together, per accelerator, and `link_domain_size` its number of accelerators.
+    """
+
+    id: Name
+    vendor: Name
+    name: Name
+    architecture: str = ""
+    year: Annotated[int, Field(ge=2006, le=2100)] | None = None
+    memory_byte: Positive
+    bandwidth_byte_per_s: Positive
+    peak_flop_per_s: dict[Precision, Positive]
+    l2_byte: Annotated[float, Field(ge=0)] = 0.0
+    tdp_w: Positive | None = None
+    link: str = ""
+    link_bandwidth_byte_per_s: Positive
+    link_domain_size: Count = 1
+    pcie_gen: int | None = None
+    source: Name
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not {"fp16", "bf16"} & set(self.peak_flop_per_s):
+            raise ValueError("peak_flop_per_s must hold fp16 or bf16")
+        return self
+
+
+class Offer(Spec):
+    """A dated price of a whole instance."""
+
+    provider: Name
+    instance_type: Name
+    region: str
+    accelerator: Name
+    n_accelerator: Count
+    vcpu: Positive | None = None
+    memory_byte: Positive | None = None
+    pricing: Pricing
+    price_usd_per_h: Annotated[Decimal, Field(gt=0, lt=100_000)]
+    as_of: dt.date
+    source: Name
+    licence: Name
+
+    @property
+    def id(self) -> str:
+        """Key of the offer in a price book."""
+        return f"{self.provider}/{self.region}/{self.instance_type}/{self.pricing}"
+
+
+class ServingConfig(Spec):
+    """How a model is served: on what, by which engine, in which precisions, split how."""
+
+    accelerator: Name
+    n_accelerator: Count = 1
+    engine: str = Field(default="", max_length=40)
+    engine_version: str = Field(default="", max_length=80)
+    weight_precision: Precision | None = None
+    kv_precision: Precision | None = None
+    flash_attention: bool = True
+    tp: Count | None = None
+    pp: Count = 1
+    dp: Count = 1
+    ep: Count = 1
+
+
+class Workload(Spec):
+    """What is asked of a deployment: request lengths and a closed (concurrency) or open (rate) load."""
+
+    n_input_token: Annotated[float, Field(gt=0, le=10_000_000)]
+    n_output_token: Annotated[float, Field(ge=1, le=10_000_000)]
+    concurrency: Annotated[float, Field(ge=1, le=1_000_000)] | None = None
+    request_rate_per_s: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.concurrency is None) == (self.request_rate_per_s is None):
+            raise ValueError("give either concurrency or request_rate_per_s")
+        return self

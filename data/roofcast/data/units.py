@@ -1,0 +1,36 @@
+"""The only place where units are converted; everything inside is in SI base units."""
+
+from __future__ import annotations
+
+from typing import Final
+
+S_PER_MS: Final = 1e-3
+S_PER_H: Final = 3600.0
+BYTE_PER_GB: Final = 1e9
+BYTE_PER_GIB: Final = 2.0**30
+BYTE_PER_MB: Final = 1e6
+FLOP_PER_TFLOP: Final = 1e12
+TOKEN_PER_MTOKEN: Final = 1e6
+H_PER_MONTH: Final = 730.0
+
+
+def s_from_ms(value_ms: float) -> float:
+    """Return seconds.
+
+    Examples
+    --------
+    >>> s_from_ms(250)
+    0.25
+    """
+    return value_ms * S_PER_MS
+
+
+def ms_from_s(value_s: float) -> float:
+    """Return milliseconds.
+
+    Examples
+    --------
+    >>> ms_from_s(0.25)
+    250.0
+    """
+    return value_s / S_PER_MS

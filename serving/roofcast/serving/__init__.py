@@ -1,0 +1,1 @@
+"""The recommendation service and the command line."""

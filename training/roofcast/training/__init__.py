@@ -1,0 +1,1 @@
+"""Fit, judge and keep the predictor."""
