@@ -99,7 +99,7 @@ def near_misses(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     """
     by_lower = {candidate.lower(): candidate for candidate in known}
     wanted = name.lower()
-    inside = [c for c in by_lower if wanted and wanted in c]
+    inside = [c for c in by_lower if len(wanted) > 2 and wanted in c]
     close = difflib.get_close_matches(wanted, by_lower, n=n, cutoff=0.5)
     ordered = dict.fromkeys([*sorted(inside, key=len), *close])
     return [by_lower[c] for c in ordered][:n]

@@ -6,24 +6,28 @@ of every latency; throughputs are means over the run and stand in the row of sta
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
+from collections.abc import Callable
 from typing import Final
 
 import pandas as pd
 import pandera.pandas as pa
 
-from roofcast.data.errors import SchemaError
+from roofcast.data.errors import SchemaError, near_misses
 from roofcast.data.specs import PRECISIONS, STATISTICS
 
 LOADS: Final = ("closed_loop", "open_loop", "static_batch", "offline")
 STATUSES: Final = ("ok", "out_of_memory", "failed")
 
 _MAX_S: Final = 86_400.0
+_MAX_TEXT: Final = 400
+_BOOLEANS: Final = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
 def _text(choices: tuple[str, ...] = (), *, required: bool = False) -> pa.Column:
     check = pa.Check.isin(("", *choices) if not required else choices) if choices else None
-    checks = [c for c in (check, pa.Check.str_length(1 if required else 0, 400)) if c is not None]
+    checks = [c for c in (check, pa.Check.str_length(1 if required else 0, _MAX_TEXT)) if c is not None]
     return pa.Column(str, checks, nullable=False, coerce=True)
 
 
@@ -80,7 +84,10 @@ CONTEXT_COLUMNS: Final = {
     "campaign": _text(required=True),
     "note": _text(),
 }
-"""How it was observed. `..._at_statistic` is the row's statistic of the request lengths themselves."""
+"""How it was observed. `..._at_statistic` is the row's statistic of the request lengths themselves.
+
+`n_request` counts every request that was sent, `n_failed` those of them that failed. `date` is the day of the
+measurement, `YYYY-MM-DD`, or as much of it as is known (`YYYY-MM`, `YYYY`)."""
 
 MEASUREMENT_COLUMNS: Final = (*QUESTION_COLUMNS, *OUTCOME_COLUMNS, *CONTEXT_COLUMNS)
 KEY_COLUMNS: Final = (*QUESTION_COLUMNS, "flash_attention", "load", "date", "campaign")
@@ -89,9 +96,10 @@ _SCHEMA: Final = pa.DataFrameSchema(
     {**QUESTION_COLUMNS, **OUTCOME_COLUMNS, **CONTEXT_COLUMNS}, strict=True, ordered=False
 )
 
-NUMBER_COLUMNS: Final = tuple(
-    name for name, column in _SCHEMA.columns.items() if str(column.dtype) == "float64"
-)
+NUMBER_COLUMNS: Final = tuple(name for name, column in _SCHEMA.columns.items() if str(column.dtype) == "float64")
+
+TEXT_COLUMNS: Final = tuple(name for name, column in _SCHEMA.columns.items() if str(column.dtype).startswith("str"))
+WHOLE_COLUMNS: Final = ("n_accelerator", "tp", "pp", "dp", "ep")
 
 _DEFAULTS: Final[dict[str, object]] = {
     **dict.fromkeys((c for c, s in _SCHEMA.columns.items() if not s.nullable), ""),
@@ -114,20 +122,45 @@ def validate_measurements(table: pd.DataFrame, source: str = "", first_line: int
     Raises
     ------
     SchemaError
-        If a column is unknown, a value is out of bounds, or no outcome is given; names line and field.
+        If a column is unknown or given twice, a value is of the wrong kind or out of bounds, or no outcome is
+        given; names line and field.
     """
-    unknown = [c for c in table.columns if c not in _SCHEMA.columns]
-    if unknown:
-        raise SchemaError(str(unknown[0]), "is not a column of the measurement table", source)
+    _check_columns(table, source)
     complete = _with_defaults(table.reset_index(drop=True))
     for name in NUMBER_COLUMNS:
         complete[name] = _numbers(complete[name], source, first_line)
+    complete["flash_attention"] = _booleans(complete["flash_attention"], source, first_line)
     try:
         checked = _SCHEMA.validate(complete, lazy=False)
     except pa.errors.SchemaError as error:
         raise _schema_error(error, source, first_line) from error
+    for name in TEXT_COLUMNS:
+        _check_texts(checked[name], source, first_line)
     _check_row_rules(checked, source, first_line)
     return checked[list(MEASUREMENT_COLUMNS)]
+
+
+def _check_columns(table: pd.DataFrame, source: str) -> None:
+    twice = table.columns[table.columns.duplicated()]
+    if len(twice):
+        raise SchemaError(_field(twice[0]), "is given twice as a column", source)
+    for column in map(str, table.columns):
+        if column not in _SCHEMA.columns:
+            problem = f"is not a column of the measurement table; {_column_cure(column)}"
+            raise SchemaError(_field(column), problem, source)
+
+
+def _field(column: object, limit: int = 60) -> str:
+    text = str(column)
+    return text if text.isprintable() and 0 < len(text) <= limit else _short(text)
+
+
+def _column_cure(column: str) -> str:
+    in_seconds = column.removesuffix("_ms") + "_s"
+    if column.endswith("_ms") and in_seconds in _SCHEMA.columns:
+        return f"give {in_seconds}, in seconds"
+    near = near_misses(column, MEASUREMENT_COLUMNS)
+    return f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(MEASUREMENT_COLUMNS)}"
 
 
 def _with_defaults(table: pd.DataFrame) -> pd.DataFrame:
@@ -135,30 +168,50 @@ def _with_defaults(table: pd.DataFrame) -> pd.DataFrame:
     for name, column in _SCHEMA.columns.items():
         default = _DEFAULTS.get(name, float("nan"))
         values = table[name] if name in table.columns else pd.Series(default, index=table.index)
-        if not column.nullable:
-            values = values.where(values.notna(), default)
+        if not column.nullable and name in table.columns:
+            values = values.astype(object).where(values.notna(), default)
         columns[name] = values
     complete = pd.DataFrame(columns, index=table.index)
     is_blank = complete["load"].astype(str) == ""
-    is_closed = pd.to_numeric(complete["concurrency"], errors="coerce").notna()
-    implied = is_closed.map({True: "closed_loop", False: "open_loop"})
-    complete["load"] = complete["load"].astype(object).where(~is_blank, implied)
+    if is_blank.any():
+        is_closed = complete["concurrency"].notna() & (complete["concurrency"].astype(str).str.strip() != "")
+        implied = is_closed.map({True: "closed_loop", False: "open_loop"})
+        complete["load"] = complete["load"].astype(object).where(~is_blank, implied)
     return complete
 
 
 def _numbers(column: pd.Series, source: str, first_line: int) -> pd.Series:
-    numbers = pd.to_numeric(column, errors="coerce")
-    is_blank = column.isna() | (column.astype(str).str.strip() == "")
-    is_wrong = (numbers.isna() & ~is_blank).to_numpy()
-    if is_wrong.any():
-        position = int(is_wrong.argmax())
-        got = f"must be a number, got {column.iloc[position]!r}"
-        raise SchemaError(str(column.name), got, source, _line(first_line, position))
-    return numbers.astype(float)
+    try:
+        numbers = pd.to_numeric(column, errors="coerce").astype(float)
+    except (TypeError, OverflowError) as error:
+        raise SchemaError(str(column.name), "must hold numbers alone", source) from error
+    suspects = column[numbers.isna() & column.notna()]
+    wrong = suspects[suspects.astype(str).str.strip() != ""]
+    if len(wrong):
+        got = f"must be a number, got {_short(wrong.iloc[0])}"
+        raise SchemaError(str(column.name), got, source, _line(first_line, int(wrong.index[0])))
+    return numbers
+
+
+def _booleans(column: pd.Series, source: str, first_line: int) -> pd.Series:
+    if column.dtype == bool:
+        return column
+    texts = column.astype(str).str.strip().str.lower()
+    booleans = texts.map({**_BOOLEANS, "": _DEFAULTS["flash_attention"]})
+    wrong = column[booleans.isna()]
+    if len(wrong):
+        got = f"must be true or false, got {_short(wrong.iloc[0])}"
+        raise SchemaError(str(column.name), got, source, _line(first_line, int(wrong.index[0])))
+    return booleans.astype(bool)
 
 
 def _line(first_line: int, position: int) -> int:
     return first_line + position if first_line else 0
+
+
+def _short(value: object, limit: int = 60) -> str:
+    text = repr(getattr(value, "item", lambda: value)())
+    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def _schema_error(error: pa.errors.SchemaError, source: str, first_line: int) -> SchemaError:
@@ -169,27 +222,58 @@ def _schema_error(error: pa.errors.SchemaError, source: str, first_line: int) ->
         case = cases.iloc[0]
         position = 0 if pd.isna(case["index"]) else int(case["index"])
         value = case["failure_case"]
-        got = "a blank" if pd.isna(value) or value == "" else repr(getattr(value, "item", lambda: value)())
+        got = "a blank" if pd.isna(value) or value == "" else _short(value)
     return SchemaError(field, f"{_wanted(error)}, got {got}", source, _line(first_line, position))
 
 
 def _wanted(error: pa.errors.SchemaError) -> str:
     statistics = getattr(error.check, "statistics", None) or {}
+    if getattr(error.check, "name", "") == "str_length":
+        return f"must be a text of {statistics['min_value']} to {statistics['max_value']} characters"
     if "allowed_values" in statistics:
         return "must be one of " + ", ".join(str(v) or "(blank)" for v in statistics["allowed_values"])
     if "min_value" in statistics and "max_value" in statistics:
-        lowest, highest = statistics["min_value"], statistics["max_value"]
-        if isinstance(lowest, float | int) and isinstance(highest, float | int):
-            return f"must be between {lowest:g} and {highest:g}"
-    return "must be given" if "nullable" in str(error.check) else "must be a text of up to 400 characters"
+        return f"must be between {statistics['min_value']:g} and {statistics['max_value']:g}"
+    return "must be given"
+
+
+def _check_texts(column: pd.Series, source: str, first_line: int) -> None:
+    problem_of: Callable[[str], str] = _date_problem if column.name == "date" else _text_problem
+    for value in column.unique():
+        problem = problem_of(value)
+        if problem:
+            position = int((column == value).to_numpy().argmax())
+            got = f"{problem}, got {_short(value)}"
+            raise SchemaError(str(column.name), got, source, _line(first_line, position))
+
+
+def _text_problem(value: str) -> str:
+    if not value.isprintable():
+        return "must hold no control or invisible character"
+    if value != value.strip():
+        return "must not begin or end with a space"
+    if value.startswith(("=", "+", "-", "@")):
+        return "must not begin with =, +, - or @, which a spreadsheet would run as a formula"
+    return ""
+
+
+def _date_problem(value: str) -> str:
+    layout = {0: "", 4: "%Y", 7: "%Y-%m", 10: "%Y-%m-%d"}.get(len(value), "none")
+    try:
+        dt.datetime.strptime(value, layout)
+    except ValueError:
+        return "must be a date such as 2025-03-31"
+    return ""
 
 
 def _check_row_rules(table: pd.DataFrame, source: str, first_line: int) -> None:
     has_outcome = table[list(OUTCOME_COLUMNS)].notna().any(axis=1) | (table["status"] != "ok")
     has_load = table[["concurrency", "request_rate"]].notna().any(axis=1) | (table["load"] == "offline")
+    whole = {name: (table[name].isna() | (table[name] % 1 == 0), "must be a whole number") for name in WHOLE_COLUMNS}
     rules = {
         "ttft_s": (has_outcome, "give at least one outcome, or a status other than ok"),
         "concurrency": (has_load, "give concurrency or request_rate"),
+        **whole,
     }
     for field, (holds, problem) in rules.items():
         if not holds.all():
@@ -200,15 +284,24 @@ def _check_row_rules(table: pd.DataFrame, source: str, first_line: int) -> None:
 def row_ids(table: pd.DataFrame) -> list[str]:
     """Return a content hash for each row: the same row has the same id wherever it was imported.
 
+    Numbers enter by their shortest exact decimal text, so that the id does not depend on the platform.
+
+    Parameters
+    ----------
+    table
+        What `validate_measurements` returned.
+
     Returns
     -------
     shape (n_row,), 32 hexadecimal digits each
     """
-    text = table[list(MEASUREMENT_COLUMNS)].map(_canonical).agg("\x1f".join, axis=1)
-    return [hashlib.blake2b(t.encode(), digest_size=16).hexdigest() for t in text]
+    texts = [_canonical(table[name]) for name in MEASUREMENT_COLUMNS]
+    return [
+        hashlib.blake2b("\x1f".join(row).encode(), digest_size=16).hexdigest() for row in zip(*texts, strict=True)
+    ]
 
 
-def _canonical(value: object) -> str:
-    if isinstance(value, float):
-        return "" if value != value else repr(value)  # noqa: PLR0124
-    return str(value)
+def _canonical(column: pd.Series) -> list[str]:
+    if column.dtype == float:
+        return ["" if value != value else repr(value + 0.0) for value in column.tolist()]  # noqa: PLR0124
+    return [str(value) for value in column.tolist()]

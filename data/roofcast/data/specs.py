@@ -26,6 +26,7 @@ Count = Annotated[int, Field(ge=1, le=10**7)]
 CountOrNone = Annotated[int, Field(ge=0, le=10**7)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+Source = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
 class Spec(BaseModel):
@@ -84,9 +85,7 @@ class ModelSpec(Spec):
     n_layer: Count
     n_encoder_layer: CountOrNone = 0
     hidden_size: Count
-    intermediate_size: CountOrNone = Field(
-        default=0, description="width of a dense MLP; 0 if every MLP is MoE"
-    )
+    intermediate_size: CountOrNone = Field(default=0, description="width of a dense MLP; 0 if every MLP is MoE")
     mlp_gated: bool = True
     n_head: Count
     n_kv_head: Count
@@ -98,23 +97,23 @@ class ModelSpec(Spec):
     v_head_dim: CountOrNone = 0
     sliding_window: CountOrNone = 0
     n_sliding_layer: CountOrNone = 0
-    n_linear_layer: CountOrNone = Field(
-        default=0, description="layers whose state does not grow with context"
-    )
+    n_linear_layer: CountOrNone = Field(default=0, description="layers whose state does not grow with context")
     vocab_size: Count
     tie_word_embeddings: bool = False
-    max_context_token: CountOrNone = Field(default=0, description="0 if unknown or unbounded")
-    n_expert: CountOrNone = 0
+    max_context_token: int = Field(default=0, ge=0, le=10**9, description="0 if unknown or unbounded")
+    n_expert: CountOrNone = Field(default=0, description="routed experts of a layer")
     n_expert_per_token: CountOrNone = 0
     n_shared_expert: CountOrNone = 0
     moe_intermediate_size: CountOrNone = 0
-    shared_expert_intermediate_size: CountOrNone = 0
-    n_dense_layer: CountOrNone = Field(default=0, description="layers with a dense MLP in an MoE model")
+    shared_expert_intermediate_size: CountOrNone = Field(
+        default=0, description="width of all shared experts together"
+    )
+    n_dense_layer: CountOrNone = Field(default=0, description="layers without routed experts in an MoE model")
     weight_precision: Precision = "bf16"
     n_param: Annotated[int, Field(ge=1)]
     n_param_active: Annotated[int, Field(ge=1)]
     released: dt.date | None = None
-    source: Name
+    source: Source
     note: str = ""
 
     @model_validator(mode="after")
@@ -122,17 +121,15 @@ class ModelSpec(Spec):
         if self.n_kv_head > self.n_head:
             raise ValueError(f"n_kv_head ({self.n_kv_head}) must not exceed n_head ({self.n_head})")
         if self.n_param_active > self.n_param:
-            raise ValueError(
-                f"n_param_active ({self.n_param_active}) must not exceed n_param ({self.n_param})"
-            )
-        if self.n_expert and not (
-            1 <= self.n_expert_per_token <= self.n_expert and self.moe_intermediate_size
-        ):
-            raise ValueError(
-                "an MoE model needs 1 <= n_expert_per_token <= n_expert and moe_intermediate_size"
-            )
+            raise ValueError(f"n_param_active ({self.n_param_active}) must not exceed n_param ({self.n_param})")
+        if self.n_expert and not (1 <= self.n_expert_per_token <= self.n_expert and self.moe_intermediate_size):
+            raise ValueError("an MoE model needs 1 <= n_expert_per_token <= n_expert and moe_intermediate_size")
         if not self.n_expert and not self.intermediate_size:
             raise ValueError("intermediate_size must be given for a model without experts")
+        if self.n_dense_layer > self.n_layer:
+            raise ValueError(f"n_dense_layer ({self.n_dense_layer}) must not exceed n_layer ({self.n_layer})")
+        if self.attention == "mla" and not self.kv_lora_rank:
+            raise ValueError("an MLA model needs kv_lora_rank")
         if self.n_sliding_layer + self.n_linear_layer > self.n_layer:
             raise ValueError("n_sliding_layer + n_linear_layer must not exceed n_layer")
         return self
@@ -159,7 +156,7 @@ class AcceleratorSpec(Spec):
     link_bandwidth_byte_per_s: Positive
     link_domain_size: Count = 1
     pcie_gen: int | None = None
-    source: Name
+    source: Source
     note: str = ""
 
     @model_validator(mode="after")
@@ -182,7 +179,7 @@ class Offer(Spec):
     pricing: Pricing
     price_usd_per_h: Annotated[Decimal, Field(gt=0, lt=100_000)]
     as_of: dt.date
-    source: Name
+    source: Source
     licence: Name
 
     @property

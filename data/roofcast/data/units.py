@@ -9,6 +9,7 @@ S_PER_H: Final = 3600.0
 BYTE_PER_GB: Final = 1e9
 BYTE_PER_GIB: Final = 2.0**30
 BYTE_PER_MB: Final = 1e6
+BYTE_PER_MIB: Final = 2.0**20
 FLOP_PER_TFLOP: Final = 1e12
 TOKEN_PER_MTOKEN: Final = 1e6
 H_PER_MONTH: Final = 730.0

@@ -1,0 +1,74 @@
+"""Conversion of collected facts into the catalogue's tables: ``python -m roofcast.data.catalog.build --raw DIR``.
+
+`DIR` holds ``models.csv``, ``accelerators.csv``, ``prices.csv``, ``model_aliases.csv`` and ``gpu_aliases.csv`` as
+collected. A row that becomes no valid spec is left out and its reason printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from roofcast.data.catalog import convert
+from roofcast.data.catalog.convert import Row, SkippedRow
+
+_TABLES: Final[Sequence[tuple[str, str, Callable[[Row], Row]]]] = (
+    ("models.csv", "models.csv", convert.convert_model),
+    ("accelerators.csv", "accelerators.csv", convert.convert_accelerator),
+    ("prices.csv", "offers.csv", convert.convert_offer),
+    ("model_aliases.csv", "model_aliases.csv", convert.convert_model_alias),
+    ("gpu_aliases.csv", "accelerator_aliases.csv", convert.convert_accelerator_alias),
+)
+
+
+def build(raw: Path, out: Path) -> Counter[str]:
+    """Write the five tables into `out`.
+
+    Returns
+    -------
+    How many rows were left out, by table and reason.
+    """
+    skipped: Counter[str] = Counter()
+    known: dict[str, set[str]] = {}
+    for source, target, convert_row in _TABLES:
+        rows = []
+        for row in _read(raw / source):
+            try:
+                rows.append(convert_row(row))
+            except SkippedRow as reason:
+                skipped[f"{target}: {reason}"] += 1
+        rows, reasons = convert.consolidate(target, rows, known)
+        skipped.update(f"{target}: {reason}" for reason in reasons)
+        known[target] = {row.get("id", "") for row in rows}
+        _write(out / target, rows)
+    return skipped
+
+
+def _read(path: Path) -> Iterable[Row]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        yield from csv.DictReader(stream)
+
+
+def _write(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Convert, and print what was left out."""
+    parser = argparse.ArgumentParser(description="Convert collected facts into the catalogue's tables.")
+    parser.add_argument("--raw", type=Path, required=True, help="folder of the collected tables")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder to write to")
+    options = parser.parse_args(arguments)
+    for reason, count in sorted(build(options.raw, options.out).items()):
+        print(f"{count:5d} left out of {reason}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""Typed, bounded reading of a `config.json`; every refusal names the field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from roofcast.data.errors import InputError
+
+HIGHEST: Final = 10_000_000
+_LARGEST_LIST: Final = 10_000
+
+
+class ConfigReader:
+    """Looks fields up under their several names, in one or more mappings; the first that has one wins.
+
+    A field whose value is null counts as absent, as in the libraries that write these files.
+
+    Parameters
+    ----------
+    layers
+        Mappings to look in, the most specific first.
+
+    Examples
+    --------
+    >>> ConfigReader({"n_embd": 768}).count("hidden_size", "n_embd")
+    768
+    >>> ConfigReader({"n_embd": "768"}).count("hidden_size", "n_embd")
+    Traceback (most recent call last):
+    ...
+    roofcast.data.errors.InputError: n_embd: must be a whole number, got '768'
+    """
+
+    def __init__(self, *layers: Mapping[str, Any]) -> None:
+        self._layers = layers
+
+    def has(self, *names: str) -> bool:
+        """Return whether any of the names has a value."""
+        return next(self._found(names), None) is not None
+
+    def count(self, *names: str, default: int | None = None, low: int = 1, high: int = HIGHEST) -> int:
+        """Return a whole number within bounds.
+
+        Raises
+        ------
+        InputError
+            If no name has a value and there is no default, or the value is no whole number within bounds.
+        """
+        name, value = self._first(names, default)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InputError(name, f"must be a whole number, got {_short(value)}")
+        if not low <= value <= high:
+            raise InputError(name, f"must be between {low} and {high}, got {_short(value)}")
+        return value
+
+    def count_or_none(self, *names: str, high: int = HIGHEST) -> int:
+        """Return a whole number, 0 where absent."""
+        return self.count(*names, default=0, low=0, high=high)
+
+    def flag(self, *names: str, default: bool = False) -> bool:
+        """Return true or false.
+
+        Raises
+        ------
+        InputError
+            If the value is neither.
+        """
+        name, value = self._first(names, default)
+        if not isinstance(value, bool):
+            raise InputError(name, f"must be true or false, got {_short(value)}")
+        return value
+
+    def text(self, *names: str, default: str = "") -> str:
+        """Return a text.
+
+        Raises
+        ------
+        InputError
+            If the value is no text of at most 200 characters.
+        """
+        name, value = self._first(names, default)
+        if not isinstance(value, str) or len(value) > 200:
+            raise InputError(name, f"must be a text of up to 200 characters, got {_short(value)}")
+        return value
+
+    def number(self, name: str, default: float) -> float:
+        """Return a number greater than 0.
+
+        Raises
+        ------
+        InputError
+            If the value is none.
+        """
+        _, value = self._first((name,), default)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 < value <= HIGHEST:
+            raise InputError(name, f"must be a number greater than 0, got {_short(value)}")
+        return float(value)
+
+    def texts(self, name: str) -> list[str]:
+        """Return a list of texts, empty where absent.
+
+        Raises
+        ------
+        InputError
+            If the value is no list of texts.
+        """
+        values = self._list(name)
+        if not all(isinstance(v, str) for v in values):
+            raise InputError(name, f"must be a list of texts, got {_short(values)}")
+        return values
+
+    def indices(self, name: str) -> set[int]:
+        """Return the distinct whole numbers of a list, empty where absent.
+
+        Raises
+        ------
+        InputError
+            If the value is no list of whole numbers.
+        """
+        values = self._list(name)
+        if not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
+            raise InputError(name, f"must be a list of whole numbers, got {_short(values)}")
+        return set(values)
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """Return a nested mapping, empty where absent.
+
+        Raises
+        ------
+        InputError
+            If the value is no mapping.
+        """
+        _, value = self._first((name,), {})
+        if not isinstance(value, Mapping):
+            raise InputError(name, f"must be an object, got {_short(value)}")
+        return value
+
+    def _list(self, name: str) -> list[Any]:
+        _, value = self._first((name,), [])
+        if not isinstance(value, list) or len(value) > _LARGEST_LIST:
+            raise InputError(name, f"must be a list of up to {_LARGEST_LIST} entries, got {_short(value)}")
+        return value
+
+    def _found(self, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+        for layer in self._layers:
+            for name in names:
+                if layer.get(name) is not None:
+                    yield name, layer[name]
+
+    def _first(self, names: tuple[str, ...], default: object) -> tuple[str, Any]:
+        found = next(self._found(names), None)
+        if found is not None:
+            return found
+        if default is None:
+            others = f" (also read as {', '.join(names[1:])})" if names[1:] else ""
+            raise InputError(names[0], f"is missing{others}; add it to the config")
+        return names[0], default
+
+
+def _short(value: object, limit: int = 60) -> str:
+    if isinstance(value, Mapping | list | tuple):
+        return f"a {'list' if not isinstance(value, Mapping) else 'mapping'} of {len(value)}"
+    if isinstance(value, int) and abs(value) >= 10**20:
+        return "a number of more than 20 digits"
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,0 +1,180 @@
+"""The store's database: opening it, its transactions, its schema; SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.pool import StaticPool
+
+from roofcast.data.errors import InputError, NotReadyError
+
+BUSY_TIMEOUT_S: Final = 60.0
+
+_MIGRATION_LOCK: Final = 0x726F6F66
+_DIALECTS: Final = ("sqlite", "postgresql")
+_UNDEFINED_TABLE: Final = "42P01"
+_UNUSABLE: Final = (
+    sa.exc.OperationalError,
+    sa.exc.InterfaceError,
+    sa.exc.InternalError,
+    sa.exc.DatabaseError,
+    sa.exc.TimeoutError,
+)
+
+
+class Database:
+    """A database by its URL; connects when first used.
+
+    Parameters
+    ----------
+    url
+        Such as ``sqlite:////var/lib/roofcast/roofcast.sqlite`` or ``postgresql+psycopg://user@host/name``.
+        ``sqlite://`` lives in memory, for one thread at a time.
+
+    Raises
+    ------
+    InputError
+        If the URL is malformed, of another kind of database, or its driver is not installed.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = _parse_url(url)
+        is_memory = self.url.get_backend_name() == "sqlite" and self.url.database in {None, "", ":memory:"}
+        options: dict[str, Any] = {"pool_pre_ping": True}
+        if is_memory:
+            options = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
+        try:
+            self.engine = sa.create_engine(self.url, **options)
+        except ModuleNotFoundError as error:
+            raise InputError("url", f"the database driver {error.name!r} is not installed") from error
+        if self.engine.dialect.name == "sqlite":
+            sa.event.listen(self.engine, "connect", _configure_sqlite)
+            sa.event.listen(self.engine, "begin", _begin_sqlite)
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Give a connection for queries.
+
+        Raises
+        ------
+        NotReadyError
+            If the database cannot be reached or read, or has no schema yet.
+        """
+        with self._translating(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """Give a connection whose changes are all kept at the end, or none if an error escapes.
+
+        Raises
+        ------
+        NotReadyError
+            If the database cannot be reached or written, or has no schema yet.
+        """
+        with self._translating(), self.engine.connect() as connection:
+            writer = connection.execution_options(begin="BEGIN IMMEDIATE")
+            with writer.begin():
+                yield writer
+
+    def migrate(self) -> None:
+        """Bring the schema up to date; several processes may do so at once.
+
+        Raises
+        ------
+        NotReadyError
+            If the database cannot be written, or comes from a newer version of roofcast.
+        """
+        if self.engine.dialect.name == "sqlite":
+            self._use_write_ahead_log()
+        with self.writing() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+            config = _alembic_config()
+            known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+            current = MigrationContext.configure(connection).get_current_revision()
+            if current is not None and current not in known:
+                problem = f"the database has schema {current!r} of a newer roofcast"
+                raise NotReadyError(f"{problem}; upgrade roofcast, or use another database")
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.engine.dispose()
+
+    def _use_write_ahead_log(self) -> None:
+        """Switch SQLite to write-ahead logging, which stays; SQLite does not wait for others on its own here."""
+        deadline = time.monotonic() + BUSY_TIMEOUT_S
+        while True:
+            try:
+                with self._translating(), self.engine.connect() as connection:
+                    outside = connection.execution_options(begin="")
+                    outside.exec_driver_sql("PRAGMA journal_mode = WAL")
+                return
+            except NotReadyError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        try:
+            yield
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+            problem = _problem(error)
+            if not problem:
+                raise
+            place = self.url.render_as_string(hide_password=True)
+            raise NotReadyError(f"the database {place} {problem}") from error
+
+
+def _problem(error: sa.exc.SQLAlchemyError) -> str:
+    """Return what keeps the database from being used, and the cure; empty for a fault of our own statement."""
+    cause = getattr(error, "orig", error)
+    if "no such table" in str(cause) or getattr(cause, "sqlstate", None) == _UNDEFINED_TABLE:
+        return f"has no schema yet ({cause}); bring it up to date with migrate() first"
+    if type(error) in _UNUSABLE:
+        return f"cannot be used ({cause}); check that it is there, reachable and writable"
+    return ""
+
+
+def _parse_url(url: str) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError as error:
+        raise InputError("url", "must be a database URL such as sqlite:///roofcast.sqlite") from error
+    if parsed.get_backend_name() not in _DIALECTS:
+        raise InputError("url", f"must be of {' or '.join(_DIALECTS)}, got {parsed.get_backend_name()!r}")
+    return parsed
+
+
+def _configure_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # transactions begin where `_begin_sqlite` says
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    """Begin as the execution option says; writers take the lock at once, as a later upgrade of a read may fail."""
+    statement = connection.get_execution_options().get("begin", "BEGIN")
+    if statement:
+        connection.exec_driver_sql(statement)
+
+
+def _alembic_config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    return config

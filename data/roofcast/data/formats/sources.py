@@ -1,0 +1,157 @@
+"""Files, folders and archives of benchmark results, opened one at a time."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from roofcast.data.errors import SchemaError
+
+MAX_MEMBER_BYTE: Final = 512 * 2**20
+MAX_HEADER_BYTE: Final = 64 * 2**10
+_CHUNK_BYTE: Final = 2**20
+
+_DECOMPRESSORS: Final[dict[bytes, Callable[[BinaryIO], Any]]] = {
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x1f\x8b": lambda stream: gzip.GzipFile(fileobj=stream),
+    b"BZh": bz2.BZ2File,
+}
+_ARCHIVE_SUFFIXES: Final = (".tar.xz", ".tar.gz", ".tar.bz2", ".tgz")
+_ARCHIVE_ERRORS: Final = (tarfile.TarError, lzma.LZMAError, EOFError, zlib.error, gzip.BadGzipFile)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One open file: the name for messages, and its bytes."""
+
+    name: str
+    stream: BinaryIO
+
+
+def iter_sources(paths: Sequence[Path], suffix: str = ".csv") -> Iterator[Source]:
+    """Yield each file, each file of a folder and each member of a tar archive, in order of name within a folder.
+
+    A file is open only until the next is asked for. A member of an archive is held in memory, one at a time.
+
+    Parameters
+    ----------
+    paths
+        Files, folders (searched to any depth) and compressed tar archives.
+    suffix
+        End of the names that count within folders and archives.
+
+    Raises
+    ------
+    SchemaError
+        If a path is missing or unreadable, a folder or archive holds no such file, or an archive is damaged.
+    """
+    for file in files_of(paths, suffix):
+        try:
+            with file.open("rb") as stream:
+                if is_archive(file):
+                    yield from _iter_members(stream, file.name, suffix)
+                else:
+                    yield Source(file.name, stream)
+        except OSError as error:
+            raise _unreadable(file, error) from error
+
+
+def files_of(paths: Sequence[Path], suffix: str = ".csv") -> list[Path]:
+    """Return the files among `paths` and those of its folders that end in `suffix` or are archives.
+
+    Raises
+    ------
+    SchemaError
+        If a path is missing or neither file nor folder, or a folder holds no such file.
+    """
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found = [
+                p for p in sorted(path.rglob("*")) if p.is_file() and _counts(p.name, suffix, *_ARCHIVE_SUFFIXES)
+            ]
+            if not found:
+                raise SchemaError("", f"the folder holds no *{suffix} file", path.name)
+            files += found
+        elif path.is_file():
+            files.append(path)
+        elif path.exists():
+            raise SchemaError("", "must be a file or a folder", str(path))
+        else:
+            raise SchemaError("", "no such file or folder", str(path))
+    if not files:
+        raise SchemaError("", "give at least one file")
+    return files
+
+
+def is_archive(file: Path) -> bool:
+    """Return whether the file is compressed (xz, gzip or bzip2), as archives of results are."""
+    with file.open("rb") as stream:
+        return stream.read(6).startswith(tuple(_DECOMPRESSORS))
+
+
+def header_of(file: Path, suffix: str = ".csv") -> list[str]:
+    """Return the column names of a CSV file, or of the first member of an archive; none if it has no such line.
+
+    Raises
+    ------
+    SchemaError
+        If the file cannot be read or is a damaged archive.
+    """
+    for source in iter_sources([file], suffix):
+        line = source.stream.readline(MAX_HEADER_BYTE)
+        if b"\0" in line:
+            break
+        try:
+            return next(csv.reader([line.decode("utf-8-sig")]), [])
+        except (UnicodeDecodeError, csv.Error):
+            break
+    return []
+
+
+def _iter_members(stream: BinaryIO, name: str, suffix: str) -> Iterator[Source]:
+    n_member = 0
+    try:
+        with _decompressed(stream) as content, tarfile.open(fileobj=content, mode="r|") as archive:
+            for member in archive:
+                if not member.isfile() or not _counts(Path(member.name).name, suffix):
+                    continue
+                n_member += 1
+                yield _member_source(archive, member, name)
+            while content.read(_CHUNK_BYTE):
+                pass  # reach the end, where the checksum of the whole stands
+    except _ARCHIVE_ERRORS as error:
+        raise SchemaError("", "is no tar archive, or a damaged or truncated one", name) from error
+    if not n_member:
+        raise SchemaError("", f"the archive holds no *{suffix} file", name)
+
+
+def _decompressed(stream: BinaryIO) -> Any:
+    start = stream.read(6)
+    stream.seek(0)
+    return next(open_ for magic, open_ in _DECOMPRESSORS.items() if start.startswith(magic))(stream)
+
+
+def _member_source(archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> Source:
+    place = f"{name}:{Path(member.name).name}"
+    if member.size > MAX_MEMBER_BYTE:
+        raise SchemaError("", f"must be at most {MAX_MEMBER_BYTE} bytes, got {member.size}", place)
+    content = archive.extractfile(member)
+    return Source(place, io.BytesIO(content.read() if content else b""))
+
+
+def _counts(name: str, *suffixes: str) -> bool:
+    return name.lower().endswith(suffixes) and not name.startswith(".")
+
+
+def _unreadable(file: Path, error: OSError) -> SchemaError:
+    return SchemaError("", f"cannot be read: {error.strerror or error}", file.name)

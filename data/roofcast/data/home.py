@@ -1,0 +1,31 @@
+"""The folder where roofcast keeps its state on this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import platformdirs
+
+from roofcast.data.errors import NotReadyError
+
+HOME_VARIABLE: Final = "ROOFCAST_HOME"
+
+
+def roofcast_home() -> Path:
+    """Return the state folder, created if need be: `ROOFCAST_HOME`, else the platform's user data folder.
+
+    Raises
+    ------
+    NotReadyError
+        If the folder cannot be created.
+    """
+    chosen = os.environ.get(HOME_VARIABLE, "")
+    home = Path(chosen).expanduser().absolute() if chosen else platformdirs.user_data_path("roofcast")
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"the state folder {home} cannot be created ({error.strerror})"
+        raise NotReadyError(f"{problem}; set {HOME_VARIABLE} to a folder that can be written") from error
+    return home

@@ -1,0 +1,200 @@
+"""Reading of a Hugging Face `config.json` into a `ModelSpec`, without any of its libraries."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.config_precision import weight_precision
+from roofcast.data.config_reader import ConfigReader
+from roofcast.data.config_shape import CONTEXT_NAMES, read_decoder, read_t5
+from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.families import T5_TYPES, Family, find_family
+from roofcast.data.parameters import Shape, count_parameters
+from roofcast.data.specs import ModelSpec
+
+MAX_CONFIG_BYTE: Final = 1_000_000
+
+_TEXT_SECTIONS: Final = ("text_config", "llm_config", "language_config")
+_SHARED_WITH_TOWER: Final = (
+    "vocab_size", "tie_word_embeddings", "torch_dtype", "dtype", "quantization_config", "max_position_embeddings",
+)  # fmt: skip
+_MOST_PARAM: Final = 10**14
+
+
+def model_from_config(config: Mapping[str, Any], name: str) -> ModelSpec:
+    """Return the spec of the text model that a `config.json` describes.
+
+    Reads decoder-only models and encoder-decoders of the T5 kind. The lineage is the name; see `with_known_lineage`.
+
+    Parameters
+    ----------
+    config
+        The parsed file.
+    name
+        What to call the model.
+
+    Raises
+    ------
+    InputError
+        If it describes no such model, or a field is missing or wrong; names the field.
+
+    Examples
+    --------
+    >>> spec = model_from_config({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008,
+    ...     "num_attention_heads": 32, "num_hidden_layers": 32, "vocab_size": 32000}, "llama-7b")
+    >>> spec.n_param, spec.n_kv_head, spec.head_dim
+    (6738415616, 32, 128)
+    """
+    if not isinstance(config, Mapping):
+        raise InputError("", f"a config must be an object of fields, got {type(config).__name__}")
+    reader, model_type, family = _text_model(config)
+    is_t5 = model_type in T5_TYPES
+    fields, shape = read_t5(reader, model_type) if is_t5 else read_decoder(reader, model_type, family)
+    return ModelSpec.parse({
+        **_counted(shape),
+        **fields,
+        "id": name,
+        **dict.fromkeys(("lineage", "fold_group"), name),
+        **dict.fromkeys(("family", "model_type"), model_type),
+        "max_context_token": reader.count_or_none(*CONTEXT_NAMES, high=10**9),
+        "weight_precision": weight_precision(reader),
+        "source": "config.json",
+    })  # fmt: skip
+
+
+def _counted(shape: Shape) -> dict[str, Any]:
+    n_param, n_param_active = count_parameters(shape)
+    if n_param > _MOST_PARAM:
+        raise InputError("", f"describes {n_param:.1e} weights; at most {_MOST_PARAM:.0e} can be answered for")
+    names = {f.name for f in dataclasses.fields(Shape)} & set(ModelSpec.model_fields)
+    return {**{n: getattr(shape, n) for n in names}, "n_param": n_param, "n_param_active": n_param_active}
+
+
+def _text_model(config: Mapping[str, Any]) -> tuple[ConfigReader, str, Family]:
+    outer = ConfigReader(config)
+    if outer.has("_class_name"):
+        raise InputError("_class_name", f"{outer.text('_class_name')!r} is a diffusion model; give a text model")
+    model_type = outer.text("model_type", default="")
+    find_family(model_type)
+    section = next((s for s in _TEXT_SECTIONS if outer.section(s)), "")
+    text = outer.section(section) if section else config
+    model_type = ConfigReader(text).text("model_type", default=model_type)
+    family = find_family(model_type)
+    shared = {k: config[k] for k in _SHARED_WITH_TOWER if k in config}
+    parts = [ConfigReader(text).section(s) for s in ("attn_config", "ffn_config")]
+    defaults = family.defaults if family else {}
+    reader = ConfigReader(text, *parts, shared, defaults)
+    if reader.flag("is_encoder_decoder") and model_type not in T5_TYPES:
+        raise InputError(
+            "is_encoder_decoder", "only encoder-decoders of the T5 kind are read; give a decoder-only model"
+        )
+    return reader, model_type, family or Family(gated=not reader.has("n_embd", "n_inner"))
+
+
+def with_known_lineage(spec: ModelSpec, catalog: Catalog) -> ModelSpec:
+    """Return the spec with the lineage and fold group of the catalogue's models of the same shape.
+
+    A copy, a fine-tune or a quantised upload of a known model is thereby never taken for an unseen one. A shape that
+    no model of the catalogue has leaves the spec as it is.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> renamed = load_catalog().model("llama-3.1-8b").model_copy(update={"id": "mine", "lineage": "mine"})
+    >>> with_known_lineage(renamed, load_catalog()).lineage
+    'llama-3-8b'
+    """
+    shape = _core_shape(spec)
+    kin = [known for known in catalog.models.values() if _core_shape(known) == shape]
+    if not kin:
+        return spec
+    nearest = min(kin, key=lambda known: (known.vocab_size != spec.vocab_size, known.id))
+    return spec.model_copy(update={"lineage": nearest.lineage, "fold_group": nearest.fold_group})
+
+
+def _core_shape(spec: ModelSpec) -> tuple[int, ...]:
+    is_all_moe = spec.n_expert > 0 and spec.n_dense_layer == 0
+    return (
+        spec.n_layer,
+        spec.n_encoder_layer,
+        spec.hidden_size,
+        0 if is_all_moe else spec.intermediate_size,
+        spec.n_head,
+        spec.n_kv_head,
+        spec.n_expert,
+        spec.moe_intermediate_size,
+    )
+
+
+def load_model_config(path: Path | str, name: str = "") -> ModelSpec:
+    """Return the spec of the model whose `config.json` is read.
+
+    Parameters
+    ----------
+    path
+        The file, or the folder that holds it.
+    name
+        What to call the model; by default the folder's name.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is too large, is no JSON (names the line) or describes no text model.
+    """
+    file = Path(path)
+    file = file / "config.json" if file.is_dir() else file
+    try:
+        with file.open("rb") as stream:
+            body = stream.read(MAX_CONFIG_BYTE + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError("model", f"cannot read {file.name!r}: {reason.lower()}") from error
+    is_plain = file.name == "config.json"
+    default = file.absolute().parent.name if is_plain else file.stem
+    return model_from_config(parse_config(body, file.name), name or default or "model")
+
+
+def parse_config(body: bytes, source: str = "config.json") -> Mapping[str, Any]:
+    """Return the fields of a JSON object, without trust in its sender.
+
+    Raises
+    ------
+    SchemaError
+        If it is larger than `MAX_CONFIG_BYTE`, no UTF-8, no JSON, nested too deeply, or holds a field twice,
+        NaN or an infinity.
+    """
+    if len(body) > MAX_CONFIG_BYTE:
+        raise SchemaError("", f"must be at most {MAX_CONFIG_BYTE} bytes", source)
+    try:
+        config = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        raise SchemaError("", f"is no valid JSON: {error.msg.lower()}", source, error.lineno) from error
+    except UnicodeDecodeError as error:
+        raise SchemaError("", "must be UTF-8 text", source) from error
+    except RecursionError as error:
+        raise SchemaError("", "is nested too deeply", source) from error
+    except InputError as error:
+        raise SchemaError(error.field, error.problem, source) from error
+    except ValueError as error:
+        raise SchemaError("", "holds a number of too many digits", source) from error
+    if not isinstance(config, dict):
+        raise SchemaError("", f"must be an object of fields, got {type(config).__name__}", source)
+    return config
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise InputError("", f"{text} is no JSON number; write null or leave the field out")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise InputError(name, "is given twice; keep one")
+        fields[name] = value
+    return fields

@@ -1,0 +1,95 @@
+"""From descriptors and their estimate to the learner's columns."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.features.batching import Estimate, estimate
+from roofcast.features.coefficients import Coefficients
+from roofcast.features.columns import DESCRIPTOR_NAMES, FEATURE_NAMES
+
+FloatArray = npt.NDArray[np.float64]
+
+METRICS: Final = ("ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s", "output_throughput_token_per_s")
+"""What is predicted. Latencies first; throughput is the only one of which more is better."""
+
+
+def arrays(descriptors: pd.DataFrame) -> dict[str, FloatArray]:
+    """Return the descriptor columns as arrays."""
+    return {name: descriptors[name].to_numpy(dtype=float) for name in DESCRIPTOR_NAMES}
+
+
+def estimate_metrics(d: dict[str, FloatArray], e: Estimate) -> dict[str, FloatArray]:
+    """Return the estimate of each of `METRICS`, each of shape (n_question,)."""
+    return {
+        "ttft_s": e.ttft_s,
+        "nttft_s_per_token": e.ttft_s / d["workload.n_input_token"],
+        "itl_s": e.itl_s,
+        "tpot_s": e.tpot_s,
+        "e2e_s": e.e2e_s,
+        "output_throughput_token_per_s": e.output_throughput_token_per_s,
+    }
+
+
+def build_features(
+    descriptors: pd.DataFrame, coefficients: Coefficients
+) -> tuple[pd.DataFrame, dict[str, FloatArray], Estimate]:
+    """Return the learner's columns, the estimate of each metric and the estimate whole.
+
+    Parameters
+    ----------
+    descriptors : shape (n_question, n_descriptor)
+    coefficients
+        Of the analytic estimate.
+
+    Returns
+    -------
+    shape (n_question, n_feature) with columns `FEATURE_NAMES`; arrays by metric; the estimate
+    """
+    d = arrays(descriptors)
+    e = estimate(d, coefficients)
+    step = e.step.total_s
+    columns = {
+        **_model_columns(d),
+        "hardware.bandwidth_log": np.log(d["hardware.bandwidth_byte_per_s"] * d["config.tp"]),
+        "hardware.balance_log": np.log(d["hardware.flop_per_s"] / d["hardware.bandwidth_byte_per_s"]),
+        "hardware.link_ratio_log": np.log(
+            d["hardware.link_byte_per_s"] / d["hardware.bandwidth_byte_per_s"]
+        ) * (d["config.tp"] > 1),
+        "config.tp_log": np.log(d["config.tp"]),
+        "config.flash_attention": d["config.flash_attention"],
+        "workload.n_input_token_log": np.log(d["workload.n_input_token"]),
+        "workload.n_output_token_log": np.log(d["workload.n_output_token"]),
+        "workload.concurrency_log": np.log(np.maximum(e.concurrency / d["config.dp"], 1e-3)),
+        "workload.is_mean": d["workload.is_mean"],
+        "workload.quantile": d["workload.quantile"],
+        "memory.weight_ratio": e.memory.weight_byte / np.maximum(e.memory.usable_byte, 1.0),
+        "memory.pressure_log": np.log(e.concurrency / np.maximum(e.memory.capacity, 1e-2)),
+        "memory.capacity_log": np.log(np.maximum(e.memory.capacity, 1e-2)),
+        "roofline.batch_log": np.log(np.maximum(e.batch, 1e-3)),
+        "roofline.queue_ratio": e.queue_s / e.ttft_s,
+        "roofline.prefill_ratio": e.interference_s / e.tpot_s,
+        "roofline.weight_time_ratio": e.step.weight_s / step,
+        "roofline.kv_time_ratio": e.step.kv_s / step,
+        "roofline.overhead_ratio": e.step.overhead_s / step,
+        "roofline.link_time_ratio": e.step.link_s / step,
+        "roofline.step_log": np.log(step),
+        "roofline.prefill_log": np.log(e.prefill_s),
+    }  # fmt: skip
+    features = pd.DataFrame(columns, index=descriptors.index)[list(FEATURE_NAMES)]
+    return features, estimate_metrics(d, e), e
+
+
+def _model_columns(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    chosen = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
+    return {
+        "model.n_layer_log": np.log(d["model.n_layer"]),
+        "model.hidden_size_log": np.log(d["model.hidden_size"]),
+        "model.is_encoder_decoder": (d["model.n_encoder_layer"] > 0).astype(float),
+        "model.active_ratio": 1 - d["model.n_param_expert"] * (1 - chosen) / d["model.n_param"],
+        "model.kv_ratio": (d["model.kv_width"] + d["model.kv_width_sliding"]) / d["model.attention_width"],
+    }

@@ -1,0 +1,229 @@
+"""Bulk prediction: rows of questions in, rows of answers out, each with a status of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import InputError, RoofcastError, SchemaError
+from roofcast.data.measurements import QUESTION_COLUMNS
+from roofcast.data.specs import PRECISIONS, STATISTICS
+from roofcast.data.units import BYTE_PER_GB
+from roofcast.features.descriptors import describe
+from roofcast.training.bundle import ModelBundle
+from roofcast.training.predictor import Prediction
+
+ANSWER_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
+ANSWER_COLUMNS: Final = (
+    *(name for metric in ANSWER_METRICS for name in (metric, f"{metric}_lo", f"{metric}_hi")),
+    "status",
+    "reason",
+    "outside",
+)
+STATUSES: Final = ("ok", "invalid", "unknown_name", "does_not_fit", "out_of_range")
+
+_BOUNDS: Final[dict[str, tuple[float, float]]] = {
+    "n_accelerator": (1, 100_000), "tp": (1, 100_000), "pp": (1, 100_000), "dp": (1, 100_000), "ep": (1, 100_000),
+    "n_input_token": (1, 1e7), "n_output_token": (1, 1e7), "concurrency": (1, 1e6), "request_rate": (1e-9, 1e6),
+}  # fmt: skip
+_DEFAULTS: Final[dict[str, float]] = {"n_accelerator": 1.0}
+_REQUIRED: Final = ("n_input_token", "n_output_token")
+_CHOICES: Final = {
+    "statistic": STATISTICS,
+    "weight_precision": PRECISIONS,
+    "kv_precision": PRECISIONS,
+}
+
+
+def answer(questions: pd.DataFrame, bundle: ModelBundle, catalog: Catalog, level: float = 0.9) -> pd.DataFrame:
+    """Return the questions with their answers: same columns, same rows, same order, then `ANSWER_COLUMNS`.
+
+    A bad row gets a status and a reason; the others get their answers.
+
+    Parameters
+    ----------
+    questions
+        Columns of `QUESTION_COLUMNS`, blank where unknown; model and accelerator by any name the catalogue knows.
+    level
+        Probability that an unseen LLM's measurement lies between ``_lo`` and ``_hi``.
+
+    Raises
+    ------
+    SchemaError
+        If a column is unknown or `model` or `accelerator` is missing.
+    OutOfRangeError
+        If `level` is more than the measurements can promise.
+    """
+    _check_columns(questions)
+    table, problems = _parsed(questions.reset_index(drop=True))
+    _resolve(table, problems, catalog)
+    sound = np.array([problem is None for problem in problems])
+    answers = _blank_answers(len(table))
+    if sound.any():
+        _predict(table[sound], np.flatnonzero(sound), answers, problems, (bundle, catalog, level))
+    for i, problem in enumerate(problems):
+        if problem is not None:
+            answers.loc[i, ["status", "reason"]] = list(problem)
+    return pd.concat([questions.reset_index(drop=True), answers], axis=1)
+
+
+Problem = tuple[str, str]
+
+
+def _check_columns(questions: pd.DataFrame) -> None:
+    for name in questions.columns:
+        if name not in QUESTION_COLUMNS:
+            raise SchemaError(str(name), f"is not a column of questions; they are {', '.join(QUESTION_COLUMNS)}")
+    for name in ("model", "accelerator"):
+        if name not in questions.columns:
+            raise SchemaError(name, "must be a column of the questions")
+
+
+def _parsed(questions: pd.DataFrame) -> tuple[pd.DataFrame, list[Problem | None]]:
+    """Return typed columns and, per row, the first problem found."""
+    problems: list[Problem | None] = [None] * len(questions)
+    columns: dict[str, pd.Series] = {}
+    for name in QUESTION_COLUMNS:
+        given = questions[name] if name in questions else pd.Series("", index=questions.index, dtype=object)
+        text = given.astype(object).where(given.notna(), "").astype(str).str.strip()
+        columns[name] = _numbers(name, text, problems) if name in _BOUNDS else _texts(name, text, problems)
+    table = pd.DataFrame(columns)
+    has_load = table["concurrency"].notna() ^ table["request_rate"].notna()
+    _note(problems, ~has_load, lambda _: "concurrency: give either concurrency or request_rate")
+    split = table["tp"].fillna(table["n_accelerator"] / (table["pp"].fillna(1) * table["dp"].fillna(1)))
+    product = split * table["pp"].fillna(1) * table["dp"].fillna(1)
+    _note(
+        problems,
+        (product - table["n_accelerator"]).abs() > 1e-9,
+        lambda i: f"tp: tp x pp x dp must equal n_accelerator, got {product[i]:g} and {table['n_accelerator'][i]:g}",
+    )
+    _note(problems, split < 1, lambda _: "tp: pp x dp must not exceed n_accelerator")
+    return table, problems
+
+
+def _numbers(name: str, text: pd.Series, problems: list[Problem | None]) -> pd.Series:
+    low, high = _BOUNDS[name]
+    values = pd.to_numeric(text.where(text != "", None), errors="coerce").astype(float)
+    if name in _DEFAULTS:
+        values = values.where(text != "", _DEFAULTS[name])
+    is_wrong = (text != "") & ~values.between(low, high)
+    _note(problems, is_wrong, lambda i: f"{name}: must be a number from {low:g} to {high:g}, got {text[i][:40]!r}")
+    if name in _REQUIRED:
+        _note(problems, text == "", lambda _: f"{name}: must be given")
+    return values.where(~is_wrong)
+
+
+def _texts(name: str, text: pd.Series, problems: list[Problem | None]) -> pd.Series:
+    if name == "statistic":
+        text = text.where(text != "", "mean")
+    choices = _CHOICES.get(name)
+    if choices:
+        is_wrong = (text != "") & ~text.isin(choices)
+        _note(problems, is_wrong, lambda i: f"{name}: must be one of {', '.join(choices)}, got {text[i][:40]!r}")
+    return text
+
+
+def _note(
+    problems: list[Problem | None], mask: pd.Series, message: Callable[[int], str], status: str = "invalid"
+) -> None:
+    for i in np.flatnonzero(mask.to_numpy(dtype=bool)):
+        if problems[i] is None:
+            problems[i] = (status, message(int(i)))
+
+
+def _resolve(table: pd.DataFrame, problems: list[Problem | None], catalog: Catalog) -> None:
+    for column, find in (("model", catalog.model), ("accelerator", catalog.accelerator)):
+        ids: dict[str, str] = {}
+        failures: dict[str, str] = {}
+        for name in table[column].unique():
+            try:
+                spec = find(name)
+            except RoofcastError as error:
+                failures[name] = str(error)
+            else:
+                ids[name] = spec.id
+        failed = table[column].isin(list(failures))
+        names = table[column]
+        _note(problems, failed, lambda i, names=names, failures=failures: failures[names[i]], "unknown_name")  # type: ignore[misc]
+        if column == "model":
+            _own_precision(table, catalog, ids)
+        table[column] = table[column].map(ids)
+
+
+def _own_precision(table: pd.DataFrame, catalog: Catalog, ids: dict[str, str]) -> None:
+    """Fill a blank precision where the name is that of a quantised copy."""
+    precisions = {name: catalog.model(name).weight_precision for name in ids}
+    own = table["model"].map(precisions)
+    table["weight_precision"] = table["weight_precision"].where(table["weight_precision"] != "", own.fillna(""))
+
+
+def _blank_answers(n_row: int) -> pd.DataFrame:
+    answers = pd.DataFrame(np.nan, index=range(n_row), columns=list(ANSWER_COLUMNS[:-3]))
+    return answers.assign(
+        status=pd.Series("ok", index=answers.index, dtype=object),
+        reason=pd.Series("", index=answers.index, dtype=object),
+        outside=False,
+    )
+
+
+def _predict(
+    table: pd.DataFrame,
+    rows: npt.NDArray[np.intp],
+    answers: pd.DataFrame,
+    problems: list[Problem | None],
+    given: tuple[ModelBundle, Catalog, float],
+) -> None:
+    bundle, catalog, level = given
+    descriptors = describe(table.reset_index(drop=True), catalog.models, catalog.accelerators)
+    prediction = bundle.predictor.predict_interval(descriptors, level)
+    for i, problem in zip(rows, unanswerable(prediction), strict=True):
+        problems[i] = problem
+    for metric in ANSWER_METRICS:
+        if metric in prediction.value:
+            for suffix, part in (("", prediction.value), ("_lo", prediction.low), ("_hi", prediction.high)):
+                answers.loc[rows, metric + suffix] = part[metric].to_numpy()
+    answers.loc[rows, "outside"] = is_outside(prediction, table, bundle)
+    failed = [i for i in rows if problems[i] is not None]
+    answers.loc[failed, list(ANSWER_COLUMNS[:-3])] = np.nan
+
+
+def unanswerable(prediction: Prediction) -> list[Problem | None]:
+    """Return per question why it has no answer: it does not fit, or asks more than one replica can serve."""
+    memory = prediction.estimate.memory
+    problems: list[Problem | None] = []
+    for i, fits in enumerate(memory.fits):
+        if not fits:
+            needed, usable = memory.needed_byte[i] / BYTE_PER_GB, memory.usable_byte[i] / BYTE_PER_GB
+            problems.append(
+                ("does_not_fit", f"weights and one request need {needed:.1f} GB of {usable:.1f} GB usable")
+            )
+        elif prediction.estimate.is_saturated[i]:
+            problems.append(("out_of_range", "request_rate: is more than one replica can serve; use more replicas"))
+        else:
+            problems.append(None)
+    return problems
+
+
+def is_outside(prediction: Prediction, table: pd.DataFrame, bundle: ModelBundle) -> npt.NDArray[np.bool_]:
+    """Return whether each question extrapolates: a feature beyond the measured range, or an engine never seen."""
+    beyond = (bundle.predictor.outside(prediction.features) != "").to_numpy(dtype=bool)
+    engine = table["engine"].astype(str)
+    unseen = ~engine.isin(["", *bundle.engines]).to_numpy(dtype=bool)
+    return np.asarray(beyond | unseen, dtype=bool)
+
+
+def require_answer(answers: pd.DataFrame) -> None:
+    """Raise if no row was answered.
+
+    Raises
+    ------
+    InputError
+        With the first row's reason.
+    """
+    if len(answers) and not (answers["status"] == "ok").any():
+        raise InputError("rows", f"none could be answered; the first: {answers['reason'].iloc[0]}")

@@ -1,0 +1,143 @@
+"""Every way to run a model on what is on offer, and how many users a replica of each can serve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
+from roofcast.features.batching import Estimate
+from roofcast.features.descriptors import QUANTILE, describe
+from roofcast.serving.demand import Constraints, Demand
+from roofcast.training.bundle import ModelBundle
+
+FloatArray = npt.NDArray[np.float64]
+
+TENSOR_PARALLEL: Final = (1, 2, 4, 8, 16)
+THROUGHPUT: Final = "output_throughput_token_per_s"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One replica: so many accelerators of one kind under tensor parallelism."""
+
+    accelerator: str
+    tp: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capacities:
+    """What one replica of each candidate does; arrays have shape (n_candidate,) unless they say otherwise.
+
+    Parameters
+    ----------
+    users
+        Most users within every limit; 0 if even one is too many.
+    request_rate_per_s
+        Requests that it finishes with so many users.
+    excess : shape (n_candidate, n_limit)
+        Prediction over limit with a single user.
+    estimate
+        Of a single user.
+    """
+
+    users: FloatArray
+    request_rate_per_s: FloatArray
+    excess: FloatArray
+    estimate: Estimate
+
+
+def enumerate_candidates(
+    model: ModelSpec, accelerators: Mapping[str, AcceleratorSpec], offers: Iterable[Offer]
+) -> list[Candidate]:
+    """Return each accelerator on offer with each split that instances and attention heads admit."""
+    largest: dict[str, int] = {}
+    for offer in offers:
+        if offer.accelerator in accelerators:
+            largest[offer.accelerator] = max(largest.get(offer.accelerator, 0), offer.n_accelerator)
+    return [
+        Candidate(accelerator, tp)
+        for accelerator, n in sorted(largest.items())
+        for tp in TENSOR_PARALLEL
+        if tp <= n and model.n_head % tp == 0
+    ]
+
+
+def question_table(
+    candidates: list[Candidate], model: ModelSpec, demand: Demand, constraints: Constraints
+) -> pd.DataFrame:
+    """Return one question per candidate: a single user, means."""
+    return pd.DataFrame(
+        {
+            "model": model.id,
+            "accelerator": [c.accelerator for c in candidates],
+            "n_accelerator": [float(c.tp) for c in candidates],
+            "engine": constraints.engine,
+            "weight_precision": constraints.weight_precision or model.weight_precision,
+            "kv_precision": constraints.kv_precision,
+            "n_input_token": demand.n_input_token,
+            "n_output_token": demand.n_output_token,
+            "concurrency": 1.0,
+            "statistic": "mean",
+        }
+    )
+
+
+def user_levels(bundle: ModelBundle) -> FloatArray:
+    """Return the numbers of users to try: up to the most that any measured replica served, in steps of about 1.4.
+
+    A replica is never loaded beyond what was measured; more users mean more replicas.
+    """
+    top = float(np.exp(bundle.predictor.feature_range_["workload.concurrency_log"].max()))
+    steps = np.unique(np.round(2.0 ** np.arange(0, np.log2(max(top, 1.0)) + 0.25, 0.5)))
+    return np.asarray(steps[steps <= top + 0.5], dtype=np.float64)
+
+
+def describe_candidates(
+    table: pd.DataFrame, model: ModelSpec, accelerators: Mapping[str, AcceleratorSpec]
+) -> pd.DataFrame:
+    """Return the descriptors of the questions."""
+    return describe(table, {model.id: model}, accelerators)
+
+
+def at_load(descriptors: pd.DataFrame, users: FloatArray, statistic: str) -> pd.DataFrame:
+    """Return the descriptors with another load and statistic; `users` has shape (n_row,)."""
+    loaded = descriptors.copy()
+    loaded["workload.concurrency"] = users
+    loaded["workload.request_rate_per_s"] = np.nan
+    loaded["workload.is_mean"] = float(statistic == "mean")
+    loaded["workload.quantile"] = QUANTILE[statistic]
+    return loaded
+
+
+def measure_capacities(descriptors: pd.DataFrame, demand: Demand, bundle: ModelBundle) -> Capacities:
+    """Return how many users each candidate's replica serves within the limits.
+
+    Latency is taken to rise with users: what more users can have, fewer can have too, so levels are walked upward
+    and the last one before the first miss counts.
+    """
+    levels = user_levels(bundle)
+    n_level, n_candidate = len(levels), len(descriptors)
+    stacked = descriptors.iloc[np.repeat(np.arange(n_candidate), n_level)].reset_index(drop=True)
+    users = np.tile(levels, n_candidate)
+    excess = np.zeros((n_candidate, n_level, len(demand.limits)))
+    for statistic in dict.fromkeys(limit.statistic for limit in demand.limits):
+        chosen = [(j, limit) for j, limit in enumerate(demand.limits) if limit.statistic == statistic]
+        metrics = {limit.metric for _, limit in chosen}
+        value, _, _ = bundle.predictor.predict_parts(at_load(stacked, users, statistic), metrics)
+        for j, limit in chosen:
+            predicted = value[limit.metric].to_numpy(dtype=float)
+            excess[:, :, j] = limit.excess(predicted).reshape(n_candidate, n_level)
+    within = np.logical_and.accumulate((excess <= 1).all(axis=2), axis=1)
+    n_within = within.sum(axis=1)
+    most = np.concatenate([[0.0], levels])[n_within]
+    at_most = at_load(descriptors, np.maximum(most, 1.0), "mean")
+    throughput, _, _ = bundle.predictor.predict_parts(at_most, {THROUGHPUT})
+    _, _, estimate = bundle.predictor.predict_parts(at_load(descriptors, np.ones(n_candidate), "mean"), ())
+    rate = throughput[THROUGHPUT].to_numpy(dtype=float) / demand.n_output_token
+    return Capacities(most, rate, excess[:, 0, :], estimate)

@@ -1,0 +1,285 @@
+"""The main job: the hardware that meets a demand at the least cost, and why the rest does not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.errors import InputError
+from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
+from roofcast.data.units import BYTE_PER_GB, H_PER_MONTH, S_PER_H, TOKEN_PER_MTOKEN
+from roofcast.serving.answering import is_outside
+from roofcast.serving.candidates import (
+    THROUGHPUT,
+    Candidate,
+    Capacities,
+    at_load,
+    describe_candidates,
+    enumerate_candidates,
+    measure_capacities,
+    question_table,
+)
+from roofcast.serving.demand import Constraints, Demand
+from roofcast.training.bundle import ModelBundle
+
+REPORTED = (("ttft_s", "p50"), ("tpot_s", "p50"), ("e2e_s", "p50"), (THROUGHPUT, "mean"))
+"""Reported of every entry, besides what the limits ask for."""
+
+
+class Market(Protocol):
+    """What there is to choose from; a catalogue is one."""
+
+    @property
+    def accelerators(self) -> Mapping[str, AcceleratorSpec]:
+        """Accelerators by id."""
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """Priced instances."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedMetric:
+    """A prediction for one replica under its share of the load, with its interval; in the metric's SI unit."""
+
+    metric: str
+    statistic: str
+    value: float
+    low: float
+    high: float
+    limit: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One way to meet the demand; names say the units, costs are of the whole deployment."""
+
+    offer: Offer
+    candidate: Candidate
+    users_per_replica: float
+    n_replica: int
+    n_instance: int
+    cost_usd_per_h: float
+    cost_usd_per_month: float
+    cost_usd_per_million_output_token: float
+    cost_usd_per_million_token: float
+    load_per_replica: float
+    predictions: tuple[PredictedMetric, ...]
+    surely_meets_limits: bool
+    memory_used_byte: float
+    memory_usable_byte: float
+    bottleneck: str
+    outside: bool
+    outside_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A candidate that does not do, and why; `excess` is what it needs over what it may, 1 being just enough."""
+
+    candidate: Candidate
+    reason: str
+    detail: str
+    excess: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """Entries by rising cost, and rejections with the nearest miss first."""
+
+    entries: tuple[Entry, ...]
+    rejections: tuple[Rejection, ...]
+    n_candidate: int
+    n_offer: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    cost: float
+    row: int
+    offer: Offer
+    n_replica: int
+    n_instance: int
+
+
+def recommend(
+    bundle: ModelBundle,
+    model: ModelSpec,
+    market: Market,
+    demand: Demand,
+    constraints: Constraints | None = None,
+    *,
+    level: float = 0.8,
+    n_entry: int = 10,
+) -> Recommendation:
+    """Return the cheapest deployments that meet the demand by the point prediction.
+
+    Parameters
+    ----------
+    bundle
+        In service.
+    model
+        Any model, measured or not.
+    market
+        What there is.
+    demand, constraints
+        What is asked, and within what bounds.
+    level
+        Of the intervals; `surely_meets_limits` says whether their upper ends meet the limits too.
+    n_entry
+        Most entries returned.
+
+    Raises
+    ------
+    InputError
+        If no offer is within the constraints, or no split suits the model's heads.
+    OutOfRangeError
+        If `level` is more than the measurements can promise.
+    """
+    bounds = constraints or Constraints()
+    admitted = [offer for offer in market.offers if bounds.admits(offer)]
+    candidates = enumerate_candidates(model, market.accelerators, admitted)
+    if not candidates:
+        raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
+    table = question_table(candidates, model, demand, bounds)
+    descriptors = describe_candidates(table, model, market.accelerators)
+    capacities = measure_capacities(descriptors, demand, bundle)
+    fits = capacities.estimate.memory.fits
+    plans = sorted(_plans(candidates, capacities, fits.tolist(), admitted, demand), key=lambda plan: plan.cost)
+    budget = bounds.max_usd_per_h if bounds.max_usd_per_h is not None else math.inf
+    chosen = [plan for plan in plans if plan.cost <= budget][:n_entry]
+    entries = _entries(chosen, (candidates, table, descriptors, capacities), demand, bundle, level)
+    rejections = _rejections(candidates, capacities, demand, plans, budget)
+    return Recommendation(entries, rejections, len(candidates), len(admitted))
+
+
+def _plans(
+    candidates: list[Candidate], capacities: Capacities, fits: list[bool], offers: list[Offer], demand: Demand
+) -> Iterable[_Plan]:
+    rows: dict[str, list[int]] = {}
+    for i, candidate in enumerate(candidates):
+        if fits[i] and capacities.users[i] >= 1:
+            rows.setdefault(candidate.accelerator, []).append(i)
+    for offer in offers:
+        for i in rows.get(offer.accelerator, ()):
+            tp = candidates[i].tp
+            if tp <= offer.n_accelerator:
+                n_replica = _replicas(demand, float(capacities.users[i]), float(capacities.request_rate_per_s[i]))
+                n_instance = math.ceil(n_replica / (offer.n_accelerator // tp))
+                yield _Plan(n_instance * float(offer.price_usd_per_h), i, offer, n_replica, n_instance)
+
+
+def _replicas(demand: Demand, users: float, rate_per_s: float) -> int:
+    if demand.users is not None:
+        return math.ceil(demand.users / users)
+    return math.ceil((demand.request_rate_per_s or 0.0) / rate_per_s)
+
+
+_Searched = tuple[list[Candidate], pd.DataFrame, pd.DataFrame, Capacities]
+
+
+def _entries(
+    plans: list[_Plan], searched: _Searched, demand: Demand, bundle: ModelBundle, level: float
+) -> tuple[Entry, ...]:
+    bundle.predictor.check_level(level)
+    if not plans:
+        return ()
+    candidates, table, descriptors, capacities = searched
+    rows = [plan.row for plan in plans]
+    users = capacities.users[rows]
+    if demand.users is not None:
+        users = np.minimum(users, np.ceil(demand.users / np.array([plan.n_replica for plan in plans])))
+    limits = {(limit.metric, limit.statistic): limit.value_s for limit in reversed(demand.limits)}
+    wanted = dict.fromkeys([*limits, *REPORTED])
+    chosen = descriptors.iloc[rows].reset_index(drop=True)
+    predictions = {
+        statistic: bundle.predictor.predict_interval(at_load(chosen, users, statistic), level)
+        for statistic in dict.fromkeys([s for _, s in wanted] + ["mean"])
+    }
+    beyond = bundle.predictor.outside(predictions["mean"].features)
+    outside = is_outside(predictions["mean"], table.iloc[rows].reset_index(drop=True), bundle)
+    entries = []
+    for k, plan in enumerate(plans):
+        metrics = tuple(
+            PredictedMetric(
+                metric,
+                statistic,
+                float(predictions[statistic].value[metric][k]),
+                float(predictions[statistic].low[metric][k]),
+                float(predictions[statistic].high[metric][k]),
+                limits.get((metric, statistic)),
+            )
+            for metric, statistic in wanted
+        )
+        estimate = predictions["mean"].estimate
+        token_per_s = plan.n_replica * float(predictions["mean"].value[THROUGHPUT][k])
+        per_token = plan.cost / (token_per_s * S_PER_H) * TOKEN_PER_MTOKEN
+        output_share = demand.n_output_token / (demand.n_input_token + demand.n_output_token)
+        used = estimate.memory.weight_byte[k] + estimate.batch[k] * estimate.memory.kv_byte_per_sequence[k]
+        entries.append(
+            Entry(
+                offer=plan.offer,
+                candidate=candidates[plan.row],
+                users_per_replica=float(capacities.users[plan.row]),
+                n_replica=plan.n_replica,
+                n_instance=plan.n_instance,
+                cost_usd_per_h=plan.cost,
+                cost_usd_per_month=plan.cost * H_PER_MONTH,
+                cost_usd_per_million_output_token=per_token,
+                cost_usd_per_million_token=per_token * output_share,
+                load_per_replica=float(users[k]),
+                predictions=metrics,
+                surely_meets_limits=all(m.limit is None or m.high <= m.limit for m in metrics),
+                memory_used_byte=float(used),
+                memory_usable_byte=float(estimate.memory.usable_byte[k]),
+                bottleneck=_bottleneck(predictions["mean"].features.iloc[k]),
+                outside=bool(outside[k]),
+                outside_columns=tuple(beyond[k].split()),
+            )
+        )
+    return tuple(entries)
+
+
+def _bottleneck(features: pd.Series) -> str:
+    """Return what the estimate spends most of the time on."""
+    if features["roofline.queue_ratio"] > 0.5:
+        return "queue"
+    parts = {
+        "memory bandwidth": features["roofline.weight_time_ratio"] + features["roofline.kv_time_ratio"],
+        "launches": features["roofline.overhead_ratio"],
+        "links": features["roofline.link_time_ratio"],
+    }
+    if features["roofline.prefill_ratio"] > 0.5:
+        return "prefill"
+    return max(parts, key=lambda name: parts[name])
+
+
+def _rejections(
+    candidates: list[Candidate], capacities: Capacities, demand: Demand, plans: list[_Plan], budget: float
+) -> tuple[Rejection, ...]:
+    memory = capacities.estimate.memory
+    cheapest: dict[int, float] = {}
+    for plan in plans:
+        cheapest.setdefault(plan.row, plan.cost)
+    rejections = []
+    for i, candidate in enumerate(candidates):
+        if not memory.fits[i]:
+            needed, usable = memory.needed_byte[i], memory.usable_byte[i]
+            detail = (
+                f"weights and one request need {needed / BYTE_PER_GB:.1f} GB of {usable / BYTE_PER_GB:.1f} GB usable"
+            )
+            rejections.append(Rejection(candidate, "does_not_fit", detail, float(needed / max(usable, 1.0))))
+        elif capacities.users[i] < 1:
+            j = int(capacities.excess[i].argmax())
+            excess, limit = float(capacities.excess[i, j]), demand.limits[j]
+            detail = f"{limit.text} is missed with a single user: {excess * limit.value_s:.4g} s predicted"
+            rejections.append(Rejection(candidate, "misses_limit", detail, excess))
+        elif i in cheapest and cheapest[i] > budget:
+            detail = f"costs {cheapest[i]:.2f} USD/h at least, over the budget of {budget:.2f}"
+            rejections.append(Rejection(candidate, "over_budget", detail, cheapest[i] / budget))
+    return tuple(sorted(rejections, key=lambda r: (r.reason == "does_not_fit", r.excess)))

@@ -1,0 +1,53 @@
+"""What is known: models, accelerators, offers, campaigns and the predictor in service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from roofcast.data.campaigns import CAMPAIGNS, CampaignInfo, load_campaign_info
+from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
+from roofcast.serving.dependencies import Bench, Loaded
+
+router = APIRouter(tags=["knowledge"])
+
+
+@router.get("/v1/models")
+def list_models(bench: Bench) -> list[ModelSpec]:
+    """List the models of the catalogue and those registered here."""
+    return list(bench.catalog.models.values())
+
+
+@router.get("/v1/accelerators")
+def list_accelerators(bench: Bench) -> list[AcceleratorSpec]:
+    """List the accelerators."""
+    return list(bench.catalog.accelerators.values())
+
+
+@router.get("/v1/offers")
+def list_offers(bench: Bench) -> list[Offer]:
+    """List the dated prices."""
+    return list(bench.catalog.offers)
+
+
+@router.get("/v1/campaigns")
+def list_campaigns() -> list[CampaignInfo]:
+    """List the measurement campaigns that come with the package."""
+    return [load_campaign_info(name) for name in CAMPAIGNS]
+
+
+@router.get("/v1/predictor")
+def get_predictor(loaded: Loaded) -> dict[str, Any]:
+    """Return the champion in service: version, data and held-out errors."""
+    bundle = loaded.bundle
+    return {
+        "version": loaded.champion.version,
+        "sha256": loaded.champion.sha256,
+        "roofcast_version": bundle.roofcast_version,
+        "data_digest": bundle.data_digest,
+        "n_row": len(bundle.row_ids),
+        "engines": list(bundle.engines),
+        "held_out": bundle.scores,
+        "highest_level": bundle.predictor.highest_level,
+    }

@@ -1,0 +1,33 @@
+"""``/v1/retrainings``: fit a candidate on everything, promote it if it is not worse."""
+
+from __future__ import annotations
+
+import dataclasses
+from http import HTTPStatus
+
+from fastapi import APIRouter, Response
+
+from roofcast.serving.dependencies import Bench, Jobs
+from roofcast.serving.schemas import RetrainingResponse
+
+router = APIRouter(tags=["retrainings"])
+
+
+@router.post("/v1/retrainings", status_code=HTTPStatus.ACCEPTED)
+def post_retraining(jobs: Jobs, response: Response) -> RetrainingResponse:
+    """Queue a retraining; it runs in the background, and its state stands at the returned location."""
+    record = jobs.submit()
+    response.headers["location"] = f"/v1/retrainings/{record.id}"
+    return RetrainingResponse(**dataclasses.asdict(record))
+
+
+@router.get("/v1/retrainings/{retraining_id}")
+def get_retraining(retraining_id: str, bench: Bench) -> RetrainingResponse:
+    """Return a retraining and, once it is done, its report."""
+    return RetrainingResponse(**dataclasses.asdict(bench.store.retraining(retraining_id)))
+
+
+@router.get("/v1/retrainings")
+def list_retrainings(bench: Bench) -> list[RetrainingResponse]:
+    """List the retrainings, the latest first."""
+    return [RetrainingResponse(**dataclasses.asdict(record)) for record in bench.store.retrainings()]

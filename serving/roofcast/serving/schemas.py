@@ -1,0 +1,259 @@
+"""What goes over HTTP: requests and responses, apart from the specs they become."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from roofcast.data.specs import Precision, Pricing
+
+Text = Annotated[str, Field(min_length=1, max_length=200)]
+Texts = Annotated[list[Text], Field(max_length=200)]
+Config = dict[str, Any]
+Level = Annotated[float, Field(gt=0, lt=1, description="Probability of the intervals, for an unseen LLM.")]
+Tokens = Annotated[float, Field(ge=1, le=10_000_000)]
+Cell = float | int | str | bool | None
+
+QWEN_LIKE_CONFIG: Config = {
+    "model_type": "qwen3",
+    "hidden_size": 5120,
+    "intermediate_size": 17408,
+    "num_hidden_layers": 40,
+    "num_attention_heads": 40,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "vocab_size": 151936,
+    "torch_dtype": "bfloat16",
+}
+
+
+class Message(BaseModel):
+    """Base of requests: no unknown fields, no NaN or infinity."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class ModelConfig(Message):
+    """A model that no catalogue knows, by its Hugging Face ``config.json``."""
+
+    name: Text
+    config: Config
+
+
+class WorkloadRequest(Message):
+    """Mean lengths of a request, and either `users` in flight or arrivals per second."""
+
+    n_input_token: Tokens
+    n_output_token: Tokens
+    users: Annotated[float, Field(ge=1, le=1_000_000)] | None = None
+    request_rate_per_s: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> WorkloadRequest:
+        if (self.users is None) == (self.request_rate_per_s is None):
+            raise ValueError("give either users or request_rate_per_s")
+        return self
+
+
+class ConstraintsRequest(Message):
+    """Bounds on the choice; what is left out is not bounded, save that prices are on demand."""
+
+    providers: Texts = []
+    regions: Texts = []
+    accelerators: Texts = []
+    pricing: Annotated[list[Pricing], Field(max_length=10)] = ["on_demand"]
+    max_usd_per_h: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    engine: Annotated[str, Field(max_length=40)] = ""
+    weight_precision: Precision | None = None
+    kv_precision: Precision | None = None
+
+
+class RecommendationRequest(Message):
+    """A model, a load, limits on latency, and bounds on the choice."""
+
+    model: Text | ModelConfig
+    workload: WorkloadRequest
+    limits: Annotated[list[Text], Field(min_length=1, max_length=20)]
+    constraints: ConstraintsRequest = ConstraintsRequest()
+    level: Level = 0.8
+    n_entry: Annotated[int, Field(ge=1, le=200)] = 10
+    n_rejection: Annotated[int, Field(ge=0, le=500)] = 20
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": {"name": "my-14b", "config": QWEN_LIKE_CONFIG},
+                    "workload": {"n_input_token": 120, "n_output_token": 20, "users": 200},
+                    "limits": ["nttft:p50<=100ms", "itl:p50<=50ms"],
+                },
+                {
+                    "model": "meta-llama/Llama-3.1-8B",
+                    "workload": {"n_input_token": 500, "n_output_token": 100, "request_rate_per_s": 5},
+                    "limits": ["ttft:p95<=2s", "tpot:mean<=80ms"],
+                    "constraints": {"providers": ["aws", "gcp"], "max_usd_per_h": 50},
+                },
+            ]
+        }
+    )
+
+
+class MetricResponse(BaseModel):
+    """A predicted metric of one replica under its share of the load, in SI units."""
+
+    metric: str
+    statistic: str
+    value: float
+    low: float
+    high: float
+    limit: float | None
+
+
+class EntryResponse(BaseModel):
+    """One way to meet the demand; costs are of the whole deployment."""
+
+    rank: int
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    price_usd_per_h: float
+    price_as_of: dt.date
+    accelerator: str
+    tensor_parallel: int
+    users_per_replica: float
+    load_per_replica: float
+    n_replica: int
+    n_instance: int
+    cost_usd_per_h: float
+    cost_usd_per_month: float
+    cost_usd_per_million_output_token: float
+    cost_usd_per_million_token: float
+    predictions: list[MetricResponse]
+    surely_meets_limits: bool
+    memory_used_byte: float
+    memory_usable_byte: float
+    bottleneck: str
+    outside: bool
+    outside_columns: list[str]
+
+
+class RejectionResponse(BaseModel):
+    """A candidate that does not do; `excess` is what it needs over what it may."""
+
+    accelerator: str
+    tensor_parallel: int
+    reason: Literal["does_not_fit", "misses_limit", "over_budget"]
+    detail: str
+    excess: float
+
+
+class RecommendationResponse(BaseModel):
+    """Entries by rising cost; rejections with the nearest miss first."""
+
+    model: str
+    level: float
+    predictor_version: str
+    n_candidate: int
+    n_offer: int
+    entries: list[EntryResponse]
+    n_rejected: int
+    rejections: list[RejectionResponse]
+
+
+class PredictionRequest(Message):
+    """Rows of questions, as `roofcast predict` reads them, and the models that only they know."""
+
+    rows: Annotated[list[dict[str, Cell]], Field(min_length=1)]
+    models: Annotated[list[ModelConfig], Field(max_length=100)] = []
+    level: Level = 0.8
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "rows": [
+                        {
+                            "model": "meta-llama/Llama-3.1-8B",
+                            "accelerator": "nvidia-a100-pcie-80gb",
+                            "n_input_token": 120,
+                            "n_output_token": 20,
+                            "concurrency": 16,
+                            "statistic": "p95",
+                        }
+                    ]
+                }
+            ]
+        }
+    )
+
+
+class PredictionResponse(BaseModel):
+    """The rows with their answers."""
+
+    predictor_version: str
+    level: float
+    rows: list[dict[str, Cell]]
+
+
+class MeasurementsRequest(Message):
+    """Measured rows, and the models that no catalogue knows."""
+
+    rows: Annotated[list[dict[str, Cell]], Field(min_length=1, max_length=50_000)]
+    models: Annotated[list[ModelConfig], Field(max_length=100)] = []
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "rows": [
+                        {
+                            "campaign": "nightly",
+                            "model": "meta-llama/Llama-3.1-8B",
+                            "accelerator": "nvidia-a100-pcie-80gb",
+                            "n_accelerator": 1,
+                            "engine": "vllm",
+                            "n_input_token": 120,
+                            "n_output_token": 20,
+                            "concurrency": 16,
+                            "statistic": "p50",
+                            "ttft_s": 0.061,
+                            "itl_s": 0.0132,
+                        }
+                    ]
+                }
+            ]
+        }
+    )
+
+
+class MeasurementsAdded(BaseModel):
+    """How many rows were new, and how many were known before."""
+
+    n_new: int
+    n_known: int
+
+
+class RetrainingResponse(BaseModel):
+    """A retraining and what came of it."""
+
+    id: str
+    state: Literal["queued", "running", "done", "failed"]
+    requested_at: dt.datetime
+    started_at: dt.datetime | None
+    finished_at: dt.datetime | None
+    report: dict[str, Any] | None
+    error: str
+
+
+class ProblemResponse(BaseModel):
+    """RFC 9457 problem details."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str = ""
+    did_you_mean: list[str] = []

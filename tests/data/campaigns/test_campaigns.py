@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from roofcast.data import campaigns
+from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info, load_campaigns, load_licence
+from roofcast.data.errors import UnknownNameError
+from roofcast.data.measurements import MEASUREMENT_COLUMNS, row_ids, validate_measurements
+
+
+def test_every_campaign_is_complete() -> None:
+    for name in CAMPAIGNS:
+        info = load_campaign_info(name)
+        rows = load_campaigns([name])
+        assert info.name == name
+        assert set(rows["campaign"]) == {name}
+        assert len(rows) == info.n_row == len(set(row_ids(rows)))
+        assert info.source.startswith("https://")
+        assert info.attribution
+        assert load_licence(name) or not info.licence_file
+
+
+def test_all_campaigns_are_loaded_by_default() -> None:
+    rows = load_campaigns()
+    assert tuple(rows.columns) == MEASUREMENT_COLUMNS
+    assert list(dict.fromkeys(rows["campaign"])) == list(CAMPAIGNS)
+    pd.testing.assert_frame_equal(rows, validate_measurements(rows))
+
+
+def test_no_campaign_is_no_row() -> None:
+    assert len(load_campaigns([])) == 0
+
+
+def test_loading_is_quick() -> None:
+    load_campaigns()
+    began = time.perf_counter()
+    load_campaigns()
+    assert time.perf_counter() - began < 1.0
+
+
+@pytest.mark.parametrize("load", [load_campaign_info, load_licence, lambda name: load_campaigns([name])])
+def test_an_unknown_campaign_lists_near_misses(load: object) -> None:
+    with pytest.raises(UnknownNameError, match="campaign: no 'llm_pilo' is known; did you mean 'llm_pilot'"):
+        load("llm_pilo")  # type: ignore[operator]
+
+
+def test_llm_pilots_licence_comes_with_its_rows() -> None:
+    assert load_campaign_info("llm_pilot").licence == "CDLA-Permissive-2.0"
+    assert "Community Data License Agreement - Permissive - Version 2.0" in load_licence("llm_pilot")
+
+
+def test_llm_pilot_has_every_published_point() -> None:
+    rows = load_campaigns(["llm_pilot"])
+    point = ["model", "accelerator", "n_accelerator", "concurrency"]
+    middle = rows[rows["statistic"] == "p50"]
+    assert len(middle) == len(middle.drop_duplicates(point)) == 528
+    assert middle["nttft_s_per_token"].notna().all()
+    assert middle["itl_s"].notna().all()
+    assert middle["model"].nunique() == 10
+    assert len(middle.drop_duplicates(["accelerator", "n_accelerator"])) == 14
+    assert rows["note"].str.startswith("published medians alone").sum() == 2
+
+
+def test_llm_pilots_latencies_hang_together() -> None:
+    rows = load_campaigns(["llm_pilot"])
+    mean = rows[rows["statistic"] == "mean"]
+    assert len(mean) == 526
+    assert (mean["e2e_s"] > mean["ttft_s"]).all()
+    assert (mean["n_failed"] < mean["n_request"]).all()
+    healthy = mean[mean["n_failed"] == 0]
+    by_littles_law = healthy["concurrency"] * healthy["n_output_token"] / healthy["e2e_s"]
+    ratio = by_littles_law / healthy["output_throughput_token_per_s"]
+    assert ratio.between(0.98, 1.25).all()
+    assert 1.0 < ratio.median() < 1.05
+
+
+def test_the_folder_of_every_campaign_is_listed() -> None:
+    folder = Path(campaigns.__file__).parent
+    assert {file.parent.name for file in folder.glob("*/campaign.toml")} == set(CAMPAIGNS)

@@ -1,0 +1,230 @@
+"""The catalogue loads, is found by name, and holds what data sheets say."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from roofcast.data.catalog import Catalog, load_catalog, tables
+from roofcast.data.errors import SchemaError, UnknownNameError
+from roofcast.data.specs import AcceleratorSpec, ModelSpec
+
+
+def a_model(name: str) -> ModelSpec:
+    return load_catalog().model("llama-3.1-8b").model_copy(update={"id": name})
+
+
+def a_catalog(*names: str, **aliases: str) -> Catalog:
+    return Catalog(models={n: a_model(n) for n in names}, accelerators={}, model_aliases=aliases)
+
+
+def test_tables_are_of_the_expected_size() -> None:
+    catalog = load_catalog()
+
+    assert len(catalog.models) >= 170
+    assert len(catalog.accelerators) >= 65
+    assert len(catalog.offers) >= 600
+
+
+def test_it_is_read_once() -> None:
+    assert load_catalog() is load_catalog()
+
+
+def test_it_loads_in_less_than_a_third_of_a_second() -> None:
+    code = (
+        "import time, roofcast.data.catalog as c; t = time.perf_counter(); c.load_catalog(); "
+        "print(time.perf_counter() - t)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+
+    assert float(done.stdout) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B"),
+        ("LLAMA-3.1-8B", "meta-llama/Llama-3.1-8B"),
+        ("llama 3.1 8b", "meta-llama/Llama-3.1-8B"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B"),
+        ("gpt-oss-20b", "openai/gpt-oss-20b"),
+        ("llama-7b", "huggyllama/llama-7b"),
+        ("Qwen3-32B-NVFP4", "Qwen/Qwen3-32B"),
+    ],
+)
+def test_models_are_found(name: str, expected: str) -> None:
+    assert load_catalog().model(name).id == expected
+
+
+def test_the_name_of_a_quantised_copy_says_its_precision() -> None:
+    catalog = load_catalog()
+
+    assert catalog.model("nvidia/Qwen3-32B-NVFP4").weight_precision == "fp4"
+    assert catalog.model("Qwen/Qwen3-32B").weight_precision == "bf16"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("nvidia-h100-sxm-80gb", "nvidia-h100-sxm-80gb"),
+        ("H100", "nvidia-h100-sxm-80gb"),
+        ("h100 pcie 80gb", "nvidia-h100-pcie-80gb"),
+        ("H100 SXM5 80GB", "nvidia-h100-sxm-80gb"),
+        ("mi300x", "amd-mi300x-192gb"),
+        ("A10-24GB", "nvidia-a10-24gb"),
+    ],
+)
+def test_accelerators_are_found(name: str, expected: str) -> None:
+    assert load_catalog().accelerator(name).id == expected
+
+
+def test_a_name_of_several_parts_is_no_name() -> None:
+    with pytest.raises(UnknownNameError) as refused:
+        load_catalog().accelerator("A100")
+
+    assert all("a100" in near for near in refused.value.near)
+    assert refused.value.near
+
+
+def test_an_unknown_model_lists_near_misses() -> None:
+    with pytest.raises(UnknownNameError) as refused:
+        load_catalog().model("Qwen3-33B")
+
+    assert "Qwen/Qwen3-32B" in refused.value.near
+
+
+def test_the_part_after_the_slash_must_be_unambiguous() -> None:
+    catalog = a_catalog("a/twin", "b/twin", "b/single")
+
+    assert catalog.model("single").id == "b/single"
+    with pytest.raises(UnknownNameError):
+        catalog.model("twin")
+
+
+def test_a_model_can_be_added_and_replaced() -> None:
+    catalog = a_catalog("a/one").with_models([a_model("a/two")])
+    changed = catalog.with_models([a_model("a/two").model_copy(update={"note": "changed"})])
+
+    assert set(catalog.models) == {"a/one", "a/two"}
+    assert changed.model("two").note == "changed"
+    assert catalog.model("two").note != "changed"
+
+
+def test_ids_that_differ_in_case_collide() -> None:
+    with pytest.raises(SchemaError, match="names both"):
+        a_catalog("a/one", "A/One")
+
+
+def test_an_alias_may_not_be_the_id_of_another() -> None:
+    with pytest.raises(SchemaError, match="names both"):
+        Catalog({n: a_model(n) for n in ("one", "two")}, {}, model_aliases={"One": "two"})
+
+
+def test_an_alias_must_point_somewhere() -> None:
+    with pytest.raises(SchemaError, match="not in the catalogue"):
+        a_catalog("one", other="three")
+
+
+def test_an_offer_must_point_somewhere() -> None:
+    with pytest.raises(SchemaError, match="accelerator"):
+        Catalog({}, {}, offers=load_catalog().offers[:1])
+
+
+def test_memory_is_in_gib() -> None:
+    catalog = load_catalog()
+    expected = {"nvidia-h100-sxm-80gb": 85.9e9, "nvidia-h200-sxm-141gb": 151.4e9, "amd-mi300x-192gb": 206.2e9}
+
+    for name, memory_byte in expected.items():
+        assert catalog.accelerators[name].memory_byte == pytest.approx(memory_byte, rel=1e-3)
+
+
+def test_a_data_sheet_is_in_si() -> None:
+    h100 = load_catalog().accelerators["nvidia-h100-sxm-80gb"]
+
+    assert h100.bandwidth_byte_per_s == 3.35e12
+    assert h100.peak_flop_per_s["bf16"] == 989.4e12
+    assert h100.peak_flop_per_s["fp8"] == 1978.9e12
+    assert (h100.link_bandwidth_byte_per_s, h100.link_domain_size) == (900e9, 8)
+
+
+def test_an_optional_bridge_is_left_out() -> None:
+    a100 = load_catalog().accelerators["nvidia-a100-pcie-40gb"]
+
+    assert (a100.link, a100.link_bandwidth_byte_per_s, a100.link_domain_size) == ("pcie4", 64e9, 1)
+
+
+@pytest.mark.parametrize("spec", load_catalog().accelerators.values(), ids=lambda spec: spec.id)
+def test_peaks_are_ordered_by_width(spec: AcceleratorSpec) -> None:
+    peaks = spec.peak_flop_per_s
+    half = peaks.get("bf16", peaks.get("fp16", 0.0))
+
+    assert peaks.get("fp32", 0.0) <= half
+    assert peaks.get("fp8", half) >= half * 0.999
+    assert peaks.get("fp4", half) >= half
+
+
+def test_every_row_has_a_source() -> None:
+    catalog = load_catalog()
+
+    assert all(spec.source for spec in catalog.models.values())
+    assert all(spec.source for spec in catalog.accelerators.values())
+    assert all(offer.source for offer in catalog.offers)
+    assert all(offer.licence for offer in catalog.offers)
+
+
+def test_offers_have_one_price_each() -> None:
+    offers = load_catalog().offers
+
+    assert len({offer.id for offer in offers}) == len(offers)
+    assert min(offer.as_of for offer in offers) >= dt.date(2024, 1, 1)
+
+
+def test_the_price_list_of_llm_pilot_names_what_was_measured() -> None:
+    offers = [o for o in load_catalog().offers if o.provider == "llm-pilot-price-list"]
+
+    assert len(offers) == 14
+    assert {o.accelerator for o in offers} == {
+        "nvidia-a100-pcie-40gb",
+        "nvidia-v100-pcie-16gb",
+        "nvidia-h100-sxm-80gb",
+        "nvidia-a10-24gb",
+        "nvidia-t4-16gb",
+    }
+
+
+def test_equal_shapes_are_of_one_fold_group() -> None:
+    groups: dict[tuple[int, ...], set[str]] = {}
+    for m in load_catalog().models.values():
+        shape = (m.n_layer, m.n_encoder_layer, m.hidden_size, m.intermediate_size, m.n_head, m.n_kv_head, m.n_expert)
+        groups.setdefault(shape, set()).add(m.fold_group)
+
+    assert all(len(names) == 1 for names in groups.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("id,vendor\nx,y\n", r"table\.csv, line 2: name: field required"),
+        ("id,memory_gib\nx,many\n", r"table\.csv, line 2: memory_gib: must be a number, got 'many'"),
+    ],
+)
+def test_a_bad_row_names_file_line_and_field(
+    text: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "accelerators.csv").write_text(text, encoding="utf-8")
+    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
+
+    with pytest.raises(SchemaError, match=problem.replace("table", "accelerators")):
+        tables.load_accelerators()
+
+
+def test_an_alias_given_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "aliases.csv").write_text("alias,id\na,b\na,c\n", encoding="utf-8")
+    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
+
+    with pytest.raises(SchemaError, match=r"line 3: alias: 'a' is given twice"):
+        tables.load_aliases("aliases.csv")

@@ -1,0 +1,101 @@
+"""The bundle: a fitted predictor with what is needed to trust it, as one file."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import joblib
+import pandas as pd
+
+from roofcast.data.errors import InputError
+from roofcast.features.columns import fingerprint
+from roofcast.training.predictor import RoofcastPredictor
+
+FILE_NAME = "bundle.joblib"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelBundle:
+    """A fitted predictor and its papers.
+
+    Parameters
+    ----------
+    predictor
+        Fitted.
+    fingerprint
+        Of the columns it was fitted with.
+    data_digest, row_ids
+        Of the measurements it was fitted to.
+    engines
+        Engines it has seen.
+    scores
+        Held-out errors by metric.
+    roofcast_version
+        That made it.
+    """
+
+    predictor: RoofcastPredictor
+    fingerprint: str
+    data_digest: str
+    row_ids: tuple[str, ...]
+    engines: tuple[str, ...]
+    scores: dict[str, dict[str, float]]
+    roofcast_version: str = field(default_factory=lambda: version("roofcast"))
+
+    def save(self, path: Path) -> str:
+        """Write the bundle to `path` and return the file's SHA-256."""
+        joblib.dump(self, path, compress=3)
+        return sha256(path)
+
+
+def sha256(path: Path) -> str:
+    """Return the hexadecimal SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def load_bundle(path: Path, expected_sha256: str) -> ModelBundle:
+    """Return the bundle in `path`, which is read only if its checksum is the expected one.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, its checksum differs, it is no bundle, or its columns are not this version's.
+    """
+    if not path.is_file():
+        raise InputError("bundle", f"no file {path.name}; retrain to make one")
+    if sha256(path) != expected_sha256:
+        raise InputError("bundle", f"{path.name} does not have the registered checksum; it was cut or replaced")
+    bundle = joblib.load(path)
+    if not isinstance(bundle, ModelBundle):
+        raise InputError("bundle", f"{path.name} holds a {type(bundle).__name__}, not a ModelBundle")
+    if bundle.fingerprint != fingerprint():
+        raise InputError(
+            "bundle",
+            f"was made by roofcast {bundle.roofcast_version} with columns {bundle.fingerprint}, this version has "
+            f"{fingerprint()}; retrain",
+        )
+    return bundle
+
+
+class _BundleModel:
+    """What MLflow's pyfunc flavour serves: descriptors in, predictions out."""
+
+    def __init__(self, bundle: ModelBundle) -> None:
+        self._bundle = bundle
+
+    def predict(self, model_input: pd.DataFrame, params: dict[str, Any] | None = None) -> pd.DataFrame:
+        """Return the predicted metrics of a table of descriptors."""
+        del params
+        return self._bundle.predictor.predict(model_input)
+
+
+def _load_pyfunc(path: str) -> _BundleModel:
+    """Load the bundle for MLflow, which calls this by name."""
+    folder = Path(path)
+    file = folder if folder.is_file() else folder / FILE_NAME
+    return _BundleModel(load_bundle(file, sha256(file)))

@@ -1,0 +1,32 @@
+"""Every setting of a training run, in one frozen value."""
+
+from __future__ import annotations
+
+from roofcast.data.specs import Spec
+
+
+class TrainingConfig(Spec):
+    """Settings of the learner; fixed in advance, never chosen on rows that judge it.
+
+    Parameters
+    ----------
+    n_member
+        Boosted models averaged, each with its own seed.
+    n_estimators, max_depth, learning_rate, subsample, colsample_bytree, min_child_weight, reg_lambda
+        As in XGBoost.
+    calibrate
+        Whether the coefficients of the estimate are fitted to the training rows, or left at their priors.
+    seed
+        Of the learner.
+    """
+
+    n_member: int = 3
+    n_estimators: int = 300
+    max_depth: int = 4
+    learning_rate: float = 0.05
+    subsample: float = 0.7
+    colsample_bytree: float = 0.5
+    min_child_weight: float = 2.0
+    reg_lambda: float = 1.0
+    calibrate: bool = True
+    seed: int = 0

@@ -1,0 +1,107 @@
+"""The boosted residual: a scikit-learn regressor over the ratio of measurement to estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+from xgboost import XGBRegressor
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Average of gradient-boosted trees under squared loss, monotone where asked.
+
+    Averaging members with different seeds removes most of the scatter that a single seed has on few groups.
+
+    Parameters
+    ----------
+    n_member, n_estimators, max_depth, learning_rate, subsample, colsample_bytree, min_child_weight, reg_lambda
+        As in `roofcast.training.config.TrainingConfig`.
+    monotone
+        Sign per column, or None for no constraint.
+    n_jobs
+        Threads.
+    random_state
+        Seed of the first member; the next ones count up.
+
+    Attributes
+    ----------
+    members_
+        The fitted boosters.
+    n_features_in_
+        Number of columns seen in `fit`.
+
+    References
+    ----------
+    T. Chen and C. Guestrin, "XGBoost: A Scalable Tree Boosting System", KDD 2016.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_member: int = 1,
+        n_estimators: int = 300,
+        max_depth: int = 4,
+        learning_rate: float = 0.05,
+        subsample: float = 0.7,
+        colsample_bytree: float = 0.5,
+        min_child_weight: float = 2.0,
+        reg_lambda: float = 1.0,
+        monotone: Sequence[int] | None = None,
+        n_jobs: int = 1,
+        random_state: int = 0,
+    ) -> None:
+        self.n_member = n_member
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.learning_rate = learning_rate
+        self.subsample = subsample
+        self.colsample_bytree = colsample_bytree
+        self.min_child_weight = min_child_weight
+        self.reg_lambda = reg_lambda
+        self.monotone = monotone
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit every member and return the regressor.
+
+        Parameters
+        ----------
+        X : shape (n_row, n_column)
+        y : shape (n_row,)
+        sample_weight : shape (n_row,), or None for equal weights
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        self.members_ = [
+            self._member(self.random_state + i).fit(X, y, sample_weight=sample_weight) for i in range(self.n_member)
+        ]
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the mean prediction of the members: shape (n_row,)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(np.mean([member.predict(X) for member in self.members_], axis=0), dtype=np.float64)
+
+    def _member(self, seed: int) -> XGBRegressor:
+        return XGBRegressor(
+            objective="reg:squarederror",
+            n_estimators=self.n_estimators,
+            max_depth=self.max_depth,
+            learning_rate=self.learning_rate,
+            subsample=self.subsample,
+            colsample_bytree=self.colsample_bytree,
+            min_child_weight=self.min_child_weight,
+            reg_lambda=self.reg_lambda,
+            monotone_constraints=None if self.monotone is None else tuple(self.monotone),
+            tree_method="hist",
+            n_jobs=self.n_jobs,
+            random_state=seed,
+        )

@@ -1,0 +1,151 @@
+"""Figures by which predictions and decisions are judged; ratios are fractions, never percentages.
+
+A row without an answer has the prediction NaN. It is left out of the percentage errors, counts as a miss in
+`share_within`, and shows in `share_answered`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+TOLERANCE: Final = 0.25
+"""Relative error up to which a prediction counts as close."""
+
+
+def absolute_percentage_errors(measured: ArrayLike, predicted: ArrayLike) -> NDArray[np.float64]:
+    """Return ``|predicted - measured| / measured`` of each row, NaN where there is no prediction.
+
+    Examples
+    --------
+    >>> absolute_percentage_errors([10.0, 20.0], [11.0, 10.0]).tolist()
+    [0.1, 0.5]
+    """
+    truth = np.asarray(measured, dtype=np.float64)
+    return np.abs(np.asarray(predicted, dtype=np.float64) - truth) / truth
+
+
+def mean_ape(measured: ArrayLike, predicted: ArrayLike) -> float:
+    """Return the mean absolute percentage error of the answered rows, NaN if there is none.
+
+    Examples
+    --------
+    >>> mean_ape([10.0, 20.0, 5.0], [11.0, 10.0, float("nan")])
+    0.3
+    """
+    errors = absolute_percentage_errors(measured, predicted)
+    return _mean(errors[~np.isnan(errors)])
+
+
+def median_ape(measured: ArrayLike, predicted: ArrayLike) -> float:
+    """Return the median absolute percentage error of the answered rows, NaN if there is none.
+
+    Examples
+    --------
+    >>> median_ape([10.0, 10.0, 10.0], [10.0, 12.0, 90.0])
+    0.2
+    """
+    errors = absolute_percentage_errors(measured, predicted)
+    answered = errors[~np.isnan(errors)]
+    return float(np.median(answered)) if answered.size else float("nan")
+
+
+def share_within(measured: ArrayLike, predicted: ArrayLike, tolerance: float = TOLERANCE) -> float:
+    """Return the share of all rows whose prediction is off by at most `tolerance`.
+
+    Examples
+    --------
+    >>> share_within([10.0, 10.0, 10.0, 10.0], [8.0, 12.5, 13.0, float("nan")])
+    0.5
+    """
+    return _mean(absolute_percentage_errors(measured, predicted) <= tolerance)
+
+
+def share_answered(predicted: ArrayLike) -> float:
+    """Return the share of rows that have a prediction.
+
+    Examples
+    --------
+    >>> share_answered([1.0, float("nan")])
+    0.5
+    """
+    return _mean(~np.isnan(np.asarray(predicted, dtype=np.float64)))
+
+
+def error_summary(measured: ArrayLike, predicted: ArrayLike) -> dict[str, float]:
+    """Return the four error figures of a scoreboard entry under the names they have there.
+
+    Examples
+    --------
+    >>> error_summary([10.0, 20.0], [11.0, 10.0])
+    {'mape': 0.3, 'median_ape': 0.3, 'within_25': 0.5, 'answered': 1.0}
+    """
+    return {
+        "mape": mean_ape(measured, predicted),
+        "median_ape": median_ape(measured, predicted),
+        "within_25": share_within(measured, predicted),
+        "answered": share_answered(predicted),
+    }
+
+
+def success_share(is_success: ArrayLike) -> float:
+    """Return the share of recommendations that serve every user within the limits.
+
+    Examples
+    --------
+    >>> success_share([True, True, True, False])
+    0.75
+    """
+    return _mean(np.asarray(is_success, dtype=np.bool_))
+
+
+def overspends(cost: ArrayLike, least_cost: ArrayLike) -> NDArray[np.float64]:
+    """Return by what share each recommendation costs more than the cheapest one that serves every user.
+
+    Examples
+    --------
+    >>> overspends([15.0, 8.0], [10.0, 8.0]).tolist()
+    [0.5, 0.0]
+    """
+    return np.asarray(cost, dtype=np.float64) / np.asarray(least_cost, dtype=np.float64) - 1.0
+
+
+def mean_overspend(overspend: ArrayLike, is_success: ArrayLike) -> float:
+    """Return the mean overspend of the successful recommendations, NaN if none succeeded.
+
+    A failed recommendation may cost less than the least sufficient one, so it takes no part.
+
+    Examples
+    --------
+    >>> mean_overspend([0.5, 0.1, -0.4], [True, True, False])
+    0.3
+    """
+    values = np.asarray(overspend, dtype=np.float64)
+    return _mean(values[np.asarray(is_success, dtype=np.bool_)])
+
+
+def so_score(success: float, overspend: float) -> float:
+    """Return the harmonic mean of the success share and of one less the overspend.
+
+    Zero if nothing succeeded or if the overspend reaches 100 %.
+
+    References
+    ----------
+    M. Lazuka, A. Anghel and T. Parnell, "LLM-Pilot: Characterize and Optimize Performance of your LLM Inference
+    Services", SC 2024.
+
+    Examples
+    --------
+    >>> so_score(1.0, 0.5), so_score(0.8, 1.2), so_score(0.0, float("nan"))
+    (0.6666666666666666, 0.0, 0.0)
+    """
+    if success == 0:
+        return 0.0
+    thrift = max(0.0, 1.0 - overspend)
+    return 2.0 * success * thrift / (success + thrift)
+
+
+def _mean(values: NDArray[np.float64] | NDArray[np.bool_]) -> float:
+    return float(np.mean(values)) if values.size else float("nan")

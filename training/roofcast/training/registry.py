@@ -1,0 +1,170 @@
+"""The registry of trained bundles: MLflow's model registry, embedded by default."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import mlflow
+from mlflow.entities.model_registry import ModelVersion
+from mlflow.exceptions import MlflowException
+from mlflow.tracking import MlflowClient
+from sqlalchemy.exc import SQLAlchemyError
+
+from roofcast.data.errors import InputError, NotReadyError, UnknownNameError
+from roofcast.training.bundle import FILE_NAME, ModelBundle, load_bundle
+
+MODEL_NAME: Final = "roofcast"
+EXPERIMENT: Final = "roofcast"
+CHAMPION: Final = "champion"
+PREVIOUS: Final = "previous"
+CHECKSUM_TAG: Final = "sha256"
+
+NO_CHAMPION: Final = "no predictor is promoted yet; run `roofcast retrain`"
+
+
+@dataclass(frozen=True, slots=True)
+class Champion:
+    """A registered version and what identifies its bundle."""
+
+    version: str
+    run_id: str
+    sha256: str
+
+
+class Registry:
+    """Versions of the predictor, the one in service, and the one before it.
+
+    Parameters
+    ----------
+    home
+        Folder for the embedded store (an SQLite file and a folder of artefacts) and for bundles fetched.
+    tracking_uri
+        An MLflow server's address; None for the embedded store.
+
+    Raises
+    ------
+    NotReadyError
+        From every method, if the store cannot be reached.
+    """
+
+    def __init__(self, home: Path, tracking_uri: str | None = None) -> None:
+        self._home = home
+        self.tracking_uri = tracking_uri or f"sqlite:///{home / 'mlflow.db'}"
+        self._artifact_location = None if tracking_uri else (home / "artifacts").as_uri()
+        self._client = MlflowClient(tracking_uri=self.tracking_uri, registry_uri=self.tracking_uri)
+
+    @contextmanager
+    def run(self, name: str) -> Iterator[str]:
+        """Open an MLflow run in the project's experiment and yield its id."""
+        with reachable(self.tracking_uri):
+            mlflow.set_tracking_uri(self.tracking_uri)
+            mlflow.set_registry_uri(self.tracking_uri)
+            experiment = self._client.get_experiment_by_name(EXPERIMENT)
+            experiment_id = (
+                experiment.experiment_id
+                if experiment
+                else self._client.create_experiment(EXPERIMENT, artifact_location=self._artifact_location)
+            )
+        with mlflow.start_run(experiment_id=experiment_id, run_name=name) as active:
+            yield active.info.run_id
+
+    def register(self, model_uri: str, run_id: str, checksum: str) -> str:
+        """Register a logged model and return its version."""
+        with reachable(self.tracking_uri):
+            try:
+                self._client.get_registered_model(MODEL_NAME)
+            except MlflowException:
+                self._client.create_registered_model(MODEL_NAME)
+            version = self._client.create_model_version(
+                MODEL_NAME, source=model_uri, run_id=run_id, tags={CHECKSUM_TAG: checksum}
+            )
+        return str(version.version)
+
+    def champion(self) -> Champion | None:
+        """Return the version in service, or None."""
+        return self._aliased(CHAMPION)
+
+    def versions(self) -> list[Champion]:
+        """Return every version, newest first."""
+        with reachable(self.tracking_uri):
+            found = self._client.search_model_versions(f"name = '{MODEL_NAME}'")
+        return sorted(map(_champion, found), key=lambda c: int(c.version), reverse=True)
+
+    def promote(self, version: str) -> Champion:
+        """Put a version in service; the one before stays within reach of `rollback`.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such version.
+        """
+        known = {champion.version: champion for champion in self.versions()}
+        if version not in known:
+            raise UnknownNameError("version", version, known)
+        before = self.champion()
+        with reachable(self.tracking_uri):
+            if before and before.version != version:
+                self._client.set_registered_model_alias(MODEL_NAME, PREVIOUS, before.version)
+            self._client.set_registered_model_alias(MODEL_NAME, CHAMPION, version)
+        return known[version]
+
+    def rollback(self) -> Champion:
+        """Put the version before the champion back in service.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        previous = self._aliased(PREVIOUS)
+        if previous is None:
+            raise InputError("version", "there is no earlier champion to go back to")
+        return self.promote(previous.version)
+
+    def load(self, champion: Champion) -> ModelBundle:
+        """Return the bundle of a version, fetched if need be and checked against its checksum."""
+        file = self._home / "bundles" / f"{champion.sha256}.joblib"
+        if not file.is_file():
+            self._fetch(champion, file)
+        return load_bundle(file, champion.sha256)
+
+    def _fetch(self, champion: Champion, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=file.parent) as folder, reachable(self.tracking_uri):
+            uri = self._client.get_model_version_download_uri(MODEL_NAME, champion.version)
+            fetched = mlflow.artifacts.download_artifacts(uri, dst_path=folder, tracking_uri=self.tracking_uri)
+            found = next(Path(fetched).rglob(FILE_NAME), None)
+            if found is None:
+                raise InputError("bundle", f"version {champion.version} holds no {FILE_NAME}; retrain")
+            found.replace(file)
+
+    def _aliased(self, alias: str) -> Champion | None:
+        with reachable(self.tracking_uri):
+            try:
+                return _champion(self._client.get_model_version_by_alias(MODEL_NAME, alias))
+            except MlflowException as error:
+                if error.error_code in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
+                    return None
+                raise
+
+
+def _champion(version: ModelVersion) -> Champion:
+    return Champion(str(version.version), str(version.run_id), str(version.tags.get(CHECKSUM_TAG, "")))
+
+
+@contextmanager
+def reachable(uri: str) -> Iterator[None]:
+    """Turn a store that does not answer into a `NotReadyError` that says which."""
+    try:
+        yield
+    except (OSError, SQLAlchemyError) as error:
+        raise NotReadyError(f"the MLflow store {uri} does not answer: {error}") from error
+    except MlflowException as error:
+        if error.error_code in {"TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR"}:
+            raise NotReadyError(f"the MLflow store {uri} does not answer: {error}") from error
+        raise

@@ -1,0 +1,119 @@
+"""Retraining: fit a candidate on everything, judge it against the champion, promote it if it is not worse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from roofcast.data.errors import InputError
+from roofcast.data.specs import Spec
+from roofcast.features.columns import fingerprint
+from roofcast.training.bundle import ModelBundle
+from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset import TrainingSet
+from roofcast.training.gate import judge
+from roofcast.training.metrics import error_summary
+from roofcast.training.predictor import Progress, RoofcastPredictor, predict_held_out
+from roofcast.training.registry import Registry
+from roofcast.training.tracking import log_training
+
+
+class RetrainingReport(Spec):
+    """What a retraining did.
+
+    Parameters
+    ----------
+    version
+        Registered.
+    promoted, reason
+        Whether it went into service, and why.
+    candidate_error, champion_error
+        Mean absolute log error on the same held-out lineages.
+    n_row, n_group
+        Of the training set.
+    scores
+        Held-out errors of the candidate by metric.
+    """
+
+    version: str
+    promoted: bool
+    reason: str
+    candidate_error: float
+    champion_error: float | None
+    n_row: int
+    n_group: int
+    scores: dict[str, dict[str, float]]
+
+
+def fit_bundle(
+    data: TrainingSet, config: TrainingConfig | None = None, progress: Progress | None = None
+) -> ModelBundle:
+    """Return a bundle fitted to the training set.
+
+    Raises
+    ------
+    InputError
+        If the rows span fewer than two lineages: nothing could be held out.
+    """
+    if data.groups.nunique() < 2:
+        raise InputError("measurements", "must span two LLM lineages at least, got one; import another campaign")
+    predictor = RoofcastPredictor(config).fit(data.X, data.y, data.groups, progress)
+    folds = score_folds(data, predictor.held_out_)
+    scores = folds.groupby("metric")[["mape", "median_ape", "within_25"]].mean()
+    return ModelBundle(
+        predictor=predictor,
+        fingerprint=fingerprint(),
+        data_digest=data.digest,
+        row_ids=tuple(data.ids),
+        engines=tuple(sorted(set(data.measurements["engine"]) - {""})),
+        scores={str(m): {str(k): float(v) for k, v in row.items()} for m, row in scores.iterrows()},
+    )
+
+
+def score_folds(data: TrainingSet, held_out: pd.DataFrame) -> pd.DataFrame:
+    """Return the held-out errors of each lineage and metric."""
+    rows: list[dict[str, Any]] = []
+    for group in data.groups.unique():
+        inside = (data.groups == group).to_numpy()
+        for metric in held_out.columns:
+            known = inside & data.y[metric].notna().to_numpy()
+            if known.any():
+                errors = error_summary(data.y[metric][known], held_out[metric][known])
+                rows.append({"group": group, "metric": metric, "n_row": int(known.sum()), **errors})
+    return pd.DataFrame(rows)
+
+
+def retrain(
+    data: TrainingSet, registry: Registry, config: TrainingConfig | None = None, progress: Progress | None = None
+) -> RetrainingReport:
+    """Fit a candidate, register it, and put it in service unless the champion is better.
+
+    The champion's recipe, that is its settings and the measurements it was fitted to, is judged on the same
+    held-out lineages as the candidate: each lineage is predicted by a champion and by a candidate that never saw it.
+    """
+    config = config or TrainingConfig()
+    champion = registry.champion()
+    candidate = fit_bundle(data, config, progress)
+    rival = None
+    if champion is not None:
+        incumbent = registry.load(champion)
+        known = data.ids.isin(incumbent.row_ids).to_numpy()
+        if known.any():
+            recipe = incumbent.predictor
+            rival = predict_held_out(recipe, data.X, data.y, data.groups, progress, trainable=known)
+    verdict = judge(data.y, candidate.predictor.held_out_, rival, data.groups)
+    folds = score_folds(data, candidate.predictor.held_out_)
+    version = log_training(registry, candidate, data, config, folds)
+    if verdict.promoted:
+        registry.promote(version)
+    return RetrainingReport(
+        version=version,
+        promoted=verdict.promoted,
+        reason=verdict.reason,
+        candidate_error=verdict.candidate,
+        champion_error=verdict.champion,
+        n_row=len(data.X),
+        n_group=int(data.groups.nunique()),
+        scores=candidate.scores,
+    )
