@@ -1,8 +1,4 @@
-"""Schema of the measurement table: one row per run and statistic.
-
-A run is one (model, accelerator, configuration, workload). Its row of statistic ``p95`` holds the 95th percentile
-of every latency; throughputs are means over the run and stand in the row of statistic ``mean`` alone.
-"""
+"""The measurement table: checking rows against the schema, and telling them apart."""
 
 from __future__ import annotations
 
@@ -15,96 +11,17 @@ import pandas as pd
 import pandera.pandas as pa
 
 from roofcast.data.errors import SchemaError, near_misses
-from roofcast.data.specs import PRECISIONS, STATISTICS
-
-LOADS: Final = ("closed_loop", "open_loop", "static_batch", "offline")
-STATUSES: Final = ("ok", "out_of_memory", "failed")
-
-_MAX_S: Final = 86_400.0
-_MAX_TEXT: Final = 400
-_BOOLEANS: Final = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
-
-
-def _text(choices: tuple[str, ...] = (), *, required: bool = False) -> pa.Column:
-    check = pa.Check.isin(("", *choices) if not required else choices) if choices else None
-    checks = [c for c in (check, pa.Check.str_length(1 if required else 0, _MAX_TEXT)) if c is not None]
-    return pa.Column(str, checks, nullable=False, coerce=True)
-
-
-def _number(low: float, high: float) -> pa.Column:
-    return pa.Column(float, pa.Check.in_range(low, high), nullable=True, coerce=True)
-
-
-def _required(low: float, high: float) -> pa.Column:
-    return pa.Column(float, pa.Check.in_range(low, high), nullable=False, coerce=True)
-
-
-QUESTION_COLUMNS: Final = {
-    "model": _text(required=True),
-    "accelerator": _text(required=True),
-    "n_accelerator": _required(1, 100_000),
-    "engine": _text(),
-    "engine_version": _text(),
-    "weight_precision": _text(PRECISIONS),
-    "kv_precision": _text(PRECISIONS),
-    "tp": _number(1, 100_000),
-    "pp": _number(1, 100_000),
-    "dp": _number(1, 100_000),
-    "ep": _number(1, 100_000),
-    "n_input_token": _required(1e-9, 1e7),
-    "n_output_token": _required(1, 1e7),
-    "concurrency": _number(1, 1e6),
-    "request_rate": _number(1e-9, 1e6),
-    "statistic": _text(STATISTICS, required=True),
-}
-"""What identifies a question; `roofcast predict` reads the same columns. Rates are in requests per second."""
-
-OUTCOME_COLUMNS: Final = {
-    "ttft_s": _number(1e-7, _MAX_S),
-    "nttft_s_per_token": _number(1e-9, _MAX_S),
-    "itl_s": _number(0, _MAX_S),
-    "tpot_s": _number(0, _MAX_S),
-    "e2e_s": _number(1e-7, _MAX_S),
-    "output_throughput_token_per_s": _number(1e-9, 1e9),
-    "request_throughput_per_s": _number(1e-9, 1e8),
-}
-"""What was observed. nTTFT is TTFT over the request's own input tokens; ITL pools single gaps; TPOT is the mean
-gap of one request."""
-
-CONTEXT_COLUMNS: Final = {
-    "flash_attention": pa.Column(bool, nullable=False, coerce=True),
-    "load": _text(LOADS, required=True),
-    "status": _text(STATUSES, required=True),
-    "duration_s": _number(0, 1e8),
-    "n_request": _number(0, 1e9),
-    "n_failed": _number(0, 1e9),
-    "n_input_token_at_statistic": _number(0, 1e7),
-    "n_output_token_at_statistic": _number(0, 1e7),
-    "date": _text(),
-    "campaign": _text(required=True),
-    "note": _text(),
-}
-"""How it was observed. `..._at_statistic` is the row's statistic of the request lengths themselves.
-
-`n_request` counts every request that was sent, `n_failed` those of them that failed. `date` is the day of the
-measurement, `YYYY-MM-DD`, or as much of it as is known (`YYYY-MM`, `YYYY`)."""
-
-MEASUREMENT_COLUMNS: Final = (*QUESTION_COLUMNS, *OUTCOME_COLUMNS, *CONTEXT_COLUMNS)
-KEY_COLUMNS: Final = (*QUESTION_COLUMNS, "flash_attention", "load", "date", "campaign")
-
-_SCHEMA: Final = pa.DataFrameSchema(
-    {**QUESTION_COLUMNS, **OUTCOME_COLUMNS, **CONTEXT_COLUMNS}, strict=True, ordered=False
+from roofcast.data.schema import (
+    DEFAULTS,
+    MEASUREMENT_COLUMNS,
+    NUMBER_COLUMNS,
+    OUTCOME_COLUMNS,
+    SCHEMA,
+    TEXT_COLUMNS,
+    WHOLE_COLUMNS,
 )
 
-NUMBER_COLUMNS: Final = tuple(name for name, column in _SCHEMA.columns.items() if str(column.dtype) == "float64")
-
-TEXT_COLUMNS: Final = tuple(name for name, column in _SCHEMA.columns.items() if str(column.dtype).startswith("str"))
-WHOLE_COLUMNS: Final = ("n_accelerator", "tp", "pp", "dp", "ep")
-
-_DEFAULTS: Final[dict[str, object]] = {
-    **dict.fromkeys((c for c, s in _SCHEMA.columns.items() if not s.nullable), ""),
-    "statistic": "mean", "load": "", "status": "ok", "flash_attention": True,
-}  # fmt: skip
+_BOOLEANS: Final = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
 def validate_measurements(table: pd.DataFrame, source: str = "", first_line: int = 0) -> pd.DataFrame:
@@ -131,7 +48,7 @@ def validate_measurements(table: pd.DataFrame, source: str = "", first_line: int
         complete[name] = _numbers(complete[name], source, first_line)
     complete["flash_attention"] = _booleans(complete["flash_attention"], source, first_line)
     try:
-        checked = _SCHEMA.validate(complete, lazy=False)
+        checked = SCHEMA.validate(complete, lazy=False)
     except pa.errors.SchemaError as error:
         raise _schema_error(error, source, first_line) from error
     for name in TEXT_COLUMNS:
@@ -145,7 +62,7 @@ def _check_columns(table: pd.DataFrame, source: str) -> None:
     if len(twice):
         raise SchemaError(_field(twice[0]), "is given twice as a column", source)
     for column in map(str, table.columns):
-        if column not in _SCHEMA.columns:
+        if column not in SCHEMA.columns:
             problem = f"is not a column of the measurement table; {_column_cure(column)}"
             raise SchemaError(_field(column), problem, source)
 
@@ -157,7 +74,7 @@ def _field(column: object, limit: int = 60) -> str:
 
 def _column_cure(column: str) -> str:
     in_seconds = column.removesuffix("_ms") + "_s"
-    if column.endswith("_ms") and in_seconds in _SCHEMA.columns:
+    if column.endswith("_ms") and in_seconds in SCHEMA.columns:
         return f"give {in_seconds}, in seconds"
     near = near_misses(column, MEASUREMENT_COLUMNS)
     return f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(MEASUREMENT_COLUMNS)}"
@@ -165,8 +82,8 @@ def _column_cure(column: str) -> str:
 
 def _with_defaults(table: pd.DataFrame) -> pd.DataFrame:
     columns: dict[str, pd.Series] = {}
-    for name, column in _SCHEMA.columns.items():
-        default = _DEFAULTS.get(name, float("nan"))
+    for name, column in SCHEMA.columns.items():
+        default = DEFAULTS.get(name, float("nan"))
         values = table[name] if name in table.columns else pd.Series(default, index=table.index)
         if not column.nullable and name in table.columns:
             values = values.astype(object).where(values.notna(), default)
@@ -197,7 +114,7 @@ def _booleans(column: pd.Series, source: str, first_line: int) -> pd.Series:
     if column.dtype == bool:
         return column
     texts = column.astype(str).str.strip().str.lower()
-    booleans = texts.map({**_BOOLEANS, "": _DEFAULTS["flash_attention"]})
+    booleans = texts.map({**_BOOLEANS, "": DEFAULTS["flash_attention"]})
     wrong = column[booleans.isna()]
     if len(wrong):
         got = f"must be true or false, got {_short(wrong.iloc[0])}"
@@ -295,13 +212,16 @@ def row_ids(table: pd.DataFrame) -> list[str]:
     -------
     shape (n_row,), 32 hexadecimal digits each
     """
-    texts = [_canonical(table[name]) for name in MEASUREMENT_COLUMNS]
+    texts = [_cells(table[name], name) for name in MEASUREMENT_COLUMNS]
     return [
-        hashlib.blake2b("\x1f".join(row).encode(), digest_size=16).hexdigest() for row in zip(*texts, strict=True)
+        hashlib.blake2b("\x1f".join(filter(None, row)).encode(), digest_size=16).hexdigest()
+        for row in zip(*texts, strict=True)
     ]
 
 
-def _canonical(column: pd.Series) -> list[str]:
+def _cells(column: pd.Series, name: str) -> list[str]:
+    """Return ``name=value`` of each cell, empty for a blank or default one: a column added later changes no id."""
     if column.dtype == float:
-        return ["" if value != value else repr(value + 0.0) for value in column.tolist()]  # noqa: PLR0124
-    return [str(value) for value in column.tolist()]
+        return ["" if value != value else f"{name}={value + 0.0!r}" for value in column.tolist()]  # noqa: PLR0124
+    default = DEFAULTS.get(name)
+    return ["" if value == default else f"{name}={value}" for value in column.tolist()]

@@ -14,7 +14,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from roofcast.data.database import Database
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.home import roofcast_home
-from roofcast.data.measurements import MEASUREMENT_COLUMNS, row_ids, validate_measurements
+from roofcast.data.measurements import row_ids, validate_measurements
+from roofcast.data.schema import MEASUREMENT_COLUMNS
 from roofcast.data.specs import ModelSpec
 from roofcast.data.tables import MEASUREMENT, MODEL, RETRAINING
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from roofcast.data.measurements import CONTEXT_COLUMNS, MEASUREMENT_COLUMNS, NUMBER_COLUMNS
+from roofcast.data.schema import CONTEXT_COLUMNS, MEASUREMENT_COLUMNS, NUMBER_COLUMNS
 
 
 class UtcDateTime(sa.TypeDecorator[dt.datetime]):

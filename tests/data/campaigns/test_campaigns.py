@@ -9,7 +9,8 @@ import pytest
 from roofcast.data import campaigns
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info, load_campaigns, load_licence
 from roofcast.data.errors import UnknownNameError
-from roofcast.data.measurements import MEASUREMENT_COLUMNS, row_ids, validate_measurements
+from roofcast.data.measurements import row_ids, validate_measurements
+from roofcast.data.schema import MEASUREMENT_COLUMNS
 
 
 def test_every_campaign_is_complete() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.formats import FORMATS, detect_format, read_measurements
-from roofcast.data.measurements import OUTCOME_COLUMNS
+from roofcast.data.schema import OUTCOME_COLUMNS
 from roofcast.data.specs import STATISTICS
 from tests.data.builders import LLM_PILOT_SAMPLES, a_table
 

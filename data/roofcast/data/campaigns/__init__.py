@@ -13,8 +13,9 @@ from typing import Final
 import pandas as pd
 
 from roofcast.data.errors import UnknownNameError
-from roofcast.data.measurements import NUMBER_COLUMNS, validate_measurements
-from roofcast.data.specs import Count, Name, Spec
+from roofcast.data.measurements import validate_measurements
+from roofcast.data.schema import NUMBER_COLUMNS
+from roofcast.data.specs import Count, CountOrNone, Name, Spec
 
 CAMPAIGNS: Final[tuple[str, ...]] = ("llm_pilot",)
 
@@ -22,6 +23,7 @@ CAMPAIGNS: Final[tuple[str, ...]] = ("llm_pilot",)
 class CampaignInfo(Spec):
     """Where a campaign's rows come from, under which licence, and what to know before using them.
 
+    `n_read` published rows gave `n_row` measurements; `n_quarantined` of them stand in `quarantine.csv` with reasons.
     `format` is the importer that read the published `files`; empty where they were no benchmark files.
     """
 
@@ -36,6 +38,8 @@ class CampaignInfo(Spec):
     measured_to: dt.date | None = None
     retrieved: dt.date | None = None
     format: str = ""
+    n_read: Count
+    n_quarantined: CountOrNone = 0
     n_row: Count
     notes: tuple[str, ...] = ()
 

@@ -1,8 +1,9 @@
-"""Rebuild the rows of a campaign from its published files: ``python -m roofcast.data.campaigns.build --help``."""
+"""Rebuild campaigns from their published files: ``python -m roofcast.data.campaigns.build --help``."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -10,17 +11,37 @@ from typing import Final
 import pandas as pd
 
 from roofcast.data.campaigns.build_llm_pilot import build_llm_pilot
-from roofcast.data.measurements import KEY_COLUMNS
+from roofcast.data.campaigns.built import Built
+from roofcast.data.schema import KEY_COLUMNS
 
-BUILDERS: Final[dict[str, Callable[[Path, Path], pd.DataFrame]]] = {"llm_pilot": build_llm_pilot}
+BUILDERS: Final[dict[str, Callable[[Path], Built]]] = {
+    "llm_pilot": build_llm_pilot,
+}
+"""By campaign: from the folder that holds every source's published files to what was built."""
 
 
-def save_rows(table: pd.DataFrame, file: Path) -> None:
-    """Write a campaign's rows in order of their keys, without blank columns; the same rows give the same bytes."""
-    ordered = table.sort_values(list(KEY_COLUMNS), kind="stable")
+def save(built: Built, folder: Path) -> None:
+    """Write rows, quarantine and counts of a campaign; the same rows give the same bytes."""
+    ordered = built.rows.sort_values(list(KEY_COLUMNS), kind="stable")
     is_blank = ordered.isna().all() | (ordered == "").all()
-    texts = ordered.loc[:, ~is_blank].apply(lambda column: column.map(_cell))
-    text = texts.to_csv(index=False, lineterminator="\n")
+    _write(ordered.loc[:, ~is_blank].apply(lambda column: column.map(_cell)), folder / "rows.csv")
+    quarantine = folder / "quarantine.csv"
+    if len(built.quarantined):
+        _write(built.quarantined.sort_values(["reference", "reason"], kind="stable"), quarantine)
+    else:
+        quarantine.unlink(missing_ok=True)
+    _save_counts(folder / "campaign.toml", built)
+
+
+def _write(table: pd.DataFrame, file: Path) -> None:
+    file.write_text(table.to_csv(index=False, lineterminator="\n"), encoding="utf-8", newline="\n")
+
+
+def _save_counts(file: Path, built: Built) -> None:
+    text = file.read_text(encoding="utf-8")
+    counts = {"n_read": built.n_read, "n_quarantined": len(built.quarantined), "n_row": len(built.rows)}
+    for name, count in counts.items():
+        text = re.sub(rf"^{name} = \d+$", f"{name} = {count}", text, flags=re.MULTILINE)
     file.write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -31,17 +52,19 @@ def _cell(value: float | str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Build a campaign and write its rows."""
+    """Build campaigns and write their rows."""
     parser = argparse.ArgumentParser(prog="roofcast.data.campaigns.build", description=__doc__)
-    parser.add_argument("campaign", choices=sorted(BUILDERS))
-    parser.add_argument("--raw", type=Path, required=True, help="folder or archive of the raw files")
-    parser.add_argument("--published", type=Path, required=True, help="file of the published figures")
-    parser.add_argument("--out", type=Path, help="folder to write to; that of the package by default")
+    parser.add_argument("campaigns", nargs="*", metavar="CAMPAIGN", help="names; all of them by default")
+    parser.add_argument("--raw", type=Path, required=True, help="folder that holds every source's published files")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder of the campaigns' folders")
     options = parser.parse_args(arguments)
-    folder = options.out or Path(__file__).parent / options.campaign
-    table = BUILDERS[options.campaign](options.raw, options.published)
-    save_rows(table, folder / "rows.csv")
-    print(f"{len(table)} rows written")
+    unknown = set(options.campaigns) - set(BUILDERS)
+    if unknown:
+        parser.error(f"no campaign is named {', '.join(sorted(unknown))}; there are {', '.join(BUILDERS)}")
+    for name in options.campaigns or BUILDERS:
+        built = BUILDERS[name](options.raw)
+        save(built, options.out / name)
+        print(f"{name}: {built.n_read} read, {len(built.quarantined)} quarantined, {len(built.rows)} rows written")
 
 
 if __name__ == "__main__":

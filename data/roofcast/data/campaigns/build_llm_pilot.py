@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from roofcast.data.campaigns.built import Built
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.formats import read_measurements
 from roofcast.data.formats.llm_pilot import ACCELERATORS, MODELS
@@ -17,12 +18,20 @@ from roofcast.data.units import s_from_ms
 POINT_COLUMNS: Final = ("model", "accelerator", "n_accelerator", "concurrency")
 MEDIAN_COLUMNS: Final = {"median_nttft": "nttft_s_per_token", "median_itl": "itl_s"}
 RTOL: Final = 1e-5
+RAW: Final = "llm_pilot/performance_characterization_data_raw.tar.xz"
+PUBLISHED: Final = "llm_pilot/published_predictions/expected_predictions_LLM-Pilot.csv"
 NOTE: Final = "published medians alone, raw file missing; request lengths of the run with 64 users"
 
 _LENGTHS_FROM_N_USER: Final = 64
 
 
-def build_llm_pilot(raw: Path, published: Path) -> pd.DataFrame:
+def build_llm_pilot(root: Path) -> Built:
+    """Return the campaign built from the files under `root`; see `rows_of_llm_pilot`."""
+    rows = rows_of_llm_pilot(root / RAW, root / PUBLISHED)
+    return Built(rows, n_read=len(rows.drop_duplicates(list(POINT_COLUMNS))))
+
+
+def rows_of_llm_pilot(raw: Path, published: Path) -> pd.DataFrame:
     """Return the campaign's rows: five for each raw file, one for each point that has published medians alone.
 
     Parameters

@@ -24,7 +24,8 @@ from roofcast.data.errors import SchemaError
 from roofcast.data.formats.format import Format, Progress, no_progress
 from roofcast.data.formats.llm_pilot_file import REQUEST_COLUMNS, RequestLog
 from roofcast.data.formats.sources import Source, header_of, iter_sources
-from roofcast.data.measurements import NUMBER_COLUMNS, OUTCOME_COLUMNS, validate_measurements
+from roofcast.data.measurements import validate_measurements
+from roofcast.data.schema import NUMBER_COLUMNS
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import s_from_ms
 
@@ -193,7 +194,15 @@ def _throughputs(log: RequestLog) -> dict[str, float]:
 FORMAT: Final = Format(
     name="llm_pilot",
     title="LLM-Pilot, raw files of its performance characterisation",
-    delivers=tuple(OUTCOME_COLUMNS),
+    delivers=(
+        "ttft_s",
+        "nttft_s_per_token",
+        "itl_s",
+        "tpot_s",
+        "e2e_s",
+        "output_throughput_token_per_s",
+        "request_throughput_per_s",
+    ),
     statistics=STATISTICS,
     recognises=recognises,
     read=read,

@@ -13,7 +13,8 @@ import pandas as pd
 from roofcast.data.errors import SchemaError
 from roofcast.data.formats.format import Format, Progress, no_progress
 from roofcast.data.formats.sources import Source, header_of, iter_sources
-from roofcast.data.measurements import OUTCOME_COLUMNS, validate_measurements
+from roofcast.data.measurements import validate_measurements
+from roofcast.data.schema import OUTCOME_COLUMNS
 from roofcast.data.specs import STATISTICS
 
 MAX_LINE_BYTE: Final = 64 * 2**10

@@ -14,13 +14,16 @@ depends_on = None
 
 _TEXTS_AND_NUMBERS: dict[type[Any], tuple[str, ...]] = {
     sa.Text: (
-        "model", "accelerator", "engine", "engine_version", "weight_precision", "kv_precision", "statistic",
-        "load", "status", "date", "campaign", "note",
+        "model", "accelerator", "engine", "engine_version", "weight_precision", "kv_precision", "statistic", "load",
+        "status", "activation_precision", "speculation", "prefix_caching", "chunked_prefill", "date", "software",
+        "derived", "campaign", "note",
     ),
     sa.Double: (
         "n_accelerator", "tp", "pp", "dp", "ep", "n_input_token", "n_output_token", "concurrency", "request_rate",
         "ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s", "output_throughput_token_per_s",
-        "request_throughput_per_s", "duration_s", "n_request", "n_failed", "n_input_token_at_statistic",
+        "total_throughput_token_per_s", "request_throughput_per_s", "power_w", "memory_byte", "n_node", "cp",
+        "moe_tp", "n_prefill_accelerator", "n_decode_accelerator", "n_speculative_token", "prefix_cache_ratio",
+        "lora_rank", "duration_s", "n_request", "n_failed", "n_input_token_at_statistic",
         "n_output_token_at_statistic",
     ),
 }  # fmt: skip

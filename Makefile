@@ -1,0 +1,56 @@
+# Everything a newcomer needs: `make serve`, `make test`. Both set up what they use.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test check bench scoreboard notebooks reference lock clean
+
+help:            ## List the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 14
+
+serve: $(VENV)/.serve  ## Set up, train if nothing is promoted, serve on 127.0.0.1:8000
+	$(BIN)/roofcast serve
+
+test: check      ## Set up and run every check and test
+	$(BIN)/pytest --durations=15
+
+check: $(VENV)/.dev    ## Lint, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev    ## Speed and memory; JSON on the last line
+	$(BIN)/python benchmarks/bench.py
+
+scoreboard: $(VENV)/.serve  ## The protocols by which predictions are judged
+	$(BIN)/roofcast scoreboard --protocol P1,P2 --json out/scoreboard.json --dump out
+
+notebooks: $(VENV)/.dev     ## Execute the notebooks and keep their figures
+	$(BIN)/jupyter execute --inplace notebooks/*.ipynb
+
+reference: $(VENV)/.serve   ## Write docs/REFERENCE.md anew
+	$(BIN)/roofcast reference > docs/REFERENCE.md
+
+lock: $(VENV)/.dev     ## Resolve the locks anew
+	$(PIP) uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--upgrade pyproject.toml -o requirements/serve.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--upgrade -c requirements/serve.txt --extra notebooks --extra postgres --group dev pyproject.toml \
+		-o requirements/dev.txt
+
+clean:           ## Remove what the targets made
+	rm -rf $(VENV) out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(VENV)/.serve: requirements/serve.txt pyproject.toml
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(PIP) --require-hashes -r requirements/serve.txt
+	$(PIP) --no-deps -e .
+	touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.serve
+	$(PIP) --require-hashes -r requirements/dev.txt
+	touch $@

@@ -1,0 +1,102 @@
+"""Speed and memory of the main job; a table for people, then JSON on the last line.
+
+Every figure is the median of several runs in one process on this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from starlette.testclient import TestClient
+
+from roofcast.data.catalog import load_catalog
+from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.features.pipeline import build_features
+from roofcast.serving.answering import answer
+from roofcast.serving.app import create_app
+from roofcast.serving.logs import configure_logs
+from roofcast.serving.schemas import RecommendationRequest
+from roofcast.serving.settings import Settings
+from roofcast.serving.workbench import Workbench
+
+N_BULK_ROW = 20_000
+
+
+def median_s(job: Callable[[], Any], n_run: int) -> float:
+    """Return the median wall time of `n_run` runs, after one that does not count."""
+    job()
+    times = []
+    for _ in range(n_run):
+        start = time.perf_counter()
+        job()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def bulk_questions(n_row: int) -> pd.DataFrame:
+    """Return questions about many models, accelerators and loads."""
+    catalog = load_catalog()
+    pick = np.random.default_rng(0)
+    small = [spec.id for spec in catalog.models.values() if spec.n_param < 3e10]
+    return pd.DataFrame(
+        {
+            "model": pick.choice(small, n_row),
+            "accelerator": pick.choice(list(catalog.accelerators), n_row),
+            "n_accelerator": pick.choice([1, 2, 4], n_row),
+            "n_input_token": pick.integers(16, 2000, n_row),
+            "n_output_token": pick.integers(8, 500, n_row),
+            "concurrency": pick.choice([1, 8, 64], n_row),
+            "statistic": pick.choice(["mean", "p50", "p95"], n_row),
+        }
+    )
+
+
+def measure(home: Path) -> dict[str, float]:
+    """Return the figures, names ending in their units."""
+    settings = Settings(home=home)
+    bench = Workbench(settings)
+    start = time.perf_counter()
+    bench.retrain()
+    figures = {"training_s": time.perf_counter() - start}
+    bench.refresh()
+    bundle, catalog = bench.in_service.bundle, bench.catalog
+    questions = bulk_questions(N_BULK_ROW)
+    figures["bulk_row_per_s"] = N_BULK_ROW / median_s(lambda: answer(questions, bundle, catalog, 0.8), 3)
+    descriptors = pd.concat([bench.training_set().X] * 80, ignore_index=True)
+    features = median_s(lambda: build_features(descriptors, DEFAULT_COEFFICIENTS), 3)
+    figures["feature_row_per_s"] = len(descriptors) / features
+    example = RecommendationRequest.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index,call-overload]
+    row = {"rows": [questions.iloc[0].to_dict()]}
+    row["rows"][0] = {name: getattr(value, "item", lambda v=value: v)() for name, value in row["rows"][0].items()}
+    with TestClient(create_app(settings)) as client:
+        figures["recommendation_ms"] = 1e3 * median_s(lambda: client.post("/v1/recommendations", json=example), 30)
+        figures["prediction_ms"] = 1e3 * median_s(lambda: client.post("/v1/predictions", json=row), 50)
+    bench.store.close()
+    unit = 1e6 if sys.platform == "darwin" else 1e3
+    figures["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    figures["bundle_mb"] = sum(f.stat().st_size for f in (home / "bundles").iterdir()) / 1e6
+    return figures
+
+
+def main() -> None:
+    """Measure and print."""
+    configure_logs()
+    with tempfile.TemporaryDirectory() as folder:
+        figures = measure(Path(folder))
+    for name, value in figures.items():
+        print(f"{name:24} {value:12.4g}")
+    print(json.dumps({name: round(value, 4) for name, value in figures.items()}))
+
+
+if __name__ == "__main__":
+    main()
