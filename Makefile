@@ -29,7 +29,7 @@ scoreboard: $(VENV)/.serve  ## The protocols by which predictions are judged
 	$(BIN)/roofcast scoreboard --protocol P1,P2 --json out/scoreboard.json --dump out
 
 notebooks: $(VENV)/.dev     ## Execute the notebooks and keep their figures
-	$(BIN)/jupyter execute --inplace notebooks/*.ipynb
+	$(BIN)/python -m tests.notebooks.execution notebooks/*.ipynb
 
 reference: $(VENV)/.serve   ## Write docs/REFERENCE.md anew
 	$(BIN)/roofcast reference > docs/REFERENCE.md

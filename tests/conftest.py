@@ -1,0 +1,36 @@
+"""Fixtures that several rooms share."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from roofcast.serving.settings import Settings
+from roofcast.serving.workbench import Workbench
+from roofcast.training.config import TrainingConfig
+
+QUICK = TrainingConfig(n_member=1, n_estimators=40, calibrate=False)
+"""Settings that train in seconds, and predict well enough for a test."""
+
+
+@pytest.fixture(scope="session")
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a state folder whose databases are made, which takes seconds, and empty; for copies."""
+    home = tmp_path_factory.mktemp("empty") / "home"
+    bench = Workbench(Settings(home=home))
+    assert bench.registry.champion() is None
+    bench.store.close()
+    return home
+
+
+@pytest.fixture(scope="session")
+def trained_home(empty_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a state folder with a champion; who changes it works on a copy."""
+    home = Path(shutil.copytree(empty_home, tmp_path_factory.mktemp("trained") / "home"))
+    bench = Workbench(Settings(home=home, training=QUICK))
+    bench.retrain()
+    bench.refresh()
+    bench.store.close()
+    return home

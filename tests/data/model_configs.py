@@ -41,6 +41,8 @@ _DELTA_NET = {
 }  # fmt: skip
 _NEMOTRON_NANO = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME"
 
+_KIMI_FULL = [4, 8, 12, 16, 20, 24, 27]
+
 PUBLISHED: dict[str, tuple[Config, int]] = {
     "llama-3.1-8b": (LLAMA_3_1_8B, 8_030_261_248),
     "llama-2-7b": (_sizes(32, 4096, 11008, 32, 32, 32000, model_type="llama"), 6_738_415_616),
@@ -242,6 +244,86 @@ PUBLISHED: dict[str, tuple[Config, int]] = {
         _sizes(40, 4096, 12800, 32, 8, 100352, model_type="granite", tie_word_embeddings=False), 8_791_592_960
     ),
     "nemotron-4-15b": (_sizes(32, 6144, 24576, 48, 8, 256000, model_type="nemotron"), 15_628_775_424),
+    "deepseek-v3.2": (
+        _sizes(
+            61, 7168, 18432, 128, 128, 129280, model_type="deepseek_v32", q_lora_rank=1536, n_routed_experts=256,
+            num_experts_per_tok=8, n_shared_experts=1, moe_intermediate_size=2048, first_k_dense_replace=3,
+            index_n_heads=64, index_head_dim=128, index_topk=2048, quantization_config=_FP8, **_MLA,
+        ),
+        671_877_929_216,
+    ),
+    "nemotron-3-ultra": (
+        _sizes(
+            108, 8192, 5120, 64, 2, 131072, model_type="nemotron_h", head_dim=128, mamba_num_heads=256,
+            mamba_head_dim=64, n_groups=8, ssm_state_size=128, n_routed_experts=512, num_experts_per_tok=22,
+            n_shared_experts=1, moe_intermediate_size=5120, moe_shared_expert_intermediate_size=10240,
+            moe_latent_size=2048, hybrid_override_pattern="ME" * 48 + "*" * 12,
+        ),
+        549_308_993_536,
+    ),
+    "jamba-v0.1": (
+        _sizes(
+            32, 4096, 14336, 32, 8, 65536, model_type="jamba", num_experts=16, num_experts_per_tok=2,
+            attn_layer_period=8, attn_layer_offset=4, expert_layer_period=2, expert_layer_offset=1,
+            mamba_d_state=16, mamba_d_conv=4, mamba_expand=2, mamba_dt_rank=256,
+        ),
+        51_570_323_328,
+    ),
+    "bamba-9b": (
+        _sizes(
+            32, 4096, 14336, 32, 8, 128256, model_type="bamba", attn_layer_indices=[9, 18, 27], mamba_n_heads=128,
+            mamba_d_head="auto", mamba_n_groups=1, mamba_d_state=128, mamba_expand=2,
+        ),
+        9_780_229_120,
+    ),
+    "falcon-h1-7b": (
+        _sizes(
+            44, 3072, 12288, 12, 2, 130049, model_type="falcon_h1", head_dim=128, mamba_d_ssm=3072, mamba_n_heads=24,
+            mamba_d_head=128, mamba_n_groups=1, mamba_d_state=256,
+        ),
+        7_585_654_784,
+    ),
+    "granite-4.0-h-tiny": (
+        _sizes(
+            40, 1536, 512, 12, 4, 100352, model_type="granitemoehybrid", num_local_experts=64, num_experts_per_tok=6,
+            layer_types=(["mamba"] * 5 + ["attention"] + ["mamba"] * 4) * 4, shared_intermediate_size=1024,
+            mamba_n_heads=48, mamba_d_head=64, mamba_n_groups=1, mamba_d_state=128, mamba_expand=2,
+        ),
+        6_939_037_248,
+    ),
+    "kimi-linear-48b-a3b": (
+        _sizes(
+            27, 2304, 9216, 32, 32, 163840, model_type="kimi_linear", head_dim=72, q_lora_rank=None, num_experts=256,
+            num_experts_per_token=8, num_shared_experts=1, moe_intermediate_size=1024, first_k_dense_replace=1,
+            linear_attn_config={
+                "head_dim": 128, "num_heads": 32, "short_conv_kernel_size": 4, "full_attn_layers": _KIMI_FULL,
+                "kda_layers": [i for i in range(1, 28) if i not in _KIMI_FULL],
+            },
+            **_MLA,
+        ),
+        49_122_681_728,
+    ),
+    "lfm2.5-2.6b": (
+        _sizes(
+            30, 2048, 10752, 32, 8, 128000, model_type="lfm2", layer_types=["conv"] * 22 + ["full_attention"] * 8,
+            conv_L_cache=3, block_auto_adjust_ff_dim=False,
+        ),
+        2_697_198_592,
+    ),
+    "lfm2-1.2b": (
+        _sizes(
+            16, 2048, 12288, 32, 8, 65536, model_type="lfm2", full_attn_idxs=[2, 5, 8, 10, 12, 14], conv_L_cache=3,
+            block_auto_adjust_ff_dim=True, block_multiple_of=256, block_ffn_dim_multiplier=1.0,
+        ),
+        1_170_340_608,
+    ),
+    "minimax-text-01": (
+        _sizes(
+            80, 6144, 9216, 64, 8, 200064, model_type="minimax_text_01", head_dim=128, num_local_experts=32,
+            num_experts_per_tok=2, attn_type_list=[0, 0, 0, 0, 0, 0, 0, 1] * 10,
+        ),
+        456_089_655_296,
+    ),
     "dbrx": (
         {
             "model_type": "dbrx", "d_model": 6144, "n_layers": 40, "n_heads": 48, "vocab_size": 100352,

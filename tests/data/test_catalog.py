@@ -25,8 +25,8 @@ def a_catalog(*names: str, **aliases: str) -> Catalog:
 def test_tables_are_of_the_expected_size() -> None:
     catalog = load_catalog()
 
-    assert len(catalog.models) >= 170
-    assert len(catalog.accelerators) >= 65
+    assert len(catalog.models) >= 185
+    assert len(catalog.accelerators) >= 85
     assert len(catalog.offers) >= 600
 
 
@@ -114,6 +114,33 @@ def test_a_model_can_be_added_and_replaced() -> None:
     assert catalog.model("two").note != "changed"
 
 
+def test_an_accelerator_can_be_added_and_replaced() -> None:
+    catalog = load_catalog()
+    mine = catalog.accelerator("h100-sxm-80gb").model_copy(update={"id": "acme-x1", "name": "X1"})
+    changed = catalog.with_accelerators([mine]).with_accelerators([mine.model_copy(update={"note": "changed"})])
+
+    assert changed.accelerator("x1").note == "changed"
+    assert "acme-x1" not in catalog.accelerators
+
+
+def test_offers_can_be_replaced() -> None:
+    catalog = load_catalog().with_offers(load_catalog().offers[:2])
+
+    assert len(catalog.offers) == 2
+
+
+@pytest.mark.parametrize("vendor", ["NVIDIA", "AMD", "Intel", "Google", "AWS", "Apple"])
+def test_makers_are_known(vendor: str) -> None:
+    assert any(spec.vendor == vendor for spec in load_catalog().accelerators.values())
+
+
+def test_processors_are_known() -> None:
+    sockets = [spec for spec in load_catalog().accelerators.values() if spec.form_factor == "CPU socket"]
+
+    assert {spec.vendor for spec in sockets} >= {"Intel", "AMD", "AWS"}
+    assert len(sockets) == 7
+
+
 def test_ids_that_differ_in_case_collide() -> None:
     with pytest.raises(SchemaError, match="names both"):
         a_catalog("a/one", "A/One")
@@ -160,7 +187,7 @@ def test_an_optional_bridge_is_left_out() -> None:
 @pytest.mark.parametrize("spec", load_catalog().accelerators.values(), ids=lambda spec: spec.id)
 def test_peaks_are_ordered_by_width(spec: AcceleratorSpec) -> None:
     peaks = spec.peak_flop_per_s
-    half = peaks.get("bf16", peaks.get("fp16", 0.0))
+    half = peaks.get("bf16", peaks.get("fp16", peaks.get("fp32", 0.0)))
 
     assert peaks.get("fp32", 0.0) <= half
     assert peaks.get("fp8", half) >= half * 0.999

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from roofcast.data.catalog import build, convert, tables
+from roofcast.data.catalog import additions, build, convert, load_catalog, tables
 from roofcast.data.catalog.convert import Row, SkippedRow
+from tests.data.model_configs import LLAMA_3_1_8B
 
 EXPERTS = {"n_experts": "4", "n_experts_per_token": "1", "moe_intermediate_size": "6"}
 
@@ -22,6 +24,14 @@ def a_model_row(**changes: str) -> Row:
         "n_params_total": "1000", "n_params_active": "1000", "release_date": "2025-01-31", "source": "a paper",
     }  # fmt: skip
     return {**dict.fromkeys([*convert.MODEL_COLUMNS.values(), "n_full_attention_layers"], ""), **sizes, **changes}
+
+
+def test_a_processor_is_one_socket_with_the_memory_of_its_channels() -> None:
+    raw = an_accelerator_row(id="aws-graviton4", memory_gb="", fp16_tflops="", scale_up_bandwidth_gb_s="")
+
+    row = convert.convert_accelerator(raw)
+
+    assert (row["memory_gib"], row["peak_bf16_tflop_per_s"], row["link"]) == ("768", "34.4", "pcie5")
 
 
 def an_accelerator_row(**changes: str) -> Row:
@@ -66,6 +76,9 @@ def test_tables_are_written_and_load(
     )
     _write(tmp_path / "model_aliases.csv", [an_alias_row("Model FP8", quant_in_name="FP8"), an_alias_row("/a/model")])
     _write(tmp_path / "gpu_aliases.csv", [gpu])
+    _write(
+        tmp_path / "params_check.csv", [{"id": "maker/model", "status": "published count also has the MTP module"}]
+    )
     out = tmp_path / "out"
     out.mkdir()
 
@@ -74,6 +87,7 @@ def test_tables_are_written_and_load(
 
     printed = capsys.readouterr().out
     assert "1 left out of models.csv: n_head not known" in printed
+    assert tables.load_models()[0].n_param_published is None
     assert "1 left out of offers.csv: newer one kept" in printed
     assert "1 left out of offers.csv: accelerator left out" in printed
     assert [spec.id for spec in tables.load_models()] == ["maker/model"]
@@ -91,6 +105,12 @@ def test_tables_are_written_and_load(
         ({"release_date": "2025-12"}, "released", ""),
         ({"torch_dtype": "float32"}, "weight_precision", "fp32"),
         ({"note": "INT4 experts"}, "weight_precision", "int4"),
+        ({"n_params_published": "1000"}, "n_param_difference", ""),
+        (
+            {"n_params_published": "2000", "n_params_published_source": "name (2k, rounded)"},
+            "n_param_difference",
+            "the published figure is rounded",
+        ),
         ({"attention": "hybrid-linear"}, "attention", "gqa"),
         ({"attention": "hybrid-linear", "kv_lora_rank": "4"}, "attention", "mla"),
     ],
@@ -136,10 +156,9 @@ def test_a_repair_adds_its_source() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"form_factor": "CPU socket"}, "processor"),
         ({"memory_gb": ""}, "memory not known"),
         ({"memory_bandwidth_gb_s": ""}, "bandwidth not known"),
-        ({"fp16_tflops": ""}, "16-bit peak not known"),
+        ({"fp16_tflops": ""}, "peak not known"),
         ({"scale_up_bandwidth_gb_s": ""}, "link not known"),
     ],
 )
@@ -195,3 +214,32 @@ def test_an_alias_of_two_models_is_of_none() -> None:
     kept, reasons = convert.consolidate("model_aliases.csv", rows, {"models.csv": {"a/one", "a/two"}})
 
     assert (kept, len(reasons)) == ([], 2)
+
+
+def test_a_model_is_added_from_its_config(tmp_path: Path) -> None:
+    name = "zai-org/GLM-5.1"
+    (tmp_path / "zai-org--GLM-5.1_config.json").write_text(json.dumps(LLAMA_3_1_8B), encoding="utf-8")
+
+    row = additions.convert_config(name, tmp_path, [])
+
+    assert (row["id"], row["lineage"], row["n_param"], row["n_expert"]) == (name, "glm-5-744b", "8030261248", "")
+    assert row["source"].endswith("zai-org--GLM-5.1_config.json")
+
+
+def test_the_shape_of_a_known_model_gives_the_lineage(tmp_path: Path) -> None:
+    (tmp_path / "zai-org--GLM-5.1_config.json").write_text(json.dumps(LLAMA_3_1_8B), encoding="utf-8")
+    first = additions.convert_config("zai-org/GLM-5.1", tmp_path, [])
+    kin = first | {"id": "meta/llama", "lineage": "llama", "fold_group": "llamas"}
+
+    row = additions.convert_config("zai-org/GLM-5.1", tmp_path, [kin])
+
+    assert (row["lineage"], row["fold_group"]) == ("llama", "llamas")
+
+
+def test_a_model_without_a_config_is_left_out(tmp_path: Path) -> None:
+    with pytest.raises(SkippedRow, match="no config"):
+        additions.convert_config("zai-org/GLM-5.1", tmp_path, [])
+
+
+def test_every_added_model_is_in_the_catalogue() -> None:
+    assert set(additions.ADDED_MODELS) <= set(load_catalog().models)

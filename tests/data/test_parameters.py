@@ -56,6 +56,45 @@ def test_each_exception_is_needed() -> None:
         assert worst > 0.01, prefix
 
 
+PUBLISHED = [spec for spec in load_catalog().models.values() if spec.n_param_published]
+
+
+@pytest.mark.parametrize("spec", PUBLISHED, ids=lambda spec: spec.id)
+def test_weights_are_those_published_or_the_reason_is_said(spec: ModelSpec) -> None:
+    assert spec.n_param_published
+    assert spec.n_param_published_source or spec.source
+    if abs(spec.n_param / spec.n_param_published - 1) > 0.01:
+        assert spec.n_param_difference
+
+
+def test_most_models_have_a_published_count_and_most_agree() -> None:
+    agreeing = [s for s in PUBLISHED if abs(s.n_param / (s.n_param_published or 1) - 1) <= 0.01]
+
+    assert len(PUBLISHED) > 0.9 * len(load_catalog().models)
+    assert len(agreeing) > 0.6 * len(PUBLISHED)
+
+
+def _surplus(spec: ModelSpec) -> float:
+    return (spec.n_param_published or 0) - spec.n_param
+
+
+@pytest.mark.parametrize(
+    "spec", [s for s in PUBLISHED if "embedding twice" in s.n_param_difference], ids=lambda s: s.id
+)
+def test_a_tied_embedding_counted_twice_is_the_whole_difference(spec: ModelSpec) -> None:
+    assert _surplus(spec) == pytest.approx(spec.vocab_size * spec.hidden_size, rel=0.01)
+
+
+@pytest.mark.parametrize("spec", [s for s in PUBLISHED if "prediction" in s.n_param_difference], ids=lambda s: s.id)
+def test_further_modules_add_weights(spec: ModelSpec) -> None:
+    assert 0 < _surplus(spec) < 0.25 * (spec.n_param_published or 0)
+
+
+@pytest.mark.parametrize("spec", [s for s in PUBLISHED if "rounded" in s.n_param_difference], ids=lambda s: s.id)
+def test_a_rounded_figure_has_few_digits(spec: ModelSpec) -> None:
+    assert len(str(spec.n_param_published).rstrip("0")) <= 4
+
+
 @given(st.sampled_from(STANDARD), st.integers(1, 64))
 def test_more_layers_never_weigh_less(spec: ModelSpec, n_more: int) -> None:
     deeper = spec.model_copy(update={"n_layer": spec.n_layer + n_more})

@@ -19,6 +19,7 @@ from roofcast.data.specs import ModelSpec
 from roofcast.data.store import Added, MeasurementStore, default_url
 from roofcast.data.tables import METADATA, UtcDateTime
 from tests.data.builders import PROCESSES, a_row, a_table, many_rows
+from tests.postgres import new_database
 
 
 def a_model(**changes: object) -> ModelSpec:
@@ -30,14 +31,20 @@ def a_model(**changes: object) -> ModelSpec:
     return ModelSpec.parse(fields | changes)
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'state.sqlite'}"
+def url_of(backend: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    if backend == "postgresql":
+        return new_database(request.getfixturevalue("postgres_server"))
+    return "sqlite://" if backend == "memory" else f"sqlite:///{tmp_path / 'state.sqlite'}"
 
 
-@pytest.fixture(params=["file", "memory"])
-def store(request: pytest.FixtureRequest, url: str) -> Iterator[MeasurementStore]:
-    with MeasurementStore(url if request.param == "file" else "sqlite://") as opened:
+@pytest.fixture(params=["file", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return url_of(request.param, tmp_path, request)
+
+
+@pytest.fixture(params=["file", "memory", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MeasurementStore]:
+    with MeasurementStore(url_of(request.param, tmp_path, request)) as opened:
         yield opened.migrate()
 
 

@@ -8,9 +8,11 @@ from typing import Any, Final
 from roofcast.data.config_reader import ConfigReader
 from roofcast.data.errors import InputError
 from roofcast.data.families import Family
-from roofcast.data.parameters import gated_delta_net, mamba2
+from roofcast.data.state_layers import gated_delta_net, mamba2
 
-_GROWING: Final = frozenset({"full_attention", "chunked_attention", "global", "attention"})
+_GROWING: Final = frozenset(
+    {"full_attention", "chunked_attention", "global", "attention", "deepseek_sparse_attention"}
+)
 _SLIDING: Final = frozenset({"sliding_attention", "local"})
 _LINEAR: Final = frozenset({"linear_attention"})
 _BLOCKS: Final = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
@@ -49,7 +51,7 @@ def read_layers(reader: ConfigReader, family: Family, model_type: str, hidden: i
     if not kinds and reader.has("linear_num_value_heads"):
         n_linear = n_layer - n_layer // reader.count("full_attention_interval", default=4, high=1_000)
     n_sliding, window = _sliding(reader, family, n_layer, kinds)
-    n_moe = _count_moe_layers(reader, n_layer)
+    n_moe = count_moe_layers(reader, n_layer)
     return Layers(
         n_layer=n_layer,
         n_attention=n_layer - n_linear,
@@ -92,12 +94,21 @@ def _sliding(reader: ConfigReader, family: Family, n_layer: int, kinds: list[str
     return n_sliding, min(window, 10_000_000) if n_sliding else 0
 
 
-def _count_moe_layers(reader: ConfigReader, n_layer: int) -> int:
+def count_moe_layers(reader: ConfigReader, n_layer: int) -> int:
+    """Return how many layers have routed experts.
+
+    Raises
+    ------
+    InputError
+        If a field is wrong.
+    """
     if not has_experts(reader):
         return 0
     kinds = reader.texts("mlp_layer_types")
     if kinds:
         return min(sum(k != "dense" for k in kinds), n_layer)
+    if reader.holds_list("moe_layer_freq"):
+        return min(sum(n > 0 for n in reader.numbers("moe_layer_freq")), n_layer)
     dense = reader.indices("mlp_only_layers")
     first = reader.count_or_none("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
     step = reader.count(

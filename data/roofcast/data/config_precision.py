@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from roofcast.data.config_reader import ConfigReader
 from roofcast.data.errors import InputError
-from roofcast.data.specs import Precision
+from roofcast.data.specs import BYTE_PER_WEIGHT, Precision
 
 _DTYPES: Final[dict[str, Precision]] = {
     "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32",
@@ -64,8 +64,8 @@ def _quantised(quantisation: ConfigReader) -> Precision:
         return "int4" if quantisation.flag("load_in_4bit", "_load_in_4bit") else "int8"
     if method == "compressed-tensors":
         return _compressed_tensors(quantisation)
-    if method == "modelopt":
-        return _named(quantisation.text("quant_algo", default="fp8"), "quant_algo")
+    if method == "modelopt" or (method == "unnamed" and quantisation.has("quant_algo")):
+        return _modelopt(quantisation)
     if method == "quark":
         weight = ConfigReader(ConfigReader(quantisation.section("global_quant_config")).section("weight"))
         return _named(weight.text("dtype"), "global_quant_config.weight.dtype")
@@ -73,6 +73,15 @@ def _quantised(quantisation: ConfigReader) -> Precision:
         sorted({*_METHODS, *_INTEGER_METHODS, "bitsandbytes", "compressed-tensors", "modelopt", "quark"})
     )
     raise InputError("quantization_config.quant_method", f"must be one of {known}, got {method!r}")
+
+
+def _modelopt(quantisation: ConfigReader) -> Precision:
+    """Return the precision of the method, or of a mixture the one with the least bits."""
+    layers = quantisation.section("quantized_layers").values()
+    kinds = {ConfigReader(layer).text("quant_algo") for layer in layers if isinstance(layer, Mapping)}
+    if quantisation.text("quant_algo", default="fp8") != "MIXED_PRECISION" or not kinds:
+        return _named(quantisation.text("quant_algo", default="fp8"), "quant_algo")
+    return min((_named(kind, "quantized_layers") for kind in kinds), key=lambda p: (BYTE_PER_WEIGHT[p], p))
 
 
 def _compressed_tensors(quantisation: ConfigReader) -> Precision:

@@ -38,6 +38,11 @@ class ConfigReader:
         """Return whether any of the names has a value."""
         return next(self._found(names), None) is not None
 
+    def holds_list(self, name: str) -> bool:
+        """Return whether the name has a list as its value."""
+        found = next(self._found((name,)), None)
+        return found is not None and isinstance(found[1], list)
+
     def count(self, *names: str, default: int | None = None, low: int = 1, high: int = HIGHEST) -> int:
         """Return a whole number within bounds.
 
@@ -118,10 +123,20 @@ class ConfigReader:
         InputError
             If the value is no list of whole numbers.
         """
+        return set(self.numbers(name))
+
+    def numbers(self, name: str) -> list[int]:
+        """Return the whole numbers of a list, empty where absent.
+
+        Raises
+        ------
+        InputError
+            If the value is no list of whole numbers.
+        """
         values = self._list(name)
         if not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
             raise InputError(name, f"must be a list of whole numbers, got {_short(values)}")
-        return set(values)
+        return values
 
     def section(self, name: str) -> Mapping[str, Any]:
         """Return a nested mapping, empty where absent.

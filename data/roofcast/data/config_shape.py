@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from roofcast.data.config_hybrids import HYBRID_TYPES, read_hybrid
 from roofcast.data.config_layers import LAYER_NAMES, Layers, expert_count, read_layers
 from roofcast.data.config_reader import ConfigReader
 from roofcast.data.errors import InputError
 from roofcast.data.families import Family
 from roofcast.data.parameters import Bias, Shape
 from roofcast.data.specs import Attention
+from roofcast.data.state_layers import sparse_indexer
 
 _HIDDEN: Final = ("hidden_size", "n_embd", "d_model", "n_embed")
 _HEADS: Final = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 _KV_HEADS: Final = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "kv_n_heads", "multi_query_group_num")
 _WIDTHS: Final = ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff")
+_OWN_WIDTHS: Final[Mapping[str, tuple[str, ...]]] = {
+    "granitemoehybrid": ("shared_intermediate_size",),
+    "lfm2": ("block_ff_dim",),
+    "lfm2_moe": (),
+}
+_LARGEST_MULTIPLE: Final = 100_000
 CONTEXT_NAMES: Final = (
     "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length", "max_sequence_length",
 )  # fmt: skip
@@ -32,7 +40,8 @@ def read_decoder(reader: ConfigReader, model_type: str, family: Family) -> tuple
         If a field is missing or wrong.
     """
     hidden = reader.count(*_HIDDEN, high=200_000)
-    layers = read_layers(reader, family, model_type, hidden)
+    is_hybrid = model_type in HYBRID_TYPES
+    layers = read_hybrid(reader, model_type, hidden) if is_hybrid else read_layers(reader, family, model_type, hidden)
     n_head = reader.count(*_HEADS, high=10_000)
     n_kv_head = _kv_heads(reader, family, n_head)
     attention = _attention(reader, hidden, n_head, n_kv_head)
@@ -55,10 +64,11 @@ def read_decoder(reader: ConfigReader, model_type: str, family: Family) -> tuple
         bias=_bias(reader, family),
         n_norm=family.n_norm,
         qk_norm=family.qk_norm or reader.flag("use_qk_norm"),
-        query_gated=model_type.startswith(_GATED_QUERY),
+        query_gated=model_type.startswith(_GATED_QUERY) or reader.flag("mla_use_output_gate"),
         n_position=_learned_positions(reader, family, model_type),
         embedding_size=reader.count_or_none("word_embed_proj_dim"),
         **attention,
+        **_indexer(reader, hidden, layers.n_attention),
         **{k: v for k, v in experts.items() if k != "n_shared_expert"},
     )
     return _layer_fields(layers, experts), shape
@@ -98,6 +108,19 @@ def _attention(reader: ConfigReader, hidden: int, n_head: int, n_kv_head: int) -
     return {"attention": kind, "head_dim": _head_dim(reader, hidden, n_head)}
 
 
+def _indexer(reader: ConfigReader, hidden: int, n_attention: int) -> dict[str, Any]:
+    if not reader.has("index_n_heads"):
+        return {}
+    kinds = reader.texts("indexer_types")
+    n_param = sparse_indexer(
+        hidden,
+        reader.count("q_lora_rank", default=hidden, high=200_000),
+        reader.count("index_n_heads", high=10_000),
+        reader.count("index_head_dim", high=10_000),
+    )
+    return {"n_indexer_layer": kinds.count("full") if kinds else n_attention, "n_param_indexer": n_param}
+
+
 def _head_dim(reader: ConfigReader, hidden: int, n_head: int) -> int:
     if not reader.has("head_dim", "kv_channels", "d_kv", "attention_head_dim") and hidden % n_head:
         raise InputError("hidden_size", f"must be a multiple of {n_head} heads, got {hidden}; or give head_dim")
@@ -109,9 +132,20 @@ def _head_dim(reader: ConfigReader, hidden: int, n_head: int) -> int:
 def _dense_width(reader: ConfigReader, family: Family, model_type: str, hidden: int) -> int:
     is_open = family.four_h or reader.has("n_embd")
     default = int(reader.number("expansion_ratio", default=4.0) * hidden) if is_open else None
-    names = ("intermediate_size_mlp",) if reader.has("intermediate_size_mlp") else _WIDTHS
-    width = reader.count(*names, default=default, high=2_000_000)
+    names = _OWN_WIDTHS.get(model_type, ("intermediate_size_mlp", "dense_intermediate_size"))
+    own = next((name for name in names if reader.has(name)), "")
+    width = reader.count(*((own,) if own else _WIDTHS), default=default, high=2_000_000)
+    if model_type.startswith("lfm2") and reader.flag("block_auto_adjust_ff_dim", default=model_type == "lfm2"):
+        return _adjusted_width(reader, width)
     return width // 2 if model_type == "qwen" else width
+
+
+def _adjusted_width(reader: ConfigReader, width: int) -> int:
+    """Return two thirds of the width, times a factor, rounded up."""
+    multiple = reader.count("block_multiple_of", default=256, high=_LARGEST_MULTIPLE)
+    factor = reader.number("block_ffn_dim_multiplier", default=1.0)
+    wanted = int(factor * int(2 * width / 3))
+    return -(-max(wanted, 1) // multiple) * multiple
 
 
 def _experts(reader: ConfigReader, family: Family, model_type: str, hidden: int) -> dict[str, int]:
@@ -125,7 +159,7 @@ def _experts(reader: ConfigReader, family: Family, model_type: str, hidden: int)
         "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size",
         default=n_shared * width, low=0,
     )  # fmt: skip
-    latent = reader.count("moe_latent_size", default=hidden, high=hidden)
+    latent = reader.count("moe_latent_size", "routed_expert_hidden_size", default=hidden, high=hidden)
     return {
         "n_expert": n_expert,
         "n_expert_per_token": reader.count(
@@ -135,6 +169,7 @@ def _experts(reader: ConfigReader, family: Family, model_type: str, hidden: int)
         "moe_intermediate_size": max(width * latent // hidden, 1),
         "n_shared_expert": max(n_shared, int(n_shared_width > 0)),
         "shared_expert_intermediate_size": n_shared_width,
+        "n_param_latent": 2 * hidden * latent if latent < hidden else 0,
     }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.pool import StaticPool
 
 from roofcast.data.errors import InputError, NotReadyError
+from roofcast.data.units import ms_from_s
 
 BUSY_TIMEOUT_S: Final = 60.0
 
@@ -161,7 +162,7 @@ def _parse_url(url: str) -> sa.URL:
 def _configure_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # transactions begin where `_begin_sqlite` says
     cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+    cursor.execute(f"PRAGMA busy_timeout = {int(ms_from_s(BUSY_TIMEOUT_S))}")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()

@@ -14,10 +14,12 @@ from roofcast.data.config_reader import ConfigReader
 from roofcast.data.config_shape import CONTEXT_NAMES, read_decoder, read_t5
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.families import T5_TYPES, Family, find_family
+from roofcast.data.hub import fetch_hub_config, is_hub_id
 from roofcast.data.parameters import Shape, count_parameters
 from roofcast.data.specs import ModelSpec
 
-MAX_CONFIG_BYTE: Final = 1_000_000
+MAX_CONFIG_BYTE: Final = 5_000_000
+"""The largest published ones list each quantised layer, in 3 MB."""
 
 _TEXT_SECTIONS: Final = ("text_config", "llm_config", "language_config")
 _SHARED_WITH_TOWER: Final = (
@@ -132,46 +134,72 @@ def _core_shape(spec: ModelSpec) -> tuple[int, ...]:
 
 
 def load_model_config(path: Path | str, name: str = "") -> ModelSpec:
-    """Return the spec of the model whose `config.json` is read.
+    """Return the spec of the model whose `config.json` is read, from disk or from the Hugging Face hub.
 
     Parameters
     ----------
     path
-        The file, or the folder that holds it.
+        The file, the folder that holds it, or a text ``owner/name`` (``owner/name@revision``) that is neither: a
+        repository of the hub, which needs the extra ``hub`` and a network. A `Path` is always taken for a file.
     name
-        What to call the model; by default the folder's name.
+        What to call the model; by default the folder's name, or the repository's.
 
     Raises
     ------
     InputError
-        If the file cannot be read, is too large, is no JSON (names the line) or describes no text model.
+        If the file cannot be read or fetched, is too large, is no JSON (names the line) or describes no text model.
     """
-    file = Path(path)
-    file = file / "config.json" if file.is_dir() else file
+    if isinstance(path, str) and is_hub_id(path) and not Path(path).exists():
+        return _read_model_config(fetch_hub_config(path), name or path.partition("@")[0])
+    return _read_model_config(Path(path), name)
+
+
+def _read_model_config(path: Path, name: str) -> ModelSpec:
     try:
+        file = path / "config.json" if path.is_dir() else path
         with file.open("rb") as stream:
             body = stream.read(MAX_CONFIG_BYTE + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError("model", f"cannot read {file.name!r}: {reason.lower()}") from error
-    is_plain = file.name == "config.json"
-    default = file.absolute().parent.name if is_plain else file.stem
-    return model_from_config(parse_config(body, file.name), name or default or "model")
+        raise InputError("model", f"cannot read {path.name!r}: {reason.lower()}") from error
+    default = file.absolute().parent.name if file.name == "config.json" else file.stem
+    config = parse_config(body, file.name, allow_infinity=True)
+    return model_from_config(_with_quantisation(config, file), name or default or "model")
 
 
-def parse_config(body: bytes, source: str = "config.json") -> Mapping[str, Any]:
+def _with_quantisation(config: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
+    """Return the config with what ModelOpt writes into a file of its own beside it."""
+    beside = file.with_name("hf_quant_config.json")
+    if file.name != "config.json" or "quantization_config" in config or not beside.is_file():
+        return config
+    with beside.open("rb") as stream:
+        own = parse_config(stream.read(MAX_CONFIG_BYTE + 1), beside.name, allow_infinity=True).get("quantization")
+    return {**config, "quantization_config": {**own, "quant_method": "modelopt"}} if isinstance(own, dict) else config
+
+
+def parse_config(body: bytes, source: str = "config.json", *, allow_infinity: bool = False) -> Mapping[str, Any]:
     """Return the fields of a JSON object, without trust in its sender.
+
+    Parameters
+    ----------
+    body
+        The text in UTF-8.
+    source
+        What to call it in messages.
+    allow_infinity
+        Whether NaN and infinities are read, which are no JSON but stand in published configs (limits of a time step).
 
     Raises
     ------
     SchemaError
         If it is larger than `MAX_CONFIG_BYTE`, no UTF-8, no JSON, nested too deeply, or holds a field twice,
-        NaN or an infinity.
+        or NaN or an infinity unless these are allowed.
     """
     if len(body) > MAX_CONFIG_BYTE:
         raise SchemaError("", f"must be at most {MAX_CONFIG_BYTE} bytes", source)
     try:
-        config = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant, object_pairs_hook=_unique)
+        constant = float if allow_infinity else _refuse_constant
+        config = json.loads(body.decode("utf-8-sig"), parse_constant=constant, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         raise SchemaError("", f"is no valid JSON: {error.msg.lower()}", source, error.lineno) from error
     except UnicodeDecodeError as error:

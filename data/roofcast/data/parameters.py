@@ -15,7 +15,9 @@ class Shape:
     """What must be known of an architecture to count its weights.
 
     Names and units are those of `ModelSpec`; here the layers are split by what they hold, because some families
-    put attention and MLP into layers of their own. Fields from `bias` on are conventions of the family.
+    put attention and MLP into layers of their own. `n_param_indexer` are the weights of what picks the tokens of
+    sparse attention, `n_param_latent` those that lead to and from experts which work on a smaller width. Fields from
+    `bias` on are conventions of the family.
     """
 
     hidden_size: int
@@ -42,6 +44,9 @@ class Shape:
     tie_word_embeddings: bool = False
     n_linear_layer: int = 0
     n_param_linear_layer: int = 0
+    n_indexer_layer: int = 0
+    n_param_indexer: int = 0
+    n_param_latent: int = 0
     bias: Bias = "none"
     n_norm: int = 2
     qk_norm: bool = False
@@ -86,10 +91,11 @@ def count_parameters(shape: Shape) -> tuple[int, int]:
     mlp = _mlp(shape, shape.intermediate_size)
     expert = _mlp(shape, shape.moe_intermediate_size)
     shared = _mlp(shape, shape.shared_expert_intermediate_size)
-    moe = shape.n_expert * (expert + shape.hidden_size) + shared
+    moe = shape.n_expert * (expert + shape.hidden_size) + shared + shape.n_param_latent
     total = (
         shape.n_attention_layer * attention
         + shape.n_linear_layer * shape.n_param_linear_layer
+        + shape.n_indexer_layer * shape.n_param_indexer
         + shape.n_mlp_layer * mlp
         + shape.n_moe_layer * moe
         + _encoder_and_cross(shape, mlp)
@@ -117,7 +123,8 @@ def _mla(shape: Shape) -> int:
     if shape.q_lora_rank:
         query += (hidden + 1) * shape.q_lora_rank
     key_value = hidden * (rank + rope) + rank + rank * shape.n_head * (shape.head_dim - rope + value)
-    return query + key_value + shape.n_head * value * hidden
+    n_output = 2 if shape.query_gated else 1
+    return query + key_value + n_output * shape.n_head * value * hidden
 
 
 def _mlp(shape: Shape, width: int) -> int:
@@ -145,27 +152,3 @@ def _embeddings(shape: Shape) -> int:
     tables = shape.vocab_size * width * (1 if shape.tie_word_embeddings else 2)
     projections = 2 * width * shape.hidden_size if width != shape.hidden_size else 0
     return tables + projections + shape.n_position * shape.hidden_size
-
-
-def gated_delta_net(hidden: int, n_key_head: int, key_dim: int, n_value_head: int, value_dim: int) -> int:
-    """Return the weights of one gated delta-rule layer with a convolution of four taps.
-
-    References
-    ----------
-    S. Yang, J. Kautz and A. Hatamizadeh, "Gated Delta Networks", ICLR 2025.
-    """
-    key, value = n_key_head * key_dim, n_value_head * value_dim
-    projections = hidden * (2 * key + 2 * value + 2 * n_value_head) + value * hidden
-    return projections + 4 * (2 * key + value) + 2 * n_value_head + value_dim
-
-
-def mamba2(hidden: int, n_head: int, head_dim: int, n_group: int, n_state: int) -> int:
-    """Return the weights of one Mamba-2 layer with a convolution of four taps.
-
-    References
-    ----------
-    T. Dao and A. Gu, "Transformers are SSMs", ICML 2024.
-    """
-    inner, group = n_head * head_dim, 2 * n_group * n_state
-    projections = hidden * (2 * inner + group + n_head) + inner * hidden
-    return projections + 5 * (inner + group) + 3 * n_head + inner

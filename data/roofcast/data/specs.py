@@ -74,7 +74,8 @@ class ModelSpec(Spec):
     """Architecture of a language model; what its `config.json` says, in this project's names.
 
     Widths are in elements, counts in layers, heads, experts or tokens. `n_layer` counts decoder layers.
-    `n_param` and `n_param_active` count the text model's weights (all, and those one token uses).
+    `n_param` and `n_param_active` count the text model's weights (all, and those one token uses);
+    `n_param_published` is the maker's figure, which may hold more, such as a vision tower.
     """
 
     id: Name
@@ -112,6 +113,9 @@ class ModelSpec(Spec):
     weight_precision: Precision = "bf16"
     n_param: Annotated[int, Field(ge=1)]
     n_param_active: Annotated[int, Field(ge=1)]
+    n_param_published: Annotated[int, Field(ge=1)] | None = None
+    n_param_published_source: str = ""
+    n_param_difference: str = Field(default="", description="why the published count is another, if it is")
     released: dt.date | None = None
     source: Source
     note: str = ""
@@ -140,6 +144,7 @@ class AcceleratorSpec(Spec):
 
     `peak_flop_per_s` maps a precision to operations per second. `link_bandwidth_byte_per_s` is that of the
     scale-up fabric, both directions together, per accelerator, and `link_domain_size` its number of accelerators.
+    A server processor is one socket, with the memory that its note says is fitted; `l2_byte` is its last cache.
     """
 
     id: Name
@@ -147,6 +152,8 @@ class AcceleratorSpec(Spec):
     name: Name
     architecture: str = ""
     year: Annotated[int, Field(ge=2006, le=2100)] | None = None
+    form_factor: str = ""
+    memory_type: str = ""
     memory_byte: Positive
     bandwidth_byte_per_s: Positive
     peak_flop_per_s: dict[Precision, Positive]
@@ -161,13 +168,13 @@ class AcceleratorSpec(Spec):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not {"fp16", "bf16"} & set(self.peak_flop_per_s):
-            raise ValueError("peak_flop_per_s must hold fp16 or bf16")
+        if not {"fp32", "fp16", "bf16"} & set(self.peak_flop_per_s):
+            raise ValueError("peak_flop_per_s must hold fp32, fp16 or bf16")
         return self
 
 
 class Offer(Spec):
-    """A dated price of a whole instance."""
+    """A dated price of a whole instance, in US dollars; `listed_...` hold the amount as the provider wrote it."""
 
     provider: Name
     instance_type: Name
@@ -178,6 +185,8 @@ class Offer(Spec):
     memory_byte: Positive | None = None
     pricing: Pricing
     price_usd_per_h: Annotated[Decimal, Field(gt=0, lt=100_000)]
+    listed_price_per_h: Annotated[Decimal, Field(gt=0)] | None = None
+    listed_currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = "USD"
     as_of: dt.date
     source: Source
     licence: Name

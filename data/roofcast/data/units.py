@@ -13,6 +13,8 @@ BYTE_PER_MIB: Final = 2.0**20
 FLOP_PER_TFLOP: Final = 1e12
 TOKEN_PER_MTOKEN: Final = 1e6
 H_PER_MONTH: Final = 730.0
+H_PER_YEAR: Final = 8760.0
+W_PER_KW: Final = 1e3
 
 
 def s_from_ms(value_ms: float) -> float:

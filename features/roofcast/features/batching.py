@@ -15,7 +15,8 @@ from roofcast.features.operators import StepTime, estimate_prefill_s, estimate_s
 FloatArray = npt.NDArray[np.float64]
 Descriptors = Mapping[str, FloatArray]
 
-_N_BISECTION = 40
+_N_BISECTION = 48
+_MIN_CONCURRENCY = 1e-12
 _MAX_CONCURRENCY = 1e5
 _SHARPNESS = 4.0
 
@@ -55,7 +56,8 @@ def estimate(d: Descriptors, c: Coefficients) -> Estimate:
     Notes
     -----
     For a request rate the concurrency is the one whose closed-loop request throughput equals the rate (Little's
-    law); throughput grows with concurrency, so it is found by bisection.
+    law); throughput never falls with concurrency, so it is found by bisection. Below one request in flight it
+    is proportional.
 
     References
     ----------
@@ -77,7 +79,7 @@ def estimate(d: Descriptors, c: Coefficients) -> Estimate:
     is_open = np.isnan(concurrency)
     if not is_open.any():
         return _closed_loop(d, c, fixed, concurrency)
-    low = np.zeros_like(rate)
+    low = np.full_like(rate, np.log(_MIN_CONCURRENCY))
     high = np.full_like(rate, np.log(_MAX_CONCURRENCY))
     for _ in range(_N_BISECTION):
         middle = (low + high) / 2
@@ -94,15 +96,17 @@ def _closed_loop(
 ) -> Estimate:
     memory, prefill = fixed
     n_output = d["workload.n_output_token"]
-    batch = running_batch(concurrency, memory.capacity)
+    n_rank = d["config.dp"]
+    per_rank = running_batch(concurrency / n_rank, memory.capacity / n_rank)
+    batch = per_rank * n_rank
     step = estimate_step(d, c, batch)
-    per_rank = batch / d["config.dp"]
     interference = c.prefill_interference * np.maximum(per_rank - 1, 0.0) * prefill / n_output
     tpot = step.total_s + interference
     service = c.request_overhead_s + prefill + c.wait_step * step.total_s
-    queue = np.maximum(concurrency / batch - 1, 0.0) * (service + n_output * tpot)
+    stay = service + (n_output - 1) * tpot
+    queue = np.maximum(concurrency / batch - 1, 0.0) * stay
     ttft = service + queue
-    e2e = ttft + (n_output - 1) * tpot
+    e2e = queue + stay
     return Estimate(
         memory=memory,
         step=step,
@@ -124,7 +128,7 @@ def running_batch(concurrency: FloatArray, capacity: FloatArray) -> FloatArray:
     """Return the requests that run together: the smaller of those there are and those that fit, smoothly.
 
     Lengths vary, so the limit is felt a little before the mean says so; the soft minimum has power 4. At least
-    one request runs.
+    one request runs: a lone one is no faster for being rare.
 
     Examples
     --------
@@ -135,4 +139,4 @@ def running_batch(concurrency: FloatArray, capacity: FloatArray) -> FloatArray:
     fits = np.maximum(capacity, 1.0)
     wanted = np.maximum(concurrency, 1.0)
     soft = wanted * (1 + (wanted / fits) ** _SHARPNESS) ** (-1 / _SHARPNESS)
-    return np.maximum(np.minimum(soft, concurrency), np.minimum(concurrency, 1.0))
+    return np.maximum(soft, 1.0)

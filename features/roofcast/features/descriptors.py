@@ -12,7 +12,7 @@ import pandas as pd
 from roofcast.data.errors import InputError
 from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
 from roofcast.features.architecture import describe_model
-from roofcast.features.columns import DESCRIPTOR_NAMES
+from roofcast.features.columns import DESCRIPTOR_NAMES, DESCRIPTORS
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -20,13 +20,13 @@ QUANTILE: Final = {"mean": 0.5, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99
 
 COMPUTE_PRECISIONS: Final[dict[str, tuple[str, ...]]] = {
     "fp32": ("tf32", "fp32", "bf16", "fp16"),
-    "tf32": ("tf32", "bf16", "fp16"),
-    "bf16": ("bf16", "fp16"),
-    "fp16": ("fp16", "bf16"),
-    "fp8": ("fp8", "bf16", "fp16"),
-    "int8": ("int8", "bf16", "fp16"),
-    "fp4": ("fp4", "fp8", "bf16", "fp16"),
-    "int4": ("bf16", "fp16"),
+    "tf32": ("tf32", "bf16", "fp16", "fp32"),
+    "bf16": ("bf16", "fp16", "fp32"),
+    "fp16": ("fp16", "bf16", "fp32"),
+    "fp8": ("fp8", "bf16", "fp16", "fp32"),
+    "int8": ("int8", "bf16", "fp16", "fp32"),
+    "fp4": ("fp4", "fp8", "bf16", "fp16", "fp32"),
+    "int4": ("bf16", "fp16", "fp32"),
 }
 """Precision computed in, by precision of the weights: the first that the accelerator has. Four-bit integer
 weights are unpacked to sixteen bits before they are multiplied."""
@@ -54,7 +54,7 @@ def describe(
     Raises
     ------
     InputError
-        If a split does not multiply up to the number of accelerators.
+        If a split does not multiply up to the number of accelerators, or leaves a broken one to `tp`.
     """
     model_codes, model_ids = pd.factorize(questions["model"])
     accelerator_codes, accelerator_ids = pd.factorize(questions["accelerator"])
@@ -62,7 +62,7 @@ def describe(
     parts = [accelerators[name] for name in accelerator_ids]
     columns: dict[str, FloatArray] = {}
     rows = [describe_model(spec) for spec in specs]
-    for name in rows[0] if rows else ():
+    for name in (column.name for column in DESCRIPTORS if column.group == "model"):
         columns[name] = np.array([row[name] for row in rows], dtype=float)[model_codes]
     own = np.array([spec.weight_precision for spec in specs], dtype=object)[model_codes]
     precision = _filled(questions, "weight_precision", own)
@@ -116,12 +116,13 @@ def _config(questions: pd.DataFrame, precision: npt.NDArray[np.object_]) -> dict
     n_accelerator = _number(questions, "n_accelerator", 1.0)
     pp, dp = _number(questions, "pp", 1.0), _number(questions, "dp", 1.0)
     tp = _number(questions, "tp", n_accelerator / (pp * dp))
-    wrong = ~np.isclose(tp * pp * dp, n_accelerator)
+    wrong = ~np.isclose(tp * pp * dp, n_accelerator) | (tp % 1 != 0)
     if wrong.any():
         i = int(wrong.argmax())
         raise InputError(
             "tp",
-            f"tp x pp x dp must equal n_accelerator, got {tp[i]:g} x {pp[i]:g} x {dp[i]:g} and {n_accelerator[i]:g}",
+            "tp x pp x dp must equal n_accelerator in whole numbers, got "
+            f"{tp[i]:g} x {pp[i]:g} x {dp[i]:g} and {n_accelerator[i]:g}",
         )
     kv_precision = _filled(questions, "kv_precision", "fp16")
     return {

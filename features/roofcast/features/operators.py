@@ -66,6 +66,11 @@ def estimate_step(d: Descriptors, c: Coefficients, batch: FloatArray) -> StepTim
     batch : shape (n_question,)
         Requests that decode together, over all data-parallel ranks.
 
+    Notes
+    -----
+    Data-parallel ranks hold a copy of the weights each and step side by side. A token passes the stages of a
+    pipeline one after the other, so that pipeline parallelism adds memory but shortens no step.
+
     References
     ----------
     R. Pope et al., "Efficiently Scaling Transformer Inference", MLSys 2023, sections 3.1 and 3.3.
@@ -82,9 +87,9 @@ def estimate_step(d: Descriptors, c: Coefficients, batch: FloatArray) -> StepTim
     8.75
     """
     per_rank = batch / d["config.dp"]
-    tp, pp = d["config.tp"], d["config.pp"]
+    tp = d["config.tp"]
     expert = d["model.n_param_expert"]
-    touched = touched_expert_ratio(d["model.n_expert"], d["model.n_expert_per_token"], batch)
+    touched = touched_expert_ratio(d["model.n_expert"], d["model.n_expert_per_token"], per_rank)
     byte = (d["model.n_param_dense"] + expert * touched) * d["config.weight_byte_per_element"]
     moving = byte / (tp * d["hardware.bandwidth_byte_per_s"] * c.weight_bandwidth_ratio)
     used = d["model.n_param_dense"] + expert * _chosen_ratio(d)
@@ -95,7 +100,7 @@ def estimate_step(d: Descriptors, c: Coefficients, batch: FloatArray) -> StepTim
     kv = kv_byte / (tp * d["hardware.bandwidth_byte_per_s"] * c.kv_bandwidth_ratio)
     fused = d["config.flash_attention"] > 0.5
     layer = np.where(fused, c.layer_overhead_s, c.padded_layer_overhead_s)
-    overhead = c.step_overhead_s + c.sequence_overhead_s * batch + layer * d["model.n_layer"] / pp
+    overhead = c.step_overhead_s + c.sequence_overhead_s * per_rank + layer * d["model.n_layer"]
     link = allreduce_s(d, c, per_rank) * 2 * d["model.n_layer"]
     return StepTime(np.maximum(moving, computing), kv, link, overhead)
 

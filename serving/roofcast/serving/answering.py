@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
@@ -11,8 +12,8 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, RoofcastError, SchemaError
-from roofcast.data.measurements import QUESTION_COLUMNS
-from roofcast.data.specs import PRECISIONS, STATISTICS
+from roofcast.data.schema import QUESTION_COLUMNS
+from roofcast.data.specs import PRECISIONS, STATISTICS, ModelSpec
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.descriptors import describe
 from roofcast.training.bundle import ModelBundle
@@ -31,8 +32,10 @@ _BOUNDS: Final[dict[str, tuple[float, float]]] = {
     "n_accelerator": (1, 100_000), "tp": (1, 100_000), "pp": (1, 100_000), "dp": (1, 100_000), "ep": (1, 100_000),
     "n_input_token": (1, 1e7), "n_output_token": (1, 1e7), "concurrency": (1, 1e6), "request_rate": (1e-9, 1e6),
 }  # fmt: skip
+_WHOLE: Final = ("n_accelerator", "tp", "pp", "dp", "ep")
 _DEFAULTS: Final[dict[str, float]] = {"n_accelerator": 1.0}
 _REQUIRED: Final = ("n_input_token", "n_output_token")
+_NAMES: Final = ("model", "accelerator")
 _CHOICES: Final = {
     "statistic": STATISTICS,
     "weight_precision": PRECISIONS,
@@ -49,6 +52,8 @@ def answer(questions: pd.DataFrame, bundle: ModelBundle, catalog: Catalog, level
     ----------
     questions
         Columns of `QUESTION_COLUMNS`, blank where unknown; model and accelerator by any name the catalogue knows.
+        A blank `n_accelerator` is one, a blank `statistic` the mean, a blank load a single request at a time; the
+        rest is filled as `roofcast.features.descriptors.describe` says.
     level
         Probability that an unseen LLM's measurement lies between ``_lo`` and ``_hi``.
 
@@ -62,6 +67,7 @@ def answer(questions: pd.DataFrame, bundle: ModelBundle, catalog: Catalog, level
     _check_columns(questions)
     table, problems = _parsed(questions.reset_index(drop=True))
     _resolve(table, problems, catalog)
+    _check_contexts(table, problems, catalog)
     sound = np.array([problem is None for problem in problems])
     answers = _blank_answers(len(table))
     if sound.any():
@@ -76,6 +82,9 @@ Problem = tuple[str, str]
 
 
 def _check_columns(questions: pd.DataFrame) -> None:
+    twice = questions.columns[questions.columns.duplicated()]
+    if len(twice):
+        raise SchemaError(str(twice[0]), "is given twice as a column of the questions")
     for name in questions.columns:
         if name not in QUESTION_COLUMNS:
             raise SchemaError(str(name), f"is not a column of questions; they are {', '.join(QUESTION_COLUMNS)}")
@@ -93,17 +102,29 @@ def _parsed(questions: pd.DataFrame) -> tuple[pd.DataFrame, list[Problem | None]
         text = given.astype(object).where(given.notna(), "").astype(str).str.strip()
         columns[name] = _numbers(name, text, problems) if name in _BOUNDS else _texts(name, text, problems)
     table = pd.DataFrame(columns)
-    has_load = table["concurrency"].notna() ^ table["request_rate"].notna()
-    _note(problems, ~has_load, lambda _: "concurrency: give either concurrency or request_rate")
-    split = table["tp"].fillna(table["n_accelerator"] / (table["pp"].fillna(1) * table["dp"].fillna(1)))
-    product = split * table["pp"].fillna(1) * table["dp"].fillna(1)
+    has_both = table["concurrency"].notna() & table["request_rate"].notna()
+    _note(problems, has_both, lambda _: "concurrency: give either concurrency or request_rate")
+    has_none = table["concurrency"].isna() & table["request_rate"].isna()
+    table["concurrency"] = table["concurrency"].where(~has_none, 1.0)
+    _check_split(table, problems)
+    return table, problems
+
+
+def _check_split(table: pd.DataFrame, problems: list[Problem | None]) -> None:
+    for name in _WHOLE:
+        is_part = (table[name] % 1).fillna(0) != 0
+        _note(problems, is_part, lambda i, name=name: f"{name}: must be a whole number, got {table[name][i]:g}")  # type: ignore[misc]
+    ranks = table["pp"].fillna(1) * table["dp"].fillna(1)
+    split = table["tp"].fillna(table["n_accelerator"] / ranks)
+    _note(problems, split < 1, lambda _: "tp: pp x dp must not exceed n_accelerator")
     _note(
         problems,
-        (product - table["n_accelerator"]).abs() > 1e-9,
-        lambda i: f"tp: tp x pp x dp must equal n_accelerator, got {product[i]:g} and {table['n_accelerator'][i]:g}",
+        ((split * ranks - table["n_accelerator"]).abs() > 1e-9) | (split % 1 != 0),
+        lambda i: (
+            f"tp: tp x pp x dp must equal n_accelerator, got {split[i]:g} x {ranks[i]:g} "
+            f"and {table['n_accelerator'][i]:g}"
+        ),
     )
-    _note(problems, split < 1, lambda _: "tp: pp x dp must not exceed n_accelerator")
-    return table, problems
 
 
 def _numbers(name: str, text: pd.Series, problems: list[Problem | None]) -> pd.Series:
@@ -121,6 +142,8 @@ def _numbers(name: str, text: pd.Series, problems: list[Problem | None]) -> pd.S
 def _texts(name: str, text: pd.Series, problems: list[Problem | None]) -> pd.Series:
     if name == "statistic":
         text = text.where(text != "", "mean")
+    if name in _NAMES:
+        _note(problems, text == "", lambda _: f"{name}: must be given")
     choices = _CHOICES.get(name)
     if choices:
         is_wrong = (text != "") & ~text.isin(choices)
@@ -151,15 +174,58 @@ def _resolve(table: pd.DataFrame, problems: list[Problem | None], catalog: Catal
         names = table[column]
         _note(problems, failed, lambda i, names=names, failures=failures: failures[names[i]], "unknown_name")  # type: ignore[misc]
         if column == "model":
-            _own_precision(table, catalog, ids)
+            specs = {name: catalog.model(name) for name in ids}
+            table["weight_precision"] = with_own_precision(table["weight_precision"], table["model"], specs, catalog)
         table[column] = table[column].map(ids)
 
 
-def _own_precision(table: pd.DataFrame, catalog: Catalog, ids: dict[str, str]) -> None:
-    """Fill a blank precision where the name is that of a quantised copy."""
-    precisions = {name: catalog.model(name).weight_precision for name in ids}
-    own = table["model"].map(precisions)
-    table["weight_precision"] = table["weight_precision"].where(table["weight_precision"] != "", own.fillna(""))
+def with_own_precision(
+    precision: pd.Series, names: pd.Series, specs: Mapping[str, ModelSpec], catalog: Catalog
+) -> pd.Series:
+    """Return the precisions, those left blank filled where the model's name is that of a quantised copy.
+
+    Parameters
+    ----------
+    precision, names
+        Of each row, as given.
+    specs
+        Name to what the catalogue knows by it.
+    catalog
+        Which knows the originals.
+    """
+    copies = {
+        name: spec.weight_precision
+        for name, spec in specs.items()
+        if spec.weight_precision != catalog.models[spec.id].weight_precision
+    }
+    return precision.where(precision != "", names.map(lambda name: copies.get(name, "")).astype(object))
+
+
+def _check_contexts(table: pd.DataFrame, problems: list[Problem | None], catalog: Catalog) -> None:
+    longest = table["model"].map({name: longest_context(catalog.models[name]) for name in table["model"].dropna()})
+    _note(
+        problems,
+        table["n_input_token"] + table["n_output_token"] > longest,
+        lambda i: context_problem(table["n_input_token"][i], table["n_output_token"][i], longest[i]),
+        "out_of_range",
+    )
+
+
+def longest_context(model: ModelSpec) -> float:
+    """Return the most tokens, input and output together, that a model can hold; infinite if nothing bounds them.
+
+    Encoder-decoders of the T5 kind know relative positions alone; the length that their configuration states is
+    that of their training.
+    """
+    is_bound = model.max_context_token > 0 and model.n_encoder_layer == 0
+    return float(model.max_context_token) if is_bound else math.inf
+
+
+def context_problem(n_input_token: float, n_output_token: float, longest: float) -> str:
+    """Return in a sentence why requests of these lengths cannot be served."""
+    return (
+        f"n_input_token: {n_input_token:g} with {n_output_token:g} output exceeds the model's context of {longest:g}"
+    )
 
 
 def _blank_answers(n_row: int) -> pd.DataFrame:
@@ -225,5 +291,7 @@ def require_answer(answers: pd.DataFrame) -> None:
     InputError
         With the first row's reason.
     """
-    if len(answers) and not (answers["status"] == "ok").any():
+    if answers.empty:
+        raise InputError("rows", "there is none to answer")
+    if not (answers["status"] == "ok").any():
         raise InputError("rows", f"none could be answered; the first: {answers['reason'].iloc[0]}")

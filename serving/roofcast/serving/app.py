@@ -12,13 +12,17 @@ from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 
 from roofcast.data.errors import RoofcastError
+from roofcast.serving.bodies import BodyLimit
 from roofcast.serving.jobs import JobQueue
-from roofcast.serving.problems import RESPONSES, BodyLimit, install_handlers
+from roofcast.serving.problems import RESPONSES, describe_problems, install_handlers
 from roofcast.serving.routes import health, knowledge, measurements, predictions, recommendations, retrainings
-from roofcast.serving.settings import Settings
+from roofcast.serving.settings import Settings, load_settings
 from roofcast.serving.workbench import Workbench
 
 logger = logging.getLogger(__name__)
+
+STARTUP_WAIT_S = 10.0
+"""How long the start waits for the champion; a registry that does not answer in time is looked at again later."""
 
 ROUTERS = (recommendations, predictions, measurements, retrainings, knowledge, health)
 
@@ -30,15 +34,21 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     ----------
     settings
         None to read them from the environment.
+
+    Raises
+    ------
+    InputError
+        If the environment holds what a setting cannot be.
     """
-    chosen = settings or Settings()
+    chosen = settings or load_settings()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         bench = await asyncio.to_thread(Workbench, chosen)
         app.state.workbench = bench
         app.state.jobs = JobQueue(chosen.home, bench)
-        await _refresh(bench)
+        first = asyncio.create_task(_refresh(bench))
+        await asyncio.wait({first}, timeout=STARTUP_WAIT_S)
         polling = asyncio.create_task(_poll(bench))
         yield
         polling.cancel()
@@ -56,6 +66,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for module in ROUTERS:
         app.include_router(module.router)
     app.add_api_route("/", lambda: RedirectResponse("/docs"), include_in_schema=False)
+    document = describe_problems(app.openapi())
+    setattr(app, "openapi", lambda: document)  # noqa: B010  (FastAPI's own way; mypy forbids the plain assignment)
     return app
 
 
@@ -66,8 +78,11 @@ async def _poll(bench: Workbench) -> None:
 
 
 async def _refresh(bench: Workbench) -> None:
+    """Put a new champion into service; whatever goes wrong, the one in service stays and is looked for again."""
     try:
         if await asyncio.to_thread(bench.refresh):
             logger.info("predictor version %s is in service", bench.in_service.champion.version)
     except RoofcastError as error:
         logger.warning("no newer predictor could be loaded: %s", error)
+    except Exception:
+        logger.exception("no newer predictor could be loaded")

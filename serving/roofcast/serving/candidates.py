@@ -141,3 +141,25 @@ def measure_capacities(descriptors: pd.DataFrame, demand: Demand, bundle: ModelB
     _, _, estimate = bundle.predictor.predict_parts(at_load(descriptors, np.ones(n_candidate), "mean"), ())
     rate = throughput[THROUGHPUT].to_numpy(dtype=float) / demand.n_output_token
     return Capacities(most, rate, excess[:, 0, :], estimate)
+
+
+def load_at_rate(
+    descriptors: pd.DataFrame, rate_per_s: FloatArray, most: FloatArray, demand: Demand, bundle: ModelBundle
+) -> FloatArray:
+    """Return the users at which each replica finishes requests at a rate: the fewest of `user_levels` that do.
+
+    Parameters
+    ----------
+    descriptors
+        Of the replicas.
+    rate_per_s, most : shape (n_replica,)
+        The rate of each, and its capacity in users, which is the answer where no lower level will do.
+    """
+    levels = user_levels(bundle)
+    n_level, n_row = len(levels), len(descriptors)
+    stacked = descriptors.iloc[np.repeat(np.arange(n_row), n_level)].reset_index(drop=True)
+    value, _, _ = bundle.predictor.predict_parts(at_load(stacked, np.tile(levels, n_row), "mean"), {THROUGHPUT})
+    finished = value[THROUGHPUT].to_numpy(dtype=float).reshape(n_row, n_level) / demand.n_output_token
+    is_enough = finished >= rate_per_s[:, None]
+    fewest = np.where(is_enough.any(axis=1), levels[is_enough.argmax(axis=1)], most)
+    return np.minimum(fewest, most)

@@ -11,10 +11,14 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
+from rich.text import Text
 
 from roofcast.data.errors import InputError, RoofcastError
 
-out = Console(soft_wrap=True)
+FILE_WIDTH = 200
+"""Characters of a line where the output is no terminal."""
+
+out = Console(soft_wrap=True, width=None if sys.stdout.isatty() else FILE_WIDTH)
 err = Console(stderr=True)
 
 EXIT_INPUT = 2
@@ -27,7 +31,7 @@ def reporting() -> Iterator[None]:
     try:
         yield
     except RoofcastError as error:
-        err.print(f"error: {error}", markup=False, highlight=False)
+        err.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(EXIT_INPUT if isinstance(error, InputError) else EXIT_NO_ANSWER)
 
 
@@ -36,22 +40,53 @@ def show(rows: list[dict[str, Any]], *, as_json: bool, title: str = "") -> None:
     if as_json:
         print(json.dumps(rows, default=str, allow_nan=False))
         return
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table = Table(title=Text(title) if title else None, title_justify="left", box=None, pad_edge=False)
     for name in rows[0] if rows else ():
         table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*(_text(value) for value in row.values()))
+        table.add_row(*(Text(_text(value)) for value in row.values()))
     out.print(table)
 
 
 def _text(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def track(items: Iterable[Any], total: int, label: str) -> Iterator[Any]:
-    """Yield the items under a progress bar on standard error."""
+def show_recommendation(response: dict[str, Any]) -> None:
+    """Print a recommendation as two tables: what does, and what does not and why."""
+    entries = [
+        {
+            "USD/h": entry["cost_usd_per_h"],
+            "USD/Mtoken out": entry["cost_usd_per_million_output_token"],
+            "instance": f"{entry['n_instance']} x {entry['provider']} {entry['instance_type']} {entry['region']}",
+            "replica": f"{entry['n_replica']} x {entry['tensor_parallel']} {entry['accelerator']}",
+            "users": f"{entry['load_per_replica']:g} of {entry['users_per_replica']:g}",
+            **{
+                f"{metric['metric']}:{metric['statistic']}": _interval(metric)
+                for metric in entry["predictions"]
+                if metric["limit"] is not None
+            },
+            "outside": "yes" if entry["outside"] else "",
+        }
+        for entry in response["entries"]
+    ]
+    show(entries, as_json=False, title=f"{response['model']}: least cost first")
+    columns = ("accelerator", "tensor_parallel", "reason", "detail")
+    rejections = [{name: rejection[name] for name in columns} for rejection in response["rejections"]]
+    title = f"\n{response['n_rejected']} of {response['n_candidate']} candidates rejected"
+    show(rejections, as_json=False, title=title)
+
+
+def _interval(metric: dict[str, Any]) -> str:
+    return f"{metric['value']:.3g} ({metric['low']:.2g}-{metric['high']:.2g})"
+
+
+def track(items: Iterable[Any], total: int | None = None, label: str = "reading") -> Iterator[Any]:
+    """Yield the items, one at a time as they come, under a progress bar on standard error."""
     with Progress(console=err, transient=True) as progress:
         yield from progress.track(items, total=total, description=label)
 

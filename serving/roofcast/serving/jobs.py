@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -22,13 +23,15 @@ from filelock import FileLock, Timeout
 from huey import SqliteHuey
 from huey.consumer import Consumer
 
-from roofcast.data.errors import InputError, RoofcastError
+from roofcast.data.errors import InputError, NotReadyError, RoofcastError
 from roofcast.data.store import Retraining
-from roofcast.serving.settings import Settings
+from roofcast.serving.settings import Settings, load_settings
 from roofcast.serving.workbench import Workbench
 
 logger = logging.getLogger(__name__)
 
+RESTART_PAUSE_S: Final = 5.0
+STOP_WAIT_S: Final = 10.0
 INTERRUPTED: Final = "the process that ran it ended; ask for it again"
 
 
@@ -49,9 +52,20 @@ class JobQueue:
         self._task: Any = self.huey.task(name="retrain")(self.run)
 
     def submit(self) -> Retraining:
-        """Record a retraining, queue it and return its record."""
+        """Record a retraining, queue it and return its record.
+
+        Raises
+        ------
+        NotReadyError
+            If the store or the queue cannot be written; nothing stays queued then.
+        """
         record = self._bench.store.add_retraining()
-        self._task(record.id)
+        try:
+            self._task(record.id)
+        except sqlite3.Error as error:
+            problem = f"the job queue cannot be written: {error}"
+            self._bench.store.fail_retraining(record.id, problem)
+            raise NotReadyError(problem) from error
         return record
 
     def run(self, retraining_id: str) -> None:
@@ -82,50 +96,71 @@ class JobQueue:
 
 
 def work(settings: Settings, parent: int | None = None) -> None:
-    """Run queued jobs until told to stop; at once if another worker serves this state folder.
+    """Run queued jobs until told to stop; one worker serves a state folder at a time.
 
     Parameters
     ----------
+    settings
+        Where things are.
     parent
-        Process id to stop with.
+        Id of the process to stop with. A worker with a parent stands by while another one works, and takes its
+        place when it ends; one without returns at once.
     """
-    lock = FileLock(settings.home / "worker.lock")
+    if parent is not None:
+        threading.Thread(target=_stop_with, args=(parent,), daemon=True).start()
+    settings.home.mkdir(parents=True, exist_ok=True)
     try:
-        lock.acquire(timeout=0)
+        with FileLock(settings.home / "worker.lock", timeout=0 if parent is None else -1, poll_interval=0.5):
+            queue = JobQueue(settings.home, Workbench(settings))
+            queue.recover()
+            Consumer(queue.huey, workers=1, periodic=False, check_worker_health=False).run()
     except Timeout:
         logger.info("another worker serves %s", settings.home)
-        return
-    with lock:
-        queue = JobQueue(settings.home, Workbench(settings))
-        queue.recover()
-        if parent is not None:
-            threading.Thread(target=_stop_with, args=(parent,), daemon=True).start()
-        Consumer(queue.huey, workers=1, periodic=False, check_worker_health=False).run()
 
 
 def _stop_with(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(1.0)
+        time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 @contextmanager
 def worker_process() -> Iterator[None]:
-    """Run a worker beside the service for as long as the block lasts."""
-    command = [sys.executable, "-m", "roofcast.serving.jobs", str(os.getpid())]
-    process = subprocess.Popen(command)  # noqa: S603  (our own interpreter and module)
+    """Run a worker beside the service for as long as the block lasts; one that dies is replaced."""
+    stopping = threading.Event()
+    keeper = threading.Thread(target=_keep_working, args=(stopping, os.getpid()), daemon=True)
+    keeper.start()
     try:
         yield
     finally:
-        process.terminate()
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        stopping.set()
+        keeper.join()
+
+
+def _keep_working(stopping: threading.Event, parent: int) -> None:
+    command = [sys.executable, "-m", "roofcast.serving.jobs", str(parent)]
+    while not stopping.is_set():
+        process = subprocess.Popen(command)  # noqa: S603  (our own interpreter and module)
+        while process.poll() is None and not stopping.wait(0.2):
+            pass
+        if process.returncode is None:
+            _stop(process)
+        else:
+            logger.warning("the worker ended with status %d", process.returncode)
+            stopping.wait(RESTART_PAUSE_S)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_WAIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 if __name__ == "__main__":
     from roofcast.serving.logs import configure_logs
 
     configure_logs()
-    work(Settings(), int(sys.argv[1]) if len(sys.argv) > 1 else None)
+    work(load_settings(), int(sys.argv[1]) if len(sys.argv) > 1 else None)

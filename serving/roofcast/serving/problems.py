@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -9,7 +10,6 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, RoofcastError, UnknownNameError
 from roofcast.serving.schemas import ProblemResponse
@@ -22,14 +22,15 @@ STATUS_OF: Final[tuple[tuple[type[RoofcastError], HTTPStatus, str], ...]] = (
 )
 """First match wins: subclasses stand before their bases."""
 
+PROBLEM_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 5
 RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     int(status): {"model": ProblemResponse, "description": status.phrase}
     for status in (
-        HTTPStatus.BAD_REQUEST,
         HTTPStatus.NOT_FOUND,
         HTTPStatus.CONFLICT,
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
         HTTPStatus.UNPROCESSABLE_ENTITY,
         HTTPStatus.SERVICE_UNAVAILABLE,
     )
@@ -37,7 +38,7 @@ RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 
 
 def problem(
-    status: HTTPStatus, kind: str, detail: str, field: str = "", did_you_mean: tuple[str, ...] = ()
+    status: HTTPStatus, kind: str, detail: str, field: str = "", did_you_mean: Sequence[str] = ()
 ) -> JSONResponse:
     """Return a problem response; text that no UTF-8 can hold is escaped."""
     body = ProblemResponse(
@@ -49,7 +50,7 @@ def problem(
         did_you_mean=[_printable(name) for name in did_you_mean],
     )
     headers = {"retry-after": str(RETRY_AFTER_S)} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
-    return JSONResponse(body.model_dump(), int(status), headers, media_type="application/problem+json")
+    return JSONResponse(body.model_dump(), int(status), headers, media_type=PROBLEM_TYPE)
 
 
 def _printable(text: str, limit: int = 1000) -> str:
@@ -57,66 +58,59 @@ def _printable(text: str, limit: int = 1000) -> str:
 
 
 def install_handlers(app: FastAPI) -> None:
-    """Answer every expected error with a problem."""
+    """Answer every error with a problem; of one that nobody expected the traceback is logged, and not told."""
     app.add_exception_handler(RoofcastError, _on_roofcast_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(Exception, _on_bug)
 
 
 async def _on_roofcast_error(_: Request, error: Exception) -> JSONResponse:
     for kind, status, name in STATUS_OF:
         if isinstance(error, kind):
-            near = tuple(getattr(error, "near", ()))
-            return problem(status, name, str(error), str(getattr(error, "field", "")), near)
+            return problem(status, name, str(error), getattr(error, "field", ""), getattr(error, "near", ()))
     raise error
 
 
 async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101  (what the handler is registered for)
     first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"] if part != "body")
-    if first["type"] == "json_invalid":
-        detail = (
-            f"the body is not JSON: {first.get('ctx', {}).get('error', first['msg'])} at character {first['loc'][-1]}"
-        )
-        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-input", detail)
+    place, *path = first["loc"]
+    field = _field(path, error.body) if place == "body" else ".".join(map(str, path))
     message = str(first["msg"]).removeprefix("Value error, ")
     detail = f"{field or 'body'}: {message[:1].lower()}{message[1:]}"
     return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-input", detail, field)
 
 
+def _field(path: Sequence[str | int], body: Any) -> str:
+    """Return where in the body an error is; parts of pydantic's path that name a type and no field are left out."""
+    names: list[str] = []
+    value = body
+    for position, part in enumerate(path):
+        is_field = isinstance(value, Mapping) and (part in value or position == len(path) - 1)
+        if is_field or (isinstance(value, list) and isinstance(part, int)):
+            names.append(str(part))
+            value = value.get(part) if isinstance(value, Mapping) else value[part]
+    return ".".join(names)
+
+
 async def _on_http_exception(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101  (what the handler is registered for)
     status = HTTPStatus(error.status_code)
-    return problem(status, status.phrase.lower().replace(" ", "-"), str(error.detail))
+    answer = problem(status, status.phrase.lower().replace(" ", "-"), str(error.detail))
+    answer.headers.update(error.headers or {})
+    return answer
 
 
-class BodyLimit:
-    """ASGI middleware that answers 413 to bodies over a limit, whatever their headers say."""
+async def _on_bug(_request: Request, _error: Exception) -> JSONResponse:
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "bug", "this is a fault of the service; its log says more")
 
-    def __init__(self, app: ASGIApp, max_byte: int) -> None:
-        self.app = app
-        self.max_byte = max_byte
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body up to the limit, then hand it on."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        chunks: list[Message] = []
-        size = 0
-        more = True
-        while more:
-            message = await receive()
-            chunks.append(message)
-            size += len(message.get("body", b""))
-            more = message["type"] == "http.request" and message.get("more_body", False)
-            if size > self.max_byte:
-                detail = f"the body is over {self.max_byte} bytes; send fewer rows at a time"
-                await problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)(scope, receive, send)
-                return
-
-        async def replay() -> Message:
-            return chunks.pop(0) if chunks else await receive()
-
-        await self.app(scope, replay, send)
+def describe_problems(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the OpenAPI document with the errors' true media type."""
+    for path in document["paths"].values():
+        for operation in path.values():
+            for status, response in operation["responses"].items():
+                if status in map(str, RESPONSES) and "content" in response:
+                    response["content"] = {PROBLEM_TYPE: next(iter(response["content"].values()))}
+    return document

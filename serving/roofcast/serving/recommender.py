@@ -13,19 +13,22 @@ import pandas as pd
 from roofcast.data.errors import InputError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.data.units import BYTE_PER_GB, H_PER_MONTH, S_PER_H, TOKEN_PER_MTOKEN
-from roofcast.serving.answering import is_outside
+from roofcast.serving.answering import context_problem, is_outside, longest_context
 from roofcast.serving.candidates import (
     THROUGHPUT,
     Candidate,
     Capacities,
+    FloatArray,
     at_load,
     describe_candidates,
     enumerate_candidates,
+    load_at_rate,
     measure_capacities,
     question_table,
 )
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.training.bundle import ModelBundle
+from roofcast.training.predictor import Prediction
 
 REPORTED = (("ttft_s", "p50"), ("tpot_s", "p50"), ("e2e_s", "p50"), (THROUGHPUT, "mean"))
 """Reported of every entry, besides what the limits ask for."""
@@ -137,10 +140,12 @@ def recommend(
     Raises
     ------
     InputError
-        If no offer is within the constraints, or no split suits the model's heads.
+        If requests are longer than the model's context, or no offer is within the constraints.
     OutOfRangeError
         If `level` is more than the measurements can promise.
     """
+    bundle.predictor.check_level(level)
+    _check_context(model, demand)
     bounds = constraints or Constraints()
     admitted = [offer for offer in market.offers if bounds.admits(offer)]
     candidates = enumerate_candidates(model, market.accelerators, admitted)
@@ -153,9 +158,17 @@ def recommend(
     plans = sorted(_plans(candidates, capacities, fits.tolist(), admitted, demand), key=lambda plan: plan.cost)
     budget = bounds.max_usd_per_h if bounds.max_usd_per_h is not None else math.inf
     chosen = [plan for plan in plans if plan.cost <= budget][:n_entry]
-    entries = _entries(chosen, (candidates, table, descriptors, capacities), demand, bundle, level)
+    search = _Search(candidates, table, descriptors, capacities)
+    entries = _entries(chosen, search, demand, bundle, level)
     rejections = _rejections(candidates, capacities, demand, plans, budget)
     return Recommendation(entries, rejections, len(candidates), len(admitted))
+
+
+def _check_context(model: ModelSpec, demand: Demand) -> None:
+    longest = longest_context(model)
+    if demand.n_input_token + demand.n_output_token > longest:
+        problem = context_problem(demand.n_input_token, demand.n_output_token, longest)
+        raise InputError("n_input_token", problem.partition(": ")[2])
 
 
 def _plans(
@@ -180,69 +193,115 @@ def _replicas(demand: Demand, users: float, rate_per_s: float) -> int:
     return math.ceil((demand.request_rate_per_s or 0.0) / rate_per_s)
 
 
-_Searched = tuple[list[Candidate], pd.DataFrame, pd.DataFrame, Capacities]
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What was searched; arrays and frames have one row a candidate."""
+
+    candidates: list[Candidate]
+    table: pd.DataFrame
+    descriptors: pd.DataFrame
+    capacities: Capacities
+
+
+@dataclass(frozen=True, slots=True)
+class _Forecast:
+    """Predictions of the chosen plans under their loads; arrays have one row a plan."""
+
+    load: FloatArray
+    by_statistic: dict[str, Prediction]
+    outside: list[bool]
+    outside_columns: list[str]
+
+    @property
+    def mean(self) -> Prediction:
+        return self.by_statistic["mean"]
+
+
+def _forecast(plans: list[_Plan], search: _Search, demand: Demand, bundle: ModelBundle, level: float) -> _Forecast:
+    rows = [plan.row for plan in plans]
+    chosen = search.descriptors.iloc[rows].reset_index(drop=True)
+    load = _loads(plans, chosen, search.capacities.users[rows], demand, bundle)
+    statistics = dict.fromkeys([*(statistic for _, statistic in _reported(demand)), "mean"])
+    by_statistic = {
+        statistic: bundle.predictor.predict_interval(at_load(chosen, load, statistic), level)
+        for statistic in statistics
+    }
+    mean = by_statistic["mean"]
+    outside = is_outside(mean, search.table.iloc[rows].reset_index(drop=True), bundle)
+    return _Forecast(load, by_statistic, outside.tolist(), bundle.predictor.outside(mean.features).tolist())
+
+
+def _loads(
+    plans: list[_Plan], chosen: pd.DataFrame, most: FloatArray, demand: Demand, bundle: ModelBundle
+) -> FloatArray:
+    """Return the users in flight on each replica of a plan: its share of the demand, rounded up."""
+    n_replica = np.array([float(plan.n_replica) for plan in plans])
+    if demand.users is not None:
+        return np.minimum(most, np.ceil(demand.users / n_replica))
+    return load_at_rate(chosen, (demand.request_rate_per_s or 0.0) / n_replica, most, demand, bundle)
+
+
+def _reported(demand: Demand) -> dict[tuple[str, str], float | None]:
+    """Return each metric and statistic of an entry, with the tightest limit on it."""
+    limits: dict[tuple[str, str], float] = {}
+    for limit in demand.limits:
+        key = limit.metric, limit.statistic
+        limits[key] = min(limit.value_s, limits.get(key, math.inf))
+    return {**dict.fromkeys(limits), **dict.fromkeys(REPORTED), **limits}
 
 
 def _entries(
-    plans: list[_Plan], searched: _Searched, demand: Demand, bundle: ModelBundle, level: float
+    plans: list[_Plan], search: _Search, demand: Demand, bundle: ModelBundle, level: float
 ) -> tuple[Entry, ...]:
-    bundle.predictor.check_level(level)
     if not plans:
         return ()
-    candidates, table, descriptors, capacities = searched
-    rows = [plan.row for plan in plans]
-    users = capacities.users[rows]
-    if demand.users is not None:
-        users = np.minimum(users, np.ceil(demand.users / np.array([plan.n_replica for plan in plans])))
-    limits = {(limit.metric, limit.statistic): limit.value_s for limit in reversed(demand.limits)}
-    wanted = dict.fromkeys([*limits, *REPORTED])
-    chosen = descriptors.iloc[rows].reset_index(drop=True)
-    predictions = {
-        statistic: bundle.predictor.predict_interval(at_load(chosen, users, statistic), level)
-        for statistic in dict.fromkeys([s for _, s in wanted] + ["mean"])
-    }
-    beyond = bundle.predictor.outside(predictions["mean"].features)
-    outside = is_outside(predictions["mean"], table.iloc[rows].reset_index(drop=True), bundle)
-    entries = []
-    for k, plan in enumerate(plans):
-        metrics = tuple(
-            PredictedMetric(
-                metric,
-                statistic,
-                float(predictions[statistic].value[metric][k]),
-                float(predictions[statistic].low[metric][k]),
-                float(predictions[statistic].high[metric][k]),
-                limits.get((metric, statistic)),
-            )
-            for metric, statistic in wanted
+    forecast = _forecast(plans, search, demand, bundle, level)
+    return tuple(_entry(k, plan, search, forecast, demand) for k, plan in enumerate(plans))
+
+
+def _entry(k: int, plan: _Plan, search: _Search, forecast: _Forecast, demand: Demand) -> Entry:
+    estimate = forecast.mean.estimate
+    metrics = _metrics(k, forecast, demand)
+    per_token = plan.cost / (_token_per_s(k, forecast, demand) * S_PER_H) * TOKEN_PER_MTOKEN
+    output_share = demand.n_output_token / (demand.n_input_token + demand.n_output_token)
+    used = estimate.memory.weight_byte[k] + estimate.batch[k] * estimate.memory.kv_byte_per_sequence[k]
+    return Entry(
+        offer=plan.offer,
+        candidate=search.candidates[plan.row],
+        users_per_replica=float(search.capacities.users[plan.row]),
+        n_replica=plan.n_replica,
+        n_instance=plan.n_instance,
+        cost_usd_per_h=plan.cost,
+        cost_usd_per_month=plan.cost * H_PER_MONTH,
+        cost_usd_per_million_output_token=per_token,
+        cost_usd_per_million_token=per_token * output_share,
+        load_per_replica=float(forecast.load[k]),
+        predictions=metrics,
+        surely_meets_limits=all(m.limit is None or m.high <= m.limit for m in metrics),
+        memory_used_byte=float(used),
+        memory_usable_byte=float(estimate.memory.usable_byte[k]),
+        bottleneck=_bottleneck(forecast.mean.features.iloc[k]),
+        outside=forecast.outside[k],
+        outside_columns=tuple(forecast.outside_columns[k].split()),
+    )
+
+
+def _metrics(k: int, forecast: _Forecast, demand: Demand) -> tuple[PredictedMetric, ...]:
+    metrics = []
+    for (metric, statistic), limit in _reported(demand).items():
+        prediction = forecast.by_statistic[statistic]
+        value, low, high = (
+            float(part[metric].iloc[k]) for part in (prediction.value, prediction.low, prediction.high)
         )
-        estimate = predictions["mean"].estimate
-        token_per_s = plan.n_replica * float(predictions["mean"].value[THROUGHPUT][k])
-        per_token = plan.cost / (token_per_s * S_PER_H) * TOKEN_PER_MTOKEN
-        output_share = demand.n_output_token / (demand.n_input_token + demand.n_output_token)
-        used = estimate.memory.weight_byte[k] + estimate.batch[k] * estimate.memory.kv_byte_per_sequence[k]
-        entries.append(
-            Entry(
-                offer=plan.offer,
-                candidate=candidates[plan.row],
-                users_per_replica=float(capacities.users[plan.row]),
-                n_replica=plan.n_replica,
-                n_instance=plan.n_instance,
-                cost_usd_per_h=plan.cost,
-                cost_usd_per_month=plan.cost * H_PER_MONTH,
-                cost_usd_per_million_output_token=per_token,
-                cost_usd_per_million_token=per_token * output_share,
-                load_per_replica=float(users[k]),
-                predictions=metrics,
-                surely_meets_limits=all(m.limit is None or m.high <= m.limit for m in metrics),
-                memory_used_byte=float(used),
-                memory_usable_byte=float(estimate.memory.usable_byte[k]),
-                bottleneck=_bottleneck(predictions["mean"].features.iloc[k]),
-                outside=bool(outside[k]),
-                outside_columns=tuple(beyond[k].split()),
-            )
-        )
-    return tuple(entries)
+        metrics.append(PredictedMetric(metric, statistic, value, low, high, limit))
+    return tuple(metrics)
+
+
+def _token_per_s(k: int, forecast: _Forecast, demand: Demand) -> float:
+    """Return the output tokens of the whole deployment: of the rate asked for, or of so many users at their load."""
+    if demand.users is None:
+        return (demand.request_rate_per_s or 0.0) * demand.n_output_token
+    return float(forecast.mean.value[THROUGHPUT].iloc[k]) * demand.users / float(forecast.load[k])
 
 
 def _bottleneck(features: pd.Series) -> str:

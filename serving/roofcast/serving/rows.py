@@ -7,27 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-from roofcast.data.errors import InputError
-
 
 def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return the rows as a table of objects; a field that a row leaves out is None there.
 
-    Raises
-    ------
-    InputError
-        If a text holds what no database or file can: NUL or a lone surrogate.
+    Examples
+    --------
+    >>> table([{"model": "a"}, {"model": "b", "tp": 2}])["tp"].isna().tolist()
+    [True, False]
     """
-    for i, row in enumerate(rows):
-        for name, value in row.items():
-            for text in (name, value):
-                if isinstance(text, str) and not _is_clean(text):
-                    raise InputError(f"rows.{i}", "holds a NUL or a lone surrogate; send plain text")
-    return pd.DataFrame(list(rows), dtype=object)
-
-
-def _is_clean(text: str) -> bool:
-    return "\x00" not in text and text.encode("utf-8", "replace").decode("utf-8") == text
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pd.DataFrame({name: [row.get(name) for row in rows] for name in names}, dtype=object)
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -5,16 +5,27 @@ from __future__ import annotations
 import datetime as dt
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from roofcast.data.specs import Precision, Pricing
+from roofcast.data.specs import Precision
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 Texts = Annotated[list[Text], Field(max_length=200)]
 Config = dict[str, Any]
 Level = Annotated[float, Field(gt=0, lt=1, description="Probability of the intervals, for an unseen LLM.")]
 Tokens = Annotated[float, Field(ge=1, le=10_000_000)]
-Cell = float | int | str | bool | None
+
+
+def _check_cell(value: object) -> object:
+    if isinstance(value, list | dict):
+        raise ValueError("must be a number, a text, true, false or null")
+    if isinstance(value, str) and len(value) > 1000:
+        raise ValueError("must be at most 1000 characters long")
+    return value
+
+
+Cell = Annotated[float | int | str | bool | None, BeforeValidator(_check_cell)]
+Row = dict[Text, Cell]
 
 QWEN_LIKE_CONFIG: Config = {
     "model_type": "qwen3",
@@ -42,6 +53,12 @@ class ModelConfig(Message):
     config: Config
 
 
+ModelChoice = Annotated[
+    Annotated[Text, Tag("by name")] | Annotated[ModelConfig, Tag("by config")],
+    Discriminator(lambda value: "by name" if isinstance(value, str) else "by config"),
+]
+
+
 class WorkloadRequest(Message):
     """Mean lengths of a request, and either `users` in flight or arrivals per second."""
 
@@ -63,7 +80,7 @@ class ConstraintsRequest(Message):
     providers: Texts = []
     regions: Texts = []
     accelerators: Texts = []
-    pricing: Annotated[list[Pricing], Field(max_length=10)] = ["on_demand"]
+    pricing: Annotated[Texts, Field(description="on_demand, spot, reserved_1y, reserved_3y")] = ["on_demand"]
     max_usd_per_h: Annotated[float, Field(gt=0, le=1e9)] | None = None
     engine: Annotated[str, Field(max_length=40)] = ""
     weight_precision: Precision | None = None
@@ -73,7 +90,7 @@ class ConstraintsRequest(Message):
 class RecommendationRequest(Message):
     """A model, a load, limits on latency, and bounds on the choice."""
 
-    model: Text | ModelConfig
+    model: ModelChoice
     workload: WorkloadRequest
     limits: Annotated[list[Text], Field(min_length=1, max_length=20)]
     constraints: ConstraintsRequest = ConstraintsRequest()
@@ -166,7 +183,7 @@ class RecommendationResponse(BaseModel):
 class PredictionRequest(Message):
     """Rows of questions, as `roofcast predict` reads them, and the models that only they know."""
 
-    rows: Annotated[list[dict[str, Cell]], Field(min_length=1)]
+    rows: Annotated[list[Row], Field(min_length=1)]
     models: Annotated[list[ModelConfig], Field(max_length=100)] = []
     level: Level = 0.8
 
@@ -201,7 +218,7 @@ class PredictionResponse(BaseModel):
 class MeasurementsRequest(Message):
     """Measured rows, and the models that no catalogue knows."""
 
-    rows: Annotated[list[dict[str, Cell]], Field(min_length=1, max_length=50_000)]
+    rows: Annotated[list[Row], Field(min_length=1, max_length=50_000)]
     models: Annotated[list[ModelConfig], Field(max_length=100)] = []
 
     model_config = ConfigDict(

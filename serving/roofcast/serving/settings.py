@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from roofcast.data.errors import InputError
 from roofcast.data.home import roofcast_home
+from roofcast.data.huggingface import MAX_CONFIG_BYTE
+from roofcast.training.config import TrainingConfig
+
+Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 
 
 class Settings(BaseSettings):
@@ -27,18 +33,40 @@ class Settings(BaseSettings):
         Largest request body.
     max_row
         Most rows of one prediction request.
+    training
+        What retrainings use, as JSON; what is left out keeps its default.
     """
 
-    model_config = SettingsConfigDict(env_prefix="ROOFCAST_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="ROOFCAST_", env_ignore_empty=True, frozen=True, extra="ignore", populate_by_name=True
+    )
 
-    home: Path = Field(default_factory=roofcast_home)
+    home: Folder = Field(default_factory=roofcast_home)
     database_url: str = ""
     mlflow_tracking_uri: str = Field(default="", validation_alias="MLFLOW_TRACKING_URI")
     poll_s: float = Field(default=2.0, gt=0, le=3600)
-    max_body_byte: int = Field(default=1_000_000, ge=1000)
+    max_body_byte: int = Field(default=1_000_000, ge=1000, le=MAX_CONFIG_BYTE)
     max_row: int = Field(default=5_000, ge=1)
+    training: TrainingConfig = TrainingConfig()
 
     @property
     def store_url(self) -> str:
         """Database URL with the default filled in."""
         return self.database_url or f"sqlite:///{self.home / 'roofcast.sqlite'}"
+
+
+def load_settings() -> Settings:
+    """Return the settings of this process's environment.
+
+    Raises
+    ------
+    InputError
+        If a variable holds what its setting cannot be; names the variable.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        variable = name if name.isupper() else f"{Settings.model_config['env_prefix']}{name}".upper()
+        raise InputError(variable, f"{first['msg'].lower()}, got {str(first['input'])!r}") from error

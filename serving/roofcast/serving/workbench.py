@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pandas as pd
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import Catalog, load_catalog
-from roofcast.data.errors import InputError, NotReadyError
+from roofcast.data.errors import InputError, NotReadyError, SchemaError, UnknownNameError
 from roofcast.data.huggingface import model_from_config, with_known_lineage
+from roofcast.data.measurements import row_ids
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store import MeasurementStore
+from roofcast.serving.answering import with_own_precision
 from roofcast.serving.settings import Settings
 from roofcast.training.bundle import ModelBundle
-from roofcast.training.config import TrainingConfig
-from roofcast.training.dataset import TrainingSet, build_training_set
+from roofcast.training.dataset import TRAINED_ON, TrainingSet, build_training_set
 from roofcast.training.predictor import Progress
 from roofcast.training.registry import NO_CHAMPION, Champion, Registry
 from roofcast.training.retrain import RetrainingReport, retrain
+
+logger = logging.getLogger(__name__)
+
+Config = Mapping[str, Any]
+
+STORE_PAUSE_S: Final = 5.0
+"""How long a store that did not answer is left alone by those who can do without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +41,14 @@ class InService:
 
     champion: Champion
     bundle: ModelBundle
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Models registered here, and the catalogue that knows them."""
+
+    own: list[ModelSpec]
+    catalog: Catalog
 
 
 class Workbench:
@@ -43,21 +62,35 @@ class Workbench:
     Raises
     ------
     NotReadyError
-        If the measurement store cannot be opened.
+        If the state folder cannot be made or the measurement store cannot be opened.
     """
 
     def __init__(self, settings: Settings) -> None:
-        settings.home.mkdir(parents=True, exist_ok=True)
+        _make_folder(settings.home)
         self.settings = settings
         self.store = MeasurementStore(settings.store_url).migrate()
         self.registry = Registry(settings.home, settings.mlflow_tracking_uri or None)
         self._in_service: InService | None = None
         self._refreshing = threading.Lock()
+        self._known = _Known([], load_catalog())
+        self._store_asked_again_at = 0.0
 
     @property
     def catalog(self) -> Catalog:
-        """The shipped catalogue with the models registered here."""
-        return load_catalog().with_models(self.store.models())
+        """The shipped catalogue with the models registered here, by whichever process.
+
+        While the store does not answer it is the catalogue as last known.
+        """
+        if time.monotonic() >= self._store_asked_again_at:
+            try:
+                own = self.store.models()
+            except NotReadyError as error:
+                logger.warning("the catalogue stays as it was: %s", error)
+                self._store_asked_again_at = time.monotonic() + STORE_PAUSE_S
+            else:
+                if own != self._known.own:
+                    self._known = _Known(own, _extended(load_catalog(), own))
+        return self._known.catalog
 
     @property
     def in_service(self) -> InService:
@@ -89,58 +122,117 @@ class Workbench:
             return True
 
     def training_set(self) -> TrainingSet:
-        """Return the shipped campaigns and the measurements in the store, as one training set."""
+        """Return the shipped campaigns and the measurements in the store, each row once, as one training set."""
         catalog = self.catalog
-        kept = self.store.load()
-        rows = pd.concat([load_campaigns(), kept], ignore_index=True) if len(kept) else load_campaigns()
-        return build_training_set(rows, catalog.models, catalog.accelerators)
+        shipped, kept = load_campaigns(TRAINED_ON), self.store.load()
+        if len(kept):
+            is_new = ~pd.Series(row_ids(kept), index=kept.index).isin(row_ids(shipped))
+            shipped = pd.concat([shipped, kept[is_new]], ignore_index=True)
+        return build_training_set(shipped, catalog.models, catalog.accelerators)
 
-    def retrain(self, config: TrainingConfig | None = None, progress: Progress | None = None) -> RetrainingReport:
+    def retrain(self, progress: Progress | None = None) -> RetrainingReport:
         """Fit, judge and, if not worse, promote a predictor on everything known."""
-        return retrain(self.training_set(), self.registry, config, progress)
+        return retrain(self.training_set(), self.registry, self.settings.training, progress)
 
-    def model(self, name: str, config: Mapping[str, Any] | None = None) -> ModelSpec:
-        """Return the model of a catalogue name, or of a ``config.json`` under that name.
+    def read_config(self, name: str, config: Config) -> ModelSpec:
+        """Return the model of a ``config.json``; the name is what the caller calls it, and is not looked up.
 
         Raises
         ------
         InputError
             If the configuration is not a language model's.
-        UnknownNameError
-            If no configuration is given and the name is not in the catalogue.
         """
-        if config is None:
-            return self.catalog.model(name)
         return with_known_lineage(model_from_config(config, name), self.catalog)
 
-    def add_measurements(self, table: pd.DataFrame, configs: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
+    def with_configs(self, configs: Iterable[tuple[str, Config]]) -> tuple[Catalog, list[tuple[ModelSpec, Config]]]:
+        """Return the catalogue with models that only their configurations tell of, and those that it did not know.
+
+        Raises
+        ------
+        InputError
+            If a configuration is not a language model's, or its name is taken by another model.
+        """
+        catalog = self.catalog
+        new = []
+        for name, config in configs:
+            spec = with_known_lineage(model_from_config(config, name), catalog)
+            known = _find(catalog, name)
+            if known is None:
+                catalog = catalog.with_models([spec])
+                new.append((spec, config))
+            elif known != spec.model_copy(update={"lineage": known.lineage, "fold_group": known.fold_group}):
+                raise InputError("models", f"the name {name!r} is taken; {_cure(known)}")
+        return catalog, new
+
+    def add_measurements(self, table: pd.DataFrame, configs: Iterable[tuple[str, Config]] = ()) -> tuple[int, int]:
         """Keep measurements, and the models that they bring along; return how many rows are new and known.
 
         Names become catalogue ids. Nothing is kept if any row names an unknown model or accelerator.
+
+        Parameters
+        ----------
+        table
+            Validated.
+        configs
+            Names and ``config.json`` of models that no catalogue knows.
 
         Raises
         ------
         UnknownNameError
             If a row names one.
-        SchemaError
-            If a row breaks the schema.
         InputError
-            If a configuration is not a language model's.
+            If a configuration is not a language model's, or its name is taken by another model.
+        NotReadyError
+            If the store cannot be written.
         """
-        specs = {name: self.model(name, config) for name, config in configs.items()}
-        catalog = self.catalog.with_models(specs.values())
-        resolved = table.assign(
-            model=_resolved(table, "model", lambda name: catalog.model(name).id),
-            accelerator=_resolved(table, "accelerator", lambda name: catalog.accelerator(name).id),
-        )
-        for name, spec in specs.items():
-            self.store.add_model(spec, dict(configs[name]))
+        catalog, new = self.with_configs(configs)
+        resolved = _resolved(table, catalog)
+        for spec, config in new:
+            self.store.add_model(spec, dict(config))
         added = self.store.add(resolved)
         return added.n_new, added.n_known
 
 
-def _resolved(table: pd.DataFrame, column: str, resolve: Any) -> pd.Series:
-    if column not in table:
-        raise InputError(column, "must be given in every row")
-    names = {name: resolve(name) for name in table[column].astype(str).unique()}
-    return table[column].astype(str).map(names)
+def _make_folder(home: Path) -> None:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"the state folder {home} cannot be made: {error.strerror}"
+        raise NotReadyError(f"{problem}; set ROOFCAST_HOME to one that can") from error
+
+
+def _find(catalog: Catalog, name: str) -> ModelSpec | None:
+    try:
+        return catalog.model(name)
+    except UnknownNameError:
+        return None
+
+
+def _cure(known: ModelSpec) -> str:
+    if known.id in load_catalog().models:
+        return "leave the config out to use the catalogue's model, or choose another name"
+    return "another config stands under it; choose another name"
+
+
+def _extended(shipped: Catalog, own: list[ModelSpec]) -> Catalog:
+    """Return the shipped catalogue with our own models; a name that the shipped one knows stays its own."""
+    free = [spec for spec in own if _find(shipped, spec.id) is None]
+    try:
+        return shipped.with_models(free)
+    except SchemaError as error:
+        logger.warning("models whose names collide are left out: %s", error)
+    catalog = shipped
+    for spec in free:
+        if _find(catalog, spec.id) is None:
+            catalog = catalog.with_models([spec])
+    return catalog
+
+
+def _resolved(table: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
+    specs = {name: catalog.model(name) for name in table["model"].unique()}
+    parts = {name: catalog.accelerator(name).id for name in table["accelerator"].unique()}
+    return table.assign(
+        model=table["model"].map({name: spec.id for name, spec in specs.items()}),
+        accelerator=table["accelerator"].map(parts),
+        weight_precision=with_own_precision(table["weight_precision"], table["model"], specs, catalog),
+    )

@@ -64,13 +64,19 @@ def load_bundle(path: Path, expected_sha256: str) -> ModelBundle:
     Raises
     ------
     InputError
-        If the file is missing, its checksum differs, it is no bundle, or its columns are not this version's.
+        If the file is missing, its checksum differs, it cannot be read, it is no bundle, or its columns are not
+        this version's.
     """
     if not path.is_file():
         raise InputError("bundle", f"no file {path.name}; retrain to make one")
     if sha256(path) != expected_sha256:
         raise InputError("bundle", f"{path.name} does not have the registered checksum; it was cut or replaced")
-    bundle = joblib.load(path)
+    try:
+        bundle = joblib.load(path)
+    except Exception as error:  # unpickling runs constructors, which may raise anything
+        raise InputError(
+            "bundle", f"{path.name} cannot be read ({type(error).__name__}: {error}); retrain"
+        ) from error
     if not isinstance(bundle, ModelBundle):
         raise InputError("bundle", f"{path.name} holds a {type(bundle).__name__}, not a ModelBundle")
     if bundle.fingerprint != fingerprint():

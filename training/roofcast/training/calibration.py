@@ -28,6 +28,10 @@ ROWS_PER_GROUP = 30.0
 """How many independent observations a group of rows is worth against the priors."""
 
 
+FARTHEST = 4.0
+"""How many prior standard deviations a coefficient may move; shares also stop at 1."""
+
+
 def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: pd.Series) -> Coefficients:
     """Return the most probable coefficients: robust least squares of log ratios plus log-normal priors.
 
@@ -49,6 +53,7 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
     y = {metric: outcome[metric].to_numpy(dtype=float) for metric in SCALE}
     prior = DEFAULT_COEFFICIENTS.log()
     sd = np.array([PRIORS[name].log_sd for name in PRIORS])
+    highest = np.where([p.is_share for p in PRIORS.values()], np.minimum(-prior / sd, FARTHEST), FARTHEST)
 
     def residuals(offset: FloatArray) -> FloatArray:
         coefficients = DEFAULT_COEFFICIENTS.with_log(prior + offset * sd)
@@ -56,5 +61,6 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
         parts = [weight * log_ratio(y[m], values[m]) / SCALE[m] for m in SCALE]
         return np.concatenate([*(np.nan_to_num(part, nan=0.0) for part in parts), offset])
 
-    solution = least_squares(residuals, np.zeros_like(prior), loss="soft_l1", max_nfev=30, bounds=(-4, 4))
+    bounds = (-FARTHEST, highest)
+    solution = least_squares(residuals, np.zeros_like(prior), loss="soft_l1", max_nfev=30, bounds=bounds)
     return DEFAULT_COEFFICIENTS.with_log(prior + solution.x * sd)

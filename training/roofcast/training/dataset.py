@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,12 @@ from roofcast.data.errors import InputError
 from roofcast.data.measurements import row_ids
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.features.descriptors import describe
+from roofcast.training.quality import review
 from roofcast.training.targets import outcomes
+
+TRAINED_ON: Final = ("llm_pilot",)
+"""Shipped campaigns that the predictor is fitted to. The others are known and listed, but their engines and serving
+modes need an estimate and features of their own first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +58,18 @@ class TrainingSet:
 def build_training_set(
     measurements: pd.DataFrame, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
 ) -> TrainingSet:
-    """Return the training set of the measurements that ran and whose model and accelerator are known.
+    """Return the training set of the measurements that `roofcast.training.quality.review` does not set aside.
 
     Raises
     ------
     InputError
         If no row remains.
     """
-    usable = (
-        (measurements["status"] == "ok")
-        & measurements["model"].isin(list(models))
-        & measurements["accelerator"].isin(list(accelerators))
-    )
-    rows = measurements[usable].reset_index(drop=True)
+    set_aside = review(measurements, models, accelerators)
+    rows = measurements.drop(index=set_aside.index).reset_index(drop=True)
     if rows.empty:
-        raise InputError("measurements", "none has status ok and a known model and accelerator; import some first")
+        rules = ", ".join(set_aside["rule"].unique())
+        raise InputError("measurements", f"none can be learnt from ({rules or 'there are none'}); import some first")
     groups = rows["model"].map({name: spec.fold_group for name, spec in models.items()}).rename("group")
     ids = pd.Series(row_ids(rows), index=rows.index, name="id")
     return TrainingSet(rows, describe(rows, models, accelerators), outcomes(rows), groups, ids)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from xgboost import XGBRegressor
 
 FloatArray = npt.NDArray[np.float64]
@@ -79,6 +79,10 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : shape (n_row,), or None for equal weights
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, ensure_non_negative=True, allow_all_zero_weights=False
+            )
         self.members_ = [
             self._member(self.random_state + i).fit(X, y, sample_weight=sample_weight) for i in range(self.n_member)
         ]

@@ -20,7 +20,8 @@ class Verdict:
     Parameters
     ----------
     candidate, champion
-        Error of each: see `held_out_error`; the champion's is None if there is none.
+        Error of each: see `held_out_error`. Beside a champion both are over what both answered; the champion's is
+        None if nothing of the kind exists.
     promoted
         Whether the candidate passes.
     reason
@@ -50,8 +51,17 @@ def held_out_error(y: pd.DataFrame, predicted: pd.DataFrame, groups: pd.Series) 
     return float(errors.groupby(groups).mean().mean().mean())
 
 
-def judge(y: pd.DataFrame, candidate: pd.DataFrame, champion: pd.DataFrame | None, groups: pd.Series) -> Verdict:
+def judge(
+    y: pd.DataFrame,
+    candidate: pd.DataFrame,
+    champion: pd.DataFrame | None,
+    groups: pd.Series,
+    no_champion: str = "there was no champion",
+) -> Verdict:
     """Return whether the candidate may replace the champion.
+
+    Both are judged by what both answered. A candidate that leaves out what the champion answered is refused, however
+    small its error, and so is one that answered nothing that was measured.
 
     Parameters
     ----------
@@ -60,17 +70,28 @@ def judge(y: pd.DataFrame, candidate: pd.DataFrame, champion: pd.DataFrame | Non
     candidate, champion : shape (n_row, n_metric)
         Predictions of the same rows with their lineage held out; None if there is no champion.
     groups : shape (n_row,)
+    no_champion
+        Why there is none, for the reason given.
     """
+    alone = held_out_error(y, candidate, groups)
+    if np.isnan(alone):
+        return Verdict(alone, None, False, "the candidate answered nothing that was measured")
     if champion is None:
-        error = held_out_error(y, candidate, groups)
-        return Verdict(error, None, True, "there was no champion")
-    shared = [m for m in candidate if m in champion]
-    mine, theirs = (held_out_error(y, table[shared], groups) for table in (candidate, champion))
-    promoted = mine <= theirs * (1 + TOLERANCE)
+        return Verdict(alone, None, True, no_champion)
+    mine, theirs = _answered(y, candidate), _answered(y, champion)
+    n_missing = int((theirs & ~mine).to_numpy().sum())
+    if n_missing:
+        reason = f"the candidate leaves {n_missing} values unanswered that the champion answered"
+        return Verdict(alone, None, False, reason)
+    if not theirs.to_numpy().any():
+        return Verdict(alone, None, True, "the champion answered nothing that was measured")
+    shared = [m for m in champion if m in candidate]
+    error, rival = (held_out_error(y.where(theirs), table[shared], groups) for table in (candidate, champion))
+    promoted = error <= rival * (1 + TOLERANCE)
     word = "not worse" if promoted else "worse"
-    return Verdict(
-        mine,
-        theirs,
-        promoted,
-        f"held-out error {mine:.4f} is {word} than the champion's {theirs:.4f} (+{TOLERANCE:.0%})",
-    )
+    reason = f"held-out error {error:.4f} is {word} than the champion's {rival:.4f} (+{TOLERANCE:.0%})"
+    return Verdict(error, rival, promoted, reason)
+
+
+def _answered(y: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
+    return predicted.reindex(columns=y.columns).notna() & (y > 0)

@@ -48,15 +48,18 @@ def plot_coverage(errors: Mapping[str, FloatArray], groups: pd.Series) -> Figure
 
 
 def coverage(errors: FloatArray, groups: pd.Series, levels: FloatArray) -> FloatArray:
-    """Return the coverage at each level, averaged over groups, each judged by the others: shape (n_level,)."""
+    """Return the coverage at each level, averaged over groups, each judged by the others: shape (n_level,).
+
+    NaN where no group has others to be judged by.
+    """
     covered = []
     for name in groups.unique():
         inside = (groups == name).to_numpy() & ~np.isnan(errors)
         others = GroupedConformal(np.where(inside, np.nan, errors), groups)
-        if inside.any():
+        if inside.any() and others.n_group:
             reach = np.array([others.quantile(min(level, others.highest_level)) for level in levels])
             covered.append((errors[inside][:, None] <= reach).mean(axis=0))
-    return np.asarray(np.mean(covered, axis=0), dtype=np.float64)
+    return np.asarray(np.mean(covered, axis=0) if covered else np.full(len(levels), np.nan), dtype=np.float64)
 
 
 def plot_coefficients(coefficients: Coefficients) -> Figure:

@@ -103,7 +103,7 @@ class PointPredictor(BaseEstimator):  # type: ignore[misc]
         config = self.config or TrainingConfig()
         self.coefficients_ = self._coefficients(config, X, y, groups)
         features, estimates, _ = build_features(X, self.coefficients_)
-        self.metrics_ = tuple(m for m in self.metrics if y[m].notna().any())
+        self.metrics_ = tuple(m for m in self.metrics if (y[m] > 0).any())
         self.regressors_: dict[str, ResidualRegressor] = {}
         for metric in self.metrics_:
             target = log_ratio(y[metric].to_numpy(dtype=float), estimates[metric])
@@ -140,7 +140,8 @@ class RoofcastPredictor(PointPredictor):
     """`PointPredictor` with grouped conformal intervals.
 
     `fit` also predicts every row from a predictor that never saw its lineage; the errors of those predictions
-    give the intervals, and stand as `held_out_` for whoever judges the predictor.
+    give the intervals, and stand as `held_out_` for whoever judges the predictor. A metric that one lineage alone
+    holds has no such error and is not predicted.
 
     Attributes
     ----------
@@ -160,6 +161,8 @@ class RoofcastPredictor(PointPredictor):
             m: GroupedConformal(np.abs(log_ratio(y[m].to_numpy(dtype=float), self.held_out_[m].to_numpy())), groups)
             for m in self.metrics_
         }
+        self.metrics_ = tuple(m for m in self.metrics_ if self.conformal_[m].n_group)
+        self.conformal_ = {m: self.conformal_[m] for m in self.metrics_}
         features, _, _ = build_features(X, self.coefficients_)
         self.feature_range_ = features.agg(["min", "max"])
         return self

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,7 +18,7 @@ from mlflow.tracking import MlflowClient
 from sqlalchemy.exc import SQLAlchemyError
 
 from roofcast.data.errors import InputError, NotReadyError, UnknownNameError
-from roofcast.training.bundle import FILE_NAME, ModelBundle, load_bundle
+from roofcast.training.bundle import FILE_NAME, ModelBundle, load_bundle, sha256
 
 MODEL_NAME: Final = "roofcast"
 EXPERIMENT: Final = "roofcast"
@@ -56,9 +58,19 @@ class Registry:
         self._home = home
         self.tracking_uri = tracking_uri or f"sqlite:///{home / 'mlflow.db'}"
         self._artifact_location = None if tracking_uri else (home / "artifacts").as_uri()
-        self._client = MlflowClient(tracking_uri=self.tracking_uri, registry_uri=self.tracking_uri)
 
-    @contextmanager
+    @functools.cached_property
+    def _client(self) -> MlflowClient:
+        """The client; an embedded store is created by its first use, and may fail to be.
+
+        The file is tried first, because MLflow would try for minutes.
+        """
+        if self._artifact_location:
+            with contextlib.closing(sqlite3.connect(self._home / "mlflow.db")) as connection:
+                connection.execute("PRAGMA schema_version")
+        return MlflowClient(tracking_uri=self.tracking_uri, registry_uri=self.tracking_uri)
+
+    @contextlib.contextmanager
     def run(self, name: str) -> Iterator[str]:
         """Open an MLflow run in the project's experiment and yield its id."""
         with reachable(self.tracking_uri):
@@ -129,7 +141,7 @@ class Registry:
     def load(self, champion: Champion) -> ModelBundle:
         """Return the bundle of a version, fetched if need be and checked against its checksum."""
         file = self._home / "bundles" / f"{champion.sha256}.joblib"
-        if not file.is_file():
+        if not file.is_file() or sha256(file) != champion.sha256:
             self._fetch(champion, file)
         return load_bundle(file, champion.sha256)
 
@@ -157,12 +169,12 @@ def _champion(version: ModelVersion) -> Champion:
     return Champion(str(version.version), str(version.run_id), str(version.tags.get(CHECKSUM_TAG, "")))
 
 
-@contextmanager
+@contextlib.contextmanager
 def reachable(uri: str) -> Iterator[None]:
     """Turn a store that does not answer into a `NotReadyError` that says which."""
     try:
         yield
-    except (OSError, SQLAlchemyError) as error:
+    except (OSError, sqlite3.Error, SQLAlchemyError) as error:
         raise NotReadyError(f"the MLflow store {uri} does not answer: {error}") from error
     except MlflowException as error:
         if error.error_code in {"TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR"}:

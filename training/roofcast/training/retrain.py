@@ -77,7 +77,7 @@ def score_folds(data: TrainingSet, held_out: pd.DataFrame) -> pd.DataFrame:
     for group in data.groups.unique():
         inside = (data.groups == group).to_numpy()
         for metric in held_out.columns:
-            known = inside & data.y[metric].notna().to_numpy()
+            known = inside & (data.y[metric] > 0).to_numpy()
             if known.any():
                 errors = error_summary(data.y[metric][known], held_out[metric][known])
                 rows.append({"group": group, "metric": metric, "n_row": int(known.sum()), **errors})
@@ -89,20 +89,18 @@ def retrain(
 ) -> RetrainingReport:
     """Fit a candidate, register it, and put it in service unless the champion is better.
 
-    The champion's recipe, that is its settings and the measurements it was fitted to, is judged on the same
-    held-out lineages as the candidate: each lineage is predicted by a champion and by a candidate that never saw it.
+    A champion that cannot be read, as after an upgrade that changed the columns, is replaced. Otherwise its recipe,
+    that is its settings and the measurements it was fitted to, is judged on the same held-out lineages as the
+    candidate: each lineage is predicted by a champion and by a candidate that never saw it.
     """
     config = config or TrainingConfig()
-    champion = registry.champion()
+    incumbent, no_champion = _load_champion(registry)
     candidate = fit_bundle(data, config, progress)
     rival = None
-    if champion is not None:
-        incumbent = registry.load(champion)
+    if incumbent is not None:
         known = data.ids.isin(incumbent.row_ids).to_numpy()
-        if known.any():
-            recipe = incumbent.predictor
-            rival = predict_held_out(recipe, data.X, data.y, data.groups, progress, trainable=known)
-    verdict = judge(data.y, candidate.predictor.held_out_, rival, data.groups)
+        rival = predict_held_out(incumbent.predictor, data.X, data.y, data.groups, progress, trainable=known)
+    verdict = judge(data.y, candidate.predictor.held_out_, rival, data.groups, no_champion)
     folds = score_folds(data, candidate.predictor.held_out_)
     version = log_training(registry, candidate, data, config, folds)
     if verdict.promoted:
@@ -117,3 +115,13 @@ def retrain(
         n_group=int(data.groups.nunique()),
         scores=candidate.scores,
     )
+
+
+def _load_champion(registry: Registry) -> tuple[ModelBundle | None, str]:
+    champion = registry.champion()
+    if champion is None:
+        return None, "there was no champion"
+    try:
+        return registry.load(champion), ""
+    except InputError as error:
+        return None, f"the champion, version {champion.version}, cannot be used: {error}"

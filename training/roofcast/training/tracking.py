@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset import TrainingSet
 from roofcast.training.plots import plot_coefficients, plot_coverage, plot_predicted
 from roofcast.training.registry import Registry
+from roofcast.training.targets import log_ratio
 
 
 def log_training(
@@ -46,7 +48,8 @@ def log_training(
 
 
 def _fold_metrics(folds: pd.DataFrame) -> dict[str, float]:
-    names = "fold." + folds["group"].astype(str).str.replace("+", "_") + "." + folds["metric"].astype(str) + ".mape"
+    groups = [re.sub(r"[^A-Za-z0-9._-]", "_", str(group)) for group in folds["group"]]
+    names = [f"fold.{group}.{metric}.mape" for group, metric in zip(groups, folds["metric"], strict=True)]
     return dict(zip(names, folds["mape"].astype(float), strict=True))
 
 
@@ -66,7 +69,7 @@ def _log_plots(bundle: ModelBundle, data: TrainingSet) -> None:
         figure = plot_predicted(measured, bundle.predictor.held_out_[metric].to_numpy(), data.groups, metric)
         mlflow.log_figure(figure, f"plots/{metric}.png")
     errors = {
-        m: np.abs(np.log(data.y[m].to_numpy(dtype=float) / bundle.predictor.held_out_[m].to_numpy()))
+        m: np.abs(log_ratio(data.y[m].to_numpy(dtype=float), bundle.predictor.held_out_[m].to_numpy()))
         for m in bundle.predictor.metrics_
     }
     mlflow.log_figure(plot_coverage(errors, data.groups), "plots/coverage.png")

@@ -26,7 +26,7 @@ def leave_one_group_out(groups: pd.Series, max_fold: int | None = None) -> Itera
     Raises
     ------
     ValueError
-        With fewer than two groups.
+        With fewer than two groups or folds.
 
     Examples
     --------
@@ -38,6 +38,8 @@ def leave_one_group_out(groups: pd.Series, max_fold: int | None = None) -> Itera
     codes, names = pd.factorize(groups)
     if len(names) < 2:
         raise ValueError(f"grouped folds need two groups at least, got {len(names)}")
+    if max_fold is not None and max_fold < 2:
+        raise ValueError(f"grouped folds must be two at least, got {max_fold}")
     n_fold = len(names) if max_fold is None else min(max_fold, len(names))
     fold_of_group = _deal(np.bincount(codes), n_fold)
     fold = fold_of_group[codes]

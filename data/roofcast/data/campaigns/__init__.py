@@ -12,12 +12,28 @@ from typing import Final
 
 import pandas as pd
 
+from roofcast.data.campaigns.built import no_quarantine
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.measurements import validate_measurements
 from roofcast.data.schema import NUMBER_COLUMNS
 from roofcast.data.specs import Count, CountOrNone, Name, Spec
 
-CAMPAIGNS: Final[tuple[str, ...]] = ("llm_pilot",)
+CAMPAIGNS: Final[tuple[str, ...]] = (
+    "llm_pilot",
+    "silicon",
+    "inferencemax",
+    "trtllm_overview",
+    "argonne",
+    "mlperf_inference",
+    "dgx_spark",
+    "rocm_vllm",
+    "lmdeploy",
+    "dstack",
+    "fastertransformer",
+    "optimum_habana",
+    "aws_neuron",
+    "mlc",
+)
 
 
 class CampaignInfo(Spec):
@@ -84,6 +100,20 @@ def load_campaign_info(name: str) -> CampaignInfo:
     """
     text = (_folder(name) / "campaign.toml").read_text(encoding="utf-8")
     return CampaignInfo.parse(tomllib.loads(text), name)
+
+
+def load_quarantine(name: str) -> pd.DataFrame:
+    """Return the published rows that were set aside, with columns `QUARANTINE_COLUMNS`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such campaign.
+    """
+    file = _folder(name) / "quarantine.csv"
+    if not file.is_file():
+        return no_quarantine()
+    return pd.read_csv(io.StringIO(file.read_text(encoding="utf-8")), dtype=str, keep_default_na=False)
 
 
 def load_licence(name: str) -> str:

@@ -4,25 +4,51 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import pandas as pd
 
+from roofcast.data.campaigns.build_argonne import build_argonne
+from roofcast.data.campaigns.build_aws_neuron import build_aws_neuron
+from roofcast.data.campaigns.build_dgx_spark import build_dgx_spark
+from roofcast.data.campaigns.build_dstack import build_dstack
+from roofcast.data.campaigns.build_fastertransformer import build_fastertransformer
+from roofcast.data.campaigns.build_inferencemax import build_inferencemax
 from roofcast.data.campaigns.build_llm_pilot import build_llm_pilot
+from roofcast.data.campaigns.build_lmdeploy import build_lmdeploy
+from roofcast.data.campaigns.build_mlc import build_mlc
+from roofcast.data.campaigns.build_mlperf_inference import build_mlperf_inference
+from roofcast.data.campaigns.build_optimum_habana import build_optimum_habana
+from roofcast.data.campaigns.build_rocm_vllm import build_rocm_vllm
+from roofcast.data.campaigns.build_silicon import build_silicon
+from roofcast.data.campaigns.build_trtllm_overview import build_trtllm_overview
 from roofcast.data.campaigns.built import Built
 from roofcast.data.schema import KEY_COLUMNS
 
 BUILDERS: Final[dict[str, Callable[[Path], Built]]] = {
     "llm_pilot": build_llm_pilot,
+    "trtllm_overview": build_trtllm_overview,
+    "inferencemax": build_inferencemax,
+    "silicon": build_silicon,
+    "argonne": build_argonne,
+    "mlperf_inference": build_mlperf_inference,
+    "dgx_spark": build_dgx_spark,
+    "rocm_vllm": build_rocm_vllm,
+    "lmdeploy": build_lmdeploy,
+    "dstack": build_dstack,
+    "fastertransformer": build_fastertransformer,
+    "optimum_habana": build_optimum_habana,
+    "aws_neuron": build_aws_neuron,
+    "mlc": build_mlc,
 }
 """By campaign: from the folder that holds every source's published files to what was built."""
 
 
-def save(built: Built, folder: Path) -> None:
-    """Write rows, quarantine and counts of a campaign; the same rows give the same bytes."""
-    ordered = built.rows.sort_values(list(KEY_COLUMNS), kind="stable")
+def save(built: Built, folder: Path, order: Sequence[str] = KEY_COLUMNS) -> None:
+    """Write rows in this order, quarantine and counts of a campaign; the same rows give the same bytes."""
+    ordered = built.rows.sort_values(list(order), kind="stable")
     is_blank = ordered.isna().all() | (ordered == "").all()
     _write(ordered.loc[:, ~is_blank].apply(lambda column: column.map(_cell)), folder / "rows.csv")
     quarantine = folder / "quarantine.csv"
@@ -53,17 +79,40 @@ def _cell(value: float | str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build campaigns and write their rows."""
-    parser = argparse.ArgumentParser(prog="roofcast.data.campaigns.build", description=__doc__)
+    run("roofcast.data.campaigns.build", BUILDERS, Path(__file__).parent, arguments)
+
+
+def run(
+    module: str,
+    builders: Mapping[str, Callable[[Path], Built]],
+    out: Path,
+    arguments: Sequence[str] | None = None,
+    order: Sequence[str] = KEY_COLUMNS,
+) -> None:
+    """Build the campaigns that the command line names, out of these, and write their rows.
+
+    Parameters
+    ----------
+    module
+        Name of the program in its help.
+    builders, out
+        From the folder of the published files to what was built, by campaign; and where the campaigns' folders lie.
+    arguments
+        Words of the command line; those of the process if None.
+    order
+        Columns by which rows are ordered.
+    """
+    parser = argparse.ArgumentParser(prog=module, description=f"Build campaigns: python -m {module}")
     parser.add_argument("campaigns", nargs="*", metavar="CAMPAIGN", help="names; all of them by default")
     parser.add_argument("--raw", type=Path, required=True, help="folder that holds every source's published files")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder of the campaigns' folders")
+    parser.add_argument("--out", type=Path, default=out, help="folder of the campaigns' folders")
     options = parser.parse_args(arguments)
-    unknown = set(options.campaigns) - set(BUILDERS)
+    unknown = set(options.campaigns) - set(builders)
     if unknown:
-        parser.error(f"no campaign is named {', '.join(sorted(unknown))}; there are {', '.join(BUILDERS)}")
-    for name in options.campaigns or BUILDERS:
-        built = BUILDERS[name](options.raw)
-        save(built, options.out / name)
+        parser.error(f"no campaign is named {', '.join(sorted(unknown))}; there are {', '.join(builders)}")
+    for name in options.campaigns or builders:
+        built = builders[name](options.raw)
+        save(built, options.out / name, order)
         print(f"{name}: {built.n_read} read, {len(built.quarantined)} quarantined, {len(built.rows)} rows written")
 
 

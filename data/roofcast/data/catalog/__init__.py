@@ -90,6 +90,26 @@ class Catalog:
         """
         return dataclasses.replace(self, models={**self.models, **{spec.id: spec for spec in specs}})
 
+    def with_accelerators(self, specs: Iterable[AcceleratorSpec]) -> Self:
+        """Return a catalogue that knows these accelerators too; one of a known id takes its place.
+
+        Raises
+        ------
+        SchemaError
+            If a new id is the same name as an alias or another id.
+        """
+        return dataclasses.replace(self, accelerators={**self.accelerators, **{spec.id: spec for spec in specs}})
+
+    def with_offers(self, offers: Iterable[Offer]) -> Self:
+        """Return a catalogue with these offers in place of its own.
+
+        Raises
+        ------
+        SchemaError
+            If an offer is of an accelerator that is not in the catalogue.
+        """
+        return dataclasses.replace(self, offers=tuple(offers))
+
     @functools.cached_property
     def _model_index(self) -> Mapping[str, str]:
         tails = ((name.rpartition("/")[2], target) for name, target in _targets(self.models, self.model_aliases))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from roofcast.data.catalog.repairs import ACCELERATOR_REPAIRS, DIFFERENCES, MODEL_REPAIRS
 from roofcast.data.catalog.tables import PEAK_COLUMNS
 from roofcast.data.specs import Attention
 
@@ -32,6 +33,7 @@ MODEL_COLUMNS: Final[Mapping[str, str]] = {
     "moe_intermediate_size": "moe_intermediate_size",
     "shared_expert_intermediate_size": "shared_expert_intermediate_size", "n_dense_layer": "n_dense_layers",
     "weight_precision": "torch_dtype", "n_param": "n_params_total", "n_param_active": "n_params_active",
+    "n_param_published": "n_params_published", "n_param_published_source": "n_params_published_source",
     "released": "release_date", "source": "source", "note": "note",
 }  # fmt: skip
 
@@ -51,6 +53,8 @@ _DTYPES: Final = {
     "bfloat16 (experts MXFP4)": "fp4",
 }  # fmt: skip
 
+_SAME: Final = 1e-3
+
 _CHECKPOINTS: Final = (("FP8 block-quantised", "fp8"), ("INT4 QAT experts", "int4"), ("INT4 experts", "int4"))
 
 _LATENT: Final[Mapping[str, tuple[str, str]]] = {
@@ -68,10 +72,12 @@ def convert_model(raw: Row) -> Row:
     SkippedRow
         If a width or a count is not known.
     """
+    raw = raw | MODEL_REPAIRS.get(raw["id"], {})
     row = {column: raw[name].strip() for column, name in MODEL_COLUMNS.items()}
     missing = next((name for name in _NEEDED if not row[name]), "")
     if missing or not (row["intermediate_size"] or row["moe_intermediate_size"]):
         raise SkippedRow(f"{missing or 'intermediate_size'} not known")
+    row["n_param_difference"] = _difference(raw)
     row["attention"] = _attention(raw)
     row["weight_precision"] = _checkpoint_precision(raw)
     if len(row["released"]) != len("2025-12-31"):
@@ -85,6 +91,15 @@ def convert_model(raw: Row) -> Row:
     elif raw["attention"] == "mamba-hybrid":
         _make_blocks(raw, row)
     return row
+
+
+def _difference(raw: Row) -> str:
+    """Return why the published count is another, empty where the two agree within one part in a thousand."""
+    published = int(raw["n_params_published"] or 0)
+    if not published or abs(int(raw["n_params_total"]) / published - 1) <= _SAME:
+        return ""
+    said = " ".join([raw["n_params_published_source"], raw.get("explained_extra_what", ""), raw.get("status", "")])
+    return next((reason for words, reason in DIFFERENCES if words in said), "")
 
 
 def _attention(raw: Row) -> str:
@@ -122,7 +137,8 @@ def _make_blocks(raw: Row, row: Row) -> None:
 
 ACCELERATOR_COLUMNS: Final[Mapping[str, str]] = {
     "id": "id", "vendor": "vendor", "name": "name", "architecture": "architecture", "year": "year",
-    "memory_gib": "memory_gb", "bandwidth_gb_per_s": "memory_bandwidth_gb_s",
+    "form_factor": "form_factor", "memory_type": "memory_type", "memory_gib": "memory_gb",
+    "bandwidth_gb_per_s": "memory_bandwidth_gb_s",
     **{column: f"{p}_{'tops' if p.startswith('int') else 'tflops'}" for column, p in PEAK_COLUMNS.items()},
     "l2_mib": "l2_mb", "tdp_w": "tdp_w", "link": "scale_up_interconnect",
     "link_bandwidth_gb_per_s": "scale_up_bandwidth_gb_s", "link_domain_size": "scale_up_domain_size",
@@ -131,37 +147,6 @@ ACCELERATOR_COLUMNS: Final[Mapping[str, str]] = {
 
 _PCIE_GB_PER_S: Final = {"3": "32", "4": "64", "5": "128"}
 """Sixteen lanes, both directions together."""
-
-_REPAIRS: Final[Mapping[str, Row]] = {
-    "nvidia-gb10-dgx-spark": {
-        "peak_bf16_tflop_per_s": "118.8",
-        "peak_fp16_tflop_per_s": "118.8",
-        "peak_fp8_tflop_per_s": "237.7",
-        "link": "connectx-7",
-        "link_bandwidth_gb_per_s": "50",
-        "source": "github NVIDIA/cudnn-frontend pull 597 (1024 FLOP per clock and SM for compute capability 12.x)",
-        "note": "bf16 = 48 SM x 1024 FLOP x 2.418 GHz, fp8 twice that, fp4 half of the advertised sparse rate; "
-        "published figures for bf16 range from 62.5 to 125; link = 200 Gbit/s, both directions",
-    },
-    "amd-mi250-128gb": {
-        "link_bandwidth_gb_per_s": "600",
-        "source": "https://rocm.docs.amd.com MI250 microarchitecture (50 GB/s per link and direction)",
-        "note": "one module is two devices of 64 GiB; int8 at the rate of fp16; link = 6 links to other modules x "
-        "100 GB/s, both directions; four modules to a node",
-    },
-    "amd-strix-halo-128gb": {
-        "link": "pcie4",
-        "link_bandwidth_gb_per_s": "64",
-        "note": "fp16 = 512 FLOP per clock and CU x 40 CU x 2.9 GHz; no scale-up fabric, so link = PCIe 4 x16",
-    },
-    "intel-max-1550-128gb": {
-        "link": "pcie5",
-        "link_bandwidth_gb_per_s": "128",
-        "note": "two stacks to a card; a GEMM measured on Aurora reached 273 TFLOP/s in bf16; link = PCIe as a lower "
-        "bound, the cards also have Xe Link",
-    },
-}
-"""Cells that the collected facts left empty, with their source; a note takes the place of the collected one."""
 
 
 def convert_accelerator(raw: Row) -> Row:
@@ -172,13 +157,11 @@ def convert_accelerator(raw: Row) -> Row:
     Raises
     ------
     SkippedRow
-        If it is a processor, or memory, bandwidth, 16-bit peak or link is not known.
+        If memory, bandwidth, every floating-point peak or the link is not known.
     """
-    if raw["form_factor"] == "CPU socket":
-        raise SkippedRow("processor")
     row = {column: raw[name].strip() for column, name in ACCELERATOR_COLUMNS.items()}
     row["note"] = row["note"].replace(_NOT_REREAD, "From the maker's data sheet as quoted elsewhere")
-    for column, value in _REPAIRS.get(row["id"], {}).items():
+    for column, value in ACCELERATOR_REPAIRS.get(row["id"], {}).items():
         row[column] = f"{row[column]}; {value}" if column == "source" else value
     if "bridge (pairs) / pcie" in row["link"]:
         row["link"] = f"pcie{row['pcie_gen']}"
@@ -187,7 +170,9 @@ def convert_accelerator(raw: Row) -> Row:
     needs = {
         "memory": row["memory_gib"],
         "bandwidth": row["bandwidth_gb_per_s"],
-        "16-bit peak": row["peak_fp16_tflop_per_s"] or row["peak_bf16_tflop_per_s"],
+        "peak": next(
+            (row[f"peak_{p}_tflop_per_s"] for p in ("fp16", "bf16", "fp32") if row[f"peak_{p}_tflop_per_s"]), ""
+        ),
         "link": row["link_bandwidth_gb_per_s"] and row["link_domain_size"],
     }
     missing = next((name for name, value in needs.items() if not value), "")

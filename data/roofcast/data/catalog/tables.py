@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib.resources
+import math
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, TypeVar
@@ -47,7 +48,7 @@ def load_accelerators() -> tuple[AcceleratorSpec, ...]:
     SchemaError
         If a row is no valid spec; names file, line and field.
     """
-    return tuple(_specs("accelerators.csv", AcceleratorSpec, _with_peaks))
+    return tuple(_specs("accelerators.csv", AcceleratorSpec, with_peaks))
 
 
 def load_offers() -> tuple[Offer, ...]:
@@ -92,33 +93,57 @@ def _rows(file: str) -> Iterator[tuple[int, dict[str, str]]]:
 def _specs(file: str, kind: type[SpecT], prepare: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[SpecT]:
     for line, row in _rows(file):
         try:
-            yield kind.parse(prepare(_in_si(row)))
+            yield kind.parse(prepare(fields_in_si(row)))
         except InputError as error:
             raise SchemaError(error.field, error.problem, file, line) from error
 
 
-def _in_si(row: Mapping[str, str]) -> dict[str, Any]:
+def fields_in_si(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a spec from cells in the units of data sheets; other cells stay as they are.
+
+    Raises
+    ------
+    InputError
+        If such a cell is no number; names the cell.
+
+    Examples
+    --------
+    >>> fields_in_si({"memory_gib": "80", "name": "H100"})
+    {'memory_byte': 85899345920.0, 'name': 'H100'}
+    """
     fields: dict[str, Any] = {}
     for name, value in row.items():
-        if name in _SI:
-            field, factor = _SI[name]
-            fields[field] = _scaled(name, value, factor)
-        else:
-            fields[name] = value
+        field, factor = _SI.get(name, (name, None))
+        fields[field] = value if factor is None else _scaled(name, value, factor)
     return fields
 
 
-def _with_peaks(fields: dict[str, Any]) -> dict[str, Any]:
+def with_peaks(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields with ``peak_..._tflop_per_s`` gathered into `peak_flop_per_s`.
+
+    Raises
+    ------
+    InputError
+        If a peak is no number; names the cell.
+    """
     peaks = {
-        precision: _scaled(column, fields.pop(column), units.FLOP_PER_TFLOP)
+        precision: _scaled(column, fields[column], units.FLOP_PER_TFLOP)
         for column, precision in PEAK_COLUMNS.items()
         if column in fields
     }
-    return {**fields, "peak_flop_per_s": peaks}
+    return {**{n: v for n, v in fields.items() if n not in PEAK_COLUMNS}, "peak_flop_per_s": peaks}
 
 
-def _scaled(name: str, value: str, factor: float) -> float:
+def _scaled(name: str, value: object, factor: float) -> float:
     try:
-        return float(Decimal(value) * Decimal(factor))
-    except InvalidOperation as error:
-        raise InputError(name, f"must be a number, got {value!r}") from error
+        scaled = float(Decimal(str(value)) * Decimal(factor))
+    except (InvalidOperation, OverflowError) as error:
+        raise InputError(name, f"must be a number, got {_short(value)}") from error
+    if not math.isfinite(scaled):
+        raise InputError(name, f"must be a finite number, got {_short(value)}")
+    return scaled
+
+
+def _short(value: object, limit: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -9,13 +9,25 @@ from typing import Final
 import pandas as pd
 
 from roofcast.data.errors import SchemaError, UnknownNameError
-from roofcast.data.formats import llm_pilot, roofcast_csv
-from roofcast.data.formats.format import Format, Progress, no_progress
+from roofcast.data.formats import (
+    aiperf,
+    guidellm,
+    llm_pilot,
+    roofcast_csv,
+    sglang_bench,
+    vllm_bench,
+)
+from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.formats.given import check_given
 from roofcast.data.formats.sources import files_of
 
 FORMATS: Final[dict[str, Format]] = {
     "llm_pilot": llm_pilot.FORMAT,
     "roofcast_csv": roofcast_csv.FORMAT,
+    "vllm_bench": vllm_bench.FORMAT,
+    "sglang_bench": sglang_bench.FORMAT,
+    "guidellm": guidellm.FORMAT,
+    "aiperf": aiperf.FORMAT,
 }
 
 
@@ -24,45 +36,59 @@ def read_measurements(
     paths: Sequence[Path],
     campaign: str | None = None,
     progress: Progress = no_progress,
+    given: Given | None = None,
 ) -> pd.DataFrame:
     """Return the measurements of benchmark files; all of them or, on the first fault, none.
 
     Parameters
     ----------
     format_name
-        A name in `FORMATS`; None to tell by the content of the first file.
+        A name in `FORMATS`; None to tell by the content of the first file that is in a known format.
     paths
         Files, folders, or archives where the format is published as one.
     campaign
         Name under which the rows are kept, where they carry none; the format's name if None.
     progress
         Wraps the files while they are read.
+    given
+        Column to value, for the cells that the files leave blank: a benchmark client does not know the accelerator
+        behind the address it measures. Where a file's name of a thing is not the wanted one, ``column:its name``
+        maps to the wanted one.
 
     Raises
     ------
     UnknownNameError
-        If there is no such format.
+        If there is no such format, or no column that is named in `given`.
     SchemaError
-        If a file is missing, empty, truncated, binary or in another format; names file and line.
+        If a file is missing, empty, truncated, binary or in another format, contradicts what is given, or leaves
+        blank what must be known and is not given; names file, line and field.
     """
     chosen = detect_format(paths) if format_name is None else FORMATS.get(format_name)
     if chosen is None:
         raise UnknownNameError("format", str(format_name), FORMATS)
-    return chosen.read(paths, campaign or chosen.name, progress)
+    return chosen.read(paths, campaign or chosen.name, progress, check_given(given or NOTHING_GIVEN))
 
 
 def detect_format(paths: Sequence[Path]) -> Format:
-    """Return the format of the first file, told by its content.
+    """Return the format of the first file that is in a known one, told by its content.
 
     Raises
     ------
     SchemaError
-        If the file is missing or empty, or no format recognises it.
+        If a path is missing, a file is empty or a damaged archive, or no format recognises any.
     """
-    file = files_of(paths)[0]
-    for candidate in FORMATS.values():
-        if candidate.recognises(file):
-            return candidate
-    is_empty = file.stat().st_size == 0
+    suffixes = sorted({suffix for candidate in FORMATS.values() for suffix in candidate.suffixes})
+    files = files_of(paths, *suffixes)
+    problems: list[SchemaError] = []
+    for file in files:
+        for candidate in FORMATS.values():
+            try:
+                if candidate.recognises(file):
+                    return candidate
+            except SchemaError as error:
+                problems.append(error)
+    if problems:
+        raise problems[0]
+    is_empty = files[0].stat().st_size == 0
     problem = "is empty" if is_empty else f"is in none of the known formats: {', '.join(FORMATS)}"
-    raise SchemaError("", problem, file.name)
+    raise SchemaError("", problem, files[0].name)

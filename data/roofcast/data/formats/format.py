@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import pandas as pd
 
@@ -12,6 +13,11 @@ from roofcast.data.formats.sources import Source
 
 Progress = Callable[[Iterable[Source]], Iterable[Source]]
 """Wraps the files while they are read, to show how far the import is; `rich.progress.track` fits."""
+
+Given = Mapping[str, object]
+"""What the user says of the files: column of the measurement table to value. See `roofcast.data.formats.given`."""
+
+NOTHING_GIVEN: Final[Given] = {}
 
 
 def no_progress(sources: Iterable[Source]) -> Iterable[Source]:
@@ -34,7 +40,12 @@ class Format:
     recognises
         Says by the content of one file whether it is in this format; never raises for a readable file.
     read
-        Returns validated measurements of files, folders or archives under a campaign name.
+        Returns validated measurements of files, folders or archives under a campaign name; what the user gives
+        fills the cells that the files leave blank.
+    suffixes
+        Ends of the names that count within folders and archives.
+    conversions
+        For each column of `delivers`, the field it is read from and what is done to it.
     """
 
     name: str
@@ -42,4 +53,6 @@ class Format:
     delivers: tuple[str, ...]
     statistics: tuple[str, ...]
     recognises: Callable[[Path], bool]
-    read: Callable[[Sequence[Path], str, Progress], pd.DataFrame]
+    read: Callable[[Sequence[Path], str, Progress, Given], pd.DataFrame]
+    suffixes: tuple[str, ...] = (".csv",)
+    conversions: Mapping[str, str] = field(default_factory=dict)

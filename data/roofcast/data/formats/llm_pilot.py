@@ -21,7 +21,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.formats.format import Format, Progress, no_progress
+from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.formats.given import fill_table
 from roofcast.data.formats.llm_pilot_file import REQUEST_COLUMNS, RequestLog
 from roofcast.data.formats.sources import Source, header_of, iter_sources
 from roofcast.data.measurements import validate_measurements
@@ -66,7 +67,9 @@ def recognises(file: Path) -> bool:
     return set(REQUEST_COLUMNS) <= set(header_of(file))
 
 
-def read(paths: Sequence[Path], campaign: str, progress: Progress = no_progress) -> pd.DataFrame:
+def read(
+    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
+) -> pd.DataFrame:
     """Return five rows a run (mean, p50, p90, p95, p99), in the order of the files.
 
     Parameters
@@ -77,6 +80,8 @@ def read(paths: Sequence[Path], campaign: str, progress: Progress = no_progress)
         Name under which the rows are kept.
     progress
         Wraps the files while they are read.
+    given
+        For the cells that the files leave blank; what `check_given` returned.
 
     Raises
     ------
@@ -87,7 +92,7 @@ def read(paths: Sequence[Path], campaign: str, progress: Progress = no_progress)
     table = pd.DataFrame(rows)
     numbers = [name for name in table.columns if name in NUMBER_COLUMNS]
     table[numbers] = table[numbers].map(lambda value: float(f"{value:.{N_DIGIT}g}"))
-    return validate_measurements(table, paths[0].name)
+    return validate_measurements(fill_table(table, given, paths[0].name), paths[0].name)
 
 
 @dataclass(frozen=True)
@@ -206,4 +211,13 @@ FORMAT: Final = Format(
     statistics=STATISTICS,
     recognises=recognises,
     read=read,
+    conversions={
+        "ttft_s": "`latency_ms_per_token`, second entry: from ms",
+        "nttft_s_per_token": "`latency_ms_per_token`, second entry, over `n_input_tokens` of the request",
+        "itl_s": "`latency_ms_per_token`, entries after the second, all requests pooled: from ms",
+        "tpot_s": "`latency_ms_per_token`, mean of a request's entries after the second: from ms",
+        "e2e_s": "`latency_ms_per_token`, sum of all entries: from ms",
+        "output_throughput_token_per_s": "tokens that arrived in time, over `experiment_duration_s`",
+        "request_throughput_per_s": "requests that ended in time, over `experiment_duration_s`",
+    },
 )

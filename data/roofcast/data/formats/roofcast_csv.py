@@ -11,7 +11,8 @@ from typing import BinaryIO, Final
 import pandas as pd
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.formats.format import Format, Progress, no_progress
+from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.formats.given import fill_table
 from roofcast.data.formats.sources import Source, header_of, iter_sources
 from roofcast.data.measurements import validate_measurements
 from roofcast.data.schema import OUTCOME_COLUMNS
@@ -26,7 +27,9 @@ def recognises(file: Path) -> bool:
     return {"model", "accelerator"} <= {name.strip() for name in header_of(file)}
 
 
-def read(paths: Sequence[Path], campaign: str, progress: Progress = no_progress) -> pd.DataFrame:
+def read(
+    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
+) -> pd.DataFrame:
     """Return the rows of all files, in the order of the lines.
 
     Beside the rows that come back, no more than a few thousand lines of text are held at a time.
@@ -39,6 +42,8 @@ def read(paths: Sequence[Path], campaign: str, progress: Progress = no_progress)
         For the rows whose `campaign` is blank.
     progress
         Wraps the files while they are read.
+    given
+        For the cells that are blank; what `check_given` returned.
 
     Raises
     ------
@@ -47,12 +52,12 @@ def read(paths: Sequence[Path], campaign: str, progress: Progress = no_progress)
         of the wrong kind; names file, line and field.
     """
     return pd.concat(
-        [chunk for source in progress(iter_sources(paths)) for chunk in _iter_chunks(source, campaign)],
+        [chunk for source in progress(iter_sources(paths)) for chunk in _iter_chunks(source, campaign, given)],
         ignore_index=True,
     )
 
 
-def _iter_chunks(source: Source, campaign: str) -> Iterator[pd.DataFrame]:
+def _iter_chunks(source: Source, campaign: str, given: Given) -> Iterator[pd.DataFrame]:
     rows = _iter_rows(source)
     header = next(rows, [])
     if not any(header):
@@ -64,7 +69,7 @@ def _iter_chunks(source: Source, campaign: str) -> Iterator[pd.DataFrame]:
         if "campaign" not in table.columns:
             table["campaign"] = campaign
         table["campaign"] = table["campaign"].where(table["campaign"] != "", campaign)
-        yield validate_measurements(table, source.name, first_line)
+        yield validate_measurements(fill_table(table, given, source.name, first_line), source.name, first_line)
         first_line += len(chunk)
     if first_line == 2:
         raise SchemaError("", "holds no row below its header", source.name, 2)
@@ -117,4 +122,5 @@ FORMAT: Final = Format(
     statistics=STATISTICS,
     recognises=recognises,
     read=read,
+    conversions={name: f"`{name}`: as it is" for name in OUTCOME_COLUMNS},
 )

@@ -18,6 +18,7 @@ from roofcast.data.errors import SchemaError
 
 MAX_MEMBER_BYTE: Final = 512 * 2**20
 MAX_HEADER_BYTE: Final = 64 * 2**10
+MAX_START_BYTE: Final = 2**20
 _CHUNK_BYTE: Final = 2**20
 
 _DECOMPRESSORS: Final[dict[bytes, Callable[[BinaryIO], Any]]] = {
@@ -37,7 +38,7 @@ class Source:
     stream: BinaryIO
 
 
-def iter_sources(paths: Sequence[Path], suffix: str = ".csv") -> Iterator[Source]:
+def iter_sources(paths: Sequence[Path], *suffixes: str) -> Iterator[Source]:
     """Yield each file, each file of a folder and each member of a tar archive, in order of name within a folder.
 
     A file is open only until the next is asked for. A member of an archive is held in memory, one at a time.
@@ -46,27 +47,29 @@ def iter_sources(paths: Sequence[Path], suffix: str = ".csv") -> Iterator[Source
     ----------
     paths
         Files, folders (searched to any depth) and compressed tar archives.
-    suffix
-        End of the names that count within folders and archives.
+    suffixes
+        Ends of the names that count within folders and archives; ``.csv`` if none is given.
 
     Raises
     ------
     SchemaError
         If a path is missing or unreadable, a folder or archive holds no such file, or an archive is damaged.
     """
-    for file in files_of(paths, suffix):
+    for file in files_of(paths, *suffixes):
         try:
             with file.open("rb") as stream:
                 if is_archive(file):
-                    yield from _iter_members(stream, file.name, suffix)
+                    yield from _iter_members(stream, file.name, suffixes or (".csv",))
                 else:
                     yield Source(file.name, stream)
         except OSError as error:
             raise _unreadable(file, error) from error
 
 
-def files_of(paths: Sequence[Path], suffix: str = ".csv") -> list[Path]:
-    """Return the files among `paths` and those of its folders that end in `suffix` or are archives.
+def files_of(paths: Sequence[Path], *suffixes: str) -> list[Path]:
+    """Return the files among `paths` and those of its folders that end in one of `suffixes` or are archives.
+
+    Without suffixes ``.csv`` counts.
 
     Raises
     ------
@@ -74,13 +77,14 @@ def files_of(paths: Sequence[Path], suffix: str = ".csv") -> list[Path]:
         If a path is missing or neither file nor folder, or a folder holds no such file.
     """
     files: list[Path] = []
+    wanted = suffixes or (".csv",)
     for path in paths:
         if path.is_dir():
             found = [
-                p for p in sorted(path.rglob("*")) if p.is_file() and _counts(p.name, suffix, *_ARCHIVE_SUFFIXES)
+                p for p in sorted(path.rglob("*")) if p.is_file() and _counts(p.name, *wanted, *_ARCHIVE_SUFFIXES)
             ]
             if not found:
-                raise SchemaError("", f"the folder holds no *{suffix} file", path.name)
+                raise SchemaError("", f"the folder holds no {_any_of(wanted)} file", path.name)
             files += found
         elif path.is_file():
             files.append(path)
@@ -93,10 +97,35 @@ def files_of(paths: Sequence[Path], suffix: str = ".csv") -> list[Path]:
     return files
 
 
+def without_twins(files: Sequence[Path], preferred: str) -> list[Path]:
+    """Return the files but those that stand beside one of the same stem with the preferred suffix.
+
+    Examples
+    --------
+    >>> [file.name for file in without_twins([Path("a.csv"), Path("a.json"), Path("b.csv")], ".json")]
+    ['a.json', 'b.csv']
+    """
+    kept = {file for file in files if file.suffix == preferred}
+    return [file for file in files if file in kept or file.with_suffix(preferred) not in kept]
+
+
 def is_archive(file: Path) -> bool:
     """Return whether the file is compressed (xz, gzip or bzip2), as archives of results are."""
     with file.open("rb") as stream:
         return stream.read(6).startswith(tuple(_DECOMPRESSORS))
+
+
+def start_of(file: Path, *suffixes: str) -> bytes:
+    """Return the first bytes, at most `MAX_START_BYTE`, of a file or of the first member of an archive.
+
+    Raises
+    ------
+    SchemaError
+        If the file cannot be read or is a damaged archive, or one that holds no such member.
+    """
+    for source in iter_sources([file], *suffixes):
+        return source.stream.read(MAX_START_BYTE)
+    return b""
 
 
 def header_of(file: Path, suffix: str = ".csv") -> list[str]:
@@ -118,12 +147,12 @@ def header_of(file: Path, suffix: str = ".csv") -> list[str]:
     return []
 
 
-def _iter_members(stream: BinaryIO, name: str, suffix: str) -> Iterator[Source]:
+def _iter_members(stream: BinaryIO, name: str, suffixes: tuple[str, ...]) -> Iterator[Source]:
     n_member = 0
     try:
         with _decompressed(stream) as content, tarfile.open(fileobj=content, mode="r|") as archive:
             for member in archive:
-                if not member.isfile() or not _counts(Path(member.name).name, suffix):
+                if not member.isfile() or not _counts(Path(member.name).name, *suffixes):
                     continue
                 n_member += 1
                 yield _member_source(archive, member, name)
@@ -132,7 +161,7 @@ def _iter_members(stream: BinaryIO, name: str, suffix: str) -> Iterator[Source]:
     except _ARCHIVE_ERRORS as error:
         raise SchemaError("", "is no tar archive, or a damaged or truncated one", name) from error
     if not n_member:
-        raise SchemaError("", f"the archive holds no *{suffix} file", name)
+        raise SchemaError("", f"the archive holds no {_any_of(suffixes)} file", name)
 
 
 def _decompressed(stream: BinaryIO) -> Any:
@@ -151,6 +180,10 @@ def _member_source(archive: tarfile.TarFile, member: tarfile.TarInfo, name: str)
 
 def _counts(name: str, *suffixes: str) -> bool:
     return name.lower().endswith(suffixes) and not name.startswith(".")
+
+
+def _any_of(suffixes: tuple[str, ...]) -> str:
+    return " or ".join(f"*{suffix}" for suffix in suffixes)
 
 
 def _unreadable(file: Path, error: OSError) -> SchemaError:

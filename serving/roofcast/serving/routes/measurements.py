@@ -8,27 +8,39 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from roofcast.data.measurements import validate_measurements
+from roofcast.serving.bodies import JsonRoute
 from roofcast.serving.dependencies import Bench
 from roofcast.serving.rows import records, table
 from roofcast.serving.schemas import Cell, MeasurementsAdded, MeasurementsRequest
 
-router = APIRouter(tags=["measurements"])
+router = APIRouter(tags=["measurements"], route_class=JsonRoute)
+
+OWN_CAMPAIGN = "own"
+MAX_OFFSET = 10**9
 
 
 @router.post("/v1/measurements", status_code=HTTPStatus.CREATED)
 def post_measurements(request: MeasurementsRequest, bench: Bench) -> MeasurementsAdded:
-    """Keep measured rows: all of them, or none. Rows that are known already are counted and not kept twice."""
-    configs = {model.name: model.config for model in request.models}
-    rows = validate_measurements(table(request.rows), "rows", first_line=1)
-    n_new, n_known = bench.add_measurements(rows, configs)
+    """Keep measured rows: all of them, or none. Rows that are known already are counted and not kept twice.
+
+    A row without `campaign` is kept under the campaign `own`; one without `statistic` speaks of means.
+    """
+    checked = validate_measurements(table([_filled(row) for row in request.rows]), "rows", first_line=1)
+    n_new, n_known = bench.add_measurements(checked, [(model.name, model.config) for model in request.models])
     return MeasurementsAdded(n_new=n_new, n_known=n_known)
+
+
+def _filled(row: dict[str, Cell]) -> dict[str, Cell]:
+    """Return the row with blanks as nulls, which take the schema's defaults."""
+    given = {name: None if value == "" else value for name, value in row.items()}
+    return {**given, "campaign": given.get("campaign") or OWN_CAMPAIGN}
 
 
 @router.get("/v1/measurements")
 def list_measurements(
     bench: Bench,
-    campaign: Annotated[str | None, Query(max_length=400)] = None,
-    offset: Annotated[int, Query(ge=0)] = 0,
+    campaign: Annotated[str | None, Query(max_length=400, pattern=r"^[^\x00]*$")] = None,
+    offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> list[dict[str, Cell]]:
     """List the measurements kept here; those that come with the package stand under ``/v1/campaigns``."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from http import HTTPStatus
+from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Path, Response
 
 from roofcast.serving.dependencies import Bench, Jobs
 from roofcast.serving.schemas import RetrainingResponse
 
 router = APIRouter(tags=["retrainings"])
+
+RetrainingId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$")]
 
 
 @router.post("/v1/retrainings", status_code=HTTPStatus.ACCEPTED)
@@ -22,7 +25,7 @@ def post_retraining(jobs: Jobs, response: Response) -> RetrainingResponse:
 
 
 @router.get("/v1/retrainings/{retraining_id}")
-def get_retraining(retraining_id: str, bench: Bench) -> RetrainingResponse:
+def get_retraining(retraining_id: RetrainingId, bench: Bench) -> RetrainingResponse:
     """Return a retraining and, once it is done, its report."""
     return RetrainingResponse(**dataclasses.asdict(bench.store.retraining(retraining_id)))
 

@@ -1,0 +1,65 @@
+"""Models that join the catalogue from their published ``config.json``, where no collected table has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.catalog.convert import MODEL_COLUMNS, Row, SkippedRow
+from roofcast.data.huggingface import load_model_config, with_known_lineage
+from roofcast.data.specs import ModelSpec
+
+_SOURCE: Final = "aiconfigurator-core 0.12.0 (PyPI) model_configs/{}"
+
+ADDED_MODELS: Final[Mapping[str, tuple[str, str]]] = {
+    "MiniMaxAI/MiniMax-M3": ("MiniMax-M3", "minimax-m3-426b"),
+    "Qwen/Qwen3-VL-2B-Instruct": ("Qwen3-VL", "qwen3-1.7b"),
+    "Qwen/Qwen3-VL-4B-Instruct": ("Qwen3-VL", "qwen3-4b"),
+    "Qwen/Qwen3-VL-8B-Instruct": ("Qwen3-VL", "qwen3-8b"),
+    "Qwen/Qwen3-VL-30B-A3B-Instruct": ("Qwen3-VL", "qwen3-30b-a3b"),
+    "Qwen/Qwen3-VL-32B-Instruct": ("Qwen3-VL", "qwen3-32b"),
+    "XiaomiMiMo/MiMo-7B-Base": ("MiMo", "mimo-7b"),
+    "moonshotai/Kimi-K3": ("Kimi-K3", "kimi-k3-2.8t"),
+    "zai-org/GLM-5.1": ("GLM-5", "glm-5-744b"),
+    "zai-org/GLM-5.2": ("GLM-5", "glm-5-744b"),
+    "zai-org/GLM-5.3": ("GLM-5", "glm-5-744b"),
+}
+"""Id to family and lineage; the shape of a known model outweighs the lineage given here."""
+
+
+def convert_config(name: str, folder: Path, known: Sequence[Row]) -> Row:
+    """Return the row of ``models.csv`` of a model of `ADDED_MODELS`.
+
+    Parameters
+    ----------
+    name
+        Its id.
+    folder
+        Holds ``owner--name_config.json``.
+    known
+        Rows of models that may be its kin.
+
+    Raises
+    ------
+    SkippedRow
+        If there is no such file.
+    InputError
+        If the file describes no model.
+    """
+    file = folder / f"{name.replace('/', '--')}_config.json"
+    if not file.is_file():
+        raise SkippedRow("no config was given")
+    family, lineage = ADDED_MODELS[name]
+    own = {"family": family, "lineage": lineage, "fold_group": lineage, "source": _SOURCE.format(file.name)}
+    spec = load_model_config(file, name).model_copy(update=own)
+    kin = {row["id"]: ModelSpec.parse({n: v for n, v in row.items() if v}) for row in known}
+    fields = with_known_lineage(spec, Catalog(models=kin, accelerators={})).model_dump(mode="json")
+    return {column: _cell(fields[column]) for column in (*MODEL_COLUMNS, "n_param_difference")}
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value in {None, 0} else str(value)

@@ -1,0 +1,128 @@
+"""AIPerf's and genai-perf's artifacts: the summary of a run (JSON or CSV), its requests (JSONL), a sweep's table.
+
+Their *inter-token latency* is the mean gap of a request, our TPOT; *inter-chunk latency* pools single gaps, our ITL.
+Every metric carries its unit. Of a folder of artifacts each run is read once, out of the fullest file: its summary
+in JSON, else in CSV, else its requests; a sweep's table only where its runs are not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from roofcast.data.formats.aiperf_records import is_records, run_of_records
+from roofcast.data.formats.aiperf_summary import is_summary, run_of_summary
+from roofcast.data.formats.aiperf_tables import is_summary_csv, is_sweep_csv, run_of_csv, runs_of_sweep
+from roofcast.data.formats.documents import read_document
+from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.formats.runs import Run, table_of_runs
+from roofcast.data.formats.sources import MAX_START_BYTE, Source, files_of, is_archive, iter_sources, start_of
+from roofcast.data.specs import STATISTICS
+
+SUFFIXES: Final = (".json", ".jsonl", ".csv")
+_REPEATED: Final = {"phases", "aggregate"}
+"""Folders of artifacts that repeat what stands elsewhere."""
+
+
+def recognises(file: Path) -> bool:
+    """Return whether the file begins as one of the artifacts."""
+    return _kind(start_of(file, *SUFFIXES)) != ""
+
+
+def read(
+    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
+) -> pd.DataFrame:
+    """Return a row for each statistic of each run.
+
+    Requests are read one line at a time; beside them only their latencies are held.
+
+    Parameters
+    ----------
+    paths
+        Artifacts, folders of them, or archives.
+    campaign
+        Name under which the rows are kept.
+    progress
+        Wraps the files while they are read.
+    given
+        For what the files leave blank; what `check_given` returned. Only a JSON summary knows the model and the load
+        of its run.
+
+    Raises
+    ------
+    SchemaError
+        If a file is damaged, of another format, contradicts itself or what is given, or leaves blank what is not
+        given; names file, line and field.
+    """
+    sources = progress(iter_sources(_chosen(paths), *SUFFIXES))
+    return table_of_runs([run for source in sources for run in _iter_runs(source)], campaign, given)
+
+
+def _kind(start: bytes) -> str:
+    """Return what a file is that begins so; empty if none of the artifacts."""
+    tests = {
+        "summary": is_summary,
+        "summary_csv": is_summary_csv,
+        "records": is_records,
+        "sweep": is_sweep_csv,
+    }
+    return next((kind for kind, test in tests.items() if test(start)), "")
+
+
+def _chosen(paths: Sequence[Path]) -> list[Path]:
+    """Return the files to read: all that are given, and of each folder each run once."""
+    chosen: list[Path] = []
+    for path in paths:
+        files = files_of([path], *SUFFIXES)
+        if not path.is_dir():
+            chosen += files
+            continue
+        kinds = {f: "archive" if is_archive(f) else _kind(start_of(f, *SUFFIXES)) for f in files}
+        own = [f for f in files if not _REPEATED & set(f.relative_to(path).parts[:-1])]
+        found = [f for f in own if kinds[f] == "archive"]
+        for folder in dict.fromkeys(f.parent for f in own):
+            here = [f for f in own if f.parent == folder]
+            ranked = ([f for f in here if kinds[f] == kind] for kind in ("summary", "summary_csv", "records"))
+            found += next(filter(None, ranked), [])
+        chosen += found or [f for f in files if kinds[f] == "sweep"] or files
+    return chosen
+
+
+def _iter_runs(source: Source) -> Iterator[Run]:
+    start = source.stream.read(MAX_START_BYTE)
+    source.stream.seek(0)
+    name = source.name.lower()
+    if name.endswith(".jsonl") or is_records(start):
+        yield run_of_records(source)
+    elif name.endswith(".csv") or is_summary_csv(start):
+        yield from runs_of_sweep(source) if is_sweep_csv(start) else [run_of_csv(source)]
+    else:
+        yield run_of_summary(read_document(source))
+
+
+FORMAT: Final = Format(
+    name="aiperf",
+    title="AIPerf and genai-perf, their JSON, JSONL and CSV artifacts",
+    delivers=(
+        "ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s",
+        "output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s",
+    ),
+    statistics=STATISTICS,
+    recognises=recognises,
+    read=read,
+    suffixes=SUFFIXES,
+    conversions={
+        "ttft_s": "`time_to_first_token`: by its unit",
+        "nttft_s_per_token": "`time_to_first_token` over `input_sequence_length`, only of requests (JSONL)",
+        "itl_s": "`inter_chunk_latency`: by its unit; not of genai-perf",
+        "tpot_s": "`inter_token_latency`: by its unit",
+        "e2e_s": "`request_latency`: by its unit",
+        "output_throughput_token_per_s": "`output_token_throughput`, or tokens over the span of the requests (JSONL)",
+        "total_throughput_token_per_s": "`total_token_throughput`, or tokens over the span of the requests (JSONL)",
+        "request_throughput_per_s": "`request_throughput`, or requests over their span (JSONL)",
+    },
+)  # fmt: skip
+"""The entry of the registry."""

@@ -1,0 +1,192 @@
+"""Offers that a user writes, as CSV or TOML, in dollars or in another currency with a rate."""
+
+from __future__ import annotations
+
+import csv
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from roofcast.data.catalog import Catalog, tables
+from roofcast.data.errors import InputError, SchemaError, near_misses
+from roofcast.data.specs import Offer
+
+OFFER_FIELDS: Final = (
+    "provider", "region", "instance_type", "accelerator", "n_accelerator", "vcpu", "host_memory_gib", "pricing",
+    "price_per_h", "currency", "as_of", "source", "licence",
+)  # fmt: skip
+MAX_OFFER_FILE_BYTE: Final = 50_000_000
+MAX_OFFER: Final = 200_000
+MAX_TOML_BYTE: Final = 1_000_000
+_MAX_CELL: Final = 2_000
+
+_DEFAULTS: Final = {"region": "global", "n_accelerator": "1", "pricing": "on_demand", "licence": "own figures"}
+
+
+def load_offer_file(path: Path | str, catalog: Catalog, rates: Mapping[str, Decimal] | None = None) -> list[Offer]:
+    """Return the offers of a CSV or TOML file, to be laid over a price book.
+
+    A CSV file has a column for each field, a TOML file a table ``[[offer]]`` for each offer, with the fields
+    `OFFER_FIELDS`; needed are provider, instance_type, accelerator, price_per_h and as_of.
+
+    Parameters
+    ----------
+    path
+        The file; TOML if its name ends so.
+    catalog
+        Where the names of accelerators are looked up.
+    rates
+        US dollars for one unit of a currency; noted in the offer's source.
+
+    Raises
+    ------
+    SchemaError
+        If the file cannot be read, is too large, or an offer is wrong, given twice, of an unknown accelerator or in
+        a currency without a rate; names file, line (in TOML the offer's number) and field.
+    """
+    file = Path(path)
+    rows = _toml_rows(file) if file.suffix.lower() == ".toml" else csv_rows(file, OFFER_FIELDS)
+    offers: dict[str, Offer] = {}
+    for line, row in rows:
+        try:
+            offer = offer_from_row(row, catalog, rates or {}, file.name)
+        except InputError as error:
+            raise SchemaError(error.field, error.problem, file.name, line) from error
+        if offer.id in offers:
+            raise SchemaError("instance_type", f"{offer.id!r} is given twice", file.name, line)
+        offers[offer.id] = offer
+    if not offers:
+        raise SchemaError("", "holds no offer", file.name)
+    return list(offers.values())
+
+
+def offer_from_row(row: Mapping[str, Any], catalog: Catalog, rates: Mapping[str, Decimal], source: str) -> Offer:
+    """Return the offer of cells by the names of `OFFER_FIELDS`; blank cells take their defaults.
+
+    Raises
+    ------
+    InputError
+        If a cell is wrong, or there is no rate for its currency; names the cell.
+    """
+    cells = {name: value for name, value in row.items() if value is not None and value != ""}
+    _refuse_formulas(cells)
+    currency = str(cells.pop("currency", "USD")).strip().upper()
+    listed = _amount("price_per_h", cells.pop("price_per_h", None))
+    fields = {**_DEFAULTS, "source": source, **cells}
+    if "accelerator" in fields:
+        fields["accelerator"] = catalog.accelerator(str(fields["accelerator"])).id
+    if currency != "USD":
+        rate = _amount(f"rate of {currency}", rates.get(currency))
+        fields["source"] = f"{fields['source']}; {listed} {currency} at {rate} USD"
+        fields |= {"listed_price_per_h": listed, "listed_currency": currency}
+        listed *= rate
+    return Offer.parse({**tables.fields_in_si(fields), "price_usd_per_h": listed})
+
+
+def _amount(name: str, value: object) -> Decimal:
+    if value is None:
+        raise InputError(name, "is missing")
+    text = str(value).strip()
+    if not re.fullmatch(r"\d{1,12}(\.\d{1,30})?", text):
+        raise InputError(name, f"must be a plain number such as 12.5, got {text[:60]!r}")
+    return Decimal(text)
+
+
+def _refuse_formulas(cells: Mapping[str, Any]) -> None:
+    for name, value in cells.items():
+        if isinstance(value, bool | list | dict):
+            raise InputError(name, f"must be a text or a number, got a {type(value).__name__}")
+        text = str(value)
+        if len(text) > _MAX_CELL or not text.isprintable():
+            raise InputError(name, f"must be printable text of up to {_MAX_CELL} characters on one line")
+        if text.startswith(("=", "+", "@", "-")):
+            raise InputError(name, f"must not begin like a formula, got {text[:60]!r}")
+
+
+def csv_rows(path: Path, columns: Iterable[str], *, more: bool = False) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line number and cells of a CSV file, read as a stream.
+
+    Parameters
+    ----------
+    path
+        The file.
+    columns
+        Names that are known.
+    more
+        Whether other columns are passed over, rather than refused.
+
+    Raises
+    ------
+    SchemaError
+        If the file cannot be read, is too large, has an unknown or double column, or a row of another length.
+    """
+    name = path.name
+    try:
+        if path.stat().st_size > MAX_OFFER_FILE_BYTE:
+            raise SchemaError("", f"must be at most {MAX_OFFER_FILE_BYTE} bytes", name)
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.reader(stream, strict=True)
+            header = [column.strip() for column in next(reader, [])]
+            _check_header(header, set(columns), name, more=more)
+            for n_row, cells in enumerate(reader, start=1):
+                if n_row > MAX_OFFER:
+                    raise SchemaError("", f"must hold at most {MAX_OFFER} rows", name)
+                if not cells:
+                    continue
+                if len(cells) != len(header):
+                    problem = f"has {len(cells)} cells, the header {len(header)}"
+                    raise SchemaError("", problem, name, reader.line_num)
+                yield reader.line_num, dict(zip(header, map(str.strip, cells), strict=True))
+    except UnicodeDecodeError as error:
+        raise SchemaError("", "must be UTF-8 text", name) from error
+    except csv.Error as error:
+        raise SchemaError("", f"is no valid CSV: {error}", name) from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, SchemaError):
+            raise
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SchemaError("", f"cannot be read: {reason.lower()}", name) from error
+
+
+def _check_header(header: list[str], known: set[str], source: str, *, more: bool) -> None:
+    if not header:
+        raise SchemaError("", "is empty", source)
+    twice = next((column for column in header if header.count(column) > 1), None)
+    if twice is not None:
+        raise SchemaError(twice[:60], "is a column twice", source, 1)
+    if more:
+        return
+    for column in header:
+        if column not in known:
+            near = near_misses(column, known, n=1)
+            cure = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(OFFER_FIELDS)}"
+            raise SchemaError(column[:60], f"is no column; {cure}", source, 1)
+
+
+def _toml_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        with path.open("rb") as stream:
+            body = stream.read(MAX_TOML_BYTE + 1)
+        if len(body) > MAX_TOML_BYTE:
+            raise SchemaError("", f"must be at most {MAX_TOML_BYTE} bytes", path.name)
+        document = tomllib.loads(body.decode("utf-8-sig"), parse_float=Decimal)
+    except SchemaError:
+        raise
+    except UnicodeDecodeError as error:
+        raise SchemaError("", "must be UTF-8 text", path.name) from error
+    except (OSError, ValueError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SchemaError("", f"is no valid TOML: {reason[:200].lower()}", path.name) from error
+    rows = document.get("offer", [])
+    if set(document) - {"offer"} or not isinstance(rows, list):
+        raise SchemaError("", "must hold tables [[offer]] and nothing else", path.name)
+    for number, row in enumerate(rows, start=1):
+        unknown = next((n for n in row if n not in OFFER_FIELDS), None) if isinstance(row, dict) else "offer"
+        if unknown is not None:
+            raise SchemaError(
+                unknown[:60], f"is no field; the fields are {', '.join(OFFER_FIELDS)}", path.name, number
+            )
+        yield number, row

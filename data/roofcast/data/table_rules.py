@@ -1,0 +1,234 @@
+"""Checking of tables against a schema, and content ids of their rows; shared by every table of measurements."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+import pandera.pandas as pa
+
+from roofcast.data.errors import SchemaError, near_misses
+
+RowRules = Mapping[str, tuple[pd.Series, str]]
+"""By field: whether each row holds the rule, and what to say of the first that does not."""
+
+_BOOLEANS: Final = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
+
+
+def _unchanged(table: pd.DataFrame) -> pd.DataFrame:
+    return table
+
+
+@dataclass(frozen=True)
+class TableRules:
+    """What a table of measurements must hold.
+
+    Parameters
+    ----------
+    title
+        What the table is called in messages.
+    schema
+        Columns in their order, with types and bounds.
+    defaults
+        What stands for an absent or blank cell of a column that may not be null.
+    whole_columns
+        Numbers that must be whole.
+    row_rules
+        From a checked table to the rules between its columns.
+    fill
+        Fills blanks that follow from other cells, before anything is checked.
+    """
+
+    title: str
+    schema: pa.DataFrameSchema
+    defaults: Mapping[str, object]
+    whole_columns: tuple[str, ...]
+    row_rules: Callable[[pd.DataFrame], RowRules]
+    fill: Callable[[pd.DataFrame], pd.DataFrame] = _unchanged
+
+    @functools.cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns, in order."""
+        return tuple(self.schema.columns)
+
+    def columns_of(self, kind: str) -> tuple[str, ...]:
+        """Return the names of the columns whose type begins with `kind`: ``float``, ``str`` or ``bool``."""
+        return tuple(name for name, column in self.schema.columns.items() if str(column.dtype).startswith(kind))
+
+    def validate(self, table: pd.DataFrame, source: str = "", first_line: int = 0) -> pd.DataFrame:
+        """Return the table with every column of the schema, in its order and types.
+
+        Parameters
+        ----------
+        table
+            Rows with some of the columns; absent optional ones are filled with their blanks.
+        source, first_line
+            File name and the line of the first row, for messages; 0 to leave lines out.
+
+        Raises
+        ------
+        SchemaError
+            If a column is unknown or given twice, or a value is of the wrong kind or breaks a bound or a rule;
+            names line and field.
+        """
+        self._check_columns(table, source)
+        complete = self.fill(self._with_defaults(table.reset_index(drop=True)))
+        for name in self.columns_of("float"):
+            complete[name] = _numbers(complete[name], source, first_line)
+        for name in self.columns_of("bool"):
+            complete[name] = _booleans(complete[name], self.defaults.get(name), source, first_line)
+        try:
+            checked = self.schema.validate(complete, lazy=False)
+        except pa.errors.SchemaError as error:
+            raise _schema_error(error, source, first_line) from error
+        for name in self.columns_of("str"):
+            _check_texts(checked[name], source, first_line)
+        self._check_rows(checked, source, first_line)
+        return checked[list(self.columns)]
+
+    def row_ids(self, table: pd.DataFrame) -> list[str]:
+        """Return a content hash for each row of a validated table, 32 hexadecimal digits each."""
+        texts = [self._cells(table[name], name) for name in self.columns]
+        return [
+            hashlib.blake2b("\x1f".join(filter(None, row)).encode(), digest_size=16).hexdigest()
+            for row in zip(*texts, strict=True)
+        ]
+
+    def _check_columns(self, table: pd.DataFrame, source: str) -> None:
+        twice = table.columns[table.columns.duplicated()]
+        if len(twice):
+            raise SchemaError(_field(twice[0]), "is given twice as a column", source)
+        for column in map(str, table.columns):
+            if column not in self.schema.columns:
+                problem = f"is not a column of the {self.title}; {self._column_cure(column)}"
+                raise SchemaError(_field(column), problem, source)
+
+    def _column_cure(self, column: str) -> str:
+        in_seconds = column.removesuffix("_ms") + "_s"
+        if column.endswith("_ms") and in_seconds in self.schema.columns:
+            return f"give {in_seconds}, in seconds"
+        near = near_misses(column, self.columns)
+        return f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(self.columns)}"
+
+    def _with_defaults(self, table: pd.DataFrame) -> pd.DataFrame:
+        columns: dict[str, pd.Series] = {}
+        for name, column in self.schema.columns.items():
+            default = self.defaults.get(name, float("nan"))
+            values = table[name] if name in table.columns else pd.Series(default, index=table.index)
+            if not column.nullable and name in table.columns:
+                values = values.astype(object).where(values.notna(), default)
+            columns[name] = values
+        return pd.DataFrame(columns, index=table.index)
+
+    def _check_rows(self, table: pd.DataFrame, source: str, first_line: int) -> None:
+        whole = {n: (table[n].isna() | (table[n] % 1 == 0), "must be a whole number") for n in self.whole_columns}
+        for field, (holds, problem) in [*whole.items(), *self.row_rules(table).items()]:
+            if not holds.all():
+                position = int((~holds).to_numpy().argmax())
+                raise SchemaError(field, problem, source, _line(first_line, position))
+
+    def _cells(self, column: pd.Series, name: str) -> list[str]:
+        """Return ``name=value`` of each cell, empty for a blank or default: a column added later changes no id.
+
+        Numbers enter by their shortest exact decimal text, so that the id does not depend on the platform.
+        """
+        if column.dtype == float:
+            return ["" if value != value else f"{name}={value + 0.0!r}" for value in column.tolist()]  # noqa: PLR0124
+        default = self.defaults.get(name)
+        return ["" if value == default else f"{name}={value}" for value in column.tolist()]
+
+
+def _field(column: object, limit: int = 60) -> str:
+    text = str(column)
+    return text if text.isprintable() and 0 < len(text) <= limit else _short(text)
+
+
+def _numbers(column: pd.Series, source: str, first_line: int) -> pd.Series:
+    try:
+        numbers = pd.to_numeric(column, errors="coerce").astype(float)
+    except (TypeError, OverflowError) as error:
+        raise SchemaError(str(column.name), "must hold numbers alone", source) from error
+    suspects = column[numbers.isna() & column.notna()]
+    wrong = suspects[suspects.astype(str).str.strip() != ""]
+    if len(wrong):
+        got = f"must be a number, got {_short(wrong.iloc[0])}"
+        raise SchemaError(str(column.name), got, source, _line(first_line, int(wrong.index[0])))
+    return numbers
+
+
+def _booleans(column: pd.Series, default: object, source: str, first_line: int) -> pd.Series:
+    if column.dtype == bool:
+        return column
+    texts = column.astype(str).str.strip().str.lower()
+    booleans = texts.map({**_BOOLEANS, "": default})
+    wrong = column[booleans.isna()]
+    if len(wrong):
+        got = f"must be true or false, got {_short(wrong.iloc[0])}"
+        raise SchemaError(str(column.name), got, source, _line(first_line, int(wrong.index[0])))
+    return booleans.astype(bool)
+
+
+def _line(first_line: int, position: int) -> int:
+    return first_line + position if first_line else 0
+
+
+def _short(value: object, limit: int = 60) -> str:
+    text = repr(getattr(value, "item", lambda: value)())
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _schema_error(error: pa.errors.SchemaError, source: str, first_line: int) -> SchemaError:
+    field = str(getattr(error.schema, "name", None) or error.column_name)
+    cases = error.failure_cases
+    position, got = 0, "a blank"
+    if isinstance(cases, pd.DataFrame) and len(cases):
+        case = cases.iloc[0]
+        position = 0 if pd.isna(case["index"]) else int(case["index"])
+        value = case["failure_case"]
+        got = "a blank" if pd.isna(value) or value == "" else _short(value)
+    return SchemaError(field, f"{_wanted(error)}, got {got}", source, _line(first_line, position))
+
+
+def _wanted(error: pa.errors.SchemaError) -> str:
+    statistics = getattr(error.check, "statistics", None) or {}
+    if getattr(error.check, "name", "") == "str_length":
+        return f"must be a text of {statistics['min_value']} to {statistics['max_value']} characters"
+    if "allowed_values" in statistics:
+        return "must be one of " + ", ".join(str(v) or "(blank)" for v in statistics["allowed_values"])
+    if "min_value" in statistics and "max_value" in statistics:
+        return f"must be between {statistics['min_value']:g} and {statistics['max_value']:g}"
+    return "must be given"
+
+
+def _check_texts(column: pd.Series, source: str, first_line: int) -> None:
+    problem_of: Callable[[str], str] = _date_problem if column.name == "date" else _text_problem
+    for value in column.unique():
+        problem = problem_of(value)
+        if problem:
+            position = int((column == value).to_numpy().argmax())
+            got = f"{problem}, got {_short(value)}"
+            raise SchemaError(str(column.name), got, source, _line(first_line, position))
+
+
+def _text_problem(value: str) -> str:
+    if not value.isprintable():
+        return "must hold no control or invisible character"
+    if value != value.strip():
+        return "must not begin or end with a space"
+    if value.startswith(("=", "+", "-", "@")):
+        return "must not begin with =, +, - or @, which a spreadsheet would run as a formula"
+    return ""
+
+
+def _date_problem(value: str) -> str:
+    layout = {0: "", 4: "%Y", 7: "%Y-%m", 10: "%Y-%m-%d"}.get(len(value), "none")
+    try:
+        dt.datetime.strptime(value, layout)
+    except ValueError:
+        return "must be a date such as 2025-03-31"
+    return ""

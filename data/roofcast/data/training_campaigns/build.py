@@ -1,0 +1,65 @@
+"""Rebuild training campaigns: ``python -m roofcast.data.training_campaigns.build --help``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from roofcast.data.campaigns.build import run
+from roofcast.data.campaigns.built import Built
+from roofcast.data.training_campaigns.build_bigscience import build_bigscience
+from roofcast.data.training_campaigns.build_dgxc import build_dgxc
+from roofcast.data.training_campaigns.build_finetuning import build_litgpt, build_peft
+from roofcast.data.training_campaigns.build_fsdp import build_fms_fsdp, build_vectorlm
+from roofcast.data.training_campaigns.build_llm_foundry import build_llm_foundry
+from roofcast.data.training_campaigns.build_mlperf import build_mlperf
+from roofcast.data.training_campaigns.build_nemo import (
+    build_automodel,
+    build_launcher,
+    build_megatron_bridge,
+    build_nemo,
+)
+from roofcast.data.training_campaigns.build_others import (
+    build_colossalai,
+    build_jax_toolbox,
+    build_neuron,
+    build_xtuner,
+)
+from roofcast.data.training_campaigns.build_torch import build_torchtitan, build_torchtune
+from roofcast.data.training_campaigns.build_tpu import build_maxtext, build_tpu_recipes
+from roofcast.data.training_schema import TRAINING_KEY_COLUMNS
+
+TRAINING_BUILDERS: Final[dict[str, Callable[[Path], Built]]] = {
+    "mosaic_llm_foundry": build_llm_foundry,
+    "nemo_megatron_bridge": build_megatron_bridge,
+    "nemo": build_nemo,
+    "nemo_framework_launcher": build_launcher,
+    "nemo_automodel": build_automodel,
+    "dgxc_benchmarking": build_dgxc,
+    "mlperf_training": build_mlperf,
+    "bigscience": build_bigscience,
+    "torchtitan": build_torchtitan,
+    "torchtune": build_torchtune,
+    "fms_fsdp": build_fms_fsdp,
+    "vectorlm": build_vectorlm,
+    "litgpt": build_litgpt,
+    "hf_peft_method_comparison": build_peft,
+    "maxtext": build_maxtext,
+    "tpu_recipes": build_tpu_recipes,
+    "jax_toolbox": build_jax_toolbox,
+    "xtuner": build_xtuner,
+    "colossalai": build_colossalai,
+    "aws_neuron_training": build_neuron,
+}
+"""By campaign: from the folder that holds every source's published files to what was built."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Build training campaigns and write their rows."""
+    folder = Path(__file__).parent
+    run("roofcast.data.training_campaigns.build", TRAINING_BUILDERS, folder, arguments, TRAINING_KEY_COLUMNS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Smaller campaigns: NVIDIA's JAX Toolbox, XTuner, Colossal-AI and AWS Neuron."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from roofcast.data.campaigns.built import Built
+from roofcast.data.training_campaigns.candidates import Aside, Candidate, Cells, build
+from roofcast.data.training_campaigns.headers import read_cells
+from roofcast.data.training_campaigns.pages import PageRow, number, read_pages
+
+JAX: Final = "raw/jax_toolbox/tables.jsonl"
+XTUNER: Final = "raw/xtuner/tables.jsonl"
+COLOSSAL: Final = "raw/colossalai/tables.jsonl"
+NEURON: Final = (
+    "raw/aws_neuron/union_trn1_training_data_decoder.csv",
+    "raw/aws_neuron/union_trn1_training_data_encoder.csv",
+)
+
+_JAX_MODELS: Final = {
+    "126M": "nvidia/gpt3-126m", "5B": "NeMo/gpt3_5b", "175B": "openai/gpt3-175b", "7B": "Llama-2-7b-hf",
+    "T5-v1.1-xl": "google/flan-t5-xl", "T5-v1.1-xxl": "google/flan-t5-xxl",
+}  # fmt: skip
+"""Sizes of the pages to models of the same shape."""
+
+_SIZES: Final = {name: re.compile(rf"\b{name}[ =]?(\d+)", re.IGNORECASE) for name in ("tp", "pp", "ep", "mbs", "dp")}
+_VPP: Final = re.compile(r"vpp(\d+)")
+_RECOMPUTE: Final = {"select": "selective", "moe": "selective", "full": "full"}
+_SETUPS: Final = ("配置", "Configuration", "并行配置", "Parallel Configuration")
+_K: Final = re.compile(r"(\d+)([kM])")
+_CHIPS_PER_NODE: Final = 16
+_TOKENS: Final = {"k": 1024.0, "M": 1024.0**2}
+
+
+def build_jax_toolbox(root: Path) -> Built:
+    """Return JAX Toolbox's campaign built from the files under `root`."""
+    pages = read_pages(root / JAX)
+    return build("jax_toolbox", len(pages), (_jax(page) for page in pages))
+
+
+def build_xtuner(root: Path) -> Built:
+    """Return XTuner's campaign built from the files under `root`; its pages name the hardware above the tables."""
+    pages = read_pages(root / XTUNER)
+    return build("xtuner", len(pages), (_xtuner(page) for page in pages))
+
+
+def build_colossalai(root: Path) -> Built:
+    """Return Colossal-AI's campaign built from the files under `root`."""
+    pages = read_pages(root / COLOSSAL)
+    return build("colossalai", len(pages), (_colossal(page) for page in pages))
+
+
+def build_neuron(root: Path) -> Built:
+    """Return AWS Neuron's campaign built from the files under `root`."""
+    rows = [(f"{Path(file).name}:{line}", row) for file in NEURON for line, row in _lines(root / file)]
+    return build("aws_neuron_training", len(rows), (_neuron(reference, row) for reference, row in rows))
+
+
+def _sizes(text: str) -> dict[str, float]:
+    """Return the parallel sizes and the micro batch that a text such as ``tp2, pp8, mbs=4`` names."""
+    matches = {name: pattern.search(text) for name, pattern in _SIZES.items()}
+    return {name: float(match[1]) for name, match in matches.items() if match}
+
+
+def _only(sizes: dict[str, float], *names: str) -> Cells:
+    return {name: sizes[name] for name in names if name in sizes}
+
+
+def _jax(page: PageRow) -> Candidate | Aside:
+    rate = number(page.cells.get("Sequences/Sec"))
+    size = page.cells.get("Size") or page.cells.get("size", "")
+    if "vit" in page.file:
+        return Aside(page.reference, "unknown_model", "a vision transformer")
+    cells = read_cells(page.cells)
+    n_accelerator, per_device = cells.get("n_accelerator"), cells.get("n_micro_batch_sequence")
+    llama, t5 = "LLaMA" in page.heading, "t5x" in page.file
+    length = number(page.cells.get("Sequence Length")) or (4096.0 if llama else 512.0 if t5 else 2048.0)
+    batch = float(str(n_accelerator)) * float(str(per_device)) if n_accelerator and per_device else None
+    precision = page.cells.get("Precision", "").casefold()
+    return Candidate(page.reference, cells | {
+        "model": _JAX_MODELS.get(size, size), "accelerator": page.cells.get("GPU", ""),
+        "framework": "maxtext" if "maxtext" in page.file else "t5x" if t5 else "paxml", "date": page.date,
+        "method": "lora" if "LoRA" in page.heading else "full" if "SFT" in page.heading else "pretrain",
+        "compute_precision": "fp8" if "fp8" in precision else "bf16" if precision else "",
+        "precision_recipe": "transformer-engine" if precision.startswith("te") else "",
+        "sharding": "fsdp" if (number(page.cells.get("FSDP")) or 0) > 1 else "", "n_token_per_sequence": length,
+        "n_global_batch_sequence": batch,
+        "throughput_token_per_s": rate * length if rate else None,
+    })  # fmt: skip
+
+
+def _xtuner(page: PageRow) -> Candidate | Aside:
+    setup = next((page.cells[name] for name in _SETUPS if name in page.cells), None)
+    if setup is None:
+        return _xtuner_speed(page)
+    if "float8" in page.file:
+        return Aside(page.reference, "unknown_model", "the page names no model")
+    sizes = _sizes(setup)
+    vpp, recompute = _VPP.search(setup), re.search(r"recompute=(\w+)", setup)
+    return Candidate(page.reference, read_cells(page.cells) | {
+        "model": "Qwen/Qwen3-235B-A22B", "accelerator": "nvidia-h800-sxm-80gb", "framework": "megatron-lm",
+        "method": "pretrain", "date": page.date, "compute_precision": "bf16", "sharding": "zero1", "note": setup,
+        "software": "pai-megatron-patch 25.04", "vp": number(vpp[1]) if vpp else None,
+        "recomputation": _RECOMPUTE.get(recompute[1], "") if recompute else "none",
+        "n_micro_batch_sequence": sizes.get("mbs", 1.0),
+    } | _only(sizes, "tp", "pp", "ep"))  # fmt: skip
+
+
+def _xtuner_speed(page: PageRow) -> Candidate:
+    length = _K.fullmatch(page.cells["上下文长度"])
+    speed = page.cells["速度 (tokens per second)"]
+    flops = number(page.cells["吞吐量 (TFLOPs)"])
+    model = page.cells["模型"]
+    return Candidate(page.reference, {
+        "model": model.casefold() if model.startswith("Llama2") else model,
+        "accelerator": "NVIDIA A100-SXM4-80GB", "n_accelerator": number(page.cells["GPU 数量"]), "method": "full",
+        "framework": page.cells["col"].casefold().replace(" ", "-"), "date": page.date, "packing": "packed",
+        "n_token_per_sequence": float(length[1]) * _TOKENS[length[2]] if length else None,
+        "throughput_token_per_s_per_accelerator": number(speed),
+        "model_flop_per_s_per_accelerator": flops * 1e12 if flops else None,
+        "status": "out_of_memory" if "OOM" in speed else "ok",
+    })  # fmt: skip
+
+
+def _colossal(page: PageRow) -> Candidate | Aside:
+    if "Batch Size per DP" not in page.cells:
+        return Aside(page.reference, "not_training", page.heading[-120:])
+    cells = read_cells(page.cells)
+    parallel = page.cells["Parallelism"]
+    sizes = _sizes(parallel)
+    n_replica = sizes.get("dp", 1.0)
+    per_replica = number(page.cells["Batch Size per DP"])
+    rate, length = number(page.cells["Throughput"]), number(page.cells["Seqlen"])
+    return Candidate(page.reference, cells | {
+        "model": f"llama2-{page.cells['Model Size'].casefold()}", "accelerator": page.cells["GPU"],
+        "framework": "colossalai", "method": "pretrain", "date": page.date, "compute_precision": "bf16",
+        "dp": n_replica,
+        "sharding": match[0] if (match := re.match(r"zero\d", parallel)) else "",
+        "n_global_batch_sequence": per_replica * n_replica if per_replica else None,
+        "throughput_token_per_s": rate * length if rate and length else None, "note": parallel,
+    } | _only(sizes, "tp", "pp", "ep"))  # fmt: skip
+
+
+def _lines(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    with file.open(encoding="utf-8", newline="") as stream:
+        yield from enumerate(csv.DictReader(stream), start=2)
+
+
+def _neuron(reference: str, row: dict[str, str]) -> Candidate:
+    texts = {name.strip(): (text or "").strip() for name, text in row.items() if name}
+    topology, precision = texts["Topology"], texts["Training Data-Type"]
+    nodes, rate, length = (
+        number(texts["Nodes"]),
+        number(texts["Performance [seq/sec]"]),
+        number(texts["Sequence Length"]),
+    )
+    sizes = _sizes(topology)
+    cells: Cells = {
+        "model": re.sub(r" (pre-training|fine-?tuning)$", "", texts["Model"], flags=re.IGNORECASE),
+        "accelerator": "aws-trainium1", "n_accelerator": nodes * _CHIPS_PER_NODE if nodes else None, "n_node": nodes,
+        "framework": "neuronx", "framework_version": texts["Neuron Version"], "date": texts["_first_seen"],
+        "method": "full" if "tuning" in texts["Model"].casefold() else "pretrain",
+        "compute_precision": "fp32" if precision == "FP32" else "bf16", "n_token_per_sequence": length,
+        "sharding": "zero1" if "ZeRO-1" in topology else "", "optimizer": texts["Optimizer"].casefold(),
+        "n_micro_batch_sequence": number(texts["Microbatch"]),
+        "n_global_batch_sequence": number(texts["Globalbatch"] or texts["Global Minibatch"]),
+        "throughput_token_per_s": rate * length if rate and length else None,
+        "note": f"{topology}; {precision}; parallel sizes count NeuronCores, two a chip"[:200],
+    }  # fmt: skip
+    return Candidate(reference, cells | _only(sizes, "tp", "pp"))

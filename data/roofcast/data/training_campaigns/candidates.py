@@ -1,0 +1,186 @@
+"""From what a source says to a campaign: names resolved, values derived and checked, the rest set aside by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+
+from roofcast.data.campaigns.built import QUARANTINE_COLUMNS, Built
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import UnknownNameError
+from roofcast.data.specs import AcceleratorSpec, ModelSpec
+from roofcast.data.training_campaigns.duplicates import PRINTED_RTOL, merge_duplicates
+from roofcast.data.training_campaigns.names import ACCELERATOR_NAMES, MODEL_NAMES
+from roofcast.data.training_campaigns.shapes import training_catalog
+from roofcast.data.training_measurements import STEP_RTOL, validate_training_measurements
+from roofcast.data.training_schema import TRAINING_OUTCOME_COLUMNS
+
+PER_ACCELERATOR: Final = "throughput_token_per_s_per_accelerator"
+"""Cell that a builder may give instead of the whole throughput."""
+
+CAPACITY_SLACK: Final = 1.02
+"""Sources differ in what they call a gigabyte; a reading above this share of the memory is impossible."""
+
+Cells = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One run as the source tells it: the cells of a training row, names still as printed."""
+
+    reference: str
+    cells: Cells
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A published row that is no measurement for the table, with the rule that says so."""
+
+    reference: str
+    reason: str
+    detail: str
+
+
+class _SetAsideError(Exception):
+    """A rule sets the candidate aside."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+
+def build(campaign: str, n_read: int, found: Iterable[Candidate | Aside], rtol: float = PRINTED_RTOL) -> Built:
+    """Return the campaign made of the candidates that every rule lets pass.
+
+    The rules, in their order: `unknown_model` and `unknown_accelerator` if the catalogue has no such name;
+    `no_outcome` if nothing was measured; `inconsistent` if throughput, batch and step time contradict each other;
+    `impossible_split` if the parallel sizes do not divide the accelerators; `above_peak` and `above_capacity` if
+    the accelerator cannot do that; `duplicate` if an earlier revision of the source says the same.
+
+    Parameters
+    ----------
+    campaign
+        Its name.
+    n_read
+        Published rows that were read.
+    found
+        What a builder made of them.
+    rtol
+        How far the outcomes of duplicates may lie apart.
+    """
+    catalog = training_catalog()
+    passed: list[Candidate] = []
+    aside: list[Aside] = []
+    for item in found:
+        if isinstance(item, Aside):
+            aside.append(item)
+            continue
+        try:
+            passed.append(Candidate(item.reference, _checked(item.cells, catalog)))
+        except _SetAsideError as reason:
+            aside.append(Aside(item.reference, reason.reason, reason.detail))
+    kept, twins = merge_duplicates({item.reference: item.cells for item in passed}, rtol)
+    aside += [Aside(twin, "duplicate", f"the same as {original}") for twin, original in twins.items()]
+    table = pd.DataFrame([cells | {"campaign": campaign} for cells in kept.values()])
+    quarantined = pd.DataFrame([(a.reference, a.reason, a.detail) for a in aside], columns=list(QUARANTINE_COLUMNS))
+    return Built(validate_training_measurements(table, campaign), n_read, quarantined)
+
+
+def _checked(given: Mapping[str, object], catalog: Catalog) -> Cells:
+    cells = {name: value for name, value in given.items() if value not in {None, ""}}
+    model = _model(str(cells.get("model", "")), catalog)
+    cells["model"] = model.id
+    accelerator = _accelerator(str(cells.get("accelerator", "")), catalog)
+    cells["accelerator"] = accelerator.id
+    if "n_accelerator" not in cells:
+        raise _SetAsideError("unknown_accelerator", "the number of accelerators is not given")
+    if PER_ACCELERATOR in cells:
+        cells["throughput_token_per_s"] = _rounded(_float(cells.pop(PER_ACCELERATOR)) * _n(cells, "n_accelerator"))
+    if not any(name in cells for name in TRAINING_OUTCOME_COLUMNS) and cells.get("status", "ok") == "ok":
+        raise _SetAsideError("no_outcome", "the row holds no measured value")
+    _check_split(cells)
+    _derive(cells)
+    _check_plausible(cells, model, accelerator)
+    return cells
+
+
+def _model(name: str, catalog: Catalog) -> ModelSpec:
+    try:
+        return catalog.model(MODEL_NAMES.get(name.casefold(), name))
+    except UnknownNameError:
+        raise _SetAsideError("unknown_model", name[:200] or "no model is named") from None
+
+
+def _accelerator(name: str, catalog: Catalog) -> AcceleratorSpec:
+    try:
+        return catalog.accelerator(ACCELERATOR_NAMES.get(name.casefold(), name))
+    except UnknownNameError:
+        raise _SetAsideError("unknown_accelerator", name[:200] or "no accelerator is named") from None
+
+
+def _check_split(cells: Cells) -> None:
+    n_accelerator = _n(cells, "n_accelerator")
+    n_split = _n(cells, "tp") * _n(cells, "pp") * _n(cells, "cp")
+    if n_accelerator % n_split:
+        detail = f"tp x pp x cp = {n_split:g} does not divide {n_accelerator:g} accelerators"
+        raise _SetAsideError("impossible_split", detail)
+
+
+def _derive(cells: Cells) -> None:
+    """Fill throughput from step time or the reverse; set the row aside if both are given and disagree."""
+    if "n_global_batch_sequence" not in cells or "n_token_per_sequence" not in cells:
+        return
+    n_token = _n(cells, "n_global_batch_sequence") * _n(cells, "n_token_per_sequence")
+    step, throughput = cells.get("step_time_s"), cells.get("throughput_token_per_s")
+    if step is not None and throughput is not None:
+        ratio = _float(step) * _float(throughput) / n_token
+        if abs(ratio - 1.0) > STEP_RTOL:
+            raise _SetAsideError("inconsistent", f"throughput x step time is {ratio:.3g} of the global batch")
+    elif step is not None:
+        cells |= {"throughput_token_per_s": _rounded(n_token / _float(step)), "derived": "throughput_token_per_s"}
+    elif throughput is not None:
+        cells |= {"step_time_s": _rounded(n_token / _float(throughput)), "derived": "step_time_s"}
+
+
+def _check_plausible(cells: Cells, model: ModelSpec, accelerator: AcceleratorSpec) -> None:
+    peaks = accelerator.peak_flop_per_s
+    peak = next((rate for name, rate in peaks.items() if name == cells.get("compute_precision")), max(peaks.values()))
+    for name in ("model_flop_per_s_per_accelerator", "hardware_flop_per_s_per_accelerator"):
+        if _float(cells.get(name, 0.0)) > peak:
+            raise _SetAsideError("above_peak", f"{name} is {_float(cells[name]):g}, the peak {peak:g}")
+    for name in ("mfu_ratio", "hfu_ratio"):
+        if _float(cells.get(name, 0.0)) > 1.0:
+            raise _SetAsideError("above_peak", f"{name} is {_float(cells[name]):g}")
+    least = _least_flop_per_token(model, str(cells.get("method", ""))) * _float(
+        cells.get("throughput_token_per_s", 0)
+    )
+    if least > peak * _n(cells, "n_accelerator"):
+        raise _SetAsideError("above_peak", f"the tokens need {least:g} FLOP/s, the peak is {peak:g} per accelerator")
+    used = _float(cells.get("memory_byte_per_accelerator", 0.0))
+    if used > accelerator.memory_byte * CAPACITY_SLACK:
+        raise _SetAsideError("above_capacity", f"{used:g} bytes of {accelerator.memory_byte:g}")
+
+
+def _least_flop_per_token(model: ModelSpec, method: str) -> float:
+    """Return 2 FLOP forward and 2 back for each weight off the embedding, and 2 more where its gradient is needed.
+
+    Attention between tokens comes on top.
+    """
+    n_weight = model.n_param_active - model.vocab_size * model.hidden_size
+    return (6.0 if method in {"pretrain", "full"} else 4.0) * max(n_weight, 0)
+
+
+def _n(cells: Mapping[str, object], name: str) -> float:
+    return _float(cells.get(name, 1.0))
+
+
+def _float(value: object) -> float:
+    return float(str(value))
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")

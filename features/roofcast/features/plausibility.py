@@ -1,0 +1,111 @@
+"""What no machine can do and no run can show: physical bounds that a measurement must respect.
+
+Bounds take data-sheet peaks, all accelerators and the least work, so that only errors break them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.features.pipeline import arrays
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+Descriptors = Mapping[str, FloatArray]
+
+SLACK: Final = 0.9
+"""A bound is broken when a measurement is below this share of it: data sheets and counts are rounded."""
+
+CONSISTENT: Final = (0.5, 1.5)
+"""Closed-loop throughput over what latency and concurrency imply; outside, one of the three is wrong."""
+
+Finding = tuple[BoolArray, str]
+
+
+def check_plausibility(measurements: pd.DataFrame, descriptors: pd.DataFrame) -> pd.DataFrame:
+    """Return the implausible rows: columns `rule` and `detail`, index of `measurements`; the first rule counts.
+
+    Parameters
+    ----------
+    measurements, descriptors
+        Rows of the measurement table and what `roofcast.features.descriptors.describe` says of them, on one index.
+    """
+    found = pd.DataFrame({"rule": "", "detail": ""}, index=measurements.index, dtype=object)
+    d = arrays(descriptors)
+    for rule, check in RULES.items():
+        broken, detail = check(measurements, d)
+        new = broken & (found["rule"] == "").to_numpy()
+        found.loc[new, ["rule", "detail"]] = [rule, detail]
+    return found[found["rule"] != ""]
+
+
+def least_step_s(d: Descriptors) -> FloatArray:
+    """Return the time in which all accelerators together could read the weights that one token needs.
+
+    Examples
+    --------
+    14 GB over 2 TB/s:
+
+    >>> from roofcast.features.examples import example_descriptors
+    >>> least_step_s(example_descriptors())
+    array([0.007])
+    """
+    chosen = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
+    read = d["model.n_param_dense"] + d["model.n_param_expert"] * chosen
+    bandwidth = d["config.n_accelerator"] * d["hardware.bandwidth_byte_per_s"]
+    return read * d["config.weight_byte_per_element"] / bandwidth
+
+
+def flop_per_token(d: Descriptors) -> FloatArray:
+    """Return the least operations that one token takes: two for each weight that it uses."""
+    chosen = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
+    return 2 * (d["model.n_param_dense"] + d["model.n_param_expert"] * chosen)
+
+
+def _faster_than_memory(rows: pd.DataFrame, d: Descriptors) -> Finding:
+    gap = rows[["itl_s", "tpot_s"]].min(axis=1).to_numpy(dtype=float)
+    is_plain = (rows["speculation"] == "").to_numpy() & rows["statistic"].isin(["mean", "p50"]).to_numpy()
+    broken = is_plain & (gap < SLACK * least_step_s(d))
+    return broken, "a token came sooner than its weights can be read once"
+
+
+def _faster_than_compute(rows: pd.DataFrame, d: Descriptors) -> Finding:
+    peak = d["config.n_accelerator"] * d["hardware.flop_per_s"]
+    is_encoder = d["model.n_encoder_layer"] > 0
+    least = flop_per_token(d) * d["workload.n_input_token"] / peak
+    is_cold = (rows["prefix_caching"] != "on").to_numpy() & ~(rows["prefix_cache_ratio"] > 0).to_numpy()
+    is_mean = (rows["statistic"] == "mean").to_numpy()
+    broken = is_mean & is_cold & ~is_encoder & (rows["ttft_s"].to_numpy(dtype=float) < SLACK * least)
+    return broken, "the first token came sooner than the prompt can be computed at peak"
+
+
+def _more_than_peak(rows: pd.DataFrame, d: Descriptors) -> Finding:
+    peak = d["config.n_accelerator"] * d["hardware.flop_per_s"]
+    broken = rows["output_throughput_token_per_s"].to_numpy(dtype=float) * flop_per_token(d) * SLACK > peak
+    return broken, "more tokens a second than the peak operations can make"
+
+
+def _inconsistent_throughput(rows: pd.DataFrame, d: Descriptors) -> Finding:
+    is_closed = (rows["load"] == "closed_loop").to_numpy() & (rows["statistic"] == "mean").to_numpy()
+    is_measured = ~rows["derived"].str.contains("output_throughput_token_per_s", regex=False).to_numpy()
+    n_output = d["workload.n_output_token"]
+    gap = rows["tpot_s"].fillna(rows["itl_s"]).to_numpy(dtype=float)
+    e2e = rows["ttft_s"].to_numpy(dtype=float) + (n_output - 1) * gap
+    ratio = rows["output_throughput_token_per_s"].to_numpy(dtype=float) * e2e / (d["workload.concurrency"] * n_output)
+    is_off = (ratio < CONSISTENT[0]) | (ratio > CONSISTENT[1])
+    has_failed = (rows["n_failed"].fillna(0) > 0.1 * rows["n_request"].fillna(np.inf)).to_numpy()
+    return is_closed & is_measured & is_off & ~has_failed, "throughput, latency and concurrency contradict each other"
+
+
+RULES: Final[dict[str, Callable[[pd.DataFrame, Descriptors], Finding]]] = {
+    "faster_than_memory": _faster_than_memory,
+    "faster_than_compute": _faster_than_compute,
+    "more_than_peak": _more_than_peak,
+    "inconsistent_throughput": _inconsistent_throughput,
+}
+"""Rules by the name under which a row is set aside."""

@@ -1,0 +1,129 @@
+"""What a request's body must be before anything looks into it: small, JSON, an object, plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import HTTPException, Request, Response
+from fastapi.routing import APIRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from roofcast.data.errors import InputError
+from roofcast.data.huggingface import parse_config
+from roofcast.serving.problems import problem
+
+JSON_TYPE = "application/json"
+
+
+class BodyLimit:
+    """ASGI middleware that answers 413 to bodies over a limit, whatever their headers say."""
+
+    def __init__(self, app: ASGIApp, max_byte: int) -> None:
+        self.app = app
+        self.max_byte = max_byte
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body up to the limit, then hand it on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        chunks: list[Message] = []
+        size = 0
+        more = True
+        while more:
+            message = await receive()
+            chunks.append(message)
+            size += len(message.get("body", b""))
+            more = message["type"] == "http.request" and message.get("more_body", False)
+            if size > self.max_byte:
+                detail = f"the body is over {self.max_byte} bytes; send it in parts"
+                await problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)(scope, receive, send)
+                return
+
+        async def replay() -> Message:
+            return chunks.pop(0) if chunks else await receive()
+
+        await self.app(scope, replay, send)
+
+
+class _CheckedRequest(Request):
+    """A request whose body has been read and checked."""
+
+    fields: Mapping[str, Any]
+
+    async def json(self) -> Any:
+        return self.fields
+
+
+class JsonRoute(APIRoute):
+    """A route whose body, if it has one, is a JSON object that means one thing to every reader.
+
+    Refused are other content types (415), and with 422 fields given twice, NaN and infinities, numbers and nesting
+    without end, NUL and half surrogate pairs.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler that checks the body first."""
+        handler = super().get_route_handler()
+
+        async def checked(request: Request) -> Response:
+            body = await request.body()
+            if not body:
+                return await handler(request)
+            if not _is_json(request.headers.get("content-type", "")):
+                detail = f"send the body as {JSON_TYPE}"
+                raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
+            replacement = _CheckedRequest(request.scope, request.receive)
+            replacement._body = body
+            replacement.fields = read_object(body)
+            return await handler(replacement)
+
+        return checked
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == JSON_TYPE or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def read_object(body: bytes) -> Mapping[str, Any]:
+    """Return the fields of a JSON object that comes from anyone.
+
+    Raises
+    ------
+    InputError
+        If it is no such object, or a text in it holds what no database or file can; names the field.
+
+    Examples
+    --------
+    >>> read_object(b'{"model": "llama-7b"}')
+    {'model': 'llama-7b'}
+    >>> read_object(b'{"model": 1, "model": 2}')
+    Traceback (most recent call last):
+    ...
+    roofcast.data.errors.SchemaError: body: model: is given twice; keep one
+    """
+    fields = parse_config(body, "body")
+    if b"\\u" in body:  # the only way to write NUL or half a surrogate pair in JSON that is UTF-8
+        _check_texts(fields)
+    return fields
+
+
+def _check_texts(fields: Mapping[str, Any]) -> None:
+    waiting: list[tuple[str, Any]] = [("", fields)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, str) and not is_plain(value):
+            raise InputError(path, "holds a NUL or half a surrogate pair; send plain text")
+        if isinstance(value, dict):
+            waiting += ((path, name) for name in value if not is_plain(name))
+            waiting += ((f"{path}.{name}".lstrip("."), item) for name, item in value.items())
+        elif isinstance(value, list):
+            waiting += ((f"{path}.{i}", item) for i, item in enumerate(value))
+
+
+def is_plain(text: str) -> bool:
+    """Return whether a text can be written to any file or database."""
+    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,0 +1,138 @@
+"""From a request for a recommendation to its response, for HTTP and the command line alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import get_args
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import UnknownNameError
+from roofcast.data.specs import ModelSpec, Pricing
+from roofcast.serving.demand import Constraints, Demand
+from roofcast.serving.recommender import Entry, Recommendation, Rejection, recommend
+from roofcast.serving.schemas import (
+    ConstraintsRequest,
+    EntryResponse,
+    MetricResponse,
+    RecommendationRequest,
+    RecommendationResponse,
+    RejectionResponse,
+)
+from roofcast.serving.slo import parse_limit
+from roofcast.serving.workbench import InService, Workbench
+
+
+def answer_recommendation(
+    request: RecommendationRequest, bench: Workbench, loaded: InService
+) -> RecommendationResponse:
+    """Return the ranking that a request asks for.
+
+    Raises
+    ------
+    InputError
+        If a limit, a configuration or a bound cannot be read, or no offer is within the bounds.
+    UnknownNameError
+        If a model, accelerator, provider, region or kind of price is unknown.
+    OutOfRangeError
+        If the level is more than the measurements can promise.
+    """
+    catalog = bench.catalog
+    if isinstance(request.model, str):
+        model = catalog.model(request.model)
+    else:
+        model = bench.read_config(request.model.name, request.model.config)
+    result = recommend(
+        loaded.bundle,
+        model,
+        catalog,
+        demand_of(request),
+        constraints_of(request.constraints, catalog),
+        level=request.level,
+        n_entry=request.n_entry,
+    )
+    return response_of(result, model, request, loaded.champion.version)
+
+
+def demand_of(request: RecommendationRequest) -> Demand:
+    """Return the demand, with limits parsed."""
+    workload = request.workload
+    return Demand(
+        workload.n_input_token,
+        workload.n_output_token,
+        workload.users,
+        workload.request_rate_per_s,
+        tuple(parse_limit(text) for text in request.limits),
+    )
+
+
+def constraints_of(request: ConstraintsRequest, catalog: Catalog) -> Constraints:
+    """Return the constraints, with every name resolved.
+
+    Raises
+    ------
+    UnknownNameError
+        If no offer has such a provider or region, or there is no such accelerator or kind of price.
+    """
+    return Constraints(
+        providers=_known("constraints.providers", request.providers, {o.provider for o in catalog.offers}),
+        regions=_known("constraints.regions", request.regions, {o.region for o in catalog.offers}),
+        accelerators=frozenset(catalog.accelerator(name).id for name in request.accelerators),
+        pricing=_known("constraints.pricing", request.pricing, get_args(Pricing)),
+        max_usd_per_h=request.max_usd_per_h,
+        engine=request.engine,
+        weight_precision=request.weight_precision or "",
+        kv_precision=request.kv_precision or "",
+    )
+
+
+def _known(field: str, names: Iterable[str], known: Iterable[str]) -> frozenset[str]:
+    by_key = {name.casefold(): name for name in known}
+    for name in names:
+        if name.casefold() not in by_key:
+            raise UnknownNameError(field, name, by_key.values())
+    return frozenset(by_key[name.casefold()] for name in names)
+
+
+def response_of(
+    result: Recommendation, model: ModelSpec, request: RecommendationRequest, version: str
+) -> RecommendationResponse:
+    """Return a recommendation as it goes over HTTP."""
+    return RecommendationResponse(
+        model=model.id,
+        level=request.level,
+        predictor_version=version,
+        n_candidate=result.n_candidate,
+        n_offer=result.n_offer,
+        entries=[_entry(rank, entry) for rank, entry in enumerate(result.entries, start=1)],
+        n_rejected=len(result.rejections),
+        rejections=[_rejection(rejection) for rejection in result.rejections[: request.n_rejection]],
+    )
+
+
+def _rejection(rejection: Rejection) -> RejectionResponse:
+    return RejectionResponse(
+        accelerator=rejection.candidate.accelerator,
+        tensor_parallel=rejection.candidate.tp,
+        reason=rejection.reason,
+        detail=rejection.detail,
+        excess=rejection.excess,
+    )
+
+
+def _entry(rank: int, entry: Entry) -> EntryResponse:
+    offer = entry.offer
+    own = {f.name: getattr(entry, f.name) for f in dataclasses.fields(entry) if f.name in EntryResponse.model_fields}
+    return EntryResponse.model_validate({
+        **own,
+        "rank": rank,
+        "provider": offer.provider,
+        "region": offer.region,
+        "instance_type": offer.instance_type,
+        "pricing": offer.pricing,
+        "price_usd_per_h": float(offer.price_usd_per_h),
+        "price_as_of": offer.as_of,
+        "accelerator": entry.candidate.accelerator,
+        "tensor_parallel": entry.candidate.tp,
+        "predictions": [MetricResponse(**dataclasses.asdict(metric)) for metric in entry.predictions],
+    })  # fmt: skip

@@ -1,0 +1,100 @@
+"""The reference: settings, columns, coefficients, errors and commands, written from the code itself."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator
+
+from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
+from roofcast.data.errors import RoofcastError
+from roofcast.data.formats import FORMATS
+from roofcast.data.schema import CONTEXT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
+from roofcast.features.coefficients import PRIORS, Coefficients
+from roofcast.features.columns import DESCRIPTORS, FEATURES, Column
+from roofcast.serving.answering import ANSWER_COLUMNS, STATUSES
+from roofcast.serving.settings import Settings
+from roofcast.serving.slo import METRIC_OF
+
+
+def reference() -> str:
+    """Return the reference in Markdown."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield "# Reference"
+    yield ""
+    yield "Written by `make reference` from the code; a test fails when the two differ."
+    yield from _section("Settings", _table(("variable", "default", "meaning"), _settings()))
+    yield from _section("Errors", _table(("error", "is a", "meaning"), _errors(RoofcastError)))
+    yield from _section("Limits", [_names(METRIC_OF), "", "A limit reads `metric:statistic<=value` in `ms` or `s`."])
+    yield from _section("Rows of questions", [_names(QUESTION_COLUMNS)])
+    yield from _section("Rows of answers", [_names(ANSWER_COLUMNS), "", f"`status` is one of {_names(STATUSES)}."])
+    yield from _section("Rows of measurements", [_names([*QUESTION_COLUMNS, *OUTCOME_COLUMNS, *CONTEXT_COLUMNS])])
+    yield from _section("Import formats", _table(("format", "title"), ((f.name, f.title) for f in FORMATS.values())))
+    yield from _section("Campaigns", _table(("campaign", "rows", "licence", "source"), _campaigns()))
+    yield from _section("Descriptors", _table(("column", "unit", "meaning"), _columns(DESCRIPTORS)))
+    yield from _section("Features", _table(("column", "unit", "meaning"), _columns(FEATURES)))
+    yield from _section(
+        "Coefficients", _table(("coefficient", "prior", "unit", "meaning", "source"), _coefficients())
+    )
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield from ("", f"## {title}", "")
+    yield from lines
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(header)} |"
+    yield "|" + " --- |" * len(header)
+    for row in rows:
+        yield f"| {' | '.join(str(cell).replace('|', '/') for cell in row)} |"
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def parameter_texts(documented: object) -> dict[str, str]:
+    """Return what the numpydoc section *Parameters* says of each name; names that share a text share it here."""
+    text = inspect.getdoc(documented) or ""
+    body = re.split(r"\n\n(?=\S+\n-{3,})", text.partition("Parameters\n----------\n")[2])[0]
+    found: dict[str, str] = {}
+    for names, lines in re.findall(r"^(\S[^\n]*)\n((?:(?: {4}[^\n]*)?\n?)*)", body, re.MULTILINE):
+        meaning = " ".join(lines.split())
+        found.update(dict.fromkeys((name.partition(" :")[0].strip() for name in names.split(",")), meaning))
+    return found
+
+
+def _settings() -> Iterator[tuple[object, ...]]:
+    meanings = parameter_texts(Settings)
+    for name, field in Settings.model_fields.items():
+        variable = field.validation_alias or f"ROOFCAST_{name.upper()}"
+        default = "the platform's user data folder" if field.default_factory else f"`{field.default!r}`"
+        yield f"`{variable}`", default, meanings[name].replace(f"``{variable}``: ", "")
+
+
+def _errors(error: type[RoofcastError]) -> Iterator[tuple[object, ...]]:
+    first_line = (inspect.getdoc(error) or "").partition("\n")[0]
+    yield f"`{error.__name__}`", f"`{error.__base__.__name__}`" if error.__base__ else "", first_line
+    for child in error.__subclasses__():
+        yield from _errors(child)
+
+
+def _campaigns() -> Iterator[tuple[object, ...]]:
+    for info in map(load_campaign_info, CAMPAIGNS):
+        yield f"`{info.name}`", info.n_row, info.licence, info.source
+
+
+def _columns(columns: Iterable[Column]) -> Iterator[tuple[object, ...]]:
+    for column in columns:
+        sign = {1: " More of it never shortens a latency.", -1: " More of it never lengthens a latency.", 0: ""}
+        yield f"`{column.name}`", column.unit, column.meaning + sign[column.sign]
+
+
+def _coefficients() -> Iterator[tuple[object, ...]]:
+    meanings = parameter_texts(Coefficients)
+    for name, prior in PRIORS.items():
+        yield f"`{name}`", f"{prior.median:g} (x/ {prior.log_sd:g})", prior.unit, meanings[name], prior.source

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from roofcast.data import training_campaigns
+from roofcast.data.errors import UnknownNameError
+from roofcast.data.training_campaigns import (
+    TRAINING_CAMPAIGNS,
+    load_training_campaign_info,
+    load_training_campaigns,
+    load_training_quarantine,
+    training_catalog,
+)
+from roofcast.data.training_campaigns.build import TRAINING_BUILDERS
+from roofcast.data.training_measurements import token_per_step, training_row_ids, validate_training_measurements
+from roofcast.data.training_schema import TRAINING_COLUMNS
+
+REASONS = {
+    "duplicate", "not_training", "unknown_accelerator", "unknown_model", "no_outcome", "superseded", "placeholder",
+    "no_sequence_length", "above_peak", "above_capacity", "malformed", "inconsistent", "impossible_split",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def runs() -> pd.DataFrame:
+    return load_training_campaigns()
+
+
+@pytest.mark.parametrize("name", TRAINING_CAMPAIGNS)
+def test_every_campaign_is_complete(name: str, runs: pd.DataFrame) -> None:
+    info = load_training_campaign_info(name)
+    rows = runs[runs["campaign"] == name]
+    quarantined = load_training_quarantine(name)
+    assert info.name == name
+    assert len(rows) == info.n_row == len(set(training_row_ids(rows)))
+    assert len(quarantined) == info.n_quarantined
+    assert set(quarantined["reason"]) <= REASONS
+    assert info.source.startswith("https://")
+    assert info.attribution
+    assert info.notes
+
+
+def test_rows_and_columns(runs: pd.DataFrame) -> None:
+    assert tuple(runs.columns) == TRAINING_COLUMNS
+    assert list(dict.fromkeys(runs["campaign"])) == list(TRAINING_CAMPAIGNS)
+    assert len(runs) >= 2_500
+    pd.testing.assert_frame_equal(runs, validate_training_measurements(runs))
+
+
+def test_every_name_is_known(runs: pd.DataFrame) -> None:
+    catalog = training_catalog()
+    assert set(runs["model"]) <= set(catalog.models)
+    assert set(runs["accelerator"]) <= set(catalog.accelerators)
+
+
+def test_derived_values_follow_from_the_others(runs: pd.DataFrame) -> None:
+    derived = runs[runs["derived"] != ""]
+    ratio = derived["throughput_token_per_s"] * derived["step_time_s"] / token_per_step(derived)
+    assert ratio.between(1 - 1e-4, 1 + 1e-4).all()
+    assert set(derived["derived"]) == {"step_time_s", "throughput_token_per_s"}
+
+
+def test_memory_fits_the_accelerator(runs: pd.DataFrame) -> None:
+    capacity = runs["accelerator"].map(lambda name: training_catalog().accelerator(name).memory_byte)
+    share = (runs["memory_byte_per_accelerator"] / capacity).dropna()
+    assert len(share) > 300
+    assert share.between(0.001, 1.02).all()
+
+
+def test_flop_of_two_columns_agree_where_both_are_measured(runs: pd.DataFrame) -> None:
+    both = runs.dropna(subset=["model_flop_per_s_per_accelerator", "throughput_token_per_s"])
+    plain = both[both["campaign"].isin(["nemo_megatron_bridge", "tpu_recipes"]) & (both["method"] == "pretrain")]
+    n_active = plain["model"].map(lambda name: training_catalog().model(name).n_param_active)
+    ratio = (
+        plain["model_flop_per_s_per_accelerator"]
+        * plain["n_accelerator"]
+        / (6.0 * n_active * plain["throughput_token_per_s"])
+    )
+    assert len(ratio) > 300
+    assert 0.95 < ratio.median() < 1.3
+
+
+def test_some_runs_did_not_fit(runs: pd.DataFrame) -> None:
+    assert (runs["status"] == "out_of_memory").sum() > 30
+
+
+def test_no_campaign_is_no_row() -> None:
+    assert len(load_training_campaigns([])) == 0
+
+
+@pytest.mark.parametrize(
+    "load", [load_training_campaign_info, load_training_quarantine, lambda name: load_training_campaigns([name])]
+)
+def test_an_unknown_campaign_lists_near_misses(load: object) -> None:
+    with pytest.raises(UnknownNameError, match="campaign: no 'torchtunes' is known; did you mean 'torchtune'"):
+        load("torchtunes")  # type: ignore[operator]
+
+
+def test_folders_builders_and_registry_agree() -> None:
+    folder = Path(training_campaigns.__file__).parent
+    assert {file.parent.name for file in folder.glob("*/campaign.toml")} == set(TRAINING_CAMPAIGNS)
+    assert tuple(TRAINING_BUILDERS) == TRAINING_CAMPAIGNS

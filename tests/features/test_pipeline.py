@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from roofcast.data.catalog import load_catalog
+from roofcast.features.coefficients import DEFAULT_COEFFICIENTS as C
+from roofcast.features.columns import FEATURE_NAMES
+from roofcast.features.descriptors import describe
+from roofcast.features.pipeline import METRICS, arrays, build_features
+from tests.builders import a_question, describe_questions
+
+NAN = float("nan")
+
+
+def test_features_come_in_the_order_of_the_registry() -> None:
+    descriptors = describe_questions(a_question(), a_question(concurrency=64)).set_index(pd.Index([5, 2]))
+    features, estimates, _ = build_features(descriptors, C)
+    assert tuple(features.columns) == FEATURE_NAMES
+    assert features.index.tolist() == [5, 2]
+    assert tuple(estimates) == METRICS
+
+
+def test_every_model_on_every_accelerator_is_finite() -> None:
+    catalog = load_catalog()
+    questions = pd.DataFrame(
+        [
+            a_question(model=model, accelerator=part, n_accelerator=n, concurrency=users, request_rate=rate)
+            for model in catalog.models
+            for part in catalog.accelerators
+            for n, users, rate in [(1, 1, NAN), (8, 512, NAN), (2, NAN, 0.001), (2, NAN, 1e5)]
+        ]
+    )
+    features, estimates, _ = build_features(describe(questions, catalog.models, catalog.accelerators), C)
+    assert np.isfinite(features.to_numpy()).all()
+    for metric in METRICS:
+        assert np.isfinite(estimates[metric]).all()
+        assert (estimates[metric] > 0).all()
+
+
+def test_features_by_hand() -> None:
+    row = build_features(describe_questions(a_question(n_accelerator=4)), C)[0].iloc[0]
+    assert row["hardware.bandwidth_log"] == pytest.approx(np.log(8e12))
+    assert row["hardware.balance_log"] == pytest.approx(np.log(150))
+    assert row["hardware.link_ratio_log"] == pytest.approx(np.log(0.3))
+    assert row["config.tp_log"] == pytest.approx(np.log(4))
+    assert row["model.kv_ratio"] == 2.0
+    assert row["model.active_ratio"] == 1.0
+    shares = ["weight_time_ratio", "kv_time_ratio", "overhead_ratio", "link_time_ratio"]
+    assert sum(row[f"roofline.{share}"] for share in shares) == pytest.approx(1.0)
+
+
+def test_one_accelerator_has_no_link() -> None:
+    row = build_features(describe_questions(), C)[0].iloc[0]
+    assert row["hardware.link_ratio_log"] == row["roofline.link_time_ratio"] == 0.0
+
+
+def test_features_do_not_depend_on_the_other_rows() -> None:
+    questions = [a_question(concurrency=users) for users in (1, 7, 300)] + [
+        a_question(concurrency=NAN, request_rate=3)
+    ]
+    whole, _, _ = build_features(describe_questions(*questions), C)
+    for i, question in enumerate(questions):
+        alone, _, _ = build_features(describe_questions(question), C)
+        np.testing.assert_array_equal(alone.to_numpy()[0], whole.to_numpy()[i])
+
+
+def test_the_active_share_of_an_moe_model_is_that_of_its_papers() -> None:
+    spec = load_catalog().model("mixtral-8x7b")
+    row = build_features(describe_questions(model=spec), C)[0].iloc[0]
+    assert row["model.active_ratio"] == pytest.approx(spec.n_param_active / spec.n_param, rel=1e-4)
+
+
+def test_normalised_ttft_is_ttft_per_input_token() -> None:
+    descriptors = describe_questions()
+    _, estimates, e = build_features(descriptors, C)
+    assert estimates["nttft_s_per_token"][0] == e.ttft_s[0] / arrays(descriptors)["workload.n_input_token"][0]

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.catalog import load_catalog
+from roofcast.data.measurements import validate_measurements
+from roofcast.features.descriptors import describe
+from roofcast.features.plausibility import check_plausibility
+from tests.builders import a_model, a_question, an_accelerator
+
+# 13.5 GB over 2 TB/s: no token sooner than 6.5 ms; 1000 tokens x 13.2 GFLOP over 300 TFLOP/s: no prefill under 44 ms.
+SOUND = {"ttft_s": 0.2, "itl_s": 0.012, "tpot_s": 0.013, "output_throughput_token_per_s": 570.0}
+
+
+def rules(**changes: object) -> list[str]:
+    row = a_question() | SOUND | {"campaign": "ours"} | changes
+    rows = validate_measurements(pd.DataFrame([row]))
+    model, part = a_model(), an_accelerator()
+    descriptors = describe(rows, {model.id: model}, {part.id: part})
+    return check_plausibility(rows, descriptors)["rule"].tolist()
+
+
+def test_a_sound_row_passes() -> None:
+    assert rules() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"itl_s": 0.005}, "faster_than_memory"),
+        ({"tpot_s": 0.005, "itl_s": None}, "faster_than_memory"),
+        ({"ttft_s": 0.03}, "faster_than_compute"),
+        ({"output_throughput_token_per_s": 30_000.0, "concurrency": 400}, "more_than_peak"),
+        ({"output_throughput_token_per_s": 2_000.0}, "inconsistent_throughput"),
+        ({"output_throughput_token_per_s": 100.0}, "inconsistent_throughput"),
+        ({"tpot_s": 13.0, "itl_s": 12.0}, "inconsistent_throughput"),
+    ],
+)
+def test_each_rule_finds_its_error(changes: dict[str, object], rule: str) -> None:
+    assert rules(**changes) == [rule]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tpot_s": 0.005, "itl_s": 0.005, "speculation": "mtp", "output_throughput_token_per_s": None},
+        {"ttft_s": 0.03, "prefix_caching": "on"},
+        {"ttft_s": 0.03, "prefix_cache_ratio": 0.9},
+        {"output_throughput_token_per_s": 100.0, "n_request": 100, "n_failed": 60},
+        {"output_throughput_token_per_s": 100.0, "derived": "output_throughput_token_per_s"},
+        {"itl_s": 0.0, "tpot_s": None, "statistic": "p99", "output_throughput_token_per_s": None},
+    ],
+)
+def test_what_may_be_is_left_alone(changes: dict[str, object]) -> None:
+    assert rules(**changes) == []
+
+
+def test_the_first_campaign_is_plausible() -> None:
+    catalog = load_catalog()
+    rows = load_campaigns(["llm_pilot"])
+    assert check_plausibility(rows, describe(rows, catalog.models, catalog.accelerators)).empty

@@ -1,0 +1,71 @@
+"""Every notebook runs from a clean kernel, only imports what it needs, and is committed as it was executed."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from tests.notebooks.execution import METADATA, execute_notebook, read_notebook
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+MAX_BYTE = 1_500_000
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+MACHINE_PATHS = (str(Path.home()) + "/", str(FOLDER.parent) + "/", "/site-packages/", "/home/", "/Users/", "/tmp/")  # noqa: S108
+
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
+
+
+def code_cells(notebook: Any) -> list[Any]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def outputs(notebook: Any) -> list[Any]:
+    return [output for cell in code_cells(notebook) for output in cell.outputs]
+
+
+def noise(notebook: Any) -> list[Any]:
+    """Return errors, and what was written to the standard streams: warnings and progress."""
+    return [output for output in outputs(notebook) if output.output_type in {"error", "stream"}]
+
+
+def test_there_are_notebooks() -> None:
+    assert NOTEBOOKS
+
+
+@every_notebook
+def test_it_runs_from_a_clean_kernel_without_a_word_on_the_streams(path: Path) -> None:
+    assert noise(execute_notebook(path)) == []
+
+
+@every_notebook
+def test_it_defines_nothing(path: Path) -> None:
+    for cell in code_cells(read_notebook(path)):
+        defined = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, DEFINITIONS)]
+        assert defined == [], f"move this into the package, where it is tested: {cell.source}"
+
+
+@every_notebook
+def test_it_is_committed_as_executed_in_order_with_its_figures(path: Path) -> None:
+    notebook = read_notebook(path)
+    nbformat.validate(notebook)
+    cells = code_cells(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert noise(notebook) == []
+    assert any("image/png" in output.get("data", {}) for output in outputs(notebook))
+    assert path.stat().st_size < MAX_BYTE
+
+
+@every_notebook
+def test_it_tells_nothing_of_the_machine_that_ran_it(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert [place for place in MACHINE_PATHS if place in text] == []
+    notebook = read_notebook(path)
+    assert notebook.metadata == METADATA, "write it with python -m tests.notebooks.execution"
+    assert [cell for cell in notebook.cells if "execution" in cell.metadata] == [], (
+        "time stamps change with every run"
+    )

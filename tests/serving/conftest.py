@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from roofcast.serving.app import create_app
+from roofcast.serving.settings import Settings
+from roofcast.serving.workbench import Workbench
+from tests.conftest import QUICK
+from tests.serving.client import Client, running
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keep the settings of whoever runs the tests out, and their state folder untouched."""
+    for name in list(os.environ):
+        if name.startswith(("ROOFCAST_", "MLFLOW_TRACKING")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("ROOFCAST_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def home(trained_home: Path, tmp_path: Path) -> Path:
+    """Return a state folder of the test's own, with a champion; it is also the one in the environment."""
+    return Path(shutil.copytree(trained_home, tmp_path / "home"))
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    return Settings(home=home, training=QUICK, poll_s=0.05)
+
+
+@pytest.fixture
+def bench(settings: Settings) -> Iterator[Workbench]:
+    opened = Workbench(settings)
+    opened.refresh()
+    yield opened
+    opened.store.close()
+
+
+@pytest.fixture
+def client(settings: Settings) -> Iterator[Client]:
+    """Return a client of an application of the test's own."""
+    with running(create_app(settings)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def shared(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """Return a client of an application that many tests share, none of which changes its state."""
+    home = shutil.copytree(trained_home, tmp_path_factory.mktemp("shared") / "home")
+    with running(create_app(Settings(home=home, training=QUICK, poll_s=3600))) as opened:
+        yield opened

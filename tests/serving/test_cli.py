@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from roofcast.data.store import MeasurementStore
+from roofcast.serving import cli
+from roofcast.serving.answering import ANSWER_COLUMNS
+from tests.serving.client import ACCELERATOR, CONFIG, MODEL, Client, a_demand
+
+Run = Callable[..., tuple[int, str, str]]
+HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,statistic,ttft_s"
+LINE = f"{MODEL},{ACCELERATOR},1,120,20,16,p50,0.061"
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs the command line as a shell would, and gives its status and what it said."""
+    monkeypatch.setattr(cli, "configure_logs", lambda: None)
+
+    def call(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["roofcast", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return call
+
+
+def recommend(run: Run, *more: str | Path, model: str | Path = MODEL) -> tuple[int, str, str]:
+    limits = ("--slo", "nttft:p50<=100ms", "--slo", "itl:p50<=50ms")
+    return run("recommend", "--model", model, "--isl", "120", "--osl", "20", *limits, *more)
+
+
+def ask(run: Run, tmp_path: Path, text: str | bytes) -> tuple[int, str, pd.DataFrame | None]:
+    """Return the status, what was said and the answers to a CSV of questions."""
+    (tmp_path / "in.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    status, _, said = run("predict", "--rows", tmp_path / "in.csv", "--out", tmp_path / "out.csv")
+    out = tmp_path / "out.csv"
+    return status, said, pd.read_csv(out, dtype=str, keep_default_na=False) if out.exists() else None
+
+
+def test_help_needs_none_of_the_learning_libraries() -> None:
+    code = (
+        "import sys; import roofcast.serving.cli; "
+        "sys.exit(bool({'pandas', 'sklearn', 'mlflow', 'xgboost', 'fastapi'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("command", ["formats", "models", "accelerators", "offers", "campaigns"])
+def test_every_listing_is_a_table_or_json(run: Run, command: str) -> None:
+    status, out, _ = run(command, "--json")
+    rows = json.loads(out)
+    assert status == 0
+    assert rows
+    assert all(isinstance(row, dict) for row in rows)
+    status, out, _ = run(command)
+    assert status == 0
+    assert str(next(iter(rows[0].values())))[:8] in out
+
+
+@pytest.mark.usefixtures("home")
+def test_the_ranking_is_that_of_the_service(run: Run, shared: Client, tmp_path: Path) -> None:
+    (tmp_path / "my-14b").mkdir()
+    (tmp_path / "my-14b" / "config.json").write_text(json.dumps(CONFIG))
+    theirs = shared.post("/v1/recommendations", a_demand(n_rejection=500)).json()
+    for path in (tmp_path / "my-14b", tmp_path / "my-14b" / "config.json"):
+        status, out, _ = recommend(run, "--users", "200", "--json", model=path)
+        assert status == 0
+        assert json.loads(out) == theirs
+
+
+@pytest.mark.usefixtures("home")
+def test_a_ranking_for_people(run: Run) -> None:
+    status, out, _ = recommend(run, "--rate", "3", "--provider", "aws", "--pricing", "spot", "--pricing", "on_demand")
+    assert status == 0
+    assert "least cost first" in out
+    assert "USD/Mtoken out" in out
+    status, out, _ = recommend(run, "--concurrency", "3", "--budget", "0.001")
+    assert status == 0
+    assert "over the budget of 0.00" in out
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("more", "status", "said"),
+    [
+        ((), 2, "give exactly one of --concurrency, --rate and --users"),
+        (("--users", "1", "--rate", "1"), 2, "give exactly one of"),
+        (("--users", "0"), 2, "workload.users"),
+        (("--users", "nan"), 2, "workload.users"),
+        (("--rate", "-1"), 2, "workload.request_rate_per_s"),
+        (("--rate", "inf"), 2, "workload.request_rate_per_s"),
+        (("--users", "many"), 2, "Invalid value for '--users'"),
+        (("--users", "1", "--isl", "-5"), 2, "workload.n_input_token"),
+        (("--users", "1", "--isl", "200000"), 2, "exceeds the model's context"),
+        (("--users", "1", "--slo", "fast"), 2, "must look like"),
+        (("--users", "1", "--provider", "awz"), 2, "did you mean 'aws'"),
+        (("--users", "1", "--region", "mars"), 2, "constraints.regions: no 'mars' is known"),
+        (("--users", "1", "--accelerator", "h10"), 2, "accelerator: no 'h10' is known"),
+        (("--users", "1", "--level", "0.95"), 1, "ask for at most 0.900"),
+        (("--users", "1", "--level", "7"), 2, "level"),
+        (("--users", "1", "--top", "0"), 2, "n_entry"),
+        (("--users", "1", "--model", "llama-9"), 2, "model: no 'llama-9' is known"),
+        (("--users", "1", "--model", ""), 2, "model"),
+    ],
+)
+def test_bad_demands_are_one_line_and_a_status(run: Run, more: tuple[str, ...], status: int, said: str) -> None:
+    ended, out, err = recommend(run, *more)
+    assert ended == status
+    assert out == ""
+    assert said in " ".join(err.split())
+    assert "Traceback" not in err
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"a": NaN}', '{"model_type": "bert"}', "\udcff", "[" * 10_000])
+def test_a_config_that_is_none_is_refused(run: Run, tmp_path: Path, content: str) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(content, encoding="utf-8", errors="surrogateescape")
+    status, _, err = recommend(run, "--users", "1", model=file)
+    assert status == 2
+    assert "error: " in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.usefixtures("home")
+def test_a_bulk_answer_keeps_the_rows_as_they_were(run: Run, tmp_path: Path) -> None:
+    text = (
+        "concurrency,model,accelerator,n_input_token,n_output_token,statistic,engine\n"
+        f"16,{MODEL},{ACCELERATOR},120,20,p95,vllm\n"
+        f",{MODEL}, {ACCELERATOR} ,120.0,20,,\n"
+        f'16,"no,such",{ACCELERATOR},120,20,p95,vllm\n'
+        f"-1,{MODEL},{ACCELERATOR},120,20,p95,vllm\n"
+    )
+    status, _, answers = ask(run, tmp_path, text)
+    assert status == 0
+    assert answers is not None
+    lines = list(csv.reader(text.splitlines()))
+    assert answers.columns.tolist() == [*lines[0], *ANSWER_COLUMNS]
+    assert answers[lines[0]].to_numpy().tolist() == lines[1:]
+    assert answers["status"].tolist() == ["ok", "ok", "unknown_name", "invalid"]
+    assert (answers["ttft_s"] == "").tolist() == [False, False, True, True]
+    assert answers["outside"].isin(["True", "False"]).all()
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "in.csv, line 1: is empty"),
+        ("model,accelerator,n_input_token,n_output_token\n", "there is none to answer"),
+        (
+            "model,accelerator,n_input_token,n_output_token\nx,y,1,1\n",
+            "none could be answered; the first: model: no 'x'",
+        ),
+        ("model,accelerator,model\nx,y,1\n", "model: is given twice"),
+        ("model,accelerator,speed\nx,y,1\n", "speed: is not a column of questions"),
+        ("model\nx\n", "accelerator: must be a column"),
+        (f"model,accelerator\n{MODEL},{ACCELERATOR}\n{MODEL}\n", "in.csv, line 3: must have 2 cells"),
+        (f"model,accelerator\n{MODEL},{ACCELERATOR},1\n", "in.csv, line 2: must have 2 cells"),
+        ('model,accelerator\n"x,y\n', "in.csv, line 2: is not valid CSV"),
+        (b"model,accelerator\n\xff,y\n", "in.csv: cannot be read: it is not UTF-8 text"),
+    ],
+)
+def test_questions_that_cannot_be_answered(run: Run, tmp_path: Path, text: str | bytes, said: str) -> None:
+    status, err, _ = ask(run, tmp_path, text)
+    assert status == 2
+    assert said in " ".join(err.split())
+
+
+@pytest.mark.usefixtures("home")
+def test_files_that_cannot_be_read_or_written(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text(f"model,accelerator,n_input_token,n_output_token\n{MODEL},{ACCELERATOR},9,9\n")
+    for rows, out in ((tmp_path / "none.csv", "out.csv"), (tmp_path / "in.csv", tmp_path / "no" / "out.csv")):
+        status, _, err = run("predict", "--rows", rows, "--out", out)
+        assert status == 2
+        assert "cannot be" in err
+
+
+def test_without_a_champion_the_status_is_1(run: Run, empty_home: Path, tmp_path: Path) -> None:
+    shutil.copytree(empty_home, tmp_path / "home")
+    status, _, err = recommend(run, "--users", "1")
+    assert status == 1
+    assert "run `roofcast retrain`" in " ".join(err.split())
+
+
+def test_an_import_is_all_or_nothing_and_happens_once(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "own.csv"
+    file.write_text(f"{HEADER}\n{LINE}\n{LINE.replace(',16,', ',32,')}\n")
+    for n_new in (2, 0):
+        status, out, _ = run("import", "auto", file, "--campaign", "mine", "--json")
+        assert (status, json.loads(out)) == (0, [{"n_row": 2, "n_new": n_new, "n_known": 2 - n_new}])
+    _, out, _ = run("campaigns", "--json")
+    assert {"name": "mine", "n_row": 2, "licence": "", "source": "imported here"} in json.loads(out)
+
+
+@pytest.mark.parametrize(
+    ("format_", "text", "said"),
+    [
+        ("auto", f"{HEADER}\n{LINE}\n{LINE[:40]}", "own.csv, line 3: must have 8 cells"),
+        ("auto", "a,b\n1,2\n", "own.csv: is in none of the known formats"),
+        ("auto", "", "own.csv: is empty"),
+        ("roofcast_csv", "status,latency\n200,1\n", "is not a column of the measurement table"),
+        ("roofcast_csv", f"{HEADER}\n{LINE.replace('0.061', '-1')}\n", "own.csv, line 2: ttft_s"),
+        (
+            "roofcast_csv",
+            f"{HEADER}\n{LINE}\n{LINE.replace(MODEL, 'unknown/model')}\n",
+            "no 'unknown/model' is known",
+        ),
+        ("roofcast_csv", f"{HEADER}\n{LINE}\n{LINE.replace(ACCELERATOR, 'h10')}\n", "accelerator: no 'h10' is known"),
+        ("llm_pilots", f"{HEADER}\n{LINE}\n", "format: no 'llm_pilots' is known; did you mean 'llm_pilot'"),
+    ],
+)
+def test_a_bad_file_leaves_nothing(run: Run, tmp_path: Path, format_: str, text: str, said: str) -> None:
+    good = tmp_path / "good.csv"
+    good.write_text(f"{HEADER}\n{LINE}\n")
+    file = tmp_path / "own.csv"
+    file.write_text(text)
+    paths = (file,) if format_ == "auto" else (good, file)
+    status, _, err = run("import", format_, *paths)
+    assert status == 2
+    assert said in " ".join(err.split())
+    with MeasurementStore().migrate() as store:
+        assert store.count() == 0
+
+
+def test_a_model_comes_along_with_an_import(run: Run, tmp_path: Path) -> None:
+    file, config = tmp_path / "own.csv", tmp_path / "my.json"
+    file.write_text(f"{HEADER}\n{LINE.replace(MODEL, 'mine')}\n")
+    config.write_text(json.dumps(CONFIG))
+    assert run("import", "auto", file, "--model-config", f"mine={config}")[0] == 0
+    assert "mine" in {row["id"] for row in json.loads(run("models", "--json")[1])}
+    for bad, said in ((f"{MODEL}={config}", "is taken"), ("mine", "NAME=PATH"), ("mine=/none", "cannot be read")):
+        status, _, err = run("import", "auto", file, "--model-config", bad)
+        assert status == 2
+        assert said in err
+
+
+@pytest.mark.usefixtures("home")
+def test_the_retraining_loop(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROOFCAST_TRAINING", '{"n_member": 1, "n_estimators": 2, "calibrate": false}')
+    status, out, _ = run("retrain", "--json")
+    report: dict[str, Any] = json.loads(out)
+    assert (status, report["version"]) == (0, "2")
+    assert run("promote", "2")[1].startswith("version 2 is in service")
+    assert run("rollback")[1].startswith("version 1 is in service")
+    status, _, err = run("promote", "9")
+    assert status == 2
+    assert "version: no '9' is known" in err
+
+
+def test_a_bad_setting_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROOFCAST_POLL_S", "often")
+    status, _, err = run("models")
+    assert status == 2
+    assert "ROOFCAST_POLL_S" in err

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from filelock import FileLock, Timeout
+
+from roofcast.data.errors import NotReadyError, OutOfRangeError
+from roofcast.serving import jobs
+from roofcast.serving.jobs import INTERRUPTED, JobQueue, work, worker_process
+from roofcast.serving.settings import Settings
+from roofcast.serving.workbench import Workbench
+from roofcast.training.retrain import RetrainingReport
+from tests.serving.client import Client, problem_of
+
+PATH = "/v1/retrainings"
+QUICKEST = '{"n_member": 1, "n_estimators": 2, "calibrate": false}'
+
+
+def wait_until(holds: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def is_working(home: Path) -> bool:
+    """Return whether some worker holds the lock of a state folder."""
+    try:
+        with FileLock(home / "worker.lock", timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def workers_of(parent: int) -> list[int]:
+    """Return the ids of the workers that were started to stop with a process."""
+    wanted = f"roofcast.serving.jobs\0{parent}\0"
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if wanted in file.read_text():
+                found.append(int(file.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def queue(settings: Settings) -> Iterator[JobQueue]:
+    bench = Workbench(settings)
+    yield JobQueue(settings.home, bench)
+    bench.store.close()
+
+
+def test_a_retraining_over_http_runs_in_a_worker_and_goes_into_service(
+    client: Client, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker is a process of its own.
+
+    It stands by while another one works, takes its place, and is killed; a third one goes on where it was.
+    """
+    monkeypatch.setenv("ROOFCAST_TRAINING", QUICKEST)
+    monkeypatch.setattr(jobs, "RESTART_PAUSE_S", 0.1)
+    store = client.bench.store
+    interrupted = store.add_retraining()
+    with worker_process():
+        with FileLock(home / "worker.lock"):
+            wait_until(lambda: len(workers_of(os.getpid())) == 1)
+            time.sleep(0.3)
+            assert store.retraining(interrupted.id).state == "queued"
+        wait_until(lambda: store.retraining(interrupted.id).state == "running")
+        os.kill(workers_of(os.getpid())[0], signal.SIGKILL)
+        posted = client.post(PATH)
+        assert posted.status_code == 202
+        assert posted.json()["state"] == "queued"
+        place = posted.headers["location"]
+        wait_until(lambda: client.get(place).json()["state"] == "done")
+        assert store.retraining(interrupted.id).error == INTERRUPTED
+    assert not is_working(home)
+    assert workers_of(os.getpid()) == []
+    report = RetrainingReport.model_validate(client.get(place).json()["report"])
+    assert report.version == "2"
+    assert report.champion_error is not None
+    assert [record["state"] for record in client.get(PATH).json()] == ["done", "failed"]
+    assert client.bench.registry.champion() is not None
+
+
+def test_an_unknown_retraining_is_named(shared: Client) -> None:
+    assert problem_of(shared.get(f"{PATH}/nothing"), 404)["field"] == "retraining"
+
+
+def test_a_job_runs_once(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def fail() -> RetrainingReport:
+        calls.append(1)
+        raise OutOfRangeError("too few rows")
+
+    monkeypatch.setattr(queue._bench, "retrain", fail)
+    record = queue.submit()
+    queue.run(record.id)
+    queue.run(record.id)
+    ended = queue._bench.store.retraining(record.id)
+    assert (ended.state, ended.error, len(calls)) == ("failed", "too few rows", 1)
+
+
+def test_a_bug_fails_the_job_and_keeps_its_traceback(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> RetrainingReport:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(queue._bench, "retrain", fail)
+    record = queue.submit()
+    with pytest.raises(ZeroDivisionError):
+        queue.run(record.id)
+    assert queue._bench.store.retraining(record.id).error == "ZeroDivisionError: a bug"
+
+
+def test_what_a_dead_worker_left_is_sorted_out(queue: JobQueue) -> None:
+    store = queue._bench.store
+    running, waiting = queue.submit(), store.add_retraining()
+    store.start_retraining(running.id)
+    queue.recover()
+    assert store.retraining(running.id).error == INTERRUPTED
+    assert store.retraining(waiting.id).state == "queued"
+    assert len(queue.huey) == 1
+    queue.recover()
+    assert len(queue.huey) == 1
+
+
+def test_a_queue_that_cannot_be_written_leaves_nothing_queued(queue: JobQueue, home: Path) -> None:
+    connection = sqlite3.connect(home / "jobs.sqlite")
+    connection.execute("DROP TABLE task")
+    connection.close()
+    with pytest.raises(NotReadyError, match="the job queue cannot be written"):
+        queue.submit()
+    assert [record.state for record in queue._bench.store.retrainings()] == ["failed"]
+
+
+def test_a_second_worker_without_a_parent_leaves_at_once(settings: Settings) -> None:
+    with FileLock(settings.home / "worker.lock"):
+        work(settings)
+
+
+def test_a_worker_stops_with_its_parent(home: Path) -> None:
+    """The parent is killed, so that it can tell nobody."""
+    code = (
+        "import os, subprocess, sys, time; "
+        "subprocess.Popen([sys.executable, '-m', 'roofcast.serving.jobs', str(os.getpid())]); time.sleep(600)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code])  # noqa: S603
+    try:
+        wait_until(lambda: is_working(home))
+        assert len(workers_of(parent.pid)) == 1
+    finally:
+        parent.kill()
+        parent.wait()
+    wait_until(lambda: not workers_of(parent.pid), timeout_s=10)
+    assert not is_working(home)

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.catalog import load_catalog
+from tests.serving.client import CONFIG, MODEL, Client, a_demand, problem_of
+
+PATH = "/v1/recommendations"
+
+
+def rank(client: Client, **changes: Any) -> dict[str, Any]:
+    response = client.post(PATH, a_demand(**changes))
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def metric(entry: dict[str, Any], name: str, statistic: str) -> dict[str, Any]:
+    found = [m for m in entry["predictions"] if (m["metric"], m["statistic"]) == (name, statistic)]
+    assert len(found) == 1
+    return dict(found[0])
+
+
+def test_an_unmeasured_model_gets_a_ranking_by_cost(shared: Client) -> None:
+    assert "my-14b" not in set(load_campaigns()["model"])
+    answer = rank(shared)
+    costs = [entry["cost_usd_per_h"] for entry in answer["entries"]]
+    assert len(costs) == 10
+    assert costs == sorted(costs)
+    assert [entry["rank"] for entry in answer["entries"]] == list(range(1, 11))
+    assert answer["model"] == "my-14b"
+
+
+def test_entries_meet_the_limits_by_prediction(shared: Client) -> None:
+    for entry in rank(shared)["entries"]:
+        nttft, itl = metric(entry, "nttft_s_per_token", "p50"), metric(entry, "itl_s", "p50")
+        assert (nttft["limit"], itl["limit"]) == (0.1, 0.05)
+        assert nttft["value"] <= 0.1
+        assert itl["value"] <= 0.05
+        for m in entry["predictions"]:
+            assert 0 < m["low"] <= m["value"] <= m["high"]
+        sure = all(m["limit"] is None or m["high"] <= m["limit"] for m in entry["predictions"])
+        assert entry["surely_meets_limits"] == sure
+
+
+def test_entries_carry_the_demand(shared: Client) -> None:
+    offers = {(o.provider, o.region, o.instance_type, o.pricing): o for o in load_catalog().offers}
+    for entry in rank(shared)["entries"]:
+        offer = offers[entry["provider"], entry["region"], entry["instance_type"], entry["pricing"]]
+        assert entry["users_per_replica"] * entry["n_replica"] >= 200
+        assert entry["load_per_replica"] <= entry["users_per_replica"]
+        assert entry["load_per_replica"] * entry["n_replica"] >= 200
+        assert entry["n_instance"] * (offer.n_accelerator // entry["tensor_parallel"]) >= entry["n_replica"]
+        assert entry["memory_used_byte"] <= entry["memory_usable_byte"]
+
+
+def test_costs_can_be_recomputed_by_hand(shared: Client) -> None:
+    for entry in rank(shared)["entries"]:
+        per_h = entry["n_instance"] * entry["price_usd_per_h"]
+        throughput = metric(entry, "output_throughput_token_per_s", "mean")["value"]
+        token_per_h = throughput * 200 / entry["load_per_replica"] * 3600
+        assert entry["cost_usd_per_h"] == pytest.approx(per_h)
+        assert entry["cost_usd_per_month"] == pytest.approx(per_h * 730)
+        assert entry["cost_usd_per_million_output_token"] == pytest.approx(per_h / token_per_h * 1e6)
+        assert entry["cost_usd_per_million_token"] == pytest.approx(per_h / (token_per_h * 7) * 1e6)
+
+
+def test_the_same_question_gets_the_same_answer(shared: Client) -> None:
+    assert shared.post(PATH, a_demand()).content == shared.post(PATH, a_demand()).content
+
+
+def test_a_rate_is_carried_at_the_load_that_it_makes(shared: Client) -> None:
+    workload = {"n_input_token": 120, "n_output_token": 20, "request_rate_per_s": 0.1}
+    slow = rank(shared, workload=workload)["entries"][0]
+    assert (slow["n_replica"], slow["n_instance"]) == (1, 1)
+    assert slow["load_per_replica"] == 1 < slow["users_per_replica"]
+    token_per_h = 0.1 * 20 * 3600
+    assert slow["cost_usd_per_million_output_token"] == pytest.approx(slow["cost_usd_per_h"] / token_per_h * 1e6)
+    fast = rank(shared, workload=workload | {"request_rate_per_s": 300})["entries"][0]
+    throughput = metric(fast, "output_throughput_token_per_s", "mean")["value"]
+    assert fast["n_replica"] * throughput / 20 >= 300
+    assert fast["cost_usd_per_h"] > slow["cost_usd_per_h"]
+
+
+def test_more_users_never_cost_less(shared: Client) -> None:
+    costs = []
+    for users in (1, 10, 100, 1000, 10_000, 1e6):
+        workload = {"n_input_token": 120, "n_output_token": 20, "users": users}
+        costs.append(rank(shared, workload=workload)["entries"][0]["cost_usd_per_h"])
+    assert costs == sorted(costs)
+
+
+def test_tighter_limits_never_cost_less(shared: Client) -> None:
+    costs = [rank(shared, limits=[f"itl:p50<={ms}ms"])["entries"][0]["cost_usd_per_h"] for ms in (100, 60, 30)]
+    assert costs == sorted(costs)
+
+
+def test_of_two_limits_on_one_latency_the_tighter_counts(shared: Client) -> None:
+    entry = rank(shared, limits=["itl:p50<=1s", "itl:p50<=50ms"])["entries"][0]
+    assert metric(entry, "itl_s", "p50")["limit"] == 0.05
+
+
+def test_limits_that_nothing_meets_are_answered_with_reasons(shared: Client) -> None:
+    answer = rank(shared, limits=["itl:p50<=0.001ms"], n_rejection=500)
+    assert answer["entries"] == []
+    assert answer["n_rejected"] == answer["n_candidate"] == len(answer["rejections"])
+    missed = [r["excess"] for r in answer["rejections"] if r["reason"] == "misses_limit"]
+    assert missed == sorted(missed)
+    assert answer["rejections"][0]["reason"] == "misses_limit"
+    assert min(missed) > 1
+    assert "itl:p50<=0.001ms is missed with a single user" in answer["rejections"][0]["detail"]
+
+
+def test_a_model_too_large_for_some_hardware_says_so(shared: Client) -> None:
+    big = CONFIG | {"num_hidden_layers": 400, "hidden_size": 8192}
+    answer = rank(shared, model={"name": "big", "config": big}, n_rejection=500)
+    reasons = {r["reason"] for r in answer["rejections"]}
+    assert "does_not_fit" in reasons
+    assert all(r["excess"] > 1 for r in answer["rejections"])
+    assert all("GB usable" in r["detail"] for r in answer["rejections"] if r["reason"] == "does_not_fit")
+
+
+def test_a_budget_that_nothing_keeps_is_answered_with_reasons(shared: Client) -> None:
+    answer = rank(shared, constraints={"max_usd_per_h": 0.01})
+    assert answer["entries"] == []
+    assert "over_budget" in {r["reason"] for r in answer["rejections"]}
+
+
+def test_constraints_are_kept(shared: Client) -> None:
+    bounds = {"providers": ["AWS", "gcp"], "accelerators": ["h100-sxm-80gb", "L4"], "pricing": ["Spot", "on_demand"]}
+    entries = rank(shared, constraints=bounds, n_entry=200)["entries"]
+    assert {entry["provider"] for entry in entries} == {"aws", "gcp"}
+    assert {entry["pricing"] for entry in entries} == {"spot", "on_demand"}
+    assert {entry["accelerator"] for entry in entries} <= {"nvidia-h100-sxm-80gb", "nvidia-l4-24gb"}
+    budget = entries[-1]["cost_usd_per_h"]
+    cheap = rank(shared, constraints={"max_usd_per_h": budget}, n_entry=200)["entries"]
+    assert max(entry["cost_usd_per_h"] for entry in cheap) <= budget
+    region = cheap[0]["region"]
+    assert {e["region"] for e in rank(shared, constraints={"regions": [region.upper()]})["entries"]} == {region}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "field", "near"),
+    [
+        ({"providers": ["awz"]}, "constraints.providers", "aws"),
+        ({"regions": ["us-east-11"]}, "constraints.regions", "us-east-1"),
+        ({"pricing": ["ondemand"]}, "constraints.pricing", "on_demand"),
+        ({"accelerators": ["nvidia-h10-sxm-80gb"]}, "accelerator", "nvidia-h100-sxm-80gb"),
+    ],
+)
+def test_unknown_names_in_constraints_are_named(shared: Client, bounds: Any, field: str, near: str) -> None:
+    problem = problem_of(shared.post(PATH, a_demand(constraints=bounds)), 404)
+    assert problem["field"] == field
+    assert near in problem["did_you_mean"]
+
+
+def test_constraints_that_admit_no_offer_are_refused(shared: Client) -> None:
+    bounds = {"providers": ["lambda"], "regions": ["us-central1"]}
+    assert "admit no offer" in problem_of(shared.post(PATH, a_demand(constraints=bounds)), 422)["detail"]
+
+
+def test_an_unknown_model_lists_near_misses(shared: Client) -> None:
+    problem = problem_of(shared.post(PATH, a_demand(model="meta-llama/Llama-3.1-8")), 404)
+    assert MODEL in problem["did_you_mean"]
+
+
+def test_requests_beyond_the_context_are_refused(shared: Client) -> None:
+    workload = {"n_input_token": 131_000, "n_output_token": 1000, "users": 1}
+    problem = problem_of(shared.post(PATH, a_demand(model=MODEL, workload=workload)), 422)
+    assert problem["field"] == "n_input_token"
+    assert "exceeds the model's context of 131072" in problem["detail"]
+
+
+def test_a_level_that_cannot_be_promised_says_the_highest(shared: Client) -> None:
+    for limits in (["itl:p50<=50ms"], ["itl:p50<=0.001ms"]):
+        problem = problem_of(shared.post(PATH, a_demand(level=0.95, limits=limits)), 409)
+        assert "needs 19 groups of measurements, there are 9; ask for at most 0.900" in problem["detail"]
+    assert rank(shared, level=0.9)["level"] == 0.9
+
+
+def test_intervals_widen_with_the_level(shared: Client) -> None:
+    narrow, wide = (rank(shared, level=level)["entries"][0]["predictions"][0] for level in (0.5, 0.9))
+    assert narrow["value"] == wide["value"]
+    assert wide["low"] < narrow["low"] < narrow["high"] < wide["high"]
+
+
+def test_an_engine_nobody_measured_is_outside(shared: Client) -> None:
+    assert all(entry["outside"] for entry in rank(shared, constraints={"engine": "homemade"})["entries"])
+
+
+def test_extreme_demands_are_answered_with_finite_numbers(shared: Client) -> None:
+    for workload in (
+        {"n_input_token": 1e7, "n_output_token": 1e7, "users": 1e6},
+        {"n_input_token": 1, "n_output_token": 1, "request_rate_per_s": 1e6},
+        {"n_input_token": 1, "n_output_token": 1e7, "request_rate_per_s": 1e-300},
+    ):
+        answer = rank(shared, workload=workload, limits=["e2e:p99<=86400s"])
+        numbers = [v for e in answer["entries"] for v in e.values() if isinstance(v, float)]
+        assert all(math.isfinite(number) for number in numbers)

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import InputError, NotReadyError
+from roofcast.data.huggingface import model_from_config
+from roofcast.data.measurements import validate_measurements
+from roofcast.serving.rows import table
+from roofcast.serving.settings import Settings
+from roofcast.serving.workbench import Workbench
+from tests.serving.client import CONFIG, MODEL, a_measurement
+
+
+def test_a_shipped_campaign_imported_again_does_not_count_twice(bench: Workbench) -> None:
+    n_row = len(bench.training_set().X)
+    assert bench.add_measurements(load_campaigns(["llm_pilot"])) == (len(load_campaigns(["llm_pilot"])), 0)
+    assert len(bench.training_set().X) == n_row
+    bench.add_measurements(validate_measurements(table([a_measurement()])))
+    assert len(bench.training_set().X) == n_row + 1
+
+
+def test_the_shipped_catalogue_keeps_its_names(bench: Workbench) -> None:
+    """A later release may bring a model whose name somebody has registered; the release's counts."""
+    impostor = model_from_config(CONFIG, MODEL)
+    bench.store.add_model(impostor, CONFIG)
+    assert bench.catalog.model(MODEL) == load_catalog().model(MODEL)
+
+
+def test_names_that_two_processes_registered_at_once_do_not_stop_the_others(bench: Workbench) -> None:
+    for name in ("mine/one", "Mine/One", "mine/two"):
+        bench.store.add_model(model_from_config(CONFIG, name), CONFIG)
+    assert bench.catalog.model("mine/two").id == "mine/two"
+    assert bench.catalog.model("mine/one").id in {"mine/one", "Mine/One"}
+
+
+def test_a_name_taken_by_another_case_is_refused(bench: Workbench) -> None:
+    bench.store.add_model(model_from_config(CONFIG, "mine/one"), CONFIG)
+    with pytest.raises(InputError, match="the name 'MINE/One' is taken"):
+        bench.with_configs([("MINE/One", CONFIG | {"vocab_size": 7})])
+
+
+def test_two_new_models_of_one_shape_are_one_lineage(bench: Workbench) -> None:
+    shape = CONFIG | {"num_hidden_layers": 39}
+    _, new = bench.with_configs([("a", shape), ("b", shape | {"vocab_size": 1000})])
+    assert [spec.lineage for spec, _ in new] == ["a", "a"]
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotReadyError, match=r"cannot be made: .*; set ROOFCAST_HOME"):
+        Workbench(Settings(home=tmp_path / "file" / "home"))
+
+
+def test_nothing_is_in_service_before_a_champion(empty_home: Path, tmp_path: Path) -> None:
+    bench = Workbench(Settings(home=Path(shutil.copytree(empty_home, tmp_path / "new"))))
+    assert not bench.refresh()
+    with pytest.raises(NotReadyError, match="run `roofcast retrain`"):
+        _ = bench.in_service
+    bench.store.close()

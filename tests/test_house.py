@@ -1,0 +1,90 @@
+"""The rules of the house that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOTS = ("data", "features", "training", "serving")
+MAX_FILE_LINE = 400
+MAX_FUNCTION_LINE = 40
+
+
+def modules() -> list[Path]:
+    return sorted(path for root in ROOTS for path in (ROOT / root / "roofcast").rglob("*.py"))
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    has_docstring = ast.get_docstring(function) is not None and len(function.body) > 1
+    first = function.body[1] if has_docstring else function.body[0]
+    return (function.end_lineno or first.lineno) - first.lineno + 1
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_the_namespace_has_no_init_file(root: str) -> None:
+    assert not (ROOT / root / "roofcast" / "__init__.py").exists()
+
+
+def test_files_and_functions_are_small() -> None:
+    long_files = {
+        str(p.relative_to(ROOT)): n for p in modules() if (n := len(p.read_text().splitlines())) > MAX_FILE_LINE
+    }
+    assert not long_files
+    long_functions = {
+        f"{path.relative_to(ROOT)}:{function.name}": n
+        for path in modules()
+        for function in functions(path)
+        if (n := body_lines(function)) > MAX_FUNCTION_LINE
+    }
+    assert not long_functions
+
+
+def test_no_module_is_named_for_nothing() -> None:
+    vague = {"utils", "util", "helpers", "helper", "common", "misc"}
+    assert not [path for path in modules() if path.stem in vague]
+
+
+def test_nothing_raises_http_errors_but_the_edge() -> None:
+    guilty = {p.name for p in modules() if "raise HTTPException" in p.read_text()} - {"bodies.py"}
+    assert not guilty
+
+
+def test_conversion_factors_stand_in_one_place() -> None:
+    factor = re.compile(r"[*/] ?(?:1e-?3|1000(?:\.0)?|1e-?6|1e9|1e12|3600(?:\.0)?|1024)\b")
+    guilty = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in modules()
+        if path.name != "units.py"
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if factor.search(line) and ">>>" not in line
+    ]
+    assert not guilty
+
+
+def test_tracked_files_name_no_machine_and_no_index() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S607
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    pattern = re.compile(r"(?:^|[\s\"'=(])/(?:root|work|home/\w+|tmp/\w+)/|pypi\.org|pythonhosted")
+    guilty = []
+    for name in listed.stdout.splitlines():
+        path = ROOT / name
+        if path.suffix in {".py", ".md", ".toml", ".txt", ".ipynb", ".yaml", ""} and path.is_file():
+            guilty += [
+                name
+                for line in path.read_text(encoding="utf-8", errors="ignore").splitlines()
+                if pattern.search(line)
+            ]
+    assert sorted(set(guilty) - {"tests/test_house.py"}) == []

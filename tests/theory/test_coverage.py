@@ -1,0 +1,80 @@
+"""The promise of the intervals, by simulation: it holds for a group never seen, and a pooled quantile's does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+from roofcast.training.intervals import GroupedConformal
+
+N_DRAW = 2000
+N_GROUP = 9
+
+FloatArray = npt.NDArray[np.float64]
+Draw = Callable[[np.random.Generator], FloatArray]
+Quantile = Callable[[list[FloatArray], float], float]
+
+
+def of_equal_size(random: np.random.Generator) -> FloatArray:
+    """Return the absolute errors of a group whose own bias and scatter are drawn first."""
+    return _errors(random, 20)
+
+
+def of_unequal_size(random: np.random.Generator) -> FloatArray:
+    """Return a group of 1 to 300 rows, most of them few."""
+    return _errors(random, int(np.ceil(300 * random.uniform() ** 6)))
+
+
+def large_where_easy(random: np.random.Generator) -> FloatArray:
+    """Return a group that has many rows if they are easy: those that most was measured of are known best."""
+    is_easy = random.uniform() < 0.5
+    return np.abs(0.1 * random.standard_normal(200) if is_easy else 1 + 0.1 * random.standard_normal(2))
+
+
+def _errors(random: np.random.Generator, n_row: int) -> FloatArray:
+    return np.abs(random.normal() + random.uniform(0.05, 0.5) * random.standard_normal(n_row))
+
+
+def grouped_quantile(groups: list[FloatArray], level: float) -> float:
+    names = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    return GroupedConformal(np.concatenate(groups), pd.Series(names)).quantile(level)
+
+
+def pooled_quantile(groups: list[FloatArray], level: float) -> float:
+    return float(np.quantile(np.concatenate(groups), level, method="higher"))
+
+
+def coverage(draw: Draw, quantile: Quantile, level: float) -> float:
+    """Return how often a random row of a new group lies below the quantile of the groups before it."""
+    random = np.random.default_rng(7)
+    n_covered = 0
+    for _ in range(N_DRAW):
+        *known, new = (draw(random) for _ in range(N_GROUP + 1))
+        n_covered += bool(random.choice(new) <= quantile(known, level))
+    return n_covered / N_DRAW
+
+
+def binomial_floor(level: float) -> float:
+    """Return the share that a method of exactly this level would undercut once in ten thousand simulations."""
+    return float(binom.ppf(1e-4, N_DRAW, level)) / N_DRAW
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
+@pytest.mark.parametrize("draw", [of_equal_size, of_unequal_size, large_where_easy])
+def test_a_new_group_is_covered_as_promised(draw: Draw, level: float) -> None:
+    assert coverage(draw, grouped_quantile, level) >= binomial_floor(level)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8])
+def test_the_promise_is_not_kept_by_waste(level: float) -> None:
+    assert coverage(of_equal_size, grouped_quantile, level) <= level + 1 / (N_GROUP + 1)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.9])
+def test_pooled_quantiles_break_the_promise_where_groups_differ(level: float) -> None:
+    assert coverage(large_where_easy, pooled_quantile, level) < level - 0.1

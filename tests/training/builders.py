@@ -1,0 +1,59 @@
+"""Training sets and quick settings, for the tests of training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.catalog import load_catalog
+from roofcast.data.measurements import validate_measurements
+from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.features.columns import fingerprint
+from roofcast.features.pipeline import METRICS, build_features
+from roofcast.training.bundle import ModelBundle
+from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset import TrainingSet, build_training_set
+from roofcast.training.predictor import RoofcastPredictor
+from tests.data.builders import a_row
+
+QUICK = TrainingConfig(n_member=1, n_estimators=20, calibrate=False)
+LINEAGES = ("codegen2-16b", "starcoder-15b", "llama-13b")
+
+
+def a_campaign() -> TrainingSet:
+    """Return the shipped measurements."""
+    catalog = load_catalog()
+    return build_training_set(load_campaigns(["llm_pilot"]), catalog.models, catalog.accelerators)
+
+
+def a_subset() -> TrainingSet:
+    """Return medians of three lineages."""
+    data = a_campaign()
+    return data.take((data.groups.isin(LINEAGES) & (data.measurements["statistic"] == "p50")).to_numpy())
+
+
+def measurements(*rows: dict[str, Any]) -> pd.DataFrame:
+    """Return validated measurements."""
+    return validate_measurements(pd.DataFrame([a_row(**row) for row in rows]))
+
+
+def synthetic(data: TrainingSet, coefficients: Any = DEFAULT_COEFFICIENTS, noise: float = 0.0) -> TrainingSet:
+    """Return the training set with every metric what the estimate says, times log-normal noise."""
+    _, estimates, _ = build_features(data.X, coefficients)
+    pick = np.random.default_rng(0)
+    y = {m: estimates[m] * np.exp(noise * pick.standard_normal(len(data.X))) for m in METRICS}
+    return replace(data, y=pd.DataFrame(y, index=data.X.index))
+
+
+def a_bundle(data: TrainingSet, **changes: Any) -> ModelBundle:
+    """Return a bundle fitted in a moment."""
+    predictor = RoofcastPredictor(QUICK, ("tpot_s",)).fit(data.X, data.y, data.groups)
+    fields = {
+        "predictor": predictor, "fingerprint": fingerprint(), "data_digest": data.digest,
+        "row_ids": tuple(data.ids), "engines": (), "scores": {"tpot_s": {"mape": 0.1}},
+    }  # fmt: skip
+    return ModelBundle(**(fields | changes))

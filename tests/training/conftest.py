@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import shutil
+import warnings
+from pathlib import Path
+
+import pytest
+
+from roofcast.training.dataset import TrainingSet
+from roofcast.training.registry import Registry
+from tests.training.builders import a_campaign, a_subset
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # MLflow's own tables use a loader that SQLAlchemy has deprecated
+
+
+@pytest.fixture(scope="session")
+def campaign() -> TrainingSet:
+    """Return the shipped measurements."""
+    return a_campaign()
+
+
+@pytest.fixture(scope="session")
+def subset() -> TrainingSet:
+    """Return medians of three lineages."""
+    return a_subset()
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an MLflow store without runs: its tables take seconds to create."""
+    home = tmp_path_factory.mktemp("store")
+    Registry(home).versions()
+    return home / "mlflow.db"
+
+
+@pytest.fixture
+def home(tmp_path: Path, empty_store: Path) -> Path:
+    """Return a folder with an MLflow store of its own."""
+    shutil.copy(empty_store, tmp_path)
+    return tmp_path

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from roofcast.data.errors import OutOfRangeError
+from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.features.pipeline import METRICS, build_features
+from roofcast.training.calibration import fit_coefficients
+from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset import TrainingSet
+from roofcast.training.predictor import PointPredictor, RoofcastPredictor, predict_held_out
+from tests.training.builders import LINEAGES, QUICK, synthetic
+
+LATENCIES = tuple(metric for metric in METRICS if metric != "output_throughput_token_per_s")
+
+
+@pytest.fixture(scope="module")
+def predictor(campaign: TrainingSet) -> RoofcastPredictor:
+    return RoofcastPredictor(QUICK).fit(campaign.X, campaign.y, campaign.groups)
+
+
+def test_higher_percentiles_of_latency_are_never_lower(campaign: TrainingSet) -> None:
+    fitted = PointPredictor(TrainingConfig(n_member=2, n_estimators=100)).fit(campaign.X, campaign.y, campaign.groups)
+    base = campaign.X.assign(**{"workload.is_mean": 0.0})
+    tables = [fitted.predict(base.assign(**{"workload.quantile": q})) for q in (0.5, 0.9, 0.95, 0.99)]
+    for lower, higher in itertools.pairwise(tables):
+        for metric in LATENCIES:
+            assert (higher[metric] >= lower[metric]).all(), metric
+    assert (tables[-1]["ttft_s"] > tables[0]["ttft_s"]).any()
+
+
+def test_measurements_that_follow_the_estimate_leave_nothing_to_learn(subset: TrainingSet) -> None:
+    data = synthetic(subset)
+    fitted = PointPredictor(QUICK).fit(data.X, data.y, data.groups)
+    np.testing.assert_allclose(fitted.predict(data.X), data.y, rtol=1e-6)
+
+
+def test_a_constant_ratio_is_learnt(subset: TrainingSet) -> None:
+    data = synthetic(subset)
+    fitted = PointPredictor(QUICK).fit(data.X, data.y * 3, data.groups)
+    np.testing.assert_allclose(fitted.predict(data.X), data.y * 3, rtol=1e-3)
+
+
+def test_predictions_keep_index_and_order(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    some = campaign.X.iloc[[5, 2, 900]]
+    predicted = predictor.predict(some)
+    assert predicted.index.equals(some.index)
+    assert tuple(predicted.columns) == METRICS
+    pd.testing.assert_frame_equal(predicted, predictor.predict(campaign.X).iloc[[5, 2, 900]])
+    assert (predicted > 0).all(axis=None)
+
+
+def test_metrics_can_be_asked_for_by_name(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    part, _, _ = predictor.predict_parts(campaign.X.head(3), {"tpot_s"})
+    assert list(part.columns) == ["tpot_s"]
+
+
+def test_a_metric_that_nobody_measured_is_not_predicted(subset: TrainingSet) -> None:
+    y = subset.y.assign(itl_s=np.nan, tpot_s=0.0)
+    fitted = RoofcastPredictor(QUICK, ("itl_s", "tpot_s", "ttft_s")).fit(subset.X, y, subset.groups)
+    assert fitted.metrics_ == ("ttft_s",)
+    assert list(fitted.predict_interval(subset.X, 0.5).value.columns) == ["ttft_s"]
+
+
+def test_a_metric_of_one_lineage_spoils_no_other(subset: TrainingSet) -> None:
+    y = subset.y.assign(itl_s=subset.y["itl_s"].where(subset.groups == LINEAGES[0]))
+    fitted = RoofcastPredictor(QUICK, ("itl_s", "ttft_s")).fit(subset.X, y, subset.groups)
+    assert fitted.metrics_ == ("ttft_s",)
+    assert fitted.highest_level == pytest.approx(0.75)
+    assert fitted.held_out_["itl_s"].notna().any()
+
+
+def test_given_coefficients_are_used_and_others_fitted(subset: TrainingSet) -> None:
+    arguments = (subset.X, subset.y, subset.groups)
+    given = replace(DEFAULT_COEFFICIENTS, wait_step=9.0)
+    assert PointPredictor(QUICK, coefficients=given).fit(*arguments).coefficients_ == given
+    assert PointPredictor(QUICK).fit(*arguments).coefficients_ == DEFAULT_COEFFICIENTS
+    calibrating = QUICK.model_copy(update={"calibrate": True})
+    assert PointPredictor(calibrating).fit(*arguments).coefficients_ == fit_coefficients(*arguments)
+
+
+def test_fitting_leaves_the_settings_alone(subset: TrainingSet) -> None:
+    settings = RoofcastPredictor(QUICK, ("tpot_s",))
+    before = clone(settings).get_params()
+    settings.fit(subset.X, subset.y, subset.groups)
+    assert settings.get_params() == before
+
+
+def test_an_unfitted_predictor_says_so(subset: TrainingSet) -> None:
+    for ask in (RoofcastPredictor().predict, RoofcastPredictor().predict_interval):
+        with pytest.raises(NotFittedError):
+            ask(subset.X)
+    with pytest.raises(NotFittedError):
+        _ = RoofcastPredictor().highest_level
+
+
+def test_intervals_hold_the_value_and_nest(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    narrow, wide = (predictor.predict_interval(campaign.X, level) for level in (0.5, 0.9))
+    for prediction in (narrow, wide):
+        assert (prediction.low <= prediction.value).all(axis=None)
+        assert (prediction.value <= prediction.high).all(axis=None)
+        assert (prediction.low > 0).all(axis=None)
+    assert (wide.low < narrow.low).all(axis=None)
+    assert (wide.high > narrow.high).all(axis=None)
+    pd.testing.assert_frame_equal(narrow.value, wide.value)
+
+
+def test_intervals_hold_as_many_lineages_as_promised(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    for metric in predictor.metrics_:
+        known = campaign.y[metric].notna()
+        ratio = (campaign.y[metric] / predictor.held_out_[metric])[known].to_numpy()
+        inside = np.abs(np.log(ratio)) <= predictor.conformal_[metric].quantile(0.8)
+        assert pd.Series(inside).groupby(campaign.groups[known].to_numpy()).mean().mean() >= 0.8
+
+
+@pytest.mark.parametrize("level", [0.91, 0.99, 0.0, 1.0])
+def test_a_level_beyond_the_lineages_is_refused(
+    level: float, predictor: RoofcastPredictor, campaign: TrainingSet
+) -> None:
+    assert predictor.highest_level == pytest.approx(0.9)
+    with pytest.raises(OutOfRangeError):
+        predictor.predict_interval(campaign.X.head(1), level)
+    with pytest.raises(OutOfRangeError):
+        predictor.check_level(level)
+
+
+def test_a_predictor_of_nothing_promises_nothing(subset: TrainingSet) -> None:
+    fitted = RoofcastPredictor(QUICK).fit(subset.X, subset.y * np.nan, subset.groups)
+    assert fitted.predict(subset.X).shape == (len(subset.X), 0)
+    with pytest.raises(OutOfRangeError, match="no metric was measured"):
+        _ = fitted.highest_level
+
+
+def test_what_was_measured_lies_inside(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    features, _, _ = build_features(campaign.X, predictor.coefficients_)
+    assert (predictor.outside(features) == "").all()
+
+
+@pytest.mark.parametrize("side", ["min", "max"])
+def test_exactly_the_features_beyond_the_range_are_named(
+    side: str, predictor: RoofcastPredictor, campaign: TrainingSet
+) -> None:
+    features, _, _ = build_features(campaign.X.head(3), predictor.coefficients_)
+    spread = predictor.feature_range_.loc["max"] - predictor.feature_range_.loc["min"]
+    sign = 1 if side == "max" else -1
+    for name in ("roofline.step_log", "config.tp_log"):
+        moved = features.copy()
+        moved[name] = predictor.feature_range_[name][side] + sign * np.array([0.0, 0.049, 0.051]) * spread[name]
+        assert predictor.outside(moved).tolist() == ["", "", name]
+    both = features.assign(**{"config.tp_log": 9.0, "model.n_layer_log": 99.0})
+    assert set(predictor.outside(both)) == {"model.n_layer_log config.tp_log"}
+
+
+def test_held_out_predictions_know_nothing_of_their_own_lineage(campaign: TrainingSet) -> None:
+    calibrating = QUICK.model_copy(update={"calibrate": True})
+    predictor = PointPredictor(calibrating, ("ttft_s", "tpot_s"))
+    hidden = campaign.groups == "flan-ul2"
+    absurd = campaign.y.mask(hidden, campaign.y * 1e3)
+    before, after = (predict_held_out(predictor, campaign.X, y, campaign.groups) for y in (campaign.y, absurd))
+    pd.testing.assert_frame_equal(before[hidden], after[hidden])
+    assert (before[~hidden] != after[~hidden]).any(axis=None)
+
+
+def test_held_out_predictions_are_those_of_a_predictor_without_the_lineage(subset: TrainingSet) -> None:
+    predictor = PointPredictor(QUICK, ("tpot_s",))
+    held_out = predict_held_out(predictor, subset.X, subset.y, subset.groups)
+    for name in LINEAGES:
+        inside = (subset.groups == name).to_numpy()
+        rest = subset.take(~inside)
+        alone = PointPredictor(QUICK, ("tpot_s",)).fit(rest.X, rest.y, rest.groups).predict(subset.X[inside])
+        pd.testing.assert_frame_equal(held_out[inside], alone)
+
+
+def test_only_trainable_rows_are_trained_on(subset: TrainingSet) -> None:
+    predictor = PointPredictor(QUICK, ("tpot_s",))
+    trainable = subset.groups == LINEAGES[0]
+    absurd = subset.y.where(trainable, subset.y * 1e3)
+    before, after = (
+        predict_held_out(predictor, subset.X, y, subset.groups, trainable=trainable.to_numpy())
+        for y in (subset.y, absurd)
+    )
+    pd.testing.assert_frame_equal(before, after)
+    assert before["tpot_s"].isna().tolist() == trainable.tolist()
+
+
+def test_progress_sees_every_fold(subset: TrainingSet) -> None:
+    seen: list[tuple[int, str]] = []
+
+    def progress(folds: object, n_fold: int, label: str) -> object:
+        seen.append((n_fold, label))
+        return folds
+
+    predict_held_out(PointPredictor(QUICK, ("tpot_s",)), subset.X, subset.y, subset.groups, progress)  # type: ignore[arg-type]
+    assert seen == [(3, "held-out lineages")]

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import InputError
+from roofcast.data.measurements import validate_measurements
+from roofcast.training.dataset import build_training_set
+from roofcast.training.quality import campaign_report, review
+from tests.builders import a_model, a_question, an_accelerator
+
+MODELS = {a_model().id: a_model()}
+ACCELERATORS = {an_accelerator().id: an_accelerator()}
+
+
+def rows(*changes: dict[str, object]) -> pd.DataFrame:
+    sound = a_question() | {"campaign": "ours", "ttft_s": 0.2, "tpot_s": 0.013}
+    return validate_measurements(pd.DataFrame([sound | change for change in changes]))
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"status": "out_of_memory"}, "not_ok"),
+        ({"model": "nobody/nothing"}, "unknown_model"),
+        ({"accelerator": "abacus"}, "unknown_accelerator"),
+        ({"load": "static_batch"}, "other_load"),
+        ({"load": "offline", "concurrency": None}, "other_load"),
+        ({"n_accelerator": 4, "pp": 3}, "impossible_split"),
+        ({"n_accelerator": 4, "tp": 2}, "impossible_split"),
+        ({"ttft_s": 0.001}, "faster_than_compute"),
+    ],
+)
+def test_each_rule_sets_its_row_aside_and_only_that(change: dict[str, object], rule: str) -> None:
+    found = review(rows({}, change, {"concurrency": 2}), MODELS, ACCELERATORS)
+    assert found["rule"].to_dict() == {1: rule}
+    assert found["detail"].str.len().min() > 0
+
+
+def test_what_is_set_aside_is_not_learnt_from() -> None:
+    data = build_training_set(rows({}, {"ttft_s": 0.001}), MODELS, ACCELERATORS)
+    assert len(data.X) == len(data.y) == len(data.ids) == 1
+
+
+def test_nothing_left_names_the_rules() -> None:
+    with pytest.raises(InputError, match="other_load"):
+        build_training_set(rows({"load": "static_batch"}), MODELS, ACCELERATORS)
+
+
+def test_nothing_of_the_first_campaign_is_set_aside() -> None:
+    catalog = load_catalog()
+    assert review(load_campaigns(["llm_pilot"]), catalog.models, catalog.accelerators).empty
+
+
+def test_the_report_accounts_for_every_row() -> None:
+    report = campaign_report(load_catalog()).set_index("campaign")
+    assert report.loc["llm_pilot", ["n_read", "n_quarantined", "n_kept", "n_learnable"]].tolist() == [
+        528,
+        0,
+        2632,
+        2632,
+    ]
+    for _, row in report.iterrows():
+        for count, rules in (
+            (row["n_quarantined"], row["quarantine"]),
+            (row["n_kept"] - row["n_learnable"], row["not_learnt"]),
+        ):
+            assert count == sum(int(part.rpartition(" ")[2]) for part in rules.split(", ") if part)

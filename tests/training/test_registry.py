@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from roofcast.data.errors import InputError, NotReadyError, UnknownNameError
+from roofcast.training.bundle import FILE_NAME, ModelBundle
+from roofcast.training.dataset import TrainingSet
+from roofcast.training.registry import CHECKSUM_TAG, Champion, Registry
+from tests.training.builders import a_bundle
+
+Versions = tuple[Registry, list[str]]
+
+
+@pytest.fixture(scope="module")
+def bundle(subset: TrainingSet) -> ModelBundle:
+    return a_bundle(subset)
+
+
+@pytest.fixture
+def registry(home: Path) -> Registry:
+    return Registry(home)
+
+
+def add_version(registry: Registry, bundle: ModelBundle, folder: Path) -> str:
+    """Register a bundle that lies in a folder, as a logged model would."""
+    folder.mkdir()
+    checksum = bundle.save(folder / FILE_NAME)
+    with registry.run("a test") as run_id:
+        pass
+    return registry.register(folder.as_uri(), run_id, checksum)
+
+
+@pytest.fixture
+def three(registry: Registry, bundle: ModelBundle, tmp_path: Path) -> Versions:
+    return registry, [add_version(registry, bundle, tmp_path / f"run{i}") for i in range(3)]
+
+
+def version_of(champion: Champion | None) -> str | None:
+    return champion.version if champion else None
+
+
+def test_a_new_registry_is_empty(registry: Registry) -> None:
+    assert registry.champion() is None
+    assert registry.versions() == []
+
+
+def test_nothing_is_created_before_it_is_needed(tmp_path: Path) -> None:
+    Registry(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_versions_count_up_and_none_is_in_service_by_itself(three: Versions) -> None:
+    registry, versions = three
+    assert versions == ["1", "2", "3"]
+    assert [champion.version for champion in registry.versions()] == ["3", "2", "1"]
+    assert registry.champion() is None
+
+
+def test_two_promotions_leave_the_later_in_service(three: Versions) -> None:
+    registry, _ = three
+    assert registry.promote("1").version == "1"
+    assert registry.promote("3").version == "3"
+    assert version_of(registry.champion()) == "3"
+
+
+def test_rollback_goes_to_the_champion_before(three: Versions) -> None:
+    registry, _ = three
+    for version in ("1", "3", "2"):
+        registry.promote(version)
+    assert registry.rollback().version == "3"
+    assert version_of(registry.champion()) == "3"
+    assert registry.rollback().version == "2"
+
+
+def test_promoting_the_champion_again_keeps_the_way_back(three: Versions) -> None:
+    registry, _ = three
+    for version in ("1", "2", "2"):
+        registry.promote(version)
+    assert registry.rollback().version == "1"
+
+
+def test_rollback_without_an_earlier_champion_is_refused(three: Versions) -> None:
+    registry, _ = three
+    with pytest.raises(InputError, match="there is no earlier champion to go back to"):
+        registry.rollback()
+    registry.promote("1")
+    with pytest.raises(InputError, match="no earlier champion"):
+        registry.rollback()
+
+
+@pytest.mark.parametrize("version", ["4", "", "latest", "1 "])
+def test_an_unknown_version_is_not_promoted(version: str, three: Versions) -> None:
+    registry, _ = three
+    registry.promote("1")
+    with pytest.raises(UnknownNameError, match="version: no "):
+        registry.promote(version)
+    assert version_of(registry.champion()) == "1"
+
+
+def test_everything_outlives_the_process(three: Versions, home: Path, bundle: ModelBundle) -> None:
+    registry, _ = three
+    registry.promote("1")
+    registry.promote("2")
+    again = Registry(home)
+    champion = again.champion()
+    assert champion == registry.champion()
+    assert champion is not None
+    assert again.load(champion).row_ids == bundle.row_ids
+    assert again.rollback().version == "1"
+
+
+def test_a_bundle_is_fetched_once(three: Versions, tmp_path: Path) -> None:
+    registry, _ = three
+    champion = registry.promote("1")
+    registry.load(champion)
+    (tmp_path / "run0" / FILE_NAME).unlink()
+    assert registry.load(champion).row_ids
+
+
+def test_a_bundle_replaced_in_the_store_is_refused(three: Versions, tmp_path: Path) -> None:
+    registry, _ = three
+    champion = registry.promote("2")
+    (tmp_path / "run1" / FILE_NAME).write_bytes(b"something else")
+    with pytest.raises(InputError, match="does not have the registered checksum"):
+        registry.load(champion)
+
+
+def test_a_bundle_mended_in_the_store_is_fetched_anew(three: Versions, tmp_path: Path) -> None:
+    registry, _ = three
+    champion = registry.promote("2")
+    file = tmp_path / "run1" / FILE_NAME
+    sound = file.read_bytes()
+    file.write_bytes(sound[:1000])
+    with pytest.raises(InputError, match="checksum"):
+        registry.load(champion)
+    file.write_bytes(sound)
+    assert registry.load(champion).row_ids
+
+
+def test_a_version_without_a_bundle_says_so(registry: Registry, tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    (folder / "note.txt").touch()
+    with registry.run("a test") as run_id:
+        pass
+    version = registry.register(folder.as_uri(), run_id, "0" * 64)
+    with pytest.raises(InputError, match=rf"bundle: version {version} holds no bundle\.joblib; retrain"):
+        registry.load(registry.promote(version))
+
+
+def test_the_checksum_is_a_tag_of_the_version(three: Versions) -> None:
+    registry, _ = three
+    found = registry._client.get_model_version("roofcast", "1")
+    assert found.tags[CHECKSUM_TAG] == registry.promote("1").sha256
+
+
+@pytest.fixture
+def unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return Registry(tmp_path, f"http://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda r: r.champion(),
+        lambda r: r.versions(),
+        lambda r: r.promote("1"),
+        lambda r: r.rollback(),
+        lambda r: r.register("runs:/x", "x", "0"),
+        lambda r: r.load(Champion("1", "x", "0" * 64)),
+        lambda r: r.run("x").__enter__(),
+    ],
+    ids=["champion", "versions", "promote", "rollback", "register", "load", "run"],
+)
+def test_a_server_that_does_not_answer_is_named(ask: object, unreachable: Registry) -> None:
+    assert callable(ask)
+    with pytest.raises(NotReadyError, match=rf"the MLflow store {unreachable.tracking_uri} does not answer"):
+        ask(unreachable)
+
+
+def test_a_store_that_cannot_be_opened_is_not_ready(tmp_path: Path) -> None:
+    (tmp_path / "mlflow.db").mkdir()
+    with pytest.raises(NotReadyError, match="does not answer"):
+        Registry(tmp_path).champion()
+
+
+def test_a_store_that_is_no_database_is_not_ready(tmp_path: Path) -> None:
+    (tmp_path / "mlflow.db").write_text("not a database, " * 100)
+    with pytest.raises(NotReadyError, match="does not answer"):
+        Registry(tmp_path).champion()

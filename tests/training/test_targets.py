@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from roofcast.features.pipeline import METRICS
+from roofcast.training.targets import log_ratio, outcomes, row_weights
+from tests.training.builders import measurements
+
+NAN = float("nan")
+
+
+def test_log_ratio_is_undone_by_its_exponential() -> None:
+    measured, estimate = np.array([3.0, 0.2]), np.array([1.5, 4.0])
+    np.testing.assert_allclose(estimate * np.exp(log_ratio(measured, estimate)), measured)
+
+
+@pytest.mark.parametrize("measured", [NAN, 0.0])
+def test_nothing_measured_has_no_ratio(measured: float) -> None:
+    assert np.isnan(log_ratio(np.array([measured]), np.ones(1))).all()
+
+
+def test_outcomes_of_failed_runs_are_left_out() -> None:
+    table = outcomes(measurements({"ttft_s": 0.5}, {"ttft_s": 0.7, "status": "failed"}))
+    assert tuple(table.columns) == METRICS
+    np.testing.assert_array_equal(table["ttft_s"], [0.5, NAN])
+    assert table["itl_s"].isna().all()
+
+
+def test_weights_have_mean_one_and_groups_grow_with_the_root_of_their_rows() -> None:
+    weight = row_weights(pd.Series(["a"] * 4 + ["b"] * 16))
+    assert weight.mean() == pytest.approx(1.0)
+    assert weight[4:].sum() / weight[:4].sum() == pytest.approx(2.0)

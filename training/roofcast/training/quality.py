@@ -1,0 +1,87 @@
+"""Which measurements the predictor may learn from, and why not the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info, load_campaigns, load_quarantine
+from roofcast.data.catalog import Catalog
+from roofcast.data.specs import AcceleratorSpec, ModelSpec
+from roofcast.features.descriptors import describe
+from roofcast.features.plausibility import check_plausibility
+
+LEARNT_LOADS: Final = ("closed_loop", "open_loop")
+"""Loads that the estimate describes; a static batch or an offline queue is another process."""
+
+
+def review(
+    measurements: pd.DataFrame, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
+) -> pd.DataFrame:
+    """Return the rows that must not be learnt from: columns `rule` and `detail`, index of `measurements`.
+
+    Rules, the first that holds counts: ``not_ok``, ``unknown_model``, ``unknown_accelerator``, ``other_load``,
+    ``impossible_split``, and those of `roofcast.features.plausibility`.
+    """
+    found = pd.DataFrame({"rule": "", "detail": ""}, index=measurements.index, dtype=object)
+    for rule, broken, detail in _plain_rules(measurements, models, accelerators):
+        new = (broken & (found["rule"] == "")).to_numpy()
+        found.loc[new, "rule"] = rule
+        found.loc[new, "detail"] = detail[new]
+    sound = measurements[found["rule"] == ""]
+    if len(sound):
+        implausible = check_plausibility(sound, describe(sound, models, accelerators))
+        found.loc[implausible.index] = implausible
+    return found[found["rule"] != ""]
+
+
+def campaign_report(catalog: Catalog) -> pd.DataFrame:
+    """Return, per shipped campaign, what became of its published rows.
+
+    Returns
+    -------
+    One row a campaign: published rows read and set aside, measurements kept, those that may be learnt from, and the
+    rules with their counts: ``quarantine`` of published rows, ``not_learnt`` of measurements
+    """
+    rows = []
+    for name in CAMPAIGNS:
+        info, measurements = load_campaign_info(name), load_campaigns([name])
+        set_aside = review(measurements, catalog.models, catalog.accelerators)
+        rows.append(
+            {
+                "campaign": name,
+                "n_read": info.n_read,
+                "n_quarantined": info.n_quarantined,
+                "n_kept": len(measurements),
+                "n_learnable": len(measurements) - len(set_aside),
+                "quarantine": _counts(load_quarantine(name)["reason"]),
+                "not_learnt": _counts(set_aside["rule"]),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _counts(rules: pd.Series) -> str:
+    return ", ".join(f"{rule} {n}" for rule, n in rules.value_counts().items())
+
+
+def _plain_rules(
+    rows: pd.DataFrame, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
+) -> list[tuple[str, pd.Series, pd.Series]]:
+    outer = rows["pp"].fillna(1) * rows["dp"].fillna(1)
+    tp = rows["tp"].fillna(rows["n_accelerator"] / outer)
+    split = tp * outer
+    is_split_wrong = ~np.isclose(split, rows["n_accelerator"]) | (tp % 1 != 0) | (tp < 1)
+    told = (
+        "tp x pp x dp is " + split.map("{:g}".format) + " of " + rows["n_accelerator"].map("{:g} accelerators".format)
+    )
+    return [
+        ("not_ok", rows["status"] != "ok", rows["status"]),
+        ("unknown_model", ~rows["model"].isin(list(models)), rows["model"]),
+        ("unknown_accelerator", ~rows["accelerator"].isin(list(accelerators)), rows["accelerator"]),
+        ("other_load", ~rows["load"].isin(LEARNT_LOADS), rows["load"]),
+        ("impossible_split", pd.Series(is_split_wrong, index=rows.index), told),
+    ]
