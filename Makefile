@@ -31,8 +31,9 @@ scoreboard: $(VENV)/.serve  ## The protocols by which predictions are judged
 notebooks: $(VENV)/.dev     ## Execute the notebooks and keep their figures
 	$(BIN)/python -m tests.notebooks.execution notebooks/*.ipynb
 
-reference: $(VENV)/.serve   ## Write docs/REFERENCE.md anew
+reference: $(VENV)/.serve   ## Write docs/REFERENCE.md and the table of docs/METRICS.md anew
 	$(BIN)/roofcast reference > docs/REFERENCE.md
+	$(BIN)/python -m roofcast.data.formats.deliveries docs/METRICS.md
 
 lock: $(VENV)/.dev     ## Resolve the locks anew
 	$(PIP) uv

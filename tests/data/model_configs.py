@@ -252,6 +252,15 @@ PUBLISHED: dict[str, tuple[Config, int]] = {
         ),
         671_877_929_216,
     ),
+    "glm-5": (
+        _sizes(
+            78, 6144, 12288, 64, 64, 154880, model_type="glm_moe_dsa", head_dim=64, n_routed_experts=256,
+            num_experts_per_tok=8, n_shared_experts=1, moe_intermediate_size=2048, first_k_dense_replace=3,
+            q_lora_rank=2048, kv_lora_rank=512, qk_nope_head_dim=192, qk_rope_head_dim=64, v_head_dim=256,
+            index_n_heads=32, index_head_dim=128, index_topk=2048,
+        ),
+        743_911_199_232,
+    ),
     "nemotron-3-ultra": (
         _sizes(
             108, 8192, 5120, 64, 2, 131072, model_type="nemotron_h", head_dim=128, mamba_num_heads=256,

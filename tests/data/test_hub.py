@@ -26,8 +26,12 @@ class GatedRepoError(RepositoryNotFoundError):
     """As the library names it."""
 
 
-class LocalEntryNotFoundError(FileNotFoundError):
+class EntryNotFoundError(OSError):
     """As the library names it."""
+
+
+class LocalEntryNotFoundError(EntryNotFoundError, FileNotFoundError):
+    """As the library names it: of the kind of the former."""
 
 
 class HFValidationError(ValueError):
@@ -68,6 +72,7 @@ def test_without_the_library_the_message_says_what_to_do(monkeypatch: pytest.Mon
     [
         (RepositoryNotFoundError("404"), "no such repository"),
         (GatedRepoError("401"), "gated"),
+        (EntryNotFoundError("404"), "no config.json"),
         (LocalEntryNotFoundError("offline"), "cannot be reached"),
         (ConnectionError("no route"), "cannot be reached"),
         (HFValidationError("name"), "owner/name"),

@@ -21,6 +21,7 @@ from roofcast.data.huggingface import (
     with_known_lineage,
 )
 from roofcast.data.specs import ModelSpec
+from roofcast.data.state_layers import sparse_indexer
 from tests.data.model_configs import LLAMA_3_1_8B, PUBLISHED, Config, a_config
 
 
@@ -275,6 +276,37 @@ def test_a_config_must_be_an_object(config: Any) -> None:
 def test_a_name_must_be_given(name: str) -> None:
     with pytest.raises(InputError, match="id"):
         model_from_config(LLAMA_3_1_8B, name)
+
+
+def test_an_indexer_that_layers_share_is_counted_once() -> None:
+    config, _ = PUBLISHED["glm-5"]
+    shared = {**config, "indexer_types": ["full"] * 21 + ["shared"] * 57}
+
+    difference = model_from_config(config, "m").n_param - model_from_config(shared, "m").n_param
+
+    assert difference == 57 * sparse_indexer(hidden=6144, query_rank=2048, n_head=32, head_dim=128)
+
+
+def test_a_list_says_which_layers_have_experts() -> None:
+    config = {**PUBLISHED["mixtral-8x7b"][0], "moe_layer_freq": [0] * 12 + [1] * 20, "dense_intermediate_size": 512}
+
+    spec = model_from_config(config, "m")
+
+    assert (spec.n_dense_layer, spec.intermediate_size) == (12, 512)
+
+
+def test_gates_of_full_rank_add_weights() -> None:
+    config, _ = PUBLISHED["kimi-linear-48b-a3b"]
+    gated = {
+        **config,
+        "mla_use_output_gate": True,
+        "linear_attn_config": {**config["linear_attn_config"], "use_full_rank_gate": True},
+    }
+
+    difference = model_from_config(gated, "m").n_param - model_from_config(config, "m").n_param
+
+    low_rank = 2304 * 128 + 128 * 4096
+    assert difference == 7 * 2304 * 4096 + 20 * (2304 * 4096 - low_rank)
 
 
 def test_an_unknown_type_is_read_by_the_usual_names() -> None:

@@ -15,6 +15,7 @@ import pytest
 from roofcast.data.store import MeasurementStore
 from roofcast.serving import cli
 from roofcast.serving.answering import ANSWER_COLUMNS
+from tests.data.builders import SAMPLES
 from tests.serving.client import ACCELERATOR, CONFIG, MODEL, Client, a_demand
 
 Run = Callable[..., tuple[int, str, str]]
@@ -267,3 +268,18 @@ def test_a_bad_setting_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     status, _, err = run("models")
     assert status == 2
     assert "ROOFCAST_POLL_S" in err
+
+
+def test_what_a_benchmark_file_does_not_hold_is_set(run: Run) -> None:
+    file = SAMPLES / "vllm_bench" / "default.json"
+    sets = ["--set", "accelerator=h100-sxm-80gb", "--set", "n_accelerator=1"]
+    status, _, err = run("import", "auto", file)
+    assert (status, "--set accelerator=" in " ".join(err.split())) == (2, True)
+    status, out, err = run("import", "auto", file, *sets, "--campaign", "nightly", "--json")
+    assert status == 0, err
+    assert json.loads(out)[0]["n_new"] > 0
+    for bad, problem in (("accelerator", "COLUMN=VALUE"), ("acelerator=x", "did you mean"), ("ttft_s=1", "ttft_s")):
+        status, _, err = run("import", "auto", file, "--set", bad)
+        assert (status, problem in err) == (2, True), err
+    status, _, err = run("import", "auto", file, *sets, "--set", "n_accelerator=2")
+    assert (status, "twice" in err) == (2, True)

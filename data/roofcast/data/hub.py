@@ -11,7 +11,11 @@ from roofcast.data.errors import InputError
 
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}(@[\w./-]{1,100})?")
 
+_OFFLINE: Final = "the hub cannot be reached; go online, or download its config.json by hand and give the path"
+
 _CURES: Final = {
+    "LocalEntryNotFoundError": _OFFLINE,
+    "OfflineModeIsEnabled": _OFFLINE,
     "RepositoryNotFoundError": "there is no such repository, or it is private: check the name, or log in",
     "GatedRepoError": "the repository is gated: accept its terms on the hub and log in, or give a local config.json",
     "RevisionNotFoundError": "the repository has no such revision",
@@ -19,7 +23,6 @@ _CURES: Final = {
     "RemoteEntryNotFoundError": "the repository has no config.json; give the repository of the original weights",
     "HFValidationError": "is no name of a repository; write owner/name",
 }
-_OFFLINE: Final = "the hub cannot be reached; go online, or download its config.json by hand and give the path"
 
 
 def is_hub_id(text: str) -> bool:
@@ -58,6 +61,6 @@ def fetch_hub_config(hub_id: str) -> Path:
     except Exception as error:
         kinds = [kind.__name__ for kind in type(error).__mro__]
         cure = next((_CURES[kind] for kind in kinds if kind in _CURES), "")
-        if not cure and not isinstance(error, OSError) and "LocalEntryNotFoundError" not in kinds:
+        if not cure and not isinstance(error, OSError):
             raise
         raise InputError("model", f"cannot fetch {hub_id!r}: {cure or _OFFLINE}") from error

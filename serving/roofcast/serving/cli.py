@@ -74,14 +74,20 @@ def import_(
     model_config: Annotated[
         list[str] | None, typer.Option(help="NAME=PATH of the config.json of a model that no catalogue knows.")
     ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="COLUMN=VALUE that the files do not hold, such as accelerator=nvidia-h100-sxm-80gb."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Import benchmark files into the store: all rows, or none."""
     from roofcast.data.formats import read_measurements
-    from roofcast.serving.files import named_configs
+    from roofcast.serving.files import named_configs, named_values
 
-    configs = named_configs(model_config or [])
-    table = read_measurements(None if format_ == "auto" else format_, paths, campaign, track)
+    configs, values = named_configs(model_config or []), named_values(given or [])
+    table = read_measurements(None if format_ == "auto" else format_, paths, campaign, track, values)
     n_new, n_known = _bench().add_measurements(table, configs)
     show([{"n_row": len(table), "n_new": n_new, "n_known": n_known}], as_json=as_json)
 

@@ -74,7 +74,7 @@ def read_config_file(path: Path) -> tuple[str, Mapping[str, Any]]:
     except OSError as error:
         raise InputError("model", f"{file} cannot be read: {error.strerror}") from error
     name = file.absolute().parent.name if file.name == "config.json" else file.stem
-    return name or "model", parse_config(body, file.name)
+    return name or "model", parse_config(body, file.name, allow_infinity=True)
 
 
 def named_configs(texts: list[str]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -85,10 +85,29 @@ def named_configs(texts: list[str]) -> list[tuple[str, Mapping[str, Any]]]:
     InputError
         If a text has another form, or its file cannot be read.
     """
-    configs = []
+    pairs = (_pair("model-config", "NAME=PATH", text) for text in texts)
+    return [(name, read_config_file(Path(path))[1]) for name, path in pairs]
+
+
+def named_values(texts: list[str]) -> dict[str, str]:
+    """Return columns and values of texts such as ``accelerator=nvidia-h100-sxm-80gb``.
+
+    Raises
+    ------
+    InputError
+        If a text has another form, or names a column a second time.
+    """
+    values: dict[str, str] = {}
     for text in texts:
-        name, separator, path = text.partition("=")
-        if not separator or not name:
-            raise InputError("model-config", f"must be NAME=PATH, got {text!r}")
-        configs.append((name, read_config_file(Path(path))[1]))
-    return configs
+        name, value = _pair("set", "COLUMN=VALUE", text)
+        if name in values:
+            raise InputError("set", f"must name each column once, got {name} twice")
+        values[name] = value
+    return values
+
+
+def _pair(option: str, form: str, text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise InputError(option, f"must be {form}, got {text!r}")
+    return name, value

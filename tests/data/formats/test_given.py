@@ -56,6 +56,9 @@ def test_a_conflict_names_file_line_and_field_and_how_to_rename() -> None:
         "run.jsonl, line 3: engine: the file says 'sglang' and 'vllm' was given; leave it out, or give "
         "engine:sglang=vllm to rename it"
     )
+    with pytest.raises(SchemaError) as caught:
+        fill({"engine": "\ud800\x1b[2J"}, {"engine": "vllm"}, "run.json")
+    assert str(caught.value).isprintable()
     assert fill({"engine": "sglang"}, {"engine:sglang": "vllm"}, "x") == {"engine": "vllm"}
     assert fill({"engine": "tgi"}, {"engine:sglang": "vllm"}, "x") == {"engine": "tgi"}
 

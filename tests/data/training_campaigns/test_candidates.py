@@ -49,6 +49,7 @@ def test_throughput_of_one_accelerator_becomes_that_of_all() -> None:
         ({"n_accelerator": None}, "unknown_accelerator"),
         ({"step_time_s": None}, "no_outcome"),
         ({"throughput_token_per_s": 80_000.0}, "inconsistent"),
+        ({"model_flop_per_s_per_accelerator": 8e14}, "inconsistent"),
         ({"tp": 16.0}, "impossible_split"),
         ({"tp": 3.0}, "impossible_split"),
         ({"model_flop_per_s_per_accelerator": 1.2e15, "compute_precision": "bf16"}, "above_peak"),

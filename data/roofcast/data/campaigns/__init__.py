@@ -79,10 +79,9 @@ def load_campaigns(names: Sequence[str] | None = None) -> pd.DataFrame:
     5
     """
     folders = [_folder(name) for name in (CAMPAIGNS if names is None else names)]
-    if not folders:
-        return validate_measurements(pd.DataFrame({"model": []}))
     tables = [_load_rows(folder / "rows.csv") for folder in folders]
-    return pd.concat(tables, ignore_index=True)
+    rows = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"model": []})
+    return validate_measurements(rows, "campaigns")
 
 
 def load_campaign_info(name: str) -> CampaignInfo:
@@ -135,7 +134,12 @@ def _folder(name: str) -> Traversable:
 
 
 def _load_rows(file: Traversable) -> pd.DataFrame:
-    table = pd.read_csv(io.StringIO(file.read_text(encoding="utf-8")), dtype=str, keep_default_na=False)
-    for name in [name for name in NUMBER_COLUMNS if name in table.columns]:
-        table[name] = [float(text) if text else float("nan") for text in table[name]]  # exact to the last bit
-    return validate_measurements(table, file.name, first_line=2)
+    text = file.read_text(encoding="utf-8")
+    header = text.partition("\n")[0].split(",")
+    numbers = [name for name in header if name in NUMBER_COLUMNS]
+    return pd.read_csv(
+        io.StringIO(text),
+        dtype={name: float if name in numbers else str for name in header},
+        na_values=dict.fromkeys(numbers, [""]),
+        keep_default_na=False,
+    )

@@ -102,9 +102,10 @@ def fill(cells: Mapping[str, Any], given: Given, place: str, line: int = 0) -> d
         elif _is_blank(current):
             filled[column] = value
         elif not _same(current, value):
+            said, wanted = (str(cell) if str(cell).isprintable() else ascii(cell) for cell in (current, value))
             problem = (
-                f"the file says {str(current)[:60]!r} and {str(value)[:60]!r} was given; "
-                f"leave it out, or give {column}:{str(current)[:60]}={value} to rename it"
+                f"the file says {said[:60]!r} and {wanted[:60]!r} was given; leave it out, or give "
+                f"{column}:{said[:60]}={wanted[:60]} to rename it"
             )
             raise SchemaError(column, problem, place, line)
     return filled

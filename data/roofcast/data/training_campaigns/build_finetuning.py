@@ -19,6 +19,9 @@ LITGPT: Final = "raw/litgpt/tables.jsonl"
 PEFT: Final = "raw/hf_peft_method_comparison/metamathqa_results.csv"
 
 _MACHINE: Final = re.compile(r"(\d+)x(\w+)")
+_MACHINES: Final = {"A100": "A100 40GB"}
+"""Lightning's machines; their A100 had 40 GB."""
+
 _METHODS: Final = {"full": "full", "lora": "lora", "qlora": "qlora", "galore": "full"}
 _S_PER_MIN: Final = 60.0
 _PEFT_RUN: Final = "run_info.train_config."
@@ -58,7 +61,8 @@ def _litgpt(page: PageRow) -> Candidate | Aside:
         page.reference,
         read_cells(page.cells)
         | {
-            "model": name, "accelerator": machine[2], "n_accelerator": float(machine[1]), "method": method or "full",
+            "model": name, "accelerator": _MACHINES.get(machine[2], machine[2]), "n_accelerator": float(machine[1]),
+            "method": method or "full",
             "framework": "litgpt", "date": page.date, "compute_precision": "bf16", "duration_s": minutes * _S_PER_MIN,
             "weight_precision": "int4" if method == "qlora" else "bf16",
             "optimizer": "galore-adamw" if "galore" in recipe else "adamw", "packing": "padded",

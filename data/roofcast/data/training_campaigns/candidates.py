@@ -24,6 +24,9 @@ PER_ACCELERATOR: Final = "throughput_token_per_s_per_accelerator"
 CAPACITY_SLACK: Final = 1.02
 """Sources differ in what they call a gigabyte; a reading above this share of the memory is impossible."""
 
+FLOP_SLACK: Final = 2.0
+"""Sources count the FLOP of a token by formulas of their own, the most generous nearly twice the plain one."""
+
 Cells = dict[str, object]
 
 
@@ -57,9 +60,9 @@ def build(campaign: str, n_read: int, found: Iterable[Candidate | Aside], rtol: 
     """Return the campaign made of the candidates that every rule lets pass.
 
     The rules, in their order: `unknown_model` and `unknown_accelerator` if the catalogue has no such name;
-    `no_outcome` if nothing was measured; `inconsistent` if throughput, batch and step time contradict each other;
-    `impossible_split` if the parallel sizes do not divide the accelerators; `above_peak` and `above_capacity` if
-    the accelerator cannot do that; `duplicate` if an earlier revision of the source says the same.
+    `no_outcome` if nothing was measured; `impossible_split` if the parallel sizes do not divide the accelerators;
+    `inconsistent` if throughput contradicts batch and step time, or FLOP/s; `above_peak` and `above_capacity` if the
+    accelerator cannot do that; `duplicate` if an earlier revision of the source says the same.
 
     Parameters
     ----------
@@ -160,9 +163,23 @@ def _check_plausible(cells: Cells, model: ModelSpec, accelerator: AcceleratorSpe
     )
     if least > peak * _n(cells, "n_accelerator"):
         raise _SetAsideError("above_peak", f"the tokens need {least:g} FLOP/s, the peak is {peak:g} per accelerator")
+    _check_flop_per_token(cells, model)
     used = _float(cells.get("memory_byte_per_accelerator", 0.0))
     if used > accelerator.memory_byte * CAPACITY_SLACK:
         raise _SetAsideError("above_capacity", f"{used:g} bytes of {accelerator.memory_byte:g}")
+
+
+def _check_flop_per_token(cells: Cells, model: ModelSpec) -> None:
+    """Set the row aside if its FLOP/s and tokens/s are not of one run: more FLOP for a token than there are to do."""
+    rate, throughput = cells.get("model_flop_per_s_per_accelerator"), cells.get("throughput_token_per_s")
+    length = _float(cells.get("n_token_per_sequence", 0.0))
+    if rate is None or throughput is None or not length:
+        return
+    attention = 12.0 * model.n_layer * model.n_head * model.head_dim * length
+    most = FLOP_SLACK * (6.0 * model.n_param_active + attention)
+    published = _float(rate) * _n(cells, "n_accelerator") / _float(throughput)
+    if published > most:
+        raise _SetAsideError("inconsistent", f"{published:.3g} FLOP for a token, {most:.3g} at most")
 
 
 def _least_flop_per_token(model: ModelSpec, method: str) -> float:

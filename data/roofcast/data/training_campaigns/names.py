@@ -67,3 +67,4 @@ ACCELERATOR_NAMES: Final = {
     "tpu-v5p": "google-tpu-v5p",
     "v100 16gb": "nvidia-v100-sxm2-16gb",
 }
+"""The form that a source leaves open is that of its nodes: SXM, and for a plain A100 80 GB (a run on it takes 60)."""

@@ -1,0 +1,169 @@
+"""LoadGen's ``mlperf_log_summary.txt``: the result of one run of MLPerf Inference.
+
+It holds no model, accelerator or input length: they are given. Output length is tokens a second over samples a
+second. An offline sample's latency counts from the start of the whole run, so that scenario delivers throughput
+alone. A result that LoadGen calls invalid broke a rule of the submission (a latency limit, a least duration), not the
+measurement: its rows are kept and say so in `note`, with the rules that were broken. Accuracy runs are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.formats.mlperf_log import TITLE, Log, read_log
+from roofcast.data.formats.runs import Run, join_cells, rate_note, table_of_runs
+from roofcast.data.formats.sources import iter_sources, start_of
+from roofcast.data.quantities import s_from_unit
+from roofcast.data.specs import STATISTICS
+
+SUFFIXES: Final = (".txt",)
+SERVER, OFFLINE, SINGLE: Final = "server", "offline", "singlestream"
+SCENARIOS: Final = {
+    "Server": SERVER, "Interactive": SERVER, "Offline": OFFLINE, "SingleStream": SINGLE, "Single Stream": SINGLE,
+}  # fmt: skip
+"""By the name in the file; of old logs too. A query of several samples, MultiStream, is no language model's."""
+
+MODES: Final = ("PerformanceOnly", "Performance", "SubmissionRun", "Submission")
+"""Modes that measure speed."""
+
+LATENCIES: Final = {
+    "e2e_s": (("Mean latency (ns)",), "{} percentile latency (ns)"),
+    "ttft_s": (("Mean First Token latency (ns)",), "{} percentile first token latency (ns)"),
+    "tpot_s": (
+        ("Mean Time per Output Token (ns)", "Mean Time to Output Token (ns)"),
+        "{} percentile time to output token (ns)",
+    ),
+}
+"""For each column, the names of its mean, of newer logs first, and of its percentiles."""
+
+_SAMPLES: Final = ("Completed samples per second", "Samples per second")
+_TOKENS: Final = ("Completed tokens per second", "Tokens per second")
+_RULES: Final = (
+    "Performance constraints satisfied", "Min duration satisfied", "Min queries satisfied",
+    "Early stopping satisfied",
+)  # fmt: skip
+
+
+def recognises(file: Path) -> bool:
+    """Return whether the file's start holds the title of LoadGen's summary in a line of its own."""
+    return any(line.strip() == TITLE.encode() for line in start_of(file, *SUFFIXES)[:4096].splitlines())
+
+
+def read(
+    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
+) -> pd.DataFrame:
+    """Return a row for each statistic of each log; of offline runs the mean alone.
+
+    Parameters
+    ----------
+    paths
+        Logs, folders of them (of which every ``.txt`` must be one), or archives.
+    campaign
+        Name under which the rows are kept.
+    progress
+        Wraps the files while they are read.
+    given
+        For what the logs leave blank: model, accelerators, input length; what `check_given` returned.
+
+    Raises
+    ------
+    SchemaError
+        If a log is damaged or truncated, measures no speed, contradicts itself or what is given, or leaves blank
+        what is not given; names file, line and field.
+    """
+    logs = [read_log(source) for source in progress(iter_sources(paths, *SUFFIXES))]
+    return table_of_runs([_run(log) for log in logs], campaign, given)
+
+
+def _run(log: Log) -> Run:
+    scenario = SCENARIOS.get(log.text("Scenario"), "")
+    if not scenario:
+        problem = f"must be one of {', '.join(SCENARIOS)}, got {ascii(log.text('Scenario')[:60])}"
+        raise log.refusal("Scenario", problem)
+    if log.text("Mode") not in MODES:
+        problem = f"must measure speed, as {MODES[0]} does, got {ascii(log.text('Mode')[:60])}"
+        raise log.refusal("Mode", problem)
+    totals = _totals(log, scenario)
+    cells = join_cells(_load(log, scenario), _length(log, scenario), {"software": "MLPerf LoadGen"}, _notes(log))
+    asked_per_s = cells.get("request_rate", math.nan)
+    cells = join_cells(cells, {"note": rate_note(asked_per_s, totals["request_throughput_per_s"])})
+    statistics = {} if scenario == OFFLINE else {name: _latencies(log, name) for name in STATISTICS}
+    return Run(log.place, 0, cells, statistics, totals)
+
+
+def _load(log: Log, scenario: str) -> dict[str, Any]:
+    if scenario == SINGLE:
+        return {"load": "closed_loop", "concurrency": 1.0}
+    if scenario == SERVER:
+        return {"load": "open_loop", "request_rate": log.known("Scheduled samples per second", "target_qps")}
+    n_sample = log.number("samples_per_query")
+    duration_s = s_from_unit(log.number("Max latency (ns)"), "ns")
+    counted = {"n_request": n_sample, "duration_s": duration_s} if n_sample > 0 and duration_s > 0 else {}
+    return {"load": "offline", **counted}
+
+
+def _totals(log: Log, scenario: str) -> dict[str, float]:
+    if scenario == SINGLE:
+        samples, tokens = (log.number(f"{unit} w/ loadgen overhead") for unit in ("QPS", "TPS"))
+    elif scenario == OFFLINE:
+        samples, tokens = log.known(_SAMPLES[1]), log.number(_TOKENS[1])
+    else:
+        samples, tokens = log.known(_SAMPLES[0]), log.number(_TOKENS[0])
+    # LoadGen prints 0 tokens where the system under test did not count them
+    return {"request_throughput_per_s": samples, "output_throughput_token_per_s": tokens if tokens > 0 else math.nan}
+
+
+def _length(log: Log, scenario: str) -> dict[str, float]:
+    """Return the mean output length; nothing if tokens were not counted."""
+    names = (("QPS w/o loadgen overhead",), ("TPS w/o loadgen overhead",)) if scenario == SINGLE else (_SAMPLES, _TOKENS)
+    samples, tokens = (log.number(*some) for some in names)
+    return {"n_output_token": tokens / samples} if samples > 0 and tokens > 0 else {}
+
+
+def _latencies(log: Log, statistic: str) -> dict[str, float]:
+    found = {}
+    for column, (means, percentile) in LATENCIES.items():
+        names = means if statistic == "mean" else (percentile.format(f"{float(statistic[1:]):.2f}"),)
+        is_required = column == "e2e_s" and statistic == "mean"
+        found[column] = s_from_unit(log.known(*names) if is_required else log.number(*names), "ns")
+    return found
+
+
+def _notes(log: Log) -> dict[str, str]:
+    verdict = log.text("Result is")
+    if verdict not in ("VALID", "INVALID"):
+        raise log.refusal("Result is", f"must be VALID or INVALID, got {ascii(verdict[:60])}")
+    broken = [rule.removesuffix(" satisfied").lower() for rule in _RULES if log.text(rule).upper() == "NO"]
+    name = log.text("SUT name")
+    parts = [
+        f"MLPerf {log.text('Scenario')}",
+        f"system under test {name[:100]}" if name.isprintable() and name else "",
+        f"result INVALID: {', '.join(broken) or 'no rule named'}" if verdict == "INVALID" else "",
+        f"LoadGen counted {log.n_error} errors" if log.n_error else "",
+    ]
+    return {"note": "; ".join(filter(None, parts))}
+
+
+FORMAT: Final = Format(
+    name="mlperf_summary",
+    title="MLPerf Inference, LoadGen's mlperf_log_summary.txt",
+    delivers=("ttft_s", "tpot_s", "e2e_s", "output_throughput_token_per_s", "request_throughput_per_s"),
+    statistics=STATISTICS,
+    recognises=recognises,
+    read=read,
+    suffixes=SUFFIXES,
+    conversions={
+        "ttft_s": "`First Token latency`: from ns; not offline",
+        "tpot_s": "`Time per Output Token`, of older logs `Time to Output Token`: from ns; not offline",
+        "e2e_s": "`latency`: from ns; not offline, where it counts from the start of the run",
+        "output_throughput_token_per_s": "`Completed tokens per second`, `Tokens per second`, or `TPS w/ loadgen overhead`",
+        "request_throughput_per_s": "the same of samples; `Scheduled samples per second` is the rate asked for",
+    },
+)  # fmt: skip
+"""The entry of the registry."""
