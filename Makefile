@@ -1,5 +1,6 @@
 # Everything a newcomer needs: `make serve`, `make test`. Both set up what they use.
 PYTHON ?= python3
+PORT   ?= 8000
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -11,7 +12,7 @@ help:            ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 14
 
 serve: $(VENV)/.serve  ## Set up, train if nothing is promoted, serve on 127.0.0.1:8000
-	$(BIN)/roofcast serve
+	$(BIN)/roofcast serve --port $(PORT)
 
 test: check      ## Set up and run every check and test
 	$(BIN)/pytest --durations=15

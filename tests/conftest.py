@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from roofcast.serving.settings import Settings
 from roofcast.serving.workbench import Workbench
 from roofcast.training.config import TrainingConfig
+
+settings.register_profile("steady", derandomize=True)
+settings.register_profile("wandering")
+settings.load_profile(os.environ.get("ROOFCAST_HYPOTHESIS", "steady"))
 
 QUICK = TrainingConfig(n_member=1, n_estimators=40, calibrate=False)
 """Settings that train in seconds, and predict well enough for a test."""

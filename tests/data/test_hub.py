@@ -57,7 +57,7 @@ def test_a_repository_is_fetched_and_named(tmp_path: Path, monkeypatch: pytest.M
     spec = load_model_config("someone/my-llama@v1")
 
     assert (spec.id, spec.n_param) == ("someone/my-llama", 8_030_261_248)
-    assert asked == [("someone/my-llama", "config.json", "v1")]
+    assert asked == [("someone/my-llama", file, "v1") for file in ("config.json", "hf_quant_config.json")]
 
 
 def test_without_the_library_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,23 @@ def test_campaigns_are_loaded_apart(store: MeasurementStore) -> None:
     assert store.load()["campaign"].tolist() == ["a"] * 2 + ["b"] * 3
 
 
+def test_a_page_is_a_slice_of_all(store: MeasurementStore) -> None:
+    for campaign in ("b", "B", "é", "a_1", "a-1"):
+        store.add(many_rows(2, campaign))
+    everything = store.load()
+    assert everything["campaign"].tolist() == sorted(everything["campaign"])
+    pages = [store.load(offset=offset, limit=3) for offset in range(0, 12, 3)]
+    assert [len(page) for page in pages] == [3, 3, 3, 1]
+    pd.testing.assert_frame_equal(pd.concat(pages, ignore_index=True), everything)
+    pd.testing.assert_frame_equal(store.load("é", offset=1), store.load("é").iloc[1:].reset_index(drop=True))
+
+
+def test_retrainings_are_listed_by_owner_and_up_to_a_limit(store: MeasurementStore) -> None:
+    first, second, third = (store.add_retraining(owner) for owner in ("a", "b", "a"))
+    assert store.retrainings("a") == [third, first]
+    assert store.retrainings(limit=2) == [third, second]
+
+
 def test_the_order_of_import_leaves_no_trace(store: MeasurementStore, tmp_path: Path) -> None:
     table = many_rows(40)
     store.add(table)

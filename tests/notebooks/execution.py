@@ -12,7 +12,7 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 
-TIMEOUT_S = 180
+TIMEOUT_S = 900
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,9 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 
 from roofcast.serving.workbench import Workbench
+
+Run = Callable[..., tuple[int, str, str]]
+"""Arguments of the command line to its status, output and errors."""
 
 MODEL = "meta-llama/Llama-3.1-8B"
 ACCELERATOR = "nvidia-a100-pcie-80gb"

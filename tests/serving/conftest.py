@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from roofcast.serving import cli
 from roofcast.serving.app import create_app
 from roofcast.serving.settings import Settings
 from roofcast.serving.workbench import Workbench
 from tests.conftest import QUICK
-from tests.serving.client import Client, running
+from tests.serving.client import Client, Run, running
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +23,21 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         if name.startswith(("ROOFCAST_", "MLFLOW_TRACKING")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("ROOFCAST_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs the command line as a shell would, and gives its status and what it said."""
+    monkeypatch.setattr(cli, "configure_logs", lambda: None)
+
+    def call(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["roofcast", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return call
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def test_predictions_go_on_without_the_store(client: Client, home: Path) -> None
     assert client.post("/v1/predictions", own).json() == before
     assert before["rows"][0]["status"] == "ok"
     assert client.post("/v1/recommendations", a_demand()).status_code == 200
-    writes = [client.post("/v1/measurements", {"rows": [a_measurement()]}), client.post("/v1/retrainings")]
+    writes = [client.post("/v1/measurements", {"rows": [a_measurement()]}), client.send("POST", "/v1/retrainings")]
     for response in [*writes, client.get("/v1/measurements")]:
         problem_of(response, 503)
         assert int(response.headers["retry-after"]) > 0

@@ -5,7 +5,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,29 +12,12 @@ import pandas as pd
 import pytest
 
 from roofcast.data.store import MeasurementStore
-from roofcast.serving import cli
 from roofcast.serving.answering import ANSWER_COLUMNS
 from tests.data.builders import SAMPLES
-from tests.serving.client import ACCELERATOR, CONFIG, MODEL, Client, a_demand
+from tests.serving.client import ACCELERATOR, CONFIG, MODEL, Client, Run, a_demand
 
-Run = Callable[..., tuple[int, str, str]]
 HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,statistic,ttft_s"
 LINE = f"{MODEL},{ACCELERATOR},1,120,20,16,p50,0.061"
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs the command line as a shell would, and gives its status and what it said."""
-    monkeypatch.setattr(cli, "configure_logs", lambda: None)
-
-    def call(*arguments: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["roofcast", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return call
 
 
 def recommend(run: Run, *more: str | Path, model: str | Path = MODEL) -> tuple[int, str, str]:
@@ -155,6 +137,8 @@ def test_a_bulk_answer_keeps_the_rows_as_they_were(run: Run, tmp_path: Path) -> 
     assert answers["status"].tolist() == ["ok", "ok", "unknown_name", "invalid"]
     assert (answers["ttft_s"] == "").tolist() == [False, False, True, True]
     assert answers["outside"].isin(["True", "False"]).all()
+    status, out, _ = run("predict", "--rows", tmp_path / "in.csv", "--out", tmp_path / "out.csv", "--json")
+    assert (status, json.loads(out)) == (0, {"ok": 2, "unknown_name": 1, "invalid": 1})
 
 
 @pytest.mark.usefixtures("home")
@@ -244,7 +228,7 @@ def test_a_model_comes_along_with_an_import(run: Run, tmp_path: Path) -> None:
     config.write_text(json.dumps(CONFIG))
     assert run("import", "auto", file, "--model-config", f"mine={config}")[0] == 0
     assert "mine" in {row["id"] for row in json.loads(run("models", "--json")[1])}
-    for bad, said in ((f"{MODEL}={config}", "is taken"), ("mine", "NAME=PATH"), ("mine=/none", "cannot be read")):
+    for bad, said in ((f"{MODEL}={config}", "is taken"), ("mine", "NAME=PATH"), ("mine=/none", "cannot read")):
         status, _, err = run("import", "auto", file, "--model-config", bad)
         assert status == 2
         assert said in err
@@ -257,6 +241,8 @@ def test_the_retraining_loop(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     report: dict[str, Any] = json.loads(out)
     assert (status, report["version"]) == (0, "2")
     assert run("promote", "2")[1].startswith("version 2 is in service")
+    assert json.loads(run("rollback", "--json")[1])["version"] == "1"
+    assert json.loads(run("promote", "2", "--json")[1])["version"] == "2"
     assert run("rollback")[1].startswith("version 1 is in service")
     status, _, err = run("promote", "9")
     assert status == 2

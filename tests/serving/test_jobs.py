@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from roofcast.data.errors import NotReadyError, OutOfRangeError
 from roofcast.serving import jobs
-from roofcast.serving.jobs import INTERRUPTED, JobQueue, work, worker_process
+from roofcast.serving.jobs import INTERRUPTED, JobQueue, owner_id, work, worker_process
 from roofcast.serving.settings import Settings
 from roofcast.serving.workbench import Workbench
 from roofcast.training.retrain import RetrainingReport
@@ -42,7 +42,7 @@ def is_working(home: Path) -> bool:
 
 def workers_of(parent: int) -> list[int]:
     """Return the ids of the workers that were started to stop with a process."""
-    wanted = f"roofcast.serving.jobs\0{parent}\0"
+    wanted = f"roofcast.serving.worker\0{parent}\0"
     found = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -70,7 +70,7 @@ def test_a_retraining_over_http_runs_in_a_worker_and_goes_into_service(
     monkeypatch.setenv("ROOFCAST_TRAINING", QUICKEST)
     monkeypatch.setattr(jobs, "RESTART_PAUSE_S", 0.1)
     store = client.bench.store
-    interrupted = store.add_retraining()
+    interrupted = store.add_retraining(owner_id(home))
     with worker_process():
         with FileLock(home / "worker.lock"):
             wait_until(lambda: len(workers_of(os.getpid())) == 1)
@@ -78,18 +78,21 @@ def test_a_retraining_over_http_runs_in_a_worker_and_goes_into_service(
             assert store.retraining(interrupted.id).state == "queued"
         wait_until(lambda: store.retraining(interrupted.id).state == "running")
         os.kill(workers_of(os.getpid())[0], signal.SIGKILL)
-        posted = client.post(PATH)
+        posted = client.send("POST", PATH)
         assert posted.status_code == 202
         assert posted.json()["state"] == "queued"
         place = posted.headers["location"]
         wait_until(lambda: client.get(place).json()["state"] == "done")
         assert store.retraining(interrupted.id).error == INTERRUPTED
+        asked_of_an_idle_worker = client.send("POST", PATH).headers["location"]
+        assert asked_of_an_idle_worker != place
+        wait_until(lambda: client.get(asked_of_an_idle_worker).json()["state"] == "done")
     assert not is_working(home)
     assert workers_of(os.getpid()) == []
     report = RetrainingReport.model_validate(client.get(place).json()["report"])
     assert report.version == "2"
     assert report.champion_error is not None
-    assert [record["state"] for record in client.get(PATH).json()] == ["done", "failed"]
+    assert [record["state"] for record in client.get(PATH).json()] == ["done", "done", "failed"]
     assert client.bench.registry.champion() is not None
 
 
@@ -125,7 +128,7 @@ def test_a_bug_fails_the_job_and_keeps_its_traceback(queue: JobQueue, monkeypatc
 
 def test_what_a_dead_worker_left_is_sorted_out(queue: JobQueue) -> None:
     store = queue._bench.store
-    running, waiting = queue.submit(), store.add_retraining()
+    running, waiting = queue.submit(), store.add_retraining(queue.owner)
     store.start_retraining(running.id)
     queue.recover()
     assert store.retraining(running.id).error == INTERRUPTED
@@ -153,7 +156,7 @@ def test_a_worker_stops_with_its_parent(home: Path) -> None:
     """The parent is killed, so that it can tell nobody."""
     code = (
         "import os, subprocess, sys, time; "
-        "subprocess.Popen([sys.executable, '-m', 'roofcast.serving.jobs', str(os.getpid())]); time.sleep(600)"
+        "subprocess.Popen([sys.executable, '-m', 'roofcast.serving.worker', str(os.getpid())]); time.sleep(600)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code])  # noqa: S603
     try:
@@ -164,3 +167,38 @@ def test_a_worker_stops_with_its_parent(home: Path) -> None:
         parent.wait()
     wait_until(lambda: not workers_of(parent.pid), timeout_s=10)
     assert not is_working(home)
+
+
+def test_a_retraining_that_waits_serves_all_who_ask(queue: JobQueue) -> None:
+    first, second = queue.submit(), queue.submit()
+    assert second == first
+    queue._bench.store.start_retraining(first.id)
+    assert queue.submit().id != first.id
+
+
+def test_two_state_folders_may_share_a_store(queue: JobQueue, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other, store = JobQueue(tmp_path / "other", queue._bench), queue._bench.store
+    assert other.owner != queue.owner == owner_id(queue._bench.settings.home)
+    mine, theirs = queue.submit(), other.submit()
+    assert theirs.id != mine.id
+    store.start_retraining(theirs.id)
+    queue.recover()
+    assert store.retraining(theirs.id).state == "running"
+    other.recover()
+    assert store.retraining(theirs.id).error == INTERRUPTED
+    assert store.retraining(mine.id).state == "queued"
+
+
+@pytest.mark.parametrize("body", ["", "a=1"])
+def test_a_form_of_a_foreign_page_starts_nothing(body: str, shared: Client) -> None:
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    problem_of(shared.send("POST", PATH, body, form), 415)
+    assert shared.get(PATH).json() == []
+
+
+def test_the_latest_retrainings_are_listed_up_to_a_limit(client: Client) -> None:
+    store = client.bench.store
+    ids = [store.add_retraining().id for _ in range(3)]
+    assert [record["id"] for record in client.get(f"{PATH}?limit=2").json()] == ids[:0:-1]
+    problem_of(client.get(f"{PATH}?limit=0"), 422)

@@ -28,6 +28,13 @@ def test_rows_are_kept_once(client: Client) -> None:
     assert client.get(PATH + "?offset=3").json() == []
 
 
+def test_own_campaigns_are_listed_after_the_shipped_ones(client: Client) -> None:
+    add(client, a_measurement(), a_measurement(concurrency=32))
+    *shipped, own = client.get("/v1/campaigns").json()
+    assert own == {"name": "nightly", "n_row": 2, "licence": "", "source": "imported here"}
+    assert all("attribution" in campaign for campaign in shipped)
+
+
 def test_a_row_without_a_campaign_is_our_own(client: Client) -> None:
     add(client, a_measurement(campaign=""), a_measurement(campaign=None, concurrency=1))
     row = a_measurement(concurrency=2)
@@ -50,6 +57,7 @@ def test_names_become_those_of_the_catalogue(client: Client) -> None:
         ({"accelerator": "nvidia-a100-pcie-81gb"}, 404, "accelerator"),
         ({"ttft_s": -1}, 422, "ttft_s"),
         ({"ttft_s": "fast"}, 422, "ttft_s"),
+        ({"ttft_s": True}, 422, "ttft_s"),
         ({"ttft_s": 10**400}, 422, "ttft_s"),
         ({"note": "=HYPERLINK(1)"}, 422, "note"),
         ({"note": "@x"}, 422, "note"),

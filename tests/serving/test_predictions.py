@@ -106,6 +106,12 @@ def test_rows_that_are_no_questions_are_refused(shared: Client, row: Any, field:
     assert problem_of(shared.post(PATH, {"rows": [row]}), 422)["field"] == field
 
 
+@pytest.mark.parametrize("column", ["model", "accelerator"])
+def test_the_longest_name_is_answered(shared: Client, column: str) -> None:
+    (row,) = predict(shared, a_question(**{column: "x" * 1000}))
+    assert row["status"] == "unknown_name"
+
+
 def test_a_level_that_cannot_be_promised_says_the_highest(shared: Client) -> None:
     problem = problem_of(shared.post(PATH, {"rows": [a_question()], "level": 0.95}), 409)
     assert "ask for at most 0.900" in problem["detail"]

@@ -113,6 +113,9 @@ def test_limits_that_nothing_meets_are_answered_with_reasons(shared: Client) -> 
     assert answer["rejections"][0]["reason"] == "misses_limit"
     assert min(missed) > 1
     assert "itl:p50<=0.001ms is missed with a single user" in answer["rejections"][0]["detail"]
+    assert answer["rejections"][0]["detail"].endswith(" s predicted")
+    per_token = rank(shared, limits=["nttft:p50<=0.00001ms"])["rejections"][0]["detail"]
+    assert per_token.endswith(" s/token predicted")
 
 
 def test_a_model_too_large_for_some_hardware_says_so(shared: Client) -> None:
@@ -196,8 +199,9 @@ def test_extreme_demands_are_answered_with_finite_numbers(shared: Client) -> Non
     for workload in (
         {"n_input_token": 1e7, "n_output_token": 1e7, "users": 1e6},
         {"n_input_token": 1, "n_output_token": 1, "request_rate_per_s": 1e6},
-        {"n_input_token": 1, "n_output_token": 1e7, "request_rate_per_s": 1e-300},
+        {"n_input_token": 1, "n_output_token": 1e7, "request_rate_per_s": 1e-9},
     ):
         answer = rank(shared, workload=workload, limits=["e2e:p99<=86400s"])
+        assert all(entry["n_replica"] >= 1 for entry in answer["entries"])
         numbers = [v for e in answer["entries"] for v in e.values() if isinstance(v, float)]
         assert all(math.isfinite(number) for number in numbers)

@@ -41,7 +41,7 @@ def test_the_store_is_under_the_state_folder(monkeypatch: pytest.MonkeyPatch, tm
         ("ROOFCAST_POLL_S", "0"),
         ("ROOFCAST_POLL_S", "nan"),
         ("ROOFCAST_MAX_ROW", "many"),
-        ("ROOFCAST_MAX_BODY_BYTE", "1000001"),
+        ("ROOFCAST_MAX_BODY_BYTE", "5000001"),
         ("ROOFCAST_TRAINING", '{"n_members": 1}'),
     ],
 )

@@ -26,6 +26,7 @@ def test_limits_are_read(text: str, metric: str, statistic: str, value_s: float)
     assert (limit.metric, limit.statistic) == (metric, statistic)
     assert limit.value_s == pytest.approx(value_s)
     assert limit.text == text.strip()
+    assert limit.unit == ("s/token" if metric == "nttft_s_per_token" else "s")
     assert limit.excess(np.array([2 * value_s]))[0] == pytest.approx(2)
 
 

@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.huggingface import model_from_config
 from roofcast.data.measurements import validate_measurements
+from roofcast.serving import workbench
+from roofcast.serving.cli import _has_predictor
 from roofcast.serving.rows import table
 from roofcast.serving.settings import Settings
 from roofcast.serving.workbench import Workbench
 from tests.serving.client import CONFIG, MODEL, a_measurement
+from tests.serving.test_jobs import wait_until
 
 
 def test_a_shipped_campaign_imported_again_does_not_count_twice(bench: Workbench) -> None:
@@ -61,4 +66,37 @@ def test_nothing_is_in_service_before_a_champion(empty_home: Path, tmp_path: Pat
     assert not bench.refresh()
     with pytest.raises(NotReadyError, match="run `roofcast retrain`"):
         _ = bench.in_service
+    bench.store.close()
+
+
+def test_a_champion_of_other_columns_says_why_it_does_not_serve(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roofcast.training.bundle.fingerprint", lambda: "another")
+    bench = Workbench(settings)
+    with pytest.raises(InputError, match="this version has another; retrain"):
+        bench.refresh()
+    with pytest.raises(NotReadyError, match="the champion, version 1, cannot be used"):
+        _ = bench.in_service
+    assert not _has_predictor(bench)
+    bench.store.close()
+
+
+def test_the_second_trainer_says_that_it_waits_and_then_trains(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    trained: list[object] = []
+    monkeypatch.setattr(workbench, "retrain", lambda *given: trained.append(given))
+    bench = Workbench(settings, said.append)
+    second = threading.Thread(target=bench.retrain)
+    with FileLock(settings.home / "training.lock"):
+        second.start()
+        wait_until(lambda: bool(said))
+        assert (len(said), trained) == (1, [])
+        assert "another retraining is under way" in said[0]
+    second.join(60)
+    assert len(trained) == 1
+    bench.retrain()
+    assert (len(said), len(trained)) == (1, 2)
     bench.store.close()

@@ -54,6 +54,6 @@ def a_bundle(data: TrainingSet, **changes: Any) -> ModelBundle:
     predictor = RoofcastPredictor(QUICK, ("tpot_s",)).fit(data.X, data.y, data.groups)
     fields = {
         "predictor": predictor, "fingerprint": fingerprint(), "data_digest": data.digest,
-        "row_ids": tuple(data.ids), "engines": (), "scores": {"tpot_s": {"mape": 0.1}},
+        "row_ids": tuple(data.ids), "engines": (), "accelerators": (), "scores": {"tpot_s": {"mape": 0.1}},
     }  # fmt: skip
     return ModelBundle(**(fields | changes))

@@ -98,10 +98,18 @@ def test_other_columns_are_refused(bundle: ModelBundle, tmp_path: Path) -> None:
         load_bundle(path, checksum)
 
 
-@pytest.mark.parametrize("name", ["bundle.joblib", "."])
-def test_mlflow_finds_the_bundle_by_file_or_folder(
-    name: str, bundle: ModelBundle, subset: TrainingSet, tmp_path: Path
-) -> None:
+def test_mlflow_loads_the_bundle_of_a_folder(bundle: ModelBundle, subset: TrainingSet, tmp_path: Path) -> None:
     bundle.save(tmp_path / "bundle.joblib")
-    served = _load_pyfunc(str(tmp_path / name)).predict(subset.X)
+    served = _load_pyfunc(str(tmp_path)).predict(subset.X)
     pd.testing.assert_frame_equal(served, bundle.predictor.predict(subset.X))
+
+
+def test_mlflow_loads_no_bundle_that_was_damaged(bundle: ModelBundle, tmp_path: Path) -> None:
+    file = tmp_path / "bundle.joblib"
+    bundle.save(file)
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(InputError, match="checksum"):
+        _load_pyfunc(str(tmp_path))
+    (tmp_path / "bundle.joblib.sha256").unlink()
+    with pytest.raises(InputError, match=r"no file bundle\.joblib\.sha256; retrain"):
+        _load_pyfunc(str(tmp_path))

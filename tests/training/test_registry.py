@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
 
 from roofcast.data.errors import InputError, NotReadyError, UnknownNameError
 from roofcast.training.bundle import FILE_NAME, ModelBundle
@@ -196,3 +200,26 @@ def test_a_store_that_is_no_database_is_not_ready(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_text("not a database, " * 100)
     with pytest.raises(NotReadyError, match="does not answer"):
         Registry(tmp_path).champion()
+
+
+def test_a_server_that_refuses_is_not_taken_for_an_empty_one(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise MlflowException("log in", error_code=PERMISSION_DENIED)
+
+    monkeypatch.setattr(registry._client, "get_registered_model", refuse)
+    with pytest.raises(MlflowException, match="log in"):
+        registry.register("runs:/x", "x", "0")
+
+
+def test_two_processes_may_create_the_store_at_once(tmp_path: Path) -> None:
+    code = (
+        "import sys, pathlib; from roofcast.training.registry import Registry; "
+        "Registry(pathlib.Path(sys.argv[1])).run('x').__enter__()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]  # noqa: S603
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors

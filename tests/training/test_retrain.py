@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import mlflow
 import numpy as np
@@ -157,6 +159,24 @@ def test_a_champion_that_cannot_be_read_is_replaced(story: Story, subset: Traini
     report = retrain(subset, registry, WORSE)
     assert report.promoted
     assert report.reason.startswith(f"the champion, version {champion.version}, cannot be used: bundle: ")
+
+
+def test_a_champion_that_comes_meanwhile_is_the_one_to_beat(
+    story: Story, subset: TrainingSet, tmp_path: Path
+) -> None:
+    registry = _copy(story, tmp_path)
+    registry.promote(story.worse.version)
+
+    def meddle(items: Iterable[Any], total: int | None = None, label: str = "") -> Iterator[Any]:
+        del total, label
+        registry.promote(story.again.version)
+        yield from items
+
+    report = retrain(subset, registry, WORSE, meddle)
+    champion = registry.champion()
+    assert champion is not None
+    assert (report.promoted, champion.version) == (False, story.again.version)
+    assert report.champion_error == story.again.candidate_error
 
 
 def _copy(story: Story, home: Path) -> Registry:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 from pathlib import Path
 from typing import Final
 
 from roofcast.data.errors import InputError
+
+QUANTISATION_FILE: Final = "hf_quant_config.json"
+"""What ModelOpt writes beside a ``config.json``."""
 
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}(@[\w./-]{1,100})?")
 
@@ -38,7 +42,7 @@ def is_hub_id(text: str) -> bool:
 
 
 def fetch_hub_config(hub_id: str) -> Path:
-    """Return the path of the ``config.json`` of a repository, in the library's cache.
+    """Return the path of the ``config.json`` of a repository, in the library's cache, its quantisation beside it.
 
     Parameters
     ----------
@@ -57,7 +61,10 @@ def fetch_hub_config(hub_id: str) -> Path:
         raise InputError("model", f"{hub_id!r} is no file or folder here; {cure}") from error
     name, _, revision = hub_id.partition("@")
     try:
-        return Path(library.hf_hub_download(name, "config.json", revision=revision or None))
+        config = Path(library.hf_hub_download(name, "config.json", revision=revision or None))
+        with contextlib.suppress(OSError):  # most repositories have none
+            library.hf_hub_download(name, QUANTISATION_FILE, revision=revision or None)
+        return config
     except Exception as error:
         kinds = [kind.__name__ for kind in type(error).__mro__]
         cure = next((_CURES[kind] for kind in kinds if kind in _CURES), "")

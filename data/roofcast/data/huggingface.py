@@ -14,7 +14,7 @@ from roofcast.data.config_reader import ConfigReader
 from roofcast.data.config_shape import CONTEXT_NAMES, read_decoder, read_t5
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.families import T5_TYPES, Family, find_family
-from roofcast.data.hub import fetch_hub_config, is_hub_id
+from roofcast.data.hub import QUANTISATION_FILE, fetch_hub_config, is_hub_id
 from roofcast.data.parameters import Shape, count_parameters
 from roofcast.data.specs import ModelSpec
 
@@ -149,12 +149,29 @@ def load_model_config(path: Path | str, name: str = "") -> ModelSpec:
     InputError
         If the file cannot be read or fetched, is too large, is no JSON (names the line) or describes no text model.
     """
+    default, config = read_config(path)
+    return model_from_config(config, name or default)
+
+
+def read_config(path: Path | str) -> tuple[str, Mapping[str, Any]]:
+    """Return what to call a model and the fields of its ``config.json``, with those of a quantisation kept beside it.
+
+    Parameters
+    ----------
+    path
+        As for `load_model_config`.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or fetched, is too large or is no JSON object.
+    """
     if isinstance(path, str) and is_hub_id(path) and not Path(path).exists():
-        return _read_model_config(fetch_hub_config(path), name or path.partition("@")[0])
-    return _read_model_config(Path(path), name)
+        return path.partition("@")[0], _read_file(fetch_hub_config(path))[1]
+    return _read_file(Path(path))
 
 
-def _read_model_config(path: Path, name: str) -> ModelSpec:
+def _read_file(path: Path) -> tuple[str, Mapping[str, Any]]:
     try:
         file = path / "config.json" if path.is_dir() else path
         with file.open("rb") as stream:
@@ -164,12 +181,12 @@ def _read_model_config(path: Path, name: str) -> ModelSpec:
         raise InputError("model", f"cannot read {path.name!r}: {reason.lower()}") from error
     default = file.absolute().parent.name if file.name == "config.json" else file.stem
     config = parse_config(body, file.name, allow_infinity=True)
-    return model_from_config(_with_quantisation(config, file), name or default or "model")
+    return default or "model", _with_quantisation(config, file)
 
 
 def _with_quantisation(config: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
     """Return the config with what ModelOpt writes into a file of its own beside it."""
-    beside = file.with_name("hf_quant_config.json")
+    beside = file.with_name(QUANTISATION_FILE)
     if file.name != "config.json" or "quantization_config" in config or not beside.is_file():
         return config
     with beside.open("rb") as stream:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from roofcast.data.errors import InputError
-from roofcast.data.units import s_from_ms
+from roofcast.data.units import S_PER_MS, S_PER_NS, S_PER_US
 
 SPREAD: Final = "mean and percentiles"
 MEAN_ONLY: Final = "mean"
@@ -75,7 +75,7 @@ STATISTIC_MEANINGS: Final = {
 """What each statistic of the table means."""
 
 S_PER_UNIT: Final = {
-    "ns": s_from_ms(1e-6), "us": s_from_ms(1e-3), "ms": s_from_ms(1.0), "s": 1.0, "sec": 1.0, "seconds": 1.0,
+    "ns": S_PER_NS, "us": S_PER_US, "ms": S_PER_MS, "s": 1.0, "sec": 1.0, "seconds": 1.0,
 }  # fmt: skip
 """Units of time as benchmark clients write them."""
 

@@ -37,7 +37,7 @@ class Added:
 
 @dataclass(frozen=True)
 class Retraining:
-    """One request to retrain, and what came of it."""
+    """One request to retrain, and what came of it; `owner` is the state folder whose worker sees to it."""
 
     id: str
     state: State
@@ -46,6 +46,7 @@ class Retraining:
     finished_at: dt.datetime | None = None
     report: dict[str, Any] | None = None
     error: str = ""
+    owner: str = ""
 
 
 class MeasurementStore:
@@ -99,22 +100,24 @@ class MeasurementStore:
             n_new = len(connection.execute(insert, rows).all()) if rows else 0
         return Added(n_new, len(checked) - n_new)
 
-    def load(self, campaign: str | None = None) -> pd.DataFrame:
+    def load(self, campaign: str | None = None, offset: int = 0, limit: int | None = None) -> pd.DataFrame:
         """Return the measurements, ordered by campaign and row id, so that the order of import leaves no trace.
 
         Parameters
         ----------
         campaign
             Only those of this campaign; no rows if there is none.
+        offset, limit
+            How many to pass over, and the most that are returned.
         """
         columns = [MEASUREMENT.c[name] for name in ("id", *MEASUREMENT_COLUMNS)]
-        query = sa.select(*columns)
+        order = (_by_code_point(self.database, MEASUREMENT.c.campaign), MEASUREMENT.c.id)
+        query = sa.select(*columns).order_by(*order).offset(offset).limit(limit)
         if campaign is not None:
             query = query.where(MEASUREMENT.c.campaign == campaign)
         with self.database.reading() as connection:
             rows = connection.execute(query).all()
-        ordered = sorted(rows, key=lambda row: (row.campaign, row.id))  # databases disagree on the order of texts
-        table = pd.DataFrame(ordered, columns=["id", *MEASUREMENT_COLUMNS])
+        table = pd.DataFrame(rows, columns=["id", *MEASUREMENT_COLUMNS])
         return validate_measurements(table.drop(columns="id"))
 
     def count(self) -> int:
@@ -157,9 +160,9 @@ class MeasurementStore:
             specs = connection.execute(sa.select(MODEL.c.spec).order_by(MODEL.c.id)).scalars().all()
         return [ModelSpec.parse(spec) for spec in specs]
 
-    def add_retraining(self) -> Retraining:
+    def add_retraining(self, owner: str = "") -> Retraining:
         """Keep a request to retrain and return it, queued."""
-        record = Retraining(id=uuid.uuid4().hex, state="queued", requested_at=_now())
+        record = Retraining(id=uuid.uuid4().hex, state="queued", requested_at=_now(), owner=owner)
         with self.database.writing() as connection:
             connection.execute(sa.insert(RETRAINING), vars(record))
         return record
@@ -175,9 +178,19 @@ class MeasurementStore:
         with self.database.reading() as connection:
             return _retraining(connection, id)
 
-    def retrainings(self) -> list[Retraining]:
-        """Return all retrainings, the latest request first."""
-        query = sa.select(RETRAINING).order_by(RETRAINING.c.requested_at.desc(), RETRAINING.c.id)
+    def retrainings(self, owner: str | None = None, limit: int | None = None) -> list[Retraining]:
+        """Return the retrainings, the latest request first.
+
+        Parameters
+        ----------
+        owner
+            Only those of this owner.
+        limit
+            Most that are returned.
+        """
+        query = sa.select(RETRAINING).order_by(RETRAINING.c.requested_at.desc(), RETRAINING.c.id).limit(limit)
+        if owner is not None:
+            query = query.where(RETRAINING.c.owner == owner)
         with self.database.reading() as connection:
             return [Retraining(**row) for row in connection.execute(query).mappings()]
 
@@ -251,6 +264,11 @@ def _insert_new(database: Database, table: sa.Table) -> sqlite.Insert | postgres
     if database.engine.dialect.name == "postgresql":
         return postgresql.insert(table).on_conflict_do_nothing(index_elements=["id"])
     return sqlite.insert(table).on_conflict_do_nothing(index_elements=["id"])
+
+
+def _by_code_point(database: Database, column: sa.Column[str]) -> sa.ColumnElement[str]:
+    """Return the column in the order of code points, which is SQLite's own; PostgreSQL's is that of a language."""
+    return column.collate("C") if database.engine.dialect.name == "postgresql" else column
 
 
 def _now() -> dt.datetime:

@@ -66,4 +66,5 @@ RETRAINING: Final = sa.Table(
     sa.Column("finished_at", UtcDateTime, nullable=True),
     sa.Column("report", sa.JSON(none_as_null=True), nullable=True),
     sa.Column("error", sa.Text, nullable=False),
+    sa.Column("owner", sa.String(32), nullable=False),
 )

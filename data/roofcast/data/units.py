@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 S_PER_MS: Final = 1e-3
+S_PER_US: Final = 1e-6
+S_PER_NS: Final = 1e-9
 S_PER_H: Final = 3600.0
 BYTE_PER_GB: Final = 1e9
 BYTE_PER_GIB: Final = 2.0**30
@@ -15,6 +17,7 @@ TOKEN_PER_MTOKEN: Final = 1e6
 H_PER_MONTH: Final = 730.0
 H_PER_YEAR: Final = 8760.0
 W_PER_KW: Final = 1e3
+W_PER_MW: Final = 1e-3
 
 
 def s_from_ms(value_ms: float) -> float:

@@ -17,7 +17,7 @@ Descriptors = Mapping[str, FloatArray]
 
 _N_BISECTION = 48
 _MIN_CONCURRENCY = 1e-12
-_MAX_CONCURRENCY = 1e5
+_BEYOND_CAPACITY = 16.0
 _SHARPNESS = 4.0
 
 
@@ -26,8 +26,9 @@ class Estimate:
     """Analytic estimate of each question; arrays have shape (n_question,).
 
     `concurrency` is that of the question, or for a request rate the one that Little's law gives; `is_saturated`
-    marks rates above what the replica can serve, whose queue would grow without bound. TPOT includes the prefills
-    of other requests, ITL is the plain step between them.
+    marks rates above what the replica can serve: their queue grows for as long as they last, and the estimate is that
+    of 16 times as many requests as fit. TPOT includes the prefills of other requests, ITL is the plain step between
+    them.
     """
 
     memory: Memory
@@ -80,14 +81,15 @@ def estimate(d: Descriptors, c: Coefficients) -> Estimate:
     if not is_open.any():
         return _closed_loop(d, c, fixed, concurrency)
     low = np.full_like(rate, np.log(_MIN_CONCURRENCY))
-    high = np.full_like(rate, np.log(_MAX_CONCURRENCY))
+    highest = np.log(_BEYOND_CAPACITY * np.clip(fixed[0].capacity, 1.0, 1e6))
+    high = highest.copy()
     for _ in range(_N_BISECTION):
         middle = (low + high) / 2
         loop = _closed_loop(d, c, fixed, np.exp(middle))
         enough = loop.request_throughput_per_s >= rate
         high, low = np.where(enough, middle, high), np.where(enough, low, middle)
     solved = np.where(is_open, np.exp(high), concurrency)
-    is_saturated = is_open & (high >= np.log(_MAX_CONCURRENCY) * (1 - 1e-6))
+    is_saturated = is_open & (high >= highest)
     return replace(_closed_loop(d, c, fixed, solved), is_saturated=is_saturated)
 
 

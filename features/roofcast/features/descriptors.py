@@ -37,8 +37,8 @@ def describe(
 ) -> pd.DataFrame:
     """Return the descriptors of each question.
 
-    Blanks are filled: precision from the model's checkpoint, `kv_precision` with 16 bits, `tp` with the
-    accelerators that `pp` and `dp` leave, `pp`, `dp` with 1, `flash_attention` with true.
+    Blanks are filled: precision from the model's checkpoint (see `served_precision`), `kv_precision` with 16 bits,
+    `tp` with the accelerators that `pp` and `dp` leave, `pp` and `dp` with 1, `flash_attention` with true.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def describe(
     rows = [describe_model(spec) for spec in specs]
     for name in (column.name for column in DESCRIPTORS if column.group == "model"):
         columns[name] = np.array([row[name] for row in rows], dtype=float)[model_codes]
-    own = np.array([spec.weight_precision for spec in specs], dtype=object)[model_codes]
+    own = np.array([served_precision(spec.weight_precision) for spec in specs], dtype=object)[model_codes]
     precision = _filled(questions, "weight_precision", own)
     columns |= _hardware(parts, accelerator_codes, precision)
     columns |= _config(questions, precision)
@@ -90,6 +90,21 @@ def _number(questions: pd.DataFrame, name: str, default: float | FloatArray) -> 
     return np.where(np.isnan(given), default, given)
 
 
+def served_precision(checkpoint: str) -> str:
+    """Return the precision in which an engine serves a checkpoint unless told otherwise.
+
+    References
+    ----------
+    vLLM, option ``--dtype auto``: FP32 checkpoints are served in FP16, the others as they are.
+
+    Examples
+    --------
+    >>> served_precision("fp32"), served_precision("bf16")
+    ('fp16', 'bf16')
+    """
+    return "fp16" if checkpoint == "fp32" else checkpoint
+
+
 def peak_flop_per_s(part: AcceleratorSpec, precision: str) -> float:
     """Return the dense peak at which weights of `precision` are multiplied on `part`."""
     peaks: dict[str, float] = {str(name): peak for name, peak in part.peak_flop_per_s.items()}
@@ -105,7 +120,6 @@ def _hardware(
         "hardware.memory_byte": [part.memory_byte for part in parts],
         "hardware.bandwidth_byte_per_s": [part.bandwidth_byte_per_s for part in parts],
         "hardware.link_byte_per_s": [part.link_bandwidth_byte_per_s for part in parts],
-        "hardware.link_domain_size": [part.link_domain_size for part in parts],
     }
     gathered = {name: np.array(column, dtype=float)[codes] for name, column in values.items()}
     gathered["hardware.flop_per_s"] = peaks[codes, precision_codes] if parts else np.empty(0)

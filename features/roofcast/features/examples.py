@@ -18,7 +18,7 @@ def example_descriptors() -> dict[str, npt.NDArray[np.float64]]:
         "model.attention_width": 32 * 4096.0, "model.kv_width": 32 * 8192.0, "model.kv_width_sliding": 0.0,
         "model.sliding_window": 0.0, "model.n_kv_head": 32.0,
         "hardware.memory_byte": 80e9, "hardware.bandwidth_byte_per_s": 2e12, "hardware.flop_per_s": 300e12,
-        "hardware.link_byte_per_s": 600e9, "hardware.link_domain_size": 8.0,
+        "hardware.link_byte_per_s": 600e9,
         "config.n_accelerator": 1.0, "config.tp": 1.0, "config.pp": 1.0, "config.dp": 1.0,
         "config.weight_byte_per_element": 2.0, "config.kv_byte_per_element": 2.0, "config.flash_attention": 1.0,
         "workload.n_input_token": 1000.0, "workload.n_output_token": 200.0, "workload.concurrency": 8.0,

@@ -61,6 +61,10 @@ def build_features(
             d["hardware.link_byte_per_s"] / d["hardware.bandwidth_byte_per_s"]
         ) * (d["config.tp"] > 1),
         "config.tp_log": np.log(d["config.tp"]),
+        "config.pp_log": np.log(d["config.pp"]),
+        "config.dp_log": np.log(d["config.dp"]),
+        "config.weight_byte_per_element": d["config.weight_byte_per_element"],
+        "config.kv_byte_per_element": d["config.kv_byte_per_element"],
         "config.flash_attention": d["config.flash_attention"],
         "workload.n_input_token_log": np.log(d["workload.n_input_token"]),
         "workload.n_output_token_log": np.log(d["workload.n_output_token"]),

@@ -16,6 +16,8 @@ from roofcast.data.schema import QUESTION_COLUMNS
 from roofcast.data.specs import PRECISIONS, STATISTICS, ModelSpec
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.descriptors import describe
+from roofcast.serving.extrapolation import outside_columns
+from roofcast.serving.splits import split_problem
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.predictor import Prediction
 
@@ -43,7 +45,7 @@ _CHOICES: Final = {
 }
 
 
-def answer(questions: pd.DataFrame, bundle: ModelBundle, catalog: Catalog, level: float = 0.9) -> pd.DataFrame:
+def answer(questions: pd.DataFrame, bundle: ModelBundle, catalog: Catalog, level: float = 0.8) -> pd.DataFrame:
     """Return the questions with their answers: same columns, same rows, same order, then `ANSWER_COLUMNS`.
 
     A bad row gets a status and a reason; the others get their answers.
@@ -67,6 +69,7 @@ def answer(questions: pd.DataFrame, bundle: ModelBundle, catalog: Catalog, level
     _check_columns(questions)
     table, problems = _parsed(questions.reset_index(drop=True))
     _resolve(table, problems, catalog)
+    _check_model_splits(table, problems, catalog)
     _check_contexts(table, problems, catalog)
     sound = np.array([problem is None for problem in problems])
     answers = _blank_answers(len(table))
@@ -201,6 +204,15 @@ def with_own_precision(
     return precision.where(precision != "", names.map(lambda name: copies.get(name, "")).astype(object))
 
 
+def _check_model_splits(table: pd.DataFrame, problems: list[Problem | None], catalog: Catalog) -> None:
+    split = table[["tp", "ep"]].fillna(1)
+    for i in np.flatnonzero((split > 1).any(axis=1)):
+        if problems[i] is None:
+            model, engine = catalog.models[table["model"][i]], table["engine"][i]
+            reason = split_problem(model, split["tp"][i], split["ep"][i], engine)
+            problems[i] = ("invalid", reason) if reason else None
+
+
 def _check_contexts(table: pd.DataFrame, problems: list[Problem | None], catalog: Catalog) -> None:
     longest = table["model"].map({name: longest_context(catalog.models[name]) for name in table["model"].dropna()})
     _note(
@@ -253,7 +265,8 @@ def _predict(
         if metric in prediction.value:
             for suffix, part in (("", prediction.value), ("_lo", prediction.low), ("_hi", prediction.high)):
                 answers.loc[rows, metric + suffix] = part[metric].to_numpy()
-    answers.loc[rows, "outside"] = is_outside(prediction, table, bundle)
+    beyond = outside_columns(prediction, table, bundle, catalog.accelerators)
+    answers.loc[rows, "outside"] = [bool(columns) for columns in beyond]
     failed = [i for i in rows if problems[i] is not None]
     answers.loc[failed, list(ANSWER_COLUMNS[:-3])] = np.nan
 
@@ -273,14 +286,6 @@ def unanswerable(prediction: Prediction) -> list[Problem | None]:
         else:
             problems.append(None)
     return problems
-
-
-def is_outside(prediction: Prediction, table: pd.DataFrame, bundle: ModelBundle) -> npt.NDArray[np.bool_]:
-    """Return whether each question extrapolates: a feature beyond the measured range, or an engine never seen."""
-    beyond = (bundle.predictor.outside(prediction.features) != "").to_numpy(dtype=bool)
-    engine = table["engine"].astype(str)
-    unseen = ~engine.isin(["", *bundle.engines]).to_numpy(dtype=bool)
-    return np.asarray(beyond | unseen, dtype=bool)
 
 
 def require_answer(answers: pd.DataFrame) -> None:

@@ -60,8 +60,8 @@ class _CheckedRequest(Request):
 class JsonRoute(APIRoute):
     """A route whose body, if it has one, is a JSON object that means one thing to every reader.
 
-    Refused are other content types (415), and with 422 fields given twice, NaN and infinities, numbers and nesting
-    without end, NUL and half surrogate pairs.
+    Refused are other content types (415), also of an empty body, as a form on a foreign page can send it; and with 422
+    fields given twice, NaN and infinities, numbers and nesting without end, NUL and half surrogate pairs.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -70,11 +70,12 @@ class JsonRoute(APIRoute):
 
         async def checked(request: Request) -> Response:
             body = await request.body()
-            if not body:
-                return await handler(request)
-            if not _is_json(request.headers.get("content-type", "")):
+            kind = request.headers.get("content-type", "")
+            if (body or kind) and not _is_json(kind):
                 detail = f"send the body as {JSON_TYPE}"
                 raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
+            if not body:
+                return await handler(request)
             replacement = _CheckedRequest(request.scope, request.receive)
             replacement._body = body
             replacement.fields = read_object(body)

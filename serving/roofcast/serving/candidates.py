@@ -12,8 +12,9 @@ import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.batching import Estimate
-from roofcast.features.descriptors import QUANTILE, describe
+from roofcast.features.descriptors import QUANTILE, describe, served_precision
 from roofcast.serving.demand import Constraints, Demand
+from roofcast.serving.splits import split_problem
 from roofcast.training.bundle import ModelBundle
 
 FloatArray = npt.NDArray[np.float64]
@@ -64,7 +65,7 @@ def enumerate_candidates(
         Candidate(accelerator, tp)
         for accelerator, n in sorted(largest.items())
         for tp in TENSOR_PARALLEL
-        if tp <= n and model.n_head % tp == 0
+        if tp <= n and not split_problem(model, tp)
     ]
 
 
@@ -78,7 +79,7 @@ def question_table(
             "accelerator": [c.accelerator for c in candidates],
             "n_accelerator": [float(c.tp) for c in candidates],
             "engine": constraints.engine,
-            "weight_precision": constraints.weight_precision or model.weight_precision,
+            "weight_precision": constraints.weight_precision or served_precision(model.weight_precision),
             "kv_precision": constraints.kv_precision,
             "n_input_token": demand.n_input_token,
             "n_output_token": demand.n_output_token,

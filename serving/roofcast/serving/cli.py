@@ -7,21 +7,23 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from roofcast.data.errors import InputError
-from roofcast.serving.console import counting, reporting, show, show_recommendation, track
+from roofcast.serving.cli_catalog import accelerators, offers
+from roofcast.serving.console import counting, reporting, show, show_recommendation, track, warn
 from roofcast.serving.logs import configure_logs
+from roofcast.serving.opening import AsJson, open_workbench, today
 
 if TYPE_CHECKING:
     from roofcast.serving.workbench import Workbench
+    from roofcast.training.registry import Champion
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, help=__doc__)
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def main() -> None:
@@ -31,15 +33,8 @@ def main() -> None:
         app()
 
 
-def _bench() -> Workbench:
-    from roofcast.serving.settings import load_settings
-    from roofcast.serving.workbench import Workbench
-
-    return Workbench(load_settings())
-
-
 def _bench_in_service() -> Workbench:
-    bench = _bench()
+    bench = open_workbench()
     bench.refresh()
     return bench
 
@@ -50,20 +45,29 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Server processes.")] = 1,
 ) -> None:
-    """Serve predictions and recommendations over HTTP; trains first if nothing is promoted."""
+    """Serve predictions and recommendations over HTTP; trains first if nothing promoted can be used."""
     import uvicorn
 
     from roofcast.serving.jobs import worker_process
 
-    bench = _bench()
-    if bench.registry.champion() is None:
-        typer.echo("no predictor is promoted yet: training one on the shipped measurements", err=True)
+    bench = open_workbench()
+    if not _has_predictor(bench):
+        typer.echo("no predictor can be used yet: training one on the shipped measurements", err=True)
         report = bench.retrain(progress=track)
         typer.echo(f"version {report.version} is trained and in service", err=True)
     bench.store.close()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn stops, then raises it again: end the worker too
     with worker_process():
         uvicorn.run("roofcast.serving.app:create_app", factory=True, host=host, port=port, workers=workers)
+
+
+def _has_predictor(bench: Workbench) -> bool:
+    """Return whether a champion can be loaded; an upgrade that changed the columns leaves one that cannot."""
+    try:
+        return bench.refresh()
+    except InputError as error:
+        typer.echo(f"the champion cannot be used: {error}", err=True)
+        return False
 
 
 @app.command("import")
@@ -88,7 +92,7 @@ def import_(
 
     configs, values = named_configs(model_config or []), named_values(given or [])
     table = read_measurements(None if format_ == "auto" else format_, paths, campaign, track, values)
-    n_new, n_known = _bench().add_measurements(table, configs)
+    n_new, n_known = open_workbench().add_measurements(table, configs)
     show([{"n_row": len(table), "n_new": n_new, "n_known": n_known}], as_json=as_json)
 
 
@@ -105,28 +109,12 @@ def formats(as_json: AsJson = False) -> None:
 def models(as_json: AsJson = False) -> None:
     """List the models of the catalogue and those registered here."""
     keys = {"id", "lineage", "n_layer", "hidden_size", "n_param", "n_param_active", "attention", "weight_precision"}
-    specs = _bench().catalog.models.values()
+    specs = open_workbench().catalog.models.values()
     show([s.model_dump(mode="json", include=None if as_json else keys) for s in specs], as_json=as_json)
 
 
-@app.command()
-def accelerators(as_json: AsJson = False) -> None:
-    """List the accelerators of the catalogue."""
-    from roofcast.data.catalog import load_catalog
-
-    keys = {"id", "memory_byte", "bandwidth_byte_per_s", "link", "link_domain_size"}
-    specs = load_catalog().accelerators.values()
-    show([s.model_dump(mode="json", include=None if as_json else keys) for s in specs], as_json=as_json)
-
-
-@app.command()
-def offers(as_json: AsJson = False) -> None:
-    """List the dated prices of the catalogue."""
-    from roofcast.data.catalog import load_catalog
-
-    dropped = {"vcpu", "memory_byte", "source", "licence"}
-    rows = load_catalog().offers
-    show([o.model_dump(mode="json", exclude=None if as_json else dropped) for o in rows], as_json=as_json)
+app.command()(accelerators)
+app.command()(offers)
 
 
 @app.command()
@@ -139,13 +127,14 @@ def campaigns(
 
     if report:
         from roofcast.data.catalog import load_catalog
+        from roofcast.serving.rows import records
         from roofcast.training.quality import campaign_report
 
-        show(campaign_report(load_catalog()).to_dict(orient="records"), as_json=as_json)
+        show(records(campaign_report(load_catalog())), as_json=as_json)
         return
     shipped = [load_campaign_info(name) for name in CAMPAIGNS]
     rows = [{"name": c.name, "n_row": c.n_row, "licence": c.licence, "source": c.source} for c in shipped]
-    own = _bench().store.campaigns()
+    own = open_workbench().store.campaigns()
     rows += [{"name": name, "n_row": n, "licence": "", "source": "imported here"} for name, n in own.items()]
     show(rows, as_json=as_json)
 
@@ -154,9 +143,10 @@ def campaigns(
 def predict(
     rows: Annotated[Path, typer.Option(help="CSV of questions, blank where unknown.")],
     out: Annotated[Path, typer.Option(help="CSV to write.")],
-    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
+    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.8,
+    as_json: AsJson = False,
 ) -> None:
-    """Answer a CSV of questions; a bad row gets a status, the others their answers."""
+    """Answer a CSV of questions; a bad row gets a status, the others their answers. JSON is the rows by status."""
     from roofcast.serving.answering import answer, require_answer
     from roofcast.serving.files import read_questions, write_answers
 
@@ -164,12 +154,14 @@ def predict(
     bench = _bench_in_service()
     answers = answer(questions, bench.in_service.bundle, bench.catalog, level)
     write_answers(answers, out)
+    if as_json:
+        print(answers["status"].value_counts().to_json())
     require_answer(answers)
 
 
 @app.command()
 def recommend(
-    model: Annotated[str, typer.Option(help="Catalogue name, or path of a config.json.")],
+    model: Annotated[str, typer.Option(help="Catalogue name, path of a config.json, or owner/name on the hub.")],
     isl: Annotated[float, typer.Option(help="Mean input tokens.")],
     osl: Annotated[float, typer.Option(help="Mean output tokens.")],
     slo: Annotated[list[str], typer.Option(help="A limit such as 'ttft:p95<=500ms'; may be repeated.")],
@@ -190,7 +182,7 @@ def recommend(
         raise InputError("concurrency", "give exactly one of --concurrency, --rate and --users")
     bounds = {"providers": provider, "regions": region, "accelerators": accelerator, "pricing": pricing}
     fields = {
-        "model": _named_or_read(model),
+        "model": model,
         "workload": {
             "n_input_token": isl,
             "n_output_token": osl,
@@ -204,41 +196,36 @@ def recommend(
         "n_rejection": 500,
     }
     response = _recommended(fields)
+    for warning in response["warnings"]:
+        warn(warning)
     if as_json:
         print(json.dumps(response))
         return
     show_recommendation(response)
 
 
-def _named_or_read(model: str) -> str | dict[str, Any]:
-    from roofcast.serving.files import read_config_file
-
-    path = Path(model)
-    if not path.exists():
-        return model
-    name, config = read_config_file(path)
-    return {"name": name, "config": dict(config)}
-
-
 def _recommended(fields: dict[str, Any]) -> dict[str, Any]:
     from pydantic import ValidationError
 
     from roofcast.data.specs import input_error
+    from roofcast.serving.files import named_or_read
     from roofcast.serving.recommending import answer_recommendation
     from roofcast.serving.schemas import RecommendationRequest
 
+    bench = open_workbench()
     try:
-        request = RecommendationRequest.model_validate(fields)
+        model = named_or_read(fields["model"], bench.catalog)
+        request = RecommendationRequest.model_validate(fields | {"model": model})
     except ValidationError as error:
         raise input_error(error) from error
-    bench = _bench_in_service()
-    return answer_recommendation(request, bench, bench.in_service).model_dump(mode="json")
+    bench.refresh()
+    return answer_recommendation(request, bench, bench.in_service, today()).model_dump(mode="json")
 
 
 @app.command()
 def retrain(as_json: AsJson = False) -> None:
     """Fit a candidate on everything known; it goes into service unless the champion is better."""
-    report = _bench().retrain(progress=track)
+    report = open_workbench().retrain(progress=track)
     if as_json:
         print(report.model_dump_json())
         return
@@ -247,15 +234,21 @@ def retrain(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def promote(version: Annotated[str, typer.Argument(help="A version in the registry.")]) -> None:
+def promote(
+    version: Annotated[str, typer.Argument(help="A version in the registry.")], as_json: AsJson = False
+) -> None:
     """Put a version into service."""
-    typer.echo(f"version {_bench().registry.promote(version).version} is in service")
+    _show_champion(open_workbench().registry.promote(version), as_json=as_json)
 
 
 @app.command()
-def rollback() -> None:
+def rollback(as_json: AsJson = False) -> None:
     """Put the version before the champion back into service."""
-    typer.echo(f"version {_bench().registry.rollback().version} is in service")
+    _show_champion(open_workbench().registry.rollback(), as_json=as_json)
+
+
+def _show_champion(champion: Champion, *, as_json: bool) -> None:
+    typer.echo(json.dumps(asdict(champion)) if as_json else f"version {champion.version} is in service")
 
 
 @app.command()
@@ -265,18 +258,21 @@ def scoreboard(
     dump: Annotated[Path | None, typer.Option(help="Folder to write every row behind the figures to.")] = None,
 ) -> None:
     """Judge roofcast and its peers by the protocols."""
+    from roofcast.serving.files import make_folder
     from roofcast.training.protocols.held_out import llm_pilot_predictor
     from roofcast.training.scoreboard import run_scoreboard
 
     names = [name.strip() for name in protocol.split(",")]
+    for folder in filter(None, (json_file and json_file.parent, dump)):
+        make_folder(folder)
     with counting("scoreboard") as progress:
         board = run_scoreboard(names, llm_pilot_predictor(), progress=progress)
+    for name, figures in json.loads(board.to_json()).items():
+        show([{"method": method, **values} for method, values in figures.items()], as_json=False, title=f"\n{name}")
     if json_file:
         json_file.write_text(board.to_json() + "\n", encoding="utf-8")
     if dump:
         board.dump(dump)
-    for name, figures in json.loads(board.to_json()).items():
-        show([{"method": method, **values} for method, values in figures.items()], as_json=False, title=f"\n{name}")
 
 
 @app.command()

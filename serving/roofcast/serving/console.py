@@ -85,6 +85,11 @@ def _interval(metric: dict[str, Any]) -> str:
     return f"{metric['value']:.3g} ({metric['low']:.2g}-{metric['high']:.2g})"
 
 
+def warn(text: str) -> None:
+    """Print a warning on standard error."""
+    err.print(f"warning: {text}", markup=False, highlight=False, soft_wrap=True)
+
+
 def track(items: Iterable[Any], total: int | None = None, label: str = "reading") -> Iterator[Any]:
     """Yield the items, one at a time as they come, under a progress bar on standard error."""
     with Progress(console=err, transient=True) as progress:

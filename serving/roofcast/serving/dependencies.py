@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -27,6 +28,12 @@ def jobs(request: Request) -> JobQueue:
     return found
 
 
+def today() -> dt.date:
+    """Return the day, by which prices are old or not."""
+    return dt.datetime.now(dt.UTC).date()
+
+
 Bench = Annotated[Workbench, Depends(workbench)]
 Loaded = Annotated[InService, Depends(in_service)]
 Jobs = Annotated[JobQueue, Depends(jobs)]
+Today = Annotated[dt.date, Depends(today)]

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import io
+import os
+import re
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from roofcast.data.errors import InputError, SchemaError
-from roofcast.data.huggingface import parse_config
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import InputError, SchemaError, UnknownNameError
+from roofcast.data.hub import is_hub_id
+from roofcast.data.huggingface import read_config
 
 
 def read_questions(path: Path) -> pd.DataFrame:
@@ -60,21 +66,18 @@ def write_answers(answers: pd.DataFrame, path: Path) -> None:
         raise InputError("out", f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def read_config_file(path: Path) -> tuple[str, Mapping[str, Any]]:
-    """Return the name and the fields of a ``config.json``; it is called like its folder, or like itself.
+def make_folder(folder: Path) -> None:
+    """Make a folder to write to, and those above it.
 
     Raises
     ------
     InputError
-        If the file cannot be read or is no JSON object.
+        If it cannot be made.
     """
-    file = path / "config.json" if path.is_dir() else path
     try:
-        body = file.read_bytes()
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError("model", f"{file} cannot be read: {error.strerror}") from error
-    name = file.absolute().parent.name if file.name == "config.json" else file.stem
-    return name or "model", parse_config(body, file.name, allow_infinity=True)
+        raise InputError("out", f"{folder} cannot be made: {error.strerror}") from error
 
 
 def named_configs(texts: list[str]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -86,7 +89,7 @@ def named_configs(texts: list[str]) -> list[tuple[str, Mapping[str, Any]]]:
         If a text has another form, or its file cannot be read.
     """
     pairs = (_pair("model-config", "NAME=PATH", text) for text in texts)
-    return [(name, read_config_file(Path(path))[1]) for name, path in pairs]
+    return [(name, read_config(path)[1]) for name, path in pairs]
 
 
 def named_values(texts: list[str]) -> dict[str, str]:
@@ -104,6 +107,60 @@ def named_values(texts: list[str]) -> dict[str, str]:
             raise InputError("set", f"must name each column once, got {name} twice")
         values[name] = value
     return values
+
+
+def named_rates(texts: list[str]) -> dict[str, Decimal]:
+    """Return US dollars by currency of texts such as ``EUR=1.08``.
+
+    Raises
+    ------
+    InputError
+        If a text has another form, or names a currency a second time.
+    """
+    rates: dict[str, Decimal] = {}
+    for text in texts:
+        currency, amount = _pair("rate", "CURRENCY=USD such as EUR=1.08", text)
+        key = currency.strip().upper()
+        if not re.fullmatch(r"[A-Z]{3}=\d{1,9}(\.\d{1,9})?", f"{key}={amount}") or not Decimal(amount):
+            raise InputError("rate", f"must be CURRENCY=USD such as EUR=1.08, got {text!r}")
+        if key in rates:
+            raise InputError("rate", f"must name each currency once, got {key} twice")
+        rates[key] = Decimal(amount)
+    return rates
+
+
+def named_or_read(model: str, catalog: Catalog) -> str | dict[str, Any]:
+    """Return a catalogue name as it is, and the name and fields of the config of a path or a repository of the hub.
+
+    A name of the catalogue wins over a file or folder of that name, unless it is written as a path: with a separator,
+    or ending in ``.json``. The hub is asked only for what looks like its names and is no other, and only if its
+    library is installed.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or is no JSON object, or the hub has none such.
+    """
+    is_there = bool(model) and os.path.exists(model)  # noqa: PTH110  (a name too long for a path is none)
+    if is_there and (model.endswith(".json") or "/" in model or os.sep in model):
+        return _read(model)
+    try:
+        catalog.model(model)
+    except UnknownNameError as unknown:
+        if is_there:
+            return _read(model)
+        if not is_hub_id(model) or importlib.util.find_spec("huggingface_hub") is None:
+            return model
+        try:
+            return _read(model)
+        except InputError as error:
+            raise InputError("model", f"{unknown.problem}; {error.problem}") from error
+    return model
+
+
+def _read(path: str) -> dict[str, Any]:
+    name, config = read_config(path)
+    return {"name": name, "config": dict(config)}
 
 
 def _pair(option: str, form: str, text: str) -> tuple[str, str]:

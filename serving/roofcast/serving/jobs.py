@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,7 @@ from huey.consumer import Consumer
 
 from roofcast.data.errors import InputError, NotReadyError, RoofcastError
 from roofcast.data.store import Retraining
-from roofcast.serving.settings import Settings, load_settings
+from roofcast.serving.settings import Settings
 from roofcast.serving.workbench import Workbench
 
 logger = logging.getLogger(__name__)
@@ -48,18 +49,21 @@ class JobQueue:
 
     def __init__(self, home: Path, bench: Workbench) -> None:
         self._bench = bench
+        self.owner = owner_id(home)
         self.huey = SqliteHuey("roofcast", filename=str(home / "jobs.sqlite"), results=False, fsync=True)
         self._task: Any = self.huey.task(name="retrain")(self.run)
 
     def submit(self) -> Retraining:
-        """Record a retraining, queue it and return its record.
+        """Record a retraining, queue it and return its record; one that still waits serves all who ask.
 
         Raises
         ------
         NotReadyError
             If the store or the queue cannot be written; nothing stays queued then.
         """
-        record = self._bench.store.add_retraining()
+        own = self._bench.store.retrainings(self.owner)
+        waiting = (record for record in own if record.state == "queued")
+        record = next(waiting, None) or self._bench.store.add_retraining(self.owner)
         try:
             self._task(record.id)
         except sqlite3.Error as error:
@@ -86,13 +90,25 @@ class JobQueue:
             store.finish_retraining(retraining_id, report.model_dump(mode="json"))
 
     def recover(self) -> None:
-        """Mark what a dead worker left running as failed, and queue again what it left queued."""
+        """Mark what a dead worker left running as failed, and queue again what it left queued.
+
+        Only what this state folder owns: a store may be shared, and the workers of other folders live on.
+        """
         self.huey.flush()
-        for record in reversed(self._bench.store.retrainings()):
+        for record in reversed(self._bench.store.retrainings(self.owner)):
             if record.state == "running":
                 self._bench.store.fail_retraining(record.id, INTERRUPTED)
             elif record.state == "queued":
                 self._task(record.id)
+
+
+def owner_id(home: Path) -> str:
+    """Return what tells this state folder's retrainings from others' in a store that they share; made once."""
+    file = home / "owner"
+    with FileLock(home / "owner.lock"):
+        if not file.exists():
+            file.write_text(uuid.uuid4().hex, encoding="ascii")
+        return file.read_text(encoding="ascii")
 
 
 def work(settings: Settings, parent: int | None = None) -> None:
@@ -138,7 +154,7 @@ def worker_process() -> Iterator[None]:
 
 
 def _keep_working(stopping: threading.Event, parent: int) -> None:
-    command = [sys.executable, "-m", "roofcast.serving.jobs", str(parent)]
+    command = [sys.executable, "-m", "roofcast.serving.worker", str(parent)]
     while not stopping.is_set():
         process = subprocess.Popen(command)  # noqa: S603  (our own interpreter and module)
         while process.poll() is None and not stopping.wait(0.2):
@@ -157,10 +173,3 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-if __name__ == "__main__":
-    from roofcast.serving.logs import configure_logs
-
-    configure_logs()
-    work(load_settings(), int(sys.argv[1]) if len(sys.argv) > 1 else None)

@@ -13,7 +13,7 @@ import pandas as pd
 from roofcast.data.errors import InputError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.data.units import BYTE_PER_GB, H_PER_MONTH, S_PER_H, TOKEN_PER_MTOKEN
-from roofcast.serving.answering import context_problem, is_outside, longest_context
+from roofcast.serving.answering import context_problem, longest_context
 from roofcast.serving.candidates import (
     THROUGHPUT,
     Candidate,
@@ -27,6 +27,7 @@ from roofcast.serving.candidates import (
     question_table,
 )
 from roofcast.serving.demand import Constraints, Demand
+from roofcast.serving.extrapolation import outside_columns
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.predictor import Prediction
 
@@ -158,7 +159,7 @@ def recommend(
     plans = sorted(_plans(candidates, capacities, fits.tolist(), admitted, demand), key=lambda plan: plan.cost)
     budget = bounds.max_usd_per_h if bounds.max_usd_per_h is not None else math.inf
     chosen = [plan for plan in plans if plan.cost <= budget][:n_entry]
-    search = _Search(candidates, table, descriptors, capacities)
+    search = _Search(candidates, table, descriptors, capacities, market.accelerators)
     entries = _entries(chosen, search, demand, bundle, level)
     rejections = _rejections(candidates, capacities, demand, plans, budget)
     return Recommendation(entries, rejections, len(candidates), len(admitted))
@@ -190,7 +191,7 @@ def _plans(
 def _replicas(demand: Demand, users: float, rate_per_s: float) -> int:
     if demand.users is not None:
         return math.ceil(demand.users / users)
-    return math.ceil((demand.request_rate_per_s or 0.0) / rate_per_s)
+    return max(math.ceil((demand.request_rate_per_s or 0.0) / rate_per_s), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +202,7 @@ class _Search:
     table: pd.DataFrame
     descriptors: pd.DataFrame
     capacities: Capacities
+    accelerators: Mapping[str, AcceleratorSpec]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +211,7 @@ class _Forecast:
 
     load: FloatArray
     by_statistic: dict[str, Prediction]
-    outside: list[bool]
-    outside_columns: list[str]
+    outside_columns: list[tuple[str, ...]]
 
     @property
     def mean(self) -> Prediction:
@@ -227,8 +228,8 @@ def _forecast(plans: list[_Plan], search: _Search, demand: Demand, bundle: Model
         for statistic in statistics
     }
     mean = by_statistic["mean"]
-    outside = is_outside(mean, search.table.iloc[rows].reset_index(drop=True), bundle)
-    return _Forecast(load, by_statistic, outside.tolist(), bundle.predictor.outside(mean.features).tolist())
+    table = search.table.iloc[rows].reset_index(drop=True)
+    return _Forecast(load, by_statistic, outside_columns(mean, table, bundle, search.accelerators))
 
 
 def _loads(
@@ -281,8 +282,8 @@ def _entry(k: int, plan: _Plan, search: _Search, forecast: _Forecast, demand: De
         memory_used_byte=float(used),
         memory_usable_byte=float(estimate.memory.usable_byte[k]),
         bottleneck=_bottleneck(forecast.mean.features.iloc[k]),
-        outside=forecast.outside[k],
-        outside_columns=tuple(forecast.outside_columns[k].split()),
+        outside=bool(forecast.outside_columns[k]),
+        outside_columns=forecast.outside_columns[k],
     )
 
 
@@ -336,7 +337,7 @@ def _rejections(
         elif capacities.users[i] < 1:
             j = int(capacities.excess[i].argmax())
             excess, limit = float(capacities.excess[i, j]), demand.limits[j]
-            detail = f"{limit.text} is missed with a single user: {excess * limit.value_s:.4g} s predicted"
+            detail = f"{limit.text} is missed with a single user: {excess * limit.value_s:.4g} {limit.unit} predicted"
             rejections.append(Rejection(candidate, "misses_limit", detail, excess))
         elif i in cheapest and cheapest[i] > budget:
             detail = f"costs {cheapest[i]:.2f} USD/h at least, over the budget of {budget:.2f}"

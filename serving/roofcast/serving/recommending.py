@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 from collections.abc import Iterable
 from typing import get_args
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.specs import ModelSpec, Pricing
+from roofcast.features.descriptors import served_precision
 from roofcast.serving.demand import Constraints, Demand
+from roofcast.serving.own_files import staleness_warnings
 from roofcast.serving.recommender import Entry, Recommendation, Rejection, recommend
 from roofcast.serving.schemas import (
     ConstraintsRequest,
@@ -24,9 +27,9 @@ from roofcast.serving.workbench import InService, Workbench
 
 
 def answer_recommendation(
-    request: RecommendationRequest, bench: Workbench, loaded: InService
+    request: RecommendationRequest, bench: Workbench, loaded: InService, today: dt.date
 ) -> RecommendationResponse:
-    """Return the ranking that a request asks for.
+    """Return the ranking that a request asks for, with a warning if prices in it are old today.
 
     Raises
     ------
@@ -51,7 +54,8 @@ def answer_recommendation(
         level=request.level,
         n_entry=request.n_entry,
     )
-    return response_of(result, model, request, loaded.champion.version)
+    warnings = staleness_warnings((entry.offer for entry in result.entries), today)
+    return response_of(result, model, request, loaded, warnings)
 
 
 def demand_of(request: RecommendationRequest) -> Demand:
@@ -95,18 +99,21 @@ def _known(field: str, names: Iterable[str], known: Iterable[str]) -> frozenset[
 
 
 def response_of(
-    result: Recommendation, model: ModelSpec, request: RecommendationRequest, version: str
+    result: Recommendation, model: ModelSpec, request: RecommendationRequest, loaded: InService, warnings: list[str]
 ) -> RecommendationResponse:
-    """Return a recommendation as it goes over HTTP."""
+    """Return a recommendation as it goes over HTTP; a blank engine stands for those that were measured."""
     return RecommendationResponse(
         model=model.id,
+        engine=request.constraints.engine or ", ".join(loaded.bundle.engines),
+        weight_precision=request.constraints.weight_precision or served_precision(model.weight_precision),
         level=request.level,
-        predictor_version=version,
+        predictor_version=loaded.champion.version,
         n_candidate=result.n_candidate,
         n_offer=result.n_offer,
         entries=[_entry(rank, entry) for rank, entry in enumerate(result.entries, start=1)],
         n_rejected=len(result.rejections),
         rejections=[_rejection(rejection) for rejection in result.rejections[: request.n_rejection]],
+        warnings=warnings,
     )
 
 

@@ -6,12 +6,15 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator
 
+from roofcast.data.accelerator_file import FIELDS as ACCELERATOR_FIELDS
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
 from roofcast.data.errors import RoofcastError
 from roofcast.data.formats import FORMATS
+from roofcast.data.offer_file import OFFER_FIELDS
 from roofcast.data.schema import CONTEXT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
 from roofcast.features.coefficients import PRIORS, Coefficients
 from roofcast.features.columns import DESCRIPTORS, FEATURES, Column
+from roofcast.serving.adding import OWNED_FIELDS
 from roofcast.serving.answering import ANSWER_COLUMNS, STATUSES
 from roofcast.serving.settings import Settings
 from roofcast.serving.slo import METRIC_OF
@@ -33,6 +36,9 @@ def _lines() -> Iterator[str]:
     yield from _section("Rows of answers", [_names(ANSWER_COLUMNS), "", f"`status` is one of {_names(STATUSES)}."])
     yield from _section("Rows of measurements", [_names([*QUESTION_COLUMNS, *OUTCOME_COLUMNS, *CONTEXT_COLUMNS])])
     yield from _section("Import formats", _table(("format", "title"), ((f.name, f.title) for f in FORMATS.values())))
+    yield from _section("Files of accelerators", [_names(ACCELERATOR_FIELDS)])
+    yield from _section("Files of offers", [_names(OFFER_FIELDS)])
+    yield from _section("Files of owned hardware", [_names(OWNED_FIELDS)])
     yield from _section("Campaigns", _table(("campaign", "rows", "licence", "source"), _campaigns()))
     yield from _section("Descriptors", _table(("column", "unit", "meaning"), _columns(DESCRIPTORS)))
     yield from _section("Features", _table(("column", "unit", "meaning"), _columns(FEATURES)))

@@ -24,7 +24,8 @@ def _check_cell(value: object) -> object:
     return value
 
 
-Cell = Annotated[float | int | str | bool | None, BeforeValidator(_check_cell)]
+Value = float | int | str | bool | None
+Cell = Annotated[Value, BeforeValidator(_check_cell)]
 Row = dict[Text, Cell]
 
 QWEN_LIKE_CONFIG: Config = {
@@ -65,7 +66,7 @@ class WorkloadRequest(Message):
     n_input_token: Tokens
     n_output_token: Tokens
     users: Annotated[float, Field(ge=1, le=1_000_000)] | None = None
-    request_rate_per_s: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    request_rate_per_s: Annotated[float, Field(ge=1e-9, le=1_000_000)] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> WorkloadRequest:
@@ -171,6 +172,8 @@ class RecommendationResponse(BaseModel):
     """Entries by rising cost; rejections with the nearest miss first."""
 
     model: str
+    engine: str
+    weight_precision: str
     level: float
     predictor_version: str
     n_candidate: int
@@ -178,6 +181,7 @@ class RecommendationResponse(BaseModel):
     entries: list[EntryResponse]
     n_rejected: int
     rejections: list[RejectionResponse]
+    warnings: Annotated[list[str], Field(description="What to know before relying on it, such as old prices.")] = []
 
 
 class PredictionRequest(Message):
@@ -212,7 +216,7 @@ class PredictionResponse(BaseModel):
 
     predictor_version: str
     level: float
-    rows: list[dict[str, Cell]]
+    rows: list[dict[str, Value]]
 
 
 class MeasurementsRequest(Message):
@@ -251,6 +255,15 @@ class MeasurementsAdded(BaseModel):
 
     n_new: int
     n_known: int
+
+
+class OwnCampaign(BaseModel):
+    """Measurements that were kept here under one name."""
+
+    name: str
+    n_row: int
+    licence: str = ""
+    source: str = "imported here"
 
 
 class RetrainingResponse(BaseModel):

@@ -42,7 +42,7 @@ class Limit:
     statistic
         Of requests (TTFT, nTTFT, TPOT, E2E) or of single gaps (ITL).
     value_s
-        Greatest value allowed, in seconds.
+        Greatest value allowed, in seconds; of nTTFT in seconds per token.
     text
         As the caller wrote it.
     """
@@ -51,6 +51,11 @@ class Limit:
     statistic: str
     value_s: float
     text: str
+
+    @property
+    def unit(self) -> str:
+        """The unit of the value."""
+        return "s/token" if self.metric.endswith("_per_token") else "s"
 
     def excess(self, predicted_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return predictions over the limit: above 1 misses it."""

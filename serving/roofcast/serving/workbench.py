@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
+from filelock import FileLock, Timeout
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import Catalog, load_catalog
@@ -20,6 +22,7 @@ from roofcast.data.measurements import row_ids
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store import MeasurementStore
 from roofcast.serving.answering import with_own_precision
+from roofcast.serving.own_files import OwnFiles
 from roofcast.serving.settings import Settings
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.dataset import TRAINED_ON, TrainingSet, build_training_set
@@ -45,8 +48,9 @@ class InService:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Models registered here, and the catalogue that knows them."""
+    """Catalogue with the files of the state folder, models registered here, and the catalogue that knows both."""
 
+    base: Catalog
     own: list[ModelSpec]
     catalog: Catalog
 
@@ -58,6 +62,8 @@ class Workbench:
     ----------
     settings
         Where things are.
+    warn
+        Is told of files in the state folder that are left out, and why, and of waiting for another retraining.
 
     Raises
     ------
@@ -65,32 +71,39 @@ class Workbench:
         If the state folder cannot be made or the measurement store cannot be opened.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, warn: Callable[[str], None] = logger.warning) -> None:
         _make_folder(settings.home)
         self.settings = settings
         self.store = MeasurementStore(settings.store_url).migrate()
         self.registry = Registry(settings.home, settings.mlflow_tracking_uri or None)
         self._in_service: InService | None = None
+        self._why_none = NO_CHAMPION
         self._refreshing = threading.Lock()
-        self._known = _Known([], load_catalog())
+        self._warn = warn
+        self._own_files = OwnFiles(settings.home, warn)
+        self._known = _Known(load_catalog(), [], load_catalog())
         self._store_asked_again_at = 0.0
 
     @property
     def catalog(self) -> Catalog:
-        """The shipped catalogue with the models registered here, by whichever process.
+        """The shipped catalogue with the files of the state folder and the models registered here.
 
-        While the store does not answer it is the catalogue as last known.
+        Both may come from whichever process. While the store does not answer, its models stay as last known.
         """
+        base, own = self._own_files.catalog, self._registered()
+        known = self._known
+        if base is not known.base or own != known.own:
+            known = self._known = _Known(base, own, _extended(base, own))
+        return known.catalog
+
+    def _registered(self) -> list[ModelSpec]:
         if time.monotonic() >= self._store_asked_again_at:
             try:
-                own = self.store.models()
+                return self.store.models()
             except NotReadyError as error:
-                logger.warning("the catalogue stays as it was: %s", error)
+                logger.warning("the models registered here stay as they were: %s", error)
                 self._store_asked_again_at = time.monotonic() + STORE_PAUSE_S
-            else:
-                if own != self._known.own:
-                    self._known = _Known(own, _extended(load_catalog(), own))
-        return self._known.catalog
+        return self._known.own
 
     @property
     def in_service(self) -> InService:
@@ -103,7 +116,7 @@ class Workbench:
         """
         loaded = self._in_service
         if loaded is None:
-            raise NotReadyError(NO_CHAMPION)
+            raise NotReadyError(self._why_none)
         return loaded
 
     def refresh(self) -> bool:
@@ -113,12 +126,18 @@ class Workbench:
         ------
         NotReadyError
             If the registry does not answer; the champion in service stays.
+        InputError
+            If the champion cannot be read, as after an upgrade that changed the columns; the one in service stays.
         """
         with self._refreshing:
             champion = self.registry.champion()
             if champion is None or (self._in_service and self._in_service.champion == champion):
                 return False
-            self._in_service = InService(champion, self.registry.load(champion))
+            try:
+                self._in_service = InService(champion, self.registry.load(champion))
+            except InputError as error:
+                self._why_none = f"the champion, version {champion.version}, cannot be used: {error}"
+                raise
             return True
 
     def training_set(self) -> TrainingSet:
@@ -131,8 +150,25 @@ class Workbench:
         return build_training_set(shipped, catalog.models, catalog.accelerators)
 
     def retrain(self, progress: Progress | None = None) -> RetrainingReport:
-        """Fit, judge and, if not worse, promote a predictor on everything known."""
-        return retrain(self.training_set(), self.registry, self.settings.training, progress)
+        """Fit, judge and, if not worse, promote a predictor on everything known.
+
+        One at a time does so in a state folder; who comes second says so and waits.
+        """
+        with self._only_trainer():
+            return retrain(self.training_set(), self.registry, self.settings.training, progress)
+
+    @contextmanager
+    def _only_trainer(self) -> Iterator[None]:
+        lock = FileLock(self.settings.home / "training.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            self._warn("another retraining is under way here; this one waits until it has ended")
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
 
     def read_config(self, name: str, config: Config) -> ModelSpec:
         """Return the model of a ``config.json``; the name is what the caller calls it, and is not looked up.

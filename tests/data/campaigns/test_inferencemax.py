@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from roofcast.data.campaigns import load_campaigns
-from roofcast.data.campaigns.build_inferencemax import FOLDER, build_inferencemax, n_decode_accelerator
+from roofcast.data.campaigns.build_inferencemax import FOLDER, build_inferencemax
 from roofcast.data.errors import SchemaError
+from roofcast.data.formats.inferencemax_results import n_decode_accelerator
 from roofcast.data.measurements import row_ids
 
 ROOT = Path(__file__).parents[1] / "samples" / "inferencemax"

@@ -16,6 +16,7 @@ from roofcast.features.columns import fingerprint
 from roofcast.training.predictor import RoofcastPredictor
 
 FILE_NAME = "bundle.joblib"
+CHECKSUM_NAME = "bundle.joblib.sha256"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,8 @@ class ModelBundle:
         Of the columns it was fitted with.
     data_digest, row_ids
         Of the measurements it was fitted to.
-    engines
-        Engines it has seen.
+    engines, accelerators
+        Engines and accelerators it has seen.
     scores
         Held-out errors by metric.
     roofcast_version
@@ -43,13 +44,16 @@ class ModelBundle:
     data_digest: str
     row_ids: tuple[str, ...]
     engines: tuple[str, ...]
+    accelerators: tuple[str, ...]
     scores: dict[str, dict[str, float]]
     roofcast_version: str = field(default_factory=lambda: version("roofcast"))
 
     def save(self, path: Path) -> str:
-        """Write the bundle to `path` and return the file's SHA-256."""
+        """Write the bundle to `path`, and its SHA-256 into a file beside it; return the SHA-256."""
         joblib.dump(self, path, compress=3)
-        return sha256(path)
+        checksum = sha256(path)
+        path.with_name(CHECKSUM_NAME).write_text(checksum, encoding="ascii")
+        return checksum
 
 
 def sha256(path: Path) -> str:
@@ -101,7 +105,11 @@ class _BundleModel:
 
 
 def _load_pyfunc(path: str) -> _BundleModel:
-    """Load the bundle for MLflow, which calls this by name."""
-    folder = Path(path)
-    file = folder if folder.is_file() else folder / FILE_NAME
-    return _BundleModel(load_bundle(file, sha256(file)))
+    """Load the bundle for MLflow, which calls this by name, if it has the checksum that was written beside it.
+
+    That tells of damage. It is no defence against who can write the folder; the registry's own checksum is.
+    """
+    beside = Path(path, CHECKSUM_NAME)
+    if not beside.is_file():
+        raise InputError("bundle", f"no file {CHECKSUM_NAME}; retrain to make one")
+    return _BundleModel(load_bundle(Path(path, FILE_NAME), beside.read_text(encoding="ascii", errors="replace")))

@@ -168,7 +168,7 @@ class RoofcastPredictor(PointPredictor):
         return self
 
     def predict_interval(self, X: pd.DataFrame, level: float = 0.9) -> Prediction:
-        """Return predictions with intervals that hold an unseen LLM's measurement with probability `level`.
+        """Return predictions with intervals made to hold an unseen LLM's measurement with probability `level`.
 
         Raises
         ------

@@ -11,7 +11,10 @@ import pandas as pd
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info, load_campaigns, load_quarantine
 from roofcast.data.catalog import Catalog
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
+from roofcast.features.batching import estimate
+from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.descriptors import describe
+from roofcast.features.pipeline import arrays
 from roofcast.features.plausibility import check_plausibility
 
 LEARNT_LOADS: Final = ("closed_loop", "open_loop")
@@ -24,7 +27,7 @@ def review(
     """Return the rows that must not be learnt from: columns `rule` and `detail`, index of `measurements`.
 
     Rules, the first that holds counts: ``not_ok``, ``unknown_model``, ``unknown_accelerator``, ``other_load``,
-    ``impossible_split``, and those of `roofcast.features.plausibility`.
+    ``impossible_split``, ``beyond_capacity``, and those of `roofcast.features.plausibility`.
     """
     found = pd.DataFrame({"rule": "", "detail": ""}, index=measurements.index, dtype=object)
     for rule, broken, detail in _plain_rules(measurements, models, accelerators):
@@ -33,9 +36,17 @@ def review(
         found.loc[new, "detail"] = detail[new]
     sound = measurements[found["rule"] == ""]
     if len(sound):
-        implausible = check_plausibility(sound, describe(sound, models, accelerators))
-        found.loc[implausible.index] = implausible
+        descriptors = describe(sound, models, accelerators)
+        found.update(_overloaded(descriptors))
+        found.update(check_plausibility(sound, descriptors))
     return found[found["rule"] != ""]
+
+
+def _overloaded(descriptors: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows whose request rate outruns the replica: what was measured tells of the run's length."""
+    is_over = estimate(arrays(descriptors), DEFAULT_COEFFICIENTS).is_saturated
+    detail = "the request rate is more than the estimate says the replica serves"
+    return pd.DataFrame({"rule": "beyond_capacity", "detail": detail}, index=descriptors.index[is_over])
 
 
 def campaign_report(catalog: Catalog) -> pd.DataFrame:

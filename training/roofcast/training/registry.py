@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import mlflow
+from filelock import FileLock
 from mlflow.entities.model_registry import ModelVersion
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
@@ -57,18 +58,23 @@ class Registry:
     def __init__(self, home: Path, tracking_uri: str | None = None) -> None:
         self._home = home
         self.tracking_uri = tracking_uri or f"sqlite:///{home / 'mlflow.db'}"
+        self._creating = FileLock(home / "mlflow.lock")
         self._artifact_location = None if tracking_uri else (home / "artifacts").as_uri()
 
     @functools.cached_property
     def _client(self) -> MlflowClient:
-        """The client; an embedded store is created by its first use, and may fail to be.
+        """The client; an embedded store is created by its first use, by one process at a time, and may fail to be.
 
         The file is tried first, because MLflow would try for minutes.
         """
-        if self._artifact_location:
+        if not self._artifact_location:
+            return MlflowClient(tracking_uri=self.tracking_uri, registry_uri=self.tracking_uri)
+        with self._creating:
             with contextlib.closing(sqlite3.connect(self._home / "mlflow.db")) as connection:
                 connection.execute("PRAGMA schema_version")
-        return MlflowClient(tracking_uri=self.tracking_uri, registry_uri=self.tracking_uri)
+            client = MlflowClient(tracking_uri=self.tracking_uri, registry_uri=self.tracking_uri)
+            client.search_experiments(max_results=1)
+            return client
 
     @contextlib.contextmanager
     def run(self, name: str) -> Iterator[str]:
@@ -76,22 +82,30 @@ class Registry:
         with reachable(self.tracking_uri):
             mlflow.set_tracking_uri(self.tracking_uri)
             mlflow.set_registry_uri(self.tracking_uri)
-            experiment = self._client.get_experiment_by_name(EXPERIMENT)
-            experiment_id = (
-                experiment.experiment_id
-                if experiment
-                else self._client.create_experiment(EXPERIMENT, artifact_location=self._artifact_location)
-            )
+            experiment_id = self._experiment_id()
         with mlflow.start_run(experiment_id=experiment_id, run_name=name) as active:
             yield active.info.run_id
+
+    def _experiment_id(self) -> str:
+        with self._creating:
+            experiment = self._client.get_experiment_by_name(EXPERIMENT)
+            if experiment:
+                return str(experiment.experiment_id)
+            return str(self._client.create_experiment(EXPERIMENT, artifact_location=self._artifact_location))
+
+    def _make_registered_model(self) -> None:
+        with self._creating:
+            try:
+                self._client.get_registered_model(MODEL_NAME)
+            except MlflowException as error:
+                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                    raise
+                self._client.create_registered_model(MODEL_NAME)
 
     def register(self, model_uri: str, run_id: str, checksum: str) -> str:
         """Register a logged model and return its version."""
         with reachable(self.tracking_uri):
-            try:
-                self._client.get_registered_model(MODEL_NAME)
-            except MlflowException:
-                self._client.create_registered_model(MODEL_NAME)
+            self._make_registered_model()
             version = self._client.create_model_version(
                 MODEL_NAME, source=model_uri, run_id=run_id, tags={CHECKSUM_TAG: checksum}
             )

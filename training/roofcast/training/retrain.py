@@ -12,10 +12,10 @@ from roofcast.features.columns import fingerprint
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset import TrainingSet
-from roofcast.training.gate import judge
+from roofcast.training.gate import Verdict, judge
 from roofcast.training.metrics import error_summary
 from roofcast.training.predictor import Progress, RoofcastPredictor, predict_held_out
-from roofcast.training.registry import Registry
+from roofcast.training.registry import Champion, Registry
 from roofcast.training.tracking import log_training
 
 
@@ -67,6 +67,7 @@ def fit_bundle(
         data_digest=data.digest,
         row_ids=tuple(data.ids),
         engines=tuple(sorted(set(data.measurements["engine"]) - {""})),
+        accelerators=tuple(sorted(set(data.measurements["accelerator"]))),
         scores={str(m): {str(k): float(v) for k, v in row.items()} for m, row in scores.iterrows()},
     )
 
@@ -91,18 +92,18 @@ def retrain(
 
     A champion that cannot be read, as after an upgrade that changed the columns, is replaced. Otherwise its recipe,
     that is its settings and the measurements it was fitted to, is judged on the same held-out lineages as the
-    candidate: each lineage is predicted by a champion and by a candidate that never saw it.
+    candidate: each lineage is predicted by a champion and by a candidate that never saw it. If another champion has
+    come into service meanwhile, the candidate is judged against that one.
     """
     config = config or TrainingConfig()
-    incumbent, no_champion = _load_champion(registry)
+    champion = registry.champion()
     candidate = fit_bundle(data, config, progress)
-    rival = None
-    if incumbent is not None:
-        known = data.ids.isin(incumbent.row_ids).to_numpy()
-        rival = predict_held_out(incumbent.predictor, data.X, data.y, data.groups, progress, trainable=known)
-    verdict = judge(data.y, candidate.predictor.held_out_, rival, data.groups, no_champion)
+    verdict = _judged(candidate, champion, registry, data, progress)
     folds = score_folds(data, candidate.predictor.held_out_)
     version = log_training(registry, candidate, data, config, folds)
+    while verdict.promoted and (now := registry.champion()) != champion:
+        champion = now
+        verdict = _judged(candidate, champion, registry, data, progress)
     if verdict.promoted:
         registry.promote(version)
     return RetrainingReport(
@@ -117,8 +118,22 @@ def retrain(
     )
 
 
-def _load_champion(registry: Registry) -> tuple[ModelBundle | None, str]:
-    champion = registry.champion()
+def _judged(
+    candidate: ModelBundle,
+    champion: Champion | None,
+    registry: Registry,
+    data: TrainingSet,
+    progress: Progress | None,
+) -> Verdict:
+    incumbent, no_champion = _load(registry, champion)
+    rival = None
+    if incumbent is not None:
+        known = data.ids.isin(incumbent.row_ids).to_numpy()
+        rival = predict_held_out(incumbent.predictor, data.X, data.y, data.groups, progress, trainable=known)
+    return judge(data.y, candidate.predictor.held_out_, rival, data.groups, no_champion)
+
+
+def _load(registry: Registry, champion: Champion | None) -> tuple[ModelBundle | None, str]:
     if champion is None:
         return None, "there was no champion"
     try:

@@ -78,13 +78,14 @@ def _log_plots(bundle: ModelBundle, data: TrainingSet) -> None:
 
 def _log_bundle(bundle: ModelBundle, data: TrainingSet) -> tuple[str, str]:
     example = data.X.head(3)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, FILE_NAME)
-        checksum = bundle.save(file)
+    with tempfile.TemporaryDirectory() as parent:
+        folder = Path(parent, "bundle")
+        folder.mkdir()
+        checksum = bundle.save(folder / FILE_NAME)
         info = mlflow.pyfunc.log_model(
             name="bundle",
             loader_module="roofcast.training.bundle",
-            data_path=str(file),
+            data_path=str(folder),
             signature=infer_signature(data.X, bundle.predictor.predict(example)),
             input_example=example,
             pip_requirements=[f"roofcast=={bundle.roofcast_version}"],

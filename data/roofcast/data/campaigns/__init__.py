@@ -140,6 +140,6 @@ def _load_rows(file: Traversable) -> pd.DataFrame:
     return pd.read_csv(
         io.StringIO(text),
         dtype={name: float if name in numbers else str for name in header},
-        na_values=dict.fromkeys(numbers, [""]),
+        na_values={name: [""] for name in numbers},
         keep_default_na=False,
     )

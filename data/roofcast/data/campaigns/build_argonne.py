@@ -12,6 +12,7 @@ from roofcast.data.campaigns.built import Built
 from roofcast.data.campaigns.gathering import Gathering, Row, number_of, rounded, weight_read_s
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError, UnknownNameError
+from roofcast.data.units import W_PER_MW
 
 RAW: Final = Path("raw") / "argonne_llm_inference_bench"
 
@@ -66,7 +67,6 @@ CHUNK_TOKEN: Final = 64.0
 """llama.cpp's batch size is the number of prompt tokens of one pass, at most 64 here; its default is 2048."""
 
 _DEFAULT_BLOCK: Final = "16"
-_W_PER_MW: Final = 1e-3
 
 
 def build_argonne(root: Path) -> Built:
@@ -184,7 +184,7 @@ def _row(file: str, cells: dict[str, str], latency_s: float) -> Row:
     if n_output == 1:
         row |= {"ttft_s": latency_s}
     if file.startswith("Fig_16"):
-        row |= {"power_w": number_of(cells["avg power"]) * _W_PER_MW}
+        row |= {"power_w": number_of(cells["avg power"]) * W_PER_MW}
     if cells.get("speculative decoding", "").startswith("With "):
         row |= {"speculation": "draft", "n_speculative_token": number_of(cells["num speculative tokens"])}
     if is_llama_cpp:

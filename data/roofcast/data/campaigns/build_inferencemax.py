@@ -13,19 +13,20 @@ import pandas as pd
 from roofcast.data.campaigns.built import Built
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError
+from roofcast.data.formats.inferencemax_results import (
+    LATENCIES,
+    MODELS,
+    TRUE_LENGTH,
+    engine_of,
+    n_decode_accelerator,
+    streams_tokens,
+)
 from roofcast.data.measurements import validate_measurements
 from roofcast.data.units import S_PER_MS
 
 FOLDER: Final = "raw/inferencemax_faradawn"
-TRUE_LENGTH: Final = 0.9
-"""Mean request length over the nominal one: lengths are uniform between 0.8 and 1 times the nominal one."""
-
 STATISTICS: Final = {"mean": "mean", "p50": "median", "p99": "p99"}
-LATENCIES: Final = {"ttft_s": "ttft", "tpot_s": "tpot", "itl_s": "itl", "e2e_s": "e2el"}
-
 _NOMINAL: Final = {"1k": 1024, "8k": 8192}
-_ENGINES: Final = {"trt": "trtllm", "dynamo-trtllm": "trtllm", "dynamo-sglang": "sglang"}
-_MODELS: Final = {"/mnt/lustre01/models/deepseek-r1-0528-fp4-v2": "nvidia/DeepSeek-R1-0528-FP4-V2"}
 _RUN_NAME: Final = re.compile(
     r"\w+?_(?P<isl>\dk)(?P<osl>\dk)_(?P<precision>fp\d)_(?P<framework>\w+)_tp(?P<tp>\d+)_ep(?P<ep>\d+)"
     r"_dpa_(?P<dp_attention>true|false)_conc(?P<conc>\d+)_(?P<hw>[\w-]+)\.json"
@@ -44,29 +45,6 @@ def build_inferencemax(root: Path) -> Built:
     results = [*_official(folder), *_logged(folder / "raw_runs_summary.jsonl")]
     records = [record for result in results for record in _records(result)]
     return Built(validate_measurements(pd.DataFrame(records), folder.name), n_read=len(results))
-
-
-def n_decode_accelerator(total: Mapping[str, float], n: int) -> int:
-    """Return how many of `n` accelerators decode in a disaggregated deployment.
-
-    Its input throughput is given per prefill, its output throughput per decode accelerator and their sum per
-    accelerator; one number of decode accelerators makes the three agree.
-
-    Raises
-    ------
-    SchemaError
-        If no whole number does.
-
-    Examples
-    --------
-    >>> n_decode_accelerator({"tput_per_gpu": 15.0, "input_tput_per_gpu": 30.0, "output_tput_per_gpu": 10.0}, 12)
-    9
-    """
-    both, given, taken = (total[f"{part}tput_per_gpu"] for part in ("", "input_", "output_"))
-    exact = n * (both - given) / (taken - given)
-    if abs(exact - round(exact)) > 0.01 or not 0 < round(exact) < n:
-        raise SchemaError("tput_per_gpu", f"fits no whole number of decode accelerators among {n}, got {exact:g}")
-    return round(exact)
 
 
 def _official(folder: Path) -> Iterator[dict[str, Any]]:
@@ -114,7 +92,7 @@ def _logged(file: Path) -> Iterator[dict[str, Any]]:
 
 def _records(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     shared = _configuration(result)
-    is_token = _streams_tokens(shared["engine"], shared["accelerator"])
+    is_token = streams_tokens(shared["engine"], shared["accelerator"])
     for statistic, name in STATISTICS.items():
         latencies = {
             ours: _rounded(result[f"{name}_{theirs}"])
@@ -124,11 +102,6 @@ def _records(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**shared, **latencies, "statistic": statistic, **(_throughputs(result) if statistic == "mean" else {})}
 
 
-def _streams_tokens(engine: str, accelerator: str) -> bool:
-    """Tell whether a streamed chunk is one token; TensorRT-LLM, and SGLang on NVIDIA, were set to send 10 to 50."""
-    return engine == "vllm" or (engine == "sglang" and accelerator.startswith("amd-"))
-
-
 def _configuration(result: Mapping[str, Any]) -> dict[str, Any]:
     catalog = load_catalog()
     framework, n = result["framework"], int(result["tp"])
@@ -136,10 +109,10 @@ def _configuration(result: Mapping[str, Any]) -> dict[str, Any]:
     has_dp = result["dp_attention"] == "true"
     n_decode = n_decode_accelerator(result, n) if is_disaggregated else None
     return {
-        "model": catalog.model(_MODELS.get(result["model"], result["model"])).id,
+        "model": catalog.model(MODELS.get(result["model"], result["model"])).id,
         "accelerator": catalog.accelerator(result["hw"].removesuffix("-trt")).id,
         "n_accelerator": n,
-        "engine": _ENGINES.get(framework, framework),
+        "engine": engine_of(framework),
         "weight_precision": result["precision"],
         **({} if is_disaggregated else {"tp": 1 if has_dp else n, "pp": 1, "dp": n if has_dp else 1}),
         **({} if is_disaggregated else {"ep": result["ep"], "moe_tp": n // int(result["ep"])}),

@@ -12,7 +12,7 @@ from typing import Final
 
 from roofcast.data.campaigns.built import Built
 from roofcast.data.campaigns.gathering import Gathering, Row, number_of, records_of, rows_by_statistic
-from roofcast.data.units import s_from_ms
+from roofcast.data.units import S_PER_NS
 
 RAW: Final = Path("raw") / "mlperf_inference"
 LOGS: Final = "mlperf_inference_llm_logs_v4.1_v5.1.csv"
@@ -63,7 +63,6 @@ PRECISIONS: Final = {"uint4": "int4", "mxfp4": "fp4", "unset": ""}
 ENGINES: Final = (
     ("llmboost", "llmboost"), ("tensorrt", "trtllm"), ("vllm", "vllm"), ("sglang", "sglang"), ("pytorch", "pytorch"),
 )  # fmt: skip
-_MS_PER_NS: Final = 1e-6
 
 
 def build_mlperf_inference(root: Path) -> Built:
@@ -261,5 +260,5 @@ def _outcomes(cells: dict[str, str]) -> dict[str, Row]:
         for theirs, ours in (("ttft", "ttft_s"), ("tpot", "tpot_s"), ("lat", "e2e_s")):
             text = cells.get(f"{theirs}_{statistic}_ns", "")
             if not is_offline and text:
-                found[ours] = s_from_ms(number_of(text) * _MS_PER_NS)
+                found[ours] = number_of(text) * S_PER_NS
     return outcomes

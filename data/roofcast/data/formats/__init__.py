@@ -12,7 +12,10 @@ from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.formats import (
     aiperf,
     guidellm,
+    inferencemax,
+    llm_perf,
     llm_pilot,
+    mlperf_summary,
     roofcast_csv,
     sglang_bench,
     vllm_bench,
@@ -28,6 +31,9 @@ FORMATS: Final[dict[str, Format]] = {
     "sglang_bench": sglang_bench.FORMAT,
     "guidellm": guidellm.FORMAT,
     "aiperf": aiperf.FORMAT,
+    "inferencemax": inferencemax.FORMAT,
+    "mlperf_summary": mlperf_summary.FORMAT,
+    "llm_perf": llm_perf.FORMAT,
 }
 
 

@@ -154,7 +154,7 @@ def _workers(result: Node) -> Iterator[str]:
     for part in ("prefill", "decode"):
         n_worker, tp, ep = (whole(result[f"{part}_{name}"]) for name in ("num_workers", "tp", "ep"))
         dp = ", data-parallel attention" if flag(result[f"{part}_dp_attention"]) else ""
-        yield f"{n_worker} {part} workers of TP {tp}, EP {ep}{dp}"
+        yield f"{part}: {n_worker} x TP {tp}, EP {ep}{dp}"
 
 
 def _check_sum(result: Node, found: Deployment) -> None:

@@ -60,6 +60,6 @@ def n_decode_accelerator(total: Mapping[str, float], n: int) -> int:
     """
     both, given, taken = (total[f"{part}tput_per_gpu"] for part in ("", "input_", "output_"))
     exact = n * (both - given) / (taken - given) if taken != given else -1.0
-    if abs(exact - round(exact)) > 0.01 or not 0 < round(exact) < n:
+    if not 0 < exact < n or abs(exact - round(exact)) > 0.01 or not 0 < round(exact) < n:
         raise SchemaError("tput_per_gpu", f"fits no whole number of decode accelerators among {n}, got {exact:g}")
     return round(exact)

@@ -5,8 +5,8 @@ prefill is TTFT, decode over the tokens after the first is TPOT, gaps between to
 gaps of earlier batches and the pauses between them among `per_token`; its count tells, and ITL is then left out.
 Throughputs are computed from latencies, since `generate.throughput` counts tokens in some versions and samples in
 others. A report of an exception becomes a row of status `out_of_memory` or `failed`.
-``benchmark_report.json`` lacks the configuration: it is read out of ``benchmark_config.json`` of the same folder where
-both are named, else given.
+``benchmark_report.json`` lacks the configuration: it is read out of ``benchmark_config.json`` of the same folder
+where both are named, else given.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class _Lengths:
             raise report.at("decode", "throughput", "unit").refusal("must be tokens/s")
         volume = throughput.number() * _time_s(report["decode"]["latency"], "mean")
         if math.isnan(n_output):
-            n_output = float(round(volume / n_batch)) + 1 if n_batch > 0 and volume >= 0 else math.nan
+            n_output = float(round(volume / n_batch)) + 1 if n_batch > 0 and 0 <= volume < math.inf else math.nan
         expected = n_batch * (n_output - 1)
         if abs(volume - expected) > VOLUME_TOLERANCE * max(volume, expected):
             problem = f"gives {volume:.6g} tokens with its latency, where the batch has {expected:g} after the first"
@@ -238,7 +238,7 @@ def _energy_j(report: Node) -> float:
 
 
 def _first(*values: object) -> float:
-    known = (float(v) for v in values if isinstance(v, int | float) and v == v)
+    known = (float(v) for v in values if isinstance(v, int | float) and not math.isnan(v))
     return next(known, math.nan)
 
 

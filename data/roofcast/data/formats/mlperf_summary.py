@@ -18,12 +18,14 @@ import pandas as pd
 from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
 from roofcast.data.formats.mlperf_log import TITLE, Log, read_log
 from roofcast.data.formats.runs import Run, join_cells, rate_note, table_of_runs
-from roofcast.data.formats.sources import iter_sources, start_of
+from roofcast.data.formats.sources import files_of, is_archive, iter_sources, start_of
 from roofcast.data.quantities import s_from_unit
 from roofcast.data.specs import STATISTICS
 
-SUFFIXES: Final = (".txt",)
-SERVER, OFFLINE, SINGLE: Final = "server", "offline", "singlestream"
+SUFFIXES: Final = ("summary.txt",)
+SERVER: Final = "server"
+OFFLINE: Final = "offline"
+SINGLE: Final = "singlestream"
 SCENARIOS: Final = {
     "Server": SERVER, "Interactive": SERVER, "Offline": OFFLINE, "SingleStream": SINGLE, "Single Stream": SINGLE,
 }  # fmt: skip
@@ -63,7 +65,7 @@ def read(
     Parameters
     ----------
     paths
-        Logs, folders of them (of which every ``.txt`` must be one), or archives.
+        Logs, folders, of which only such logs count that LoadGen wrote of a run for speed, or archives.
     campaign
         Name under which the rows are kept.
     progress
@@ -77,17 +79,27 @@ def read(
         If a log is damaged or truncated, measures no speed, contradicts itself or what is given, or leaves blank
         what is not given; names file, line and field.
     """
-    logs = [read_log(source) for source in progress(iter_sources(paths, *SUFFIXES))]
+    logs = [read_log(source) for source in progress(iter_sources(_chosen(paths), *SUFFIXES))]
     return table_of_runs([_run(log) for log in logs], campaign, given)
+
+
+def _chosen(paths: Sequence[Path]) -> list[Path]:
+    """Return the files to read: LoadGen leaves a file of the same name, without a result, for each accuracy run."""
+    chosen: list[Path] = []
+    for path in paths:
+        files = files_of([path], *SUFFIXES)
+        found = [f for f in files if is_archive(f) or recognises(f)] if path.is_dir() else files
+        chosen += found or files
+    return chosen
 
 
 def _run(log: Log) -> Run:
     scenario = SCENARIOS.get(log.text("Scenario"), "")
     if not scenario:
-        problem = f"must be one of {', '.join(SCENARIOS)}, got {ascii(log.text('Scenario')[:60])}"
+        problem = f"must be one of {', '.join(SCENARIOS)}, got {log.text('Scenario')[:60]!a}"
         raise log.refusal("Scenario", problem)
     if log.text("Mode") not in MODES:
-        problem = f"must measure speed, as {MODES[0]} does, got {ascii(log.text('Mode')[:60])}"
+        problem = f"must measure speed, as {MODES[0]} does, got {log.text('Mode')[:60]!a}"
         raise log.refusal("Mode", problem)
     totals = _totals(log, scenario)
     cells = join_cells(_load(log, scenario), _length(log, scenario), {"software": "MLPerf LoadGen"}, _notes(log))
@@ -121,8 +133,8 @@ def _totals(log: Log, scenario: str) -> dict[str, float]:
 
 def _length(log: Log, scenario: str) -> dict[str, float]:
     """Return the mean output length; nothing if tokens were not counted."""
-    names = (("QPS w/o loadgen overhead",), ("TPS w/o loadgen overhead",)) if scenario == SINGLE else (_SAMPLES, _TOKENS)
-    samples, tokens = (log.number(*some) for some in names)
+    alone = (("QPS w/o loadgen overhead",), ("TPS w/o loadgen overhead",))
+    samples, tokens = (log.number(*names) for names in (alone if scenario == SINGLE else (_SAMPLES, _TOKENS)))
     return {"n_output_token": tokens / samples} if samples > 0 and tokens > 0 else {}
 
 
@@ -138,7 +150,7 @@ def _latencies(log: Log, statistic: str) -> dict[str, float]:
 def _notes(log: Log) -> dict[str, str]:
     verdict = log.text("Result is")
     if verdict not in ("VALID", "INVALID"):
-        raise log.refusal("Result is", f"must be VALID or INVALID, got {ascii(verdict[:60])}")
+        raise log.refusal("Result is", f"must be VALID or INVALID, got {verdict[:60]!a}")
     broken = [rule.removesuffix(" satisfied").lower() for rule in _RULES if log.text(rule).upper() == "NO"]
     name = log.text("SUT name")
     parts = [
@@ -162,7 +174,7 @@ FORMAT: Final = Format(
         "ttft_s": "`First Token latency`: from ns; not offline",
         "tpot_s": "`Time per Output Token`, of older logs `Time to Output Token`: from ns; not offline",
         "e2e_s": "`latency`: from ns; not offline, where it counts from the start of the run",
-        "output_throughput_token_per_s": "`Completed tokens per second`, `Tokens per second`, or `TPS w/ loadgen overhead`",
+        "output_throughput_token_per_s": "`Completed tokens per second`, `Tokens per second`, `TPS w/` overhead",
         "request_throughput_per_s": "the same of samples; `Scheduled samples per second` is the rate asked for",
     },
 )  # fmt: skip

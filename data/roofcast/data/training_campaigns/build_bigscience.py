@@ -13,7 +13,7 @@ from roofcast.data.training_campaigns.headers import plain, read_cells
 from roofcast.data.training_campaigns.pages import PageRow, number, read_pages
 from roofcast.data.training_campaigns.shapes import gpt_id
 from roofcast.data.training_campaigns.shapes_build import GPT2_SHAPES, GPT2_VOCABULARY
-from roofcast.data.units import BYTE_PER_GB, FLOP_PER_TFLOP
+from roofcast.data.units import BYTE_PER_GB, FLOP_PER_TFLOP, s_from_ms
 
 RAW: Final = "raw/bigscience/tables.jsonl"
 
@@ -118,7 +118,7 @@ def _gpt2(page: PageRow) -> Cells:
     return cells | {
         "model": gpt_id(*GPT2_SHAPES[size], 32, GPT2_VOCABULARY) if size in GPT2_SHAPES else f"GPT-2 of {size}",
         "accelerator": "V100 16GB" if "16GB" in page.intro or "16gb" in page.file else "V100 32GB",
-        "n_token_per_sequence": 1024, "step_time_s": step / 1000.0 if step and speed.endswith("ms") else step,
+        "n_token_per_sequence": 1024, "step_time_s": s_from_ms(step) if step and speed.endswith("ms") else step,
         "sharding": f"zero{stage}" if stage else "",
         "offload": "optimizer+parameters" if offloads == ("Y", "Y") or "full cpu offload" in page.intro
         else {"Y": "optimizer", "N": "none"}.get(offloads[0] or "", ""),

@@ -13,7 +13,7 @@ from roofcast.data.training_campaigns.candidates import Aside, Candidate, build
 from roofcast.data.training_campaigns.duplicates import EXACT_RTOL
 from roofcast.data.training_campaigns.headers import read_cells
 from roofcast.data.training_campaigns.pages import PageRow, number, read_pages
-from roofcast.data.units import BYTE_PER_GB
+from roofcast.data.units import BYTE_PER_GB, s_from_ms
 
 LITGPT: Final = "raw/litgpt/tables.jsonl"
 PEFT: Final = "raw/hf_peft_method_comparison/metamathqa_results.csv"
@@ -83,7 +83,7 @@ def _thunder(page: PageRow) -> Candidate | Aside:
         read_cells(page.cells)
         | {
             "model": "TinyLlama-1.1B-intermediate-step-1431k-3T", "accelerator": "A100 40GB", "method": "pretrain",
-            "framework": "litgpt", "date": page.date, "step_time_s": step / 1000.0, "compute_precision": "bf16",
+            "framework": "litgpt", "date": page.date, "step_time_s": s_from_ms(step), "compute_precision": "bf16",
             "sharding": {"Fully-sharded ZeRO 3": "fsdp", "Replicated": "ddp"}.get(setting, ""),
             "note": "; ".join(part for part in (setting, compiler, executors) if part not in {"", "-"})[:200],
         },

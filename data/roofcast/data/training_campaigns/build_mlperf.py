@@ -12,6 +12,7 @@ from roofcast.data.campaigns.built import Built
 from roofcast.data.training_campaigns.candidates import Aside, Candidate, Cells, build
 from roofcast.data.training_campaigns.duplicates import EXACT_RTOL
 from roofcast.data.training_campaigns.pages import number
+from roofcast.data.units import BYTE_PER_GB
 
 RAW: Final = "raw/mlperf_training/mlperf_training_llm.csv"
 
@@ -62,7 +63,7 @@ def _cells(row: dict[str, str]) -> Cells:
         "framework": row["framework"][:80], "framework_version": f"mlperf-{row['round']}",
         "n_global_batch_sequence": batch, "n_gradient_accumulation": number(row["ga"]),
         "step_time_s": number(row["step_time_s"]), "duration_s": None if minutes is None else minutes * 60.0,
-        "memory_byte_per_accelerator": None if memory is None else memory * 1e9,
+        "memory_byte_per_accelerator": None if memory is None else memory * BYTE_PER_GB,
         "date": ROUNDS[row["round"]], "note": f"{row['submitter']} {row['system']} ({row['div']})"[:200],
         "vp": number(str(hints.get("vpp", ""))), "n_micro_batch_sequence": number(str(hints.get("mbs", ""))),
         **{size: number(row[size]) for size in ("tp", "pp", "cp")},

@@ -12,6 +12,7 @@ from roofcast.data.campaigns.built import Built
 from roofcast.data.training_campaigns.candidates import Aside, Candidate, Cells, build
 from roofcast.data.training_campaigns.headers import read_cells
 from roofcast.data.training_campaigns.pages import PageRow, number, read_pages
+from roofcast.data.units import FLOP_PER_TFLOP
 
 JAX: Final = "raw/jax_toolbox/tables.jsonl"
 XTUNER: Final = "raw/xtuner/tables.jsonl"
@@ -121,7 +122,7 @@ def _xtuner_speed(page: PageRow) -> Candidate:
         "framework": page.cells["col"].casefold().replace(" ", "-"), "date": page.date, "packing": "packed",
         "n_token_per_sequence": float(length[1]) * _TOKENS[length[2]] if length else None,
         "throughput_token_per_s_per_accelerator": number(speed),
-        "model_flop_per_s_per_accelerator": flops * 1e12 if flops else None,
+        "model_flop_per_s_per_accelerator": flops * FLOP_PER_TFLOP if flops else None,
         "status": "out_of_memory" if "OOM" in speed else "ok",
     })  # fmt: skip
 

@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from roofcast.data.campaigns import CAMPAIGNS, CampaignInfo, load_campaign_info
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.serving.dependencies import Bench, Loaded
+from roofcast.serving.schemas import OwnCampaign
 
 router = APIRouter(tags=["knowledge"])
 
@@ -21,20 +22,21 @@ def list_models(bench: Bench) -> list[ModelSpec]:
 
 @router.get("/v1/accelerators")
 def list_accelerators(bench: Bench) -> list[AcceleratorSpec]:
-    """List the accelerators."""
+    """List the accelerators of the catalogue and your own."""
     return list(bench.catalog.accelerators.values())
 
 
 @router.get("/v1/offers")
 def list_offers(bench: Bench) -> list[Offer]:
-    """List the dated prices."""
+    """List the dated prices of the catalogue and your own."""
     return list(bench.catalog.offers)
 
 
 @router.get("/v1/campaigns")
-def list_campaigns() -> list[CampaignInfo]:
-    """List the measurement campaigns that come with the package."""
-    return [load_campaign_info(name) for name in CAMPAIGNS]
+def list_campaigns(bench: Bench) -> list[CampaignInfo | OwnCampaign]:
+    """List the measurement campaigns that come with the package, then your own."""
+    own = [OwnCampaign(name=name, n_row=n) for name, n in bench.store.campaigns().items()]
+    return [*map(load_campaign_info, CAMPAIGNS), *own]
 
 
 @router.get("/v1/predictor")

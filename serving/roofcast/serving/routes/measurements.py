@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from roofcast.data.errors import SchemaError
 from roofcast.data.measurements import validate_measurements
 from roofcast.serving.bodies import JsonRoute
 from roofcast.serving.dependencies import Bench
@@ -25,13 +26,17 @@ def post_measurements(request: MeasurementsRequest, bench: Bench) -> Measurement
 
     A row without `campaign` is kept under the campaign `own`; one without `statistic` speaks of means.
     """
-    checked = validate_measurements(table([_filled(row) for row in request.rows]), "rows", first_line=1)
+    rows = [_filled(row, line) for line, row in enumerate(request.rows, 1)]
+    checked = validate_measurements(table(rows), "rows", first_line=1)
     n_new, n_known = bench.add_measurements(checked, [(model.name, model.config) for model in request.models])
     return MeasurementsAdded(n_new=n_new, n_known=n_known)
 
 
-def _filled(row: dict[str, Cell]) -> dict[str, Cell]:
-    """Return the row with blanks as nulls, which take the schema's defaults."""
+def _filled(row: dict[str, Cell], line: int) -> dict[str, Cell]:
+    """Return the row with blanks as nulls, which take the schema's defaults; a truth value is no number or text."""
+    for name, value in row.items():
+        if isinstance(value, bool) and name != "flash_attention":
+            raise SchemaError(name, f"must be a number or a text, got {str(value).lower()}", "rows", line)
     given = {name: None if value == "" else value for name, value in row.items()}
     return {**given, "campaign": given.get("campaign") or OWN_CAMPAIGN}
 
@@ -44,4 +49,4 @@ def list_measurements(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> list[dict[str, Cell]]:
     """List the measurements kept here; those that come with the package stand under ``/v1/campaigns``."""
-    return records(bench.store.load(campaign).iloc[offset : offset + limit])
+    return records(bench.store.load(campaign, offset, limit))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from roofcast.serving.bodies import JsonRoute
-from roofcast.serving.dependencies import Bench, Loaded
+from roofcast.serving.dependencies import Bench, Loaded, Today
 from roofcast.serving.recommending import answer_recommendation
 from roofcast.serving.schemas import RecommendationRequest, RecommendationResponse
 
@@ -13,9 +13,11 @@ router = APIRouter(tags=["recommendations"], route_class=JsonRoute)
 
 
 @router.post("/v1/recommendations")
-def post_recommendation(request: RecommendationRequest, bench: Bench, loaded: Loaded) -> RecommendationResponse:
+def post_recommendation(
+    request: RecommendationRequest, bench: Bench, loaded: Loaded, today: Today
+) -> RecommendationResponse:
     """Rank hardware and configuration by cost under the limits.
 
     An empty ranking is an answer: the rejections say what stood in the way, the nearest miss first.
     """
-    return answer_recommendation(request, bench, loaded)
+    return answer_recommendation(request, bench, loaded, today)

@@ -6,12 +6,13 @@ import dataclasses
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Query, Response
 
+from roofcast.serving.bodies import JsonRoute
 from roofcast.serving.dependencies import Bench, Jobs
 from roofcast.serving.schemas import RetrainingResponse
 
-router = APIRouter(tags=["retrainings"])
+router = APIRouter(tags=["retrainings"], route_class=JsonRoute)
 
 RetrainingId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$")]
 
@@ -31,6 +32,6 @@ def get_retraining(retraining_id: RetrainingId, bench: Bench) -> RetrainingRespo
 
 
 @router.get("/v1/retrainings")
-def list_retrainings(bench: Bench) -> list[RetrainingResponse]:
+def list_retrainings(bench: Bench, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[RetrainingResponse]:
     """List the retrainings, the latest first."""
-    return [RetrainingResponse(**dataclasses.asdict(record)) for record in bench.store.retrainings()]
+    return [RetrainingResponse(**dataclasses.asdict(record)) for record in bench.store.retrainings(limit=limit)]

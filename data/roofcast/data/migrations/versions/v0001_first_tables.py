@@ -61,6 +61,7 @@ def upgrade() -> None:
         sa.Column("finished_at", moment, nullable=True),
         sa.Column("report", sa.JSON, nullable=True),
         sa.Column("error", sa.Text, nullable=False),
+        sa.Column("owner", sa.String(32), nullable=False),
     )
 
 

@@ -1,0 +1,152 @@
+"""The commands that list accelerators and offers, and take in one's own."""
+
+# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from roofcast.data.errors import InputError
+from roofcast.serving.console import show, warn
+from roofcast.serving.opening import AsJson, open_workbench, today
+
+if TYPE_CHECKING:
+    from roofcast.serving.adding import AddedOffers
+    from roofcast.serving.workbench import Workbench
+
+
+def accelerators(
+    add: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep an accelerator of your own.")] = None,
+    template: Annotated[bool, typer.Option("--template", help="Print a file to fill in for --add.")] = False,
+    lint: Annotated[bool, typer.Option("--lint", help="Tell what looks wrong in the data sheets.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the accelerators of the catalogue and your own, or add one."""
+    from roofcast.data.accelerator_file import accelerator_template
+
+    _require_one({"add": add, "template": template, "lint": lint})
+    if template:
+        print(accelerator_template(), end="")
+    elif add:
+        _add_accelerator(add)
+    elif lint:
+        _show_findings(as_json=as_json)
+    else:
+        keys = {"id", "memory_byte", "bandwidth_byte_per_s", "link", "link_domain_size"}
+        specs = open_workbench().catalog.accelerators.values()
+        show([s.model_dump(mode="json", include=None if as_json else keys) for s in specs], as_json=as_json)
+
+
+def _add_accelerator(file: Path) -> None:
+    from roofcast.serving.adding import add_accelerator
+
+    bench = open_workbench()
+    spec, path, findings = add_accelerator(file, bench.settings.home, bench.catalog)
+    for finding in findings:
+        warn(str(finding))
+    typer.echo(f"{spec.id} is kept in {path}")
+
+
+def _show_findings(*, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from roofcast.data.accelerator_lint import lint_accelerators
+
+    findings = lint_accelerators(open_workbench().catalog.accelerators.values())
+    show([asdict(finding) for finding in findings], as_json=as_json)
+
+
+def offers(
+    *,
+    add: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the offers of a CSV or TOML file.")] = None,
+    rate: Annotated[
+        list[str] | None, typer.Option(metavar="CURRENCY=USD", help="With --add: what a unit is worth, as EUR=1.08.")
+    ] = None,
+    add_skypilot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the offers of a vms.csv of SkyPilot's catalogue.")
+    ] = None,
+    provider: Annotated[str | None, typer.Option(help="With --add-skypilot: whose prices they are.")] = None,
+    as_of: Annotated[
+        dt.datetime | None, typer.Option(formats=["%Y-%m-%d"], help="With --add-skypilot: of which day.")
+    ] = None,
+    licence: Annotated[str | None, typer.Option(help="With --add-skypilot: that of the file.")] = None,
+    add_owned: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep what a server of your own costs by the hour.")
+    ] = None,
+    owned_template: Annotated[
+        bool, typer.Option("--owned-template", help="Print a file to fill in for --add-owned.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the dated prices of the catalogue and your own, or add some."""
+    from roofcast.serving import adding
+
+    chosen = {"add": add, "add-skypilot": add_skypilot, "add-owned": add_owned, "owned-template": owned_template}
+    _require_one(chosen)
+    _require_with("add", add, {"rate": rate})
+    _require_with("add-skypilot", add_skypilot, {"provider": provider, "as-of": as_of, "licence": licence})
+    if owned_template:
+        print(adding.OWNED_TEMPLATE, end="")
+    elif add:
+        _add_offers(add, rate or [])
+    elif add_owned:
+        bench = open_workbench()
+        _show_added(adding.add_owned(add_owned, bench.settings.home, bench.catalog, today()))
+    elif add_skypilot:
+        _add_skypilot(add_skypilot, provider, as_of, licence)
+    else:
+        _list_offers(open_workbench(), as_json=as_json)
+
+
+def _add_offers(file: Path, rates: list[str]) -> None:
+    from roofcast.serving.adding import add_offers
+    from roofcast.serving.files import named_rates
+
+    bench = open_workbench()
+    _show_added(add_offers(file, bench.settings.home, bench.catalog, named_rates(rates)))
+
+
+def _add_skypilot(file: Path, provider: str | None, as_of: dt.datetime | None, licence: str | None) -> None:
+    from roofcast.serving.adding import add_skypilot
+
+    if not provider or as_of is None:
+        raise InputError("add-skypilot", "needs --provider and --as-of, which the file does not tell")
+    bench = open_workbench()
+    home, day = bench.settings.home, as_of.date()
+    _show_added(add_skypilot(file, home, bench.catalog, provider=provider, as_of=day, licence=licence or ""))
+
+
+def _show_added(added: AddedOffers) -> None:
+    for remark in added.remarks:
+        warn(remark)
+    if len(added.offers) == 1:
+        (offer,) = added.offers
+        typer.echo(f"{offer.id} at {offer.price_usd_per_h.normalize():f} USD/h is kept in {added.path}")
+    else:
+        typer.echo(f"{len(added.offers)} offers are kept in {added.path}")
+
+
+def _list_offers(bench: Workbench, *, as_json: bool) -> None:
+    from roofcast.serving.own_files import staleness_warnings
+
+    listed = bench.catalog.offers
+    for warning in staleness_warnings(listed, today()):
+        warn(warning)
+    dropped = {"vcpu", "memory_byte", "source", "licence"}
+    show([o.model_dump(mode="json", exclude=None if as_json else dropped) for o in listed], as_json=as_json)
+
+
+def _require_one(chosen: dict[str, Any]) -> None:
+    given = [f"--{name}" for name, value in chosen.items() if value]
+    if len(given) > 1:
+        raise InputError(given[1].lstrip("-"), f"does one thing at a time; leave {given[0]} out")
+
+
+def _require_with(main: str, value: Any, options: dict[str, Any]) -> None:
+    for name, given in options.items():
+        if given and not value:
+            raise InputError(name, f"goes with --{main}")

@@ -1,0 +1,17 @@
+"""The worker as a program: ``python -m roofcast.serving.worker [PARENT]``.
+
+It is apart from `roofcast.serving.jobs` because a module run as a program has another name, and huey finds a task by
+the name of its module.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from roofcast.serving.jobs import work
+from roofcast.serving.logs import configure_logs
+from roofcast.serving.settings import load_settings
+
+if __name__ == "__main__":
+    configure_logs()
+    work(load_settings(), int(sys.argv[1]) if len(sys.argv) > 1 else None)
