@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from roofcast.serving.app import create_app
 from roofcast.serving.cli import app
 from roofcast.serving.settings import Settings
+from tests.serving.client import Client, running
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -23,8 +23,8 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.fixture
-def client(trained_home: Path) -> Iterator[TestClient]:
-    with TestClient(create_app(Settings(home=trained_home))) as opened:
+def client(trained_home: Path) -> Iterator[Client]:
+    with running(create_app(Settings(home=trained_home))) as opened:
         yield opened
 
 
@@ -35,10 +35,10 @@ def shape(value: Any) -> Any:
     return [shape(value[0])] if isinstance(value, list) and value else type(value).__name__ != "NoneType"
 
 
-def test_the_request_is_answered_with_what_the_readme_shows(client: TestClient) -> None:
+def test_the_request_is_answered_with_what_the_readme_shows(client: Client) -> None:
     curl = next(block for block in blocks("sh") if "/v1/recommendations" in block)
     request = json.loads(curl.partition("-d '")[2].rpartition("'")[0])
-    response = client.post("/v1/recommendations", json=request)
+    response = client.post("/v1/recommendations", request)
     assert response.status_code == 200
     shown = json.loads(blocks("json")[0])
     answered = response.json()

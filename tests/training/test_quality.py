@@ -42,6 +42,7 @@ def test_each_rule_sets_its_row_aside_and_only_that(change: dict[str, object], r
 def test_what_is_set_aside_is_not_learnt_from() -> None:
     data = build_training_set(rows({}, {"ttft_s": 0.001}), MODELS, ACCELERATORS)
     assert len(data.X) == len(data.y) == len(data.ids) == 1
+    assert data.set_aside == {"faster_than_compute": 1}
 
 
 def test_nothing_left_names_the_rules() -> None:

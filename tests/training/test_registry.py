@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
 from roofcast.data.errors import InputError, NotReadyError, UnknownNameError
 from roofcast.training.bundle import FILE_NAME, ModelBundle
 from roofcast.training.dataset import TrainingSet
-from roofcast.training.registry import CHECKSUM_TAG, Champion, Registry
+from roofcast.training.registry import CHECKSUM_TAG, URI_VARIABLE, Champion, Registry
 from tests.training.builders import a_bundle
 
 Versions = tuple[Registry, list[str]]
@@ -54,6 +55,19 @@ def test_a_new_registry_is_empty(registry: Registry) -> None:
 def test_nothing_is_created_before_it_is_needed(tmp_path: Path) -> None:
     Registry(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("given", [None, "http://tracking.example"])
+def test_a_run_leaves_the_environment_alone(
+    given: str | None, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands there is the user's setting; an embedded store is not."""
+    monkeypatch.delenv(URI_VARIABLE, raising=False)
+    if given:
+        monkeypatch.setenv(URI_VARIABLE, given)
+    with registry.run("a test"):
+        pass
+    assert os.environ.get(URI_VARIABLE) == given
 
 
 def test_versions_count_up_and_none_is_in_service_by_itself(three: Versions) -> None:

@@ -18,7 +18,7 @@ from roofcast.data.errors import InputError
 from roofcast.features.columns import DESCRIPTOR_NAMES
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset import TrainingSet
-from roofcast.training.registry import CHECKSUM_TAG, MODEL_NAME, Registry
+from roofcast.training.registry import CHECKSUM_TAG, MODEL_NAME, URI_VARIABLE, Registry
 from roofcast.training.retrain import RetrainingReport, fit_bundle, retrain, score_folds
 from roofcast.training.tracking import _fold_metrics
 from tests.training.builders import LINEAGES, QUICK
@@ -104,10 +104,13 @@ def test_the_run_holds_every_held_out_prediction(story: Story, subset: TrainingS
     assert len(pd.read_csv(story.folder / "tables" / "folds.csv")) == 3 * 5
 
 
-def test_mlflow_serves_the_bundle_by_signature_and_example(story: Story, subset: TrainingSet) -> None:
+def test_mlflow_serves_the_bundle_by_signature_and_example(
+    story: Story, subset: TrainingSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     champion = story.registry.champion()
     assert champion is not None
     uri = story.registry._client.get_model_version_download_uri("roofcast", champion.version)
+    monkeypatch.setenv(URI_VARIABLE, story.registry.tracking_uri)  # put back afterwards, as MLflow sets it too
     mlflow.set_tracking_uri(story.registry.tracking_uri)
     served = mlflow.pyfunc.load_model(uri)
     assert served.metadata.signature.inputs.input_names() == list(DESCRIPTOR_NAMES)

@@ -60,7 +60,7 @@ class _CheckedRequest(Request):
 class JsonRoute(APIRoute):
     """A route whose body, if it has one, is a JSON object that means one thing to every reader.
 
-    Refused are other content types (415), also of an empty body, as a form on a foreign page can send it; and with 422
+    Refused are other content types (415), also of an empty body, as a form on a foreign page sends it; and with 422
     fields given twice, NaN and infinities, numbers and nesting without end, NUL and half surrogate pairs.
     """
 

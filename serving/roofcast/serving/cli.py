@@ -143,7 +143,7 @@ def campaigns(
 def predict(
     rows: Annotated[Path, typer.Option(help="CSV of questions, blank where unknown.")],
     out: Annotated[Path, typer.Option(help="CSV to write.")],
-    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.8,
+    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
     as_json: AsJson = False,
 ) -> None:
     """Answer a CSV of questions; a bad row gets a status, the others their answers. JSON is the rows by status."""

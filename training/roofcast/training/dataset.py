@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -37,6 +37,8 @@ class TrainingSet:
         Fold group of each row's LLM: lineages that share an architecture's shape share a group.
     ids : shape (n_row,)
         Content hash of each row.
+    set_aside
+        Measurements that are not learnt from, counted by the rule that says so.
     """
 
     measurements: pd.DataFrame
@@ -44,6 +46,7 @@ class TrainingSet:
     y: pd.DataFrame
     groups: pd.Series
     ids: pd.Series
+    set_aside: dict[str, int] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -72,4 +75,5 @@ def build_training_set(
         raise InputError("measurements", f"none can be learnt from ({rules or 'there are none'}); import some first")
     groups = rows["model"].map({name: spec.fold_group for name, spec in models.items()}).rename("group")
     ids = pd.Series(row_ids(rows), index=rows.index, name="id")
-    return TrainingSet(rows, describe(rows, models, accelerators), outcomes(rows), groups, ids)
+    counts = {str(rule): int(n) for rule, n in set_aside["rule"].value_counts().items()}
+    return TrainingSet(rows, describe(rows, models, accelerators), outcomes(rows), groups, ids, counts)

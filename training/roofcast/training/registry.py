@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ EXPERIMENT: Final = "roofcast"
 CHAMPION: Final = "champion"
 PREVIOUS: Final = "previous"
 CHECKSUM_TAG: Final = "sha256"
+URI_VARIABLE: Final = "MLFLOW_TRACKING_URI"
 
 NO_CHAMPION: Final = "no predictor is promoted yet; run `roofcast retrain`"
 
@@ -80,8 +82,7 @@ class Registry:
     def run(self, name: str) -> Iterator[str]:
         """Open an MLflow run in the project's experiment and yield its id."""
         with reachable(self.tracking_uri):
-            mlflow.set_tracking_uri(self.tracking_uri)
-            mlflow.set_registry_uri(self.tracking_uri)
+            _speak_to(self.tracking_uri)
             experiment_id = self._experiment_id()
         with mlflow.start_run(experiment_id=experiment_id, run_name=name) as active:
             yield active.info.run_id
@@ -177,6 +178,21 @@ class Registry:
                 if error.error_code in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
                     return None
                 raise
+
+
+def _speak_to(uri: str) -> None:
+    """Make MLflow's free functions use a store.
+
+    They also write it into the environment, where the next reader of settings would take it for a server of the
+    user's; the variable is put back.
+    """
+    before = os.environ.get(URI_VARIABLE)
+    mlflow.set_tracking_uri(uri)
+    mlflow.set_registry_uri(uri)
+    if before is None:
+        os.environ.pop(URI_VARIABLE, None)
+    else:
+        os.environ[URI_VARIABLE] = before
 
 
 def _champion(version: ModelVersion) -> Champion:

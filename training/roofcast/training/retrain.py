@@ -32,6 +32,8 @@ class RetrainingReport(Spec):
         Mean absolute log error on the same held-out lineages.
     n_row, n_group
         Of the training set.
+    set_aside
+        Measurements that were not learnt from, counted by the rule of `roofcast.training.quality`.
     scores
         Held-out errors of the candidate by metric.
     """
@@ -43,6 +45,7 @@ class RetrainingReport(Spec):
     champion_error: float | None
     n_row: int
     n_group: int
+    set_aside: dict[str, int] = {}
     scores: dict[str, dict[str, float]]
 
 
@@ -114,6 +117,7 @@ def retrain(
         champion_error=verdict.champion,
         n_row=len(data.X),
         n_group=int(data.groups.nunique()),
+        set_aside=data.set_aside,
         scores=candidate.scores,
     )
 
