@@ -45,7 +45,7 @@ class RetrainingReport(Spec):
     champion_error: float | None
     n_row: int
     n_group: int
-    set_aside: dict[str, int] = {}
+    set_aside: dict[str, int]
     scores: dict[str, dict[str, float]]
 
 
