@@ -205,3 +205,14 @@ def test_extreme_demands_are_answered_with_finite_numbers(shared: Client) -> Non
         assert all(entry["n_replica"] >= 1 for entry in answer["entries"])
         numbers = [v for e in answer["entries"] for v in e.values() if isinstance(v, float)]
         assert all(math.isfinite(number) for number in numbers)
+
+
+def test_vendors_bound_the_choice(shared: Client) -> None:
+    amd = shared.post(PATH, a_demand(constraints={"vendors": ["amd"]})).json()
+    assert {entry["accelerator"].partition("-")[0] for entry in amd["entries"]} == {"amd"}
+    assert all("accelerator.vendor" in entry["outside_columns"] for entry in amd["entries"])
+    nobody = shared.post(PATH, a_demand(constraints={"vendors": ["AMD"], "accelerators": ["nvidia-t4-16gb"]}))
+    assert problem_of(nobody, 422)["field"] == "constraints.accelerators"
+    assert problem_of(shared.post(PATH, a_demand(constraints={"vendors": ["NVIDIAA"]})), 404)["did_you_mean"] == [
+        "NVIDIA"
+    ]

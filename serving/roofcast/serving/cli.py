@@ -170,7 +170,9 @@ def recommend(
     users: Annotated[float | None, typer.Option(help="Users who wait for answers at the peak.")] = None,
     provider: Annotated[list[str] | None, typer.Option(help="Admit this provider; may be repeated.")] = None,
     region: Annotated[list[str] | None, typer.Option(help="Admit this region; may be repeated.")] = None,
+    vendor: Annotated[list[str] | None, typer.Option(help="Admit this maker's parts; may be repeated.")] = None,
     accelerator: Annotated[list[str] | None, typer.Option(help="Admit this accelerator; may be repeated.")] = None,
+    precision: Annotated[str | None, typer.Option(help="Of the weights, such as fp8; the checkpoint's own.")] = None,
     pricing: Annotated[list[str] | None, typer.Option(help="Admit this kind of price; may be repeated.")] = None,
     budget: Annotated[float | None, typer.Option(help="Most USD per hour.")] = None,
     level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.8,
@@ -180,7 +182,8 @@ def recommend(
     """Rank hardware by cost under limits on latency."""
     if [concurrency, rate, users].count(None) != 2:
         raise InputError("concurrency", "give exactly one of --concurrency, --rate and --users")
-    bounds = {"providers": provider, "regions": region, "accelerators": accelerator, "pricing": pricing}
+    bounds: dict[str, Any] = {"providers": provider, "regions": region, "pricing": pricing, "vendors": vendor}
+    bounds |= {"accelerators": accelerator, "weight_precision": precision}
     fields = {
         "model": model,
         "workload": {

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import UnknownNameError
+from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.features.descriptors import served_precision
 from roofcast.serving.demand import Constraints, Demand
@@ -75,13 +75,23 @@ def constraints_of(request: ConstraintsRequest, catalog: Catalog) -> Constraints
 
     Raises
     ------
+    InputError
+        If none of the accelerators asked for is made by the vendors asked for.
     UnknownNameError
-        If no offer has such a provider or region, or there is no such accelerator or kind of price.
+        If no offer has such a provider or region, or there is no such vendor, accelerator or kind of price.
     """
+    parts = catalog.accelerators.values()
+    vendors = _known("constraints.vendors", request.vendors, {part.vendor for part in parts})
+    named = {catalog.accelerator(name).id for name in request.accelerators}
+    admitted = {
+        part.id for part in parts if (not named or part.id in named) and (not vendors or part.vendor in vendors)
+    }
+    if not admitted:
+        raise InputError("constraints.accelerators", "none is made by the vendors asked for; relax one of the two")
     return Constraints(
         providers=_known("constraints.providers", request.providers, {o.provider for o in catalog.offers}),
         regions=_known("constraints.regions", request.regions, {o.region for o in catalog.offers}),
-        accelerators=frozenset(catalog.accelerator(name).id for name in request.accelerators),
+        accelerators=frozenset(admitted),
         pricing=_known("constraints.pricing", request.pricing, get_args(Pricing)),
         max_usd_per_h=request.max_usd_per_h,
         engine=request.engine,

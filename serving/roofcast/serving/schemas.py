@@ -80,6 +80,7 @@ class ConstraintsRequest(Message):
 
     providers: Texts = []
     regions: Texts = []
+    vendors: Annotated[Texts, Field(description="makers of the accelerators, such as NVIDIA")] = []
     accelerators: Texts = []
     pricing: Annotated[Texts, Field(description="on_demand, spot, reserved_1y, reserved_3y")] = ["on_demand"]
     max_usd_per_h: Annotated[float, Field(gt=0, le=1e9)] | None = None
