@@ -102,6 +102,19 @@ def test_long_values_are_cut_in_messages() -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"n_request": 3, "n_failed": 4}, "n_failed: must not exceed n_request"),
+        ({"n_prefill_accelerator": 5, "n_decode_accelerator": 7}, "n_prefill_accelerator: must add up"),
+        ({"derived": "ttft_s speed"}, "derived: must name outcome columns"),
+    ],
+)
+def test_cells_that_contradict_each_other_are_refused(changes: dict[str, object], problem: str) -> None:
+    with pytest.raises(SchemaError, match=problem):
+        validate_measurements(a_table(a_row(**changes)))
+
+
+@pytest.mark.parametrize(
     ("given_value", "wanted"),
     [("true", True), ("FALSE", False), ("1", True), ("0", False), (1, True), (0.0, False), (True, True), ("", True)],
 )

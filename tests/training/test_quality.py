@@ -31,6 +31,10 @@ def rows(*changes: dict[str, object]) -> pd.DataFrame:
         ({"n_accelerator": 4, "pp": 3}, "impossible_split"),
         ({"n_accelerator": 4, "tp": 2}, "impossible_split"),
         ({"ttft_s": 0.001}, "faster_than_compute"),
+        ({"note": "row 7; faulty: placeholder_zero"}, "published_fault"),
+        ({"n_accelerator": 3, "n_prefill_accelerator": 1, "n_decode_accelerator": 2}, "disaggregated"),
+        ({"concurrency": None, "request_rate": 1.0, "request_throughput_per_s": 0.8}, "beyond_capacity"),
+        ({"concurrency": None, "request_rate": 1e4, "request_throughput_per_s": 1e4}, "beyond_estimate"),
     ],
 )
 def test_each_rule_sets_its_row_aside_and_only_that(change: dict[str, object], rule: str) -> None:
@@ -65,3 +69,9 @@ def test_the_report_accounts_for_every_row() -> None:
             (row["n_kept"] - row["n_learnable"], row["not_learnt"]),
         ):
             assert count == sum(int(part.rpartition(" ")[2]) for part in rules.split(", ") if part)
+
+
+def test_a_run_that_fell_behind_is_set_aside_with_all_its_statistics() -> None:
+    asked: dict[str, object] = {"concurrency": None, "request_rate": 2.0}
+    fell_behind = rows(asked | {"request_throughput_per_s": 1.0}, asked | {"statistic": "p95"}, {})
+    assert review(fell_behind, MODELS, ACCELERATORS)["rule"].to_dict() == {0: "beyond_capacity", 1: "beyond_capacity"}

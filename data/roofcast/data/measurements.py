@@ -58,9 +58,19 @@ def _with_load(table: pd.DataFrame) -> pd.DataFrame:
 def _row_rules(table: pd.DataFrame) -> RowRules:
     has_outcome = table[list(OUTCOME_COLUMNS)].notna().any(axis=1) | (table["status"] != "ok")
     has_load = table[["concurrency", "request_rate"]].notna().any(axis=1) | (table["load"] == "offline")
+    workers = table["n_prefill_accelerator"] + table["n_decode_accelerator"]
     return {
         "ttft_s": (has_outcome, "give at least one outcome, or a status other than ok"),
         "concurrency": (has_load, "give concurrency or request_rate"),
+        "n_failed": (~(table["n_failed"] > table["n_request"]), "must not exceed n_request"),
+        "n_prefill_accelerator": (
+            workers.isna() | (workers == table["n_accelerator"]),
+            "must add up to n_accelerator with n_decode_accelerator",
+        ),
+        "derived": (
+            table["derived"].map(lambda names: set(names.split()) <= OUTCOME_COLUMNS.keys()),
+            "must name outcome columns, separated by spaces",
+        ),
     }
 
 

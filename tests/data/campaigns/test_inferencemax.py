@@ -96,3 +96,7 @@ def test_the_shipped_rows_are_those_of_638_results() -> None:
     assert len(rows) == 3 * 638
     assert len(set(row_ids(rows))) == len(rows)
     assert rows["accelerator"].nunique() == 7
+
+
+def test_figures_of_one_accelerator_times_their_number_are_not_derived(rows: pd.DataFrame) -> None:
+    assert set(rows["derived"]) == {""}

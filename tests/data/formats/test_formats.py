@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.formats import FORMATS, detect_format, read_measurements
 from roofcast.data.schema import OUTCOME_COLUMNS
 from roofcast.data.specs import STATISTICS
-from tests.data.builders import LLM_PILOT_SAMPLES, a_table
+from tests.data.builders import LLM_PILOT_SAMPLES, SAMPLES, a_table
 
 
 @pytest.fixture
@@ -65,3 +66,10 @@ def test_one_bad_file_among_good_ones_gives_nothing(own: Path, tmp_path: Path) -
 def test_missing_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="no such file or folder"):
         read_measurements(None, [tmp_path / "gone.csv"])
+
+
+def test_files_of_several_formats_are_refused_rather_than_passed_over(tmp_path: Path) -> None:
+    for name in ("vllm_bench/default.json", "sglang_bench/sweep.jsonl"):
+        shutil.copy(SAMPLES / name, tmp_path)
+    with pytest.raises(SchemaError, match=r"several formats: .*vllm_bench.*sglang_bench.*each format by itself"):
+        read_measurements(None, [tmp_path], "nightly")

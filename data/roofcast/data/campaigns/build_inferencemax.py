@@ -126,7 +126,6 @@ def _configuration(result: Mapping[str, Any]) -> dict[str, Any]:
         **result.get("counts", {}),
         "date": result["date"],
         "software": "NVIDIA Dynamo" if is_disaggregated else "",
-        "derived": "output_throughput_token_per_s total_throughput_token_per_s",
         "campaign": "inferencemax",
         "note": result["note"],
     }

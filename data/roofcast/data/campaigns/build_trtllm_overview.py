@@ -97,7 +97,6 @@ def _offline_record(row: Mapping[str, str]) -> dict[str, Any]:
         "output_throughput_token_per_s": _rounded(float(row["value"]) * factor),
         "load": "offline",
         "date": row["date"],
-        "derived": "" if factor == 1 else "output_throughput_token_per_s",
         "note": "" if is_known else f"precision published as {row['precision']}",
     }
 
@@ -147,7 +146,6 @@ def _static_record(head: re.Match[str], cells: Mapping[str, str]) -> dict[str, A
         "concurrency": int(cells["Batch Size"]),
         **outcome,
         "load": "static_batch",
-        "derived": "output_throughput_token_per_s" if value is not None and is_per_accelerator and n > 1 else "",
     }
 
 

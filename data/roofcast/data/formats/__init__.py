@@ -49,7 +49,7 @@ def read_measurements(
     Parameters
     ----------
     format_name
-        A name in `FORMATS`; None to tell by the content of the first file that is in a known format.
+        A name in `FORMATS`; None to tell by the content of the files, which must all be in one format.
     paths
         Files, folders, or archives where the format is published as one.
     campaign
@@ -76,25 +76,40 @@ def read_measurements(
 
 
 def detect_format(paths: Sequence[Path]) -> Format:
-    """Return the format of the first file that is in a known one, told by its content.
+    """Return the one format that the files are in, told by their content; files in none are passed over.
 
     Raises
     ------
     SchemaError
-        If a path is missing, a file is empty or a damaged archive, or no format recognises any.
+        If a path is missing, a file is empty or a damaged archive, no format recognises any file, or two files are
+        in different formats.
     """
     suffixes = sorted({suffix for candidate in FORMATS.values() for suffix in candidate.suffixes})
     files = files_of(paths, *suffixes)
     problems: list[SchemaError] = []
+    found: dict[str, Path] = {}
     for file in files:
-        for candidate in FORMATS.values():
-            try:
-                if candidate.recognises(file):
-                    return candidate
-            except SchemaError as error:
-                problems.append(error)
+        name = _format_of(file, problems)
+        if name:
+            found.setdefault(name, file)
+    if len(found) > 1:
+        told = ", ".join(f"{file.name} ({name})" for name, file in found.items())
+        raise SchemaError("", f"the files are in several formats: {told}; import each format by itself")
+    if found:
+        return FORMATS[next(iter(found))]
     if problems:
         raise problems[0]
     is_empty = files[0].stat().st_size == 0
     problem = "is empty" if is_empty else f"is in none of the known formats: {', '.join(FORMATS)}"
     raise SchemaError("", problem, files[0].name)
+
+
+def _format_of(file: Path, problems: list[SchemaError]) -> str:
+    """Return the name of the first format that recognises a file, empty if none does; note what stood in the way."""
+    for name, candidate in FORMATS.items():
+        try:
+            if candidate.recognises(file):
+                return name
+        except SchemaError as error:
+            problems.append(error)
+    return ""

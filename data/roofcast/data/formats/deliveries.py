@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from roofcast.data.formats import FORMATS
-from roofcast.data.quantities import CONVERSIONS, LOAD_MEANINGS, QUANTITIES, STATISTIC_MEANINGS
+from roofcast.data.quantities import CONVERSIONS, LOAD_MEANINGS, QUANTITIES, SPREAD, STATISTIC_MEANINGS
 
 
 def with_tables(document: str) -> str:
@@ -47,8 +47,14 @@ def _conversions() -> Iterator[str]:
 
 
 def _formats() -> Iterator[str]:
+    spread = {q.column for q in QUANTITIES if q.statistics == SPREAD}
     rows = (
-        (f"`{entry.name}`", f"`{column}`", ", ".join(entry.statistics), entry.conversions.get(column, "as it is"))
+        (
+            f"`{entry.name}`",
+            f"`{column}`",
+            ", ".join(entry.statistics if column in spread else ("mean",)),
+            entry.conversions.get(column, "as it is"),
+        )
         for entry in FORMATS.values()
         for column in entry.delivers
     )
