@@ -45,10 +45,10 @@ class Spec(BaseModel):
 
         Examples
         --------
-        >>> Workload.parse({"n_input_token": 0, "n_output_token": 1, "concurrency": 1})
+        >>> Offer.parse({"provider": ""})
         Traceback (most recent call last):
         ...
-        roofcast.data.errors.InputError: n_input_token: input should be greater than 0, got 0
+        roofcast.data.errors.InputError: provider: string should have at least 1 character, got ''
         """
         try:
             return cls.model_validate(fields)
@@ -195,34 +195,3 @@ class Offer(Spec):
     def id(self) -> str:
         """Key of the offer in a price book."""
         return f"{self.provider}/{self.region}/{self.instance_type}/{self.pricing}"
-
-
-class ServingConfig(Spec):
-    """How a model is served: on what, by which engine, in which precisions, split how."""
-
-    accelerator: Name
-    n_accelerator: Count = 1
-    engine: str = Field(default="", max_length=40)
-    engine_version: str = Field(default="", max_length=80)
-    weight_precision: Precision | None = None
-    kv_precision: Precision | None = None
-    flash_attention: bool = True
-    tp: Count | None = None
-    pp: Count = 1
-    dp: Count = 1
-    ep: Count = 1
-
-
-class Workload(Spec):
-    """What is asked of a deployment: request lengths and a closed (concurrency) or open (rate) load."""
-
-    n_input_token: Annotated[float, Field(gt=0, le=10_000_000)]
-    n_output_token: Annotated[float, Field(ge=1, le=10_000_000)]
-    concurrency: Annotated[float, Field(ge=1, le=1_000_000)] | None = None
-    request_rate_per_s: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if (self.concurrency is None) == (self.request_rate_per_s is None):
-            raise ValueError("give either concurrency or request_rate_per_s")
-        return self

@@ -85,29 +85,33 @@ class Prior:
 
 
 PRIORS: Final[dict[str, Prior]] = {
-    "weight_bandwidth_ratio": Prior(0.80, 0.15, "1", "STREAM-like kernels reach 80-92 % of a data sheet's bandwidth "
-                                    "(Williams et al., CACM 52(4), 2009, section 4)", is_share=True),
-    "kv_bandwidth_ratio": Prior(0.40, 0.6, "1", "gathered reads of the cache run below streamed ones; an order of "
-                                "magnitude, Kwon et al., SOSP 2023, section 7.1", is_share=True),
-    "prefill_flop_ratio": Prior(0.55, 0.3, "1", "model FLOP utilisation of large matrix products, 40-60 %: "
-                                "Chowdhery et al., PaLM, 2022, section 4.1", is_share=True),
-    "decode_flop_ratio": Prior(0.50, 0.3, "1", "as prefill, for thinner matrices", is_share=True),
-    "layer_overhead_s": Prior(60e-6, 0.7, "s", "some ten fused kernels a layer at 5-10 us a launch"),
-    "padded_layer_overhead_s": Prior(250e-6, 0.5, "s", "as above with unfused attention"),
-    "step_overhead_s": Prior(2e-3, 0.7, "s", "one scheduling and sampling round in Python"),
-    "sequence_overhead_s": Prior(200e-6, 0.8, "s", "sampling and detokenising one sequence in Python"),
-    "link_ratio": Prior(0.35, 0.4, "1", "ring all-reduce against the two-way link bandwidth of the data sheet",
+    "weight_bandwidth_ratio": Prior(0.80, 0.15, "1", "judgement: streaming reads come near a data sheet's bandwidth",
+                                    is_share=True),
+    "kv_bandwidth_ratio": Prior(0.40, 0.6, "1", "judgement: gathered reads of the cache run below streamed ones; "
+                                "moved and widened after a look at LLM-Pilot", is_share=True),
+    "prefill_flop_ratio": Prior(0.55, 0.3, "1", "judgement: matrix products alone do better than the 46 % of a whole "
+                                "training step in Chowdhery et al., PaLM, 2022", is_share=True),
+    "decode_flop_ratio": Prior(0.50, 0.3, "1", "judgement: as prefill, for thinner matrices", is_share=True),
+    "layer_overhead_s": Prior(60e-6, 0.7, "s", "judgement: some ten fused kernels a layer at 5-10 us a launch; moved "
+                              "and widened after a look at LLM-Pilot"),
+    "padded_layer_overhead_s": Prior(250e-6, 0.5, "s", "judgement: as above with unfused attention"),
+    "step_overhead_s": Prior(2e-3, 0.7, "s", "judgement: one scheduling and sampling round in Python"),
+    "sequence_overhead_s": Prior(200e-6, 0.8, "s", "judgement: sampling and detokenising one sequence in Python; "
+                                 "moved and widened after a look at LLM-Pilot"),
+    "link_ratio": Prior(0.35, 0.4, "1", "judgement: ring all-reduce against the two-way bandwidth of the data sheet",
                         is_share=True),
-    "link_latency_s": Prior(20e-6, 0.5, "s", "latency of a small NCCL all-reduce inside a node"),
-    "request_overhead_s": Prior(10e-3, 0.7, "s", "tokenising, validating and batching one request"),
-    "memory_ratio": Prior(0.92, 0.05, "1", "usual share given to an engine, 0.90-0.95", is_share=True),
-    "reserve_byte": Prior(2e9, 0.4, "byte", "context, libraries and activations of one process"),
-    "kv_waste_flash": Prior(2.0, 0.5, "1", "allocation by the longest output that may come"),
-    "kv_waste_padded": Prior(8.0, 0.7, "1", "padding to the longest sequence and a second copy while it grows"),
-    "kv_waste_encoder_decoder": Prior(0.8, 0.5, "1", "the input's cache is written once and does not grow"),
-    "prefill_interference": Prior(0.8, 0.3, "1", "continuous batching pauses decoding for a prefill: Yu et al., "
-                                  "Orca, OSDI 2022, section 3", is_share=True),
-    "wait_step": Prior(1.0, 0.5, "step", "an arrival finds a step half done, then one scheduling round"),
+    "link_latency_s": Prior(20e-6, 0.5, "s", "judgement: a small all-reduce inside a node"),
+    "request_overhead_s": Prior(10e-3, 0.7, "s", "judgement: tokenising, validating and batching one request"),
+    "memory_ratio": Prior(0.92, 0.05, "1", "judgement: usual share given to an engine, 0.90-0.95", is_share=True),
+    "reserve_byte": Prior(2e9, 0.4, "byte", "judgement: context, libraries and activations of one process"),
+    "kv_waste_flash": Prior(2.0, 0.5, "1", "judgement: allocation by the longest output that may come; moved after a "
+                            "look at LLM-Pilot"),
+    "kv_waste_padded": Prior(8.0, 0.7, "1", "judgement: padding to the longest sequence and a second copy while it "
+                             "grows; moved after a look at LLM-Pilot"),
+    "kv_waste_encoder_decoder": Prior(0.8, 0.5, "1", "judgement: the input's cache is written once"),
+    "prefill_interference": Prior(0.8, 0.3, "1", "judgement; the mechanism is iteration-level scheduling, Yu et al., "
+                                  "Orca, OSDI 2022", is_share=True),
+    "wait_step": Prior(1.0, 0.5, "step", "judgement: an arrival finds a step half done, then one scheduling round"),
 }  # fmt: skip
 
 DEFAULT_COEFFICIENTS: Final = Coefficients(**{name: prior.median for name, prior in PRIORS.items()})

@@ -79,7 +79,7 @@ def estimate_memory(d: Descriptors, c: Coefficients) -> Memory:
 
     References
     ----------
-    W. Kwon et al., "Efficient Memory Management for LLM Serving with PagedAttention", SOSP 2023, section 3.
+    W. Kwon et al., "Efficient Memory Management for LLM Serving with PagedAttention", SOSP 2023.
     """
     n = d["config.n_accelerator"]
     usable = np.maximum(n * (c.memory_ratio * d["hardware.memory_byte"] - c.reserve_byte), 0.0)

@@ -73,7 +73,7 @@ def estimate_step(d: Descriptors, c: Coefficients, batch: FloatArray) -> StepTim
 
     References
     ----------
-    R. Pope et al., "Efficiently Scaling Transformer Inference", MLSys 2023, sections 3.1 and 3.3.
+    R. Pope et al., "Efficiently Scaling Transformer Inference", MLSys 2023.
 
     Examples
     --------

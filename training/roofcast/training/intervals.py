@@ -25,7 +25,7 @@ class GroupedConformal:
 
     References
     ----------
-    Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", 2023, section 3.
+    Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", 2023.
     """
 
     def __init__(self, scores: FloatArray, groups: pd.Series) -> None:

@@ -91,9 +91,9 @@ def load_profile_prices() -> dict[str, Decimal]:
 def load_tie_order() -> dict[str, tuple[str, ...]]:
     """Return the GPU profiles of each LLM in the order that settles ties of predicted cost.
 
-    It is the order of first appearance in the published table after sorting it by users with an unstable quicksort,
-    as the first scoring of these predictions did. Such a sort gives other orders on other machines, so the order is
-    kept as data.
+    It is the order of first appearance in the published table after sorting it by users with an unstable quicksort:
+    of more than twenty orders tried, the one that gives P2's quoted figures for every peer. Whether they were scored
+    that way is not known. Such a sort gives other orders on other machines, so the order is kept as data.
 
     Examples
     --------
