@@ -1,7 +1,6 @@
-"""Published `config.json` files, cut to the fields that matter, and the weights their makers count.
+"""Published `config.json` files, cut to the fields that matter, and the weights that their checkpoints hold.
 
-The catalogue gives sources for its own totals. The totals here were written down without one at hand, and those of
-Granite 4.0 H and MiniMax-Text-01 are our own count: for these two the test only holds the count still.
+`model_totals.SOURCES` says where each total is from.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def test_tables_are_of_the_expected_size() -> None:
     catalog = load_catalog()
 
     assert len(catalog.models) >= 185
-    assert len(catalog.accelerators) >= 85
+    assert len(catalog.accelerators) >= 87
     assert len(catalog.offers) >= 600
 
 
@@ -74,6 +74,8 @@ def test_the_name_of_a_quantised_copy_says_its_precision() -> None:
         ("H100", "nvidia-h100-sxm-80gb"),
         ("h100 pcie 80gb", "nvidia-h100-pcie-80gb"),
         ("H100 SXM5 80GB", "nvidia-h100-sxm-80gb"),
+        ("H100-96GB", "nvidia-h100-sxm-96gb"),
+        ("Radeon RX 7900 XTX", "amd-rx-7900-xtx-24gb"),
         ("mi300x", "amd-mi300x-192gb"),
         ("A10-24GB", "nvidia-a10-24gb"),
     ],
@@ -176,6 +178,15 @@ def test_a_data_sheet_is_in_si() -> None:
     assert h100.peak_flop_per_s["bf16"] == 989.4e12
     assert h100.peak_flop_per_s["fp8"] == 1978.9e12
     assert (h100.link_bandwidth_byte_per_s, h100.link_domain_size) == (900e9, 8)
+
+
+def test_the_h100_with_96_gb_has_the_peaks_of_its_chip_and_a_memory_of_its_own() -> None:
+    parts = load_catalog().accelerators
+    part, usual = parts["nvidia-h100-sxm-96gb"], parts["nvidia-h100-sxm-80gb"]
+
+    assert part.peak_flop_per_s == usual.peak_flop_per_s
+    assert (part.bandwidth_byte_per_s, part.tdp_w) == (2.4e12, 500)
+    assert "bound them from above" in part.note
 
 
 def test_an_optional_bridge_is_left_out() -> None:

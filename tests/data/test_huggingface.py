@@ -252,8 +252,6 @@ def test_a_wrong_config_is_refused_by_field(config: Config, field: str) -> None:
         "mamba",
         "zamba2",
         "wav2vec2",
-        "gemma3n",
-        "gemma4_text",
         "deepseek_v4",
         "deci",
     ],

@@ -105,6 +105,21 @@ def test_a_bad_row_keeps_the_others_out(store: MeasurementStore) -> None:
     assert store.count() == 0
 
 
+def test_rows_of_a_model_or_accelerator_are_loaded_apart(store: MeasurementStore) -> None:
+    store.add(many_rows(3).assign(model="a"))
+    store.add(many_rows(2).assign(model="b", accelerator="x"))
+    assert store.load(model="b")["accelerator"].tolist() == ["x"] * 2
+    assert len(store.load(accelerator="x", model="a")) == 0
+    assert len(store.load(model="a", limit=2)) == 2
+
+
+def test_a_comparison_counts_and_keeps_nothing(store: MeasurementStore) -> None:
+    store.add(many_rows(3))
+    twice = pd.concat([many_rows(5), many_rows(5)], ignore_index=True)
+    assert (store.compare(twice), store.count()) == (Added(2, 8), 3)
+    assert store.add(twice) == Added(2, 8)
+
+
 def test_campaigns_are_loaded_apart(store: MeasurementStore) -> None:
     store.add(many_rows(3, "b"))
     store.add(many_rows(2, "a"))

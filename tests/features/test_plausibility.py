@@ -7,7 +7,7 @@ from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.data.measurements import validate_measurements
 from roofcast.features.descriptors import describe
-from roofcast.features.plausibility import check_plausibility
+from roofcast.features.plausibility import check_plausibility, not_monotone
 from tests.builders import a_model, a_question, an_accelerator
 
 # 13.5 GB over 2 TB/s: no token sooner than 6.5 ms; 1000 tokens x 13.2 GFLOP over 300 TFLOP/s: no prefill under 44 ms.
@@ -61,3 +61,41 @@ def test_the_first_campaign_is_plausible() -> None:
     catalog = load_catalog()
     rows = load_campaigns(["llm_pilot"])
     assert check_plausibility(rows, describe(rows, catalog.models, catalog.accelerators)).empty
+
+
+def series(*steps: tuple[int, float], **changes: object) -> pd.DataFrame:
+    sound = a_question() | SOUND | {"campaign": "ours"} | changes
+    return validate_measurements(pd.DataFrame([sound | {"concurrency": c, "tpot_s": s} for c, s in steps]))
+
+
+@pytest.mark.parametrize(
+    ("steps", "out"),
+    [
+        (((1, 0.010), (2, 0.012), (4, 0.009)), []),  # noise
+        (((1, 0.010), (2, 0.0071)), []),
+        (((1, 0.010), (2, 0.0069)), [0, 1]),  # nothing tells which of the two is right
+        (((1, 0.010), (2, 0.011), (4, 0.012), (8, 0.004)), [3]),
+        (((1, 0.030), (2, 0.010), (4, 0.011)), [0]),
+        (((8, 0.004), (1, 0.010), (4, 0.012), (2, 0.011)), [0]),
+        (((2, 0.010), (2, 0.004)), []),  # a repeat at the same load
+    ],
+)
+def test_a_step_is_no_faster_with_more_requests(steps: tuple[tuple[int, float], ...], out: list[int]) -> None:
+    assert not_monotone(series(*steps)).nonzero()[0].tolist() == out
+
+
+@pytest.mark.parametrize("changes", [{"engine_version": "2"}, {"tp": 1.0}, {"date": "2026"}, {"n_output_token": 1.0}])
+def test_rows_of_two_series_are_not_compared(changes: dict[str, object]) -> None:
+    rows = pd.concat([series((1, 0.010)), series((8, 0.004), **changes)], ignore_index=True)
+    assert not not_monotone(rows).any()
+
+
+def test_a_static_batch_is_judged_by_its_whole_latency() -> None:
+    rows = series((1, 0.01), (8, 0.002), load="static_batch", e2e_s=2.0)
+    assert not not_monotone(rows).any()
+    assert not_monotone(rows.assign(e2e_s=[2.0, 1.0])).all()
+
+
+def test_tails_and_open_loops_may_fall() -> None:
+    assert not not_monotone(series((1, 0.010), (8, 0.004), statistic="p99", output_throughput_token_per_s=None)).any()
+    assert not not_monotone(series((1, 0.010), (8, 0.004), load="open_loop", request_rate=1.0)).any()

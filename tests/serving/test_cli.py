@@ -187,7 +187,10 @@ def test_an_import_is_all_or_nothing_and_happens_once(run: Run, tmp_path: Path) 
     file.write_text(f"{HEADER}\n{LINE}\n{LINE.replace(',16,', ',32,')}\n")
     for n_new in (2, 0):
         status, out, _ = run("import", "auto", file, "--campaign", "mine", "--json")
-        assert (status, json.loads(out)) == (0, [{"n_row": 2, "n_new": n_new, "n_known": 2 - n_new}])
+        (told,) = json.loads(out)
+        assert status == 0
+        assert (told["format"], told["campaign"], told["is_kept"]) == ("roofcast_csv", ["mine"], True)
+        assert (told["n_row"], told["n_new"], told["n_known"]) == (2, n_new, 2 - n_new)
     _, out, _ = run("campaigns", "--json")
     assert {"name": "mine", "n_row": 2, "licence": "", "source": "imported here"} in json.loads(out)
 

@@ -48,8 +48,35 @@ def test_the_template_becomes_an_accelerator(run: Run, tmp_path: Path, state: Pa
     assert out == f"{ID} is kept in {state / 'accelerators' / f'{ID}.toml'}"
     assert (state / "accelerators" / f"{ID}.toml").read_bytes() == file.read_bytes()
     assert ID in {row["id"] for row in json.loads(run("accelerators", "--json")[1])}
-    assert "already names" in said_by(run, "accelerators", "--add", file, status=2)[1]
+    assert "exists already; replace it with --replace" in said_by(run, "accelerators", "--add", file, status=2)[1]
     assert [path.name for path in (state / "accelerators").iterdir()] == [f"{ID}.toml"]
+
+
+def test_an_accelerator_of_ones_own_is_replaced(run: Run, tmp_path: Path, state: Path) -> None:
+    file = put(tmp_path, "mine.toml", an_accelerator_file())
+    _, err = said_by(run, "accelerators", "--add", file, "--replace", status=2)
+    assert f"replace: no accelerator of your own is '{ID}'; leave --replace out to add it" in err
+    said_by(run, "accelerators", "--add", file)
+    put(tmp_path, "mine.toml", an_accelerator_file(memory_gib=192))
+    said_by(run, "accelerators", "--add", file, "--replace")
+    (own,) = [row for row in json.loads(run("accelerators", "--json")[1]) if row["id"] == ID]
+    assert own["memory_byte"] == 192 * 2**30
+    put(tmp_path, "mine.toml", an_accelerator_file(name="A100-PCIe-80GB"))
+    assert "already names 'nvidia-a100" in said_by(run, "accelerators", "--add", file, "--replace", status=2)[1]
+    assert "memory_gib = 192" in (state / "accelerators" / f"{ID}.toml").read_text()
+
+
+@pytest.mark.usefixtures("home")
+def test_an_accelerator_without_a_price_is_told_of(run: Run, tmp_path: Path) -> None:
+    said_by(run, "accelerators", "--add", put(tmp_path, "mine.toml", an_accelerator_file()))
+    demand = ("--isl", "120", "--osl", "20", "--users", "2", "--slo", "itl:p50<=1s", "--top", "1", "--json")
+    ask = ("recommend", "--model", MODEL, *demand, "--accelerator", ID)
+    assert f"{ID}: no price is known; add one with `roofcast offers --add FILE`" in said_by(run, *ask, status=2)[1]
+    out, err = said_by(run, *ask, "--accelerator", ACCELERATOR)
+    assert f"warning: {ID} is left out: no price is known" in err
+    assert {entry["accelerator"] for entry in json.loads(out)["entries"]} <= {ACCELERATOR}
+    said_by(run, "offers", "--add", put(tmp_path, "a.csv", an_offer_file()))
+    assert "no price" not in said_by(run, *ask)[1]
 
 
 def test_a_suspicious_accelerator_is_kept_with_a_warning(run: Run, tmp_path: Path) -> None:
@@ -84,7 +111,9 @@ def test_a_broken_file_that_holds_the_place_is_named(run: Run, tmp_path: Path, s
     put(state, f"accelerators/{ID}.toml", "memory_gb = 80\n")
     _, err = said_by(run, "accelerators", "--add", put(tmp_path, "mine.toml", an_accelerator_file()), status=2)
     assert f"warning: accelerators/{ID}.toml, line 1: memory_gb: is no field" in err
-    assert "exists already; mend or delete it" in err
+    assert "exists already; replace it with --replace" in err
+    out, _ = said_by(run, "accelerators", "--add", tmp_path / "mine.toml", "--replace")
+    assert f"{ID} is kept in" in out
 
 
 def test_offers_are_kept_in_dollars(run: Run, tmp_path: Path, state: Path) -> None:
@@ -100,6 +129,8 @@ def test_offers_are_kept_in_dollars(run: Run, tmp_path: Path, state: Path) -> No
     assert (float(box["price_usd_per_h"]), float(small["price_usd_per_h"])) == (2.7, 1)
     assert box["memory_byte"] == 512 * 2**30
     assert "2.50 EUR at 1.08 USD" in box["source"]
+    assert (float(box["listed_price_per_h"]), box["listed_currency"]) == (2.5, "EUR")
+    assert (small["listed_price_per_h"], small["listed_currency"]) == (None, "USD")
     put(tmp_path, "my prices.csv", f"{header}\n{rows[1]}\n")
     out, err = said_by(run, "offers", "--add", file)
     assert "attic/global/small/on_demand at 1 USD/h is kept in" in out

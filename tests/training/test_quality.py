@@ -8,7 +8,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.data.measurements import validate_measurements
 from roofcast.training.dataset import build_training_set
-from roofcast.training.quality import campaign_report, review
+from roofcast.training.quality import campaign_report, near_duplicates, review
 from tests.builders import a_model, a_question, an_accelerator
 
 MODELS = {a_model().id: a_model()}
@@ -38,7 +38,7 @@ def rows(*changes: dict[str, object]) -> pd.DataFrame:
     ],
 )
 def test_each_rule_sets_its_row_aside_and_only_that(change: dict[str, object], rule: str) -> None:
-    found = review(rows({}, change, {"concurrency": 2}), MODELS, ACCELERATORS)
+    found = review(rows({}, change, {"concurrency": 2, "ttft_s": 0.3}), MODELS, ACCELERATORS)
     assert found["rule"].to_dict() == {1: rule}
     assert found["detail"].str.len().min() > 0
 
@@ -75,3 +75,51 @@ def test_a_run_that_fell_behind_is_set_aside_with_all_its_statistics() -> None:
     asked: dict[str, object] = {"concurrency": None, "request_rate": 2.0}
     fell_behind = rows(asked | {"request_throughput_per_s": 1.0}, asked | {"statistic": "p95"}, {})
     assert review(fell_behind, MODELS, ACCELERATORS)["rule"].to_dict() == {0: "beyond_capacity", 1: "beyond_capacity"}
+
+
+def test_a_row_out_of_its_series_is_set_aside() -> None:
+    found = review(
+        rows({"concurrency": 1}, {"concurrency": 2}, {"concurrency": 9, "tpot_s": 0.008}), MODELS, ACCELERATORS
+    )
+    assert found["rule"].to_dict() == {2: "not_monotone"}
+
+
+def test_a_disaggregated_row_is_in_no_series() -> None:
+    apart: dict[str, object] = {"n_accelerator": 3, "n_prefill_accelerator": 1, "n_decode_accelerator": 2}
+    found = review(rows({}, apart, apart | {"concurrency": 9, "tpot_s": 0.008}), MODELS, ACCELERATORS)
+    assert found["rule"].to_dict() == {1: "disaggregated", 2: "disaggregated"}
+
+
+def test_a_copy_names_the_row_that_stands_for_it() -> None:
+    own = {"ttft_s": 0.20000, "tpot_s": 0.0130000, "note": "first"}
+    theirs = {"ttft_s": 0.20004, "tpot_s": 0.0130003, "campaign": "theirs", "tp": 1}
+    found = review(rows(own, theirs, theirs | {"tpot_s": 0.0131}), MODELS, ACCELERATORS)
+    assert found["rule"].to_dict() == {1: "near_duplicate"}
+    assert found["detail"].tolist() == ["the measurement of ours, first"]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_copy"),
+    [
+        ({}, True),
+        ({"campaign": "theirs"}, True),
+        ({"tpot_s": 0.01300005}, True),
+        ({"tpot_s": 0.0130009}, False),  # a single outcome that agrees to four digits may do so by chance
+        ({"n_input_token": 1030.0}, True),
+        ({"n_input_token": 2000.0}, False),
+        ({"tp": 2.0, "n_accelerator": 2.0}, False),
+        ({"concurrency": 3}, False),
+        ({"weight_precision": "fp8"}, False),
+        ({"derived": "tpot_s"}, False),
+        ({"output_throughput_token_per_s": 100.0}, True),
+    ],
+)
+def test_a_single_outcome_must_agree_wholly(change: dict[str, object], is_copy: bool) -> None:
+    alone: dict[str, object] = {"ttft_s": None, "tpot_s": 0.013, "n_input_token": 1000.0, "weight_precision": "fp16"}
+    assert list(near_duplicates(rows(alone, alone | change)).index) == [1] * is_copy
+
+
+def test_throughputs_of_an_open_loop_are_no_evidence() -> None:
+    asked: dict[str, object] = {"ttft_s": None, "tpot_s": None, "concurrency": None, "request_rate": 2.0}
+    served = asked | {"request_throughput_per_s": 2.0, "output_throughput_token_per_s": 400.0}
+    assert near_duplicates(rows(served, served)).empty

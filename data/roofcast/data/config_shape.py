@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from roofcast.data.config_gemma import GEMMA_4_TYPES, GEMMA_TYPES, common_width, with_gemma_weights
 from roofcast.data.config_hybrids import HYBRID_TYPES, read_hybrid
 from roofcast.data.config_layers import LAYER_NAMES, Layers, expert_count, read_layers
 from roofcast.data.config_reader import ConfigReader
@@ -71,6 +72,8 @@ def read_decoder(reader: ConfigReader, model_type: str, family: Family) -> tuple
         **_indexer(reader, hidden, layers.n_attention),
         **{k: v for k, v in experts.items() if k != "n_shared_expert"},
     )
+    if model_type in GEMMA_TYPES:
+        shape = with_gemma_weights(shape, reader, model_type)
     return _layer_fields(layers, experts), shape
 
 
@@ -130,6 +133,8 @@ def _head_dim(reader: ConfigReader, hidden: int, n_head: int) -> int:
 
 
 def _dense_width(reader: ConfigReader, family: Family, model_type: str, hidden: int) -> int:
+    if model_type in GEMMA_TYPES:
+        return common_width(reader)
     is_open = family.four_h or reader.has("n_embd")
     default = int(reader.number("expansion_ratio", default=4.0) * hidden) if is_open else None
     names = _OWN_WIDTHS.get(model_type, ("intermediate_size_mlp", "dense_intermediate_size"))
@@ -157,7 +162,7 @@ def _experts(reader: ConfigReader, family: Family, model_type: str, hidden: int)
     n_shared = reader.count(*shared, default=int(model_type == "llama4_text"), low=0, high=1_000)
     n_shared_width = reader.count(
         "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size",
-        default=n_shared * width, low=0,
+        default=common_width(reader) if model_type in GEMMA_4_TYPES else n_shared * width, low=0,
     )  # fmt: skip
     latent = reader.count("moe_latent_size", "routed_expert_hidden_size", default=hidden, high=hidden)
     return {

@@ -30,8 +30,7 @@ _NOT_A_TEXT_MODEL: Final = {
         "deepseek_ref", "deepseek_v4", "hymba", "plamo2", "recurrent_gemma", "zamba", "zamba2",
     ),
     "a model of layers with different widths, which this version cannot count": (
-        "deci", "gemma3n", "gemma3n_text", "gemma4", "gemma4_text", "mimo_v2_flash", "nemotron-nas", "openelm",
-        "step3p5", "step3p7",
+        "deci", "mimo_v2_flash", "nemotron-nas", "openelm", "step3p5", "step3p7",
     ),
 }  # fmt: skip
 
@@ -68,6 +67,12 @@ _QWEN3: Final = Family(qk_norm=True)
 _GEMMA: Final = Family(tied=True, defaults={"head_dim": 256})
 _GEMMA2: Final = dataclasses.replace(_GEMMA, n_norm=4, window=2)
 _GEMMA3: Final = Family(n_norm=4, qk_norm=True, tied=True, window=6, defaults={"head_dim": 256, "vocab_size": 262208})
+_GEMMA4: Final = dataclasses.replace(
+    _GEMMA3, defaults={"head_dim": 256, "vocab_size": 262144, "hidden_size_per_layer_input": 256}
+)
+_GEMMA3N: Final = dataclasses.replace(
+    _GEMMA4, window=5, defaults={"head_dim": 256, "vocab_size": 262400, "hidden_size_per_layer_input": 256}
+)
 _MIXTRAL: Final = Family(expert_is_intermediate=True)
 
 FAMILIES: Final[Mapping[str, Family]] = {
@@ -94,6 +99,8 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "gemma2": _GEMMA2,
     "gemma3": _GEMMA3,
     "gemma3_text": _GEMMA3,
+    **dict.fromkeys(("gemma3n", "gemma3n_text"), _GEMMA3N),
+    **dict.fromkeys(("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"), _GEMMA4),
     "glm": _QWEN2,
     "glm4": dataclasses.replace(_QWEN2, n_norm=4),
     "glm4_moe": Family(bias="qkv"),

@@ -6,6 +6,7 @@ from typing import Final
 
 import pandas as pd
 
+from roofcast.data.quantities import MEAN_ONLY_COLUMNS
 from roofcast.data.schema import DEFAULTS, OUTCOME_COLUMNS, SCHEMA, WHOLE_COLUMNS
 from roofcast.data.table_rules import RowRules, TableRules
 
@@ -25,8 +26,8 @@ def validate_measurements(table: pd.DataFrame, source: str = "", first_line: int
     Raises
     ------
     SchemaError
-        If a column is unknown or given twice, a value is of the wrong kind or out of bounds, or no outcome is
-        given; names line and field.
+        If a column is unknown or given twice, a value is of the wrong kind or out of bounds, no outcome is given,
+        or one that has no percentiles stands in a row of percentiles; names line and field.
     """
     return _RULES.validate(table, source, first_line)
 
@@ -58,6 +59,7 @@ def _with_load(table: pd.DataFrame) -> pd.DataFrame:
 def _row_rules(table: pd.DataFrame) -> RowRules:
     has_outcome = table[list(OUTCOME_COLUMNS)].notna().any(axis=1) | (table["status"] != "ok")
     has_load = table[["concurrency", "request_rate"]].notna().any(axis=1) | (table["load"] == "offline")
+    is_mean = table["statistic"] == "mean"
     workers = table["n_prefill_accelerator"] + table["n_decode_accelerator"]
     return {
         "ttft_s": (has_outcome, "give at least one outcome, or a status other than ok"),
@@ -67,6 +69,10 @@ def _row_rules(table: pd.DataFrame) -> RowRules:
             workers.isna() | (workers == table["n_accelerator"]),
             "must add up to n_accelerator with n_decode_accelerator",
         ),
+        **{
+            column: (is_mean | table[column].isna(), "stands in the row of statistic mean alone")
+            for column in MEAN_ONLY_COLUMNS
+        },
         "derived": (
             table["derived"].map(lambda names: set(names.split()) <= OUTCOME_COLUMNS.keys()),
             "must name outcome columns, separated by spaces",

@@ -16,7 +16,7 @@ from roofcast.data.specs import Offer
 
 OFFER_FIELDS: Final = (
     "provider", "region", "instance_type", "accelerator", "n_accelerator", "vcpu", "host_memory_gib", "pricing",
-    "price_per_h", "currency", "as_of", "source", "licence",
+    "price_per_h", "currency", "listed_price_per_h", "listed_currency", "as_of", "source", "licence",
 )  # fmt: skip
 MAX_OFFER_FILE_BYTE: Final = 50_000_000
 MAX_OFFER: Final = 200_000
@@ -30,7 +30,8 @@ def load_offer_file(path: Path | str, catalog: Catalog, rates: Mapping[str, Deci
     """Return the offers of a CSV or TOML file, to be laid over a price book.
 
     A CSV file has a column for each field, a TOML file a table ``[[offer]]`` for each offer, with the fields
-    `OFFER_FIELDS`; needed are provider, instance_type, accelerator, price_per_h and as_of.
+    `OFFER_FIELDS`; needed are provider, instance_type, accelerator, price_per_h and as_of. A price in dollars that
+    was listed in another currency keeps that amount in `listed_price_per_h` and `listed_currency`.
 
     Parameters
     ----------
@@ -78,6 +79,9 @@ def offer_from_row(row: Mapping[str, Any], catalog: Catalog, rates: Mapping[str,
     fields = {**_DEFAULTS, "source": source, **cells}
     if "accelerator" in fields:
         fields["accelerator"] = catalog.accelerator(str(fields["accelerator"])).id
+    for name in ("listed_price_per_h", "listed_currency"):
+        if currency != "USD" and name in cells:
+            raise InputError(name, f"must be blank where currency is {currency}: the price is the listed one")
     if currency != "USD":
         rate = _amount(f"rate of {currency}", rates.get(currency))
         fields["source"] = f"{fields['source']}; {listed} {currency} at {rate} USD"

@@ -16,8 +16,9 @@ class Shape:
 
     Names and units are those of `ModelSpec`; here the layers are split by what they hold, because some families
     put attention and MLP into layers of their own. `n_param_indexer` are the weights of what picks the tokens of
-    sparse attention, `n_param_latent` those that lead to and from experts which work on a smaller width. Fields from
-    `bias` on are conventions of the family.
+    sparse attention, `n_param_latent` those that lead to and from experts which work on a smaller width,
+    `n_param_further` those by which layers of the same kind differ, below 0 where they share some. Fields from `bias`
+    on are conventions of the family.
     """
 
     hidden_size: int
@@ -47,6 +48,8 @@ class Shape:
     n_indexer_layer: int = 0
     n_param_indexer: int = 0
     n_param_latent: int = 0
+    n_param_lookup: int = 0
+    n_param_further: int = 0
     bias: Bias = "none"
     n_norm: int = 2
     qk_norm: bool = False
@@ -70,7 +73,7 @@ def shape_from_spec(spec: ModelSpec) -> Shape:
 def count_parameters(shape: Shape) -> tuple[int, int]:
     """Return all weights of the text model and those that one token uses.
 
-    Embedding and output head count in full in both, as do shared experts; vision towers and
+    Embeddings and output head count in full in both, as do shared experts; vision towers and
     multi-token-prediction modules are not of the text model. Router biases and the like (below 0.1 %) are left out.
 
     Returns
@@ -101,6 +104,8 @@ def count_parameters(shape: Shape) -> tuple[int, int]:
         + _encoder_and_cross(shape, mlp)
         + _norms(shape)
         + _embeddings(shape)
+        + shape.n_param_lookup
+        + shape.n_param_further
     )
     idle = shape.n_moe_layer * (shape.n_expert - shape.n_expert_per_token) * expert
     return total, total - idle

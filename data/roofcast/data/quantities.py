@@ -57,6 +57,9 @@ QUANTITIES: Final = tuple(
 )  # fmt: skip
 """Every outcome column. Statistics run over completed requests of the measured phase."""
 
+MEAN_ONLY_COLUMNS: Final = tuple(q.column for q in QUANTITIES if q.statistics == MEAN_ONLY)
+"""Outcomes of a run as a whole, which stand in its row of statistic `mean` alone."""
+
 LOAD_MEANINGS: Final = {
     "closed_loop": "`concurrency` requests are in flight at any time: the next is sent when one ends.",
     "open_loop": "`request_rate` requests are sent a second, whatever comes back; the rate that was asked for.",

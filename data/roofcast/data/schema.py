@@ -88,6 +88,11 @@ CONTEXT_COLUMNS: Final = {
     "prefix_cache_ratio": _number(0, 1),
     "prefix_caching": _text(SWITCHES),
     "chunked_prefill": _text(SWITCHES),
+    "chunk_size_token": _number(1, 1e7),
+    "poll_interval_step": _number(1, 100_000),
+    "stream_interval_token": _number(1, 100_000),
+    "attention_dp_wait_step": _number(0, 100_000),
+    "batch_wait_step": _number(0, 100_000),
     "lora_rank": _number(1, 100_000),
     "duration_s": _number(0, 1e8),
     "n_request": _number(0, 1e9),
@@ -105,6 +110,14 @@ lengths themselves. A disaggregated deployment gives the accelerators of its pre
 add up to `n_accelerator`. `dp` counts the groups that share attention's batch, `moe_tp` and `ep` split the experts.
 `derived` names the outcomes that were computed from others, separated by spaces.
 
+Server settings, in steps of the decode loop or in tokens, blank where unknown (1 where an engine has that default):
+`chunk_size_token` is the most tokens that one step computes (vLLM's ``max-num-batched-tokens``, SGLang's
+``chunked-prefill-size``, TensorRT-LLM's ``max_num_tokens``); `poll_interval_step` the decode steps between two looks
+for new requests (SGLang's ``scheduler-recv-interval``); `stream_interval_token` the tokens that are sent to the
+client at a time (``stream-interval``); `attention_dp_wait_step` the most steps that a prompt waits until every rank
+of attention has one (TensorRT-LLM's ``attention_dp_config.timeout_iters``); `batch_wait_step` the most steps that it
+waits for others to fill a prefill (``batch_wait_timeout_iters``).
+
 `n_request` counts every request that was sent, `n_failed` those of them that failed. `date` is the day of the
 measurement, `YYYY-MM-DD`, or as much of it as is known (`YYYY-MM`, `YYYY`)."""
 
@@ -120,7 +133,8 @@ NUMBER_COLUMNS: Final = tuple(name for name, column in SCHEMA.columns.items() if
 TEXT_COLUMNS: Final = tuple(name for name, column in SCHEMA.columns.items() if str(column.dtype).startswith("str"))
 WHOLE_COLUMNS: Final = (
     "n_accelerator", "tp", "pp", "dp", "ep", "n_node", "cp", "moe_tp", "n_prefill_accelerator",
-    "n_decode_accelerator",
+    "n_decode_accelerator", "chunk_size_token", "poll_interval_step", "stream_interval_token",
+    "attention_dp_wait_step", "batch_wait_step",
 )  # fmt: skip
 
 DEFAULTS: Final[dict[str, object]] = {

@@ -113,6 +113,12 @@ class ModelSpec(Spec):
     weight_precision: Precision = "bf16"
     n_param: Annotated[int, Field(ge=1)]
     n_param_active: Annotated[int, Field(ge=1)]
+    n_param_lookup: int = Field(
+        default=0,
+        ge=0,
+        description="weights, among all and those one token uses, that a token only looks up, as an embedding of its "
+        "own for each layer; the input embedding is not counted here",
+    )
     n_param_published: Annotated[int, Field(ge=1)] | None = None
     n_param_published_source: str = ""
     n_param_difference: str = Field(default="", description="why the published count is another, if it is")
@@ -126,6 +132,9 @@ class ModelSpec(Spec):
             raise ValueError(f"n_kv_head ({self.n_kv_head}) must not exceed n_head ({self.n_head})")
         if self.n_param_active > self.n_param:
             raise ValueError(f"n_param_active ({self.n_param_active}) must not exceed n_param ({self.n_param})")
+        if self.n_param_lookup >= self.n_param_active:
+            most = self.n_param_active
+            raise ValueError(f"n_param_lookup ({self.n_param_lookup}) must be below n_param_active ({most})")
         if self.n_expert and not (1 <= self.n_expert_per_token <= self.n_expert and self.moe_intermediate_size):
             raise ValueError("an MoE model needs 1 <= n_expert_per_token <= n_expert and moe_intermediate_size")
         if not self.n_expert and not self.intermediate_size:

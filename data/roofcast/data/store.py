@@ -100,21 +100,45 @@ class MeasurementStore:
             n_new = len(connection.execute(insert, rows).all()) if rows else 0
         return Added(n_new, len(checked) - n_new)
 
-    def load(self, campaign: str | None = None, offset: int = 0, limit: int | None = None) -> pd.DataFrame:
+    def compare(self, table: pd.DataFrame) -> Added:
+        """Return how many rows `add` would find new and known; keeps nothing.
+
+        Raises
+        ------
+        SchemaError
+            If the table breaks the schema of measurements.
+        """
+        checked = validate_measurements(table)
+        wanted = set(row_ids(checked))
+        with self.database.reading() as connection:
+            known = wanted.intersection(connection.execute(sa.select(MEASUREMENT.c.id)).scalars())
+        n_new = len(wanted) - len(known)
+        return Added(n_new, len(checked) - n_new)
+
+    def load(
+        self,
+        campaign: str | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+        *,
+        model: str | None = None,
+        accelerator: str | None = None,
+    ) -> pd.DataFrame:
         """Return the measurements, ordered by campaign and row id, so that the order of import leaves no trace.
 
         Parameters
         ----------
-        campaign
-            Only those of this campaign; no rows if there is none.
+        campaign, model, accelerator
+            Only those of this one; no rows if there is none.
         offset, limit
             How many to pass over, and the most that are returned.
         """
         columns = [MEASUREMENT.c[name] for name in ("id", *MEASUREMENT_COLUMNS)]
         order = (_by_code_point(self.database, MEASUREMENT.c.campaign), MEASUREMENT.c.id)
         query = sa.select(*columns).order_by(*order).offset(offset).limit(limit)
-        if campaign is not None:
-            query = query.where(MEASUREMENT.c.campaign == campaign)
+        for name, wanted in {"campaign": campaign, "model": model, "accelerator": accelerator}.items():
+            if wanted is not None:
+                query = query.where(MEASUREMENT.c[name] == wanted)
         with self.database.reading() as connection:
             rows = connection.execute(query).all()
         table = pd.DataFrame(rows, columns=["id", *MEASUREMENT_COLUMNS])

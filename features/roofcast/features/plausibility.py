@@ -24,6 +24,22 @@ SLACK: Final = 0.9
 CONSISTENT: Final = (0.5, 1.5)
 """Closed-loop throughput over what latency and concurrency imply; outside, one of the three is wrong."""
 
+MONOTONE: Final = 0.7
+"""With more requests in flight, a step may take this share of the time that it took with fewer, and no less.
+
+A larger batch never computes or reads less, so a step can only take longer. Repeats of one run scatter by 2.5 to 4 %,
+the ratio of two by up to 6 %; 30 % is five times as much, so one of the two runs is not what it says.
+"""
+
+SERIES: Final = (
+    "campaign", "model", "accelerator", "n_accelerator", "engine", "engine_version", "weight_precision",
+    "kv_precision", "tp", "pp", "dp", "ep", "moe_tp", "cp", "n_node", "n_prefill_accelerator", "n_decode_accelerator",
+    "activation_precision", "speculation", "n_speculative_token", "prefix_caching", "lora_rank", "flash_attention",
+    "load", "date", "software",
+)  # fmt: skip
+"""What runs of one series share, besides their request lengths to two digits; only the requests in flight differ.
+Settings that a script chooses by the load (chunks, polling, waiting) may differ too."""
+
 Finding = tuple[BoolArray, str]
 
 
@@ -42,6 +58,45 @@ def check_plausibility(measurements: pd.DataFrame, descriptors: pd.DataFrame) ->
         new = broken & (found["rule"] == "").to_numpy()
         found.loc[new, ["rule", "detail"]] = [rule, detail]
     return found[found["rule"] != ""]
+
+
+def not_monotone(measurements: pd.DataFrame) -> BoolArray:
+    """Return which rows have no place in their series: a step is much faster with more requests in flight.
+
+    In a closed loop it is the mean time per token that must not fall below `MONOTONE` times that with fewer requests,
+    in a static batch the latency of the whole batch. Of a series, the row that contradicts the most others is taken
+    out first, until none contradict; rows that contradict equally many are taken out together, since nothing tells
+    which is right.
+
+    Returns
+    -------
+    shape (n_row,)
+    """
+    is_static = measurements["load"] == "static_batch"
+    step = measurements["tpot_s"].fillna(measurements["itl_s"]).mask(is_static, measurements["e2e_s"])
+    has_place = measurements["load"].isin(["closed_loop", "static_batch"]) & measurements["concurrency"].notna()
+    told = measurements[has_place & (measurements["statistic"] == "mean") & (step > 0)]
+    lengths = [told[name].map("{:.1e}".format) for name in ("n_input_token", "n_output_token")]
+    position = pd.Series(np.arange(len(measurements)), index=measurements.index)
+    found = np.zeros(len(measurements), dtype=bool)
+    for _, series in told.groupby([*SERIES, *lengths], dropna=False, sort=False):
+        if len(series) > 1:
+            out = _out_of_place(series["concurrency"].to_numpy(dtype=float), step[series.index].to_numpy(dtype=float))
+            found[position[series.index].to_numpy()[out]] = True
+    return found
+
+
+def _out_of_place(concurrency: FloatArray, step: FloatArray) -> BoolArray:
+    is_more = concurrency[None, :] > concurrency[:, None]
+    contradicts = is_more & (step[None, :] < MONOTONE * step[:, None])
+    contradicts |= contradicts.T
+    out = np.zeros(len(step), dtype=bool)
+    while contradicts.any():
+        n_other = contradicts.sum(axis=1)
+        worst = n_other == n_other.max()
+        out |= worst
+        contradicts[worst] = contradicts[:, worst] = False
+    return out
 
 
 def least_step_s(d: Descriptors) -> FloatArray:

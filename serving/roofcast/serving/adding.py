@@ -62,21 +62,36 @@ class AddedOffers:
     remarks: tuple[str, ...] = ()
 
 
-def add_accelerator(file: Path, home: Path, catalog: Catalog) -> tuple[AcceleratorSpec, Path, list[Finding]]:
+def add_accelerator(
+    file: Path, home: Path, catalog: Catalog, *, replace: bool = False
+) -> tuple[AcceleratorSpec, Path, list[Finding]]:
     """Copy the file of an accelerator into the state folder; return it, its place and what looks wrong about it.
+
+    Parameters
+    ----------
+    file
+        Describes the accelerator.
+    home
+        The state folder.
+    catalog
+        What is known already.
+    replace
+        Whether it takes the place of one of one's own with the same id, which must be there.
 
     Raises
     ------
     InputError
-        If the file is wrong, or a name in it is taken.
+        If the file is wrong, a name in it is taken, or what is to be replaced is not there.
     NotReadyError
         If the state folder cannot be written.
     """
     spec = load_accelerator_file(file)
-    check_free(spec, catalog)
     target = home / ACCELERATORS / f"{spec.id}.toml"
-    if target.exists():
-        raise InputError("id", f"{target} exists already; mend or delete it, or choose another id")
+    if target.exists() and not replace:
+        raise InputError("id", f"{target} exists already; replace it with --replace, or choose another id")
+    if replace and not target.exists():
+        raise InputError("replace", f"no accelerator of your own is {spec.id!r}; leave --replace out to add it")
+    check_free(spec, catalog, spec.id if replace else "")
     _place(target, lambda draft: shutil.copyfile(file, draft))
     return spec, target, lint_accelerators([spec])
 

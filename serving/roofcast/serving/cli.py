@@ -15,6 +15,7 @@ import typer
 
 from roofcast.data.errors import InputError
 from roofcast.serving.cli_catalog import accelerators, offers
+from roofcast.serving.cli_measurements import campaigns, formats, import_, measurements
 from roofcast.serving.console import counting, reporting, show, show_recommendation, track, warn
 from roofcast.serving.logs import configure_logs
 from roofcast.serving.opening import AsJson, open_workbench, today
@@ -70,39 +71,9 @@ def _has_predictor(bench: Workbench) -> bool:
         return False
 
 
-@app.command("import")
-def import_(
-    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="A name of `roofcast formats`, or auto.")],
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files or folders.")],
-    campaign: Annotated[str | None, typer.Option(help="Name to keep the rows under.")] = None,
-    model_config: Annotated[
-        list[str] | None, typer.Option(help="NAME=PATH of the config.json of a model that no catalogue knows.")
-    ] = None,
-    given: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="COLUMN=VALUE that the files do not hold, such as accelerator=nvidia-h100-sxm-80gb."
-        ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Import benchmark files into the store: all rows, or none."""
-    from roofcast.data.formats import read_measurements
-    from roofcast.serving.files import named_configs, named_values
-
-    configs, values = named_configs(model_config or []), named_values(given or [])
-    table = read_measurements(None if format_ == "auto" else format_, paths, campaign, track, values)
-    n_new, n_known = open_workbench().add_measurements(table, configs)
-    show([{"n_row": len(table), "n_new": n_new, "n_known": n_known}], as_json=as_json)
-
-
-@app.command()
-def formats(as_json: AsJson = False) -> None:
-    """List the benchmark formats that `import` reads."""
-    from roofcast.data.formats import FORMATS
-
-    rows = [{"name": f.name, "title": f.title, "delivers": f.delivers} for f in FORMATS.values()]
-    show(rows, as_json=as_json)
+app.command("import")(import_)
+app.command()(formats)
+app.command()(measurements)
 
 
 @app.command()
@@ -115,28 +86,7 @@ def models(as_json: AsJson = False) -> None:
 
 app.command()(accelerators)
 app.command()(offers)
-
-
-@app.command()
-def campaigns(
-    report: Annotated[bool, typer.Option("--report", help="Tell what became of every published row.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """List the measurement campaigns: those that come with the package, and your own."""
-    from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
-
-    if report:
-        from roofcast.data.catalog import load_catalog
-        from roofcast.serving.rows import records
-        from roofcast.training.quality import campaign_report
-
-        show(records(campaign_report(load_catalog())), as_json=as_json)
-        return
-    shipped = [load_campaign_info(name) for name in CAMPAIGNS]
-    rows = [{"name": c.name, "n_row": c.n_row, "licence": c.licence, "source": c.source} for c in shipped]
-    own = open_workbench().store.campaigns()
-    rows += [{"name": name, "n_row": n, "licence": "", "source": "imported here"} for name, n in own.items()]
-    show(rows, as_json=as_json)
+app.command()(campaigns)
 
 
 @app.command()
@@ -212,6 +162,7 @@ def _recommended(fields: dict[str, Any]) -> dict[str, Any]:
 
     from roofcast.data.specs import input_error
     from roofcast.serving.files import named_or_read
+    from roofcast.serving.own_files import check_priced
     from roofcast.serving.recommending import answer_recommendation
     from roofcast.serving.schemas import RecommendationRequest
 
@@ -219,6 +170,8 @@ def _recommended(fields: dict[str, Any]) -> dict[str, Any]:
     try:
         model = named_or_read(fields["model"], bench.catalog)
         request = RecommendationRequest.model_validate(fields | {"model": model})
+        for warning in check_priced(request.constraints.accelerators, bench.catalog):
+            warn(warning)
     except ValidationError as error:
         raise input_error(error) from error
     bench.refresh()

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 def accelerators(
     add: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep an accelerator of your own.")] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="With --add: in place of your own of the same id.")
+    ] = False,
     template: Annotated[bool, typer.Option("--template", help="Print a file to fill in for --add.")] = False,
     lint: Annotated[bool, typer.Option("--lint", help="Tell what looks wrong in the data sheets.")] = False,
     as_json: AsJson = False,
@@ -29,10 +32,11 @@ def accelerators(
     from roofcast.data.accelerator_file import accelerator_template
 
     _require_one({"add": add, "template": template, "lint": lint})
+    _require_with("add", add, {"replace": replace})
     if template:
         print(accelerator_template(), end="")
     elif add:
-        _add_accelerator(add)
+        _add_accelerator(add, replace=replace)
     elif lint:
         _show_findings(as_json=as_json)
     else:
@@ -41,11 +45,11 @@ def accelerators(
         show([s.model_dump(mode="json", include=None if as_json else keys) for s in specs], as_json=as_json)
 
 
-def _add_accelerator(file: Path) -> None:
+def _add_accelerator(file: Path, *, replace: bool) -> None:
     from roofcast.serving.adding import add_accelerator
 
     bench = open_workbench()
-    spec, path, findings = add_accelerator(file, bench.settings.home, bench.catalog)
+    spec, path, findings = add_accelerator(file, bench.settings.home, bench.catalog, replace=replace)
     for finding in findings:
         warn(str(finding))
     typer.echo(f"{spec.id} is kept in {path}")

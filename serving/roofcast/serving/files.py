@@ -88,7 +88,7 @@ def named_configs(texts: list[str]) -> list[tuple[str, Mapping[str, Any]]]:
     InputError
         If a text has another form, or its file cannot be read.
     """
-    pairs = (_pair("model-config", "NAME=PATH", text) for text in texts)
+    pairs = (_pair("model-config", "NAME=PATH such as my-14b=my-14b/config.json", text) for text in texts)
     return [(name, read_config(path)[1]) for name, path in pairs]
 
 
@@ -102,7 +102,7 @@ def named_values(texts: list[str]) -> dict[str, str]:
     """
     values: dict[str, str] = {}
     for text in texts:
-        name, value = _pair("set", "COLUMN=VALUE", text)
+        name, value = _pair("set", "COLUMN=VALUE such as accelerator=nvidia-h100-sxm-80gb", text)
         if name in values:
             raise InputError("set", f"must name each column once, got {name} twice")
         values[name] = value
@@ -139,9 +139,11 @@ def named_or_read(model: str, catalog: Catalog) -> str | dict[str, Any]:
     Raises
     ------
     InputError
-        If a file cannot be read or is no JSON object, or the hub has none such.
+        If a file is not there, cannot be read or is no JSON object, or the hub has none such.
     """
     is_there = bool(model) and os.path.exists(model)  # noqa: PTH110  (a name too long for a path is none)
+    if not is_there and (model.startswith((".", "~", os.sep)) or model.endswith(".json")):
+        raise InputError("model", f"no such file or folder: {model[:200]!r}")
     if is_there and (model.endswith(".json") or "/" in model or os.sep in model):
         return _read(model)
     try:

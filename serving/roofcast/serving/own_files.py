@@ -122,8 +122,17 @@ def _with_accelerator(catalog: Catalog, path: Path) -> Catalog:
     return catalog.with_accelerators([spec])
 
 
-def check_free(spec: AcceleratorSpec, catalog: Catalog) -> None:
+def check_free(spec: AcceleratorSpec, catalog: Catalog, replaced: str = "") -> None:
     """Refuse an accelerator that a name of another one would find, or that would make such a name ambiguous.
+
+    Parameters
+    ----------
+    spec
+        The accelerator.
+    catalog
+        What is known already.
+    replaced
+        Id of the one that it takes the place of.
 
     Raises
     ------
@@ -135,7 +144,32 @@ def check_free(spec: AcceleratorSpec, catalog: Catalog) -> None:
             taken = catalog.accelerator(name)
         except UnknownNameError:
             continue
-        raise InputError(field, f"{name!r} already names {taken.id!r}; choose another")
+        if taken.id != replaced:
+            raise InputError(field, f"{name!r} already names {taken.id!r}; choose another")
+
+
+def check_priced(names: Iterable[str], catalog: Catalog) -> list[str]:
+    """Return a warning for each of the accelerators that are asked for and have no price.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such accelerator.
+    InputError
+        If accelerators are asked for and none of them has a price.
+
+    Examples
+    --------
+    >>> check_priced(["h100-sxm-80gb"], load_catalog())
+    []
+    """
+    asked = sorted({catalog.accelerator(name).id for name in names})
+    priced = {offer.accelerator for offer in catalog.offers}
+    without = [id_ for id_ in asked if id_ not in priced]
+    cure = "add one with `roofcast offers --add FILE` or `--add-owned FILE`"
+    if without and without == asked:
+        raise InputError("accelerator", f"{', '.join(without)}: no price is known; {cure}")
+    return [f"{id_} is left out: no price is known; {cure}" for id_ in without]
 
 
 def staleness_warnings(offers: Iterable[Offer], today: dt.date) -> list[str]:

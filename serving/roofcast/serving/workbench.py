@@ -200,7 +200,9 @@ class Workbench:
                 raise InputError("models", f"the name {name!r} is taken; {_cure(known)}")
         return catalog, new
 
-    def add_measurements(self, table: pd.DataFrame, configs: Iterable[tuple[str, Config]] = ()) -> tuple[int, int]:
+    def add_measurements(
+        self, table: pd.DataFrame, configs: Iterable[tuple[str, Config]] = (), *, dry_run: bool = False
+    ) -> tuple[int, int]:
         """Keep measurements, and the models that they bring along; return how many rows are new and known.
 
         Names become catalogue ids. Nothing is kept if any row names an unknown model or accelerator.
@@ -211,6 +213,8 @@ class Workbench:
             Validated.
         configs
             Names and ``config.json`` of models that no catalogue knows.
+        dry_run
+            Whether to keep nothing, and only count.
 
         Raises
         ------
@@ -223,6 +227,9 @@ class Workbench:
         """
         catalog, new = self.with_configs(configs)
         resolved = _resolved(table, catalog)
+        if dry_run:
+            added = self.store.compare(resolved)
+            return added.n_new, added.n_known
         for spec, config in new:
             self.store.add_model(spec, dict(config))
         added = self.store.add(resolved)

@@ -7,6 +7,7 @@ import pytest
 
 from roofcast.data import campaigns
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info, load_campaigns, load_licence
+from roofcast.data.campaigns.gathering import contradiction_of
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.measurements import row_ids, validate_measurements
 from roofcast.data.schema import MEASUREMENT_COLUMNS
@@ -29,6 +30,17 @@ def test_all_campaigns_are_loaded_by_default() -> None:
     assert tuple(rows.columns) == MEASUREMENT_COLUMNS
     assert list(dict.fromkeys(rows["campaign"])) == list(CAMPAIGNS)
     pd.testing.assert_frame_equal(rows, validate_measurements(rows))
+
+
+def test_no_run_of_any_campaign_contradicts_itself() -> None:
+    for name, rows in load_campaigns().groupby("campaign"):
+        told = [{str(k): v for k, v in row.items() if v == v} for row in rows.to_dict("records")]  # noqa: PLR0124
+        assert contradiction_of(told) == "", name
+
+
+def test_every_campaign_says_how_attention_ran() -> None:
+    for name in CAMPAIGNS:
+        assert sum(note.startswith("flash_attention is") for note in load_campaign_info(name).notes) == 1, name
 
 
 def test_no_campaign_is_no_row() -> None:

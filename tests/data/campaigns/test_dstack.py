@@ -13,7 +13,7 @@ def built() -> Built:
 
 
 def test_each_rule_sets_aside_what_it_names(built: Built) -> None:
-    assert rules(built) == {"repeats_other_file": 2, "no_outcome": 1, "aggregated": 1}
+    assert rules(built) == {"repeats_other_file": 2, "no_outcome": 1, "aggregated": 1, "implausible": 1}
 
 
 def test_disaggregated_workers_have_two_accelerators_each(built: Built) -> None:
@@ -21,7 +21,7 @@ def test_disaggregated_workers_have_two_accelerators_each(built: Built) -> None:
     assert set(rows["statistic"]) == {"mean", "p50", "p99"}
     assert (rows["n_prefill_accelerator"] + rows["n_decode_accelerator"] == rows["n_accelerator"]).all()
     assert set(rows["n_accelerator"]) == {4}
-    assert set(rows["n_failed"]) == {0, 120}
+    assert set(rows["n_failed"]) == {0}
 
 
 def test_an_offline_run_queues_all_requests(built: Built) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roofcast.data.campaigns.gathering import Gathering, number_of, records_of, rows_by_statistic
+from roofcast.data.campaigns.gathering import Gathering, contradiction_of, number_of, records_of, rows_by_statistic
 from roofcast.data.errors import SchemaError
 
 
@@ -53,6 +53,23 @@ def test_a_run_that_stands_twice_is_kept_once() -> None:
     built = gathering.built()
     assert (built.n_read, len(built.rows)) == (3, 2)
     assert built.quarantined["reason"].tolist() == ["exact_repeat"]
+
+
+def test_rows_that_contradict_each_other_are_set_aside_as_importers_refuse_them() -> None:
+    gathering = a_gathering()
+    gathering.keep("a:2", [a_row()])
+    gathering.keep("a:3", [a_row(load="closed_loop", ttft_s=0.1, tpot_s=2.0, e2e_s=0.24)])
+    quarantined = gathering.built().quarantined
+    assert quarantined[["reference", "reason"]].to_numpy().tolist() == [["a:3", "implausible"]]
+    assert "seconds and milliseconds" in quarantined["detail"][0]
+
+
+def test_runs_are_judged_one_by_one() -> None:
+    one = a_row(load="closed_loop", ttft_s=0.1, tpot_s=0.02, e2e_s=0.24)
+    slow = one | {"concurrency": 64.0, "tpot_s": 2.0, "e2e_s": 14.1}
+    tail = one | {"statistic": "p99", "e2e_s": 9.0}
+    assert contradiction_of([one, slow, tail]) == ""
+    assert contradiction_of([one, one | {"concurrency": 2.0, "e2e_s": 14.1}]) != ""
 
 
 def test_a_row_without_figures_is_set_aside() -> None:

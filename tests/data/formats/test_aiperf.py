@@ -195,7 +195,7 @@ def test_older_layouts_and_genai_perf_name_model_and_load(tmp_path: Path, config
 
 def test_a_load_that_no_file_states_must_be_given(tmp_path: Path) -> None:
     file = changed(SUMMARY, tmp_path, {"input_config": {}, "run_info": {}})
-    with pytest.raises(SchemaError, match="concurrency: the file does not say it; give it with --set conc"):
+    with pytest.raises(SchemaError, match=r"concurrency: is not in the file; .* --set conc"):
         rows(file)
     assert set(rows(file, concurrency=2)["load"]) == {"closed_loop"}
     assert set(rows(file, request_rate=2)["load"]) == {"open_loop"}
@@ -232,3 +232,9 @@ def test_damage_of_a_table_is_refused(tmp_path: Path, name: str, old: str, new: 
     file.write_text(text.replace(old, new, 1))
     with pytest.raises(SchemaError, match=rf"run\.csv(, line \d+)?: ({problem})"):
         rows(file, name="aiperf", **({} if name == SWEEP else {"concurrency": 2}))
+
+
+def test_a_rate_that_is_given_and_not_reached_is_noted() -> None:
+    table = rows(sample("aiperf/concurrency_2.csv"), request_rate=1000)
+    assert set(table["load"]) == {"open_loop"}
+    assert set(table["note"].str.partition(",")[0]) == {"asked for 1e+03 requests/s"}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pandas as pd
@@ -7,7 +8,7 @@ import pytest
 
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError
 from roofcast.data.formats import read_measurements
-from roofcast.data.formats.given import EXAMPLES, GIVABLE_COLUMNS, check_given, check_known, fill
+from roofcast.data.formats.given import EXAMPLES, GIVABLE_COLUMNS, MissingColumnsError, check_given, check_known, fill
 from roofcast.data.formats.sources import files_of, start_of, without_twins
 from roofcast.data.schema import OUTCOME_COLUMNS, QUESTION_COLUMNS
 from tests.data.builders import LLM_PILOT_SAMPLES, a_table
@@ -63,11 +64,15 @@ def test_a_conflict_names_file_line_and_field_and_how_to_rename() -> None:
     assert fill({"engine": "tgi"}, {"engine:sglang": "vllm"}, "x") == {"engine": "tgi"}
 
 
-def test_what_every_row_must_have_is_asked_for_by_its_option() -> None:
+def test_all_that_a_row_must_have_is_asked_for_at_once() -> None:
     cells: dict[str, object] = {}
-    for column, example in EXAMPLES.items():
-        with pytest.raises(SchemaError, match=f"{column}: the file does not say it; give it with --set {column}="):
-            check_known(cells, "run.json")
+    for n_known, (column, example) in enumerate(EXAMPLES.items()):
+        with pytest.raises(MissingColumnsError) as caught:
+            check_known(cells, "run.json", 3)
+        assert (caught.value.field, caught.value.source, caught.value.line) == (column, "run.json", 3)
+        assert caught.value.columns == tuple(EXAMPLES)[n_known:]
+        assert f"{column}: is not in the file; give what is missing, such as --set {column}=" in str(caught.value)
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301
         cells[column] = example
     check_known(cells, "run.json")
     del cells["concurrency"]
@@ -87,7 +92,7 @@ def test_every_format_takes_what_is_given(own: Path) -> None:
 
 
 def test_nothing_but_the_asked_for_option_is_missing() -> None:
-    with pytest.raises(SchemaError, match=r"accelerator: .* give it with --set accelerator=nvidia-h100-sxm-80gb"):
+    with pytest.raises(SchemaError, match=r"accelerator: .* such as --set accelerator=nvidia-h100-sxm-80gb"):
         rows(sample("vllm_bench/default.json"), model=None, accelerator=None)
     assert isinstance(rows(sample("vllm_bench/default.json"), model=None), pd.DataFrame)
 

@@ -142,6 +142,63 @@ def test_text_is_held_a_few_thousand_lines_at_a_time(file: Path) -> None:
     assert peak_byte < 2 * 2**20
 
 
+@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
+def test_another_separator_is_named(file: Path, mark: str, name: str) -> None:
+    with pytest.raises(SchemaError, match=rf"own\.csv, line 1: has cells separated by {name}; save it with commas"):
+        read(file, f"{HEADER}\n{LINE}\n".replace(",", mark))
+    assert roofcast_csv.recognises(file)
+
+
+def test_a_file_of_some_columns_is_ours(file: Path) -> None:
+    file.write_text("n_input_token,ttft_s\n")
+    assert roofcast_csv.recognises(file)
+    file.write_text("concurrency,latency\n")
+    assert not roofcast_csv.recognises(file)
+
+
+def test_all_that_is_missing_is_told_at_once(file: Path) -> None:
+    wanted = "--set accelerator=nvidia-h100-sxm-80gb --set n_accelerator=8 --set n_input_token=1024"
+    with pytest.raises(SchemaError, match=rf"own\.csv, line 3: accelerator: is not in the file; .* {wanted}$"):
+        read(file, "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,ttft_s\n"
+             "m,a,1,9,9,1,0.1\nm,,,,9,1,0.1\n")  # fmt: skip
+
+
+RUN = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,statistic"
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells", "problem"),
+    [
+        ("e2e_s,request_throughput_per_s", "4000,2", "e2e_s: 2 requests/s, each of 4000 s, are 8e\\+03 in flight"),
+        ("e2e_s,output_throughput_token_per_s", "4000,200", "e2e_s: 2 requests/s, each of 4000 s, are"),
+        ("e2e_s,total_throughput_token_per_s", "4000,400", "e2e_s: 2 requests/s, each of 4000 s, are"),
+        ("ttft_s,tpot_s,request_throughput_per_s", "30,4,2", "e2e_s: 2 requests/s, each of 426 s, are"),
+        ("e2e_s,request_throughput_per_s", "0.004,2", "e2e_s: 2 requests/s, each of 0.004 s, are"),
+        ("ttft_s,tpot_s", "250,20", "tpot_s: mean must be at most 5 s a token, got 20 s"),
+        ("itl_s", "20", "itl_s: mean must be at most 5 s a token, got 20 s"),
+        ("ttft_s,tpot_s,e2e_s", "0.1,0.02,2000", "e2e_s: E2E of 2000 s is far from TTFT"),
+    ],
+)
+def test_milliseconds_for_seconds_are_noticed(file: Path, columns: str, cells: str, problem: str) -> None:
+    with pytest.raises(SchemaError, match=rf"own\.csv, line 3: {problem}.* are seconds and milliseconds confused"):
+        read(
+            file,
+            f"{RUN},{columns}\nm,a,1,100,100,8,mean{',' * cells.count(',')},0.01\nm,a,1,100,100,8,mean,{cells}\n",
+        )
+
+
+def test_seconds_pass(file: Path) -> None:
+    columns = "ttft_s,tpot_s,e2e_s,request_throughput_per_s,output_throughput_token_per_s"
+    assert len(read(file, f"{RUN},{columns}\nm,a,1,100,100,8,mean,0.1,0.039,4,2,200\n")) == 1
+    assert len(read(file, f"{RUN},tpot_s\nm,a,1,100,100,8,p99,20\n")) == 1
+
+
+@pytest.mark.parametrize("column", ["output_throughput_token_per_s", "request_throughput_per_s", "power_w"])
+def test_a_throughput_has_no_percentile(file: Path, column: str) -> None:
+    with pytest.raises(SchemaError, match=rf"own\.csv, line 2: {column}: stands in the row of statistic mean alone"):
+        read(file, f"{RUN},{column}\nm,a,1,100,100,8,p99,20\n")
+
+
 def test_a_json_text_is_not_recognised(file: Path) -> None:
     file.write_text('{"model": 1, "accelerator": 2}')
     assert not roofcast_csv.recognises(file)

@@ -67,17 +67,31 @@ def test_megatron_bridge_drafts_and_shifted_rows_are_set_aside() -> None:
     assert set(reasons("nemo_megatron_bridge").values()) == {"superseded", "malformed", "unknown_model", "no_outcome"}
 
 
-def test_the_launchers_placeholders_are_set_aside() -> None:
-    assert reasons("nemo_framework_launcher") == {
-        "perf_tables.jsonl:1": "unknown_accelerator",
-        "perf_tables.jsonl:2": "placeholder",
-    }
-
-
 def test_nemo_reads_lengths_in_thousands() -> None:
     row = one(built("nemo").rows, accelerator="nvidia-b200-sxm-180gb")
     assert (row["n_token_per_sequence"], row["n_global_batch_sequence"]) == (8192, 512)
     assert row["model_flop_per_s_per_accelerator"] == 1671e12
+
+
+def test_nemos_long_inputs_are_llama_2_in_fp8() -> None:
+    row = one(built("nemo").rows, n_token_per_sequence=8192, accelerator="nvidia-h100-sxm-80gb", pp=2)
+    assert (row["model"], row["compute_precision"]) == ("meta-llama/Llama-2-7b-hf", "fp8")
+
+
+def test_nemo_does_not_count_the_launchers_runs_again() -> None:
+    assert reasons("nemo")["perf_tables.jsonl:6"] == "duplicate"
+
+
+def test_llm_foundry_keeps_two_runs_of_one_table_apart() -> None:
+    rows = built("mosaic_llm_foundry").rows
+    twice = rows[(rows["model"] == "mosaicml/mpt-7b") & (rows["n_token_per_sequence"] == 512)]
+    assert sorted(twice["throughput_token_per_s"]) == [81676, 81679]
+
+
+def test_llm_foundry_tells_modes_of_mixed_precision_apart() -> None:
+    rows = built("mosaic_llm_foundry").rows
+    small = rows[rows["model"] == "mosaicml/mpt-125m"]
+    assert set(small["precision_recipe"]) >= {"plain-pure", "amp-default"}
 
 
 def test_dgxc_runs_on_few_accelerators_train_stand_ins() -> None:
@@ -171,11 +185,6 @@ def test_xtuner_reads_sizes_out_of_a_sentence() -> None:
 def test_colossalai_multiplies_batch_and_replicas() -> None:
     row = built("colossalai").rows.iloc[0]
     assert (row["n_global_batch_sequence"], row["sharding"], row["dp"]) == (288, "zero2", 8)
-
-
-def test_neuron_counts_chips_not_cores() -> None:
-    row = one(built("aws_neuron_training").rows, model="openai/gpt3-175b")
-    assert (row["n_node"], row["n_accelerator"], row["tp"], row["pp"]) == (32, 512, 32, 8)
 
 
 def test_building_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from roofcast.data.training_campaigns.shapes import (
     training_catalog,
 )
 from roofcast.data.training_campaigns.shapes_build import CUTS, GPT2_SHAPES, GPT2_VOCABULARY, build_models
+from roofcast.data.training_campaigns.shapes_other import OTHERS, other_spec, with_kin
 
 
 def test_the_shipped_models_are_those_that_are_built(tmp_path: Path) -> None:
@@ -60,3 +61,28 @@ def test_a_cut_names_its_source() -> None:
 def test_a_broken_row_is_named() -> None:
     with pytest.raises(SchemaError, match=r"models.csv, line 9: lineage: field required"):
         shapes._spec(9, {"id": "x"})
+
+
+SIZES = {
+    "nvidia/bert-4b": 4.0e9, "aws-neuron/gpt3-6.7b": 6.7e9, "aws-neuron/gpt3-23b": 23e9, "aws-neuron/gpt3-46b": 46e9,
+    "nvidia/t5-220m": 220e6, "nvidia/t5-3b": 2.8e9, "nvidia/mt5-170m": 170e6, "nvidia/mt5-390m": 390e6,
+    "google/t5-v1_1-small": 77e6, "google/t5-v1_1-large": 783e6, "maxtext/default-22b": 22e9,
+    "maxtext/default-52b": 52e9, "openai-community/gpt2-xl": 1_557_611_200, "zai-org/chatglm3-6b": 6_243_584_000,
+    "tiiuae/falcon-40b": 41_303_293_952, "01-ai/Yi-34B-200K": 34_388_917_248,
+}  # fmt: skip
+"""Weights as the name or the card says, or as the checkpoint holds; Falcon's without its second embedding."""
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_other_models_have_the_size_that_their_source_says(name: str) -> None:
+    fields = next(fields for fields in OTHERS if fields["id"] == name)
+    rtol = 0.04 if SIZES[name] % 1e6 == 0 else 0.002
+    assert other_spec(fields).n_param == pytest.approx(SIZES[name], rel=rtol)
+
+
+def test_models_of_one_shape_are_of_one_fold_group() -> None:
+    groups = {spec.id: spec.fold_group for spec in load_training_models()}
+    assert groups["nvidia/t5-3b"] == load_catalog().model("google/flan-t5-xl").fold_group
+    assert groups["FacebookAI/roberta-large"] == groups["google-bert/bert-large-uncased"]
+    twins = [other_spec(OTHERS[0]), other_spec(OTHERS[0] | {"id": "another/bert", "lineage": "another"})]
+    assert len({spec.fold_group for spec in with_kin(twins, [])}) == 1

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info, load_campaigns, load_quarantine
 from roofcast.data.catalog import Catalog
-from roofcast.data.schema import KEY_COLUMNS
+from roofcast.data.schema import KEY_COLUMNS, OUTCOME_COLUMNS
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.features.batching import estimate
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.descriptors import describe
 from roofcast.features.pipeline import arrays
-from roofcast.features.plausibility import check_plausibility
+from roofcast.features.plausibility import check_plausibility, not_monotone
 
 LEARNT_LOADS: Final = ("closed_loop", "open_loop")
 """Loads that the estimate describes; a static batch or an offline queue is another process."""
@@ -25,14 +26,30 @@ REACHED: Final = 0.9
 """Share of the request rate asked below which a queue grew: what was measured tells of the run's length."""
 
 
+SAME_QUESTION: Final = ("model", "accelerator", "n_accelerator", "engine", "load", "statistic", "concurrency")
+"""What two copies of one measurement share, besides lengths and rate to two digits; a campaign may leave out more."""
+
+SAME_SETUP: Final = ("weight_precision", "tp", "pp", "dp", "ep", "speculation", "engine_version", "date")
+"""What copies that share a single outcome must share too, where both state it."""
+
+N_SAME_DIGIT: Final = 4
+"""Significant digits to which the outcomes of two copies agree."""
+
+N_ALONE_DIGIT: Final = 6
+"""The same where they share a single outcome; offline throughputs of like machines agree to three or four."""
+
+_THROUGHPUTS: Final = tuple(name for name in OUTCOME_COLUMNS if "throughput" in name)
+_KINDS: Final = np.array(["throughput" if name in _THROUGHPUTS else name for name in OUTCOME_COLUMNS])
+
+
 def review(
     measurements: pd.DataFrame, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
 ) -> pd.DataFrame:
     """Return the rows that must not be learnt from: columns `rule` and `detail`, index of `measurements`.
 
-    Rules, the first that holds counts: ``not_ok``, ``unknown_model``, ``unknown_accelerator``, ``other_load``,
-    ``published_fault``, ``disaggregated``, ``beyond_capacity``, ``impossible_split``, ``beyond_estimate``, and those
-    of `roofcast.features.plausibility`.
+    Rules, the first that holds counts: ``not_ok``, ``unknown_model``, ``unknown_accelerator``, ``published_fault``,
+    ``near_duplicate``, ``not_monotone``, ``other_load``, ``disaggregated``, ``beyond_capacity``,
+    ``impossible_split``, ``beyond_estimate``, and those of `roofcast.features.plausibility`.
     """
     found = pd.DataFrame({"rule": "", "detail": ""}, index=measurements.index, dtype=object)
     for rule, broken, detail in _plain_rules(measurements, models, accelerators):
@@ -67,6 +84,66 @@ def reached_ratio(rows: pd.DataFrame) -> pd.Series:
     return throughput / rows["request_rate"]
 
 
+def near_duplicates(rows: pd.DataFrame) -> pd.Series:
+    """Return, for each row that repeats an earlier one, what names that one; index of the repeats alone.
+
+    Two rows are copies if they ask the same and all measured outcomes that both state agree to `N_SAME_DIGIT` digits.
+    A single outcome can do so by chance: it must agree to `N_ALONE_DIGIT` digits, and nothing of the setup differ.
+    Throughputs are one outcome, as lengths turn one into the other; of an open loop they do not count, since the rate
+    sets them. Of copies the first stands.
+    """
+    question = [rows[name] for name in SAME_QUESTION]
+    question += [rows[name].map("{:.1e}".format) for name in ("n_input_token", "n_output_token", "request_rate")]
+    group = rows.groupby(question, dropna=False, sort=False).ngroup()
+    outcomes = _measured_outcomes(rows)
+    has_neighbour = pd.Series(False, index=rows.index)
+    for name in outcomes:
+        told = pd.DataFrame({"group": group, "value": outcomes[name]}).dropna().sort_values(["group", "value"])
+        is_near = (told["group"].diff() == 0) & (told["value"].diff() <= _rtol(N_SAME_DIGIT) * told["value"])
+        is_near |= is_near.shift(-1, fill_value=False)
+        has_neighbour[is_near.index[is_near]] = True
+    found: dict[object, str] = {}
+    for _, some in rows[has_neighbour].groupby(group[has_neighbour], sort=False):
+        found |= _copies(some, outcomes.loc[some.index].to_numpy(dtype=float))
+    return pd.Series(found, dtype=object)
+
+
+def _rtol(n_digit: int) -> float:
+    return 0.5 * 10.0 ** (1 - n_digit)
+
+
+def _measured_outcomes(rows: pd.DataFrame) -> pd.DataFrame:
+    outcomes = rows[list(OUTCOME_COLUMNS)].astype(float).copy()
+    derived = rows["derived"].str.split()
+    for name in OUTCOME_COLUMNS:
+        is_set = (rows["load"] == "open_loop") & (name in _THROUGHPUTS)
+        outcomes[name] = outcomes[name].mask(is_set | derived.map(lambda names, name=name: name in names))
+    return outcomes
+
+
+def _copies(group: pd.DataFrame, outcomes: npt.NDArray[np.float64]) -> dict[object, str]:
+    """Return the row that each copy in a group of one question repeats, by the copy's index."""
+    setup = group[list(SAME_SETUP)].astype(object).where(lambda cells: cells.notna() & (cells != "")).to_numpy()
+    first: dict[int, int] = {}
+    for j in range(1, len(group)):
+        for i in range(j):
+            is_told = ~np.isnan(outcomes[[i, j]]).any(axis=0)
+            pair, is_alone = outcomes[[i, j]][:, is_told], len(set(_KINDS[is_told])) == 1
+            rtol = _rtol(N_ALONE_DIGIT if is_alone else N_SAME_DIGIT)
+            is_same = bool(pair.size) and np.isclose(pair[0], pair[1], rtol=rtol, atol=0.0).all()
+            if i in first or not is_same or (is_alone and _differ(setup[i], setup[j])):
+                continue
+            first[j] = i
+            break
+    names = (group["campaign"] + ", " + group["note"].where(group["note"] != "", group.index.astype(str))).tolist()
+    return {group.index[j]: names[i] for j, i in first.items()}
+
+
+def _differ(one: npt.NDArray[np.object_], other: npt.NDArray[np.object_]) -> bool:
+    is_both = ~(pd.isna(one) | pd.isna(other))
+    return bool((one[is_both] != other[is_both]).any())
+
+
 def campaign_report(catalog: Catalog) -> pd.DataFrame:
     """Return, per shipped campaign, what became of its published rows.
 
@@ -75,10 +152,12 @@ def campaign_report(catalog: Catalog) -> pd.DataFrame:
     One row a campaign: published rows read and set aside, measurements kept, those that may be learnt from, and the
     rules with their counts: ``quarantine`` of published rows, ``not_learnt`` of measurements
     """
+    everything = load_campaigns()
+    found = review(everything, catalog.models, catalog.accelerators)
     rows = []
     for name in CAMPAIGNS:
-        info, measurements = load_campaign_info(name), load_campaigns([name])
-        set_aside = review(measurements, catalog.models, catalog.accelerators)
+        info, measurements = load_campaign_info(name), everything[everything["campaign"] == name]
+        set_aside = found[found.index.isin(measurements.index)]
         rows.append(
             {
                 "campaign": name,
@@ -109,12 +188,19 @@ def _plain_rules(
     )
     prefill = rows["n_prefill_accelerator"].map("{:g}".format)
     reached = reached_ratio(rows)
+    is_faulty = rows["note"].str.contains("faulty: ", regex=False)
+    is_sound = (rows["status"] == "ok") & ~is_faulty
+    copies = near_duplicates(rows[is_sound]).reindex(rows.index)
+    is_own = is_sound & copies.isna() & rows["n_prefill_accelerator"].isna()  # of others, speculation is not told
+    is_out = pd.Series(not_monotone(rows[is_own]), index=rows.index[is_own]).reindex(rows.index, fill_value=False)
     return [
         ("not_ok", rows["status"] != "ok", rows["status"]),
         ("unknown_model", ~rows["model"].isin(list(models)), rows["model"]),
         ("unknown_accelerator", ~rows["accelerator"].isin(list(accelerators)), rows["accelerator"]),
+        ("published_fault", is_faulty, rows["note"]),
+        ("near_duplicate", copies.notna(), "the measurement of " + copies.fillna("")),
+        ("not_monotone", is_out, pd.Series("a step is much faster with more requests in flight", index=rows.index)),
         ("other_load", ~rows["load"].isin(LEARNT_LOADS), rows["load"]),
-        ("published_fault", rows["note"].str.contains("faulty: ", regex=False), rows["note"]),
         (
             "disaggregated",
             rows["n_prefill_accelerator"].notna(),

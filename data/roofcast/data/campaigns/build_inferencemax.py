@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import pandas as pd
 
-from roofcast.data.campaigns.built import Built
+from roofcast.data.campaigns.built import QUARANTINE_COLUMNS, Built
+from roofcast.data.campaigns.gathering import contradiction_of
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError
 from roofcast.data.formats.inferencemax_results import (
@@ -34,7 +35,7 @@ _RUN_NAME: Final = re.compile(
 
 
 def build_inferencemax(root: Path) -> Built:
-    """Return the campaign built from the files under `root`: three rows for each published result.
+    """Return the campaign built from the files under `root`: three rows for each plausible published result.
 
     Raises
     ------
@@ -43,8 +44,17 @@ def build_inferencemax(root: Path) -> Built:
     """
     folder = root / FOLDER
     results = [*_official(folder), *_logged(folder / "raw_runs_summary.jsonl")]
-    records = [record for result in results for record in _records(result)]
-    return Built(validate_measurements(pd.DataFrame(records), folder.name), n_read=len(results))
+    records: list[dict[str, Any]] = []
+    aside: list[tuple[str, str, str]] = []
+    for result in results:
+        found = list(_records(result))
+        contradiction = contradiction_of(found)
+        if contradiction:
+            aside.append((result["note"], "implausible", contradiction))
+        else:
+            records += found
+    rows = validate_measurements(pd.DataFrame(records), folder.name)
+    return Built(rows, len(results), pd.DataFrame(aside, columns=list(QUARANTINE_COLUMNS), dtype=str))
 
 
 def _official(folder: Path) -> Iterator[dict[str, Any]]:

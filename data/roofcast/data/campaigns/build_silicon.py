@@ -1,8 +1,9 @@
 """The campaign of `silicon_sample.csv`: InferenceX and laboratory runs, repaired by written rules.
 
 `silicon_source` takes the rows apart, `silicon_geometry` repairs devices and load, `silicon_history` and
-`silicon_speculation` tell multi-token prediction from the public configurations, `silicon_faults` marks what is
-broken or a copy, and `silicon_index` ships what became of each published row.
+`silicon_speculation` tell multi-token prediction from the public configurations, `silicon_settings` looks server
+settings up in the launch scripts (`silicon_scripts`), `silicon_faults` marks what is broken or a copy, and
+`silicon_index` ships what became of each published row.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from roofcast.data.campaigns.built import QUARANTINE_COLUMNS, Built
 from roofcast.data.campaigns.silicon_faults import fault_of, originals_of
 from roofcast.data.campaigns.silicon_geometry import Geometry, concurrency_of, geometry_of, lengths_of, n_replica_of
 from roofcast.data.campaigns.silicon_history import History, load_history
+from roofcast.data.campaigns.silicon_settings import settings_of
 from roofcast.data.campaigns.silicon_source import SourceRow, load_source_rows
 from roofcast.data.campaigns.silicon_speculation import Mtp, mtp_of
 from roofcast.data.catalog import load_catalog
@@ -152,6 +154,7 @@ def _record(verdict: Verdict, geometry: Geometry) -> dict[str, Any]:
         "n_prefill_accelerator": geometry.n_prefill,
         "n_decode_accelerator": geometry.n_decode,
         "speculation": "mtp" if verdict.mtp == "yes" else "",
+        **settings_of(row, geometry, verdict.mtp),
         "date": str(row.date or ""),
         "software": row.image,
         "derived": "output_throughput_token_per_s",
@@ -178,7 +181,9 @@ def _rounded(value: float) -> float:
 
 
 def _quarantine(verdicts: Sequence[Verdict]) -> pd.DataFrame:
-    details: Mapping[str, str] = {"worker_count_unknown": "numbers of prefill and decode workers are not given"}
+    details: Mapping[str, str] = {
+        "worker_count_unknown": "numbers of prefill and decode workers are not given, and no configuration tells them"
+    }
     records = [
         (v.row.id, v.set_aside, details.get(v.set_aside, f"the measurement of row {v.original}"))
         for v in verdicts

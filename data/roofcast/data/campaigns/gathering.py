@@ -13,6 +13,7 @@ import pandas as pd
 from roofcast.data.campaigns.built import QUARANTINE_COLUMNS, Built
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError, UnknownNameError
+from roofcast.data.formats.plausibility import check_plausible
 from roofcast.data.measurements import validate_measurements
 from roofcast.data.schema import NUMBER_COLUMNS, OUTCOME_COLUMNS
 from roofcast.data.specs import BYTE_PER_WEIGHT, STATISTICS, AcceleratorSpec, ModelSpec
@@ -58,7 +59,10 @@ class Gathering:
         return len(self._seen) > n_seen
 
     def keep(self, reference: str, rows: Iterable[Row], n_published: int = 1) -> None:
-        """Take the rows of a published one, or of several that belong together; set them aside if a name is unknown.
+        """Take the rows of a published one, or of several that belong together; set them aside by rule.
+
+        Rules: ``unknown_model``, ``unknown_accelerator``, ``no_outcome``, ``implausible`` (what importers refuse, see
+        `contradiction_of`) and ``exact_repeat``.
 
         Parameters
         ----------
@@ -85,6 +89,10 @@ class Gathering:
         if not known:
             self.set_aside(reference, "no_outcome", "the row holds no figure", n_published)
             return
+        contradiction = contradiction_of(known)
+        if contradiction:
+            self.set_aside(reference, "implausible", contradiction, n_published)
+            return
         rows = [{name: _rounded(name, value) for name, value in row.items()} for row in known]
         if not self.is_new("row", *(repr(sorted(row.items())) for row in rows)):
             self.set_aside(reference, "exact_repeat", "the same run to the last digit", n_published)
@@ -108,6 +116,32 @@ class Gathering:
         rows = validate_measurements(pd.DataFrame(self._rows), self.campaign)
         aside = pd.DataFrame(self._aside, columns=list(QUARANTINE_COLUMNS), dtype=str)
         return Built(rows, self._n_read, aside)
+
+
+def contradiction_of(rows: Iterable[Row]) -> str:
+    """Return how the numbers of runs contradict each other, by the rules that importers obey; empty if they do not.
+
+    Parameters
+    ----------
+    rows
+        Of one run or more, one a statistic; rows that differ in nothing but outcomes and statistic are one run.
+
+    Examples
+    --------
+    >>> contradiction_of([{"ttft_s": 1.0, "tpot_s": 20.0, "e2e_s": 3.0, "n_output_token": 100}])[:55]
+    'E2E of 3 s is far from TTFT + TPOT x (output tokens - 1'
+    """
+    runs: dict[str, tuple[Row, dict[str, Mapping[str, float]]]] = {}
+    for row in rows:
+        cells = {name: value for name, value in row.items() if name not in OUTCOME_COLUMNS and name != "statistic"}
+        outcomes = {name: float(str(value)) for name, value in row.items() if _is_figure(name, value)}
+        runs.setdefault(repr(sorted(cells.items())), (cells, {}))[1][str(row.get("statistic", "mean"))] = outcomes
+    for cells, statistics in runs.values():
+        try:
+            check_plausible(cells, statistics, "")
+        except SchemaError as error:
+            return error.problem
+    return ""
 
 
 def records_of(file: Path, encoding: str = "utf-8-sig") -> Iterator[tuple[str, dict[str, str]]]:

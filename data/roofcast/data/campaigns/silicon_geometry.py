@@ -11,6 +11,7 @@ from typing import Final
 
 from roofcast.data.campaigns.silicon_history import History
 from roofcast.data.campaigns.silicon_source import SourceRow
+from roofcast.data.campaigns.silicon_workers import Stage, Workers, workers_of
 
 NODE: Final = 8
 """Accelerators that one InferenceX worker may span; more were the total of a disaggregated deployment."""
@@ -122,21 +123,30 @@ def _lab(row: SourceRow) -> Geometry:
 
 
 def _disaggregated(row: SourceRow) -> Geometry | None:
-    sizes = {}
-    texts = []
-    for stage in ("prefill", "decode"):
-        n_worker = row.count(f"{stage}_num_workers")
-        tp, dp = (max(row.count(f"{stage}_{name}"), 1) for name in ("tp_size", "attention_dp_size"))
-        sizes[stage] = n_worker * tp * dp
-        texts.append(f"{stage} {n_worker} x TP{tp} DP{dp}")
-    if not all(sizes.values()):
+    workers = _stated_workers(row) or workers_of(row)
+    if workers is None:
         return None
+    decode = workers[1]
+    sizes = [stage.n_worker * stage.n_device for stage in workers]
+    texts = [
+        f"{name} {stage.n_worker} x TP{stage.tp} DP{stage.dp}"
+        for name, stage in zip(("prefill", "decode"), workers, strict=True)
+    ]
     return Geometry(
-        n_accelerator=sum(sizes.values()),
-        tp=max(row.count("decode_tp_size"), 1),
-        dp=max(row.count("decode_attention_dp_size"), 1),
-        ep=row.count("decode_moe_ep_size") or None,
-        n_prefill=sizes["prefill"],
-        n_decode=sizes["decode"],
+        n_accelerator=sum(sizes),
+        tp=decode.tp,
+        dp=decode.dp,
+        ep=decode.ep or None,
+        n_prefill=sizes[0],
+        n_decode=sizes[1],
         split=", ".join(texts),
     )
+
+
+def _stated_workers(row: SourceRow) -> Workers | None:
+    stages = []
+    for stage in ("prefill", "decode"):
+        tp, dp = (max(row.count(f"{stage}_{name}"), 1) for name in ("tp_size", "attention_dp_size"))
+        n_worker = row.count(f"{stage}_num_workers")
+        stages.append(Stage(n_worker, tp, dp, row.count(f"{stage}_moe_ep_size")))
+    return (stages[0], stages[1]) if all(stage.n_worker for stage in stages) else None

@@ -1,4 +1,4 @@
-"""Models that join the catalogue from their published ``config.json``, where no collected table has them."""
+"""What no collected table has: models by their published ``config.json``, parts by their data sheet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.catalog.convert import MODEL_COLUMNS, Row, SkippedRow
+from roofcast.data.catalog.convert import ACCELERATOR_COLUMNS, MODEL_COLUMNS, Row, SkippedRow
 from roofcast.data.huggingface import load_model_config, with_known_lineage
 from roofcast.data.specs import ModelSpec
 
@@ -27,6 +27,21 @@ ADDED_MODELS: Final[Mapping[str, tuple[str, str]]] = {
     "zai-org/GLM-5.3": ("GLM-5", "glm-5-744b"),
 }
 """Id to family and lineage; the shape of a known model outweighs the lineage given here."""
+
+ADDED_ACCELERATORS: Final[Sequence[Row]] = (
+    dict.fromkeys(ACCELERATOR_COLUMNS, "") | {
+        "id": "amd-rx-7900-xtx-24gb", "vendor": "AMD", "name": "Radeon RX 7900 XTX", "architecture": "RDNA3",
+        "year": "2022", "form_factor": "PCIe", "memory_type": "GDDR6", "memory_gib": "24",
+        "bandwidth_gb_per_s": "960", "peak_fp32_tflop_per_s": "61.4", "peak_bf16_tflop_per_s": "122.9",
+        "peak_fp16_tflop_per_s": "122.9", "l2_mib": "6", "tdp_w": "355", "link": "pcie4",
+        "link_bandwidth_gb_per_s": "64", "link_domain_size": "1", "pcie_gen": "4",
+        "source": "https://www.guru3d.com/review/powercolor-radeon-rx-7900-xtx-hellhound-spectral-white-review/page-4/"
+        "; https://cputronic.com/en/gpu/amd-radeon-rx-7900-xtx (fp32, L2)",
+        "note": "fp16 and bf16 = 512 FLOP per clock and CU x 96 CU x 2.5 GHz; 96 MB of Infinity Cache beside the L2; "
+        "no scale-up fabric, so link = PCIe 4 x16",
+    },
+)  # fmt: skip
+"""Rows of ``accelerators.csv``."""
 
 
 def convert_config(name: str, folder: Path, known: Sequence[Row]) -> Row:

@@ -54,6 +54,8 @@ def build(raw: Path, out: Path, configs: Path | None = None) -> Counter[str]:
                 skipped[f"{target}: {reason}"] += 1
         if target == "models.csv":
             rows += _added(configs or raw, rows, skipped)
+        if target == "accelerators.csv":
+            rows += additions.ADDED_ACCELERATORS
         rows, reasons = convert.consolidate(target, rows, known)
         skipped.update(f"{target}: {reason}" for reason in reasons)
         known[target] = {row.get("id", "") for row in rows}

@@ -53,6 +53,15 @@ ACCELERATOR_REPAIRS: Final[Mapping[str, Row]] = {
         "note": "bf16 = 48 SM x 1024 FLOP x 2.418 GHz, fp8 twice that, fp4 half of the advertised sparse rate; "
         "published figures for bf16 range from 62.5 to 125; link = 200 Gbit/s, both directions",
     },
+    "nvidia-h100-sxm-96gb": {
+        "name": "H100 SXM5 96GB HBM2e",
+        "peak_fp32_tflop_per_s": "66.9", "peak_tf32_tflop_per_s": "494.7", "peak_bf16_tflop_per_s": "989.4",
+        "peak_fp16_tflop_per_s": "989.4", "peak_fp8_tflop_per_s": "1978.9", "peak_int8_tflop_per_s": "1978.9",
+        "tdp_w": "500",
+        "source": "peaks of nvidia-h100-sxm-80gb, the same chip, as the report itself takes them",
+        "note": "one operator's part: 96 GB of HBM2e at 2.4 TB/s, power limit 500 W (700 W possible); its own peaks "
+        "are not published and lie between those of SXM and NVL, so these bound them from above",
+    },
     "nvidia-rtx-5060-ti-16gb": {"link": "pcie5 x8"},
     "nvidia-jetson-agx-orin-64gb": {
         "peak_fp16_tflop_per_s": "42.5",

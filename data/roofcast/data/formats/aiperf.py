@@ -11,15 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-import pandas as pd
-
 from roofcast.data.formats.aiperf_records import is_records, run_of_records
 from roofcast.data.formats.aiperf_summary import is_summary, run_of_summary
 from roofcast.data.formats.aiperf_tables import is_summary_csv, is_sweep_csv, run_of_csv, runs_of_sweep
 from roofcast.data.formats.documents import read_document
-from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
-from roofcast.data.formats.runs import Run, table_of_runs
-from roofcast.data.formats.sources import MAX_START_BYTE, Source, files_of, is_archive, iter_sources, start_of
+from roofcast.data.formats.format import Format
+from roofcast.data.formats.runs import CLIENT_OUTCOMES, Run, run_reader
+from roofcast.data.formats.sources import MAX_START_BYTE, Source, files_of, is_archive, start_of
 from roofcast.data.specs import STATISTICS
 
 SUFFIXES: Final = (".json", ".jsonl", ".csv")
@@ -30,35 +28,6 @@ _REPEATED: Final = {"phases", "aggregate"}
 def recognises(file: Path) -> bool:
     """Return whether the file begins as one of the artifacts."""
     return _kind(start_of(file, *SUFFIXES)) != ""
-
-
-def read(
-    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
-) -> pd.DataFrame:
-    """Return a row for each statistic of each run.
-
-    Requests are read one line at a time; beside them only their latencies are held.
-
-    Parameters
-    ----------
-    paths
-        Artifacts, folders of them, or archives.
-    campaign
-        Name under which the rows are kept.
-    progress
-        Wraps the files while they are read.
-    given
-        For what the files leave blank; what `check_given` returned. Only a JSON summary knows the model and the load
-        of its run.
-
-    Raises
-    ------
-    SchemaError
-        If a file is damaged, of another format, contradicts itself or what is given, or leaves blank what is not
-        given; names file, line and field.
-    """
-    sources = progress(iter_sources(_chosen(paths), *SUFFIXES))
-    return table_of_runs([run for source in sources for run in _iter_runs(source)], campaign, given)
 
 
 def _kind(start: bytes) -> str:
@@ -106,13 +75,10 @@ def _iter_runs(source: Source) -> Iterator[Run]:
 FORMAT: Final = Format(
     name="aiperf",
     title="AIPerf and genai-perf, their JSON, JSONL and CSV artifacts",
-    delivers=(
-        "ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s",
-        "output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s",
-    ),
+    delivers=CLIENT_OUTCOMES,
     statistics=STATISTICS,
     recognises=recognises,
-    read=read,
+    read=run_reader(_iter_runs, SUFFIXES, _chosen),
     suffixes=SUFFIXES,
     conversions={
         "ttft_s": "`time_to_first_token`: by its unit",

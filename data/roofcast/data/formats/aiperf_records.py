@@ -11,7 +11,7 @@ import numpy as np
 
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.formats.aiperf_summary import LATENCIES, LENGTHS, UNKNOWN_UNIT, in_our_unit
-from roofcast.data.formats.documents import Floats, Node, iter_documents
+from roofcast.data.formats.documents import Floats, Node, begins_json, iter_documents
 from roofcast.data.formats.runs import Run, statistics_of
 from roofcast.data.formats.sources import Source
 from roofcast.data.quantities import s_from_unit
@@ -25,7 +25,7 @@ _MARKS: Final = (b'"metadata"', b'"benchmark_phase"', b'"metrics"')
 def is_records(start: bytes) -> bool:
     """Return whether a file that begins so holds requests, one a line."""
     line = start.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
-    return line.startswith(b"{") and all(mark in line for mark in _MARKS)
+    return begins_json(line, *_MARKS)
 
 
 @dataclass
@@ -102,7 +102,7 @@ def run_of_records(source: Source) -> Run:
 
 def _number(metric: Node, name: str) -> float:
     value = metric["value"]
-    if isinstance(value.value, list):
+    if value.is_array:
         raise value.refusal("must be a number, got an array")
     return value.number() * _unit(metric, name) if not value.is_blank else math.nan
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from roofcast.data.errors import InputError
-from roofcast.data.formats.documents import Node
-from roofcast.data.formats.runs import Run, join_cells, load_cells, model_cells, rate_note
+from roofcast.data.formats.documents import Node, begins_json
+from roofcast.data.formats.runs import Run, join_cells, load_cells, model_cells
 from roofcast.data.quantities import s_from_unit
 from roofcast.data.specs import STATISTICS
 
@@ -38,9 +38,8 @@ Value = Callable[[str, str], float]
 
 def is_summary(start: bytes) -> bool:
     """Return whether a file that begins so is a JSON summary."""
-    is_json = start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
     is_one = b'"input_config"' in start or b'"aiperf_version"' in start
-    return is_json and is_one and b'"request_throughput"' in start and b'"per_combination_metrics"' not in start
+    return is_one and begins_json(start, b'"request_throughput"') and b'"per_combination_metrics"' not in start
 
 
 def run_of_summary(document: Node) -> Run:
@@ -73,8 +72,7 @@ def run_of_values(where: Node, context: Mapping[str, Any], value: Value) -> Run:
     if not n_done > 0:
         return Run(where.place, where.line, cells | lengths | {"status": "failed"}, {})
     totals = {column: value(metric, "avg") for metric, column in THROUGHPUTS.items()}
-    note = rate_note(cells.get("request_rate", math.nan), totals["request_throughput_per_s"])
-    cells = join_cells(cells, lengths, {"duration_s": value("benchmark_duration", "avg"), "note": note})
+    cells |= {**lengths, "duration_s": value("benchmark_duration", "avg")}
     statistics = {
         name: {
             column: value(metric, "avg" if name == "mean" else name)
@@ -119,7 +117,7 @@ def _model_cells(config: Node) -> dict[str, str]:
         names = [item["name"].text() for item in config["models"]["items"].items()]
     else:
         lists = (config["models"], config["model_names"], config["endpoint"]["model_names"], config["model"])
-        named = next((node for node in lists if isinstance(node.value, list) and node.value), None)
+        named = next((node for node in lists if node.is_array and node.value), None)
         names = [item.text() for item in named.items()] if named else []
     if len(set(names)) > 1:
         raise config["models"].refusal("must name one model: the run mixes several")

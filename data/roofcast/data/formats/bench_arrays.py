@@ -1,19 +1,74 @@
-"""Arrays over requests, as vLLM's and SGLang's clients write them in their detailed files."""
+"""What vLLM's and SGLang's clients share: the rate asked for, statistics by name, arrays over requests."""
 
 from __future__ import annotations
 
+import math
 from array import array
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from roofcast.data.formats.documents import Floats, Node
+from roofcast.data.specs import STATISTICS
+from roofcast.data.units import s_from_ms
 
 ARRAY_KEYS: Final = ("input_lens", "output_lens", "ttfts", "itls")
 """What a detailed file holds of every request, in seconds and tokens."""
 
 Mask = NDArray[np.bool_]
+
+
+def without_answers(members: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of an object without the texts that were generated: most of a detailed file."""
+    members.pop("generated_texts", None)
+    return members
+
+
+def rate_of(node: Node) -> float:
+    """Return the rate that was asked for, in requests per second; NaN if there was no limit.
+
+    Raises
+    ------
+    SchemaError
+        If it is neither a number above 0 nor ``inf``.
+    """
+    if node.is_blank or node.value in ("inf", "Infinity", math.inf):
+        return math.nan
+    try:
+        rate = float(node.value) if isinstance(node.value, str) else node.number()
+    except ValueError:
+        rate = math.nan
+    if not 0 < rate < math.inf:
+        raise node.refusal(f"must be a rate above 0 or inf, got {str(node.value)[:60]!r}")
+    return rate
+
+
+def has_arrays(document: Node) -> bool:
+    """Return whether the file holds every request, as a detailed one does."""
+    return all(document[key].is_array for key in ARRAY_KEYS)
+
+
+def mean_lengths(document: Node, n_done: float) -> dict[str, float]:
+    """Return mean request lengths out of the totals over the requests that completed."""
+    totals = {"n_input_token": "total_input_tokens", "n_output_token": "total_output_tokens"}
+    return {column: document[name].number() / n_done for column, name in totals.items()}
+
+
+def summary_statistics(document: Node, latencies: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Return what a file says of each statistic of latencies by their name in it, in seconds; NaN where nothing."""
+    return {
+        statistic: {column: _summary(document, statistic, name) for name, column in latencies.items()}
+        for statistic in STATISTICS
+    }
+
+
+def _summary(document: Node, statistic: str, name: str) -> float:
+    value_ms = document[f"{statistic}_{name}_ms"].number()
+    if statistic == "p50" and math.isnan(value_ms):
+        value_ms = document[f"median_{name}_ms"].number()
+    return s_from_ms(value_ms)
 
 
 def request_arrays(document: Node) -> dict[str, Floats]:
@@ -77,10 +132,10 @@ def _latencies(document: Node, is_done: Mask, ttft_s: Floats, decode_s: Floats) 
 
 
 def _list(node: Node, n_request: int) -> list[Any]:
-    if not isinstance(node.value, list):
+    if not node.is_array:
         raise node.refusal("must be an array")
     _check_length(node, len(node.value), n_request)
-    return node.value
+    return list(node.value)
 
 
 def _check_length(node: Node, n_entry: int, n_request: int) -> None:

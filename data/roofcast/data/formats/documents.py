@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofcast.data.errors import SchemaError
+from roofcast.data.formats.packed_json import Hook, parse_packed
 from roofcast.data.formats.sources import Source
 
 MAX_DOCUMENT_BYTE: Final = 256 * 2**20
 MAX_JSON_LINE_BYTE: Final = 64 * 2**20
+_CHUNK_BYTE: Final = 2**20
 
 Floats = NDArray[np.float64]
-Hook = Callable[[dict[str, Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,18 @@ class Node:
         return self.value is None
 
     @property
+    def is_array(self) -> bool:
+        """Whether an array stands here; a long one of numbers alone is a packed one."""
+        return isinstance(self.value, list | array)
+
+    @property
     def keys(self) -> list[str]:
         """Names of the members of an object; none of anything else."""
         return list(self.value) if isinstance(self.value, dict) else []
 
     def items(self) -> list[Node]:
         """Return the entries of an array; none if blank."""
-        if self.value is not None and not isinstance(self.value, list):
+        if self.value is not None and not self.is_array:
             raise self.refusal(f"must be an array, got {_short(self.value)}")
         return [Node(value, f"{self.path}[{i}]", self.place, self.line) for i, value in enumerate(self.value or [])]
 
@@ -77,10 +84,10 @@ class Node:
 
     def numbers(self) -> Floats:
         """Return an array of finite numbers of at least 0."""
-        if not isinstance(self.value, list):
+        if not self.is_array:
             raise self.refusal(f"must be an array of numbers, got {_short(self.value)}")
         try:
-            if set(map(type, self.value)) <= {int, float}:
+            if isinstance(self.value, array) or set(map(type, self.value)) <= {int, float}:
                 numbers = np.array(self.value, dtype=np.float64)
                 if numbers.size == 0 or (numbers.min() >= 0 and numbers.max() < math.inf):
                     return numbers
@@ -94,8 +101,42 @@ class Node:
         return SchemaError(_shown(self.path), problem, self.place, self.line)
 
 
+def begins_json(start: bytes, *marks: bytes, opening: tuple[bytes, ...] = (b"{",)) -> bool:
+    """Return whether a file that begins so is JSON, opened in this way, with each of the marks in sight."""
+    return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(opening) and all(mark in start for mark in marks)
+
+
+def check_keys(document: Node, keys: Sequence[str], tool: str) -> None:
+    """Refuse a document that lacks one of the keys.
+
+    Raises
+    ------
+    SchemaError
+        If a key is missing; names it.
+    """
+    for key in keys:
+        if document[key].is_blank:
+            raise document[key].refusal(f"no such field: this is no result of {tool}, or a truncated one")
+
+
 def read_document(source: Source, hook: Hook | None = None) -> Node:
-    """Return a file that is one JSON document.
+    """Return a file that is one JSON object.
+
+    Parameters
+    ----------
+    source, hook
+        As for `read_json`.
+
+    Raises
+    ------
+    SchemaError
+        If the file is empty, too large, truncated or no JSON object; names the line.
+    """
+    return _object(read_json(source, hook))
+
+
+def read_json(source: Source, hook: Hook | None = None) -> Node:
+    """Return a file that is one JSON document of any kind.
 
     Parameters
     ----------
@@ -107,7 +148,7 @@ def read_document(source: Source, hook: Hook | None = None) -> Node:
     Raises
     ------
     SchemaError
-        If the file is empty, too large, truncated or no JSON object; names the line.
+        If the file is empty, too large, truncated or no JSON; names the line.
     """
     return _parsed(read_text(source), source.name, 0, hook)
 
@@ -120,13 +161,20 @@ def read_text(source: Source) -> str:
     SchemaError
         If the file is empty, too large or not UTF-8; names the line.
     """
-    content = source.stream.read(MAX_DOCUMENT_BYTE + 1)
-    if len(content) > MAX_DOCUMENT_BYTE:
-        raise SchemaError("", f"must be at most {MAX_DOCUMENT_BYTE} bytes", source.name)
-    text = _decoded(content, source.name, 0)
-    if not text.strip():
+    text = _decoded(_content(source), source.name, 0)
+    if not text or text.isspace():
         raise SchemaError("", "is empty", source.name)
     return text
+
+
+def _content(source: Source) -> bytearray:
+    """Return the bytes of a file; memory is taken as they come, not for the largest file at once."""
+    content = bytearray()
+    while chunk := source.stream.read(_CHUNK_BYTE):
+        content += chunk
+        if len(content) > MAX_DOCUMENT_BYTE:
+            raise SchemaError("", f"must be at most {MAX_DOCUMENT_BYTE} bytes", source.name)
+    return content
 
 
 def iter_documents(source: Source, hook: Hook | None = None) -> Iterator[Node]:
@@ -146,12 +194,12 @@ def iter_documents(source: Source, hook: Hook | None = None) -> Iterator[Node]:
             raise SchemaError("", f"a line must be at most {MAX_JSON_LINE_BYTE} bytes long", source.name, line)
         if content.strip():
             n_document += 1
-            yield _parsed(_decoded(content, source.name, line), source.name, line, hook)
+            yield _object(_parsed(_decoded(content, source.name, line), source.name, line, hook))
     if not n_document:
         raise SchemaError("", "is empty", source.name)
 
 
-def _decoded(content: bytes, place: str, line: int) -> str:
+def _decoded(content: bytes | bytearray, place: str, line: int) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -161,7 +209,7 @@ def _decoded(content: bytes, place: str, line: int) -> str:
 
 def _parsed(text: str, place: str, line: int, hook: Hook | None) -> Node:
     try:
-        value = json.loads(text, object_hook=hook)
+        value = parse_packed(text, hook)
     except json.JSONDecodeError as error:
         is_cut = not error.doc[error.pos :].strip() or error.msg.startswith("Unterminated")
         problem = "ends early: the file is truncated" if is_cut else f"is not valid JSON: {error.msg.lower()}"
@@ -169,9 +217,13 @@ def _parsed(text: str, place: str, line: int, hook: Hook | None) -> Node:
     except (ValueError, RecursionError) as error:
         problem = "is nested too deeply" if isinstance(error, RecursionError) else "holds a number of too many digits"
         raise SchemaError("", problem, place, line) from error
-    if not isinstance(value, dict):
-        raise SchemaError("", f"must be a JSON object, got {_short(value)}", place, line or 1)
     return Node(value, "", place, line)
+
+
+def _object(node: Node) -> Node:
+    if not isinstance(node.value, dict):
+        raise SchemaError("", f"must be a JSON object, got {_short(node.value)}", node.place, node.line or 1)
+    return node
 
 
 def _float(value: object) -> float:
@@ -182,7 +234,7 @@ def _float(value: object) -> float:
 
 
 def _short(value: object, limit: int = 60) -> str:
-    kinds = {dict: "an object", list: "an array", type(None): "nothing"}
+    kinds = {dict: "an object", list: "an array", array: "an array", type(None): "nothing"}
     text = kinds.get(type(value)) or repr(value)
     return text if len(text) <= limit else text[: limit - 3] + "..."
 

@@ -25,6 +25,14 @@ def no_progress(sources: Iterable[Source]) -> Iterable[Source]:
     return sources
 
 
+Read = Callable[[Sequence[Path], str, Progress, Given], pd.DataFrame]
+"""Returns validated measurements of files, folders or archives under a campaign name; see `Format`.
+
+A file that is damaged, of another format, contradicts itself or what is given, or leaves blank what is not given is
+refused with a `SchemaError` that names file, line and field.
+"""
+
+
 @dataclass(frozen=True)
 class Format:
     """A published benchmark format and its importer.
@@ -53,6 +61,6 @@ class Format:
     delivers: tuple[str, ...]
     statistics: tuple[str, ...]
     recognises: Callable[[Path], bool]
-    read: Callable[[Sequence[Path], str, Progress, Given], pd.DataFrame]
+    read: Read
     suffixes: tuple[str, ...] = (".csv",)
     conversions: Mapping[str, str] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -27,6 +27,34 @@ EXAMPLES: Final = {
     "concurrency": "16",
 }
 """A value of each column without which no row stands, for messages."""
+
+
+class MissingColumnsError(SchemaError):
+    """A benchmark file leaves blank what every row must have; says all that is missing, and how to give it.
+
+    Parameters
+    ----------
+    columns
+        What is missing, of `EXAMPLES`.
+    source, line
+        File and line of the first row that lacks it.
+
+    Examples
+    --------
+    >>> print(MissingColumnsError(["n_accelerator", "concurrency"]))
+    n_accelerator: is not in the file; give what is missing, such as --set n_accelerator=8 --set concurrency=16
+    """
+
+    def __init__(self, columns: Sequence[str], source: str = "", line: int = 0) -> None:
+        self.columns = tuple(columns)
+        problem = f"is not in the file; give what is missing, such as {' '.join(self.examples)}"
+        super().__init__(columns[0], problem, source, line)
+        self.args = (self.columns, source, line)
+
+    @property
+    def examples(self) -> list[str]:
+        """Options of the command line that would give what is missing."""
+        return [part for column in self.columns for part in ("--set", f"{column}={EXAMPLES[column]}")]
 
 
 def check_given(given: Given) -> dict[str, object]:
@@ -54,7 +82,7 @@ def check_given(given: Given) -> dict[str, object]:
         column = key.partition(":")[0]
         if column not in GIVABLE_COLUMNS:
             raise UnknownNameError("column", column, GIVABLE_COLUMNS)
-        if _is_blank(value):
+        if is_blank(value):
             raise InputError(key, "must not be blank where it is given")
         checked[key] = parse_cell(column, value)
     return checked
@@ -99,7 +127,7 @@ def fill(cells: Mapping[str, Any], given: Given, place: str, line: int = 0) -> d
         if renamed:
             if str(current) == renamed:
                 filled[column] = value
-        elif _is_blank(current):
+        elif is_blank(current):
             filled[column] = value
         elif not _same(current, value):
             said, wanted = (str(cell) if str(cell).isprintable() else ascii(cell) for cell in (current, value))
@@ -131,18 +159,17 @@ def check_known(cells: Mapping[str, Any], place: str, line: int = 0) -> None:
 
     Raises
     ------
-    SchemaError
+    MissingColumnsError
         If model, accelerator, their count, a request length or the load is blank.
     """
-    is_loaded = not _is_blank(cells.get("request_rate")) or cells.get("load") == "offline"
-    for column, example in EXAMPLES.items():
-        if _is_blank(cells.get(column)) and not (column == "concurrency" and is_loaded):
-            other = " or --set request_rate=4" if column == "concurrency" else ""
-            problem = f"the file does not say it; give it with --set {column}={example}{other}"
-            raise SchemaError(column, problem, place, line)
+    is_loaded = not is_blank(cells.get("request_rate")) or cells.get("load") == "offline"
+    missing = [name for name in EXAMPLES if is_blank(cells.get(name)) and not (name == "concurrency" and is_loaded)]
+    if missing:
+        raise MissingColumnsError(missing, place, line)
 
 
-def _is_blank(value: object) -> bool:
+def is_blank(value: object) -> bool:
+    """Return whether nothing stands in a cell."""
     return value is None or value != value or str(value).strip() == ""  # noqa: PLR0124
 
 

@@ -14,21 +14,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 
-from roofcast.data.formats.documents import Floats, Node, read_document
-from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.formats.documents import Floats, Node, begins_json, read_document
+from roofcast.data.formats.format import Format
 from roofcast.data.formats.guidellm_csv import benchmarks_of_csv, is_guidellm_csv
 from roofcast.data.formats.runs import (
+    CLIENT_OUTCOMES,
     Run,
     join_cells,
     load_cells,
     model_cells,
-    rate_note,
+    run_reader,
     statistics_of,
-    table_of_runs,
 )
-from roofcast.data.formats.sources import Source, files_of, iter_sources, start_of, without_twins
+from roofcast.data.formats.sources import Source, files_of, start_of, without_twins
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import s_from_ms
 
@@ -58,34 +57,12 @@ _RATES: Final = ("constant", "poisson", "async")
 def recognises(file: Path) -> bool:
     """Return whether the file begins as a report of GuideLLM, in JSON or CSV."""
     start = start_of(file, *SUFFIXES)
-    is_json = start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
-    return b'"guidellm_version"' in start if is_json else is_guidellm_csv(start)
+    return begins_json(start, b'"guidellm_version"') or is_guidellm_csv(start)
 
 
-def read(
-    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
-) -> pd.DataFrame:
-    """Return a row for each statistic of each benchmark of each report.
-
-    Parameters
-    ----------
-    paths
-        Reports, folders of them, or archives. A CSV report beside the JSON one of its name is the same: left out.
-    campaign
-        Name under which the rows are kept.
-    progress
-        Wraps the files while they are read.
-    given
-        For what the files leave blank, the accelerator above all; what `check_given` returned.
-
-    Raises
-    ------
-    SchemaError
-        If a report is damaged, of another format, contradicts itself or what is given, or leaves blank what is not
-        given; names file and field.
-    """
-    sources = progress(iter_sources(without_twins(files_of(paths, *SUFFIXES), ".json"), *SUFFIXES))
-    return table_of_runs([run for source in sources for run in _iter_runs(source)], campaign, given)
+def _chosen(paths: Sequence[Path]) -> list[Path]:
+    """Return the files to read: a CSV report beside the JSON one of its name is the same."""
+    return without_twins(files_of(paths, *SUFFIXES), ".json")
 
 
 def _iter_runs(source: Source) -> Iterator[Run]:
@@ -127,16 +104,14 @@ def _run(report: Node, benchmark: Node) -> Run:
         column: _mean(metrics[name]["successful"])
         for name, column in (("prompt_token_count", "n_input_token"), ("output_token_count", "n_output_token"))
     }
-    note = rate_note(cells.get("request_rate", math.nan), throughputs["request_throughput_per_s"])
     statistics = _statistics(benchmark, n_done)
     statistics["mean"]["itl_s"] = s_from_ms(_mean(metrics["inter_token_latency_ms"]["successful"]))
-    cells = join_cells(cells, lengths, {"note": note})
-    return Run(benchmark.place, benchmark.line, cells, statistics, throughputs, derived=("itl_s",))
+    return Run(benchmark.place, benchmark.line, cells | lengths, statistics, throughputs, derived=("itl_s",))
 
 
 def _statistics(benchmark: Node, n_done: float) -> dict[str, dict[str, float]]:
     done = benchmark["requests"]["successful"]
-    if isinstance(done.value, list) and len(done.value) == n_done:
+    if done.is_array and len(done.value) == n_done:
         return statistics_of(_samples(done))
     metrics = benchmark["metrics"]
     return {
@@ -222,7 +197,7 @@ def _date(node: Node) -> str:
 def _planned_lengths(report: Node) -> dict[str, float]:
     """Return the request lengths that were asked for: all there is where no request completed."""
     data = report.at("config", "spec")["data"]
-    first = data.items()[0] if isinstance(data.value, list) and data.value else data["none"]
+    first = data.items()[0] if data.is_array and data.value else data["none"]
     names = {"prompt_tokens": "n_input_token", "output_tokens": "n_output_token"}
     return {column: first[name].number() for name, column in names.items()}
 
@@ -230,13 +205,10 @@ def _planned_lengths(report: Node) -> dict[str, float]:
 FORMAT: Final = Format(
     name="guidellm",
     title="GuideLLM, its JSON or CSV report",
-    delivers=(
-        "ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s",
-        "output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s",
-    ),
+    delivers=CLIENT_OUTCOMES,
     statistics=STATISTICS,
     recognises=recognises,
-    read=read,
+    read=run_reader(_iter_runs, SUFFIXES, _chosen),
     suffixes=SUFFIXES,
     conversions={
         "ttft_s": "`time_to_first_token_ms`: from ms",

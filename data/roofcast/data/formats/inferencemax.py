@@ -7,18 +7,14 @@ one that prefills. `isl` and `osl` are nominal: requests are drawn between 0.8 a
 
 from __future__ import annotations
 
-import io
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import pandas as pd
-
-from roofcast.data.errors import SchemaError
-from roofcast.data.formats.documents import Node, read_document
-from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.formats.documents import Node, begins_json, check_keys, read_json
+from roofcast.data.formats.format import Format
 from roofcast.data.formats.inferencemax_deployment import Deployment, accelerator_of, deployment_of, flag, known
 from roofcast.data.formats.inferencemax_results import (
     LATENCIES,
@@ -28,15 +24,12 @@ from roofcast.data.formats.inferencemax_results import (
     engine_of,
     streams_tokens,
 )
-from roofcast.data.formats.plausibility import IN_FLIGHT_FACTOR, OVERRUN_FACTOR
-from roofcast.data.formats.runs import Run, join_cells, model_cells, table_of_runs
-from roofcast.data.formats.sources import Source, iter_sources, start_of
-from roofcast.data.formats.vllm_bench import check_keys
+from roofcast.data.formats.runs import Run, join_cells, model_cells, run_reader
+from roofcast.data.formats.sources import Source, start_of
 from roofcast.data.quantities import deployment_throughput
 from roofcast.data.specs import PRECISIONS
 
 SUFFIXES: Final = (".json",)
-MAX_FILE_BYTE: Final = 64 * 2**20
 REQUIRED: Final = ("hw", "conc", "model", "framework", "precision", "tput_per_gpu", "output_tput_per_gpu")
 SPECULATIONS: Final = {
     "": "", "none": "", "off": "", "mtp": "mtp", "on": "mtp", "eagle": "eagle", "draft_model": "draft",
@@ -46,7 +39,6 @@ SPECULATIONS: Final = {
 
 INVERSE_TOLERANCE: Final = 0.02
 _MARKS: Final = (b'"tput_per_gpu"', b'"hw"', b'"framework"', b'"conc"')
-_LIST: Final = "results"
 _LENGTHS: Final = re.compile(r"(?:^|_)(\d{1,3})k(\d{1,3})k(?=[_.]|$)")
 _VERSION: Final = re.compile(r":v?(\d+\.\d+\.\d+(?:\.?(?:rc|post|dev|a|b)\d+)*)(?![\d.])")
 _PRECISIONS: Final = {"nvfp4": "fp4", "mxfp4": "fp4"}
@@ -55,55 +47,19 @@ _TOKEN_PER_K: Final = 1024.0
 
 def recognises(file: Path) -> bool:
     """Return whether the file begins as JSON with InferenceMAX's names of a result's configuration and figures."""
-    start = start_of(file, *SUFFIXES)
-    return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")) and all(mark in start for mark in _MARKS)
+    return begins_json(start_of(file, *SUFFIXES), *_MARKS, opening=(b"{", b"["))
 
 
-def read(
-    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
-) -> pd.DataFrame:
-    """Return a row for each statistic of each result.
-
-    Parameters
-    ----------
-    paths
-        Result files, folders of them, or archives.
-    campaign
-        Name under which the rows are kept.
-    progress
-        Wraps the files while they are read.
-    given
-        For what the files leave blank, such as true request lengths; what `check_given` returned.
-
-    Raises
-    ------
-    SchemaError
-        If a file is damaged, of another format, contradicts itself or what is given, or leaves blank what is not
-        given; names file and field.
-    """
-    sources = progress(iter_sources(paths, *SUFFIXES))
-    runs = [_run(result, given) for source in sources for result in _results(source)]
-    return table_of_runs(runs, campaign, given)
+def _runs(source: Source) -> Iterator[Run]:
+    """Yield the results of a file that is one of them, or a list."""
+    document = read_json(source)
+    results = document.items() if document.is_array else [document]
+    if not results:
+        raise document.refusal("holds no result")
+    yield from map(_run, results)
 
 
-def _results(source: Source) -> list[Node]:
-    """Return the results of a file that is one of them, or a list."""
-    content = source.stream.read(MAX_FILE_BYTE + 1)
-    if len(content) > MAX_FILE_BYTE:
-        raise SchemaError("", f"must be at most {MAX_FILE_BYTE} bytes", source.name)
-    content = content.removeprefix(b"\xef\xbb\xbf")
-    if not content.lstrip().startswith(b"["):
-        return [read_document(Source(source.name, io.BytesIO(content)))]
-    # a list whose end is missing is left open, so that it is reported as truncated
-    end = b"}" if content.rstrip().endswith(b"]") else b""
-    wrapped = io.BytesIO(b'{"%s": %s%s' % (_LIST.encode(), content, end))
-    entries = read_document(Source(source.name, wrapped))[_LIST].items()
-    if not entries:
-        raise SchemaError("", "holds no result", source.name)
-    return [Node(entry.value, entry.path.removeprefix(_LIST), entry.place) for entry in entries]
-
-
-def _run(result: Node, given: Given) -> Run:
+def _run(result: Node) -> Run:
     check_keys(result, REQUIRED, "InferenceMAX")
     deployment = deployment_of(result)
     cells = join_cells(_context(result), deployment.cells, _lengths(result))
@@ -117,10 +73,8 @@ def _run(result: Node, given: Given) -> Run:
         for statistic, name in STATISTICS.items()
     }
     _check_inverse(result)
-    totals = _totals(result, deployment)
-    n_output = float(cells.get("n_output_token") or given.get("n_output_token") or math.nan)  # type: ignore[arg-type]
-    _check_in_flight(result, statistics["mean"], totals["output_throughput_token_per_s"] / n_output)
-    return Run(result.place, result.line, cells, statistics, totals)
+    place = f"{result.place}: {result.path}" if result.path else result.place
+    return Run(place, result.line, cells, statistics, _totals(result, deployment))
 
 
 def _context(result: Node) -> dict[str, Any]:
@@ -201,18 +155,6 @@ def _check_inverse(result: Node) -> None:
             raise result[f"{name}_tpot"].refusal(problem)
 
 
-def _check_in_flight(result: Node, mean: Mapping[str, float], rate_per_s: float) -> None:
-    """Refuse a mean E2E with which the throughput cannot come from so many requests in flight: Little's law."""
-    asked = known(result["conc"])
-    in_flight = rate_per_s * mean["e2e_s"]
-    if in_flight > OVERRUN_FACTOR * asked or in_flight * IN_FLIGHT_FACTOR < asked:
-        problem = (
-            f"{rate_per_s:.4g} requests/s of {mean['e2e_s']:.4g} s each are {in_flight:.3g} in flight, where "
-            f"conc is {asked:g}; are seconds and milliseconds confused?"
-        )
-        raise result["mean_e2el"].refusal(problem)
-
-
 FORMAT: Final = Format(
     name="inferencemax",
     title="InferenceMAX / InferenceX, its JSON results",
@@ -222,7 +164,7 @@ FORMAT: Final = Format(
     ),
     statistics=tuple(STATISTICS),
     recognises=recognises,
-    read=read,
+    read=run_reader(_runs, SUFFIXES),
     suffixes=SUFFIXES,
     conversions={
         "ttft_s": "`*_ttft`: in s",

@@ -20,10 +20,10 @@ from typing import Any, Final
 import pandas as pd
 
 from roofcast.data.errors import InputError, SchemaError
-from roofcast.data.formats.documents import Node, read_document
+from roofcast.data.formats.documents import Node, begins_json, read_document
 from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
 from roofcast.data.formats.llm_perf_config import config_cells, n_output_token
-from roofcast.data.formats.runs import Run, join_cells, table_of_runs
+from roofcast.data.formats.runs import Run, table_of_runs
 from roofcast.data.formats.sources import Source, files_of, is_archive, iter_sources, start_of
 from roofcast.data.quantities import s_from_unit, static_batch_throughput
 from roofcast.data.specs import STATISTICS
@@ -34,7 +34,6 @@ VOLUME_TOLERANCE: Final = 0.02
 """Decode throughput times its latency may miss the tokens of the batch by this share."""
 
 OUT_OF_MEMORY: Final = ("outofmemory", "out of memory")
-_NO_MEMORY: Final = "out of memory"
 _WHOLE: Final = (b'"config"', b'"report"', b'"backend"')
 _REPORT: Final = (b'"prefill"', b'"decode"', b'"latency"')
 _CONFIG: Final = (b'"backend"', b'"scenario"', b'"launcher"')
@@ -78,18 +77,12 @@ def read(
     for source in progress(_iter_opened(files_of(paths, *SUFFIXES))):
         config = source.config if isinstance(source, _Opened) else None
         runs.append(_run(read_document(source, _kept), config, given))
-    table = table_of_runs(runs, campaign, given)
-    lacked = (table["status"] == "failed") & table["note"].str.endswith(_NO_MEMORY)
-    return table.assign(status=table["status"].mask(lacked, "out_of_memory"))
+    return table_of_runs(runs, campaign, given)
 
 
 def _kind(start: bytes) -> str:
-    if not start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        return ""
-    for kind, marks in (("whole", _WHOLE), ("report", _REPORT), ("config", _CONFIG)):
-        if all(mark in start for mark in marks):
-            return kind
-    return ""
+    kinds = {"whole": _WHOLE, "report": _REPORT, "config": _CONFIG}
+    return next((kind for kind, marks in kinds.items() if begins_json(start, *marks)), "")
 
 
 def _iter_opened(files: Sequence[Path]) -> Iterator[Source]:
@@ -122,9 +115,8 @@ def _run(document: Node, config: Node | None, given: Given) -> Run:
     failure = report["traceback"].text().lower()
     if failure:
         is_full = any(mark in failure for mark in OUT_OF_MEMORY)
-        length = {"n_output_token": n_output_token(config)}
-        cells = join_cells(cells, length, {"status": "failed", "note": _NO_MEMORY if is_full else ""})
-        return Run(document.place, 0, cells, {})
+        told = {"n_output_token": n_output_token(config), "status": "out_of_memory" if is_full else "failed"}
+        return Run(document.place, 0, cells | told, {})
     for phase in ("prefill", "decode"):
         if report[phase]["latency"].is_blank:
             problem = (

@@ -9,16 +9,14 @@ measurement: its rows are kept and say so in `note`, with the rules that were br
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import pandas as pd
-
-from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.formats.format import Format
 from roofcast.data.formats.mlperf_log import TITLE, Log, read_log
-from roofcast.data.formats.runs import Run, join_cells, rate_note, table_of_runs
-from roofcast.data.formats.sources import files_of, is_archive, iter_sources, start_of
+from roofcast.data.formats.runs import Run, join_cells, run_reader
+from roofcast.data.formats.sources import Source, files_of, is_archive, start_of
 from roofcast.data.quantities import s_from_unit
 from roofcast.data.specs import STATISTICS
 
@@ -57,30 +55,8 @@ def recognises(file: Path) -> bool:
     return any(line.strip() == TITLE.encode() for line in start_of(file, *SUFFIXES)[:4096].splitlines())
 
 
-def read(
-    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
-) -> pd.DataFrame:
-    """Return a row for each statistic of each log; of offline runs the mean alone.
-
-    Parameters
-    ----------
-    paths
-        Logs, folders, of which only such logs count that LoadGen wrote of a run for speed, or archives.
-    campaign
-        Name under which the rows are kept.
-    progress
-        Wraps the files while they are read.
-    given
-        For what the logs leave blank: model, accelerators, input length; what `check_given` returned.
-
-    Raises
-    ------
-    SchemaError
-        If a log is damaged or truncated, measures no speed, contradicts itself or what is given, or leaves blank
-        what is not given; names file, line and field.
-    """
-    logs = [read_log(source) for source in progress(iter_sources(_chosen(paths), *SUFFIXES))]
-    return table_of_runs([_run(log) for log in logs], campaign, given)
+def _runs(source: Source) -> Iterator[Run]:
+    yield _run(read_log(source))
 
 
 def _chosen(paths: Sequence[Path]) -> list[Path]:
@@ -103,8 +79,6 @@ def _run(log: Log) -> Run:
         raise log.refusal("Mode", problem)
     totals = _totals(log, scenario)
     cells = join_cells(_load(log, scenario), _length(log, scenario), {"software": "MLPerf LoadGen"}, _notes(log))
-    asked_per_s = cells.get("request_rate", math.nan)
-    cells = join_cells(cells, {"note": rate_note(asked_per_s, totals["request_throughput_per_s"])})
     statistics = {} if scenario == OFFLINE else {name: _latencies(log, name) for name in STATISTICS}
     return Run(log.place, 0, cells, statistics, totals)
 
@@ -168,7 +142,7 @@ FORMAT: Final = Format(
     delivers=("ttft_s", "tpot_s", "e2e_s", "output_throughput_token_per_s", "request_throughput_per_s"),
     statistics=STATISTICS,
     recognises=recognises,
-    read=read,
+    read=run_reader(_runs, SUFFIXES, _chosen),
     suffixes=SUFFIXES,
     conversions={
         "ttft_s": "`First Token latency`: from ns; not offline",

@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
+import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
-from roofcast.data.formats.given import fill_table
+from roofcast.data.formats.given import EXAMPLES, check_known, fill_table
+from roofcast.data.formats.plausibility import CHECKED_COLUMNS, check_plausible
 from roofcast.data.formats.sources import Source, header_of, iter_sources
 from roofcast.data.measurements import validate_measurements
-from roofcast.data.schema import OUTCOME_COLUMNS
+from roofcast.data.schema import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
 from roofcast.data.specs import STATISTICS
 
 MAX_LINE_BYTE: Final = 64 * 2**10
 _CHUNK_ROW: Final = 5_000
+_KNOWN: Final = (*EXAMPLES, "request_rate", "load")
+_OTHER_SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def recognises(file: Path) -> bool:
-    """Return whether the header names a model and an accelerator by our column names."""
-    return {"model", "accelerator"} <= {name.strip() for name in header_of(file)}
+    """Return whether the header holds our names of a model and an accelerator, or of a question and an outcome."""
+    header = header_of(file)
+    names = {name.strip() for name in (_split(header[0]) if len(header) == 1 else header)}
+    return {"model", "accelerator"} <= names or bool(
+        names & QUESTION_COLUMNS.keys() and names & OUTCOME_COLUMNS.keys()
+    )
+
+
+def _split(line: str) -> list[str]:
+    """Return the names of a header whose separator is not the comma."""
+    return re.split(f"[{''.join(_OTHER_SEPARATORS)}]", line)
 
 
 def read(
@@ -48,8 +62,8 @@ def read(
     Raises
     ------
     SchemaError
-        If a file is empty, binary, not UTF-8 or has an unknown column, or a value is missing, out of bounds or
-        of the wrong kind; names file, line and field.
+        If a file is empty, binary, not UTF-8 or has an unknown column, or a value is missing, out of bounds, of
+        the wrong kind or at odds with others of its row; names file, line and field.
     """
     return pd.concat(
         [chunk for source in progress(iter_sources(paths)) for chunk in _iter_chunks(source, campaign, given)],
@@ -62,6 +76,9 @@ def _iter_chunks(source: Source, campaign: str, given: Given) -> Iterator[pd.Dat
     header = next(rows, [])
     if not any(header):
         raise SchemaError("", "is empty; the first line must name the columns", source.name, 1)
+    separator = next((name for mark, name in _OTHER_SEPARATORS.items() if mark in header[0]), "")
+    if len(header) == 1 and separator:
+        raise SchemaError("", f"has cells separated by {separator}; save it with commas between them", source.name, 1)
     first_line = 2
     while chunk := list(islice(rows, _CHUNK_ROW)):
         _check_widths(chunk, header, source.name, first_line)
@@ -69,10 +86,32 @@ def _iter_chunks(source: Source, campaign: str, given: Given) -> Iterator[pd.Dat
         if "campaign" not in table.columns:
             table["campaign"] = campaign
         table["campaign"] = table["campaign"].where(table["campaign"] != "", campaign)
-        yield validate_measurements(fill_table(table, given, source.name, first_line), source.name, first_line)
+        filled = fill_table(table, given, source.name, first_line)
+        _check_known(filled, source.name, first_line)
+        checked = validate_measurements(filled, source.name, first_line)
+        _check_plausible(checked, source.name, first_line)
+        yield checked
         first_line += len(chunk)
     if first_line == 2:
         raise SchemaError("", "holds no row below its header", source.name, 2)
+
+
+def _check_known(table: pd.DataFrame, name: str, first_line: int) -> None:
+    if table.columns.duplicated().any() or not set(table.columns) <= set(MEASUREMENT_COLUMNS):
+        return  # refused for that first
+    cells = table.reindex(columns=_KNOWN)
+    needed = cells[list(EXAMPLES)]
+    positions = np.flatnonzero((needed.isna() | (needed == "")).any(axis=1))
+    rows: list[dict[Any, Any]] = cells.iloc[positions].to_dict("records")
+    for position, row in zip(positions.tolist(), rows, strict=True):
+        check_known(row, name, first_line + position)
+
+
+def _check_plausible(table: pd.DataFrame, name: str, first_line: int) -> None:
+    positions = np.flatnonzero(table[["itl_s", "tpot_s", "e2e_s"]].notna().any(axis=1))
+    rows: list[dict[Any, Any]] = table[list(CHECKED_COLUMNS)].iloc[positions].to_dict("records")
+    for position, row in zip(positions.tolist(), rows, strict=True):
+        check_plausible(row, {row["statistic"]: row}, name, first_line + position)
 
 
 def _check_widths(rows: list[list[str]], header: list[str], name: str, first_line: int) -> None:

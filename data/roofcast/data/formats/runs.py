@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -13,15 +14,22 @@ import pandas as pd
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.formats.documents import Floats
-from roofcast.data.formats.format import Given
+from roofcast.data.formats.format import NOTHING_GIVEN, Given, Progress, Read, no_progress
 from roofcast.data.formats.given import check_known, fill
 from roofcast.data.formats.plausibility import check_plausible
+from roofcast.data.formats.sources import Source, iter_sources
 from roofcast.data.measurements import validate_measurements
 from roofcast.data.schema import OUTCOME_COLUMNS
 from roofcast.data.specs import STATISTICS
 
 OPEN_LOOP_SHORTFALL: Final = 0.9
 """An open loop that reached less than this share of the rate it asked for is noted."""
+
+CLIENT_OUTCOMES: Final = (
+    "ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s",
+    "output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s",
+)  # fmt: skip
+"""What a client that sees every arrival can deliver."""
 
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 
@@ -52,10 +60,37 @@ class Run:
     derived: tuple[str, ...] = ()
 
 
+def run_reader(
+    runs_of: Callable[[Source], Iterable[Run]],
+    suffixes: Sequence[str],
+    chosen: Callable[[Sequence[Path]], Sequence[Path]] = list,
+) -> Read:
+    """Return the reader of a format whose files hold runs: a row for each statistic of each run.
+
+    Parameters
+    ----------
+    runs_of
+        Returns the runs of one open file.
+    suffixes
+        Ends of the names that count within folders and archives.
+    chosen
+        Returns which of the paths that are given are read; all of them by default.
+    """
+
+    def read(
+        paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
+    ) -> pd.DataFrame:
+        sources = progress(iter_sources(chosen(paths), *suffixes))
+        return table_of_runs([run for source in sources for run in runs_of(source)], campaign, given)
+
+    return read
+
+
 def table_of_runs(runs: Sequence[Run], campaign: str, given: Given) -> pd.DataFrame:
     """Return the measurements of the runs: a row for each statistic that a run has outcomes of.
 
-    A run of which no request completed gives one row of status `failed`.
+    A run of which no request completed gives one row without outcomes. An open loop that did not reach the rate it
+    asked for is noted.
 
     Raises
     ------
@@ -75,11 +110,13 @@ def table_of_runs(runs: Sequence[Run], campaign: str, given: Given) -> pd.DataFr
 
 def _rows_of(run: Run, campaign: str, given: Given) -> list[dict[str, Any]]:
     cells = fill(run.cells, given, run.place, run.line) | {"campaign": campaign}
+    reached_per_s = run.totals.get("request_throughput_per_s", math.nan)
+    cells = join_cells(cells, {"note": _rate_note(float(cells.get("request_rate") or math.nan), reached_per_s)})
     if not cells.get("load"):
         is_closed = math.isnan(float(cells.get("request_rate") or math.nan))
         cells["load"] = "closed_loop" if is_closed else "open_loop"
     check_known(cells, run.place, run.line)
-    if cells.get("status") == "failed":
+    if cells.get("status", "ok") != "ok":
         return [cells | {"statistic": "mean"}]
     by_statistic = {name: dict(run.statistics.get(name, {})) for name in STATISTICS}
     by_statistic["mean"] |= run.totals
@@ -145,12 +182,12 @@ def model_cells(name: str) -> dict[str, str]:
     return {"note": f"served as {last[:200]}"} if last.strip("./~") else {}
 
 
-def rate_note(asked_per_s: float, reached_per_s: float) -> str:
+def _rate_note(asked_per_s: float, reached_per_s: float) -> str:
     """Return a note if an open loop did not reach the rate it asked for.
 
     Examples
     --------
-    >>> rate_note(4.0, 1.01)
+    >>> _rate_note(4.0, 1.01)
     'asked for 4 requests/s, reached 1.01'
     """
     if not reached_per_s < OPEN_LOOP_SHORTFALL * asked_per_s:

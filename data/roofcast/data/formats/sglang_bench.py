@@ -7,27 +7,30 @@ itself, `server_info`, tells model, version and parallelism where SGLang itself 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import pandas as pd
-
-from roofcast.data.formats.bench_arrays import ARRAY_KEYS, request_arrays
-from roofcast.data.formats.documents import Node, iter_documents
-from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.formats.bench_arrays import (
+    has_arrays,
+    mean_lengths,
+    rate_of,
+    request_arrays,
+    summary_statistics,
+    without_answers,
+)
+from roofcast.data.formats.documents import Node, begins_json, check_keys, iter_documents
+from roofcast.data.formats.format import Format
 from roofcast.data.formats.runs import (
+    CLIENT_OUTCOMES,
     Run,
     join_cells,
     load_cells,
     model_cells,
-    rate_note,
+    run_reader,
     statistics_of,
-    table_of_runs,
 )
-from roofcast.data.formats.sources import iter_sources, start_of
-from roofcast.data.formats.vllm_bench import check_keys, rate_of, summary_statistics
+from roofcast.data.formats.sources import Source, start_of
 from roofcast.data.specs import STATISTICS
 
 SUFFIXES: Final = (".jsonl",)
@@ -43,41 +46,16 @@ _SWITCH: Final = {True: "on", False: "off"}
 
 def recognises(file: Path) -> bool:
     """Return whether the file begins as a JSON object with SGLang's names of its totals."""
-    start = start_of(file, *SUFFIXES)
-    return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and all(mark in start for mark in _MARKS)
+    return begins_json(start_of(file, *SUFFIXES), *_MARKS)
 
 
-def read(
-    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
-) -> pd.DataFrame:
-    """Return a row for each statistic of each line.
-
-    Parameters
-    ----------
-    paths
-        Result files, folders of them, or archives.
-    campaign
-        Name under which the rows are kept.
-    progress
-        Wraps the files while they are read.
-    given
-        For what the files leave blank, the accelerator above all; what `check_given` returned.
-
-    Raises
-    ------
-    SchemaError
-        If a line is damaged, of another format, contradicts itself or what is given, or leaves blank what is not
-        given; names file, line and field.
-    """
-    sources = progress(iter_sources(paths, *SUFFIXES))
-    runs = [_run(document) for source in sources for document in iter_documents(source, _kept)]
-    return table_of_runs(runs, campaign, given)
+def _runs(source: Source) -> Iterator[Run]:
+    yield from map(_run, iter_documents(source, _kept))
 
 
 def _kept(members: dict[str, Any]) -> dict[str, Any]:
-    members.pop("generated_texts", None)
     members.pop("internal_states", None)
-    return members
+    return without_answers(members)
 
 
 def _run(document: Node) -> Run:
@@ -89,15 +67,8 @@ def _run(document: Node) -> Run:
     if not n_done > 0:
         return Run(document.place, document.line, cells | {"status": "failed"}, {})
     totals = {column: document[name].number() for name, column in THROUGHPUTS.items()}
-    cells = join_cells(
-        cells,
-        {
-            "n_input_token": document["total_input_tokens"].number() / n_done,
-            "n_output_token": document["total_output_tokens"].number() / n_done,
-            "note": rate_note(cells.get("request_rate", math.nan), totals["request_throughput_per_s"]),
-        },
-    )
-    if not all(isinstance(document[key].value, list) for key in ARRAY_KEYS):
+    cells |= mean_lengths(document, n_done)
+    if not has_arrays(document):
         return Run(document.place, document.line, cells, summary_statistics(document, LATENCIES), totals)
     n_sent = len(document["input_lens"].items())
     counts = {"n_request": n_sent, "n_failed": n_sent - n_done} if n_sent >= n_done else {}
@@ -132,13 +103,10 @@ def _server_cells(server: Node) -> Iterator[tuple[str, Any]]:
 FORMAT: Final = Format(
     name="sglang_bench",
     title="SGLang bench_serving, its JSON lines",
-    delivers=(
-        "ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s",
-        "output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s",
-    ),
+    delivers=CLIENT_OUTCOMES,
     statistics=STATISTICS,
     recognises=recognises,
-    read=read,
+    read=run_reader(_runs, SUFFIXES),
     suffixes=SUFFIXES,
     conversions={
         "ttft_s": "`ttfts`, or `*_ttft_ms`: from ms",

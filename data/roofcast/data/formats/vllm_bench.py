@@ -9,29 +9,33 @@ the measurement table. The `backend` names how requests are written, not the eng
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import pandas as pd
-
 from roofcast.data.errors import InputError
-from roofcast.data.formats.bench_arrays import ARRAY_KEYS, request_arrays
-from roofcast.data.formats.documents import Node, read_document
-from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.formats.bench_arrays import (
+    has_arrays,
+    mean_lengths,
+    rate_of,
+    request_arrays,
+    summary_statistics,
+    without_answers,
+)
+from roofcast.data.formats.documents import Node, begins_json, check_keys, read_document
+from roofcast.data.formats.format import Format
 from roofcast.data.formats.given import GIVABLE_COLUMNS, fill, parse_cell
 from roofcast.data.formats.runs import (
+    CLIENT_OUTCOMES,
     Run,
     join_cells,
     load_cells,
     model_cells,
-    rate_note,
+    run_reader,
     statistics_of,
-    table_of_runs,
 )
-from roofcast.data.formats.sources import iter_sources, start_of
+from roofcast.data.formats.sources import Source, start_of
 from roofcast.data.specs import STATISTICS
-from roofcast.data.units import s_from_ms
 
 SUFFIXES: Final = (".json",)
 LATENCIES: Final = {"ttft": "ttft_s", "tpot": "tpot_s", "itl": "itl_s", "e2el": "e2e_s"}
@@ -46,39 +50,11 @@ _MARKS: Final = (b'"model_id"', b'"total_output_tokens"', b'"request_throughput"
 
 def recognises(file: Path) -> bool:
     """Return whether the file begins as a JSON object with vLLM's names of its totals."""
-    start = start_of(file, *SUFFIXES)
-    return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and all(mark in start for mark in _MARKS)
+    return begins_json(start_of(file, *SUFFIXES), *_MARKS)
 
 
-def read(
-    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
-) -> pd.DataFrame:
-    """Return a row for each statistic of each file.
-
-    Parameters
-    ----------
-    paths
-        Result files, folders of them, or archives.
-    campaign
-        Name under which the rows are kept.
-    progress
-        Wraps the files while they are read.
-    given
-        For what the files leave blank, the accelerator above all; what `check_given` returned.
-
-    Raises
-    ------
-    SchemaError
-        If a file is damaged, of another format, contradicts itself or what is given, or leaves blank what is not
-        given; names file and field.
-    """
-    runs = [_run(read_document(source, _kept)) for source in progress(iter_sources(paths, *SUFFIXES))]
-    return table_of_runs(runs, campaign, given)
-
-
-def _kept(members: dict[str, Any]) -> dict[str, Any]:
-    members.pop("generated_texts", None)
-    return members
+def _runs(source: Source) -> Iterator[Run]:
+    yield _run(read_document(source, without_answers))
 
 
 def _run(document: Node) -> Run:
@@ -89,19 +65,13 @@ def _run(document: Node) -> Run:
     if not n_done > 0:
         return Run(document.place, document.line, _named(document, cells | {"status": "failed"}), {})
     totals = {column: document[name].number() for name, column in THROUGHPUTS.items()}
-    cells = join_cells(
-        cells, {"note": rate_note(cells.get("request_rate", math.nan), totals["request_throughput_per_s"])}
-    )
-    if all(isinstance(document[key].value, list) for key in ARRAY_KEYS):
+    if has_arrays(document):
         arrays = request_arrays(document)
         statistics = statistics_of(arrays)
         lengths = {name: float(arrays[f"{name}_at_statistic"].mean()) for name in ("n_input_token", "n_output_token")}
     else:
         statistics = summary_statistics(document, LATENCIES)
-        lengths = {
-            "n_input_token": document["total_input_tokens"].number() / n_done,
-            "n_output_token": document["total_output_tokens"].number() / n_done,
-        }
+        lengths = mean_lengths(document, n_done)
     return Run(document.place, document.line, _named(document, cells | lengths), statistics, totals)
 
 
@@ -145,63 +115,13 @@ def _named(document: Node, cells: dict[str, Any]) -> dict[str, Any]:
     return fill(cells, metadata, document.place, document.line)
 
 
-def check_keys(document: Node, keys: Sequence[str], tool: str) -> None:
-    """Refuse a document that lacks one of the keys.
-
-    Raises
-    ------
-    SchemaError
-        If a key is missing; names it.
-    """
-    for key in keys:
-        if document[key].is_blank:
-            raise document[key].refusal(f"no such field: this is no result of {tool}, or a truncated one")
-
-
-def rate_of(node: Node) -> float:
-    """Return the rate that was asked for, in requests per second; NaN if there was no limit.
-
-    Raises
-    ------
-    SchemaError
-        If it is neither a number above 0 nor ``inf``.
-    """
-    if node.is_blank or node.value in ("inf", "Infinity", math.inf):
-        return math.nan
-    try:
-        rate = float(node.value) if isinstance(node.value, str) else node.number()
-    except ValueError:
-        rate = math.nan
-    if not 0 < rate < math.inf:
-        raise node.refusal(f"must be a rate above 0 or inf, got {str(node.value)[:60]!r}")
-    return rate
-
-
-def summary_statistics(document: Node, latencies: dict[str, str]) -> dict[str, dict[str, float]]:
-    """Return what a file of vLLM's or SGLang's manner says of each statistic, in seconds; NaN where nothing."""
-    return {
-        statistic: {column: _summary(document, statistic, name) for name, column in latencies.items()}
-        for statistic in STATISTICS
-    }
-
-
-def _summary(document: Node, statistic: str, name: str) -> float:
-    value_ms = document[f"{statistic}_{name}_ms"].number()
-    if statistic == "p50" and math.isnan(value_ms):
-        value_ms = document[f"median_{name}_ms"].number()
-    return s_from_ms(value_ms)
-
-
 FORMAT: Final = Format(
     name="vllm_bench",
     title="vllm bench serve, its JSON result",
-    delivers=(
-        "ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s",
-        "output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s",
-    ),
+    delivers=CLIENT_OUTCOMES,
     statistics=STATISTICS,
     recognises=recognises,
-    read=read,
+    read=run_reader(_runs, SUFFIXES),
     suffixes=SUFFIXES,
     conversions={
         "ttft_s": "`ttfts`, or `*_ttft_ms`: from ms",

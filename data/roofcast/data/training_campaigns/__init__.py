@@ -21,6 +21,7 @@ __all__ = [
     "TRAINING_CAMPAIGNS",
     "load_training_campaign_info",
     "load_training_campaigns",
+    "load_training_licence",
     "load_training_models",
     "load_training_quarantine",
     "training_catalog",
@@ -30,7 +31,7 @@ TRAINING_CAMPAIGNS: Final[tuple[str, ...]] = (
     "mosaic_llm_foundry", "nemo_megatron_bridge", "nemo", "nemo_framework_launcher", "nemo_automodel",
     "dgxc_benchmarking", "mlperf_training", "bigscience", "torchtitan", "torchtune", "fms_fsdp", "vectorlm", "litgpt",
     "hf_peft_method_comparison", "maxtext", "tpu_recipes", "jax_toolbox", "xtuner", "colossalai",
-    "aws_neuron_training",
+    "aws_neuron_training", "optimum_habana_training",
 )  # fmt: skip
 
 
@@ -76,6 +77,23 @@ def load_training_campaign_info(name: str) -> CampaignInfo:
     """
     text = (_folder(name) / "campaign.toml").read_text(encoding="utf-8")
     return CampaignInfo.parse(tomllib.loads(text), name)
+
+
+def load_training_licence(name: str) -> str:
+    """Return the text of the licence that comes with a training campaign's rows; empty if none has to.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such campaign.
+
+    Examples
+    --------
+    >>> load_training_licence("torchtune").splitlines()[0]
+    'BSD 3-Clause License'
+    """
+    file = load_training_campaign_info(name).licence_file
+    return (_folder(name) / file).read_text(encoding="utf-8") if file else ""
 
 
 def load_training_quarantine(name: str) -> pd.DataFrame:

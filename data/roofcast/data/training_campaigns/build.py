@@ -12,20 +12,13 @@ from roofcast.data.training_campaigns.build_bigscience import build_bigscience
 from roofcast.data.training_campaigns.build_dgxc import build_dgxc
 from roofcast.data.training_campaigns.build_finetuning import build_litgpt, build_peft
 from roofcast.data.training_campaigns.build_fsdp import build_fms_fsdp, build_vectorlm
+from roofcast.data.training_campaigns.build_habana import build_habana
+from roofcast.data.training_campaigns.build_launcher import build_launcher
 from roofcast.data.training_campaigns.build_llm_foundry import build_llm_foundry
 from roofcast.data.training_campaigns.build_mlperf import build_mlperf
-from roofcast.data.training_campaigns.build_nemo import (
-    build_automodel,
-    build_launcher,
-    build_megatron_bridge,
-    build_nemo,
-)
-from roofcast.data.training_campaigns.build_others import (
-    build_colossalai,
-    build_jax_toolbox,
-    build_neuron,
-    build_xtuner,
-)
+from roofcast.data.training_campaigns.build_nemo import build_automodel, build_megatron_bridge, build_nemo
+from roofcast.data.training_campaigns.build_neuron import build_neuron
+from roofcast.data.training_campaigns.build_others import build_colossalai, build_jax_toolbox, build_xtuner
 from roofcast.data.training_campaigns.build_torch import build_torchtitan, build_torchtune
 from roofcast.data.training_campaigns.build_tpu import build_maxtext, build_tpu_recipes
 from roofcast.data.training_schema import TRAINING_KEY_COLUMNS
@@ -51,6 +44,7 @@ TRAINING_BUILDERS: Final[dict[str, Callable[[Path], Built]]] = {
     "xtuner": build_xtuner,
     "colossalai": build_colossalai,
     "aws_neuron_training": build_neuron,
+    "optimum_habana_training": build_habana,
 }
 """By campaign: from the folder that holds every source's published files to what was built."""
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from roofcast.data.campaigns.built import Built
 from roofcast.data.training_campaigns.candidates import PER_ACCELERATOR, Candidate, Cells, build
+from roofcast.data.training_campaigns.duplicates import EXACT_RTOL
 from roofcast.data.training_campaigns.headers import plain, read_cells
 from roofcast.data.training_campaigns.pages import PageRow, number, read_pages
 
@@ -19,9 +20,12 @@ _SHARDINGS: Final = {"FULL_SHARD": "fsdp", "SHARD_GRAD_OP": "zero2", "NO_SHARD":
 
 
 def build_llm_foundry(root: Path) -> Built:
-    """Return the campaign built from the files under `root`."""
+    """Return the campaign built from the files under `root`.
+
+    Revisions repeat every digit of a run: what differs in the last one, often in one table, was measured twice.
+    """
     pages = read_pages(root / RAW)
-    return build("mosaic_llm_foundry", len(pages), _candidates(pages))
+    return build("mosaic_llm_foundry", len(pages), _candidates(pages), EXACT_RTOL)
 
 
 def _candidates(pages: list[PageRow]) -> Iterator[Candidate]:
@@ -53,9 +57,14 @@ def _context(texts: dict[str, str]) -> Cells:
         "accelerator": _ACCELERATORS.get(texts.get("gputype", texts.get("gpu", "")), ""),
         "framework": "llm-foundry",
         "compute_precision": _PRECISIONS.get(precision, ""),
-        "precision_recipe": "amp" if precision.startswith("amp") else "",
+        "precision_recipe": _recipe(precision, texts.get("mpmode", "")),
         "sharding": _SHARDINGS.get(texts.get("shardstrategy", texts.get("shardingstrategy", "")), ""),
         "recomputation": {"true": "full", "false": "none"}.get(recompute, ""),
         "offload": {"true": "activations", "false": "none"}.get(offload, ""),
         "method": "pretrain",
     }
+
+
+def _recipe(precision: str, mode: str) -> str:
+    """Return whether computing is autocast, and what FSDP keeps and sends in low precision: all, or weights only."""
+    return f"{'amp' if precision.startswith('amp') else 'plain'}-{mode.casefold()}"

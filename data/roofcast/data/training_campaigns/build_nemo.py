@@ -1,20 +1,21 @@
-"""NVIDIA's NeMo family: Megatron Bridge, NeMo, NeMo Framework Launcher and NeMo AutoModel."""
+"""NVIDIA's NeMo family: Megatron Bridge, NeMo and NeMo AutoModel."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
-from roofcast.data.training_campaigns.candidates import Aside, Candidate, Cells, build
+from roofcast.data.training_campaigns.build_launcher import found_examples
+from roofcast.data.training_campaigns.candidates import PER_ACCELERATOR, Aside, Candidate, Cells, build
 from roofcast.data.training_campaigns.headers import plain, read_cells
 from roofcast.data.training_campaigns.pages import PageRow, number, read_pages, split_brackets
+from roofcast.data.training_campaigns.recipes import RECIPES, method_of
 
 BRIDGE: Final = "raw/nemo_megatron_bridge/perf_summary_tables.jsonl"
 NEMO: Final = "raw/nemo/perf_tables.jsonl"
-LAUNCHER: Final = "raw/nemo_framework_launcher/perf_tables.jsonl"
 AUTOMODEL: Final = "raw/nemo_automodel/tables.jsonl"
 
 _RELEASE: Final = re.compile(r"(\d\d\.\d\d(?:\.\d\d)?) NeMo Container")
@@ -24,26 +25,8 @@ _PRECISION: Final = re.compile(r"\b(BF16|FP8)\b")
 _NAMED: Final = re.compile(r"LLAMA\d-\d+B|GPT3 20B")
 _VARIANT: Final = re.compile(r"\s*\(([^)]*)\)")
 
-RECIPES: Final = {
-    "BF16": ("bf16", ""),
-    "FP8": ("fp8", ""),
-    "FP8-CS": ("fp8", "fp8-tensor"),
-    "FP8-MX": ("fp8", "mxfp8"),
-    "MXFP8": ("fp8", "mxfp8"),
-    "FP8-SC": ("fp8", "fp8-block"),
-    "NVFP4": ("fp4", "nvfp4"),
-}
-"""Precision as printed to that of the multiplications and the scaling: one scale a tensor, a block of 128, of 32."""
-
-_METHODS: Final = (
-    ("lora", "lora"),
-    ("peft", "lora"),
-    ("sft", "full"),
-    ("fine-tuning", "full"),
-    ("finetuning", "full"),
-)
-_DRAFT: Final = ("Est. time to train (1T tokens, 1K GPUs)", "Est. time to train (40M tokens)")
-_NOT_TRAINING: Final = re.compile(r"Inference|Accuracy|latency|MNLI|XNLI|Runtime key", re.IGNORECASE)
+_LONG: Final = "LLAMA2-7B (FP8)"
+"""Model and precision of the table of long inputs, by ``performance_long_sequence.md`` of the same repository."""
 
 
 def build_megatron_bridge(root: Path) -> Built:
@@ -57,15 +40,13 @@ def build_megatron_bridge(root: Path) -> Built:
 
 
 def build_nemo(root: Path) -> Built:
-    """Return NeMo's campaign built from the files under `root`."""
+    """Return NeMo's campaign built from the files under `root`.
+
+    Its first pages repeat runs of the launcher's examples, which is where they count.
+    """
     pages = read_pages(root / NEMO)
-    return build("nemo", len(pages), (_nemo(page) for page in pages))
-
-
-def build_launcher(root: Path) -> Built:
-    """Return NeMo Framework Launcher's campaign built from the files under `root`."""
-    pages = read_pages(root / LAUNCHER)
-    return build("nemo_framework_launcher", len(pages), (_launcher(page) for page in pages))
+    examples = {_figures(found): found.reference for found in found_examples(root) if isinstance(found, Candidate)}
+    return build("nemo", len(pages), (_unless_example(_nemo(page), examples) for page in pages))
 
 
 def build_automodel(root: Path) -> Built:
@@ -89,7 +70,7 @@ def _bridge(page: PageRow) -> Iterator[Candidate | Aside]:
     shared: Cells = {
         "model": _VARIANT.sub("", model).strip(), "note": "; ".join(_VARIANT.findall(model)),
         "accelerator": system, "framework": "megatron-bridge", "framework_version": release,
-        "software": f"NeMo container {release}", "date": page.date, "method": _method(page.heading),
+        "software": f"NeMo container {release}", "date": page.date, "method": method_of(page.heading),
     }  # fmt: skip
     named = "Precision" in page.cells
     blocks = "FP8-SC" if system == "DGX-H100" else "FP8-MX"
@@ -111,14 +92,29 @@ def _with_sharding(texts: dict[str, str]) -> Cells:
     return cells
 
 
-def _nemo(page: PageRow) -> Candidate | Aside:
-    precision = page.cells.get("Precision") or _first(_PRECISION, f"{page.intro} {page.heading}")
+def _figures(found: Candidate) -> tuple[object, ...]:
+    """Return model, method, accelerators and tokens per second of each, which some tables give for all together."""
+    cells = found.cells
+    n_accelerator, whole = cells.get("n_accelerator"), cells.get("throughput_token_per_s")
+    rate = float(str(whole)) / float(str(n_accelerator)) if whole and n_accelerator else cells.get(PER_ACCELERATOR)
+    return str(cells["model"]).casefold(), cells["method"], n_accelerator, rate
+
+
+def _unless_example(found: Candidate, examples: Mapping[tuple[object, ...], str]) -> Candidate | Aside:
+    figures = _figures(found)
+    twin = examples.get(figures) if figures[-1] else None
+    return found if twin is None else Aside(found.reference, "duplicate", f"the same as the launcher's {twin}")
+
+
+def _nemo(page: PageRow) -> Candidate:
+    place = f"{page.heading} {_LONG}" if "Long Input Sequences" in page.heading else page.heading
+    precision = page.cells.get("Precision") or _first(_PRECISION, f"{page.intro} {place}")
     compute, recipe = RECIPES.get(precision, ("", ""))
     task = page.cells.get("Task", "")
     context: Cells = {
-        "model": page.cells.get("Model") or _first(_NAMED, f"{page.heading} {page.intro}"),
+        "model": page.cells.get("Model") or _first(_NAMED, f"{place} {page.intro}"),
         "accelerator": _first(_SYSTEM, f"{page.heading} {page.intro}") or "DGX-H100",
-        "framework": "nemo", "date": page.date, "method": _method(task or page.heading),
+        "framework": "nemo", "date": page.date, "method": method_of(task or page.heading),
         "compute_precision": compute, "precision_recipe": recipe,
         "packing": "packed" if "Packed Sequence Length" in page.cells else "",
     }  # fmt: skip
@@ -128,41 +124,17 @@ def _nemo(page: PageRow) -> Candidate | Aside:
     return Candidate(page.reference, cells | context)
 
 
-def _launcher(page: PageRow) -> Candidate | Aside:
-    place = f"{page.heading} {page.file} {' '.join(page.cells)}"
-    if page.file != "examples/README.md":
-        kind = "not_training" if _NOT_TRAINING.search(place) else "unknown_accelerator"
-        return Aside(page.reference, kind, page.heading[-120:])
-    if any(heading in page.cells for heading in _DRAFT):
-        return Aside(page.reference, "placeholder", "draft of the page, replaced on the same day")
-    precision = page.cells.get("Precision") or _first(_PRECISION, page.intro)
-    compute, recipe = RECIPES.get(precision, ("", ""))
-    context: Cells = {
-        "model": page.cells.get("Model", ""),
-        "accelerator": page.cells.get("GPU", "H100"),
-        "framework": "nemo-framework-launcher", "date": page.date,
-        "method": _method(page.cells.get("Mode", page.heading)),
-        "compute_precision": compute, "precision_recipe": recipe,
-        "packing": "packed" if "packed" in page.intro else "",
-    }  # fmt: skip
-    return Candidate(page.reference, read_cells(page.cells) | context)
-
-
 def _automodel(page: PageRow) -> Candidate | Aside:
     if "Model" not in page.cells and "Technique" not in page.cells:
         return Aside(page.reference, "not_training", page.heading[-120:])
     context: Cells = {
         "model": _VARIANT.sub("", page.cells.get("Model", "Llama-3.2-1B")).replace("2-node", "").strip(),
         "accelerator": "DGX-H100",
-        "framework": "nemo-automodel", "date": page.date, "method": _method(page.heading),
+        "framework": "nemo-automodel", "date": page.date, "method": method_of(page.heading),
         "compute_precision": "bf16" if "BF16" in page.heading else "",
         "note": page.cells.get("Technique", page.cells.get("Kernel Optimizations", "")).removeprefix("+ "),
     }  # fmt: skip
     return Candidate(page.reference, _with_sharding(page.cells) | context)
-
-
-def _method(text: str) -> str:
-    return next((method for word, method in _METHODS if word in text.casefold()), "pretrain")
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:

@@ -1,10 +1,8 @@
-"""Smaller campaigns: NVIDIA's JAX Toolbox, XTuner, Colossal-AI and AWS Neuron."""
+"""Smaller campaigns: NVIDIA's JAX Toolbox, XTuner and Colossal-AI."""
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -17,13 +15,10 @@ from roofcast.data.units import FLOP_PER_TFLOP
 JAX: Final = "raw/jax_toolbox/tables.jsonl"
 XTUNER: Final = "raw/xtuner/tables.jsonl"
 COLOSSAL: Final = "raw/colossalai/tables.jsonl"
-NEURON: Final = (
-    "raw/aws_neuron/union_trn1_training_data_decoder.csv",
-    "raw/aws_neuron/union_trn1_training_data_encoder.csv",
-)
 
 _JAX_MODELS: Final = {
     "126M": "nvidia/gpt3-126m", "5B": "NeMo/gpt3_5b", "175B": "openai/gpt3-175b", "7B": "Llama-2-7b-hf",
+    "T5-v1.1-small": "google/t5-v1_1-small", "T5-v1.1-large": "google/t5-v1_1-large",
     "T5-v1.1-xl": "google/flan-t5-xl", "T5-v1.1-xxl": "google/flan-t5-xxl",
 }  # fmt: skip
 """Sizes of the pages to models of the same shape."""
@@ -33,7 +28,6 @@ _VPP: Final = re.compile(r"vpp(\d+)")
 _RECOMPUTE: Final = {"select": "selective", "moe": "selective", "full": "full"}
 _SETUPS: Final = ("配置", "Configuration", "并行配置", "Parallel Configuration")
 _K: Final = re.compile(r"(\d+)([kM])")
-_CHIPS_PER_NODE: Final = 16
 _TOKENS: Final = {"k": 1024.0, "M": 1024.0**2}
 
 
@@ -53,12 +47,6 @@ def build_colossalai(root: Path) -> Built:
     """Return Colossal-AI's campaign built from the files under `root`."""
     pages = read_pages(root / COLOSSAL)
     return build("colossalai", len(pages), (_colossal(page) for page in pages))
-
-
-def build_neuron(root: Path) -> Built:
-    """Return AWS Neuron's campaign built from the files under `root`."""
-    rows = [(f"{Path(file).name}:{line}", row) for file in NEURON for line, row in _lines(root / file)]
-    return build("aws_neuron_training", len(rows), (_neuron(reference, row) for reference, row in rows))
 
 
 def _sizes(text: str) -> dict[str, float]:
@@ -144,32 +132,3 @@ def _colossal(page: PageRow) -> Candidate | Aside:
         "n_global_batch_sequence": per_replica * n_replica if per_replica else None,
         "throughput_token_per_s": rate * length if rate and length else None, "note": parallel,
     } | _only(sizes, "tp", "pp", "ep"))  # fmt: skip
-
-
-def _lines(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    with file.open(encoding="utf-8", newline="") as stream:
-        yield from enumerate(csv.DictReader(stream), start=2)
-
-
-def _neuron(reference: str, row: dict[str, str]) -> Candidate:
-    texts = {name.strip(): (text or "").strip() for name, text in row.items() if name}
-    topology, precision = texts["Topology"], texts["Training Data-Type"]
-    nodes, rate, length = (
-        number(texts["Nodes"]),
-        number(texts["Performance [seq/sec]"]),
-        number(texts["Sequence Length"]),
-    )
-    sizes = _sizes(topology)
-    cells: Cells = {
-        "model": re.sub(r" (pre-training|fine-?tuning)$", "", texts["Model"], flags=re.IGNORECASE),
-        "accelerator": "aws-trainium1", "n_accelerator": nodes * _CHIPS_PER_NODE if nodes else None, "n_node": nodes,
-        "framework": "neuronx", "framework_version": texts["Neuron Version"], "date": texts["_first_seen"],
-        "method": "full" if "tuning" in texts["Model"].casefold() else "pretrain",
-        "compute_precision": "fp32" if precision == "FP32" else "bf16", "n_token_per_sequence": length,
-        "sharding": "zero1" if "ZeRO-1" in topology else "", "optimizer": texts["Optimizer"].casefold(),
-        "n_micro_batch_sequence": number(texts["Microbatch"]),
-        "n_global_batch_sequence": number(texts["Globalbatch"] or texts["Global Minibatch"]),
-        "throughput_token_per_s": rate * length if rate and length else None,
-        "note": f"{topology}; {precision}; parallel sizes count NeuronCores, two a chip"[:200],
-    }  # fmt: skip
-    return Candidate(reference, cells | _only(sizes, "tp", "pp"))

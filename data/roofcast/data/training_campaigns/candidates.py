@@ -185,10 +185,11 @@ def _check_flop_per_token(cells: Cells, model: ModelSpec) -> None:
 def _least_flop_per_token(model: ModelSpec, method: str) -> float:
     """Return 2 FLOP forward and 2 back for each weight off the embedding, and 2 more where its gradient is needed.
 
-    Attention between tokens comes on top.
+    Attention between tokens comes on top. Adapters other than LoRA may sit in the last layers only, so that little
+    goes back.
     """
     n_weight = model.n_param_active - model.vocab_size * model.hidden_size
-    return (6.0 if method in {"pretrain", "full"} else 4.0) * max(n_weight, 0)
+    return {"lora": 4.0, "qlora": 4.0, "adapter": 2.0}.get(method, 6.0) * max(n_weight, 0)
 
 
 def _n(cells: Mapping[str, object], name: str) -> float:

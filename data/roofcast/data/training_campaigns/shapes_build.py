@@ -8,6 +8,7 @@ from typing import Final
 from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import ModelSpec
 from roofcast.data.training_campaigns.shapes import FILE, cut_spec, gpt_spec, save_models
+from roofcast.data.training_campaigns.shapes_other import OTHERS, other_spec, with_kin
 
 TR11: Final = "train/tr11-176B-ml/chronicles-prequel.md"
 TR11_SHAPES: Final[tuple[tuple[int, int, tuple[int, ...]], ...]] = (
@@ -37,35 +38,6 @@ CUTS: Final = {
 """Models that NVIDIA's DGX Cloud benchmarks cut to fit few accelerators, and the page that says so."""
 
 
-OTHERS: Final[tuple[dict[str, object], ...]] = (
-    {
-        "id": "google-bert/bert-large-uncased", "lineage": "bert-large", "fold_group": "bert-large", "family": "BERT",
-        "model_type": "bert", "n_layer": 24, "hidden_size": 1024, "intermediate_size": 4096, "mlp_gated": False,
-        "n_head": 16, "n_kv_head": 16, "head_dim": 64, "vocab_size": 30522, "tie_word_embeddings": True,
-        "max_context_token": 512, "weight_precision": "fp32", "n_param": 335_141_888, "n_param_active": 335_141_888,
-        "source": "https://arxiv.org/abs/1810.04805, section 3, and the vocabulary of its release",
-        "note": "encoder only: its layers, which see both ways, count as n_layer",
-    },
-    {
-        "id": "nvidia/gpt3-126m", "lineage": "gpt3-126m", "fold_group": "gpt3-126m", "family": "GPT-3",
-        "model_type": "gpt", "n_layer": 12, "hidden_size": 768, "intermediate_size": 3072, "mlp_gated": False,
-        "n_head": 12, "n_kv_head": 12, "head_dim": 64, "vocab_size": 50257, "tie_word_embeddings": True,
-        "max_context_token": 2048, "n_param": 125_226_240, "n_param_active": 125_226_240,
-        "source": "https://arxiv.org/abs/2005.14165, table 2.1, GPT-3 Small; NVIDIA counts it as 126M",
-        "note": "plain shape of a benchmark, no checkpoint",
-    },
-    {
-        "id": "maxtext/default-16b", "lineage": "maxtext-default-16b", "fold_group": "maxtext-default-16b",
-        "family": "MaxText", "model_type": "maxtext-default", "n_layer": 32, "hidden_size": 4096,
-        "intermediate_size": 28672, "n_head": 64, "n_kv_head": 64, "head_dim": 128, "vocab_size": 32000,
-        "n_param": 15_831_937_024, "n_param_active": 15_831_937_024,
-        "source": "https://github.com/AI-Hypercomputer/maxtext: MaxText/configs/v5e/16b.sh, parameter scale 16",
-        "note": "synthetic benchmark model, no checkpoint; widths by the same rule as its larger relatives",
-    },
-)  # fmt: skip
-"""Models that no checkpoint stands for, or that the catalogue of decoders leaves out."""
-
-
 def build_models() -> list[ModelSpec]:
     """Return every model of the training campaigns that the catalogue does not hold."""
     specs = [
@@ -74,7 +46,7 @@ def build_models() -> list[ModelSpec]:
     ]  # fmt: skip
     specs += [gpt_spec(*shape, 32, GPT2_VOCABULARY, 1024, page=GPT2) for shape in GPT2_SHAPES.values()]
     specs += [gpt_spec(24, 2048, 16, GPT2_VOCABULARY, page=TR3), gpt_spec(32, 16384, 32, GPT2_VOCABULARY, page=TR8)]
-    specs += [ModelSpec.parse(fields) for fields in OTHERS]
+    specs += with_kin(map(other_spec, OTHERS), load_catalog().models.values())
     for model, (layers, page) in CUTS.items():
         whole = load_catalog().model(model)
         source = f"https://github.com/NVIDIA/dgxc-benchmarking: {page}; {whole.source}"
