@@ -20,8 +20,9 @@ import pandas as pd
 from starlette.testclient import TestClient
 
 from roofcast.data.catalog import load_catalog
+from roofcast.features.batching import estimate
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
-from roofcast.features.pipeline import build_features
+from roofcast.features.pipeline import arrays, build_features
 from roofcast.serving.answering import answer
 from roofcast.serving.app import create_app
 from roofcast.serving.logs import configure_logs
@@ -30,6 +31,7 @@ from roofcast.serving.settings import Settings
 from roofcast.serving.workbench import Workbench
 
 N_BULK_ROW = 20_000
+N_ESTIMATE_ROW = 10_000
 
 
 def median_s(job: Callable[[], Any], n_run: int) -> float:
@@ -75,6 +77,8 @@ def measure(home: Path) -> dict[str, float]:
     descriptors = pd.concat([bench.training_set().X] * 80, ignore_index=True)
     features = median_s(lambda: build_features(descriptors, DEFAULT_COEFFICIENTS), 3)
     figures["feature_row_per_s"] = len(descriptors) / features
+    d = {name: values[:N_ESTIMATE_ROW] for name, values in arrays(descriptors).items()}
+    figures["estimate_row_per_s"] = N_ESTIMATE_ROW / median_s(lambda: estimate(d, DEFAULT_COEFFICIENTS), 15)
     example = RecommendationRequest.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index,call-overload]
     row = {"rows": [questions.iloc[0].to_dict()]}
     row["rows"][0] = {name: getattr(value, "item", lambda v=value: v)() for name, value in row["rows"][0].items()}

@@ -7,8 +7,8 @@ It runs in an environment of its own, which needs no roofcast:
         data/roofcast/data/campaigns/silicon/rows.csv data/roofcast/data/campaigns/silicon/peer_aiconfigurator.csv
 
 The questions are the campaign's aggregated rows: repaired devices, splits and lengths, as roofcast gets them. Equal
-ones are asked once. Rows already in the output file are kept, so a run that was stopped goes on where it was; the
-order is shuffled by hash, so what a part of it says is no matter of which part.
+ones are asked once. Answers in the output file are kept where the question still stands, so a run that was stopped
+goes on where it was; the order is shuffled by hash, so that a part of the answers speaks for all.
 """
 
 from __future__ import annotations
@@ -148,14 +148,14 @@ def arguments(query: Query) -> Query:
 
 def ask(query: Query) -> dict[str, object]:
     """Return what aiconfigurator answers; a question that it refuses is not answered, and says why."""
-    from aiconfigurator.cli.api import cli_estimate  # type: ignore[import-not-found]
+    from aiconfigurator.cli.api import cli_estimate  # type: ignore[import-not-found]  # noqa: PLC0415 not here
 
     start = time.perf_counter()
     try:
         answer = cli_estimate(**arguments(query))
         ttft_s, tpot_s = float(answer.ttft) / MS_PER_S, float(answer.tpot) / MS_PER_S
         reason = "" if 0 < ttft_s < math.inf and 0 < tpot_s < math.inf else "no finite latency"
-    except Exception as error:  # noqa: BLE001 a peer may fail in any way
+    except Exception as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split()).partition(' at /')[0][:100]}"
     call_s = round(time.perf_counter() - start, 3)
     if reason:
@@ -190,19 +190,19 @@ def main() -> None:
     """Ask all that is not in the output file yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", type=Path, help="the campaign's rows.csv")
-    parser.add_argument("out", type=Path, help="CSV to write to; goes on where it ends")
+    parser.add_argument("out", type=Path, help="CSV to write to")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    known = {key_of(row) for row in read(options.out)} if options.out.exists() else set()
-    with options.out.open("a", encoding="utf-8", newline="") as stream:
+    known = {key_of(row): row for row in read(options.out)} if options.out.exists() else {}
+    asked = questions(options.rows)
+    with options.out.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
-        if not known:
-            writer.writeheader()
-        for key, (query, numbers) in questions(options.rows).items():
-            if key not in known:
-                answer = ask(query)
-                writer.writerows({"row": number, **query, **answer} for number in numbers)
-                stream.flush()
+        writer.writeheader()
+        for key in sorted(asked, key=lambda key: key not in known):
+            query, numbers = asked[key]
+            answer = known[key] if key in known else {**query, **ask(query)}
+            writer.writerows({**answer, "row": number} for number in numbers)
+            stream.flush()
 
 
 if __name__ == "__main__":

@@ -69,12 +69,15 @@ def test_an_embedding_for_every_layer_is_looked_up() -> None:
     assert read(E2B).n_param_lookup == 35 * 262144 * 256
     assert read(E4B, vocab_size_per_layer_input=1000).n_param_lookup == 42 * 1000 * 256
     assert read(LARGE).n_param_lookup == 0
+    for name, n_param in (("google/gemma-4-E2B-it", 35 * 262144 * 256), ("google/gemma-4-E4B-it", 42 * 262144 * 256)):
+        assert load_catalog().model(name).n_param_lookup == n_param
     assert "look" in str(ModelSpec.model_fields["n_param_lookup"].description)
 
 
 def test_a_dense_mlp_beside_experts_is_a_shared_one() -> None:
-    spec = read(MIXTURE)
-    assert (spec.n_shared_expert, spec.shared_expert_intermediate_size, spec.n_dense_layer) == (1, 2112, 0)
+    for spec in (read(MIXTURE), load_catalog().model("google/gemma-4-26B-A4B-it")):
+        assert (spec.n_shared_expert, spec.shared_expert_intermediate_size) == (1, 2112)
+        assert (spec.n_dense_layer, spec.intermediate_size) == (0, 0)
 
 
 def test_gemma_3n_is_counted_with_its_streams() -> None:

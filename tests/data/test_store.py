@@ -17,7 +17,7 @@ from roofcast.data.errors import InputError, NotReadyError, SchemaError, Unknown
 from roofcast.data.measurements import row_ids, validate_measurements
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store import Added, MeasurementStore, default_url
-from roofcast.data.tables import METADATA, UtcDateTime
+from roofcast.data.tables import MEASUREMENT, METADATA, UtcDateTime
 from tests.data.builders import PROCESSES, a_row, a_table, many_rows
 from tests.postgres import new_database
 
@@ -103,6 +103,17 @@ def test_a_bad_row_keeps_the_others_out(store: MeasurementStore) -> None:
     with pytest.raises(SchemaError):
         store.add(a_table(a_row(), a_row(ttft_s=-1)))
     assert store.count() == 0
+
+
+def test_a_rule_that_came_later_shuts_nobody_out(store: MeasurementStore) -> None:
+    store.add(many_rows(2))
+    with store.database.writing() as connection:
+        connection.execute(sa.update(MEASUREMENT).values(output_throughput_token_per_s=80.0))
+    loaded = store.load()
+    assert set(loaded["output_throughput_token_per_s"]) == {80.0}
+    assert loaded.dtypes.equals(validate_measurements(many_rows(2)).dtypes)
+    with pytest.raises(SchemaError, match="output_throughput_token_per_s: stands in the row of statistic mean"):
+        store.add(loaded)
 
 
 def test_rows_of_a_model_or_accelerator_are_loaded_apart(store: MeasurementStore) -> None:

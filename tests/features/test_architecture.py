@@ -76,12 +76,46 @@ def test_mla_holds_one_latent_and_one_rotary_key_on_every_rank() -> None:
 
 def test_linear_layers_cache_nothing() -> None:
     descriptors = describe_model(a_model(n_linear_layer=24))
+    assert descriptors["model.n_full_layer"] == 8
     assert descriptors["model.kv_width"] == 8 * 2 * 32 * 128
-    assert descriptors["model.attention_width"] == 8 * 32 * 128
 
 
-def test_attention_width_counts_the_encoder() -> None:
-    assert describe_model(CATALOG.model("flan-t5-xl"))["model.attention_width"] == 48 * 32 * 64
+def test_a_plain_model_has_the_products_of_its_paper() -> None:
+    d = describe_model(a_model())
+    assert d["model.mixer_in_width"] == pytest.approx(3 * 4096, rel=0.001)
+    assert (d["model.mixer_out_width"], d["model.mlp_width"], d["model.n_mlp_matrix"]) == (4096, 11008, 3)
+
+
+def test_attention_of_deepseek_works_on_the_latent_in_decode_only() -> None:
+    d = describe_model(CATALOG.model("deepseek-v3"))
+    assert (d["model.qk_dim"], d["model.v_dim"]) == (192, 128)
+    assert (d["model.decode_qk_dim"], d["model.decode_v_dim"], d["model.kv_width_layer"]) == (576, 512, 576)
+    assert (d["model.n_mla_layer"], d["model.n_moe_layer"], d["model.n_mlp_layer"]) == (61, 58, 61)
+    assert d["model.mlp_width"] == pytest.approx((3 * 18432 + 58 * 2048) / 61)
+    latent = (7168 + 128 * 192) * 1536 + 7168 * 576 + 512 * 128 * 256
+    router = 58 / 61 * 256
+    assert d["model.mixer_in_width"] == pytest.approx(latent / 7168 + router, rel=0.001)
+    assert d["model.mixer_out_width"] == 128 * 128
+
+
+def test_sparse_attention_keeps_its_choice() -> None:
+    d = describe_model(CATALOG.model("deepseek-v3.2"))
+    assert (d["model.n_sparse_layer"], d["model.sparse_top_k"]) == (61, 2048)
+
+
+def test_a_context_without_limit_is_infinite() -> None:
+    assert describe_model(a_model())["model.max_context_token"] == float("inf")
+    assert describe_model(a_model(max_context_token=4096))["model.max_context_token"] == 4096
+
+
+@pytest.mark.parametrize("spec", CATALOG.models.values(), ids=lambda s: str(s.id))
+def test_mixers_mlps_and_head_make_up_what_a_step_reads(spec: ModelSpec) -> None:
+    d = describe_model(spec)
+    mixer = d["model.n_layer"] * d["model.hidden_size"] * (d["model.mixer_in_width"] + d["model.mixer_out_width"])
+    mlp = d["model.n_mlp_layer"] * d["model.n_mlp_matrix"] * d["model.hidden_size"] * d["model.mlp_width"]
+    head = d["model.vocab_size"] * d["model.hidden_size"]
+    assert mixer + mlp + head == pytest.approx(d["model.n_param_dense"])
+    assert min(d["model.mixer_in_width"], d["model.mixer_out_width"]) > 0
 
 
 @pytest.mark.parametrize("spec", CATALOG.models.values(), ids=lambda s: str(s.id))

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 from roofcast.data.errors import InputError
-from roofcast.data.specs import BYTE_PER_WEIGHT, PRECISIONS
-from roofcast.features.columns import DESCRIPTOR_NAMES
-from roofcast.features.descriptors import COMPUTE_PRECISIONS, describe, peak_flop_per_s
+from roofcast.features.columns import DESCRIPTOR_NAMES, ENGINES
+from roofcast.features.descriptors import TYPICAL_VARIATION, describe
 from tests.builders import a_model, a_question, an_accelerator, describe_questions
 
 
@@ -34,7 +33,14 @@ def test_blanks_are_filled() -> None:
     assert row["config.weight_byte_per_element"] == 1.0
     assert row["config.kv_byte_per_element"] == 2.0
     assert row["config.tp"] == 4.0
-    assert row["config.pp"] == row["config.dp"] == 1.0
+    assert row["config.pp"] == row["config.dp"] == row["config.cp"] == row["config.ep"] == 1.0
+    assert row["config.engine"] == ENGINES.index("other")
+    assert row["config.n_draft_token"] == row["config.lora_rank"] == row["config.batching_wait_step"] == 0.0
+    assert row["config.poll_interval_step"] == 1.0
+    assert row["hardware.network_byte_per_s"] == 50e9
+    assert row["workload.length_variation"] == TYPICAL_VARIATION
+    assert row["workload.prefix_cache_ratio"] == row["workload.is_static"] == 0.0
+    assert row["model.max_context_token"] == np.inf
     assert row["config.flash_attention"] == 1.0
     assert np.isnan(row["workload.request_rate_per_s"])
 
@@ -48,31 +54,10 @@ def test_a_blank_cell_is_as_good_as_no_column(blank: object) -> None:
 def test_what_is_given_wins() -> None:
     given = {"weight_precision": "int4", "kv_precision": "fp8", "tp": 2, "pp": 2, "dp": 2, "n_accelerator": 8}
     row = describe_questions(a_question(**given, flash_attention=False)).iloc[0]
-    assert row["config.weight_byte_per_element"] == 0.5
+    assert row["config.weight_byte_per_element"] == row["config.dense_byte_per_element"] == 0.5 + 2 / 64
     assert row["config.kv_byte_per_element"] == 1.0
     assert (row["config.tp"], row["config.pp"], row["config.dp"]) == (2.0, 2.0, 2.0)
     assert row["config.flash_attention"] == 0.0
-
-
-def test_tp_is_what_pp_and_dp_leave() -> None:
-    assert describe_questions(a_question(n_accelerator=8, pp=2))["config.tp"].tolist() == [4.0]
-    assert describe_questions(a_question(n_accelerator=8, dp=4))["config.tp"].tolist() == [2.0]
-
-
-@pytest.mark.parametrize(
-    "split",
-    [
-        {"n_accelerator": 4, "tp": 2},
-        {"n_accelerator": 4, "tp": 4, "dp": 2},
-        {"n_accelerator": 1, "pp": 2, "tp": 1},
-        {"n_accelerator": 4, "pp": 3},
-        {"n_accelerator": 2, "dp": 4},
-    ],
-)
-def test_a_split_that_does_not_multiply_up_is_refused(split: dict[str, int]) -> None:
-    with pytest.raises(InputError, match="tp: tp x pp x dp must equal n_accelerator in whole numbers") as caught:
-        describe_questions(a_question(), a_question(**split))
-    assert caught.value.field == "tp"
 
 
 @pytest.mark.parametrize(
@@ -91,32 +76,6 @@ def test_statistics_become_quantiles(statistic: str, is_mean: float, quantile: f
     assert (row["workload.is_mean"], row["workload.quantile"]) == (is_mean, quantile)
 
 
-@pytest.mark.parametrize(
-    ("peaks", "precision", "peak"),
-    [
-        ({"fp16": 1.0}, "bf16", 1.0),
-        ({"fp16": 1.0}, "fp8", 1.0),
-        ({"fp16": 1.0, "fp8": 2.0}, "fp8", 2.0),
-        ({"fp16": 1.0, "fp8": 2.0}, "fp4", 2.0),
-        ({"fp16": 1.0, "fp8": 2.0, "fp4": 4.0}, "fp4", 4.0),
-        ({"bf16": 1.0, "fp8": 2.0, "int4": 8.0}, "int4", 1.0),
-        ({"bf16": 1.0, "int8": 2.0}, "int8", 2.0),
-        ({"bf16": 4.0, "fp32": 1.0, "tf32": 2.0}, "fp32", 2.0),
-    ],
-)
-def test_a_precision_without_its_own_units_runs_on_the_next(
-    peaks: dict[str, float], precision: str, peak: float
-) -> None:
-    assert peak_flop_per_s(an_accelerator(peak_flop_per_s=peaks), precision) == peak
-
-
-def test_every_precision_can_be_computed_on_every_accelerator() -> None:
-    assert set(COMPUTE_PRECISIONS) == set(PRECISIONS) == set(BYTE_PER_WEIGHT)
-    for peaks in ({"fp16": 1.0}, {"bf16": 1.0}):
-        for precision in PRECISIONS:
-            assert peak_flop_per_s(an_accelerator(peak_flop_per_s=peaks), precision) == 1.0
-
-
 def test_a_mixed_table_takes_each_rows_own_specs() -> None:
     models = {spec.id: spec for spec in (a_model(), a_model(id="b", n_layer=7))}
     parts = {part.id: part for part in (an_accelerator(), an_accelerator(id="p", memory_byte=24e9))}
@@ -124,3 +83,60 @@ def test_a_mixed_table_takes_each_rows_own_specs() -> None:
     table = describe(questions, models, parts)
     assert table["model.n_layer"].tolist() == [7.0, 32.0, 32.0]
     assert table["hardware.memory_byte"].tolist() == [80e9, 24e9, 80e9]
+
+
+def test_what_the_context_tells_is_taken() -> None:
+    told = {
+        "engine": "sglang", "speculation": "mtp", "n_speculative_token": 3, "lora_rank": 16, "load": "static_batch",
+        "poll_interval_step": 10, "attention_dp_wait_step": 50, "batch_wait_step": 20, "length_variation": 0.1,
+        "prefix_cache_ratio": 0.4, "network": "ethernet_10g",
+    }  # fmt: skip
+    row = describe_questions(a_question(**told)).iloc[0]
+    assert row["config.engine"] == ENGINES.index("sglang")
+    assert (row["config.n_draft_token"], row["config.lora_rank"], row["workload.is_static"]) == (3.0, 16.0, 1.0)
+    assert (row["config.poll_interval_step"], row["config.batching_wait_step"]) == (10.0, 50.0)
+    assert (row["workload.length_variation"], row["workload.prefix_cache_ratio"]) == (0.1, 0.4)
+    assert row["hardware.network_byte_per_s"] == 1.25e9
+
+
+def test_an_engine_that_nobody_measured_is_typical() -> None:
+    assert describe_questions(a_question(engine="ours"))["config.engine"].tolist() == [ENGINES.index("other")]
+
+
+def test_drafts_count_only_where_there_is_speculation() -> None:
+    drafts = describe_questions(
+        a_question(n_speculative_token=3), a_question(speculation="eagle", n_speculative_token=3)
+    )
+    assert drafts["config.n_draft_token"].tolist() == [0.0, 3.0]
+    assert describe_questions(a_question(speculation="eagle"))["config.n_draft_token"].tolist() == [1.0]
+
+
+def test_a_wholly_cached_prompt_still_computes_something() -> None:
+    assert describe_questions(a_question(prefix_cache_ratio=1.0))["workload.prefix_cache_ratio"].tolist() == [0.99]
+
+
+def test_experts_can_be_pruned_and_skipped() -> None:
+    spec = a_model(n_expert=8, n_expert_per_token=4, moe_intermediate_size=100, intermediate_size=0)
+    questions = [a_question(), a_question(expert_pruned_ratio=0.25), a_question(expert_skipped_ratio=0.5)]
+    whole, pruned, skipped = describe_questions(*questions, model=spec).to_dict("records")
+    assert (pruned["model.n_expert"], pruned["model.n_expert_per_token"]) == (6.0, 4.0)
+    gone = whole["model.n_param_expert"] / 4
+    assert pruned["model.n_param_expert"] == whole["model.n_param_expert"] - gone
+    assert pruned["model.n_param"] == whole["model.n_param"] - gone
+    assert (skipped["model.n_expert"], skipped["model.n_expert_per_token"]) == (8.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ({"n_input_token": 0}, "n_input_token: must be at least 1, got 0"),
+        ({"n_output_token": -5}, "n_output_token: must be at least 1, got -5"),
+        ({"concurrency": 0}, "concurrency: must be greater than 0, got 0"),
+        ({"request_rate": -0.5}, "request_rate: must be greater than 0, got -0.5"),
+        ({"tp": 3}, "tp: tp x pp x dp must equal n_accelerator in whole numbers"),
+        ({"dp": 0.5}, "dp: must be a whole number of at least 1, got 0.5"),
+    ],
+)
+def test_nonsense_is_refused_by_name(cells: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        describe_questions(a_question(), a_question(**cells))

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 from roofcast.data.catalog import load_catalog
+from roofcast.features.batching import estimate
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.descriptors import describe
-from roofcast.features.pipeline import METRICS, arrays, build_features
+from roofcast.features.pipeline import METRICS, arrays, build_features, estimate_metrics, estimate_statistics
 from tests.builders import a_question, describe_questions
 
 NAN = float("nan")
@@ -40,15 +41,22 @@ def test_every_model_on_every_accelerator_is_finite() -> None:
 
 
 def test_features_by_hand() -> None:
-    row = build_features(describe_questions(a_question(n_accelerator=4)), C)[0].iloc[0]
+    features, _, e = build_features(describe_questions(a_question(n_accelerator=4)), C)
+    row = features.iloc[0]
     assert row["hardware.bandwidth_log"] == pytest.approx(np.log(8e12))
     assert row["hardware.balance_log"] == pytest.approx(np.log(150))
     assert row["hardware.link_ratio_log"] == pytest.approx(np.log(0.3))
     assert row["config.tp_log"] == pytest.approx(np.log(4))
     assert row["model.kv_ratio"] == 2.0
     assert row["model.active_ratio"] == 1.0
-    shares = ["weight_time_ratio", "kv_time_ratio", "overhead_ratio", "link_time_ratio"]
-    assert sum(row[f"roofline.{share}"] for share in shares) == pytest.approx(1.0)
+    assert row["roofline.step_log"] == pytest.approx(np.log(e.step.total_s[0]))
+    assert row["roofline.expert_time_ratio"] == 0.0
+    shares = ("weight", "expert", "kv", "overhead", "link")
+    elementwise = e.step.elementwise_s[0] / e.step.total_s[0]
+    assert sum(
+        row[f"roofline.{share}_time_ratio"] if share != "overhead" else row["roofline.overhead_ratio"]
+        for share in shares
+    ) == pytest.approx(1 - elementwise)
 
 
 def test_one_accelerator_has_no_link() -> None:
@@ -70,6 +78,33 @@ def test_the_active_share_of_an_moe_model_is_that_of_its_papers() -> None:
     spec = load_catalog().model("mixtral-8x7b")
     row = build_features(describe_questions(model=spec), C)[0].iloc[0]
     assert row["model.active_ratio"] == pytest.approx(spec.n_param_active / spec.n_param, rel=1e-4)
+
+
+def test_the_mean_gap_has_the_prefills_of_others_in_it_and_the_median_has_not() -> None:
+    descriptors = describe_questions(a_question(statistic="mean"), a_question(statistic="p50"))
+    d = arrays(descriptors)
+    e = estimate(d, C)
+    metrics = estimate_metrics(d, e)
+    assert metrics["itl_s"].tolist() == [e.tpot_s[0], e.itl_s[1]]
+    assert e.itl_s[0] < e.tpot_s[0]
+
+
+def test_means_are_estimated_as_they_are_and_percentiles_rise() -> None:
+    descriptors = describe_questions(*(a_question(statistic=s) for s in ("mean", "p50", "p90", "p95", "p99")))
+    d = arrays(descriptors)
+    e = estimate(d, C)
+    asked, means = estimate_statistics(d, C, e), estimate_metrics(d, e)
+    assert set(asked) == set(METRICS)
+    for metric, values in asked.items():
+        assert values[0] == means[metric][0], metric
+        if metric != "output_throughput_token_per_s":
+            assert (np.diff(values[1:]) >= 0).all(), metric
+    assert asked["ttft_s"][4] > asked["ttft_s"][1]
+
+
+def test_the_features_of_latent_attention() -> None:
+    row = build_features(describe_questions(model=load_catalog().model("deepseek-v3")), C)[0].iloc[0]
+    assert row["model.kv_ratio"] == pytest.approx(576 / (128 * 192))
 
 
 def test_normalised_ttft_is_ttft_per_input_token() -> None:

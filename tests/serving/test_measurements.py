@@ -78,6 +78,14 @@ def test_one_bad_row_keeps_all_out(client: Client, changes: dict[str, Any], stat
     assert "mine" not in client.bench.catalog.models
 
 
+def test_a_row_that_contradicts_itself_is_refused_as_it_is_of_a_file(client: Client) -> None:
+    wrong = a_measurement(statistic="mean", ttft_s=1.0, tpot_s=0.01, e2e_s=9000.0, n_output_token=100)
+    problem = problem_of(client.post(PATH, {"rows": [a_measurement(), wrong]}), 422)
+    assert problem["field"] == "e2e_s"
+    assert problem["detail"].startswith("rows, line 2: e2e_s: E2E of 9000 s is far from TTFT + TPOT")
+    assert client.get(PATH).json() == []
+
+
 def test_a_model_comes_along_and_is_known_from_then_on(client: Client) -> None:
     body = {"rows": [a_measurement(model="mine")], "models": MINE}
     assert client.post(PATH, body).status_code == 201

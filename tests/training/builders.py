@@ -12,7 +12,7 @@ from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.data.measurements import validate_measurements
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
-from roofcast.features.columns import fingerprint
+from roofcast.features.fingerprint import fingerprint
 from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.config import TrainingConfig

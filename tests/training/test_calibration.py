@@ -1,55 +1,171 @@
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from roofcast.features.coefficients import DEFAULT_COEFFICIENTS, PRIORS
-from roofcast.training.calibration import FARTHEST, fit_coefficients
-from roofcast.training.dataset import TrainingSet
-from tests.training.builders import synthetic
+from roofcast.features.batching import estimate
+from roofcast.features.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients
+from roofcast.features.columns import ENGINES
+from roofcast.features.pipeline import arrays, estimate_metrics
+from roofcast.training.calibration import Calibration, coefficient_report, fit_coefficients
+from tests.builders import a_question, describe_questions
 
-TRUE = replace(
-    DEFAULT_COEFFICIENTS, sequence_overhead_s=1e-3, padded_layer_overhead_s=6e-4, weight_bandwidth_ratio=0.65
-)
-MOVED = ("sequence_overhead_s", "padded_layer_overhead_s", "weight_bandwidth_ratio")
-
-
-def test_known_coefficients_are_recovered_from_noisy_measurements(campaign: TrainingSet) -> None:
-    data = synthetic(campaign, TRUE, noise=0.05)
-    fitted = fit_coefficients(data.X, data.y, data.groups)
-    for name in MOVED:
-        gone = np.log(getattr(fitted, name) / PRIORS[name].median)
-        to_go = np.log(getattr(TRUE, name) / PRIORS[name].median)
-        assert gone / to_go == pytest.approx(1.0, abs=0.25), name
+MEASURED = ("vllm", "sglang", "trtllm")
+MOVED = {"prefill_interference": 1.4, "sequence_overhead_s": 60e-6, "request_overhead_s": 50e-3}
+FARTHEST = 4.0
 
 
-def test_without_noise_the_priors_stay_where_they_are_true(campaign: TrainingSet) -> None:
-    data = synthetic(campaign)
-    fitted = fit_coefficients(data.X, data.y, data.groups)
-    np.testing.assert_allclose(fitted.log(), DEFAULT_COEFFICIENTS.log(), atol=1e-6)
-
-
-@pytest.mark.parametrize("n_row", [0, 10])
-def test_without_measurements_they_stay_at_their_priors(n_row: int, campaign: TrainingSet) -> None:
-    rows = campaign.take(np.arange(len(campaign.X)) < n_row)
-    fitted = fit_coefficients(rows.X, rows.y * np.nan, rows.groups)
-    np.testing.assert_allclose(fitted.log(), DEFAULT_COEFFICIENTS.log(), atol=1e-6)
-
-
-def test_tails_are_left_out(campaign: TrainingSet) -> None:
-    is_tail = campaign.X["workload.quantile"] > 0.5
-    absurd = campaign.y.where(~is_tail, 1e4)
-    assert fit_coefficients(campaign.X, absurd, campaign.groups) == fit_coefficients(
-        campaign.X, campaign.y, campaign.groups
+@cache
+def questions() -> pd.DataFrame:
+    """Return questions about three engines: prompts, answers, loads and splits of many sizes."""
+    pick = np.random.default_rng(0)
+    return describe_questions(
+        *(
+            a_question(
+                engine=engine,
+                n_accelerator=int(pick.choice([1, 2, 4])),
+                n_input_token=int(pick.choice([100, 1000, 3000])),
+                n_output_token=int(pick.choice([100, 300, 1000])),
+                concurrency=int(pick.choice([1, 4, 16, 64])),
+            )
+            for engine in MEASURED
+            for _ in range(80)
+        )
     )
 
 
-def test_however_fast_the_measurements_no_share_exceeds_one(subset: TrainingSet) -> None:
-    factors = [1e3 if metric == "output_throughput_token_per_s" else 1e-3 for metric in subset.y]
-    fitted = asdict(fit_coefficients(subset.X, subset.y * factors, subset.groups))
-    for name, prior in PRIORS.items():
-        assert abs(np.log(fitted[name] / prior.median)) <= FARTHEST * prior.log_sd * (1 + 1e-9)
-        assert not prior.is_share or fitted[name] <= 1 + 1e-9
-    assert fitted["weight_bandwidth_ratio"] == pytest.approx(1.0, abs=1e-3)
+GROUPS = pd.Series([f"group {i % 4}" for i in range(len(questions()))])
+
+
+def truth(**engine_factors: float) -> Coefficients:
+    """Return coefficients with `MOVED` typical values, and SGLang's further away by factors."""
+    typical = DEFAULT_COEFFICIENTS.with_values(**MOVED).typical
+    offset = np.zeros((len(ENGINES), len(NAMES)))
+    for name, factor in engine_factors.items():
+        offset[ENGINES.index("sglang"), NAMES.index(name)] = np.log(factor)
+    return Coefficients(typical, offset)
+
+
+def measured(c: Coefficients, noise: float = 0.0) -> pd.DataFrame:
+    """Return what `c` says of the questions, times log-normal noise."""
+    d = arrays(questions())
+    random = np.random.default_rng(1)
+    values = estimate_metrics(d, estimate(d, c))
+    return pd.DataFrame({m: v * np.exp(noise * random.standard_normal(len(v))) for m, v in values.items()})
+
+
+def test_known_coefficients_are_recovered_from_noisy_measurements() -> None:
+    fitted = fit_coefficients(questions(), measured(truth(), noise=0.03), GROUPS)
+    for name, value in MOVED.items():
+        for engine in MEASURED:
+            gone = np.log(fitted.value(name, engine) / PRIORS[name].median)
+            assert gone / np.log(value / PRIORS[name].median) == pytest.approx(1.0, abs=0.25), (name, engine)
+
+
+def test_costs_that_only_come_together_are_recovered_together() -> None:
+    """One model of 32 layers cannot tell the cost of a layer from that of a step; their sum is plain."""
+    true = DEFAULT_COEFFICIENTS.with_values(layer_overhead_s=60e-6)
+    fitted = fit_coefficients(questions(), measured(true, noise=0.02), GROUPS)
+    for engine in MEASURED:
+        found, wanted = (
+            32 * c.value("layer_overhead_s", engine) + c.value("step_overhead_s", engine) for c in (fitted, true)
+        )
+        assert found == pytest.approx(wanted, rel=0.15), engine
+
+
+def test_one_engine_apart_from_the_others_is_told_apart() -> None:
+    true = truth(sequence_overhead_s=3.0)
+    fitted = fit_coefficients(questions(), measured(true, noise=0.02), GROUPS)
+    for engine in MEASURED:
+        found, wanted = (c.value("sequence_overhead_s", engine) for c in (fitted, true))
+        assert np.log(found / wanted) == pytest.approx(0.0, abs=0.25), engine
+
+
+def test_a_fit_predicts_what_it_was_fitted_to() -> None:
+    y = measured(truth(sequence_overhead_s=3.0, request_overhead_s=0.5))
+    before = measured(DEFAULT_COEFFICIENTS)
+    after = Calibration().fit(questions(), y, GROUPS).predict(questions())
+    for metric in ("ttft_s", "tpot_s"):
+        errors = [np.abs(np.log(table[metric] / y[metric])).mean() for table in (before, after)]
+        assert errors[1] < 0.03 < errors[0], metric
+
+
+def test_priors_that_are_true_stay_where_they_are() -> None:
+    assert fit_coefficients(questions(), measured(DEFAULT_COEFFICIENTS), GROUPS) == DEFAULT_COEFFICIENTS
+
+
+@pytest.mark.parametrize("n_row", [0, 10])
+def test_without_measurements_they_stay_at_their_priors(n_row: int) -> None:
+    y = measured(DEFAULT_COEFFICIENTS) * np.nan
+    fitted = fit_coefficients(questions().head(n_row), y.head(n_row), GROUPS.head(n_row))
+    assert fitted == DEFAULT_COEFFICIENTS
+
+
+def test_what_no_row_tells_of_stays_at_its_prior() -> None:
+    fitted = fit_coefficients(questions(), measured(truth(), noise=0.03), GROUPS)
+    for name in ("expert_ratio", "moe_overhead_s", "mla_overhead_s", "acceptance", "kv_waste_padded"):
+        assert fitted.value(name, "vllm") == pytest.approx(PRIORS[name].median), name
+
+
+def test_engines_have_offsets_only_where_they_were_measured() -> None:
+    fitted = fit_coefficients(questions(), measured(truth(), noise=0.03), GROUPS)
+    places = [ENGINES.index(engine) for engine in MEASURED]
+    assert np.abs(fitted.offset[places]).sum(axis=1).min() > 0
+    assert not np.delete(fitted.offset, places, axis=0).any()
+    shared = [i for i, prior in enumerate(PRIORS.values()) if prior.engine_log_sd == 0]
+    assert not fitted.offset[:, shared].any()
+
+
+def test_tails_are_left_out() -> None:
+    y = measured(truth())
+    tail = questions().assign(**{"workload.quantile": 0.99, "workload.is_mean": 0.0})
+    X = pd.concat([questions(), tail], ignore_index=True)
+    both = pd.concat([y, y * 1e4], ignore_index=True)
+    groups = pd.concat([GROUPS, GROUPS], ignore_index=True)
+    assert fit_coefficients(X, both, groups) == fit_coefficients(questions(), y, GROUPS)
+
+
+def test_one_row_in_twenty_may_be_nonsense() -> None:
+    y = measured(truth(), noise=0.02)
+    y.loc[y.index % 20 == 0] *= 50
+    fitted = fit_coefficients(questions(), y, GROUPS)
+    for name, value in MOVED.items():
+        assert np.log(fitted.value(name, "vllm") / value) == pytest.approx(0.0, abs=0.3), name
+
+
+def test_throughput_counts_where_nothing_else_is_told() -> None:
+    y = measured(truth(), noise=0.02)
+    y.loc[:, ["ttft_s", "tpot_s", "itl_s", "e2e_s", "nttft_s_per_token"]] = np.nan
+    fitted = fit_coefficients(questions(), y, GROUPS)
+    assert fitted.value("sequence_overhead_s", "vllm") > 1.5 * PRIORS["sequence_overhead_s"].median
+    y = measured(DEFAULT_COEFFICIENTS)
+    y["output_throughput_token_per_s"] *= 2
+    assert fit_coefficients(questions(), y, GROUPS) == DEFAULT_COEFFICIENTS
+
+
+def test_however_fast_the_measurements_no_share_exceeds_one() -> None:
+    fitted = fit_coefficients(questions(), measured(DEFAULT_COEFFICIENTS) * 1e-3, GROUPS)
+    for place, (name, prior) in enumerate(PRIORS.items()):
+        distance = abs(fitted.typical[place] - np.log(prior.median))
+        assert distance <= FARTHEST * prior.log_sd * (1 + 1e-9)
+        for engine in ENGINES:
+            assert not prior.is_share or fitted.value(name, engine) <= 1.0
+    row = fitted.by_row(np.arange(float(len(ENGINES))))
+    assert (row["link_ratio"] <= 1.0).all()
+
+
+def test_the_report_has_a_row_for_each_coefficient() -> None:
+    calibration = Calibration().fit(questions(), measured(truth(sequence_overhead_s=3.0)), GROUPS)
+    report = calibration.report().set_index("coefficient")
+    assert tuple(report.index) == NAMES
+    row = report.loc["sequence_overhead_s"]
+    assert row["unit"] == "s"
+    assert set(row["engines"]) == set(MEASURED)
+    assert row["prior_sd"] > 0
+    unfitted = coefficient_report(DEFAULT_COEFFICIENTS)
+    assert (unfitted["prior_sd"] == 0).all()
+    assert not unfitted["engines"].any()
+    assert calibration.estimate(questions()).step.total_s.shape == (len(questions()),)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS, PRIORS
-from roofcast.training.plots import coverage, plot_coefficients, plot_coverage, plot_predicted
+from roofcast.training.plots import coverage, plot_coefficients, plot_coverage, plot_errors, plot_predicted
 
 NAN = float("nan")
 GROUPS = pd.Series(list("aaabbc"))
@@ -52,6 +52,14 @@ def test_a_bar_per_coefficient_none_of_which_has_moved() -> None:
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_a_bar_is_the_move_in_prior_standard_deviations(factor: float) -> None:
-    moved = DEFAULT_COEFFICIENTS.with_log(DEFAULT_COEFFICIENTS.log() + np.log(factor))
+    moved = DEFAULT_COEFFICIENTS.with_values(**{name: factor * prior.median for name, prior in PRIORS.items()})
     widths = [bar.get_width() for bar in plot_coefficients(moved).axes[0].patches]  # type: ignore[attr-defined]
     np.testing.assert_allclose(widths, [np.log(factor) / prior.log_sd for prior in PRIORS.values()])
+
+
+def test_a_bar_for_each_line_and_column_and_none_where_nothing_is_known() -> None:
+    errors = pd.DataFrame({"ours": [0.1, 0.2], "theirs": [0.3, NAN]}, index=["a", "b"])
+    axes = plot_errors(errors, "median error").axes[0]
+    heights = [bar.get_height() for bars in axes.containers for bar in bars]
+    np.testing.assert_allclose(heights, [0.1, 0.2, 0.3, NAN])
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b"]

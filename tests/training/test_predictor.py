@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -79,7 +78,7 @@ def test_a_metric_of_one_lineage_spoils_no_other(subset: TrainingSet) -> None:
 
 def test_given_coefficients_are_used_and_others_fitted(subset: TrainingSet) -> None:
     arguments = (subset.X, subset.y, subset.groups)
-    given = replace(DEFAULT_COEFFICIENTS, wait_step=9.0)
+    given = DEFAULT_COEFFICIENTS.with_values(wait_step=9.0)
     assert PointPredictor(QUICK, coefficients=given).fit(*arguments).coefficients_ == given
     assert PointPredictor(QUICK).fit(*arguments).coefficients_ == DEFAULT_COEFFICIENTS
     calibrating = QUICK.model_copy(update={"calibrate": True})

@@ -74,7 +74,7 @@ def read_decoder(reader: ConfigReader, model_type: str, family: Family) -> tuple
     )
     if model_type in GEMMA_TYPES:
         shape = with_gemma_weights(shape, reader, model_type)
-    return _layer_fields(layers, experts), shape
+    return {**_layer_fields(layers, experts), **_sparse_fields(reader, layers.n_attention)}, shape
 
 
 def _layer_fields(layers: Layers, experts: Mapping[str, int]) -> dict[str, Any]:
@@ -122,6 +122,18 @@ def _indexer(reader: ConfigReader, hidden: int, n_attention: int) -> dict[str, A
         reader.count("index_head_dim", high=10_000),
     )
     return {"n_indexer_layer": kinds.count("full") if kinds else n_attention, "n_param_indexer": n_param}
+
+
+def _sparse_fields(reader: ConfigReader, n_attention: int) -> dict[str, int]:
+    """Return the layers of sparse attention; a layer without an indexer of its own reads what another one picked."""
+    blocks = ConfigReader(reader.section("sparse_attention_config"))
+    if blocks.flag("use_sparse_attention"):
+        n_sparse = min(sum(n > 0 for n in blocks.numbers("sparse_attention_freq")), n_attention)
+        top_k = blocks.count("sparse_topk_blocks", high=100) * blocks.count("sparse_block_size", high=100_000)
+        return {"n_sparse_layer": n_sparse, "sparse_top_k": top_k if n_sparse else 0}
+    if not reader.has("index_topk"):
+        return {}
+    return {"n_sparse_layer": n_attention, "sparse_top_k": reader.count("index_topk", high=10_000_000)}
 
 
 def _head_dim(reader: ConfigReader, hidden: int, n_head: int) -> int:

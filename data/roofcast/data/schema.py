@@ -94,6 +94,7 @@ CONTEXT_COLUMNS: Final = {
     "attention_dp_wait_step": _number(0, 100_000),
     "batch_wait_step": _number(0, 100_000),
     "lora_rank": _number(1, 100_000),
+    "length_variation": _number(0, 1000),
     "duration_s": _number(0, 1e8),
     "n_request": _number(0, 1e9),
     "n_failed": _number(0, 1e9),
@@ -108,7 +109,8 @@ CONTEXT_COLUMNS: Final = {
 """How it was observed; blank where the source does not say. `..._at_statistic` is the row's statistic of the request
 lengths themselves. A disaggregated deployment gives the accelerators of its prefill and its decode workers, which
 add up to `n_accelerator`. `dp` counts the groups that share attention's batch, `moe_tp` and `ep` split the experts.
-`derived` names the outcomes that were computed from others, separated by spaces.
+`derived` names the outcomes that were computed from others, separated by spaces. `length_variation` is the standard
+deviation of the output lengths of a run's requests over their mean: 0 where all have the same, blank where unknown.
 
 Server settings, in steps of the decode loop or in tokens, blank where unknown (1 where an engine has that default):
 `chunk_size_token` is the most tokens that one step computes (vLLM's ``max-num-batched-tokens``, SGLang's

@@ -99,6 +99,10 @@ class ModelSpec(Spec):
     sliding_window: CountOrNone = 0
     n_sliding_layer: CountOrNone = 0
     n_linear_layer: CountOrNone = Field(default=0, description="layers whose state does not grow with context")
+    n_sparse_layer: CountOrNone = Field(
+        default=0, description="layers whose attention reads only the tokens that an indexer picks"
+    )
+    sparse_top_k: CountOrNone = Field(default=0, description="tokens that such a layer reads at most")
     vocab_size: Count
     tie_word_embeddings: bool = False
     max_context_token: int = Field(default=0, ge=0, le=10**9, description="0 if unknown or unbounded")
@@ -143,8 +147,16 @@ class ModelSpec(Spec):
             raise ValueError(f"n_dense_layer ({self.n_dense_layer}) must not exceed n_layer ({self.n_layer})")
         if self.attention == "mla" and not self.kv_lora_rank:
             raise ValueError("an MLA model needs kv_lora_rank")
+        return self
+
+    @model_validator(mode="after")
+    def _check_layers(self) -> Self:
         if self.n_sliding_layer + self.n_linear_layer > self.n_layer:
             raise ValueError("n_sliding_layer + n_linear_layer must not exceed n_layer")
+        if self.n_sparse_layer + self.n_linear_layer > self.n_layer:
+            raise ValueError("n_sparse_layer + n_linear_layer must not exceed n_layer")
+        if bool(self.n_sparse_layer) != bool(self.sparse_top_k):
+            raise ValueError("n_sparse_layer and sparse_top_k must be given together")
         return self
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from roofcast.data.database import Database
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.home import roofcast_home
-from roofcast.data.measurements import row_ids, validate_measurements
+from roofcast.data.measurements import row_ids, validate_measurements, with_column_types
 from roofcast.data.schema import MEASUREMENT_COLUMNS
 from roofcast.data.specs import ModelSpec
 from roofcast.data.tables import MEASUREMENT, MODEL, RETRAINING
@@ -126,6 +126,8 @@ class MeasurementStore:
     ) -> pd.DataFrame:
         """Return the measurements, ordered by campaign and row id, so that the order of import leaves no trace.
 
+        They were checked when they were added, and are not again: a rule that came later shuts nobody out.
+
         Parameters
         ----------
         campaign, model, accelerator
@@ -142,7 +144,7 @@ class MeasurementStore:
         with self.database.reading() as connection:
             rows = connection.execute(query).all()
         table = pd.DataFrame(rows, columns=["id", *MEASUREMENT_COLUMNS])
-        return validate_measurements(table.drop(columns="id"))
+        return with_column_types(table.drop(columns="id"))
 
     def count(self) -> int:
         """Return the number of measurements."""

@@ -1,4 +1,4 @@
-"""The closed loop: what a running engine makes of a concurrency or a request rate."""
+"""The loop: what a running engine makes of a concurrency, a request rate, a batch or an endless queue."""
 
 from __future__ import annotations
 
@@ -8,35 +8,53 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.coefficients import Coefficients
+from roofcast.features.coefficients import Coefficients, RowCoefficients
+from roofcast.features.kernels.rows import kernels_by_row
 from roofcast.features.memory import Memory, estimate_memory
-from roofcast.features.operators import StepTime, estimate_prefill_s, estimate_step
+from roofcast.features.operators import PassTime, Setting, alone_s, estimate_prefill, estimate_step
 
 FloatArray = npt.NDArray[np.float64]
 Descriptors = Mapping[str, FloatArray]
 
-_N_BISECTION = 48
+_N_SECANT = 20
 _MIN_CONCURRENCY = 1e-12
 _BEYOND_CAPACITY = 16.0
-_SHARPNESS = 4.0
+_LONGEST_LINE = 4.5
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Analytic estimate of each question; arrays have shape (n_question,).
+    """Analytic estimate of each question, of mean requests; arrays have shape (n_question,).
 
-    `concurrency` is that of the question, or for a request rate the one that Little's law gives; `is_saturated`
-    marks rates above what the replica can serve: their queue grows for as long as they last, and the estimate is that
-    of 16 times as many requests as fit. TPOT includes the prefills of other requests, ITL is the plain step between
-    them.
+    Parameters
+    ----------
+    memory
+        What fits.
+    step, prefill
+        Parts of a decode step and of the prefill of one request.
+    concurrency
+        Of the question, or for a request rate the one that Little's law gives.
+    batch
+        Requests that run together.
+    interference_s
+        What the prefills of others add to each token.
+    crowd_s, queue_s
+        What a request waits for the prefills of others, and for a place in the batch.
+    ttft_s, itl_s, tpot_s, e2e_s, output_throughput_token_per_s
+        The metrics. TPOT includes the prefills of other requests, ITL is the plain gap between them.
+    is_saturated
+        Marks rates above what the replica can serve: their queue grows for as long as they last, and the estimate
+        is that of 16 times as many requests as fit.
     """
 
     memory: Memory
-    step: StepTime
+    step: PassTime
+    prefill: PassTime
     concurrency: FloatArray
     batch: FloatArray
     prefill_s: FloatArray
     interference_s: FloatArray
+    crowd_s: FloatArray
     queue_s: FloatArray
     ttft_s: FloatArray
     itl_s: FloatArray
@@ -51,18 +69,30 @@ class Estimate:
         return self.concurrency / self.e2e_s
 
 
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """What does not depend on the load."""
+
+    setting: Setting
+    memory: Memory
+    prefill: PassTime
+    alone_s: FloatArray
+
+
 def estimate(d: Descriptors, c: Coefficients) -> Estimate:
-    """Return the estimate of each question, whether closed or open loop.
+    """Return the estimate of each question.
+
+    With neither a concurrency nor a rate the queue never ends: as many requests run as fit.
 
     Notes
     -----
-    For a request rate the concurrency is the one whose closed-loop request throughput equals the rate (Little's
-    law); throughput never falls with concurrency, so it is found by bisection. Below one request in flight it
-    is proportional.
+    A request that comes at a rate meets the mean number of others, as one more client of a closed loop would (random
+    arrivals see averages); their number is the one that Little's law makes of the rate and of the time they stay.
 
     References
     ----------
-    J. D. C. Little, "A Proof for the Queuing Formula L = lambda W", Operations Research 9(3), 1961.
+    J. D. C. Little, "A Proof for the Queuing Formula L = lambda W", Operations Research 9(3), 1961; R. W. Wolff,
+    "Poisson Arrivals See Time Averages", Operations Research 30(2), 1982.
 
     Examples
     --------
@@ -74,51 +104,139 @@ def estimate(d: Descriptors, c: Coefficients) -> Estimate:
     >>> bool(abs(e.output_throughput_token_per_s[0] - 8 * 200 / e.e2e_s[0]) < 1e-9)
     True
     """
-    fixed = estimate_memory(d, c), estimate_prefill_s(d, c)
-    concurrency = d["workload.concurrency"]
+    fixed = _fixed(d, c)
     rate = d["workload.request_rate_per_s"]
-    is_open = np.isnan(concurrency)
+    is_open = np.isnan(d["workload.concurrency"]) & ~np.isnan(rate)
+    full = np.maximum(fixed.memory.capacity, 1.0)
+    concurrency = np.where(np.isnan(d["workload.concurrency"]), full, d["workload.concurrency"])
     if not is_open.any():
-        return _closed_loop(d, c, fixed, concurrency)
-    low = np.full_like(rate, np.log(_MIN_CONCURRENCY))
-    highest = np.log(_BEYOND_CAPACITY * np.clip(fixed[0].capacity, 1.0, 1e6))
-    high = highest.copy()
-    for _ in range(_N_BISECTION):
-        middle = (low + high) / 2
-        loop = _closed_loop(d, c, fixed, np.exp(middle))
-        enough = loop.request_throughput_per_s >= rate
-        high, low = np.where(enough, middle, high), np.where(enough, low, middle)
-    solved = np.where(is_open, np.exp(high), concurrency)
-    is_saturated = is_open & (high >= highest)
-    return replace(_closed_loop(d, c, fixed, solved), is_saturated=is_saturated)
+        return _closed_loop(fixed, concurrency)
+    limit = np.full_like(rate, np.inf)
+    others, limit[is_open] = _others_at({name: values[is_open] for name, values in d.items()}, c)
+    concurrency[is_open] = others + d["config.dp"][is_open]
+    return _at_random(_closed_loop(fixed, concurrency), d, np.where(is_open, rate, np.nan), limit)
 
 
-def _closed_loop(
-    d: Descriptors, c: Coefficients, fixed: tuple[Memory, FloatArray], concurrency: FloatArray
-) -> Estimate:
-    memory, prefill = fixed
-    n_output = d["workload.n_output_token"]
-    n_rank = d["config.dp"]
-    per_rank = running_batch(concurrency / n_rank, memory.capacity / n_rank)
-    batch = per_rank * n_rank
-    step = estimate_step(d, c, batch)
-    interference = c.prefill_interference * np.maximum(per_rank - 1, 0.0) * prefill / n_output
-    tpot = step.total_s + interference
-    service = c.request_overhead_s + prefill + c.wait_step * step.total_s
-    stay = service + (n_output - 1) * tpot
-    queue = np.maximum(concurrency / batch - 1, 0.0) * stay
-    ttft = service + queue
-    e2e = queue + stay
-    return Estimate(
-        memory=memory,
-        step=step,
+def _at_random(e: Estimate, d: Descriptors, rate: FloatArray, limit: FloatArray) -> Estimate:
+    """Return the estimate where requests come at random at a rate, NaN for closed loops, below the replica's limit.
+
+    Notes
+    -----
+    The wait for a place is that of a queue with as many servers as places, half as long as with random lengths.
+
+    References
+    ----------
+    H. Sakasegawa, "An Approximation Formula L = alpha rho^beta / (1 - rho)", Ann. Inst. Stat. Math. 29, 1977;
+    A. O. Allen, "Probability, Statistics, and Queueing Theory", Academic Press, 1990 (Allen and Cunneen's half).
+    """
+    is_served = rate < limit
+    rate = np.where(is_served, rate, 0.0)
+    full = np.maximum(e.memory.capacity, 1.0)
+    stay = e.e2e_s - e.queue_s
+    waits = np.minimum(rate * stay / full, 1.0) ** (np.sqrt(2 * (full + 1)) - 1)
+    longest = (_BEYOND_CAPACITY - 1) * stay
+    queue = np.where(is_served, np.minimum(waits / (limit - rate) / 2, longest), e.queue_s)
+    ttft = e.ttft_s - e.queue_s + queue
+    concurrency = np.where(is_served, rate * (stay + queue), e.concurrency)
+    return replace(
+        e,
         concurrency=concurrency,
-        batch=batch,
-        prefill_s=prefill,
-        interference_s=interference,
         queue_s=queue,
         ttft_s=ttft,
-        itl_s=step.total_s,
+        e2e_s=stay + queue,
+        output_throughput_token_per_s=concurrency * d["workload.n_output_token"] / (stay + queue),
+        is_saturated=~is_served & np.isfinite(limit),
+    )
+
+
+def _others_at(d: Descriptors, c: Coefficients) -> tuple[FloatArray, FloatArray]:
+    """Return the mean number of requests that a new one meets at a rate, and the highest rate that can be served.
+
+    The number is found by regula falsi in logarithms; beyond the highest rate it is 16 times what fits.
+
+    References
+    ----------
+    M. Dowell and P. Jarratt, "A modified regula falsi method for computing the root of an equation", BIT 11, 1971
+    (the Illinois rule).
+    """
+    fixed = _fixed(d, c)
+    rate = np.log(d["workload.request_rate_per_s"])
+
+    def excess(x: FloatArray) -> FloatArray:
+        others = np.exp(x)
+        return np.asarray(x - np.log(_closed_loop(fixed, others + d["config.dp"]).e2e_s) - rate)
+
+    high = np.log(_BEYOND_CAPACITY * np.clip(fixed.memory.capacity, 1.0, 1e6))
+    low = np.full_like(high, np.log(_MIN_CONCURRENCY))
+    f_low, f_high = excess(low), excess(high)
+    limit = np.exp(f_high + rate) * (1 + d["config.dp"] / np.exp(high))
+    is_over = f_high <= 0
+    side = np.zeros_like(high)
+    for _ in range(_N_SECANT):
+        x = low - f_low * (high - low) / np.where(is_over, np.inf, f_high - f_low)
+        f = excess(x)
+        is_low = f < 0
+        f_high = np.where(is_low, np.where(side < 0, f_high / 2, f_high), f)
+        f_low = np.where(is_low, f, np.where(side > 0, f_low / 2, f_low))
+        low, high = np.where(is_low, x, low), np.where(is_low, high, np.where(is_over, high, x))
+        side = np.where(is_low, -1.0, 1.0)
+    nearest = np.where(np.abs(f_low) < np.abs(f_high), low, high)
+    return np.exp(np.where(is_over, high, nearest)), limit
+
+
+def _fixed(d: Descriptors, c: Coefficients) -> _Fixed:
+    setting = Setting(d, c.by_row(d["config.engine"]), kernels_by_row(d))
+    n_static = np.maximum(d["workload.concurrency"] / d["config.dp"], 1.0)
+    n_prompt = np.where(d["workload.is_static"] > 0, n_static, 1.0)
+    prefill = estimate_prefill(setting, n_prompt)
+    return _Fixed(setting, estimate_memory(d, setting.c), prefill, alone_s(setting, prefill, n_prompt))
+
+
+def _closed_loop(fixed: _Fixed, concurrency: FloatArray) -> Estimate:
+    """Return the estimate at a concurrency.
+
+    Notes
+    -----
+    In the time of one answer each other running request is prefilled once. A share of these prefills interrupts
+    decoding; requests that meet others' prefills wait for them, at random or in one wave, and for each other request
+    once at most. Requests of one fixed length that start together end together, and so do a share of them ever after.
+    Where prefill runs apart, it interrupts nothing, and the wave is shared by the prefilling ranks.
+    """
+    d, c = fixed.setting.d, fixed.setting.c
+    n_output, n_rank = d["workload.n_output_token"], d["config.dp"]
+    per_rank = running_batch(concurrency / n_rank, fixed.memory.capacity / n_rank, d["workload.length_variation"])
+    batch = per_rank * n_rank
+    step = estimate_step(fixed.setting, np.maximum(per_rank / d["config.pp"], 1.0))
+    gap = step.total_s * token_cost(d, c)
+    is_apart = d["config.n_prefill_accelerator"] > 0
+    others = np.where(d["workload.is_static"] > 0, 0.0, np.maximum(per_rank - 1, 0.0))
+    in_step = c["lockstep"] * (d["workload.length_variation"] <= 0)
+    stage_s = fixed.prefill.total_s / d["config.pp"]
+    interrupting = np.where(is_apart, 0.0, c["prefill_interference"] * (1 - in_step))
+    interference = interrupting * others * stage_s / n_output
+    tpot = gap + interference
+    own = _own_s(fixed, step.total_s, others)
+    n_prefill_rank = np.maximum(d["config.n_prefill_accelerator"] / (d["config.tp"] * d["config.pp"]), 1.0)
+    rivals = np.where(is_apart, np.maximum(batch - 1, 0.0) / n_prefill_rank, others)
+    undisturbed = own + (n_output - 1) * tpot
+    wave = np.maximum(c["burst"], in_step) * rivals * stage_s / 2
+    met = prompt_wait_s(rivals, stage_s, undisturbed, c["collision"])
+    crowd = np.minimum(met + wave, rivals * stage_s)
+    stay = undisturbed + crowd
+    queue = np.maximum(concurrency / batch - 1, 0.0) * stay
+    e2e = queue + stay
+    return Estimate(
+        memory=fixed.memory,
+        step=step,
+        prefill=fixed.prefill,
+        concurrency=concurrency,
+        batch=batch,
+        prefill_s=fixed.alone_s,
+        interference_s=interference,
+        crowd_s=crowd,
+        queue_s=queue,
+        ttft_s=own + crowd + queue,
+        itl_s=gap,
         tpot_s=tpot,
         e2e_s=e2e,
         output_throughput_token_per_s=concurrency * n_output / e2e,
@@ -126,19 +244,84 @@ def _closed_loop(
     )
 
 
-def running_batch(concurrency: FloatArray, capacity: FloatArray) -> FloatArray:
+def _own_s(fixed: _Fixed, step_s: FloatArray, others: FloatArray) -> FloatArray:
+    """Return the time to the first token where no prompt is in the way; an idle engine looks for requests at once."""
+    d, c = fixed.setting.d, fixed.setting.c
+    look = c["poll_ratio"] * d["config.poll_interval_step"] * np.minimum(others, 1.0)
+    n_wait = np.where(d["workload.is_static"] > 0, 0.0, c["wait_step"] + look + d["config.batching_wait_step"])
+    return np.asarray(c["request_overhead_s"] + fixed.alone_s + n_wait * step_s)
+
+
+def prompt_wait_s(rivals: FloatArray, prompt_s: FloatArray, cycle_s: FloatArray, collision: FloatArray) -> FloatArray:
+    """Return what a request waits for the prompts of its rivals, which come at random, once in a cycle each.
+
+    Notes
+    -----
+    The machine repairman by mean values: each rival is found at prefill for its share ``(prompt + wait) / (cycle +
+    wait)`` of the time. Of a rival's prompt half is left at random, and all once prefill never rests, since one
+    prompt then begins when another ends; `collision` multiplies that. The line is never longer than 4.5 prompts:
+    an engine that falls further behind prefills several in one pass.
+
+    References
+    ----------
+    P. J. Schweitzer, "Approximate Analysis of Multiclass Closed Networks of Queues", Int. Conf. on Stochastic
+    Control and Optimization, Amsterdam, 1979; the longest line: judgement.
+
+    Examples
+    --------
+    One rival whose prompt takes a hundredth of the cycle; then prompts alone, where each waits for all others:
+
+    >>> import numpy as np
+    >>> prompt_wait_s(np.array([1.0, 3.0]), np.ones(2), np.array([100.0, 1.0]), np.ones(2)).round(3)
+    array([0.005, 3.   ])
+    """
+    asked = rivals * prompt_s
+    left = collision * (1 + np.minimum(asked / cycle_s, 1.0)) / 2
+    excess = asked - cycle_s
+    wait = (excess + np.sqrt(excess**2 + 4 * left * asked * prompt_s)) / 2
+    return np.asarray(np.minimum(wait, _LONGEST_LINE * collision * prompt_s))
+
+
+def token_cost(d: Descriptors, c: RowCoefficients) -> FloatArray:
+    """Return the decode steps that one token of a sequence takes: 1, less with speculation that is accepted."""
+    n_draft = d["config.n_draft_token"]
+    return (1 + n_draft * c["draft_ratio"]) / n_accepted(c["acceptance"], n_draft)
+
+
+def n_accepted(acceptance: FloatArray, n_draft: FloatArray) -> FloatArray:
+    """Return the tokens that one step yields per sequence: the drafts accepted in a row, and one more.
+
+    References
+    ----------
+    Y. Leviathan, M. Kalman and Y. Matias, "Fast Inference from Transformers via Speculative Decoding", ICML 2023,
+    equation 1.
+
+    Examples
+    --------
+    Three drafts at 70 %:
+
+    >>> import numpy as np
+    >>> n_accepted(np.array([0.7]), np.array([3.0])).round(3)
+    array([2.533])
+    """
+    chance = np.minimum(acceptance, 0.999)
+    return np.asarray((1 - chance ** (n_draft + 1)) / (1 - chance))
+
+
+def running_batch(concurrency: FloatArray, capacity: FloatArray, variation: FloatArray) -> FloatArray:
     """Return the requests that run together: the smaller of those there are and those that fit, smoothly.
 
-    Lengths vary, so the limit is felt a little before the mean says so; the soft minimum has power 4. At least
-    one request runs: a lone one is no faster for being rare.
+    Where lengths vary the limit is felt before the mean says so: the power of the soft minimum is 2 over the
+    variation, between 4 and 24. At least one request runs: a lone one is no faster for being rare.
 
     Examples
     --------
     >>> import numpy as np
-    >>> running_batch(np.array([4.0, 64.0]), np.array([64.0, 4.0])).round(3)
+    >>> running_batch(np.array([4.0, 64.0]), np.array([64.0, 4.0]), np.array([0.5, 0.5])).round(3)
     array([4., 4.])
     """
     fits = np.maximum(capacity, 1.0)
     wanted = np.maximum(concurrency, 1.0)
-    soft = wanted * (1 + (wanted / fits) ** _SHARPNESS) ** (-1 / _SHARPNESS)
-    return np.maximum(soft, 1.0)
+    power = np.clip(2.0 / np.maximum(variation, 1e-3), 4.0, 24.0)
+    excess = power * np.log(wanted / fits)
+    return np.asarray(np.maximum(wanted * np.exp(-np.logaddexp(0.0, excess) / power), 1.0), dtype=np.float64)

@@ -2,116 +2,164 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from roofcast.features.columns import ENGINES
 
-@dataclass(frozen=True, slots=True)
-class Coefficients:
-    """Values that multiply the physics; each has a prior in `PRIORS`, and calibration may move it.
-
-    Parameters
-    ----------
-    weight_bandwidth_ratio, kv_bandwidth_ratio
-        Share of the peak bandwidth reached while reading weights and cache.
-    prefill_flop_ratio, decode_flop_ratio
-        Share of the peak operations reached in prefill and decode.
-    layer_overhead_s
-        Fixed cost of one layer of a decode step: launches, norms, scheduling.
-    padded_layer_overhead_s
-        The same where attention is not fused.
-    step_overhead_s, sequence_overhead_s
-        Fixed cost of a decode step, and of each sequence in it.
-    link_ratio, link_latency_s
-        Share of the link bandwidth an all-reduce reaches, and its latency.
-    request_overhead_s
-        Fixed cost of accepting a request.
-    memory_ratio, reserve_byte
-        Share of the memory an engine may use, and what it keeps for itself on each accelerator.
-    kv_waste_flash, kv_waste_padded, kv_waste_encoder_decoder
-        Memory held per running sequence over the cache it needs: fused attention; padded attention, whose
-        buffers are as long as the longest sequence and are copied when they grow; a further factor for
-        encoder-decoder models.
-    prefill_interference
-        Share of the other requests' prefills that interrupts decoding.
-    wait_step
-        Decode steps that a request waits before its prefill starts.
-    """
-
-    weight_bandwidth_ratio: float
-    kv_bandwidth_ratio: float
-    prefill_flop_ratio: float
-    decode_flop_ratio: float
-    layer_overhead_s: float
-    padded_layer_overhead_s: float
-    step_overhead_s: float
-    sequence_overhead_s: float
-    link_ratio: float
-    link_latency_s: float
-    request_overhead_s: float
-    memory_ratio: float
-    reserve_byte: float
-    kv_waste_flash: float
-    kv_waste_padded: float
-    kv_waste_encoder_decoder: float
-    prefill_interference: float
-    wait_step: float
-
-    def log(self) -> npt.NDArray[np.float64]:
-        """Return the natural logarithms, in the order of the fields."""
-        return np.log([getattr(self, field.name) for field in fields(self)])
-
-    def with_log(self, values: npt.NDArray[np.float64]) -> Coefficients:
-        """Return a copy with these natural logarithms, in the order of the fields."""
-        names = [field.name for field in fields(self)]
-        return replace(self, **dict(zip(names, np.exp(values).tolist(), strict=True)))
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """Log-normal prior of one coefficient: median, standard deviation of the logarithm, unit, source.
+    """Log-normal prior of one coefficient.
 
-    A share is a part of something and cannot exceed 1.
+    Parameters
+    ----------
+    median, log_sd
+        Of the typical engine.
+    engine_log_sd
+        How far one engine's value lies from the typical one; 0 if hardware alone decides.
+    unit, meaning, source
+        What it is and where the numbers come from.
+    is_share
+        A share is a part of something and cannot exceed 1.
     """
 
     median: float
     log_sd: float
+    engine_log_sd: float
     unit: str
+    meaning: str
     source: str
     is_share: bool = False
 
 
+_TABLES: Final = "kernel tables of aiconfigurator-core 0.12.0; see docs/KERNELS.md"
+_JUDGED: Final = "judgement"
+
 PRIORS: Final[dict[str, Prior]] = {
-    "weight_bandwidth_ratio": Prior(0.80, 0.15, "1", "judgement: streaming reads come near a data sheet's bandwidth",
-                                    is_share=True),
-    "kv_bandwidth_ratio": Prior(0.40, 0.6, "1", "judgement: gathered reads of the cache run below streamed ones; "
-                                "moved and widened after a look at LLM-Pilot", is_share=True),
-    "prefill_flop_ratio": Prior(0.55, 0.3, "1", "judgement: matrix products alone do better than the 46 % of a whole "
-                                "training step in Chowdhery et al., PaLM, 2022", is_share=True),
-    "decode_flop_ratio": Prior(0.50, 0.3, "1", "judgement: as prefill, for thinner matrices", is_share=True),
-    "layer_overhead_s": Prior(60e-6, 0.7, "s", "judgement: some ten fused kernels a layer at 5-10 us a launch; moved "
-                              "and widened after a look at LLM-Pilot"),
-    "padded_layer_overhead_s": Prior(250e-6, 0.5, "s", "judgement: as above with unfused attention"),
-    "step_overhead_s": Prior(2e-3, 0.7, "s", "judgement: one scheduling and sampling round in Python"),
-    "sequence_overhead_s": Prior(200e-6, 0.8, "s", "judgement: sampling and detokenising one sequence in Python; "
-                                 "moved and widened after a look at LLM-Pilot"),
-    "link_ratio": Prior(0.35, 0.4, "1", "judgement: ring all-reduce against the two-way bandwidth of the data sheet",
+    "dense_ratio": Prior(1.0, 0.08, 0.08, "1", "time of dense products over that of the kernel tables", _JUDGED),
+    "expert_ratio": Prior(1.0, 0.15, 0.15, "1", "the same for routed experts", _JUDGED),
+    "decode_attention_ratio": Prior(1.0, 0.15, 0.40, "1", "the same for attention in a decode step", _JUDGED),
+    "prefill_attention_ratio": Prior(1.0, 0.15, 0.15, "1", "the same for attention in a prefill", _JUDGED),
+    "padded_attention_ratio": Prior(
+        4.0, 0.7, 0.0, "1", "the same where attention is padded to the longest sequence and not fused", _JUDGED
+    ),
+    "elementwise_ratio": Prior(25.0, 0.4, 0.2, "1", "activations moved per layer and token outside products, in "
+                               "widths of the residual stream", _JUDGED),
+    "layer_overhead_s": Prior(25e-6, 0.5, 0.35, "s", "launches and gaps of one layer", _JUDGED),
+    "moe_overhead_s": Prior(10e-6, 0.6, 0.35, "s", "routing and permuting in one MoE layer", _JUDGED),
+    "linear_overhead_s": Prior(15e-6, 0.6, 0.35, "s", "the further kernels of one layer of linear attention",
+                               _JUDGED),
+    "sparse_overhead_s": Prior(40e-6, 0.4, 0.2, "s", "the indexer of one layer of sparse attention", _JUDGED),
+    "mla_overhead_s": Prior(10e-6, 0.6, 0.35, "s", "the further products of one MLA layer", _JUDGED),
+    "padded_layer_overhead_s": Prior(250e-6, 0.5, 0.3, "s", "one layer where attention is not fused", _JUDGED),
+    "step_overhead_s": Prior(400e-6, 0.8, 0.8, "s", "scheduling, sampling and returning tokens in one step",
+                             _JUDGED),
+    "sequence_overhead_s": Prior(20e-6, 0.7, 0.7, "s", "the same for each sequence in it", _JUDGED),
+    "link_ratio": Prior(0.35, 0.4, 0.3, "1", "share of the one-way link bandwidth an all-reduce reaches", _JUDGED,
                         is_share=True),
-    "link_latency_s": Prior(20e-6, 0.5, "s", "judgement: a small all-reduce inside a node"),
-    "request_overhead_s": Prior(10e-3, 0.7, "s", "judgement: tokenising, validating and batching one request"),
-    "memory_ratio": Prior(0.92, 0.05, "1", "judgement: usual share given to an engine, 0.90-0.95", is_share=True),
-    "reserve_byte": Prior(2e9, 0.4, "byte", "judgement: context, libraries and activations of one process"),
-    "kv_waste_flash": Prior(2.0, 0.5, "1", "judgement: allocation by the longest output that may come; moved after a "
-                            "look at LLM-Pilot"),
-    "kv_waste_padded": Prior(8.0, 0.7, "1", "judgement: padding to the longest sequence and a second copy while it "
-                             "grows; moved after a look at LLM-Pilot"),
-    "kv_waste_encoder_decoder": Prior(0.8, 0.5, "1", "judgement: the input's cache is written once"),
-    "prefill_interference": Prior(0.8, 0.3, "1", "judgement; the mechanism is iteration-level scheduling, Yu et al., "
-                                  "Orca, OSDI 2022", is_share=True),
-    "wait_step": Prior(1.0, 0.5, "step", "judgement: an arrival finds a step half done, then one scheduling round"),
+    "link_latency_s": Prior(8e-6, 0.5, 0.5, "s", "one small all-reduce inside a domain", _JUDGED),
+    "exchange_ratio": Prior(2.0, 0.7, 0.5, "1", "time of exchanging tokens between ranks and experts over that of an "
+                            "all-reduce of the same tokens", _JUDGED),
+    "request_overhead_s": Prior(20e-3, 0.6, 0.6, "s", "receiving, tokenising and answering one request", _JUDGED),
+    "reserve_ratio": Prior(1.0, 0.2, 0.1, "1", "memory that an engine keeps over what its defaults say", _JUDGED),
+    "kv_waste": Prior(1.03, 0.05, 0.1, "1", "memory held per running sequence over the cache it needs", _JUDGED),
+    "kv_waste_padded": Prior(4.0, 0.7, 0.0, "1", "further factor of padded attention", _JUDGED),
+    "kv_waste_encoder_decoder": Prior(0.8, 0.5, 0.0, "1", "further factor of encoder-decoder models", _JUDGED),
+    "prefill_interference": Prior(0.8, 0.3, 0.3, "1", "share of the other requests' prefills that interrupts "
+                                  "decoding", _JUDGED),
+    "lockstep": Prior(0.25, 0.3, 0.2, "1", "share of requests of one fixed length that stay in step with all others",
+                      _JUDGED, is_share=True),
+    "burst": Prior(0.08, 0.5, 0.4, "1", "share of requests that arrive in one wave with all others", _JUDGED),
+    "collision": Prior(1.0, 0.4, 0.3, "1", "waiting for the prefills of others over that of random arrivals",
+                       _JUDGED),
+    "wait_step": Prior(4.0, 0.5, 0.4, "step", "decode steps between arrival and first token", _JUDGED),
+    "poll_ratio": Prior(0.5, 0.2, 0.0, "1", "share of the polling interval that a request waits", _JUDGED,
+                        is_share=True),
+    "acceptance": Prior(0.7, 0.15, 0.0, "1", "chance that a speculated token is accepted", _JUDGED, is_share=True),
+    "draft_ratio": Prior(0.10, 0.5, 0.3, "1", "cost of one draft over that of a step", _JUDGED),
 }  # fmt: skip
 
-DEFAULT_COEFFICIENTS: Final = Coefficients(**{name: prior.median for name, prior in PRIORS.items()})
+NAMES: Final = tuple(PRIORS)
+_PLACE: Final = {name: i for i, name in enumerate(NAMES)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coefficients:
+    """Natural logarithms of the coefficients: the typical engine's, and each engine's distance from it.
+
+    Parameters
+    ----------
+    typical : shape (n_coefficient,)
+        In the order of `PRIORS`.
+    offset : shape (n_engine, n_coefficient)
+        Added for each of `roofcast.features.columns.ENGINES`.
+    """
+
+    typical: FloatArray
+    offset: FloatArray = field(default_factory=lambda: np.zeros((len(ENGINES), len(NAMES))))
+
+    def value(self, name: str, engine: str = ENGINES[-1]) -> float:
+        """Return one coefficient of one engine, in its unit.
+
+        Examples
+        --------
+        >>> DEFAULT_COEFFICIENTS.value("wait_step", "vllm")
+        4.0
+        """
+        place = _PLACE[name]
+        log = self.typical[place] + self.offset[ENGINES.index(engine), place]
+        return float(np.exp(min(log, 0.0) if PRIORS[name].is_share else log).round(12))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same values."""
+        if not isinstance(other, Coefficients):
+            return NotImplemented
+        return np.array_equal(self.typical, other.typical) and np.array_equal(self.offset, other.offset)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def with_values(self, **values: float) -> Coefficients:
+        """Return a copy with other typical values, in their units.
+
+        Examples
+        --------
+        >>> DEFAULT_COEFFICIENTS.with_values(wait_step=9.0).value("wait_step")
+        9.0
+        """
+        typical = self.typical.copy()
+        for name, value in values.items():
+            typical[_PLACE[name]] = np.log(value)
+        return Coefficients(typical, self.offset)
+
+    def moved(self, place: int, by: float) -> Coefficients:
+        """Return a copy with the typical logarithm of one coefficient moved."""
+        typical = self.typical.copy()
+        typical[place] += by
+        return Coefficients(typical, self.offset)
+
+    def by_row(self, engine: FloatArray) -> RowCoefficients:
+        """Return every coefficient by question, given the places of their engines: shape (n_question,) each."""
+        logs = self.typical + self.offset
+        highest = np.where([prior.is_share for prior in PRIORS.values()], 0.0, np.inf)
+        table = np.exp(np.minimum(logs, highest))[engine.astype(np.intp)]
+        return RowCoefficients(dict(zip(NAMES, np.ascontiguousarray(table.T), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class RowCoefficients:
+    """Coefficients by question; ``c["wait_step"]`` has shape (n_question,)."""
+
+    values: Mapping[str, FloatArray]
+
+    def __getitem__(self, name: str) -> FloatArray:
+        return self.values[name]
+
+
+DEFAULT_COEFFICIENTS: Final = Coefficients(np.log([prior.median for prior in PRIORS.values()]))

@@ -12,24 +12,33 @@ import pandas as pd
 from roofcast.data.errors import InputError
 from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
 from roofcast.features.architecture import describe_model
-from roofcast.features.columns import DESCRIPTOR_NAMES, DESCRIPTORS
+from roofcast.features.columns import DESCRIPTOR_NAMES, DESCRIPTORS, ENGINES
+from roofcast.features.kernels.rows import part_codes
+from roofcast.features.links import NETWORKS
+from roofcast.features.parallelism import split_devices
+from roofcast.features.precisions import (
+    ACTIVATION_BYTE,
+    WEIGHT_BYTE,
+    Names,
+    byte_of,
+    default_kv_precision,
+    kernel_precision,
+    outside_precision,
+    peak_flop_per_s,
+    places,
+    served_precision,
+)
+from roofcast.features.questions import number, text
 
 FloatArray = npt.NDArray[np.float64]
 
 QUANTILE: Final = {"mean": 0.5, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
-COMPUTE_PRECISIONS: Final[dict[str, tuple[str, ...]]] = {
-    "fp32": ("tf32", "fp32", "bf16", "fp16"),
-    "tf32": ("tf32", "bf16", "fp16", "fp32"),
-    "bf16": ("bf16", "fp16", "fp32"),
-    "fp16": ("fp16", "bf16", "fp32"),
-    "fp8": ("fp8", "bf16", "fp16", "fp32"),
-    "int8": ("int8", "bf16", "fp16", "fp32"),
-    "fp4": ("fp4", "fp8", "bf16", "fp16", "fp32"),
-    "int4": ("bf16", "fp16", "fp32"),
-}
-"""Precision computed in, by precision of the weights: the first that the accelerator has. Four-bit integer
-weights are unpacked to sixteen bits before they are multiplied."""
+TYPICAL_VARIATION: Final = 0.5
+"""Standard deviation of request lengths over their mean where it is not told: requests of people differ."""
+
+TYPICAL_NETWORK: Final = "infiniband_ndr"
+TYPICAL_TDP_W: Final = 500.0
 
 
 def describe(
@@ -37,13 +46,16 @@ def describe(
 ) -> pd.DataFrame:
     """Return the descriptors of each question.
 
-    Blanks are filled: precision from the model's checkpoint (see `served_precision`), `kv_precision` with 16 bits,
-    `tp` with the accelerators that `pp` and `dp` leave, `pp` and `dp` with 1, `flash_attention` with true.
+    Blanks are filled: precision from the model's checkpoint (see `served_precision`), `kv_precision` by
+    `default_kv_precision`, the split by `roofcast.features.parallelism.split_devices`, `flash_attention` with true,
+    `network` with one port of 400 Gbit/s InfiniBand an accelerator.
 
     Parameters
     ----------
     questions
-        The columns of `roofcast.data.measurements.QUESTION_COLUMNS`, and `flash_attention` where known.
+        The columns of `roofcast.data.measurements.QUESTION_COLUMNS`, and where known those of its
+        `CONTEXT_COLUMNS`, `network` (a name of `roofcast.features.links.NETWORKS`), `expert_pruned_ratio` and
+        `expert_skipped_ratio` (shares of the experts removed, and of those chosen that are passed over).
     models, accelerators
         Specs by the ids that the questions name.
 
@@ -54,109 +66,126 @@ def describe(
     Raises
     ------
     InputError
-        If a split does not multiply up to the number of accelerators, or leaves a broken one to `tp`.
+        If a split does not multiply up to the number of accelerators, or leaves a broken one to `tp`; if a request
+        has no token, or the load is nothing. What else is doubtful is flagged by `roofcast.features.checks`.
     """
     model_codes, model_ids = pd.factorize(questions["model"])
     accelerator_codes, accelerator_ids = pd.factorize(questions["accelerator"])
     specs = [models[name] for name in model_ids]
     parts = [accelerators[name] for name in accelerator_ids]
-    columns: dict[str, FloatArray] = {}
-    rows = [describe_model(spec) for spec in specs]
-    for name in (column.name for column in DESCRIPTORS if column.group == "model"):
-        columns[name] = np.array([row[name] for row in rows], dtype=float)[model_codes]
+    columns = _model(questions, specs, model_codes)
+    native = np.array([spec.weight_precision for spec in specs], dtype=object)[model_codes]
     own = np.array([served_precision(spec.weight_precision) for spec in specs], dtype=object)[model_codes]
-    precision = _filled(questions, "weight_precision", own)
-    columns |= _hardware(parts, accelerator_codes, precision)
-    columns |= _config(questions, precision)
+    precision = text(questions, "weight_precision", own)
+    is_moe = columns["model.n_expert"] > 0
+    has = {
+        name: np.array([name in part.peak_flop_per_s for part in parts], dtype=bool)[accelerator_codes]
+        for name in ("fp8", "int8", "fp4")
+    }
+    kernel = kernel_precision(precision, native, is_moe, has)
+    outside = outside_precision(kernel, is_moe)
+    columns |= _hardware(parts, accelerator_codes, kernel, outside) | _network(questions)
+    columns |= split_devices(questions, columns["model.n_mla_layer"] > 0)
+    columns |= _config(questions, precision, kernel, outside)
     columns |= _workload(questions)
     return pd.DataFrame(columns, index=questions.index)[list(DESCRIPTOR_NAMES)]
 
 
-def _filled(questions: pd.DataFrame, name: str, default: object) -> npt.NDArray[np.object_]:
-    fallback: npt.NDArray[np.object_] = np.empty(len(questions), dtype=object)
-    fallback[:] = default
-    if name not in questions:
-        return fallback
-    given = questions[name].astype(object)
-    is_given = (given.notna() & (given != "")).to_numpy(dtype=bool)
-    fallback[is_given] = given.to_numpy(dtype=object)[is_given]
-    return fallback
-
-
-def _number(questions: pd.DataFrame, name: str, default: float | FloatArray) -> FloatArray:
-    if name not in questions:
-        return np.broadcast_to(np.asarray(default, dtype=float), len(questions)).copy()
-    given = questions[name].to_numpy(dtype=float, na_value=np.nan)
-    return np.where(np.isnan(given), default, given)
-
-
-def served_precision(checkpoint: str) -> str:
-    """Return the precision in which an engine serves a checkpoint unless told otherwise.
-
-    References
-    ----------
-    vLLM, option ``--dtype auto``: FP32 checkpoints are served in FP16, the others as they are.
-
-    Examples
-    --------
-    >>> served_precision("fp32"), served_precision("bf16")
-    ('fp16', 'bf16')
-    """
-    return "fp16" if checkpoint == "fp32" else checkpoint
-
-
-def peak_flop_per_s(part: AcceleratorSpec, precision: str) -> float:
-    """Return the dense peak at which weights of `precision` are multiplied on `part`."""
-    peaks: dict[str, float] = {str(name): peak for name, peak in part.peak_flop_per_s.items()}
-    return next(peaks[name] for name in COMPUTE_PRECISIONS[precision] if name in peaks)
+def _model(questions: pd.DataFrame, specs: list[ModelSpec], codes: npt.NDArray[np.intp]) -> dict[str, FloatArray]:
+    rows = [describe_model(spec) for spec in specs]
+    names = [column.name for column in DESCRIPTORS if column.group == "model"]
+    columns = {name: np.array([row[name] for row in rows], dtype=float)[codes] for name in names}
+    kept = 1 - number(questions, "expert_pruned_ratio", 0.0)
+    pruned = columns["model.n_param_expert"] * (1 - kept)
+    columns["model.n_param"] = columns["model.n_param"] - pruned
+    columns["model.n_param_expert"] = columns["model.n_param_expert"] - pruned
+    columns["model.n_expert"] = columns["model.n_expert"] * kept
+    used = columns["model.n_expert_per_token"] * (1 - number(questions, "expert_skipped_ratio", 0.0))
+    columns["model.n_expert_per_token"] = np.minimum(used, columns["model.n_expert"])
+    return columns
 
 
 def _hardware(
-    parts: list[AcceleratorSpec], codes: npt.NDArray[np.intp], precision: npt.NDArray[np.object_]
+    parts: list[AcceleratorSpec], codes: npt.NDArray[np.intp], kernel: Names, outside: Names
 ) -> dict[str, FloatArray]:
-    precision_codes, precisions = pd.factorize(precision)
-    peaks = np.array([[peak_flop_per_s(part, p) for p in precisions] for part in parts], dtype=float)
+    places_of_parts = [part_codes(part.id, part.architecture) for part in parts]
     values = {
         "hardware.memory_byte": [part.memory_byte for part in parts],
         "hardware.bandwidth_byte_per_s": [part.bandwidth_byte_per_s for part in parts],
+        "hardware.attention_flop_per_s": [peak_flop_per_s(part, "bf16") for part in parts],
         "hardware.link_byte_per_s": [part.link_bandwidth_byte_per_s for part in parts],
+        "hardware.link_domain_size": [part.link_domain_size for part in parts],
+        "hardware.tdp_w": [part.tdp_w or TYPICAL_TDP_W for part in parts],
+        "hardware.accelerator": [own for own, _ in places_of_parts],
+        "hardware.family": [family for _, family in places_of_parts],
     }
     gathered = {name: np.array(column, dtype=float)[codes] for name, column in values.items()}
-    gathered["hardware.flop_per_s"] = peaks[codes, precision_codes] if parts else np.empty(0)
+    gathered["hardware.flop_per_s"] = _peaks(parts, codes, kernel)
+    gathered["hardware.dense_flop_per_s"] = _peaks(parts, codes, outside)
     return gathered
 
 
-def _config(questions: pd.DataFrame, precision: npt.NDArray[np.object_]) -> dict[str, FloatArray]:
-    n_accelerator = _number(questions, "n_accelerator", 1.0)
-    pp, dp = _number(questions, "pp", 1.0), _number(questions, "dp", 1.0)
-    tp = _number(questions, "tp", n_accelerator / (pp * dp))
-    wrong = ~np.isclose(tp * pp * dp, n_accelerator) | (tp % 1 != 0)
-    if wrong.any():
-        i = int(wrong.argmax())
-        raise InputError(
-            "tp",
-            "tp x pp x dp must equal n_accelerator in whole numbers, got "
-            f"{tp[i]:g} x {pp[i]:g} x {dp[i]:g} and {n_accelerator[i]:g}",
-        )
-    kv_precision = _filled(questions, "kv_precision", "fp16")
+def _peaks(parts: list[AcceleratorSpec], codes: npt.NDArray[np.intp], kernel: Names) -> FloatArray:
+    if not parts:
+        return np.empty(0)
+    kernel_codes, kernels = pd.factorize(kernel)
+    table = np.array([[peak_flop_per_s(part, name) for name in kernels] for part in parts], dtype=float)
+    return np.asarray(table[codes, kernel_codes], dtype=np.float64)
+
+
+def _network(questions: pd.DataFrame) -> dict[str, FloatArray]:
+    codes, names = pd.factorize(text(questions, "network", TYPICAL_NETWORK))
+    networks = [NETWORKS[name] for name in names]
     return {
-        "config.n_accelerator": n_accelerator,
-        "config.tp": tp,
-        "config.pp": pp,
-        "config.dp": dp,
-        "config.weight_byte_per_element": np.array([BYTE_PER_WEIGHT[p] for p in precision], dtype=float),
-        "config.kv_byte_per_element": np.array([BYTE_PER_WEIGHT[p] for p in kv_precision], dtype=float),
-        "config.flash_attention": _number(questions, "flash_attention", 1.0),
+        "hardware.network_byte_per_s": np.array([n.byte_per_s for n in networks], dtype=float)[codes],
+        "hardware.network_latency_s": np.array([n.latency_s for n in networks], dtype=float)[codes],
     }
 
 
-def _workload(questions: pd.DataFrame) -> dict[str, FloatArray]:
-    statistic = _filled(questions, "statistic", "mean")
+def _config(questions: pd.DataFrame, precision: Names, kernel: Names, outside: Names) -> dict[str, FloatArray]:
+    engine = text(questions, "engine", ENGINES[-1])
+    kv_precision = text(questions, "kv_precision", default_kv_precision(engine, precision))
+    kv_byte = np.array([BYTE_PER_WEIGHT[p] for p in kv_precision], dtype=float)
+    place = {name: float(i) for i, name in enumerate(ENGINES)}
+    is_plain = text(questions, "speculation", "") == ""
+    batching = number(questions, "attention_dp_wait_step", 0.0), number(questions, "batch_wait_step", 0.0)
     return {
-        "workload.n_input_token": _number(questions, "n_input_token", np.nan),
-        "workload.n_output_token": _number(questions, "n_output_token", np.nan),
-        "workload.concurrency": _number(questions, "concurrency", np.nan),
-        "workload.request_rate_per_s": _number(questions, "request_rate", np.nan),
+        "config.engine": np.array([place.get(str(name), place["other"]) for name in engine], dtype=float),
+        "config.expert_precision": places(kernel),
+        "config.dense_precision": places(outside),
+        "config.attention_precision": places(np.where(kv_byte < 2, "fp8_cache", "bf16").astype(object)),
+        "config.weight_byte_per_element": byte_of(kernel, WEIGHT_BYTE),
+        "config.dense_byte_per_element": byte_of(outside, WEIGHT_BYTE),
+        "config.activation_byte_per_element": byte_of(outside, ACTIVATION_BYTE),
+        "config.kv_byte_per_element": kv_byte,
+        "config.flash_attention": number(questions, "flash_attention", 1.0),
+        "config.n_draft_token": np.where(is_plain, 0.0, number(questions, "n_speculative_token", 1.0)),
+        "config.lora_rank": number(questions, "lora_rank", 0.0),
+        "config.poll_interval_step": number(questions, "poll_interval_step", 1.0),
+        "config.batching_wait_step": np.maximum(*batching),
+    }
+
+
+def _counted(questions: pd.DataFrame, name: str, least: float = 0.0) -> FloatArray:
+    values = number(questions, name, np.nan)
+    wrong = (values <= 0) | (values < least)
+    if wrong.any():
+        wanted = f"at least {least:g}" if least else "greater than 0"
+        raise InputError(name, f"must be {wanted}, got {values[wrong][0]:g}")
+    return values
+
+
+def _workload(questions: pd.DataFrame) -> dict[str, FloatArray]:
+    statistic = text(questions, "statistic", "mean")
+    load = text(questions, "load", "closed_loop")
+    return {
+        "workload.n_input_token": _counted(questions, "n_input_token", least=1.0),
+        "workload.n_output_token": _counted(questions, "n_output_token", least=1.0),
+        "workload.length_variation": number(questions, "length_variation", TYPICAL_VARIATION),
+        "workload.prefix_cache_ratio": np.clip(number(questions, "prefix_cache_ratio", 0.0), 0.0, 0.99),
+        "workload.concurrency": _counted(questions, "concurrency"),
+        "workload.request_rate_per_s": _counted(questions, "request_rate"),
+        "workload.is_static": (load == "static_batch").astype(float),
         "workload.is_mean": (statistic == "mean").astype(float),
         "workload.quantile": np.array([QUANTILE[s] for s in statistic], dtype=float),
     }

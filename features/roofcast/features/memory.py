@@ -4,14 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.coefficients import Coefficients
+from roofcast.features.coefficients import RowCoefficients
+from roofcast.features.columns import ENGINES
 
 FloatArray = npt.NDArray[np.float64]
 Descriptors = Mapping[str, FloatArray]
+
+
+GIB: Final = 2.0**30
+
+ENGINE_MEMORY: Final = {
+    "vllm": (0.90, 3 * GIB, 1.0),
+    "sglang": (1.0, 12.5 * GIB, 1.0),
+    "trtllm": (1.0, 4 * GIB, 0.90),
+    "other": (0.90, 2 * GIB, 1.0),
+}
+"""What each engine takes by default: share of the memory, bytes kept of it on each accelerator, and share of the rest
+that the cache gets.
+
+References
+----------
+vLLM, option ``--gpu-memory-utilization``, 0.9; its reserve is the profiled peak of activations. SGLang,
+``server_args.py``: keeps 1.5 MiB for each token of a chunk of 8,192 and the graphs' buffers. TensorRT-LLM,
+``KvCacheConfig.free_gpu_memory_fraction``, 0.9 of what is free beside weights and activations.
+"""
+
+_ENGINE_COLUMNS: Final = tuple(
+    np.array([ENGINE_MEMORY.get(engine, ENGINE_MEMORY["other"])[i] for engine in ENGINES]) for i in range(3)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +71,11 @@ class Memory:
         return self.needed_byte <= self.usable_byte
 
 
+def context_token(d: Descriptors) -> FloatArray:
+    """Return the mean tokens in cache of a running request: its input and half its output."""
+    return d["workload.n_input_token"] + d["workload.n_output_token"] / 2
+
+
 def kv_token(d: Descriptors) -> tuple[FloatArray, FloatArray]:
     """Return the mean tokens in cache of a running request: in full and in sliding-window layers.
 
@@ -54,7 +84,7 @@ def kv_token(d: Descriptors) -> tuple[FloatArray, FloatArray]:
     A request's context grows from its input to input plus output; over its life it averages input plus half the
     output. Encoder-decoder models cache the input (cross attention) and the output alike.
     """
-    context = d["workload.n_input_token"] + d["workload.n_output_token"] / 2
+    context = context_token(d)
     window = np.where(d["model.sliding_window"] > 0, d["model.sliding_window"], np.inf)
     return context, np.minimum(context, window)
 
@@ -64,7 +94,18 @@ def kv_replication(d: Descriptors) -> FloatArray:
     return np.maximum(1.0, d["config.tp"] / d["model.n_kv_head"])
 
 
-def estimate_memory(d: Descriptors, c: Coefficients) -> Memory:
+def weight_byte(d: Descriptors) -> FloatArray:
+    """Return the bytes of the weights of a replica with their copies.
+
+    Those outside experts lie on each rank of attention, experts once in each group that shares them.
+    """
+    n_copy = d["config.n_accelerator"] / d["config.pp"] / d["config.expert_rank"]
+    expert = d["model.n_param_expert"] * d["config.weight_byte_per_element"] * n_copy
+    outside = (d["model.n_param"] - d["model.n_param_expert"]) * d["config.dense_byte_per_element"]
+    return expert + outside * d["config.dp"] * d["config.cp"]
+
+
+def estimate_memory(d: Descriptors, c: RowCoefficients) -> Memory:
     """Return what fits.
 
     Examples
@@ -73,7 +114,8 @@ def estimate_memory(d: Descriptors, c: Coefficients) -> Memory:
 
     >>> from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
     >>> from roofcast.features.examples import example_descriptors
-    >>> memory = estimate_memory(example_descriptors(), DEFAULT_COEFFICIENTS)
+    >>> d = example_descriptors()
+    >>> memory = estimate_memory(d, DEFAULT_COEFFICIENTS.by_row(d["config.engine"]))
     >>> float(memory.weight_byte[0]) / 1e9
     14.0
 
@@ -82,12 +124,13 @@ def estimate_memory(d: Descriptors, c: Coefficients) -> Memory:
     W. Kwon et al., "Efficient Memory Management for LLM Serving with PagedAttention", SOSP 2023.
     """
     n = d["config.n_accelerator"]
-    usable = np.maximum(n * (c.memory_ratio * d["hardware.memory_byte"] - c.reserve_byte), 0.0)
-    weight = d["model.n_param"] * d["config.weight_byte_per_element"] * d["config.dp"]
+    ratio, reserve, cache_ratio = (column[d["config.engine"].astype(np.intp)] for column in _ENGINE_COLUMNS)
+    usable = np.maximum(n * (ratio * d["hardware.memory_byte"] - c["reserve_ratio"] * reserve), 0.0)
+    weight = weight_byte(d)
     full, window = kv_token(d)
     element = d["model.kv_width"] * full + d["model.kv_width_sliding"] * window
-    kv = element * d["config.kv_byte_per_element"] * kv_replication(d)
-    waste = np.where(d["config.flash_attention"] > 0.5, c.kv_waste_flash, c.kv_waste_padded)
-    waste = waste * np.where(d["model.n_encoder_layer"] > 0, c.kv_waste_encoder_decoder, 1.0)
-    kv = np.maximum(kv, 1.0)
-    return Memory(usable, weight, kv, np.maximum(usable - weight, 0.0) / (kv * waste))
+    kv = np.maximum(element * d["config.kv_byte_per_element"] * kv_replication(d), 1.0)
+    waste = c["kv_waste"] * np.where(d["config.flash_attention"] > 0.5, 1.0, c["kv_waste_padded"])
+    waste = waste * np.where(d["model.n_encoder_layer"] > 0, c["kv_waste_encoder_decoder"], 1.0)
+    free = cache_ratio * np.maximum(usable - weight, 0.0)
+    return Memory(usable, weight, kv, free / (kv * waste))

@@ -1,4 +1,4 @@
-"""Time of a prefill and of the parts of a decode step, from operations, bytes and messages."""
+"""Time of the operators of one pass through the model, a prefill's or a decode step's."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.coefficients import Coefficients
-from roofcast.features.memory import kv_replication, kv_token
+from roofcast.features.coefficients import RowCoefficients
+from roofcast.features.kernels.attention import decode_attention_s, prefill_attention_s
+from roofcast.features.kernels.gemm import gemm_s
+from roofcast.features.kernels.moe import moe_s
+from roofcast.features.kernels.rows import RowKernels
+from roofcast.features.links import Links, all_reduce_s, all_to_all_s, point_to_point_s
+from roofcast.features.memory import context_token
 
 FloatArray = npt.NDArray[np.float64]
 Descriptors = Mapping[str, FloatArray]
@@ -18,141 +23,249 @@ ACTIVATION_BYTE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class StepTime:
-    """Parts of one decode step in seconds, each of shape (n_question,); a step is their sum.
+class PassTime:
+    """Parts of one pass in seconds, each of shape (n_question,); a pass is their sum.
 
     Notes
     -----
     Parts are added, not overlapped: on one stream a kernel starts when the one before it has ended.
     """
 
-    weight_s: FloatArray
-    kv_s: FloatArray
+    dense_s: FloatArray
+    expert_s: FloatArray
+    attention_s: FloatArray
+    elementwise_s: FloatArray
     link_s: FloatArray
     overhead_s: FloatArray
 
     @property
     def total_s(self) -> FloatArray:
-        """The whole step."""
-        return self.weight_s + self.kv_s + self.link_s + self.overhead_s
+        """The whole pass."""
+        parts = self.dense_s + self.expert_s + self.attention_s + self.elementwise_s
+        return parts + self.link_s + self.overhead_s
 
 
-def touched_expert_ratio(n_expert: FloatArray, n_per_token: FloatArray, n_token: FloatArray) -> FloatArray:
-    """Return the expected share of the experts that a batch of tokens reads.
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What an estimate is made of: descriptors, coefficients and the kernels' parameters."""
 
-    Notes
-    -----
-    With k of E experts drawn evenly for each of B tokens: ``1 - (1 - k / E) ** B``.
-
-    Examples
-    --------
-    Two of eight experts, one token, then two:
-
-    >>> import numpy as np
-    >>> touched_expert_ratio(np.array([8.0, 8.0]), np.array([2.0, 2.0]), np.array([1.0, 2.0]))
-    array([0.25  , 0.4375])
-    """
-    chosen = n_per_token / np.maximum(n_expert, 1.0)
-    return 1.0 - (1.0 - np.minimum(chosen, 1.0)) ** n_token
+    d: Descriptors
+    c: RowCoefficients
+    k: RowKernels
 
 
-def estimate_step(d: Descriptors, c: Coefficients, batch: FloatArray) -> StepTime:
-    """Return the parts of a decode step that serves `batch` requests of one replica.
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    """Tokens of one rank in a pass, those of them that the head turns into a next token, and the layers passed."""
 
-    Parameters
-    ----------
-    d, c
-        Descriptors, each of shape (n_question,), and coefficients.
-    batch : shape (n_question,)
-        Requests that decode together, over all data-parallel ranks.
-
-    Notes
-    -----
-    Data-parallel ranks hold a copy of the weights each and step side by side. A token passes the stages of a
-    pipeline one after the other, so that pipeline parallelism adds memory but shortens no step.
-
-    References
-    ----------
-    R. Pope et al., "Efficiently Scaling Transformer Inference", MLSys 2023.
-
-    Examples
-    --------
-    14 GB of weights at 80 % of 2 TB/s take 8.75 ms:
-
-    >>> import numpy as np
-    >>> from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
-    >>> from roofcast.features.examples import example_descriptors
-    >>> step = estimate_step(example_descriptors(), DEFAULT_COEFFICIENTS, np.ones(1))
-    >>> round(1e3 * float(step.weight_s[0]), 3)
-    8.75
-    """
-    per_rank = batch / d["config.dp"]
-    tp = d["config.tp"]
-    expert = d["model.n_param_expert"]
-    touched = touched_expert_ratio(d["model.n_expert"], d["model.n_expert_per_token"], per_rank)
-    byte = (d["model.n_param_dense"] + expert * touched) * d["config.weight_byte_per_element"]
-    moving = byte / (tp * d["hardware.bandwidth_byte_per_s"] * c.weight_bandwidth_ratio)
-    used = d["model.n_param_dense"] + expert * _chosen_ratio(d)
-    computing = 2 * used * per_rank / (tp * d["hardware.flop_per_s"] * c.decode_flop_ratio)
-    full, window = kv_token(d)
-    element = d["model.kv_width"] * full + d["model.kv_width_sliding"] * window
-    kv_byte = per_rank * element * d["config.kv_byte_per_element"] * kv_replication(d)
-    kv = kv_byte / (tp * d["hardware.bandwidth_byte_per_s"] * c.kv_bandwidth_ratio)
-    fused = d["config.flash_attention"] > 0.5
-    layer = np.where(fused, c.layer_overhead_s, c.padded_layer_overhead_s)
-    overhead = c.step_overhead_s + c.sequence_overhead_s * per_rank + layer * d["model.n_layer"]
-    link = allreduce_s(d, c, per_rank) * 2 * d["model.n_layer"]
-    return StepTime(np.maximum(moving, computing), kv, link, overhead)
+    n_token: FloatArray
+    n_last: FloatArray
+    n_layer: FloatArray
 
 
-def allreduce_s(d: Descriptors, c: Coefficients, n_token: FloatArray) -> FloatArray:
-    """Return the time of one all-reduce of the activations of `n_token` tokens; 0 without tensor parallelism.
+def estimate_step(s: Setting, batch: FloatArray) -> PassTime:
+    """Return the parts of a decode step that serves `batch` requests on each rank of attention."""
+    d, c = s.d, s.c
+    n_token = batch * (1 + d["config.n_draft_token"])
+    context = context_token(d) / d["config.cp"]
+    heads = _heads(d)
 
-    Notes
-    -----
-    Alpha-beta model of a ring: a latency that grows with the logarithm of the ranks, and
-    ``2 (n - 1) / n`` times the message over the link.
+    def attention(window: FloatArray) -> FloatArray:
+        return decode_attention_s(
+            n_sequence=batch,
+            n_context=context,
+            n_head=heads[0] * (1 + d["config.n_draft_token"]),
+            n_kv_head=heads[1],
+            qk_dim=d["model.decode_qk_dim"],
+            v_dim=d["model.decode_v_dim"],
+            window=window,
+            kv_width=d["model.kv_width_layer"] / d["model.n_kv_head"],
+            kv_byte=d["config.kv_byte_per_element"],
+            flop_per_s=d["hardware.attention_flop_per_s"],
+            bandwidth_byte_per_s=d["hardware.bandwidth_byte_per_s"],
+            efficiency=s.k.decode_attention,
+        )
 
-    References
-    ----------
-    R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of Collective Communication Operations in MPICH",
-    IJHPCA 19(1), 2005.
-    """
-    tp = d["config.tp"]
-    message = n_token * d["model.hidden_size"] * ACTIVATION_BYTE
-    bandwidth = d["hardware.link_byte_per_s"] / 2 * c.link_ratio
-    time = c.link_latency_s * np.log2(np.maximum(tp, 1.0)) + 2 * (tp - 1) / tp * message / bandwidth
-    return np.where(tp > 1, time, 0.0)
+    attended = d["model.n_full_layer"] * attention(d["model.sparse_top_k"])
+    attended = attended + d["model.n_sliding_layer"] * attention(d["model.sliding_window"])
+    overhead = c["step_overhead_s"] + c["sequence_overhead_s"] * batch
+    tokens = _Tokens(n_token, n_token, d["model.n_layer"])
+    padded = np.where(d["config.flash_attention"] > 0.5, 1.0, c["padded_attention_ratio"])
+    return _pass(s, tokens, c["decode_attention_ratio"] * padded * attended, overhead)
 
 
-def _chosen_ratio(d: Descriptors) -> FloatArray:
-    return d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
-
-
-def estimate_prefill_s(d: Descriptors, c: Coefficients) -> FloatArray:
-    """Return the time of one request's prefill, in seconds: shape (n_question,).
-
-    Two operations per weight and token, a quadratic attention term, the weights read once, launches and all-reduces,
-    added up: matrix products of few rows reach neither the peak of compute nor that of bandwidth.
-
-    References
-    ----------
-    J. Kaplan et al., "Scaling Laws for Neural Language Models", 2020, section 2.1 (operations per token).
-    """
-    n_token = d["workload.n_input_token"]
-    tp = d["config.tp"]
+def estimate_prefill(s: Setting, n_prompt: FloatArray) -> PassTime:
+    """Return the parts of the prefill of `n_prompt` requests together on each rank of attention."""
+    d, c = s.d, s.c
     is_encoder = d["model.n_encoder_layer"] > 0
-    used = d["model.n_param_dense"] + d["model.n_param_expert"] * _chosen_ratio(d)
-    read = np.where(is_encoder, d["model.n_param_encoder"], used)
-    attention = np.where(is_encoder, 4.0, 2.0) * d["model.attention_width"] * n_token**2
-    flop = 2 * read * n_token + attention
-    computing = flop / (tp * d["hardware.flop_per_s"] * c.prefill_flop_ratio)
-    touched = touched_expert_ratio(d["model.n_expert"], d["model.n_expert_per_token"], n_token)
-    weight = d["model.n_param_dense"] + d["model.n_param_encoder"] + d["model.n_param_expert"] * touched
-    byte = weight * d["config.weight_byte_per_element"]
-    moving = byte / (tp * d["hardware.bandwidth_byte_per_s"] * c.weight_bandwidth_ratio)
-    fused = d["config.flash_attention"] > 0.5
-    layer = np.where(fused, c.layer_overhead_s, c.padded_layer_overhead_s)
-    n_layer = d["model.n_layer"] + d["model.n_encoder_layer"]
-    link = allreduce_s(d, c, n_token) * 2 * n_layer
-    return computing + moving + layer * n_layer + link
+    n_input = d["workload.n_input_token"]
+    n_token = new_token(d)
+    heads = _heads(d)
+
+    def attention(window: FloatArray) -> FloatArray:
+        return prefill_attention_s(
+            n_sequence=n_prompt / d["config.cp"],
+            n_query=n_token,
+            n_context=n_input,
+            n_head=heads[0],
+            n_kv_head=heads[1],
+            qk_dim=d["model.qk_dim"],
+            v_dim=d["model.v_dim"],
+            window=window,
+            kv_byte=d["config.kv_byte_per_element"],
+            flop_per_s=d["hardware.attention_flop_per_s"],
+            bandwidth_byte_per_s=d["hardware.bandwidth_byte_per_s"],
+            efficiency=s.k.prefill_attention,
+        )
+
+    n_full = np.where(is_encoder, 2 * d["model.n_encoder_layer"], d["model.n_full_layer"])
+    attended = n_full * attention(d["model.sparse_top_k"])
+    attended = attended + d["model.n_sliding_layer"] * attention(d["model.sliding_window"])
+    n_layer = np.where(is_encoder, d["model.n_encoder_layer"], d["model.n_layer"])
+    tokens = _Tokens(n_prompt * n_token / d["config.cp"], n_prompt, n_layer)
+    return _pass(s, tokens, c["prefill_attention_ratio"] * attended, np.zeros_like(n_token))
+
+
+def new_token(d: Descriptors) -> FloatArray:
+    """Return the tokens of a prompt that no prefix cache holds; the last one always has to be computed."""
+    return np.maximum(d["workload.n_input_token"] * (1 - d["workload.prefix_cache_ratio"]), 1.0)
+
+
+def alone_s(s: Setting, prefill: PassTime, n_prompt: FloatArray) -> FloatArray:
+    """Return the time of a prefill while the other ranks that share the experts prefill nothing."""
+    d = s.d
+    n_own = np.minimum(d["config.expert_rank"] / d["config.tp"], d["config.cp"])
+    own = s.c["expert_ratio"] * expert_s(s, n_prompt * new_token(d) / d["config.cp"] * n_own)
+    return prefill.total_s - prefill.expert_s + own
+
+
+def _heads(d: Descriptors) -> tuple[FloatArray, FloatArray]:
+    """Return the heads of queries and of keys and values on one accelerator."""
+    return d["model.n_head"] / d["config.tp"], np.maximum(d["model.n_kv_head"] / d["config.tp"], 1.0)
+
+
+def _pass(s: Setting, tokens: _Tokens, attention_s: FloatArray, overhead_s: FloatArray) -> PassTime:
+    d, c = s.d, s.c
+    n_token, n_layer = tokens.n_token, tokens.n_layer
+    layer = np.where(d["config.flash_attention"] > 0.5, c["layer_overhead_s"], c["padded_layer_overhead_s"])
+    overhead_s = (
+        overhead_s
+        + layer * n_layer
+        + c["moe_overhead_s"] * d["model.n_moe_layer"]
+        + c["mla_overhead_s"] * d["model.n_mla_layer"]
+        + c["sparse_overhead_s"] * d["model.n_sparse_layer"]
+        + c["linear_overhead_s"] * d["model.n_linear_layer"]
+    )
+    moved = c["elementwise_ratio"] * ACTIVATION_BYTE * d["model.hidden_size"] * n_layer * n_token
+    gathered = n_token * d["config.expert_rank"] / d["config.tp"]
+    return PassTime(
+        dense_s=c["dense_ratio"] * (_dense_s(s, tokens) + _adapter_s(s, tokens)),
+        expert_s=c["expert_ratio"] * expert_s(s, gathered),
+        attention_s=attention_s,
+        elementwise_s=moved / d["hardware.bandwidth_byte_per_s"],
+        link_s=_link_s(s, tokens),
+        overhead_s=overhead_s,
+    )
+
+
+def _dense_s(s: Setting, tokens: _Tokens) -> FloatArray:
+    """Return the time of projections, dense MLPs and shared experts, and of the head."""
+    d, n_token = s.d, tokens.n_token
+    tp, hidden = d["config.tp"], d["model.hidden_size"]
+
+    def product(m: FloatArray, n: FloatArray, depth: FloatArray) -> FloatArray:
+        return gemm_s(
+            m,
+            n,
+            depth,
+            weight_byte=d["config.dense_byte_per_element"],
+            activation_byte=d["config.activation_byte_per_element"],
+            flop_per_s=d["hardware.dense_flop_per_s"],
+            bandwidth_byte_per_s=d["hardware.bandwidth_byte_per_s"],
+            efficiency=s.k.dense,
+        )
+
+    mixer = product(n_token, d["model.mixer_in_width"] / tp, hidden)
+    mixer = mixer + product(n_token, hidden, d["model.mixer_out_width"] / tp)
+    width = d["model.mlp_width"] / tp
+    mlp = product(n_token, (d["model.n_mlp_matrix"] - 1) * width, hidden) + product(n_token, hidden, width)
+    head = gemm_s(
+        tokens.n_last,
+        d["model.vocab_size"] / tp,
+        hidden,
+        weight_byte=ACTIVATION_BYTE,
+        activation_byte=ACTIVATION_BYTE,
+        flop_per_s=d["hardware.attention_flop_per_s"],
+        bandwidth_byte_per_s=d["hardware.bandwidth_byte_per_s"],
+        efficiency=s.k.head,
+    )
+    return tokens.n_layer * mixer + d["model.n_mlp_layer"] * mlp + head
+
+
+def _adapter_s(s: Setting, tokens: _Tokens) -> FloatArray:
+    """Return the time of a LoRA adapter beside the four products of attention: down to its rank and up again.
+
+    References
+    ----------
+    E. J. Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022, section 4.1.
+    """
+    d, n_token = s.d, tokens.n_token
+    rank = d["config.lora_rank"]
+    if not (rank > 0).any():
+        return np.zeros_like(n_token)
+    pair = [
+        gemm_s(
+            n_token,
+            n,
+            depth,
+            weight_byte=ACTIVATION_BYTE,
+            activation_byte=ACTIVATION_BYTE,
+            flop_per_s=d["hardware.attention_flop_per_s"],
+            bandwidth_byte_per_s=d["hardware.bandwidth_byte_per_s"],
+            efficiency=s.k.head,
+        )
+        for n, depth in ((rank, d["model.hidden_size"]), (d["model.hidden_size"] / d["config.tp"], rank))
+    ]
+    return np.where(rank > 0, 4 * tokens.n_layer * (pair[0] + pair[1]), 0.0)
+
+
+def expert_s(s: Setting, n_token: FloatArray) -> FloatArray:
+    """Return the time of the routed experts of all layers on the busiest accelerator for `n_token` of all ranks."""
+    d = s.d
+    rank, ep = d["config.expert_rank"], d["config.ep"]
+    layer = moe_s(
+        n_token,
+        hidden=d["model.hidden_size"],
+        width=d["model.moe_width"],
+        n_expert=d["model.n_expert"],
+        top_k=d["model.n_expert_per_token"],
+        tp=rank / ep,
+        ep=ep,
+        weight_byte=d["config.weight_byte_per_element"],
+        flop_per_s=d["hardware.flop_per_s"],
+        bandwidth_byte_per_s=d["hardware.bandwidth_byte_per_s"],
+        efficiency=s.k.expert,
+        n_matrix=d["model.n_mlp_matrix"],
+    )
+    return d["model.n_moe_layer"] * layer
+
+
+def _link_s(s: Setting, tokens: _Tokens) -> FloatArray:
+    """Return the time of messages: two all-reduces a layer, exchanges with the experts, and stage to stage."""
+    d, c, n_token, n_layer = s.d, s.c, tokens.n_token, tokens.n_layer
+    links = Links(
+        domain_size=d["hardware.link_domain_size"],
+        link_byte_per_s=d["hardware.link_byte_per_s"] / 2 * c["link_ratio"],
+        link_latency_s=c["link_latency_s"],
+        network_byte_per_s=d["hardware.network_byte_per_s"],
+        network_latency_s=d["hardware.network_latency_s"],
+    )
+    token_byte = n_token * d["model.hidden_size"] * ACTIVATION_BYTE
+    reduce = 2 * n_layer * all_reduce_s(token_byte, d["config.tp"], links)
+    n_group = d["config.expert_rank"] / d["config.tp"]
+    rank = d["config.expert_rank"]
+    sent = token_byte * np.minimum(n_group - 1, d["model.n_expert_per_token"])
+    exchange = 2 * d["model.n_moe_layer"] * all_to_all_s(sent * rank / np.maximum(rank - 1, 1.0), rank, links)
+    is_inside = d["config.tp"] * d["config.pp"] <= d["hardware.link_domain_size"]
+    stage = (d["config.pp"] - 1) * point_to_point_s(token_byte, is_inside, links)
+    return reduce + np.where(n_group > 1, c["exchange_ratio"] * exchange, 0.0) + stage

@@ -11,6 +11,7 @@ import pandas as pd
 from roofcast.features.batching import Estimate, estimate
 from roofcast.features.coefficients import Coefficients
 from roofcast.features.columns import DESCRIPTOR_NAMES, FEATURE_NAMES
+from roofcast.features.tails import quantile_ratios
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -24,15 +25,27 @@ def arrays(descriptors: pd.DataFrame) -> dict[str, FloatArray]:
 
 
 def estimate_metrics(d: dict[str, FloatArray], e: Estimate) -> dict[str, FloatArray]:
-    """Return the estimate of each of `METRICS`, each of shape (n_question,)."""
+    """Return the estimated mean of each of `METRICS`, each of shape (n_question,).
+
+    The mean of ITL pools all gaps, those with a prefill of others in them too: it is TPOT. For percentiles ITL is the
+    plain gap.
+    """
     return {
         "ttft_s": e.ttft_s,
         "nttft_s_per_token": e.ttft_s / d["workload.n_input_token"],
-        "itl_s": e.itl_s,
+        "itl_s": np.where(d["workload.is_mean"] > 0, e.tpot_s, e.itl_s),
         "tpot_s": e.tpot_s,
         "e2e_s": e.e2e_s,
         "output_throughput_token_per_s": e.output_throughput_token_per_s,
     }
+
+
+def estimate_statistics(d: dict[str, FloatArray], c: Coefficients, e: Estimate) -> dict[str, FloatArray]:
+    """Return the estimate of the statistic that each question asks for, by metric."""
+    values = estimate_metrics(d, e)
+    ratios = quantile_ratios(d, c, e)
+    ratios["nttft_s_per_token"] = ratios["ttft_s"]
+    return {name: value * ratios[name] if name in ratios else value for name, value in values.items()}
 
 
 def build_features(
@@ -77,15 +90,16 @@ def build_features(
         "roofline.batch_log": np.log(np.maximum(e.batch, 1e-3)),
         "roofline.queue_ratio": e.queue_s / e.ttft_s,
         "roofline.prefill_ratio": e.interference_s / e.tpot_s,
-        "roofline.weight_time_ratio": e.step.weight_s / step,
-        "roofline.kv_time_ratio": e.step.kv_s / step,
+        "roofline.weight_time_ratio": e.step.dense_s / step,
+        "roofline.expert_time_ratio": e.step.expert_s / step,
+        "roofline.kv_time_ratio": e.step.attention_s / step,
         "roofline.overhead_ratio": e.step.overhead_s / step,
         "roofline.link_time_ratio": e.step.link_s / step,
         "roofline.step_log": np.log(step),
         "roofline.prefill_log": np.log(e.prefill_s),
     }  # fmt: skip
     features = pd.DataFrame(columns, index=descriptors.index)[list(FEATURE_NAMES)]
-    return features, estimate_metrics(d, e), e
+    return features, estimate_statistics(d, coefficients, e), e
 
 
 def _model_columns(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
@@ -95,5 +109,5 @@ def _model_columns(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
         "model.hidden_size_log": np.log(d["model.hidden_size"]),
         "model.is_encoder_decoder": (d["model.n_encoder_layer"] > 0).astype(float),
         "model.active_ratio": 1 - d["model.n_param_expert"] * (1 - chosen) / d["model.n_param"],
-        "model.kv_ratio": (d["model.kv_width"] + d["model.kv_width_sliding"]) / d["model.attention_width"],
+        "model.kv_ratio": d["model.kv_width_layer"] / (d["model.n_head"] * d["model.qk_dim"]),
     }

@@ -66,11 +66,7 @@ def answer(questions: pd.DataFrame, bundle: ModelBundle, catalog: Catalog, level
     OutOfRangeError
         If `level` is more than the measurements can promise.
     """
-    _check_columns(questions)
-    table, problems = _parsed(questions.reset_index(drop=True))
-    _resolve(table, problems, catalog)
-    _check_model_splits(table, problems, catalog)
-    _check_contexts(table, problems, catalog)
+    table, problems = checked(questions, catalog)
     sound = np.array([problem is None for problem in problems])
     answers = _blank_answers(len(table))
     if sound.any():
@@ -82,6 +78,22 @@ def answer(questions: pd.DataFrame, bundle: ModelBundle, catalog: Catalog, level
 
 
 Problem = tuple[str, str]
+
+
+def checked(questions: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, list[Problem | None]]:
+    """Return the questions typed, with the catalogue's ids, and per row why it cannot be answered.
+
+    Raises
+    ------
+    SchemaError
+        If a column is unknown or `model` or `accelerator` is missing.
+    """
+    _check_columns(questions)
+    table, problems = _parsed(questions.reset_index(drop=True))
+    _resolve(table, problems, catalog)
+    _check_model_splits(table, problems, catalog)
+    _check_contexts(table, problems, catalog)
+    return table, problems
 
 
 def _check_columns(questions: pd.DataFrame) -> None:

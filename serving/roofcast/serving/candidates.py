@@ -12,7 +12,8 @@ import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.batching import Estimate
-from roofcast.features.descriptors import QUANTILE, describe, served_precision
+from roofcast.features.descriptors import QUANTILE, describe
+from roofcast.features.precisions import served_precision
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.splits import split_problem
 from roofcast.training.bundle import ModelBundle

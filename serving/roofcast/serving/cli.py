@@ -15,6 +15,7 @@ import typer
 
 from roofcast.data.errors import InputError
 from roofcast.serving.cli_catalog import accelerators, offers
+from roofcast.serving.cli_explain import explain, whatif
 from roofcast.serving.cli_measurements import campaigns, formats, import_, measurements
 from roofcast.serving.console import counting, reporting, show, show_recommendation, track, warn
 from roofcast.serving.logs import configure_logs
@@ -72,6 +73,8 @@ def _has_predictor(bench: Workbench) -> bool:
 
 
 app.command("import")(import_)
+app.command()(explain)
+app.command()(whatif)
 app.command()(formats)
 app.command()(measurements)
 
@@ -212,23 +215,27 @@ def scoreboard(
     protocol: Annotated[str, typer.Option(help="Protocols, separated by commas.")] = "P1,P2",
     json_file: Annotated[Path | None, typer.Option("--json", help="File to write the figures to.")] = None,
     dump: Annotated[Path | None, typer.Option(help="Folder to write every row behind the figures to.")] = None,
+    docs: Annotated[Path | None, typer.Option(help="Folder to write SCOREBOARD.md and its plots to.")] = None,
 ) -> None:
     """Judge roofcast and its peers by the protocols."""
     from roofcast.serving.files import make_folder
     from roofcast.training.protocols.held_out import llm_pilot_predictor
-    from roofcast.training.scoreboard import run_scoreboard
+    from roofcast.training.scoreboard import figure_rows, run_scoreboard
+    from roofcast.training.scoreboard_page import write_page
 
     names = [name.strip() for name in protocol.split(",")]
-    for folder in filter(None, (json_file and json_file.parent, dump)):
+    for folder in filter(None, (json_file and json_file.parent, dump, docs)):
         make_folder(folder)
     with counting("scoreboard") as progress:
         board = run_scoreboard(names, llm_pilot_predictor(), progress=progress)
     for name, figures in json.loads(board.to_json()).items():
-        show([{"method": method, **values} for method, values in figures.items()], as_json=False, title=f"\n{name}")
+        show(figure_rows(figures), as_json=False, title=f"\n{name}")
     if json_file:
         json_file.write_text(board.to_json() + "\n", encoding="utf-8")
     if dump:
         board.dump(dump)
+    if docs:
+        write_page(board, docs)
 
 
 @app.command()

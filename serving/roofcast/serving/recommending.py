@@ -10,7 +10,7 @@ from typing import get_args
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import ModelSpec, Pricing
-from roofcast.features.descriptors import served_precision
+from roofcast.features.precisions import served_precision
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.own_files import staleness_warnings
 from roofcast.serving.recommender import Entry, Recommendation, Rejection, recommend

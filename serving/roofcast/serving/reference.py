@@ -6,13 +6,15 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from roofcast.data.accelerator_file import FIELDS as ACCELERATOR_FIELDS
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
 from roofcast.data.errors import RoofcastError
 from roofcast.data.formats import FORMATS
 from roofcast.data.offer_file import OFFER_FIELDS
 from roofcast.data.schema import CONTEXT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
-from roofcast.features.coefficients import PRIORS, Coefficients
+from roofcast.features.coefficients import PRIORS
 from roofcast.features.columns import DESCRIPTORS, FEATURES, Column
 from roofcast.serving.adding import OWNED_FIELDS
 from roofcast.serving.answering import ANSWER_COLUMNS, STATUSES
@@ -43,7 +45,8 @@ def _lines() -> Iterator[str]:
     yield from _section("Descriptors", _table(("column", "unit", "meaning"), _columns(DESCRIPTORS)))
     yield from _section("Features", _table(("column", "unit", "meaning"), _columns(FEATURES)))
     yield from _section(
-        "Coefficients", _table(("coefficient", "prior", "unit", "meaning", "source"), _coefficients())
+        "Coefficients",
+        _table(("coefficient", "prior", "between engines", "unit", "meaning", "source"), _coefficients()),
     )
 
 
@@ -101,6 +104,7 @@ def _columns(columns: Iterable[Column]) -> Iterator[tuple[object, ...]]:
 
 
 def _coefficients() -> Iterator[tuple[object, ...]]:
-    meanings = parameter_texts(Coefficients)
     for name, prior in PRIORS.items():
-        yield f"`{name}`", f"{prior.median:g} (x/ {prior.log_sd:g})", prior.unit, meanings[name], prior.source
+        spread = f"x/ {np.exp(prior.engine_log_sd):.2f}" if prior.engine_log_sd else ""
+        value = f"{prior.median:g} (x/ {np.exp(prior.log_sd):.2f})"
+        yield f"`{name}`", value, spread, prior.unit, prior.meaning, prior.source

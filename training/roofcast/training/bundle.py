@@ -12,7 +12,7 @@ import joblib
 import pandas as pd
 
 from roofcast.data.errors import InputError
-from roofcast.features.columns import fingerprint
+from roofcast.features.fingerprint import fingerprint
 from roofcast.training.predictor import RoofcastPredictor
 
 FILE_NAME = "bundle.joblib"

@@ -2,34 +2,85 @@
 
 from __future__ import annotations
 
+from typing import Any, Final, Self
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.optimize import least_squares
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from roofcast.features.batching import estimate
-from roofcast.features.coefficients import DEFAULT_COEFFICIENTS, PRIORS, Coefficients
+from roofcast.features.batching import Estimate, estimate
+from roofcast.features.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients
+from roofcast.features.columns import ENGINES
 from roofcast.features.pipeline import arrays, estimate_metrics
+from roofcast.training.robust import solve
 from roofcast.training.targets import log_ratio
 
 FloatArray = npt.NDArray[np.float64]
 
-SCALE = {
-    "ttft_s": 0.4,
-    "itl_s": 0.15,
-    "tpot_s": 0.15,
-    "output_throughput_token_per_s": 0.3,
+SCALE: Final = {
+    "ttft_s": 0.15,
+    "itl_s": 0.08,
+    "tpot_s": 0.08,
+    "output_throughput_token_per_s": 0.15,
 }
 """Error, in natural logarithms, up to which a metric counts quadratically: what is left after a good fit.
 
-Normalised TTFT is left out: over requests of unlike lengths it tells of the lengths as much as of the engine."""
+Normalised TTFT is left out: over requests of unlike lengths it tells of the lengths as much as of the engine.
+Throughput counts only in rows that tell neither TTFT nor TPOT: in a closed loop it follows from them."""
 
-ROWS_PER_GROUP = 30.0
-"""How many independent observations a group of rows is worth against the priors."""
+ROWS_PER_GROUP: Final = 30.0
+"""How many independent observations the root of a group's rows is worth against the priors."""
+
+_STEP: Final = 1e-3
 
 
-FARTHEST = 4.0
-"""How many prior standard deviations a coefficient may move; shares also stop at 1."""
+class Calibration(BaseEstimator):  # type: ignore[misc]
+    """The analytic estimate with fitted coefficients, as a scikit-learn estimator.
+
+    Attributes
+    ----------
+    coefficients_
+        What was fitted; `report` lists it.
+
+    Examples
+    --------
+    >>> Calibration().fit(X, y, groups).predict(X)  # doctest: +SKIP
+    """
+
+    def fit(self, X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series) -> Self:
+        """Fit to measurements and return the estimator; see `fit_coefficients`."""
+        self.coefficients_ = fit_coefficients(X, y, groups)
+        return self
+
+    def predict(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return the estimate of each metric: shape (n_question, n_metric)."""
+        check_is_fitted(self)
+        d = arrays(X)
+        return pd.DataFrame(estimate_metrics(d, estimate(d, self.coefficients_)), index=X.index)
+
+    def estimate(self, X: pd.DataFrame) -> Estimate:
+        """Return the estimate whole, with the times of every operator."""
+        check_is_fitted(self)
+        return estimate(arrays(X), self.coefficients_)
+
+    def report(self) -> pd.DataFrame:
+        """Return one row a coefficient: typical value, unit, prior, distance from it, engines' values, source."""
+        check_is_fitted(self)
+        return coefficient_report(self.coefficients_)
+
+
+def coefficient_report(coefficients: Coefficients) -> pd.DataFrame:
+    """Return one row a coefficient; `prior_sd` says how many prior standard deviations it lies from its median."""
+    rows = []
+    for place, (name, prior) in enumerate(PRIORS.items()):
+        engines = {e: coefficients.value(name, e) for i, e in enumerate(ENGINES) if coefficients.offset[i, place]}
+        distance = (coefficients.typical[place] - np.log(prior.median)) / prior.log_sd
+        row: dict[str, Any] = {"coefficient": name, "value": coefficients.value(name), "unit": prior.unit}
+        row |= {"prior": prior.median, "prior_sd": round(float(distance), 2), "engines": engines}
+        rows.append(row | {"meaning": prior.meaning, "source": prior.source})
+    return pd.DataFrame(rows)
 
 
 def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: pd.Series) -> Coefficients:
@@ -43,24 +94,60 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
     measured : shape (n_row, n_metric)
         Columns `METRICS`, NaN where unknown.
     groups : shape (n_row,)
-        Rows of one group are worth `ROWS_PER_GROUP` observations together.
+        Rows of one group together weigh as the root of their number.
+
+    Notes
+    -----
+    Every coefficient has a typical value, and most a value of each engine that is shrunk towards it. A row depends
+    on one engine alone, so the slopes of all engines cost no more evaluations than those of the typical values.
     """
     is_central = (descriptors["workload.quantile"] == 0.5).to_numpy()
-    table, outcome = descriptors[is_central], measured[is_central]
-    d = arrays(table)
+    d, outcome = arrays(descriptors[is_central]), _targets(measured[is_central])
+    if not outcome:
+        return DEFAULT_COEFFICIENTS
     counts = groups[is_central].map(groups[is_central].value_counts()).to_numpy(dtype=float)
-    weight = np.sqrt(ROWS_PER_GROUP / (counts * len(SCALE)))
-    y = {metric: outcome[metric].to_numpy(dtype=float) for metric in SCALE}
-    prior = DEFAULT_COEFFICIENTS.log()
-    sd = np.array([PRIORS[name].log_sd for name in PRIORS])
-    highest = np.where([p.is_share for p in PRIORS.values()], np.minimum(-prior / sd, FARTHEST), FARTHEST)
+    weight = np.sqrt(ROWS_PER_GROUP / counts)
+    space = _Space(d["config.engine"].astype(np.intp), len(outcome))
 
-    def residuals(offset: FloatArray) -> FloatArray:
-        coefficients = DEFAULT_COEFFICIENTS.with_log(prior + offset * sd)
-        values = estimate_metrics(d, estimate(d, coefficients))
-        parts = [weight * log_ratio(y[m], values[m]) / SCALE[m] for m in SCALE]
-        return np.concatenate([*(np.nan_to_num(part, nan=0.0) for part in parts), offset])
+    def residuals(c: Coefficients) -> FloatArray:
+        values = estimate_metrics(d, estimate(d, c))
+        parts = [weight * log_ratio(outcome[m], values[m]) / SCALE[m] for m in outcome]
+        return np.nan_to_num(np.concatenate(parts))
 
-    bounds = (-FARTHEST, highest)
-    solution = least_squares(residuals, np.zeros_like(prior), loss="soft_l1", max_nfev=30, bounds=bounds)
-    return DEFAULT_COEFFICIENTS.with_log(prior + solution.x * sd)
+    def slopes(x: FloatArray, at: FloatArray) -> FloatArray:
+        c = space.coefficients(x)
+        columns = [(residuals(c.moved(i, _STEP)) - at) / _STEP for i in range(len(NAMES))]
+        return space.jacobian(np.stack(columns, axis=1))
+
+    return space.coefficients(solve(lambda x: residuals(space.coefficients(x)), slopes, space.size))
+
+
+def _targets(measured: pd.DataFrame) -> dict[str, FloatArray]:
+    outcome = {m: measured[m].to_numpy(dtype=float) for m in SCALE}
+    is_told = ~(np.isnan(outcome["ttft_s"]) & np.isnan(outcome["tpot_s"]) & np.isnan(outcome["itl_s"]))
+    outcome["output_throughput_token_per_s"] = np.where(is_told, np.nan, outcome["output_throughput_token_per_s"])
+    outcome["itl_s"] = np.where(np.isnan(outcome["tpot_s"]), outcome["itl_s"], np.nan)
+    return {m: values for m, values in outcome.items() if (values > 0).any()}
+
+
+class _Space:
+    """Where the solver moves: distances from the priors, in their standard deviations."""
+
+    def __init__(self, engine: npt.NDArray[np.intp], n_metric: int) -> None:
+        self.sd = np.array([prior.log_sd for prior in PRIORS.values()])
+        self.engine_sd = np.array([prior.engine_log_sd for prior in PRIORS.values()])
+        self.free = np.flatnonzero(self.engine_sd > 0)
+        self.present = np.unique(engine)
+        self.masks = [np.tile(engine, n_metric) == place for place in self.present]
+        self.size = len(NAMES) + len(self.present) * len(self.free)
+
+    def coefficients(self, x: FloatArray) -> Coefficients:
+        n = len(NAMES)
+        offset = np.zeros((len(ENGINES), n))
+        own = x[n:].reshape(len(self.present), len(self.free)) * self.engine_sd[self.free]
+        offset[np.ix_(self.present, self.free)] = own
+        return Coefficients(DEFAULT_COEFFICIENTS.typical + x[:n] * self.sd, offset)
+
+    def jacobian(self, slope: FloatArray) -> FloatArray:
+        own = slope[:, self.free] * self.engine_sd[self.free]
+        return np.hstack([slope * self.sd, *(own * mask[:, None] for mask in self.masks)])

@@ -63,13 +63,28 @@ def coverage(errors: FloatArray, groups: pd.Series, levels: FloatArray) -> Float
 
 
 def plot_coefficients(coefficients: Coefficients) -> Figure:
-    """Return how far each coefficient moved from its prior, in prior standard deviations."""
-    figure = Figure(figsize=(7, 5), layout="constrained")
+    """Return how far each typical coefficient moved from its prior, in prior standard deviations."""
+    figure = Figure(figsize=(7, 8), layout="constrained")
     axes = figure.subplots()
-    moved = [np.log(getattr(coefficients, name) / prior.median) / prior.log_sd for name, prior in PRIORS.items()]
-    labels = [f"{name} = {getattr(coefficients, name):.3g} {prior.unit}" for name, prior in PRIORS.items()]
+    values = {name: coefficients.value(name) for name in PRIORS}
+    moved = [np.log(values[name] / prior.median) / prior.log_sd for name, prior in PRIORS.items()]
+    labels = [f"{name} = {values[name]:.3g} {prior.unit}" for name, prior in PRIORS.items()]
     axes.barh(labels, moved)
     axes.axvline(0, color="black", linewidth=1)
     axes.set(xlabel="moved from the prior, in its standard deviations")
     axes.invert_yaxis()
+    return figure
+
+
+def plot_errors(errors: pd.DataFrame, label: str) -> Figure:
+    """Return bars of each column's error, side by side for each line of the table."""
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    axes = figure.subplots()
+    width = 0.8 / len(errors.columns)
+    place = np.arange(len(errors))
+    for i, name in enumerate(errors.columns):
+        axes.bar(place + (i + 0.5) * width - 0.4, errors[name], width, label=str(name))
+    axes.set_xticks(place, [str(name) for name in errors.index], fontsize=7)
+    axes.set(ylabel=label, ylim=(0, min(1.0, 1.1 * float(np.nanmax(errors.to_numpy())))))
+    axes.legend(fontsize=7)
     return figure

@@ -8,7 +8,7 @@ import pandas as pd
 
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
-from roofcast.features.columns import fingerprint
+from roofcast.features.fingerprint import fingerprint
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset import TrainingSet

@@ -26,6 +26,18 @@ from roofcast.training.protocols.llm_pilot import (
     peer_predictions,
     score_decisions,
 )
+from roofcast.training.protocols.silicon import (
+    Method,
+    SiliconCampaign,
+    figures_by_part,
+    load_silicon_campaign,
+    predict_silicon,
+    silicon_figures,
+)
+from roofcast.training.protocols.silicon_methods import METHODS
+
+PROTOCOLS: Final = (*QUESTIONS, "P3")
+"""Names that `run_scoreboard` takes. P3 gives two results: all rows, and ``P3_clean``."""
 
 OWN: Final = "roofcast"
 """Name under which our own figures stand."""
@@ -78,6 +90,9 @@ def run_scoreboard(
     n_seed: int = 10,
     progress: Progress | None = None,
     rule_llm_pilot: Callable[[int], Rule] | None = None,
+    *,
+    methods_silicon: Mapping[str, Method] = METHODS,
+    silicon: SiliconCampaign | None = None,
 ) -> Scoreboard:
     """Return the scoreboard of the protocols named.
 
@@ -95,6 +110,10 @@ def run_scoreboard(
     rule_llm_pilot
         From a seed to the rule by which roofcast's predictions of that seed become a choice; without it, and always
         for the peers, the cheapest profile by the predictions taken at their word.
+    methods_silicon
+        Who is judged under P3, by name.
+    silicon
+        What P3 asks; None for the shipped campaign.
 
     Raises
     ------
@@ -105,12 +124,57 @@ def run_scoreboard(
     """
     wanted = tuple(dict.fromkeys(protocols))
     for name in wanted:
-        if name not in QUESTIONS:
-            raise UnknownNameError("protocol", name, QUESTIONS)
-    runs = [_Run(method, 0, peer_predictions(method)) for method in PEERS] if wanted else []
-    if wanted and predict_llm_pilot is not None:
+        if name not in PROTOCOLS:
+            raise UnknownNameError("protocol", name, PROTOCOLS)
+    has_llm_pilot = any(name in QUESTIONS for name in wanted)
+    runs = [_Run(method, 0, peer_predictions(method)) for method in PEERS] if has_llm_pilot else []
+    if has_llm_pilot and predict_llm_pilot is not None:
         runs += _own_runs(predict_llm_pilot, n_seed, progress, rule_llm_pilot)
-    return Scoreboard({name: _llm_pilot_result(name, runs) for name in wanted})
+    results: dict[str, ProtocolResult] = {}
+    for name in wanted:
+        if name in QUESTIONS:
+            results[name] = _llm_pilot_result(name, runs)
+        else:
+            results |= _silicon_results(silicon or load_silicon_campaign(), methods_silicon, progress)
+    return Scoreboard(results)
+
+
+def figure_rows(figures: Mapping[str, object]) -> list[dict[str, object]]:
+    """Return a protocol's figures as the lines of one table.
+
+    Examples
+    --------
+    >>> figure_rows({"RF": {"success": 0.7}})
+    [{'method': 'RF', 'success': 0.7}]
+    >>> figure_rows({"leave_one_lineage_out": {"roofcast": {"tpot": {"mape": 0.2}}}})
+    [{'split': 'leave_one_lineage_out', 'method': 'roofcast', 'metric': 'tpot', 'mape': 0.2}]
+    """
+    rows = []
+    for path, values in _leaves(figures, ()):
+        names = ("method",) if len(path) == 1 else ("split", "method", "metric")
+        rows.append({**dict(zip(names, path, strict=True)), **values})
+    return rows
+
+
+def _leaves(
+    figures: Mapping[str, object], path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], dict[str, object]]]:
+    below = {name: value for name, value in figures.items() if isinstance(value, Mapping)}
+    if not below:
+        yield path, dict(figures)
+    for name, value in below.items():
+        yield from _leaves(value, (*path, name))
+
+
+def _silicon_results(
+    campaign: SiliconCampaign, methods: Mapping[str, Method], progress: Progress | None
+) -> dict[str, ProtocolResult]:
+    dump = predict_silicon(campaign, methods, progress)
+    tables = {"P3": dump, "P3_parts": figures_by_part(dump)}
+    return {
+        "P3": ProtocolResult(silicon_figures(dump), tables),
+        "P3_clean": ProtocolResult(silicon_figures(dump[dump["is_clean"]]), {}),
+    }
 
 
 class _Run(NamedTuple):

@@ -173,6 +173,7 @@ def _row(file: str, cells: dict[str, str], latency_s: float) -> Row:
     row: Row = {
         "model": cells["model"], "accelerator": cells["hardware"], "n_accelerator": n_accelerator,
         "engine": engine, "weight_precision": weights, "kv_precision": cache, "load": "static_batch",
+        "length_variation": 0.0,
         "n_input_token": n_input, "n_output_token": n_output, "concurrency": batch, "statistic": "mean",
         "e2e_s": latency_s,
         "output_throughput_token_per_s": batch * n_output / latency_s,

@@ -78,6 +78,7 @@ def _rows(cells: dict[str, str]) -> list[Row]:
         "model": cells["Model"], "accelerator": cells["Inst. Type"], "n_accelerator": n_chip, "tp": n_chip, "pp": 1,
         "engine": "transformers-neuronx", "engine_version": cells["Neuron Version"], "n_node": 1,
         "weight_precision": weights, "activation_precision": "bf16", "load": "static_batch",
+        "length_variation": 0.0,
         "n_input_token": number_of(cells["Input Length"]), "n_output_token": number_of(cells["Output Length"]),
         "concurrency": number_of(cells["Batch Size"]), "date": cells["_first_seen"],
         "software": f"{cells['Framework']}, Neuron {cells['Neuron Version']}",

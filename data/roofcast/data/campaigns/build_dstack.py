@@ -137,7 +137,7 @@ def _json_run(cells: dict[str, str]) -> Run | None:
     outcomes["mean"] = {"e2e_s": number_of(cells["avg_latency"])}
     common = _llama(system) | {
         "n_input_token": n_input, "n_output_token": n_output, "load": "static_batch", "concurrency": n_request,
-        "date": "2024-11",
+        "length_variation": 0.0, "date": "2024-11",
     }  # fmt: skip
     return common, outcomes
 
@@ -169,7 +169,7 @@ def _offline_run(system: str, n_input: float, n_output: float, n_request: float,
     common = _llama(system) | {
         "n_input_token": n_input, "n_output_token": n_output, "load": "offline", "concurrency": n_request,
         "n_request": n_request, "duration_s": took_s, "date": "2024-11", "note": f"{system}; all requests at once",
-        "derived": "output_throughput_token_per_s",
+        "derived": "output_throughput_token_per_s", "length_variation": 0.0,
     }  # fmt: skip
     throughputs: Row = {
         "output_throughput_token_per_s": n_request * n_output / took_s,

@@ -78,7 +78,8 @@ def _row(model: str, cells: dict[str, str], column: str, latency: str, first_see
         "model": model, "accelerator": ACCELERATOR, "n_accelerator": tp * pp, "tp": tp, "pp": pp,
         "engine": "fastertransformer", "weight_precision": "fp16", "kv_precision": "fp16",
         "n_input_token": number_of(cells.get("input seqlen") or cells["input length"]), "n_output_token": n_output,
-        "concurrency": batch, "load": "static_batch", "statistic": "mean", "date": first_seen,
+        "concurrency": batch, "load": "static_batch", "length_variation": 0.0, "statistic": "mean",
+        "date": first_seen,
     }  # fmt: skip
     if latency == "OOM":
         return row | {"status": "out_of_memory"}

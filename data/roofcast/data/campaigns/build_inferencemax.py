@@ -16,6 +16,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError
 from roofcast.data.formats.inferencemax_results import (
     LATENCIES,
+    LENGTH_VARIATION,
     MODELS,
     TRUE_LENGTH,
     engine_of,
@@ -130,6 +131,7 @@ def _configuration(result: Mapping[str, Any]) -> dict[str, Any]:
         "n_output_token": _rounded(result["n_output_token"]),
         "concurrency": result["conc"],
         "load": "closed_loop",
+        "length_variation": LENGTH_VARIATION,
         "n_prefill_accelerator": n - n_decode if n_decode else None,
         "n_decode_accelerator": n_decode,
         "speculation": "mtp" if result.get("mtp") == "on" else "",

@@ -109,7 +109,7 @@ def _rows_of_medians(missing: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFr
     nearby = measured[(measured["statistic"] == "p50") & (measured["concurrency"] == _LENGTHS_FROM_N_USER)]
     on = ["model", "accelerator", "n_accelerator"]
     configured = ["engine", "weight_precision", "kv_precision", "tp", "pp", "dp", "flash_attention", "load"]
-    lengths = ["n_input_token", "n_output_token"]
+    lengths = ["n_input_token", "n_output_token", "length_variation"]
     rows = missing.merge(nearby[[*on, *configured, *lengths]], on=on, how="left")
     for name in MEDIAN_COLUMNS.values():
         rows[name] = rows[name].map(lambda value: float(f"{value:.6g}"))

@@ -90,6 +90,7 @@ def _rows(cells: dict[str, str], first_seen: str) -> list[Row]:
     if "prompt_tokens" in cells:
         common |= {
             "load": "static_batch",
+            "length_variation": 0.0,
             "n_input_token": number_of(cells["prompt_tokens"]),
             "n_output_token": number_of(cells["output_tokens"]),
         }

@@ -75,6 +75,7 @@ def _add(gathering: Gathering, reference: str, table: dict[str, str], cells: dic
             "model": model, "accelerator": name, "n_accelerator": count, "n_node": 1, "engine": engine,
             "weight_precision": precision, "activation_precision": "fp16", "concurrency": 1.0,
             "n_input_token": N_INPUT_TOKEN, "n_output_token": N_OUTPUT_TOKEN, "load": "static_batch",
+            "length_variation": 0.0,
             "statistic": "mean", "tpot_s": 1 / number_of(text), "derived": "tpot_s", "date": table["first"],
         }
         for engine, text in speeds.items()

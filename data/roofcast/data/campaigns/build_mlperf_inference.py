@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from roofcast.data.campaigns.built import Built
 from roofcast.data.campaigns.gathering import Gathering, Row, number_of, records_of, rows_by_statistic
+from roofcast.data.formats.documents import Floats
+from roofcast.data.formats.runs import variation_of
 from roofcast.data.units import S_PER_NS
 
 RAW: Final = Path("raw") / "mlperf_inference"
@@ -77,7 +81,8 @@ def build_mlperf_inference(root: Path) -> Built:
     files = {name: root / RAW / "dataset_token_lengths" / file for name, file in LENGTHS.items()}
     builder = _Builder(
         Gathering("mlperf_inference", accelerators=ACCELERATORS),
-        n_input_token={name: _mean(file) for name, file in files.items()},
+        n_input_token={name: float(_lengths(file, "input_length").mean()) for name, file in files.items()},
+        variations={name: variation_of(_lengths(file, "output_length")) for name, file in files.items()},
         n_output_token=_measured_lengths([cells for _, cells in logs]),
         precisions=_logged_precisions([cells for _, cells in logs]),
     )
@@ -88,9 +93,8 @@ def build_mlperf_inference(root: Path) -> Built:
     return builder.gathering.built()
 
 
-def _mean(file: Path) -> float:
-    lengths = [number_of(cells["input_length"]) for _, cells in records_of(file)]
-    return sum(lengths) / len(lengths)
+def _lengths(file: Path, column: str) -> Floats:
+    return np.array([number_of(cells[column]) for _, cells in records_of(file)])
 
 
 def _measured_lengths(logs: list[dict[str, str]]) -> dict[str, float]:
@@ -142,6 +146,7 @@ def _benchmark(name: str) -> str:
 class _Builder:
     gathering: Gathering
     n_input_token: dict[str, float]
+    variations: dict[str, float]
     n_output_token: dict[str, float]
     precisions: dict[tuple[str, str, str], str]
 
@@ -160,6 +165,7 @@ class _Builder:
         lengths = {
             "n_input_token": self.n_input_token[benchmark],
             "n_output_token": self.n_output_token[benchmark] if math.isnan(n_output) else n_output,
+            "length_variation": self.variations[benchmark],
         }
         logged = (cells["accelerator_model_name"], benchmark, _engine(cells["framework"]))
         precision = _weight_precision(cells) or self.precisions.get(logged, "")
@@ -191,6 +197,7 @@ class _Builder:
             "n_accelerator": n_accelerator * _n_chip(cells["accel"]), "n_node": n_node,
             "engine": engine, "weight_precision": self.precisions.get((cells["accel"], benchmark, engine), ""),
             "n_input_token": self.n_input_token[benchmark], "n_output_token": n_output, "statistic": "mean",
+            "length_variation": self.variations[benchmark],
             "load": "offline" if is_offline else "open_loop",
             "output_throughput_token_per_s": tokens_per_s,
             "date": DATES[cells["round"]], "note": f"{cells['round']} {cells['org']}, {cells['scenario']}",

@@ -72,5 +72,6 @@ def _row(said: tuple[str, ...], accelerator: str, throughput_token_per_s: float)
         "pp": 1, "n_node": 1, "engine": "optimum-habana", "weight_precision": PRECISIONS[kind],
         "kv_precision": "fp8" if kind == "fp8" else "", "load": "static_batch", "concurrency": float(batch),
         "n_input_token": float(n_input), "n_output_token": float(n_output), "statistic": "mean",
+        "length_variation": 0.0,
         "output_throughput_token_per_s": throughput_token_per_s, "note": f"baseline of test {kind}",
     }  # fmt: skip

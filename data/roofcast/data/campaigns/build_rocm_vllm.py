@@ -71,7 +71,7 @@ def _row(cells: dict[str, str]) -> Row:
         "model": cells["model"], "accelerator": cells["gpu"], "n_accelerator": N_ACCELERATOR, "n_node": 1,
         "engine": "vllm", "weight_precision": cells["precision"].lower(), "tp": number_of(cells["tp"]), "pp": 1,
         "n_input_token": number_of(cells["isl"]), "n_output_token": number_of(cells["osl"]), "statistic": "mean",
-        "date": cells["first_seen"], "software": "ROCm vllm-dev image",
+        "length_variation": 0.0, "date": cells["first_seen"], "software": "ROCm vllm-dev image",
     }  # fmt: skip
     if cells["kind"] == "latency":
         latency_s = s_from_ms(value) if cells["unit"] == "ms" else value

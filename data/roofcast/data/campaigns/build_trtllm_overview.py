@@ -149,7 +149,7 @@ def _static_record(head: re.Match[str], cells: Mapping[str, str]) -> dict[str, A
     }
 
 
-def _named(model: str, gpu: str) -> dict[str, str]:
+def _named(model: str, gpu: str) -> dict[str, str | float]:
     catalog = load_catalog()
     accelerator = catalog.accelerator(_ACCELERATORS.get(gpu, gpu)).id
     return {
@@ -157,6 +157,7 @@ def _named(model: str, gpu: str) -> dict[str, str]:
         "accelerator": accelerator,
         "engine": "trtllm",
         "statistic": "mean",
+        "length_variation": 0.0,
         "campaign": "trtllm_overview",
     }
 

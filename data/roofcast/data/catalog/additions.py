@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.catalog.convert import ACCELERATOR_COLUMNS, MODEL_COLUMNS, Row, SkippedRow
+from roofcast.data.catalog.convert import ACCELERATOR_COLUMNS, MODEL_COLUMNS, OWN_COLUMNS, Row, SkippedRow
 from roofcast.data.huggingface import load_model_config, with_known_lineage
 from roofcast.data.specs import ModelSpec
 
@@ -71,7 +71,7 @@ def convert_config(name: str, folder: Path, known: Sequence[Row]) -> Row:
     spec = load_model_config(file, name).model_copy(update=own)
     kin = {row["id"]: ModelSpec.parse({n: v for n, v in row.items() if v}) for row in known}
     fields = with_known_lineage(spec, Catalog(models=kin, accelerators={})).model_dump(mode="json")
-    return {column: _cell(fields[column]) for column in (*MODEL_COLUMNS, "n_param_difference")}
+    return {column: _cell(fields[column]) for column in (*MODEL_COLUMNS, "n_param_difference", *OWN_COLUMNS)}
 
 
 def _cell(value: Any) -> str:

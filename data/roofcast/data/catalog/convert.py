@@ -37,6 +37,9 @@ MODEL_COLUMNS: Final[Mapping[str, str]] = {
     "released": "release_date", "source": "source", "note": "note",
 }  # fmt: skip
 
+OWN_COLUMNS: Final = ("n_param_lookup", "n_sparse_layer", "sparse_top_k")
+"""Columns of ``models.csv`` that the collected table lacks."""
+
 _NEEDED: Final = (
     "n_layer",
     "hidden_size",
@@ -78,6 +81,7 @@ def convert_model(raw: Row) -> Row:
     if missing or not (row["intermediate_size"] or row["moe_intermediate_size"]):
         raise SkippedRow(f"{missing or 'intermediate_size'} not known")
     row["n_param_difference"] = _difference(raw)
+    row |= {column: raw.get(column, "") for column in OWN_COLUMNS}
     row["attention"] = _attention(raw)
     row["weight_precision"] = _checkpoint_precision(raw)
     if len(row["released"]) != len("2025-12-31"):

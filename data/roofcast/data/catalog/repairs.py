@@ -145,7 +145,20 @@ ACCELERATOR_REPAIRS: Final[Mapping[str, Row]] = {
 }  # fmt: skip
 """Accelerator to cells; a note takes the place of the collected one, a source is added to it."""
 
+_SPARSE_61: Final = {"n_sparse_layer": "61", "sparse_top_k": "2048"}
+
 MODEL_REPAIRS: Final[Mapping[str, Row]] = {
+    **dict.fromkeys(
+        ("deepseek-ai/DeepSeek-Math-V2", "deepseek-ai/DeepSeek-V3.2", "deepseek-ai/DeepSeek-V3.2-Exp"), _SPARSE_61
+    ),
+    "zai-org/GLM-5": {"n_sparse_layer": "78", "sparse_top_k": "2048"},
+    "google/gemma-4-E2B-it": {"n_param_lookup": "2348810240"},
+    "google/gemma-4-E4B-it": {"n_param_lookup": "2818572288"},
+    "google/gemma-4-26B-A4B-it": {
+        "intermediate_size": "",
+        "n_shared_experts": "1",
+        "shared_expert_intermediate_size": "2112",
+    },
     "moonshotai/Kimi-K2-Instruct": {"torch_dtype": "bfloat16 (FP8 checkpoint)"},
     "inclusionAI/LLaDA2.1-flash": {
         "intermediate_size": "9216",
@@ -155,7 +168,12 @@ MODEL_REPAIRS: Final[Mapping[str, Row]] = {
         "7,936 router biases",
     },
 }
-"""Model to collected cells, in the names of the collected table."""
+"""Model to collected cells, in the names of the collected table or those that it lacks.
+
+Sparse attention: ``index_topk`` and ``num_hidden_layers`` of the config that the row's source names, every layer of
+which has an indexer. Look-ups: layers x 262,144 words x 256 numbers, as the note of the row says. The dense MLP of
+Gemma 4's experts' layers (``enable_moe_block``, ``intermediate_size`` 2112) runs for every token, beside the experts.
+"""
 
 DIFFERENCES: Final = (
     ("tied embedding stored twice", "the published count holds the tied embedding twice"),

@@ -12,7 +12,7 @@ import numpy as np
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.formats.aiperf_summary import LATENCIES, LENGTHS, UNKNOWN_UNIT, in_our_unit
 from roofcast.data.formats.documents import Floats, Node, begins_json, iter_documents
-from roofcast.data.formats.runs import Run, statistics_of
+from roofcast.data.formats.runs import Run, statistics_of, variation_of
 from roofcast.data.formats.sources import Source
 from roofcast.data.quantities import s_from_unit
 
@@ -92,6 +92,7 @@ def run_of_records(source: Source) -> Run:
     )
     known = {name: values[~np.isnan(values)] for name, values in arrays.items()}
     lengths = {"n_input_token": n_input.mean(), "n_output_token": n_output.mean(), "duration_s": duration_s}
+    lengths["length_variation"] = variation_of(n_output)
     totals = {
         "output_throughput_token_per_s": n_output.sum() / duration_s,
         "total_throughput_token_per_s": (n_input.sum() + n_output.sum()) / duration_s,

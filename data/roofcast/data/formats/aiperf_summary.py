@@ -73,6 +73,8 @@ def run_of_values(where: Node, context: Mapping[str, Any], value: Value) -> Run:
         return Run(where.place, where.line, cells | lengths | {"status": "failed"}, {})
     totals = {column: value(metric, "avg") for metric, column in THROUGHPUTS.items()}
     cells |= {**lengths, "duration_s": value("benchmark_duration", "avg")}
+    if lengths["n_output_token"] > 0:
+        cells["length_variation"] = value("output_sequence_length", "std") / lengths["n_output_token"]
     statistics = {
         name: {
             column: value(metric, "avg" if name == "mean" else name)

@@ -26,6 +26,7 @@ from roofcast.data.formats.runs import (
     model_cells,
     run_reader,
     statistics_of,
+    variation_of,
 )
 from roofcast.data.formats.sources import Source, files_of, start_of, without_twins
 from roofcast.data.specs import STATISTICS
@@ -104,23 +105,28 @@ def _run(report: Node, benchmark: Node) -> Run:
         column: _mean(metrics[name]["successful"])
         for name, column in (("prompt_token_count", "n_input_token"), ("output_token_count", "n_output_token"))
     }
-    statistics = _statistics(benchmark, n_done)
+    statistics, lengths["length_variation"] = _statistics(benchmark, n_done)
     statistics["mean"]["itl_s"] = s_from_ms(_mean(metrics["inter_token_latency_ms"]["successful"]))
     return Run(benchmark.place, benchmark.line, cells | lengths, statistics, throughputs, derived=("itl_s",))
 
 
-def _statistics(benchmark: Node, n_done: float) -> dict[str, dict[str, float]]:
+def _statistics(benchmark: Node, n_done: float) -> tuple[dict[str, dict[str, float]], float]:
+    """Return the statistics and how output lengths vary, out of the requests if the report holds them all."""
     done = benchmark["requests"]["successful"]
     if done.is_array and len(done.value) == n_done:
-        return statistics_of(_samples(done))
+        samples = _samples(done)
+        return statistics_of(samples), variation_of(samples["n_output_token_at_statistic"])
     metrics = benchmark["metrics"]
-    return {
+    statistics = {
         statistic: {
             column: unit * _statistic(metrics[name]["successful"], statistic)
             for name, (column, unit) in LATENCIES.items()
         }
         for statistic in STATISTICS
     }
+    lengths = metrics["output_token_count"]["successful"]
+    mean = _mean(lengths)
+    return statistics, lengths["std_dev"].number() / mean if mean > 0 else math.nan
 
 
 def _samples(done: Node) -> dict[str, Floats]:

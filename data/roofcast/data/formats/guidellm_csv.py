@@ -104,8 +104,9 @@ def _distribution(cells: Cells, group: str, name: str, place: str, line: int) ->
         problem = f"must list {len(LISTED)} numbers: {', '.join(LISTED)}"
         raise SchemaError(f"{group}, {name}, Percentiles", problem, place, line)
     n_done = _number(cells, ("Request Counts", "Successful", ""), place, line)
-    median = _number(cells, (group, name, "Median"), place, line)
-    return {"mean": mean, "count": n_done, "percentiles": dict(zip(LISTED, listed, strict=True)) | {"p50": median}}
+    median, deviation = (_number(cells, (group, name, part), place, line) for part in ("Median", "Std Dev"))
+    percentiles = dict(zip(LISTED, listed, strict=True)) | {"p50": median}
+    return {"mean": mean, "std_dev": deviation, "count": n_done, "percentiles": percentiles}
 
 
 def _strategy(cells: Cells, place: str, line: int) -> dict[str, Any]:

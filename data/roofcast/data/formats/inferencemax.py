@@ -18,6 +18,7 @@ from roofcast.data.formats.format import Format
 from roofcast.data.formats.inferencemax_deployment import Deployment, accelerator_of, deployment_of, flag, known
 from roofcast.data.formats.inferencemax_results import (
     LATENCIES,
+    LENGTH_VARIATION,
     MODELS,
     STATISTICS,
     TRUE_LENGTH,
@@ -125,7 +126,8 @@ def _lengths(result: Node) -> dict[str, Any]:
             raise result[key].refusal("must be at least 1: runs of agents have no fixed lengths and are not read")
     mean = [round(length * TRUE_LENGTH, 1) for length in nominal]
     note = f"nominal lengths {nominal[0]:g} and {nominal[1]:g}"
-    return {"n_input_token": mean[0], "n_output_token": mean[1], "note": note}
+    lengths = {"n_input_token": mean[0], "n_output_token": mean[1], "length_variation": LENGTH_VARIATION}
+    return {**lengths, "note": note}
 
 
 def _totals(result: Node, deployment: Deployment) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -9,6 +10,9 @@ from roofcast.data.errors import SchemaError
 
 TRUE_LENGTH: Final = 0.9
 """Mean request length over the nominal one: lengths are uniform between 0.8 and 1 times the nominal one."""
+
+LENGTH_VARIATION: Final = round(0.2 / math.sqrt(12) / TRUE_LENGTH, 6)
+"""Standard deviation of these lengths over their mean."""
 
 STATISTICS: Final = {"mean": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
 LATENCIES: Final = {"ttft_s": "ttft", "tpot_s": "tpot", "itl_s": "itl", "e2e_s": "e2el"}

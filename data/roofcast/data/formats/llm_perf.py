@@ -111,7 +111,7 @@ def _run(document: Node, config: Node | None, given: Given) -> Run:
     is_whole = not document["report"].is_blank
     report = document["report"] if is_whole else document
     config = document["config"] if is_whole else config or Node({}, "config", document.place)
-    cells = {"load": "static_batch"} | config_cells(config)
+    cells = {"load": "static_batch", "length_variation": 0.0} | config_cells(config)
     failure = report["traceback"].text().lower()
     if failure:
         is_full = any(mark in failure for mark in OUT_OF_MEMORY)

@@ -24,6 +24,7 @@ from roofcast.data.errors import SchemaError
 from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
 from roofcast.data.formats.given import fill_table
 from roofcast.data.formats.llm_pilot_file import REQUEST_COLUMNS, RequestLog
+from roofcast.data.formats.runs import variation_of
 from roofcast.data.formats.sources import Source, header_of, iter_sources
 from roofcast.data.measurements import validate_measurements
 from roofcast.data.schema import NUMBER_COLUMNS
@@ -148,6 +149,7 @@ def _run_rows(source: Source, campaign: str) -> list[dict[str, Any]]:
         "concurrency": log.n_user,
         "flash_attention": FLASH_ATTENTION.get(log.model, True),
         "load": "closed_loop",
+        "length_variation": variation_of(samples.n_output_token),
         "duration_s": log.duration_s,
         "n_request": log.n_request,
         "n_failed": log.n_request - len(samples.ttft_s),

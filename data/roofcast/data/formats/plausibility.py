@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+import numpy as np
+import pandas as pd
+
 from roofcast.data.errors import SchemaError
 from roofcast.data.quantities import e2e_from_parts
 from roofcast.data.units import S_PER_MS
@@ -78,6 +81,27 @@ def check_plausible(
     _check_in_flight(cells, mean, e2e_s if not math.isnan(e2e_s) else parts_s, place, line)
     _check_tokens(cells, mean, place, line)
     _check_gaps(statistics, place, line)
+
+
+def check_plausible_rows(table: pd.DataFrame, place: str, first_line: int) -> None:
+    """Refuse a table in which the numbers of a row contradict each other, as `check_plausible` does a run.
+
+    Parameters
+    ----------
+    table
+        Validated measurements.
+    place, first_line
+        For messages.
+
+    Raises
+    ------
+    SchemaError
+        At the first such row; names its line.
+    """
+    positions = np.flatnonzero(table[["itl_s", "tpot_s", "e2e_s"]].notna().any(axis=1))
+    rows: list[dict[Any, Any]] = table[list(CHECKED_COLUMNS)].iloc[positions].to_dict("records")
+    for position, row in zip(positions.tolist(), rows, strict=True):
+        check_plausible(row, {row["statistic"]: row}, place, first_line + position)
 
 
 _CURE: Final = "are seconds and milliseconds confused?"

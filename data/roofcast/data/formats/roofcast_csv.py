@@ -15,7 +15,7 @@ import pandas as pd
 from roofcast.data.errors import SchemaError
 from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
 from roofcast.data.formats.given import EXAMPLES, check_known, fill_table
-from roofcast.data.formats.plausibility import CHECKED_COLUMNS, check_plausible
+from roofcast.data.formats.plausibility import check_plausible_rows
 from roofcast.data.formats.sources import Source, header_of, iter_sources
 from roofcast.data.measurements import validate_measurements
 from roofcast.data.schema import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
@@ -89,7 +89,7 @@ def _iter_chunks(source: Source, campaign: str, given: Given) -> Iterator[pd.Dat
         filled = fill_table(table, given, source.name, first_line)
         _check_known(filled, source.name, first_line)
         checked = validate_measurements(filled, source.name, first_line)
-        _check_plausible(checked, source.name, first_line)
+        check_plausible_rows(checked, source.name, first_line)
         yield checked
         first_line += len(chunk)
     if first_line == 2:
@@ -105,13 +105,6 @@ def _check_known(table: pd.DataFrame, name: str, first_line: int) -> None:
     rows: list[dict[Any, Any]] = cells.iloc[positions].to_dict("records")
     for position, row in zip(positions.tolist(), rows, strict=True):
         check_known(row, name, first_line + position)
-
-
-def _check_plausible(table: pd.DataFrame, name: str, first_line: int) -> None:
-    positions = np.flatnonzero(table[["itl_s", "tpot_s", "e2e_s"]].notna().any(axis=1))
-    rows: list[dict[Any, Any]] = table[list(CHECKED_COLUMNS)].iloc[positions].to_dict("records")
-    for position, row in zip(positions.tolist(), rows, strict=True):
-        check_plausible(row, {row["statistic"]: row}, name, first_line + position)
 
 
 def _check_widths(rows: list[list[str]], header: list[str], name: str, first_line: int) -> None:

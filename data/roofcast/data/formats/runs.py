@@ -143,6 +143,18 @@ def statistics_of(samples: Mapping[str, Floats]) -> dict[str, dict[str, float]]:
     return {name: {column: _statistic(name, values) for column, values in samples.items()} for name in STATISTICS}
 
 
+def variation_of(lengths: Floats) -> float:
+    """Return the standard deviation of lengths over their mean; NaN where there is none.
+
+    Examples
+    --------
+    >>> variation_of(np.array([50.0, 150.0]))
+    0.5
+    """
+    known = lengths[~np.isnan(lengths)]
+    return float(known.std() / known.mean()) if len(known) and known.mean() > 0 else math.nan
+
+
 def _statistic(name: str, values: Floats) -> float:
     if not len(values):
         return math.nan

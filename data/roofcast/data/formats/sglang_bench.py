@@ -29,6 +29,7 @@ from roofcast.data.formats.runs import (
     model_cells,
     run_reader,
     statistics_of,
+    variation_of,
 )
 from roofcast.data.formats.sources import Source, start_of
 from roofcast.data.specs import STATISTICS
@@ -71,8 +72,10 @@ def _run(document: Node) -> Run:
     if not has_arrays(document):
         return Run(document.place, document.line, cells, summary_statistics(document, LATENCIES), totals)
     n_sent = len(document["input_lens"].items())
-    counts = {"n_request": n_sent, "n_failed": n_sent - n_done} if n_sent >= n_done else {}
-    return Run(document.place, document.line, cells | counts, statistics_of(request_arrays(document)), totals)
+    arrays = request_arrays(document)
+    cells |= {"n_request": n_sent, "n_failed": n_sent - n_done} if n_sent >= n_done else {}
+    cells["length_variation"] = variation_of(arrays["n_output_token_at_statistic"])
+    return Run(document.place, document.line, cells, statistics_of(arrays), totals)
 
 
 def _context(document: Node) -> dict[str, Any]:

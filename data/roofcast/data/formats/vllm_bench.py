@@ -33,6 +33,7 @@ from roofcast.data.formats.runs import (
     model_cells,
     run_reader,
     statistics_of,
+    variation_of,
 )
 from roofcast.data.formats.sources import Source, start_of
 from roofcast.data.specs import STATISTICS
@@ -69,6 +70,7 @@ def _run(document: Node) -> Run:
         arrays = request_arrays(document)
         statistics = statistics_of(arrays)
         lengths = {name: float(arrays[f"{name}_at_statistic"].mean()) for name in ("n_input_token", "n_output_token")}
+        lengths["length_variation"] = variation_of(arrays["n_output_token_at_statistic"])
     else:
         statistics = summary_statistics(document, LATENCIES)
         lengths = mean_lengths(document, n_done)

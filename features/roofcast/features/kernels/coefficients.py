@@ -118,7 +118,7 @@ def family_of(accelerator: str, architecture: str) -> str:
 
 def efficiency_of(
     accelerator: Sequence[str],
-    architecture: Sequence[str],
+    family: Sequence[str],
     precision: Sequence[str],
     attention_precision: Sequence[str],
     engine: Sequence[str],
@@ -127,8 +127,8 @@ def efficiency_of(
 
     Parameters
     ----------
-    accelerator, architecture : shape (n_question,)
-        Id and architecture as the catalogue has them; those without measured kernels get their family's mean,
+    accelerator, family : shape (n_question,)
+        Id in the catalogue and what `family_of` says of it; those without measured kernels get their family's mean,
         and families without any the typical values.
     precision : shape (n_question,)
         Of the products with weights: a precision of the specs, or ``fp8_block``, ``mxfp4`` (four-bit weights times
@@ -138,9 +138,7 @@ def efficiency_of(
     engine : shape (n_question,)
         ``trtllm``, ``sglang``, ``vllm``; any other gets the typical values.
     """
-    columns = [
-        np.asarray(c, dtype=object) for c in (accelerator, architecture, precision, attention_precision, engine)
-    ]
+    columns = [np.asarray(c, dtype=object) for c in (accelerator, family, precision, attention_precision, engine)]
     first, inverse = _distinct(columns)
     values: dict[str, Any] = {}
     for kind, cls in KINDS.items():
@@ -150,7 +148,7 @@ def efficiency_of(
             table.log_values(
                 {
                     "accelerator": columns[0][i],
-                    "architecture": family_of(columns[0][i], columns[1][i]),
+                    "architecture": columns[1][i],
                     "precision": own[i],
                     "engine": columns[4][i],
                 }

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from roofcast.data.errors import SchemaError
+from roofcast.data.formats.plausibility import check_plausible_rows
 from roofcast.data.measurements import validate_measurements
 from roofcast.serving.bodies import JsonRoute
 from roofcast.serving.dependencies import Bench
@@ -24,10 +25,12 @@ MAX_OFFSET = 10**9
 def post_measurements(request: MeasurementsRequest, bench: Bench) -> MeasurementsAdded:
     """Keep measured rows: all of them, or none. Rows that are known already are counted and not kept twice.
 
-    A row without `campaign` is kept under the campaign `own`; one without `statistic` speaks of means.
+    A row whose numbers contradict each other is refused, as it is of a file. One without `campaign` is kept under the
+    campaign `own`; one without `statistic` speaks of means.
     """
     rows = [_filled(row, line) for line, row in enumerate(request.rows, 1)]
     checked = validate_measurements(table(rows), "rows", first_line=1)
+    check_plausible_rows(checked, "rows", first_line=1)
     n_new, n_known = bench.add_measurements(checked, [(model.name, model.config) for model in request.models])
     return MeasurementsAdded(n_new=n_new, n_known=n_known)
 

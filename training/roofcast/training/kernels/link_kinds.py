@@ -45,6 +45,13 @@ def _message(dtype: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     return describe
 
 
+def _is_fallback_across_hosts(table: pd.DataFrame) -> pd.Series[bool]:
+    """Return where engines leave their own kernels: hosts of Grace Blackwell hold four, and MNNVL reaches further."""
+    is_host_of_four = table["accelerator"].str.startswith("nvidia-gb")
+    is_across = table["num_gpus"] > np.where(is_host_of_four, 4, 8)
+    return is_across & ~table["kernel_source"].str.contains("MNNVL", na=False)
+
+
 def _nccl(name: str, op: str, collective: Collective) -> Kind:
     return Kind(
         name=name,
@@ -62,7 +69,10 @@ LINK_KINDS: Final = (
     Kind(
         name="all_reduce",
         table="custom_allreduce_perf",
-        aside={"not_in_a_graph": lambda t: t["kernel_source"].str.contains("eager", na=False)},
+        aside={
+            "not_in_a_graph": lambda t: t["kernel_source"].str.contains("eager", na=False),
+            "fallback_across_hosts": _is_fallback_across_hosts,
+        },
         describe=_message("allreduce_dtype"),
         seconds=_inside(all_reduce_s, is_direct=True),
         start=(3e-6, 1e-6, 0.7, 0.1),

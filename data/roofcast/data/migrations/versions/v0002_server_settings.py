@@ -1,4 +1,4 @@
-"""Server settings of a measurement: polling, streaming, chunks and waits."""
+"""Server settings of a measurement: polling, streaming, chunks and waits; and how its output lengths vary."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ depends_on = None
 
 _COLUMNS = (
     "chunk_size_token", "poll_interval_step", "stream_interval_token", "attention_dp_wait_step", "batch_wait_step",
+    "length_variation",
 )  # fmt: skip
 
 

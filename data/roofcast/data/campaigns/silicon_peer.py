@@ -1,0 +1,49 @@
+"""What aiconfigurator answers to the questions of protocol P3, recorded by ``benchmarks/peers``."""
+
+from __future__ import annotations
+
+import functools
+import io
+import tomllib
+from importlib import resources
+from typing import Any
+
+import pandas as pd
+
+
+def load_aiconfigurator_answers() -> pd.DataFrame:
+    """Return the recorded answers.
+
+    Returns
+    -------
+    One line a question that was put, index `row` as in `rows_index.csv`: the arguments, `ttft_s` and `tpot_s` (NaN if
+    there was no answer), `call_s` (wall time of the call), `status` and `reason`
+
+    Examples
+    --------
+    >>> answers = load_aiconfigurator_answers()
+    >>> set(answers.loc[answers["status"] != "ok", "ttft_s"].isna())
+    {True}
+    """
+    return _answers().copy()
+
+
+@functools.cache
+def load_aiconfigurator_run() -> dict[str, Any]:
+    """Return what is to know about the recorded run: version, date, licence and choices.
+
+    Examples
+    --------
+    >>> load_aiconfigurator_run()["version"]
+    '0.12.0'
+    """
+    return tomllib.loads(_read("peer_aiconfigurator.toml"))
+
+
+@functools.cache
+def _answers() -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(_read("peer_aiconfigurator.csv")), index_col="row")
+
+
+def _read(name: str) -> str:
+    return (resources.files(__package__) / "silicon" / name).read_text(encoding="utf-8")

@@ -1,0 +1,21 @@
+"""What a fitted predictor depends on: columns and the codes within them."""
+
+from __future__ import annotations
+
+import hashlib
+
+from roofcast.features.columns import DESCRIPTORS, ENGINES, FEATURES
+from roofcast.features.kernels.rows import PRECISIONS, parts
+
+
+def fingerprint() -> str:
+    """Return a digest of the columns and codes; a bundle made with others is refused.
+
+    Examples
+    --------
+    >>> len(fingerprint())
+    16
+    """
+    columns = [f"{c.name}\t{c.unit}\t{c.sign}" for c in (*DESCRIPTORS, *FEATURES)]
+    codes = [*ENGINES, *PRECISIONS, *parts()[0], *parts()[1]]
+    return hashlib.blake2b("\n".join((*columns, *codes)).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,81 @@
+"""Who shares what: tensor, pipeline, data, expert and context parallelism, and prefill apart from decode."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.errors import InputError
+from roofcast.features.questions import number
+
+FloatArray = npt.NDArray[np.float64]
+
+WIDEST_TP: Final = 8.0
+"""Beyond it, a split that is not told is taken to be of attention's batch, with the experts spread over all."""
+
+
+def split_devices(questions: pd.DataFrame, is_mla: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+    """Return the descriptors of the split; `is_mla` has shape (n_question,).
+
+    Notes
+    -----
+    Experts lie on `moe_tp` x `ep` accelerators, or on those of `tp` if nothing is said. A replica of more than eight
+    accelerators whose split is blank runs attention data parallel and spreads its experts over all, as in section
+    3.4 of DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024. Where prefill runs apart, the split is that of one
+    decode worker, and `dp` counts the ranks of all decode workers together.
+
+    Raises
+    ------
+    InputError
+        If a split does not multiply up to the number of accelerators, leaves a broken one to `tp`, or has a share
+        that is no whole number.
+    """
+    n_accelerator = number(questions, "n_accelerator", 1.0)
+    n_prefill = number(questions, "n_prefill_accelerator", 0.0)
+    is_apart = n_prefill > 0
+    n_decode = np.where(is_apart, number(questions, "n_decode_accelerator", n_accelerator - n_prefill), n_accelerator)
+    pp, cp = _ranks(questions, "pp", 1.0), _ranks(questions, "cp", 1.0)
+    told_tp, told_dp = number(questions, "tp", np.nan), _ranks(questions, "dp", np.nan)
+    is_wide = (n_decode > WIDEST_TP) & np.isnan(told_tp)
+    widest = np.where(is_mla, 1.0, WIDEST_TP)
+    n_group = n_decode / (pp * cp) / widest
+    is_wide &= n_group % 1 == 0
+    dp = np.where(np.isnan(told_dp), np.where(is_wide, n_group, 1.0), told_dp)
+    tp = np.where(np.isnan(told_tp), n_decode / (pp * dp * cp), told_tp)
+    worker = tp * pp * dp * cp
+    n_worker = np.where(is_apart, n_decode / worker, 1.0)
+    _check(tp, pp * cp, dp * n_worker, n_decode)
+    ep = number(questions, "ep", np.where(is_wide, n_decode / pp, 1.0))
+    expert_rank = np.minimum(np.maximum(tp, number(questions, "moe_tp", 1.0) * ep), worker / pp)
+    return {
+        "config.n_accelerator": n_decode,
+        "config.n_prefill_accelerator": n_prefill,
+        "config.tp": tp,
+        "config.pp": pp,
+        "config.dp": dp * n_worker,
+        "config.cp": cp,
+        "config.ep": np.minimum(ep, expert_rank),
+        "config.expert_rank": expert_rank,
+    }
+
+
+def _ranks(questions: pd.DataFrame, name: str, default: float) -> FloatArray:
+    n_rank = number(questions, name, default)
+    wrong = (n_rank < 1) | (n_rank % 1 > 0)
+    if wrong.any():
+        raise InputError(name, f"must be a whole number of at least 1, got {n_rank[wrong][0]:g}")
+    return n_rank
+
+
+def _check(tp: FloatArray, pp: FloatArray, dp: FloatArray, n_accelerator: FloatArray) -> None:
+    wrong = ~np.isclose(tp * pp * dp, n_accelerator) | (tp % 1 != 0) | (tp < 1) | (dp % 1 != 0)
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise InputError(
+            "tp",
+            "tp x pp x dp must equal n_accelerator in whole numbers, got "
+            f"{tp[i]:g} x {pp[i]:g} x {dp[i]:g} and {n_accelerator[i]:g}",
+        )

@@ -1,0 +1,70 @@
+"""Percentiles: how far from the mean of a metric its quantiles lie, by the theory of the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from roofcast.features.batching import Estimate
+from roofcast.features.coefficients import Coefficients
+from roofcast.features.loop import Loop, Requests, closed_loop
+from roofcast.features.loop_tails import e2e_quantile, itl_quantile, tpot_quantile, ttft_quantile
+
+FloatArray = npt.NDArray[np.float64]
+Descriptors = Mapping[str, FloatArray]
+
+_WIDEST = 0.9
+_LARGEST_RATIO = 50.0
+_PASS_TOKEN = 8192.0
+"""Prompt tokens that one prefill pass takes together; vLLM's and SGLang's default on large accelerators."""
+
+
+def quantile_ratios(d: Descriptors, c: Coefficients, e: Estimate) -> dict[str, FloatArray]:
+    """Return the asked quantile over the mean, by metric; 1 for means and static batches.
+
+    Notes
+    -----
+    The calibrated estimate gives the mean, `roofcast.features.loop_tails` the shape: lengths spread evenly with the
+    variation told, a steady state, and prefills that interrupt decoding. The ratio of ITL is over the plain gap.
+
+    Returns
+    -------
+    ``ttft_s``, ``itl_s``, ``tpot_s`` and ``e2e_s`` to arrays of shape (n_question,)
+    """
+    ratios = {name: np.ones(len(e.ttft_s)) for name in ("ttft_s", "itl_s", "tpot_s", "e2e_s")}
+    is_asked = (d["workload.is_mean"] < 0.5) & (d["workload.is_static"] < 0.5)
+    for q in np.unique(d["workload.quantile"][is_asked]):
+        rows = np.flatnonzero(is_asked & (d["workload.quantile"] == q))
+        loop = _loop(d, c, e, rows)
+        pairs = {
+            "ttft_s": (ttft_quantile(loop, float(q)), loop.ttft_s),
+            "itl_s": (np.maximum(itl_quantile(loop, float(q)), loop.step_s) if q > 0.5 else loop.step_s, loop.step_s),
+            "tpot_s": (tpot_quantile(loop, float(q)), loop.tpot_s),
+            "e2e_s": (e2e_quantile(loop, float(q)), loop.e2e_s),
+        }
+        for name, (quantile, mean) in pairs.items():
+            ratios[name][rows] = np.clip(quantile / mean, 1 / _LARGEST_RATIO, _LARGEST_RATIO)
+    return ratios
+
+
+def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.intp]) -> Loop:
+    engine = c.by_row(d["config.engine"][rows])
+    variation = d["workload.length_variation"][rows]
+    width = variation * np.sqrt(12.0)
+    n_rank = d["config.dp"][rows]
+    gap, whole = e.itl_s[rows], e.prefill.total_s[rows] / d["config.pp"][rows]
+    requests = Requests(
+        n_output=d["workload.n_output_token"][rows],
+        prefill_s=np.where(d["config.n_prefill_accelerator"][rows] > 0, 0.0, whole),
+        fixed_s=np.maximum(e.ttft_s[rows] - e.queue_s[rows] - e.crowd_s[rows] - whole, 0.0),
+        n_chunk=np.zeros(len(rows)),
+        n_together=np.maximum(_PASS_TOKEN / d["workload.n_input_token"][rows], 1.0),
+        poll_step=d["config.poll_interval_step"][rows],
+        interference_ratio=engine["prefill_interference"],
+        spread=np.minimum(width / (1 + width / 2), _WIDEST),
+        n_wave=np.full(len(rows), np.inf),
+    )
+    capacity = np.maximum(e.memory.capacity[rows] / n_rank, 1.0)
+    return closed_loop(e.concurrency[rows] / n_rank, capacity, lambda _batch: gap, requests)

@@ -1,0 +1,231 @@
+"""P3: TTFT and TPOT of serving engines, for LLMs and for accelerators that were never measured.
+
+The questions are the 3,619 aggregated rows of aiconfigurator's silicon sample, of which 2,826 are distinct
+measurements. Each distinct one is predicted once, with its lineage or its accelerator held out; a published row is
+judged by the prediction for the measurement that it repeats. Rows that a written rule marks as faulty
+(`roofcast.data.campaigns.silicon_faults.FAULTS`) are never trained on. They count in P3, not in P3_clean, which also
+counts every measurement once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.campaigns.silicon_index import load_silicon_index, source_row
+from roofcast.data.catalog import load_catalog
+from roofcast.data.specs import AcceleratorSpec, ModelSpec
+from roofcast.features.descriptors import describe
+from roofcast.features.pipeline import METRICS
+from roofcast.training.metrics import error_summary
+from roofcast.training.targets import outcomes
+from roofcast.training.validation import leave_one_group_out
+
+JUDGED: Final = {"tpot": "tpot_s", "ttft": "ttft_s"}
+"""Metrics of the protocol and their columns."""
+
+SPLITS: Final = {"leave_one_lineage_out": "lineage", "leave_one_accelerator_out": "accelerator"}
+"""How folds are made, and the column that one fold has a value of."""
+
+HOPPER: Final = ("nvidia-h100-sxm-80gb", "nvidia-h200-sxm-141gb")
+PARTS: Final = ("lineage", "engine", "accelerator", "weight_precision", "subset")
+"""Columns of the dump whose values have figures of their own."""
+
+_ASKED: Final = ("model", "lineage", "accelerator", "engine", "weight_precision", "subset", "fault")
+
+
+@dataclass(frozen=True, slots=True)
+class SiliconRows:
+    """Distinct measurements; the tables share one index, the number of the published row that each stands for.
+
+    Parameters
+    ----------
+    measurements
+        The campaign's columns, `lineage`, `fault` (the rule that marks a row as faulty, else empty) and `subset`.
+    X : shape (n_row, n_descriptor)
+    """
+
+    measurements: pd.DataFrame
+    X: pd.DataFrame
+
+    @property
+    def y(self) -> pd.DataFrame:
+        """What was measured: columns of the pipeline's `METRICS`, NaN where it was derived or not measured."""
+        known = outcomes(self.measurements)
+        is_derived = pd.DataFrame({m: self.measurements["derived"].str.contains(m, regex=False) for m in METRICS})
+        return known.mask(is_derived)
+
+    @property
+    def groups(self) -> pd.Series:
+        """Lineage of each row's LLM."""
+        return self.measurements["lineage"]
+
+    def take(self, rows: npt.NDArray[np.intp]) -> SiliconRows:
+        """Return the rows at these places."""
+        return SiliconRows(self.measurements.iloc[rows], self.X.iloc[rows])
+
+
+Method = Callable[[SiliconRows, SiliconRows], pd.DataFrame]
+"""From training rows and held-out rows to predicted `ttft_s` and `tpot_s` of the latter, NaN where it has none."""
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SiliconCampaign:
+    """What P3 asks.
+
+    Parameters
+    ----------
+    rows
+        Distinct measurements.
+    published
+        One line a published row: `id`, `row` (the measurement that it is or repeats) and `is_own`, false for repeats.
+    """
+
+    rows: SiliconRows
+    published: pd.DataFrame
+
+
+def load_silicon_campaign() -> SiliconCampaign:
+    """Return the shipped campaign's aggregated rows, published and distinct."""
+    catalog = load_catalog()
+    index = load_silicon_index()
+    return build_silicon_campaign(load_campaigns(["silicon"]), index, catalog.models, catalog.accelerators)
+
+
+def build_silicon_campaign(
+    measurements: pd.DataFrame,
+    index: pd.DataFrame,
+    models: Mapping[str, ModelSpec],
+    accelerators: Mapping[str, AcceleratorSpec],
+) -> SiliconCampaign:
+    """Return what P3 asks of measurements whose notes name the rows of an index as `load_silicon_index` gives it."""
+    asked = index[index["mode"] == "agg"]
+    published = pd.DataFrame(
+        {"id": asked["id"], "row": asked["measured_in"], "is_own": asked["row"] == asked["measured_in"]}
+    )
+    table = measurements.set_index(measurements["note"].map(source_row).rename("row"))
+    table = with_halves(table.loc[np.unique(published["row"])])
+    specs = [models[name] for name in table["model"]]
+    is_dense = np.array([spec.n_expert == 0 for spec in specs])
+    is_subset = is_dense & table["accelerator"].isin(HOPPER) & (table["weight_precision"] == "fp8")
+    table = table.assign(
+        lineage=[spec.lineage for spec in specs],
+        fault=table["note"].str.extract(r"faulty: (\w+)", expand=False).fillna(""),
+        subset=np.where(is_subset, "dense_hopper_fp8", "other"),
+    )
+    return SiliconCampaign(SiliconRows(table, describe(table, models, accelerators)), published)
+
+
+def with_halves(questions: pd.DataFrame) -> pd.DataFrame:
+    """Return the questions with half of the accelerators to prefill and half to decode, where no split is told.
+
+    Such a row states the total of a disaggregated deployment as if it were one replica (`disaggregated_total`).
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"n_accelerator": [8.0, 36.0], "tp": [8.0, float("nan")], "note": ["", "faulty: "
+    ...     "disaggregated_total"], "n_prefill_accelerator": float("nan"), "n_decode_accelerator": float("nan")})
+    >>> with_halves(rows)[["n_prefill_accelerator", "n_decode_accelerator"]].iloc[1].tolist()
+    [18.0, 18.0]
+    """
+    is_total = questions["note"].str.contains("disaggregated_total", regex=False)
+    prefill = questions["n_accelerator"] // 2
+    return questions.assign(
+        n_prefill_accelerator=questions["n_prefill_accelerator"].mask(is_total, prefill),
+        n_decode_accelerator=questions["n_decode_accelerator"].mask(is_total, questions["n_accelerator"] - prefill),
+    )
+
+
+def predict_silicon(
+    campaign: SiliconCampaign, methods: Mapping[str, Method], progress: Progress | None = None
+) -> pd.DataFrame:
+    """Return every published row's prediction by every method under every split: the dump of P3.
+
+    Returns
+    -------
+    One line a split, method and published row with `fold` (what was held out), `id`, `row`, `is_clean`, what was
+    asked of whom, measured `ttft_s` and `tpot_s`, and `predicted_ttft_s` and `predicted_tpot_s`
+    """
+    rows, parts = campaign.rows, []
+    can_train = (rows.measurements["fault"] == "").to_numpy()
+    folds = [
+        (split, held_out, train[can_train[train]], test)
+        for split, held_out in SPLITS.items()
+        for train, test in leave_one_group_out(rows.measurements[held_out])
+    ]
+    for done, (split, held_out, train, test) in enumerate(folds, start=1):
+        for name, method in methods.items():
+            asked = rows.take(test)
+            predicted = method(rows.take(train), asked)[list(JUDGED.values())].add_prefix("predicted_")
+            told = asked.measurements[[*_ASKED, *JUDGED.values()]].join(predicted)
+            parts.append(told.assign(split=split, fold=told[held_out], method=name))
+        if progress is not None:
+            progress(f"silicon, {split.replace('_', ' ')}", done, len(folds))
+    table = pd.concat(parts).reset_index().merge(campaign.published, on="row")
+    table["is_clean"] = table["is_own"] & (table["fault"] == "")
+    first = ["split", "fold", "method", "id", "row", "is_clean"]
+    return table[first + [name for name in table if name not in {*first, "is_own"}]]
+
+
+def silicon_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+    """Return the figures of a dump, or of some rows of it, by split, method and metric.
+
+    Examples
+    --------
+    >>> dump = pd.DataFrame({"split": ["leave_one_lineage_out"], "method": ["m"], "ttft_s": [1.0], "tpot_s": [0.01],
+    ...                      "predicted_ttft_s": [1.5], "predicted_tpot_s": [float("nan")]})
+    >>> silicon_figures(dump)["leave_one_lineage_out"]["m"]["ttft"]
+    {'mape': 0.5, 'median_ape': 0.5, 'within_25': 0.0, 'answered': 1.0}
+    """
+    figures: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    for (split, method), rows in dump.groupby(["split", "method"], sort=False):
+        figures.setdefault(str(split), {})[str(method)] = {
+            metric: error_summary(rows[column], rows[f"predicted_{column}"]) for metric, column in JUDGED.items()
+        }
+    return figures
+
+
+def figures_by_part(dump: pd.DataFrame) -> pd.DataFrame:
+    """Return the figures for each lineage, engine, accelerator, precision and subset, all rows and clean ones.
+
+    Besides `PARTS` there is a part ``answered_by``, the rows that a method answers if that is not all: every method
+    has figures on them, so that none is judged on easier rows than another.
+
+    Returns
+    -------
+    Columns `protocol` (``P3`` or ``P3_clean``), `split`, `by`, `part`, `method`, `metric`, `n_row` and the figures
+    """
+    lines = []
+    for protocol, rows in (("P3", dump), ("P3_clean", dump[dump["is_clean"]])):
+        for by, name, part in [*_parts(rows), *_answered(rows)]:
+            for split, methods in silicon_figures(part).items():
+                n_row = int((part["split"] == split).sum() / len(methods))
+                lines += [
+                    {"protocol": protocol, "split": split, "by": by, "part": name, "method": method}
+                    | {"metric": metric, "n_row": n_row, **values}
+                    for method, figures in methods.items()
+                    for metric, values in figures.items()
+                ]
+    return pd.DataFrame(lines)
+
+
+def _parts(dump: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    return [(by, str(name), part) for by in PARTS for name, part in dump.groupby(by)]
+
+
+def _answered(dump: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    predicted = [f"predicted_{column}" for column in JUDGED.values()]
+    has_answer = dump[predicted].notna().all(axis=1)
+    parts = []
+    for method, rows in dump[has_answer].groupby("method"):
+        if len(rows) < (dump["method"] == method).sum():
+            parts.append(("answered_by", str(method), dump[dump["id"].isin(rows["id"])]))
+    return parts
