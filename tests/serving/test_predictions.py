@@ -24,6 +24,12 @@ def test_a_row_comes_back_with_intervals(shared: Client) -> None:
     assert (row["status"], row["reason"], row["outside"]) == ("ok", "", False)
 
 
+def test_a_doubtful_row_has_an_answer_and_a_reason(shared: Client) -> None:
+    (row,) = predict(shared, a_question(n_accelerator=16, tp=16))
+    assert row["status"] == "ok"
+    assert "beyond the accelerators that the fast link joins" in row["reason"]
+
+
 def test_a_bad_row_gets_a_status_and_the_others_their_answers(shared: Client) -> None:
     rows = [
         a_question(),

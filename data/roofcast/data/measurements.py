@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from roofcast.data.quantities import MEAN_ONLY_COLUMNS
@@ -43,6 +44,10 @@ def with_column_types(table: pd.DataFrame) -> pd.DataFrame:
     return table[list(SCHEMA.columns)].astype({name: column.dtype.type for name, column in SCHEMA.columns.items()})
 
 
+_NO_PART_OF_ID: Final = ("length_variation",)
+"""What importers compute from requests besides: a row is the same before and after they learnt to."""
+
+
 def row_ids(table: pd.DataFrame) -> list[str]:
     """Return a content hash for each row: the same row has the same id wherever it was imported.
 
@@ -55,7 +60,7 @@ def row_ids(table: pd.DataFrame) -> list[str]:
     -------
     shape (n_row,), 32 hexadecimal digits each
     """
-    return _RULES.row_ids(table)
+    return _RULES.row_ids(table.assign(**dict.fromkeys(_NO_PART_OF_ID, np.nan)))
 
 
 def _with_load(table: pd.DataFrame) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -14,6 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from roofcast.data.database import Database
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.home import roofcast_home
+from roofcast.data.huggingface import model_from_config
 from roofcast.data.measurements import row_ids, validate_measurements, with_column_types
 from roofcast.data.schema import MEASUREMENT_COLUMNS
 from roofcast.data.specs import ModelSpec
@@ -85,18 +87,22 @@ class MeasurementStore:
         self.database.migrate()
         return self
 
-    def add(self, table: pd.DataFrame) -> Added:
-        """Keep the rows that are not there yet: all of them, or none if an error escapes.
+    def add(self, table: pd.DataFrame, models: Iterable[tuple[ModelSpec, dict[str, Any]]] = ()) -> Added:
+        """Keep the rows that are not there yet and the models they bring: all of them, or none if an error escapes.
 
         Raises
         ------
         SchemaError
             If the table breaks the schema of measurements.
+        InputError
+            As from `add_model`.
         """
         checked = validate_measurements(table)
         rows = _rows(checked)
         insert = _insert_new(self.database, MEASUREMENT).returning(MEASUREMENT.c.id)
         with self.database.writing() as connection:
+            for spec, config in models:
+                _keep_model(self.database, connection, spec, config)
             n_new = len(connection.execute(insert, rows).all()) if rows else 0
         return Added(n_new, len(checked) - n_new)
 
@@ -173,18 +179,14 @@ class MeasurementStore:
         InputError
             If another architecture is registered under its id.
         """
-        row = {"id": spec.id, "spec": spec.model_dump(mode="json"), "config": config, "added_at": _now()}
         with self.database.writing() as connection:
-            connection.execute(_insert_new(self.database, MODEL), row)
-            kept = connection.execute(sa.select(MODEL.c.spec).where(MODEL.c.id == spec.id)).scalar_one()
-        if ModelSpec.parse(kept) != spec:
-            raise InputError("model", f"another architecture is registered as {spec.id!r}; choose another id")
+            _keep_model(self.database, connection, spec, config)
 
     def models(self) -> list[ModelSpec]:
-        """Return the registered models, by id."""
+        """Return the registered models, by id, as this version reads their configurations."""
         with self.database.reading() as connection:
-            specs = connection.execute(sa.select(MODEL.c.spec).order_by(MODEL.c.id)).scalars().all()
-        return [ModelSpec.parse(spec) for spec in specs]
+            rows = connection.execute(sa.select(MODEL.c.spec, MODEL.c.config).order_by(MODEL.c.id)).all()
+        return [_as_read_now(spec, config) for spec, config in rows]
 
     def add_retraining(self, owner: str = "") -> Retraining:
         """Keep a request to retrain and return it, queued."""
@@ -283,6 +285,24 @@ def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
         {"id": id_, **dict(zip(MEASUREMENT_COLUMNS, row, strict=True)), "added_at": added_at}
         for id_, row in sorted(keyed, key=lambda pair: pair[0])
     ]
+
+
+def _keep_model(database: Database, connection: sa.Connection, spec: ModelSpec, config: dict[str, Any]) -> None:
+    row = {"id": spec.id, "spec": spec.model_dump(mode="json"), "config": config, "added_at": _now()}
+    connection.execute(_insert_new(database, MODEL), row)
+    kept = connection.execute(sa.select(MODEL.c.spec, MODEL.c.config).where(MODEL.c.id == spec.id)).one()
+    if _as_read_now(*kept) != spec:
+        raise InputError("model", f"another architecture is registered as {spec.id!r}; choose another id")
+
+
+def _as_read_now(kept: dict[str, Any], config: dict[str, Any]) -> ModelSpec:
+    """Return a model as this version reads its configuration, or as it was kept if it cannot read it."""
+    spec = ModelSpec.parse(kept)
+    try:
+        read = model_from_config(config, spec.id)
+    except InputError:
+        return spec
+    return read.model_copy(update={"lineage": spec.lineage, "fold_group": spec.fold_group})
 
 
 def _insert_new(database: Database, table: sa.Table) -> sqlite.Insert | postgresql.Insert:

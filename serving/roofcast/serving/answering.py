@@ -15,6 +15,7 @@ from roofcast.data.errors import InputError, RoofcastError, SchemaError
 from roofcast.data.schema import QUESTION_COLUMNS
 from roofcast.data.specs import PRECISIONS, STATISTICS, ModelSpec
 from roofcast.data.units import BYTE_PER_GB
+from roofcast.features.checks import FLAGS, check_questions
 from roofcast.features.descriptors import describe
 from roofcast.serving.extrapolation import outside_columns
 from roofcast.serving.splits import split_problem
@@ -279,8 +280,15 @@ def _predict(
                 answers.loc[rows, metric + suffix] = part[metric].to_numpy()
     beyond = outside_columns(prediction, table, bundle, catalog.accelerators)
     answers.loc[rows, "outside"] = [bool(columns) for columns in beyond]
+    answers.loc[rows, "reason"] = remarks(descriptors, bundle)
     failed = [i for i in rows if problems[i] is not None]
     answers.loc[failed, list(ANSWER_COLUMNS[:-3])] = np.nan
+
+
+def remarks(descriptors: pd.DataFrame, bundle: ModelBundle) -> list[str]:
+    """Return what is doubtful about each question although it has an answer; empty if nothing is."""
+    flags = check_questions(descriptors, bundle.predictor.coefficients_)
+    return ["; ".join(FLAGS[str(name)] for name in flags.columns[row]) for row in flags.to_numpy()]
 
 
 def unanswerable(prediction: Prediction) -> list[Problem | None]:

@@ -190,6 +190,8 @@ def _show(explanation: Explanation) -> None:
     show(estimated, as_json=False, title=f"{row['model']} on {row['n_accelerator']:g} x {row['accelerator']}")
     if document["is_saturated"]:
         warn("request_rate: is more than one replica can serve")
+    for remark in document["remarks"]:
+        warn(remark)
     bounds = [{"metric": metric, **shares} for metric, shares in document["bounds"].items()]
     show(bounds, as_json=False, title="\nshare of the time by bound")
     wanted = ("phase", "operator", "seconds", "share", "flop", "byte", "intensity_flop_per_byte", "bound")

@@ -13,6 +13,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.batching import Estimate, estimate
 from roofcast.features.breakdown import METRIC_PHASES, Bound, Part, bound_seconds, break_down, breakdown_table
+from roofcast.features.checks import FLAGS, check_questions
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.descriptors import FloatArray, describe
 from roofcast.features.limits import Limits, greatest
@@ -79,6 +80,11 @@ class Explanation:
             "greatest_context_token": context if context != float("inf") else None,
         }
 
+    def remarks(self, i: int = 0) -> list[str]:
+        """Return what is doubtful about question `i`, although it has an answer."""
+        flags = check_questions(pd.DataFrame(self.d)).iloc[i]
+        return [FLAGS[str(name)] for name in flags.index[flags]]
+
     def to_json(self, i: int = 0) -> dict[str, Any]:
         """Return the reasons of question `i` as JSON values."""
         rows = breakdown_table(self.operators).query("question == @i").drop(columns="question")
@@ -87,6 +93,7 @@ class Explanation:
             "accelerator": self.parts[i].model_dump(mode="json"),
             "estimate": self.metrics(i),
             "is_saturated": bool(self.estimate.is_saturated[i]),
+            "remarks": self.remarks(i),
             "bounds": self.bounds(i),
             "operators": records(rows),
             "memory": self.memory(i),

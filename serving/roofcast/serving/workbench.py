@@ -230,9 +230,7 @@ class Workbench:
         if dry_run:
             added = self.store.compare(resolved)
             return added.n_new, added.n_known
-        for spec, config in new:
-            self.store.add_model(spec, dict(config))
-        added = self.store.add(resolved)
+        added = self.store.add(resolved, [(spec, dict(config)) for spec, config in new])
         return added.n_new, added.n_known
 
 

@@ -125,16 +125,16 @@ def _copies(group: pd.DataFrame, outcomes: npt.NDArray[np.float64]) -> dict[obje
     """Return the row that each copy in a group of one question repeats, by the copy's index."""
     setup = group[list(SAME_SETUP)].astype(object).where(lambda cells: cells.notna() & (cells != "")).to_numpy()
     first: dict[int, int] = {}
+    kinds = np.array([kind == _KINDS for kind in np.unique(_KINDS)]).T
     for j in range(1, len(group)):
-        for i in range(j):
-            is_told = ~np.isnan(outcomes[[i, j]]).any(axis=0)
-            pair, is_alone = outcomes[[i, j]][:, is_told], len(set(_KINDS[is_told])) == 1
-            rtol = _rtol(N_ALONE_DIGIT if is_alone else N_SAME_DIGIT)
-            is_same = bool(pair.size) and np.isclose(pair[0], pair[1], rtol=rtol, atol=0.0).all()
-            if i in first or not is_same or (is_alone and _differ(setup[i], setup[j])):
-                continue
-            first[j] = i
-            break
+        is_told = ~np.isnan(outcomes[:j]) & ~np.isnan(outcomes[j])
+        is_alone = ((is_told @ kinds) > 0).sum(axis=1) == 1
+        rtol = np.where(is_alone, _rtol(N_ALONE_DIGIT), _rtol(N_SAME_DIGIT))[:, None]
+        is_close = np.abs(outcomes[:j] - outcomes[j]) <= rtol * np.abs(outcomes[j])
+        for i in np.flatnonzero((is_close | ~is_told).all(axis=1) & is_told.any(axis=1)).tolist():
+            if i not in first and not (is_alone[i] and _differ(setup[i], setup[j])):
+                first[j] = i
+                break
     names = (group["campaign"] + ", " + group["note"].where(group["note"] != "", group.index.astype(str))).tolist()
     return {group.index[j]: names[i] for j, i in first.items()}
 

@@ -55,7 +55,23 @@ miss. Cells of the tables by part are mean / median, with the share answered whe
 *All rows* are the published ones, {n_id:,}. *Clean* are the {n_clean:,} that are distinct measurements and that no
 rule marks as faulty: a rule reads ids, versions and public configurations, never a latency. No faulty row is trained
 on. {n_fault} of the published rows are faulty ({fault_ratio:.1%}); `rows_index.csv` beside the campaign names each id
-with its rule, and with the row that it repeats.
+with its rule, and with the row that it repeats. The plots show the clean rows.
+
+| method | what it is |
+| --- | --- |
+| roofcast | the predictor as trained for service: calibrated estimate and boosted trees |
+| analytic_calibrated | the analytic estimate alone, its coefficients fitted to the other folds |
+| analytic_priors | the analytic estimate alone, nothing fitted to these rows |
+| aiconfigurator | that tool, really run |
+| nearest_measured | the nearest training row's own measurement |
+| xgboost_raw | boosted trees on raw descriptors, without an estimate |
+
+Read with care. The trees are meant for the campaign that the predictor is trained on; where roofcast is worse than
+analytic_calibrated they do harm to LLMs and accelerators that they have not seen. The estimate's kernel parameters
+were fitted to measured kernels of these very accelerators, which a held-out accelerator keeps: that split tells of an
+accelerator whose serving was never measured, not of one whose kernels never were (KERNELS.md has those). Rows, kernel
+tables and the peer come from one project, aiconfigurator. The structure of the estimate was chosen while looking at
+held-out errors of these rows ([which](decisions/0009-the-analytic-core.md)), so its last hundredths are optimistic.
 """
 
 _PEER: Final = """
