@@ -28,6 +28,8 @@ class Prior:
         What it is and where the numbers come from.
     is_share
         A share is a part of something and cannot exceed 1.
+    lowest
+        What physics allows: below it kernels would exceed the data sheet's peaks.
     """
 
     median: float
@@ -37,13 +39,15 @@ class Prior:
     meaning: str
     source: str
     is_share: bool = False
+    lowest: float = 0.0
 
 
 _TABLES: Final = "kernel tables of aiconfigurator-core 0.12.0; see docs/KERNELS.md"
 _JUDGED: Final = "judgement"
 
 PRIORS: Final[dict[str, Prior]] = {
-    "dense_ratio": Prior(1.0, 0.08, 0.08, "1", "time of dense products over that of the kernel tables", _JUDGED),
+    "dense_ratio": Prior(1.0, 0.08, 0.08, "1", "time of dense products over that of the kernel tables", _JUDGED,
+                         lowest=0.9),
     "expert_ratio": Prior(1.0, 0.15, 0.15, "1", "the same for routed experts", _JUDGED),
     "decode_attention_ratio": Prior(1.0, 0.15, 0.40, "1", "the same for attention in a decode step", _JUDGED),
     "prefill_attention_ratio": Prior(1.0, 0.15, 0.15, "1", "the same for attention in a prefill", _JUDGED),
@@ -115,7 +119,8 @@ class Coefficients:
         """
         place = _PLACE[name]
         log = self.typical[place] + self.offset[ENGINES.index(engine), place]
-        return float(np.exp(min(log, 0.0) if PRIORS[name].is_share else log).round(12))
+        value = float(np.exp(log).round(12))
+        return max(min(value, 1.0) if PRIORS[name].is_share else value, PRIORS[name].lowest)
 
     def __eq__(self, other: object) -> bool:
         """Whether both hold the same values."""
@@ -147,8 +152,9 @@ class Coefficients:
     def by_row(self, engine: FloatArray) -> RowCoefficients:
         """Return every coefficient by question, given the places of their engines: shape (n_question,) each."""
         logs = self.typical + self.offset
-        highest = np.where([prior.is_share for prior in PRIORS.values()], 0.0, np.inf)
-        table = np.exp(np.minimum(logs, highest))[engine.astype(np.intp)]
+        highest = np.where([prior.is_share for prior in PRIORS.values()], 1.0, np.inf)
+        lowest = np.array([prior.lowest for prior in PRIORS.values()])
+        table = np.clip(np.exp(logs), lowest, highest)[engine.astype(np.intp)]
         return RowCoefficients(dict(zip(NAMES, np.ascontiguousarray(table.T), strict=True)))
 
 

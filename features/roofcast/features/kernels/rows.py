@@ -134,19 +134,19 @@ def _parameters(key: tuple[int, ...]) -> FloatArray:
         _replayed(outside.gemm, LAUNCH_S),
         _replayed(head.gemm, LAUNCH_S),
         _balanced(_replayed(routed.moe, MOE_LAUNCH_S)),
-        outside.mla_prefill if is_mla else outside.prefill_attention,
-        outside.mla_decode if is_mla else outside.decode_attention,
+        _bounded(outside.mla_prefill if is_mla else outside.prefill_attention),
+        _bounded(outside.mla_decode if is_mla else outside.decode_attention),
     )
     return np.array([[getattr(kernel, f.name)[0] for f in fields(kernel)] for kernel in kernels])
 
 
 def _replayed(efficiency: Any, longest_s: float) -> Any:
-    """Return the parameters of kernels replayed in a graph: launches back to back, weights too many for the cache."""
-    return replace(
-        efficiency,
-        launch_s=np.minimum(efficiency.launch_s, longest_s),
-        bandwidth_ratio=np.minimum(efficiency.bandwidth_ratio, HIGHEST_BANDWIDTH),
-    )
+    """Return the parameters of kernels replayed in a graph, launches back to back."""
+    return _bounded(replace(efficiency, launch_s=np.minimum(efficiency.launch_s, longest_s)))
+
+
+def _bounded(efficiency: Any) -> Any:
+    return replace(efficiency, bandwidth_ratio=np.minimum(efficiency.bandwidth_ratio, HIGHEST_BANDWIDTH))
 
 
 def _balanced(efficiency: MoeEfficiency) -> MoeEfficiency:
