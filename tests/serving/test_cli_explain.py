@@ -99,3 +99,9 @@ def test_what_is_wrong_is_said_in_one_line(run: Run, more: tuple[str, ...], reas
     assert status == 2
     assert not out
     assert reason in said
+
+
+def test_two_sweeps_at_once_are_refused(run: Run) -> None:
+    status, _, error = run("whatif", *QUESTION, "--sweep", "bandwidth=1,2", "--sweep", "node=N5,N3")
+    assert status == 2
+    assert "sweep: one at a time" in error

@@ -107,8 +107,8 @@ def predict(
     bench = _bench_in_service()
     answers = answer(questions, bench.in_service.bundle, bench.catalog, level)
     write_answers(answers, out)
-    if as_json:
-        print(answers["status"].value_counts().to_json())
+    counts = answers["status"].value_counts()
+    print(counts.to_json() if as_json else ", ".join(f"{n} {status}" for status, n in counts.items()))
     require_answer(answers)
 
 

@@ -105,7 +105,7 @@ def whatif(
     question: dict[str, str],
     *,
     sweep: Annotated[
-        str,
+        list[str],
         typer.Option(
             metavar="WHAT=A,B,...",
             help="Factors on bandwidth, flops, memory, link or power; or node=N5,N3,... or dram=HBM3,HBM4,..., the "
@@ -118,12 +118,14 @@ def whatif(
     """Estimate a question on hardware that does not exist, step by step."""
     from roofcast.serving import explaining
 
+    if len(sweep) != 1:
+        raise InputError("sweep", f"one at a time, got {len(sweep)}: {' and '.join(sweep)}")
     bench = open_workbench()
     table, catalog = _asked(question, bench)
-    parts = explaining.swept_by(_accelerator(question, catalog), sweep)
+    parts = explaining.swept_by(_accelerator(question, catalog), sweep[0])
     repeated = table.loc[table.index.repeat(len(parts))].reset_index(drop=True)
     explanation = explaining.explain(repeated, catalog, _champion(bench), parts=parts)
-    kind, labels = explaining.parsed(sweep)
+    kind, labels = explaining.parsed(sweep[0])
     if plot:
         from roofcast.serving.explanation_plots import plot_sweep
 
