@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ from roofcast.features.batching import Estimate
 from roofcast.features.coefficients import Coefficients
 from roofcast.features.loop import Loop, Requests, closed_loop
 from roofcast.features.loop_tails import e2e_quantile, itl_quantile, tpot_quantile, ttft_quantile
+from roofcast.features.open_loop import open_loop
 
 FloatArray = npt.NDArray[np.float64]
 Descriptors = Mapping[str, FloatArray]
@@ -35,9 +37,12 @@ def quantile_ratios(d: Descriptors, c: Coefficients, e: Estimate) -> dict[str, F
     """
     ratios = {name: np.ones(len(e.ttft_s)) for name in ("ttft_s", "itl_s", "tpot_s", "e2e_s")}
     is_asked = (d["workload.is_mean"] < 0.5) & (d["workload.is_static"] < 0.5)
-    for q in np.unique(d["workload.quantile"][is_asked]):
-        rows = np.flatnonzero(is_asked & (d["workload.quantile"] == q))
-        loop = _loop(d, c, e, rows)
+    is_open = np.isnan(d["workload.concurrency"]) & ~np.isnan(d["workload.request_rate_per_s"])
+    for q, at_rate in product(np.unique(d["workload.quantile"][is_asked]), (False, True)):
+        rows = np.flatnonzero(is_asked & (d["workload.quantile"] == q) & (is_open == at_rate))
+        if not len(rows):
+            continue
+        loop = _loop(d, c, e, rows, at_rate=at_rate)
         pairs = {
             "ttft_s": (ttft_quantile(loop, float(q)), loop.ttft_s),
             "itl_s": (np.maximum(itl_quantile(loop, float(q)), loop.step_s) if q > 0.5 else loop.step_s, loop.step_s),
@@ -49,7 +54,7 @@ def quantile_ratios(d: Descriptors, c: Coefficients, e: Estimate) -> dict[str, F
     return ratios
 
 
-def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.intp]) -> Loop:
+def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.intp], *, at_rate: bool) -> Loop:
     engine = c.by_row(d["config.engine"][rows])
     variation = d["workload.length_variation"][rows]
     width = variation * np.sqrt(12.0)
@@ -67,4 +72,7 @@ def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.int
         n_wave=np.full(len(rows), np.inf),
     )
     capacity = np.maximum(e.memory.capacity[rows] / n_rank, 1.0)
+    if at_rate:
+        rate = d["workload.request_rate_per_s"][rows] / n_rank
+        return open_loop(rate, capacity, lambda _batch: gap, requests)
     return closed_loop(e.concurrency[rows] / n_rank, capacity, lambda _batch: gap, requests)
