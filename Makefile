@@ -27,21 +27,22 @@ bench: $(VENV)/.dev    ## Speed and memory; JSON on the last line
 	$(BIN)/python benchmarks/bench.py
 
 scoreboard: $(VENV)/.serve  ## The protocols by which predictions are judged
-	$(BIN)/roofcast scoreboard --protocol P1,P2 --json out/scoreboard.json --dump out
+	$(BIN)/roofcast scoreboard --protocol P1,P2,P3,P4,P5 --json out/scoreboard.json --dump out
 
 notebooks: $(VENV)/.dev     ## Execute the notebooks and keep their figures
 	$(BIN)/python -m tests.notebooks.execution notebooks/*.ipynb
 
-reference: $(VENV)/.serve   ## Write docs/REFERENCE.md and the table of docs/METRICS.md anew
+reference: $(VENV)/.serve   ## Write docs/REFERENCE.md and the tables of METRICS.md and REVIEW_RULES.md anew
 	$(BIN)/roofcast reference > docs/REFERENCE.md
 	$(BIN)/python -m roofcast.data.formats.deliveries docs/METRICS.md
+	$(BIN)/python -m roofcast.training.review_rules docs/REVIEW_RULES.md
 
 lock: $(VENV)/.dev     ## Resolve the locks anew
 	$(PIP) uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--upgrade pyproject.toml -o requirements/serve.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--upgrade -c requirements/serve.txt --extra notebooks --extra postgres --group dev pyproject.toml \
+		--upgrade -c requirements/serve.txt --extra notebooks --extra otel --extra postgres --group dev pyproject.toml \
 		-o requirements/dev.txt
 
 clean:           ## Remove what the targets made

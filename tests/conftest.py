@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,13 @@ from hypothesis import settings
 from roofcast.serving.settings import Settings
 from roofcast.serving.workbench import Workbench
 from roofcast.training.config import TrainingConfig
+from tests.postgres import REQUIRED_VARIABLE, running_server, server_binaries
 
 settings.register_profile("steady", derandomize=True)
 settings.register_profile("wandering")
 settings.load_profile(os.environ.get("ROOFCAST_HYPOTHESIS", "steady"))
 
-QUICK = TrainingConfig(n_member=1, n_estimators=40, calibrate=False)
+QUICK = TrainingConfig(n_estimators=40, n_fold=3, calibrate=False)
 """Settings that train in seconds, and predict well enough for a test."""
 
 
@@ -40,3 +42,14 @@ def trained_home(empty_home: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     bench.refresh()
     bench.store.close()
     return home
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    binaries = server_binaries()
+    if binaries is None:
+        if os.environ.get(REQUIRED_VARIABLE) == "required":
+            pytest.fail("no PostgreSQL server is installed, and the environment says it must be")
+        pytest.skip("no PostgreSQL server is installed")
+    with running_server(binaries) as url:
+        yield url

@@ -26,7 +26,7 @@ def test_tables_are_of_the_expected_size() -> None:
     catalog = load_catalog()
 
     assert len(catalog.models) >= 185
-    assert len(catalog.accelerators) >= 87
+    assert len(catalog.accelerators) >= 88
     assert len(catalog.offers) >= 600
 
 

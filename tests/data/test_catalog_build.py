@@ -92,7 +92,8 @@ def test_tables_are_written_and_load(
     assert "1 left out of offers.csv: accelerator left out" in printed
     assert [spec.id for spec in tables.load_models()] == ["maker/model"]
     parts = {spec.id: spec.memory_byte for spec in tables.load_accelerators()}
-    assert parts == {"maker-part": 80 * 2**30, "amd-rx-7900-xtx-24gb": 24 * 2**30}
+    added = {"amd-rx-7900-xtx-24gb": 24 * 2**30, "nvidia-rtx-a5000-24gb": 24 * 2**30}
+    assert parts == added | {"maker-part": 80 * 2**30}
     assert [str(offer.price_usd_per_h) for offer in tables.load_offers()] == ["2"]
     assert tables.load_aliases("model_aliases.csv") == {"Model FP8": "maker/model"}
     assert tables.load_alias_precisions() == {"Model FP8": "fp8"}

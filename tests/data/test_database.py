@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import sqlite3
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
+from roofcast.data import database as database_module
 from roofcast.data.database import Database
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.tables import METADATA
@@ -64,7 +66,7 @@ def test_several_processes_may_migrate_at_once(tmp_path: Path) -> None:
         pool.map(migrate, [url] * 8)
     with Database(url).reading() as connection:
         assert set(sa.inspect(connection).get_table_names()) == {
-            "alembic_version", "measurement", "model", "retraining",
+            "alembic_version", "api_key", "measurement", "model", "retraining",
         }  # fmt: skip
         connection.engine.dispose()
 
@@ -83,12 +85,12 @@ def test_a_newer_database_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_file_is_not_usable(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "state.sqlite"
     file.write_bytes(content)
-    with pytest.raises(NotReadyError, match="cannot be used"):
+    with pytest.raises(NotReadyError, match=r"is no database or a damaged one .*; restore it from a copy"):
         migrate(url_of(file))
 
 
 def test_a_missing_folder_names_the_cure(tmp_path: Path) -> None:
-    with pytest.raises(NotReadyError, match="check that it is there, reachable and writable"):
+    with pytest.raises(NotReadyError, match=r"cannot be opened .*; check that its folder is there"):
         migrate(url_of(tmp_path / "none" / "state.sqlite"))
 
 
@@ -106,7 +108,7 @@ def test_a_locked_database_is_not_usable(tmp_path: Path) -> None:
     holder.execute("BEGIN IMMEDIATE")
     database = Database(url_of(file) + "?timeout=0")
     sa.event.listen(database.engine, "connect", lambda connection, _: connection.execute("PRAGMA busy_timeout = 20"))
-    with pytest.raises(NotReadyError, match="locked"), database.writing():
+    with pytest.raises(NotReadyError, match=r"is locked by another process .*; try again"), database.writing():
         pass
     database.close()
     holder.close()
@@ -155,3 +157,13 @@ def test_a_password_never_shows() -> None:
     with pytest.raises(NotReadyError) as caught, database.reading() as connection:
         connection.execute(sa.text("SELECT 1"))
     assert "secret" not in str(caught.value)
+
+
+def test_a_server_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("psycopg")
+    monkeypatch.setattr(database_module, "_PATIENCE", {"connect_timeout": 2})
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        database = Database(f"postgresql+psycopg://me@127.0.0.1:{silent.getsockname()[1]}/x")
+        with pytest.raises(NotReadyError, match="timeout"), database.reading():
+            pass
+        database.close()

@@ -326,6 +326,27 @@ def test_a_folder_is_read_and_named(tmp_path: Path) -> None:
     assert load_model_config(folder / "config.json", "other").id == "other"
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("my-8b", "my-8b"),
+        ("/data/checkpoints/my-8b/", "my-8b"),
+        ("C:\\models\\my-8b", "my-8b"),
+        ("", "folder"),
+        ("./", "folder"),
+        (None, "folder"),
+        (3, "folder"),
+    ],
+)
+def test_a_config_names_its_model(tmp_path: Path, written: object, name: str) -> None:
+    file = tmp_path / "folder" / "config.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({**LLAMA_3_1_8B, "_name_or_path": written}), encoding="utf-8")
+
+    assert load_model_config(file).id == load_model_config(file.parent).id == name
+
+
 def test_infinities_that_do_not_matter_are_read_from_files_only(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(a_config(time_step_limit=[0.0, float("inf")])), encoding="utf-8")
 

@@ -45,6 +45,17 @@ def test_blanks_are_filled() -> None:
     assert np.isnan(row["workload.request_rate_per_s"])
 
 
+@pytest.mark.parametrize(
+    ("precision", "memory_byte", "n_copy"), [("fp16", 80e9, 4), ("fp16", 24e9, 2), ("int4", 24e9, 4)]
+)
+def test_an_offline_queue_is_worked_off_by_as_many_copies_as_fit(
+    precision: str, memory_byte: float, n_copy: int
+) -> None:
+    offline = a_question(n_accelerator=4, load="offline", concurrency=np.nan, weight_precision=precision)
+    row = describe_questions(offline, accelerator=an_accelerator(memory_byte=memory_byte)).iloc[0]
+    assert (row["config.dp"], row["config.tp"]) == (n_copy, 4 / n_copy)
+
+
 @pytest.mark.parametrize("blank", ["", None, np.nan])
 def test_a_blank_cell_is_as_good_as_no_column(blank: object) -> None:
     blanks = a_question(weight_precision=blank, kv_precision=blank)

@@ -9,10 +9,18 @@ from roofcast.features.batching import estimate
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.descriptors import describe
-from roofcast.features.pipeline import METRICS, arrays, build_features, estimate_metrics, estimate_statistics
+from roofcast.features.pipeline import (
+    ENGINES_SEEN_WIDELY,
+    METRICS,
+    arrays,
+    build_features,
+    estimate_metrics,
+    estimate_statistics,
+)
 from tests.builders import a_question, describe_questions
 
 NAN = float("nan")
+GB200 = "nvidia-gb200"
 
 
 def test_features_come_in_the_order_of_the_registry() -> None:
@@ -38,6 +46,22 @@ def test_every_model_on_every_accelerator_is_finite() -> None:
     for metric in METRICS:
         assert np.isfinite(estimates[metric]).all()
         assert (estimates[metric] > 0).all()
+
+
+def test_percentiles_are_finite_where_prefill_runs_apart() -> None:
+    catalog = load_catalog()
+    apart = {"n_accelerator": 72, "n_prefill_accelerator": 48, "n_decode_accelerator": 24, "concurrency": 128}
+    question = a_question(n_input_token=7372.8, n_output_token=921.6, statistic="p50", **apart)
+    with np.errstate(invalid="ignore"):
+        estimates = build_features(
+            describe_questions(
+                question,
+                model=catalog.models["deepseek-ai/DeepSeek-R1-0528"],
+                accelerator=catalog.accelerators[GB200],
+            ),
+            C,
+        )[1]
+    assert np.isfinite(estimates["ttft_s"]).all()
 
 
 def test_features_by_hand() -> None:
@@ -105,6 +129,40 @@ def test_means_are_estimated_as_they_are_and_percentiles_rise() -> None:
 def test_the_features_of_latent_attention() -> None:
     row = build_features(describe_questions(model=load_catalog().model("deepseek-v3")), C)[0].iloc[0]
     assert row["model.kv_ratio"] == pytest.approx(576 / (128 * 192))
+    assert (row["model.is_mla"], row["model.is_moe"], row["model.is_linear"]) == (1, 1, 0)
+
+
+def test_a_plain_model_has_no_kind() -> None:
+    row = build_features(describe_questions(), C)[0].iloc[0]
+    assert not row[["model.is_mla", "model.is_moe", "model.is_linear", "model.is_encoder_decoder"]].any()
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "tgi", "ours", ""])
+def test_an_engine_that_is_seen_widely_has_a_column(engine: str) -> None:
+    row = build_features(describe_questions(a_question(engine=engine)), C)[0].iloc[0]
+    told = {name: row[f"config.is_{name}"] for name in ENGINES_SEEN_WIDELY}
+    assert told == {name: float(name == engine) for name in ENGINES_SEEN_WIDELY}
+
+
+@pytest.mark.parametrize(
+    ("cells", "kinds"),
+    [
+        ({}, (0, 0, 0)),
+        ({"concurrency": NAN, "request_rate": 2.0, "load": "open_loop"}, (0, 1, 0)),
+        ({"concurrency": NAN, "load": "offline"}, (0, 0, 1)),
+        ({"load": "static_batch"}, (1, 0, 0)),
+    ],
+)
+def test_the_load_is_told_apart(cells: dict[str, object], kinds: tuple[int, ...]) -> None:
+    row = build_features(describe_questions(a_question(**cells)), C)[0].iloc[0]
+    assert tuple(row[[f"workload.is_{kind}" for kind in ("static", "open", "offline")]]) == kinds
+
+
+def test_what_the_engine_is_set_to_is_seen() -> None:
+    told = {"speculation": "mtp", "n_speculative_token": 3, "poll_interval_step": 10, "length_variation": 0.1}
+    row = build_features(describe_questions(a_question(**told)), C)[0].iloc[0]
+    assert (row["config.n_draft_token"], row["config.poll_interval_step"]) == (3, 10)
+    assert row["workload.length_variation"] == 0.1
 
 
 def test_normalised_ttft_is_ttft_per_input_token() -> None:

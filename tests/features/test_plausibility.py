@@ -7,7 +7,7 @@ from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.data.measurements import validate_measurements
 from roofcast.features.descriptors import describe
-from roofcast.features.plausibility import check_plausibility, not_monotone
+from roofcast.features.plausibility import check_plausibility, in_milliseconds, not_monotone
 from tests.builders import a_model, a_question, an_accelerator
 
 # 13.5 GB over 2 TB/s: no token sooner than 6.5 ms; 1000 tokens x 13.2 GFLOP over 300 TFLOP/s: no prefill under 44 ms.
@@ -63,6 +63,47 @@ def test_the_first_campaign_is_plausible() -> None:
     assert check_plausibility(rows, describe(rows, catalog.models, catalog.accelerators)).empty
 
 
+SECONDS = ("ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s")
+
+
+def test_no_part_of_a_shipped_campaign_is_in_milliseconds() -> None:
+    """Of each model on each accelerator under each load: files are mostly larger than that."""
+    catalog, everything = load_catalog(), load_campaigns()
+    for name, rows in everything.groupby(["campaign", "model", "accelerator", "load"]):
+        assert in_milliseconds(rows, describe(rows, catalog.models, catalog.accelerators)) == {}, name
+
+
+@pytest.mark.parametrize("column", SECONDS)
+def test_milliseconds_in_a_column_of_seconds_stand_out_in_every_campaign(column: str) -> None:
+    catalog, everything = load_catalog(), load_campaigns()
+    for name, rows in everything[everything[column].notna()].groupby("campaign"):
+        if set(rows["load"]) == {"offline"}:
+            continue
+        descriptors = describe(rows, catalog.models, catalog.accelerators)
+        assert set(in_milliseconds(rows.assign(**{column: 1e3 * rows[column]}), descriptors)) == {column}, name
+
+
+@pytest.mark.parametrize(
+    ("changes", "columns"),
+    [
+        ({}, {"ttft_s"}),
+        ({"ttft_s": 0.2}, set()),
+        ({"ttft_s": 20.0}, set()),  # slow is no unit
+        ({"ttft_s": 8e4}, set()),  # whatever it is, no millisecond
+        ({"tpot_s": 13.0, "itl_s": 12.0}, {"ttft_s", "tpot_s", "itl_s"}),
+        ({"load": "offline"}, set()),  # the queue may have been that long
+        ({"concurrency": None, "request_rate": 0.1, "load": "open_loop"}, {"ttft_s"}),
+        ({"concurrency": None, "request_rate": 1e4, "load": "open_loop"}, set()),
+        ({"statistic": "p99", "output_throughput_token_per_s": None}, set()),
+    ],
+)
+def test_milliseconds_are_told_by_physics(changes: dict[str, object], columns: set[str]) -> None:
+    row = a_question() | SOUND | {"campaign": "ours", "ttft_s": 200.0} | changes
+    rows = validate_measurements(pd.DataFrame([row]))
+    model, part = a_model(), an_accelerator()
+    assert set(in_milliseconds(rows, describe(rows, {model.id: model}, {part.id: part}))) == columns
+
+
 def series(*steps: tuple[int, float], **changes: object) -> pd.DataFrame:
     sound = a_question() | SOUND | {"campaign": "ours"} | changes
     return validate_measurements(pd.DataFrame([sound | {"concurrency": c, "tpot_s": s} for c, s in steps]))
@@ -94,6 +135,22 @@ def test_a_static_batch_is_judged_by_its_whole_latency() -> None:
     rows = series((1, 0.01), (8, 0.002), load="static_batch", e2e_s=2.0)
     assert not not_monotone(rows).any()
     assert not_monotone(rows.assign(e2e_s=[2.0, 1.0])).all()
+
+
+def test_the_percentiles_of_a_run_go_with_its_mean() -> None:
+    steps = ((1, 0.010), (2, 0.011), (4, 0.012), (8, 0.004))
+    rest: dict[str, object] = {"output_throughput_token_per_s": None}
+    tables = [series(*steps), *(series(*steps, statistic=name, **rest) for name in ("p50", "p99"))]
+    rows = pd.concat([*tables, series((8, 0.004), statistic="p99", date="2026", **rest)], ignore_index=True)
+    out = rows[not_monotone(rows)]
+    assert out["statistic"].tolist() == ["mean", "p50", "p99"]
+    assert set(out["concurrency"]) == {8}
+    assert set(out["date"]) == {""}
+
+
+def test_a_repeat_of_a_run_is_judged_by_itself() -> None:
+    rows = series((1, 0.010), (2, 0.011), (4, 0.012), (8, 0.004), (8, 0.013))
+    assert not_monotone(rows).nonzero()[0].tolist() == [3]
 
 
 def test_tails_and_open_loops_may_fall() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
-from collections.abc import Callable, Iterator, Mapping
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +13,7 @@ import httpx
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 
+from roofcast.data.api_keys import KeyStore, Scope
 from roofcast.serving.workbench import Workbench
 
 Run = Callable[..., tuple[int, str, str]]
@@ -27,18 +30,39 @@ CONFIG: dict[str, Any] = {
 
 
 class Client:
-    """Sends requests one at a time; a bug in the application comes back as status 500."""
+    """Sends requests one at a time; a bug in the application comes back as status 500.
+
+    It has a key that may do everything, unless told otherwise.
+    """
 
     def __init__(self, app: FastAPI, portal: BlockingPortal) -> None:
         self.app = app
         self._portal = portal
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
         self._client = httpx.AsyncClient(transport=transport, base_url="http://test")
+        self.use_key(self.make_key("admin"))
+
+    @property
+    def keys(self) -> KeyStore:
+        return KeyStore(self.bench.store.database)
+
+    def make_key(self, scope: Scope, lifetime: dt.timedelta | None = None, name: str = "") -> str:
+        return self.keys.create(name or uuid.uuid4().hex, scope, lifetime)[1]
+
+    def use_key(self, secret: str | None) -> None:
+        """Send this key from now on, or none."""
+        self._client.headers.pop("authorization", None)
+        if secret is not None:
+            self._client.headers["authorization"] = f"Bearer {secret}"
 
     @property
     def bench(self) -> Workbench:
         found: Workbench = self.app.state.workbench
         return found
+
+    def run(self, job: Callable[[], Awaitable[None]]) -> None:
+        """Run something where the application runs."""
+        self._portal.call(job)
 
     def send(
         self, method: str, path: str, content: bytes | str | None = None, headers: Mapping[str, str] | None = None

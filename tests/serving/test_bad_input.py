@@ -18,9 +18,15 @@ from roofcast.serving.settings import Settings
 from tests.serving.client import CONFIG, Client, a_demand, a_measurement, a_question, problem_of, running
 
 RECOMMEND, PREDICT, MEASURE = "/v1/recommendations", "/v1/predictions", "/v1/measurements"
+EXPLAIN = "/v1/explanations"
 BODIES: dict[str, dict[str, Any]] = {
     RECOMMEND: a_demand(),
     PREDICT: {"rows": [a_question()], "models": [{"name": "mine", "config": CONFIG}]},
+    EXPLAIN: {
+        "rows": [a_question()],
+        "models": [{"name": "mine", "config": CONFIG}],
+        "references": [a_question(tpot_s=0.02)],
+    },
     MEASURE: {"rows": [a_measurement()], "models": [{"name": "mine", "config": CONFIG}]},
 }
 HALF = "\ud800"
@@ -236,7 +242,8 @@ def test_every_example_of_the_openapi_document_works(client: Client) -> None:
     calls = examples(client.get("/openapi.json").json())
     assert {RECOMMEND, PREDICT, MEASURE} <= {path for _, path, _ in calls}
     for method, path, body in calls:
-        response = client.send(method.upper(), path) if body is None else client.post(path, body)
+        headers = {} if body is None else {"content-type": "application/json"}
+        response = client.send(method.upper(), path, None if body is None else json.dumps(body), headers)
         assert response.status_code < 400, (path, response.text)
 
 

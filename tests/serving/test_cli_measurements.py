@@ -10,6 +10,7 @@ import pytest
 
 from roofcast.data.store import MeasurementStore
 from tests.data.builders import SAMPLES
+from tests.data.test_migrations import OLD, bring_to
 from tests.serving.client import ACCELERATOR, CONFIG, MODEL, Run
 
 HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,statistic,ttft_s"
@@ -78,6 +79,56 @@ def test_a_dry_run_says_what_would_be_kept(run: Run, file: Path, tmp_path: Path)
         assert run(*words)[0] == 0
     file.write_text(file.read_text().replace("0.061", "fast"))
     assert run(*words, "--dry-run")[0] == 2
+
+
+SHARED = ".sqlite-shm"
+"""Of SQLite's files the one that is memory shared with connections that are open, and goes with the last of them."""
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != SHARED
+    }
+
+
+def test_a_dry_run_writes_nothing_at_all(
+    run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither where no state folder is nor in the one that is there."""
+    before = contents(tmp_path)
+    for home in ("home", ""):
+        monkeypatch.setenv("ROOFCAST_HOME", home and str(tmp_path / home))
+        monkeypatch.setattr("platformdirs.user_data_path", lambda name: tmp_path / name)
+        (told,) = json.loads(run("import", "auto", file, "--dry-run", "--json")[1])
+        assert (told["n_new"], told["n_known"]) == (4, 0)
+        assert contents(tmp_path) == before
+        assert sorted(path.name for path in tmp_path.iterdir()) == [file.name]
+    assert run("import", "auto", file)[0] == 0
+    kept = contents(tmp_path)
+    (told,) = json.loads(run("import", "auto", file, "--dry-run", "--json")[1])
+    assert (told["n_new"], told["n_known"]) == (0, 4)
+    assert contents(tmp_path) == kept
+
+
+@pytest.mark.parametrize("option", [(), ("--dry-run",)])
+def test_milliseconds_in_a_column_of_seconds_are_refused(run: Run, file: Path, option: tuple[str, ...]) -> None:
+    file.write_text(file.read_text().replace("0.061", "61"))
+    status, _, err = run("import", "auto", file, *option)
+    assert status == 2
+    assert "ttft_s: looks like milliseconds: it is " in " ".join(err.split())
+    assert "in the middle of all rows; give seconds" in " ".join(err.split())
+
+
+def test_a_dry_run_tells_of_an_older_store_and_leaves_it(run: Run, file: Path, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    bring_to(f"sqlite:///{tmp_path / 'home' / 'roofcast.sqlite'}", OLD[0])
+    before = contents(tmp_path)
+    status, out, err = run("import", "auto", file, "--dry-run", "--json")
+    assert (status, json.loads(out)[0]["n_new"]) == (0, 4)
+    assert "the store has an older schema; a dry run leaves it so" in " ".join(err.split())
+    assert contents(tmp_path) == before
 
 
 def test_what_is_missing_is_told_with_a_command_that_works(run: Run, tmp_path: Path) -> None:

@@ -3,18 +3,27 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from roofcast.training import scoreboard
+from roofcast.training.protocols import campaigns, silicon
+from roofcast.training.protocols.campaigns import CampaignRows, predict_campaigns
 from roofcast.training.protocols.silicon_methods import METHODS
 from tests.serving.client import Run
+from tests.training.protocols.campaign_builders import N_FOLD, GuessingPredictor, a_few_campaign_rows
 from tests.training.protocols.silicon_builders import a_silicon_campaign
+
+
+def in_two_folds(rows: CampaignRows, *_: object) -> pd.DataFrame:
+    return predict_campaigns(rows, n_fold=N_FOLD)
 
 
 def test_a_protocol_is_shown_and_written_as_figures_rows_and_page(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scoreboard, "load_silicon_campaign", a_silicon_campaign)
+    monkeypatch.setattr(scoreboard, "load_silicon_campaign", lambda _: a_silicon_campaign())
+    monkeypatch.setattr(silicon, "RoofcastPredictor", GuessingPredictor)
     paths = {"--json": tmp_path / "new" / "board.json", "--dump": tmp_path / "dump", "--docs": tmp_path / "docs"}
     status, out, _ = run("scoreboard", "--protocol", "P3", *(part for pair in paths.items() for part in pair))
     assert status == 0
@@ -23,3 +32,18 @@ def test_a_protocol_is_shown_and_written_as_figures_rows_and_page(
     assert "leave_one_accelerator_out  aiconfigurator" in out
     assert (tmp_path / "dump" / "P3.csv").exists()
     assert "| **roofcast** |" in (tmp_path / "docs" / "SCOREBOARD.md").read_text()
+
+
+def test_all_campaigns_are_predicted_once_for_both_protocols(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scoreboard, "load_campaign_rows", a_few_campaign_rows)
+    monkeypatch.setattr(scoreboard, "predict_campaigns", in_two_folds)
+    monkeypatch.setattr(campaigns, "RoofcastPredictor", GuessingPredictor)
+    GuessingPredictor.fitted.clear()
+    status, out, _ = run("scoreboard", "--protocol", "P4,P5", "--json", tmp_path / "board.json", "--dump", tmp_path)
+    assert status == 0
+    assert len(GuessingPredictor.fitted) == N_FOLD
+    assert list(json.loads((tmp_path / "board.json").read_text())) == ["P4", "P4_methods", "decisions", "P5"]
+    assert {path.stem for path in tmp_path.glob("*.csv")} == {"P4", "P4_parts", "decisions", "P5"}
+    assert "median_regret" in out

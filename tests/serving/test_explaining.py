@@ -11,8 +11,10 @@ from matplotlib.patches import Rectangle
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
+from roofcast.data.schema import QUESTION_COLUMNS
 from roofcast.data.units import FLOP_PER_TFLOP
-from roofcast.serving.explaining import Explanation, explain, scaled_by, swept_by
+from roofcast.serving.answering import LOAD_REMARK
+from roofcast.serving.explaining import Explanation, explain, parsed, scaled_by, swept_by
 from roofcast.serving.explanation_plots import plot_explanation, plot_sweep
 from tests.serving.client import ACCELERATOR, MODEL
 
@@ -120,4 +122,44 @@ def test_the_picture_of_a_sweep_has_a_line_for_each_metric() -> None:
     explanation = explain(pd.DataFrame([ROW] * 3, dtype=object), CATALOG, parts=swept_by(PART, "bandwidth=1,2,4"))
     (axes,) = plot_sweep(explanation, "bandwidth", ["1", "2", "4"]).axes
     assert len(labels(axes)) == 4
-    assert axes.get_xlabel() == "bandwidth"
+    assert axes.get_xlabel() == "factor on bandwidth"
+
+
+@pytest.mark.parametrize(
+    ("sweep", "scale", "places"),
+    [
+        ("bandwidth=1,2,5", "linear", [1, 2, 5]),
+        ("memory=2,1,0.5", "linear", [0.5, 1, 2]),
+        ("link=1,100,3", "log", [1, 3, 100]),
+        ("node=N7,N5,N3", "linear", [0, 1, 2]),
+    ],
+)
+def test_factors_stand_where_their_number_says(sweep: str, scale: str, places: list[float]) -> None:
+    explanation = explain(pd.DataFrame([ROW] * 3, dtype=object), CATALOG, parts=swept_by(PART, sweep))
+    (axes,) = plot_sweep(explanation, *parsed(sweep)).axes
+    assert axes.get_xscale() == scale
+    first = axes.get_lines()[0]
+    assert np.asarray(first.get_xdata()).tolist() == places
+    if sweep.startswith("node"):
+        assert [text.get_text() for text in axes.get_xticklabels()] == ["N7", "N5", "N3"]
+
+
+@pytest.mark.parametrize(
+    ("sweep", "said"),
+    [
+        ("clock=1,2", "sweep: must name one of bandwidth, flops, memory, link, power, node, dram, got 'clock'"),
+        ("node=N4,N5", "node: must be of N16, N7, N5, N3, N2, A14, got 'N4'"),
+        ("dram=HBM3,SRAM", "dram: must be of HBM2, HBM2E, HBM3, HBM3E, HBM4, got 'SRAM'"),
+        ("bandwidth", "sweep: must be written as"),
+    ],
+)
+def test_a_wrong_sweep_is_told_what_there_is(sweep: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        swept_by(PART, sweep)
+
+
+def test_a_load_that_is_not_given_is_told_of() -> None:
+    assert an_explanation().remarks() == []
+    assumed = an_explanation(concurrency="").to_json()
+    assert assumed["remarks"] == [LOAD_REMARK]
+    assert set(assumed["question"]) == set(QUESTION_COLUMNS)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from roofcast.serving.answering import LOAD_REMARK
 from tests.serving.client import CONFIG, MODEL, Client, a_question, problem_of
 
 PATH = "/v1/predictions"
@@ -28,6 +29,16 @@ def test_a_doubtful_row_has_an_answer_and_a_reason(shared: Client) -> None:
     (row,) = predict(shared, a_question(n_accelerator=16, tp=16))
     assert row["status"] == "ok"
     assert "beyond the accelerators that the fast link joins" in row["reason"]
+
+
+def test_a_load_that_is_not_given_is_told_of(shared: Client) -> None:
+    beyond = {"n_accelerator": 16, "tp": 16}
+    rows = [a_question(concurrency=None), a_question(concurrency=None, **beyond), a_question(concurrency=1)]
+    blank, doubtful, given = predict(shared, *rows)
+    assert (blank["status"], blank["reason"]) == ("ok", LOAD_REMARK)
+    assert doubtful["reason"].startswith(f"{LOAD_REMARK}; tensor parallelism")
+    assert given["reason"] == ""
+    assert blank["ttft_s"] == given["ttft_s"]
 
 
 def test_a_bad_row_gets_a_status_and_the_others_their_answers(shared: Client) -> None:
@@ -119,8 +130,8 @@ def test_the_longest_name_is_answered(shared: Client, column: str) -> None:
 
 
 def test_a_level_that_cannot_be_promised_says_the_highest(shared: Client) -> None:
-    problem = problem_of(shared.post(PATH, {"rows": [a_question()], "level": 0.95}), 409)
-    assert "ask for at most 0.900" in problem["detail"]
+    problem = problem_of(shared.post(PATH, {"rows": [a_question()], "level": 0.99}), 409)
+    assert "ask for at most 0.97" in problem["detail"]
 
 
 def test_extremes_are_answered_with_finite_numbers(shared: Client) -> None:

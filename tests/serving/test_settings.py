@@ -42,6 +42,9 @@ def test_the_store_is_under_the_state_folder(monkeypatch: pytest.MonkeyPatch, tm
         ("ROOFCAST_POLL_S", "nan"),
         ("ROOFCAST_MAX_ROW", "many"),
         ("ROOFCAST_MAX_BODY_BYTE", "5000001"),
+        ("ROOFCAST_REQUIRE_KEY", "none"),
+        ("ROOFCAST_RATE_LIMIT", "often"),
+        ("ROOFCAST_DRAIN_S", "-1"),
         ("ROOFCAST_TRAINING", '{"n_members": 1}'),
     ],
 )

@@ -13,7 +13,6 @@ from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.huggingface import model_from_config
 from roofcast.data.measurements import validate_measurements
 from roofcast.serving import workbench
-from roofcast.serving.cli import _has_predictor
 from roofcast.serving.rows import table
 from roofcast.serving.settings import Settings
 from roofcast.serving.workbench import Workbench
@@ -58,7 +57,15 @@ def test_two_new_models_of_one_shape_are_one_lineage(bench: Workbench) -> None:
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(NotReadyError, match=r"cannot be made: .*; set ROOFCAST_HOME"):
-        Workbench(Settings(home=tmp_path / "file" / "home"))
+        Workbench(Settings(home=tmp_path / "file" / "home")).open()
+
+
+def test_nothing_is_made_before_it_is_used(tmp_path: Path) -> None:
+    bench = Workbench(Settings(home=tmp_path / "home"))
+    assert not (tmp_path / "home").exists()
+    assert bench.open().store is bench.store
+    assert (tmp_path / "home" / "roofcast.sqlite").is_file()
+    bench.store.close()
 
 
 def test_nothing_is_in_service_before_a_champion(empty_home: Path, tmp_path: Path) -> None:
@@ -78,7 +85,6 @@ def test_a_champion_of_other_columns_says_why_it_does_not_serve(
         bench.refresh()
     with pytest.raises(NotReadyError, match="the champion, version 1, cannot be used"):
         _ = bench.in_service
-    assert not _has_predictor(bench)
     bench.store.close()
 
 

@@ -50,18 +50,24 @@ def pooled_quantile(groups: list[FloatArray], level: float) -> float:
 
 
 def coverage(draw: Draw, quantile: Quantile, level: float) -> float:
-    """Return how often a random row of a new group lies below the quantile of the groups before it."""
+    """Return how often a random row of a new group lies below the quantile of the groups before it.
+
+    The new group counts as the root of its rows, as those before it do.
+    """
     random = np.random.default_rng(7)
-    n_covered = 0
-    for _ in range(N_DRAW):
+    covered, weight = np.empty(N_DRAW), np.empty(N_DRAW)
+    for i in range(N_DRAW):
         *known, new = (draw(random) for _ in range(N_GROUP + 1))
-        n_covered += bool(random.choice(new) <= quantile(known, level))
-    return n_covered / N_DRAW
+        covered[i], weight[i] = random.choice(new) <= quantile(known, level), np.sqrt(len(new))
+    return float(np.average(covered, weights=weight))
 
 
 def binomial_floor(level: float) -> float:
-    """Return the share that a method of exactly this level would undercut once in ten thousand simulations."""
-    return float(binom.ppf(1e-4, N_DRAW, level)) / N_DRAW
+    """Return the share that a method of exactly this level would undercut once in ten thousand simulations.
+
+    Unequal weights leave the worth of half of the draws, or more, in every world here.
+    """
+    return float(binom.ppf(1e-4, N_DRAW // 2, level)) / (N_DRAW // 2)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
@@ -77,4 +83,4 @@ def test_the_promise_is_not_kept_by_waste(level: float) -> None:
 
 @pytest.mark.parametrize("level", [0.8, 0.9])
 def test_pooled_quantiles_break_the_promise_where_groups_differ(level: float) -> None:
-    assert coverage(large_where_easy, pooled_quantile, level) < level - 0.1
+    assert coverage(of_unequal_size, pooled_quantile, level) < level - 0.07

@@ -13,14 +13,16 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.measurements import validate_measurements
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.fingerprint import fingerprint
+from roofcast.features.identity import joined
 from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset import TrainingSet, build_training_set
+from roofcast.training.effects import TERMS, Places
 from roofcast.training.predictor import RoofcastPredictor
 from tests.data.builders import a_row
 
-QUICK = TrainingConfig(n_member=1, n_estimators=20, calibrate=False)
+QUICK = TrainingConfig(n_estimators=20, n_fold=3, calibrate=False)
 LINEAGES = ("codegen2-16b", "starcoder-15b", "llama-13b")
 
 
@@ -57,3 +59,19 @@ def a_bundle(data: TrainingSet, **changes: Any) -> ModelBundle:
         "row_ids": tuple(data.ids), "engines": (), "accelerators": (), "scores": {"tpot_s": {"mape": 0.1}},
     }  # fmt: skip
     return ModelBundle(**(fields | changes))
+
+
+def random_places(n_question: int, *, seed: int = 0, n_model: int = 5, n_other: int = 2, first: int = 1) -> Places:
+    """Return where questions stand whose models, engines and so on are drawn by chance, with keys from `first` on."""
+    rng = np.random.default_rng(seed)
+    names = ("accelerator", "engine", "precision", "load", "split")
+    keys = {name: rng.integers(first, first + n_other, n_question).astype(np.uint64) for name in names}
+    keys["model"] = rng.integers(first, first + n_model, n_question).astype(np.uint64)
+    keys["kind"] = keys["model"] % 2 + first
+    return places_of(keys, rng.uniform(0, 6, (n_question, 3)))
+
+
+def places_of(keys: dict[str, Any], workload: Any) -> Places:
+    """Return where questions of these identities stand."""
+    unsigned = {name: np.asarray(key, dtype=np.uint64) for name, key in keys.items()}
+    return Places(np.stack([joined(unsigned, term) for term in TERMS], axis=1), np.asarray(workload, dtype=float))

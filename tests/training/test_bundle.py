@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from dataclasses import replace
+import subprocess
+import sys
+from dataclasses import fields, replace
 from pathlib import Path
 
 import joblib
@@ -8,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import roofcast.training
 from roofcast.data.errors import InputError
 from roofcast.training.bundle import ModelBundle, _load_pyfunc, load_bundle, sha256
 from roofcast.training.dataset import TrainingSet
@@ -63,6 +66,16 @@ def test_what_is_no_joblib_file_is_refused(tmp_path: Path) -> None:
         load_bundle(path, sha256(path))
 
 
+class _OfBefore:
+    """Is written as a bundle that lacks its last part."""
+
+    def __init__(self, bundle: ModelBundle) -> None:
+        self.parts = [getattr(bundle, part.name) for part in fields(bundle)][:-1]
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...], list[object]]:
+        return object.__new__, (ModelBundle,), self.parts
+
+
 class _Gone:
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return _refuse, ("no module named roofcast.training.before",)
@@ -113,3 +126,20 @@ def test_mlflow_loads_no_bundle_that_was_damaged(bundle: ModelBundle, tmp_path: 
     (tmp_path / "bundle.joblib.sha256").unlink()
     with pytest.raises(InputError, match=r"no file bundle\.joblib\.sha256; retrain"):
         _load_pyfunc(str(tmp_path))
+
+
+def test_what_others_embed_is_importable_without_mlflow_or_a_server() -> None:
+    code = (
+        "import sys, roofcast.training as t; assert 'pandas' not in sys.modules; [getattr(t, n) for n in t.__all__]; "
+        "sys.exit(bool({'mlflow', 'fastapi'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
+    with pytest.raises(AttributeError, match="has no attribute 'Predictor'"):
+        _ = roofcast.training.Predictor
+
+
+def test_a_bundle_of_fewer_parts_is_refused(bundle: ModelBundle, tmp_path: Path) -> None:
+    path, old = tmp_path / "bundle.joblib", replace(bundle)
+    joblib.dump(_OfBefore(old), path)
+    with pytest.raises(InputError, match="made by another version of roofcast"):
+        load_bundle(path, sha256(path))

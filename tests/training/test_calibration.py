@@ -5,12 +5,20 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from roofcast.features.batching import estimate
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients
 from roofcast.features.columns import ENGINES
 from roofcast.features.pipeline import arrays, estimate_metrics
-from roofcast.training.calibration import Calibration, coefficient_report, fit_coefficients
+from roofcast.training.calibration import (
+    N_PER_CELL,
+    Calibration,
+    _fitted_rows,
+    coefficient_report,
+    fit_coefficients,
+)
 from tests.builders import a_question, describe_questions
 
 MEASURED = ("vllm", "sglang", "trtllm")
@@ -126,6 +134,42 @@ def test_tails_are_left_out() -> None:
     both = pd.concat([y, y * 1e4], ignore_index=True)
     groups = pd.concat([GROUPS, GROUPS], ignore_index=True)
     assert fit_coefficients(X, both, groups) == fit_coefficients(questions(), y, GROUPS)
+
+
+def test_request_rates_are_left_out_where_there_is_anything_else() -> None:
+    y = measured(truth())
+    opened = questions().assign(**{"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.5})
+    X = pd.concat([questions(), opened], ignore_index=True)
+    both = pd.concat([y, y * 1e4], ignore_index=True)
+    assert _fitted_rows(X, both)[0].max() < len(y)
+    assert len(_fitted_rows(opened, y)[0]) > 0
+
+
+def test_of_many_rows_of_a_cell_some_are_fitted_to_over_all_loads() -> None:
+    X = describe_questions(*(a_question(concurrency=users) for users in range(100, 0, -1)))
+    rows, count = _fitted_rows(X, measured(truth()).iloc[:100])
+    assert len(rows) == N_PER_CELL
+    assert count.sum() == 100
+    load = np.sort(X["workload.concurrency"].iloc[rows])
+    assert load[0] == 1
+    assert np.diff(load).max() <= 3
+    rows, count = _fitted_rows(X.head(12), measured(truth()).iloc[:12])
+    np.testing.assert_array_equal(rows, range(12))
+    np.testing.assert_array_equal(count, np.ones(12))
+
+
+def test_rows_that_tell_nothing_are_not_fitted_to() -> None:
+    X, y = questions().head(6), measured(truth()).head(6)
+    y.iloc[[1, 4]] = np.nan
+    assert _fitted_rows(X, y)[0].tolist() == [0, 2, 3, 5]
+
+
+def test_an_uncalibrated_estimate_says_so() -> None:
+    blank = Calibration()
+    assert clone(blank).get_params() == {}
+    for ask in (blank.predict, blank.estimate, lambda _: blank.report()):
+        with pytest.raises(NotFittedError):
+            ask(questions())
 
 
 def test_one_row_in_twenty_may_be_nonsense() -> None:

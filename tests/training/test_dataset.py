@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from roofcast.data.campaigns import CAMPAIGNS
 from roofcast.data.errors import InputError
-from roofcast.training.dataset import TrainingSet, build_training_set
+from roofcast.training.dataset import TRAINED_ON, TrainingSet, build_training_set
 from tests.builders import a_model, an_accelerator
 from tests.training.builders import measurements
 
@@ -47,3 +48,13 @@ def test_taking_rows_keeps_the_tables_aligned(campaign: TrainingSet) -> None:
     for part in (taken.measurements, taken.X, taken.y, taken.ids):
         assert part.index.equals(taken.groups.index)
     assert set(taken.measurements["model"]) == {"google/flan-ul2"}
+
+
+def test_every_shipped_campaign_is_learnt_from() -> None:
+    assert TRAINED_ON == CAMPAIGNS
+
+
+def test_derived_outcomes_are_no_targets() -> None:
+    told = {"model": "a", "accelerator": "p", "ttft_s": 0.2, "tpot_s": 0.013, "e2e_s": 2.787, "derived": "e2e_s"}
+    y = build_training_set(measurements(told), MODELS, PARTS).y
+    assert y.columns[y.notna().to_numpy()[0]].tolist() == ["ttft_s", "tpot_s"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
 from sklearn.base import clone
@@ -14,7 +15,9 @@ from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.calibration import fit_coefficients
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset import TrainingSet
-from roofcast.training.predictor import PointPredictor, RoofcastPredictor, predict_held_out
+from roofcast.training.effects import places
+from roofcast.training.point import PointPredictor, predict_held_out
+from roofcast.training.predictor import References, RoofcastPredictor
 from tests.training.builders import LINEAGES, QUICK, synthetic
 
 LATENCIES = tuple(metric for metric in METRICS if metric != "output_throughput_token_per_s")
@@ -93,7 +96,7 @@ def test_fitting_leaves_the_settings_alone(subset: TrainingSet) -> None:
 
 
 def test_an_unfitted_predictor_says_so(subset: TrainingSet) -> None:
-    for ask in (RoofcastPredictor().predict, RoofcastPredictor().predict_interval):
+    for ask in (RoofcastPredictor().predict, RoofcastPredictor().predict_interval, RoofcastPredictor().sample):
         with pytest.raises(NotFittedError):
             ask(subset.X)
     with pytest.raises(NotFittedError):
@@ -112,11 +115,64 @@ def test_intervals_hold_the_value_and_nest(predictor: RoofcastPredictor, campaig
 
 
 def test_intervals_hold_as_many_lineages_as_promised(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
-    for metric in predictor.metrics_:
-        known = campaign.y[metric].notna()
-        ratio = (campaign.y[metric] / predictor.held_out_[metric])[known].to_numpy()
-        inside = np.abs(np.log(ratio)) <= predictor.conformal_[metric].quantile(0.8)
-        assert pd.Series(inside).groupby(campaign.groups[known].to_numpy()).mean().mean() >= 0.8
+    """Errors of predictions without the lineage, less the mean that the other lineages' errors give."""
+    for metric, known in predictor.uncertainty_.items():
+        groups = campaign.groups.iloc[_anchors(predictor, campaign, metric)].to_numpy()
+        mean, sd = known.effects.left_out(groups)
+        inside = np.abs(known.effects.errors_ - mean) / sd <= known.conformal.quantile(0.8)
+        assert pd.Series(inside).groupby(groups).mean().mean() >= 0.8, metric
+
+
+def _anchors(predictor: RoofcastPredictor, campaign: TrainingSet, metric: str) -> npt.NDArray[np.intp]:
+    is_known = (campaign.y[metric] > 0).to_numpy() & predictor.held_out_[metric].notna().to_numpy()
+    return np.flatnonzero(is_known)[predictor.uncertainty_[metric].anchor_row]
+
+
+def test_the_anchors_are_means_and_medians(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    for metric, known in predictor.uncertainty_.items():
+        rows = _anchors(predictor, campaign, metric)
+        assert (campaign.X["workload.quantile"].iloc[rows] == 0.5).all()
+        np.testing.assert_array_equal(places(campaign.X.iloc[rows]).keys, known.effects.anchors_.keys)
+
+
+def test_higher_percentiles_are_never_lower_with_effects_either(
+    predictor: RoofcastPredictor, campaign: TrainingSet
+) -> None:
+    base = campaign.X.iloc[::7].assign(**{"workload.is_mean": 0.0})
+    tables = [
+        predictor.predict_interval(base.assign(**{"workload.quantile": q}), 0.5).value for q in (0.5, 0.9, 0.95, 0.99)
+    ]
+    for lower, higher in itertools.pairwise(tables):
+        for metric in set(LATENCIES) & set(predictor.metrics_):
+            assert (higher[metric] >= lower[metric] * (1 - 1e-9)).all(), metric
+
+
+def test_draws_scatter_about_the_prediction(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    some = campaign.X.iloc[[0, 500, 900]]
+    draws, value = predictor.sample(some, 2000), predictor.predict_interval(some, 0.5).value
+    assert tuple(draws) == predictor.metrics_
+    for metric, table in draws.items():
+        assert table.shape == (2000, 3)
+        np.testing.assert_allclose(np.median(table, axis=0), value[metric], rtol=0.1)
+
+
+def test_fitting_and_asking_leave_the_tables_alone(subset: TrainingSet) -> None:
+    kept = subset.X.copy(), subset.y.copy(), subset.groups.copy()
+    fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(subset.X, subset.y, subset.groups)
+    fitted.predict_interval(subset.X, 0.5, References(subset.X.head(3), subset.y.head(3)))
+    fitted.sample(subset.X.head(3), 5)
+    pd.testing.assert_frame_equal(subset.X, kept[0])
+    pd.testing.assert_frame_equal(subset.y, kept[1])
+    pd.testing.assert_series_equal(subset.groups, kept[2])
+
+
+def test_a_seed_says_all(subset: TrainingSet) -> None:
+    one, other = (
+        RoofcastPredictor(QUICK, ("tpot_s",)).fit(subset.X, subset.y, subset.groups).predict_interval(subset.X, 0.5)
+        for _ in range(2)
+    )
+    pd.testing.assert_frame_equal(one.value, other.value, check_exact=True)
+    pd.testing.assert_frame_equal(one.high, other.high, check_exact=True)
 
 
 @pytest.mark.parametrize("level", [0.91, 0.99, 0.0, 1.0])

@@ -3,10 +3,11 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from roofcast.data.campaigns import load_campaigns
+from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.data.measurements import validate_measurements
+from roofcast.data.training_campaigns import TRAINING_CAMPAIGNS
 from roofcast.training.dataset import build_training_set
 from roofcast.training.quality import campaign_report, near_duplicates, review
 from tests.builders import a_model, a_question, an_accelerator
@@ -26,13 +27,10 @@ def rows(*changes: dict[str, object]) -> pd.DataFrame:
         ({"status": "out_of_memory"}, "not_ok"),
         ({"model": "nobody/nothing"}, "unknown_model"),
         ({"accelerator": "abacus"}, "unknown_accelerator"),
-        ({"load": "static_batch"}, "other_load"),
-        ({"load": "offline", "concurrency": None}, "other_load"),
         ({"n_accelerator": 4, "pp": 3}, "impossible_split"),
         ({"n_accelerator": 4, "tp": 2}, "impossible_split"),
         ({"ttft_s": 0.001}, "faster_than_compute"),
         ({"note": "row 7; faulty: placeholder_zero"}, "published_fault"),
-        ({"n_accelerator": 3, "n_prefill_accelerator": 1, "n_decode_accelerator": 2}, "disaggregated"),
         ({"concurrency": None, "request_rate": 1.0, "request_throughput_per_s": 0.8}, "beyond_capacity"),
         ({"concurrency": None, "request_rate": 1e4, "request_throughput_per_s": 1e4}, "beyond_estimate"),
     ],
@@ -43,6 +41,23 @@ def test_each_rule_sets_its_row_aside_and_only_that(change: dict[str, object], r
     assert found["detail"].str.len().min() > 0
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"load": "static_batch"},
+        {"load": "offline", "concurrency": None},
+        {"concurrency": None, "request_rate": 1.0, "request_throughput_per_s": 0.95},
+        {"n_accelerator": 3, "n_prefill_accelerator": 1, "n_decode_accelerator": 2},
+        {"n_accelerator": 5, "n_prefill_accelerator": 1, "n_decode_accelerator": 4, "tp": 2},
+    ],
+    ids=["static batch", "offline queue", "request rate", "prefill apart", "decode workers apart"],
+)
+def test_loads_and_deployments_of_all_kinds_are_learnt_from(change: dict[str, object]) -> None:
+    assert review(rows({}, change | {"ttft_s": None, "tpot_s": 0.02}), MODELS, ACCELERATORS).empty
+    data = build_training_set(rows(change | {"ttft_s": None, "tpot_s": 0.02}), MODELS, ACCELERATORS)
+    assert data.y["tpot_s"].tolist() == [0.02]
+
+
 def test_what_is_set_aside_is_not_learnt_from() -> None:
     data = build_training_set(rows({}, {"ttft_s": 0.001}), MODELS, ACCELERATORS)
     assert len(data.X) == len(data.y) == len(data.ids) == 1
@@ -50,8 +65,8 @@ def test_what_is_set_aside_is_not_learnt_from() -> None:
 
 
 def test_nothing_left_names_the_rules() -> None:
-    with pytest.raises(InputError, match="other_load"):
-        build_training_set(rows({"load": "static_batch"}), MODELS, ACCELERATORS)
+    with pytest.raises(InputError, match=r"none can be learnt from \(not_ok, faster_than_compute\)"):
+        build_training_set(rows({"status": "failed"}, {"ttft_s": 0.001}), MODELS, ACCELERATORS)
 
 
 def test_nothing_of_the_first_campaign_is_set_aside() -> None:
@@ -63,6 +78,8 @@ def test_the_report_accounts_for_every_row() -> None:
     report = campaign_report(load_catalog()).set_index("campaign")
     counts = ("n_read", "n_quarantined", "n_kept", "n_learnable")
     assert report.loc[["llm_pilot"], list(counts)].to_numpy().tolist() == [[528, 0, 2632, 2632]]
+    assert report.loc["bigscience", "not_learnt"] == "training_run 221"
+    assert report.index.tolist() == [*CAMPAIGNS, *TRAINING_CAMPAIGNS]
     for _, row in report.iterrows():
         for count, rules in (
             (row["n_quarantined"], row["quarantine"]),
@@ -84,10 +101,20 @@ def test_a_row_out_of_its_series_is_set_aside() -> None:
     assert found["rule"].to_dict() == {2: "not_monotone"}
 
 
+def test_a_row_out_of_its_series_takes_its_percentiles_along() -> None:
+    fast: dict[str, object] = {"concurrency": 9, "tpot_s": 0.008}
+    found = review(
+        rows({"concurrency": 1}, {"concurrency": 2}, fast, fast | {"statistic": "p95"}, {"statistic": "p95"}),
+        MODELS,
+        ACCELERATORS,
+    )
+    assert found["rule"].to_dict() == {2: "not_monotone", 3: "not_monotone"}
+
+
 def test_a_disaggregated_row_is_in_no_series() -> None:
     apart: dict[str, object] = {"n_accelerator": 3, "n_prefill_accelerator": 1, "n_decode_accelerator": 2}
     found = review(rows({}, apart, apart | {"concurrency": 9, "tpot_s": 0.008}), MODELS, ACCELERATORS)
-    assert found["rule"].to_dict() == {1: "disaggregated", 2: "disaggregated"}
+    assert found.empty
 
 
 def test_a_copy_names_the_row_that_stands_for_it() -> None:

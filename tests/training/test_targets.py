@@ -28,6 +28,20 @@ def test_outcomes_of_failed_runs_are_left_out() -> None:
     assert table["itl_s"].isna().all()
 
 
+def test_derived_outcomes_are_left_out() -> None:
+    told = {"ttft_s": 0.5, "tpot_s": 0.02, "e2e_s": 4.0}
+    table = outcomes(measurements(told, told | {"derived": "tpot_s e2e_s"}, told | {"derived": "ttft_s"}))
+    np.testing.assert_array_equal(table["ttft_s"], [0.5, 0.5, NAN])
+    np.testing.assert_array_equal(table["tpot_s"], [0.02, NAN, 0.02])
+    np.testing.assert_array_equal(table["e2e_s"], [4.0, NAN, 4.0])
+
+
+def test_the_name_of_a_metric_within_another_is_not_that_metric() -> None:
+    table = outcomes(measurements({"ttft_s": 0.5, "nttft_s_per_token": 1e-3, "derived": "nttft_s_per_token"}))
+    assert table["ttft_s"].tolist() == [0.5]
+    assert table["nttft_s_per_token"].isna().all()
+
+
 def test_weights_have_mean_one_and_groups_grow_with_the_root_of_their_rows() -> None:
     weight = row_weights(pd.Series(["a"] * 4 + ["b"] * 16))
     assert weight.mean() == pytest.approx(1.0)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 from alembic import command
@@ -15,21 +15,21 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy.pool import StaticPool
 
+from roofcast.data.database_problems import LOCKED, problem_of
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.units import ms_from_s
 
 BUSY_TIMEOUT_S: Final = 60.0
 
+SchemaState = Literal["none", "old", "current"]
+"""What a database holds: no schema, one that `Database.migrate` would bring up to date, or this version's."""
+
+_PATIENCE: Final = {"connect_timeout": 5, "tcp_user_timeout": int(ms_from_s(10))}
+"""Of PostgreSQL, in its own units, where the URL says nothing: a server that is gone is not waited for."""
+
 _MIGRATION_LOCK: Final = 0x726F6F66
 _DIALECTS: Final = ("sqlite", "postgresql")
-_UNDEFINED_TABLE: Final = "42P01"
-_UNUSABLE: Final = (
-    sa.exc.OperationalError,
-    sa.exc.InterfaceError,
-    sa.exc.InternalError,
-    sa.exc.DatabaseError,
-    sa.exc.TimeoutError,
-)
+_IN_MEMORY: Final = (None, "", ":memory:")
 
 
 class Database:
@@ -49,17 +49,22 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.url = _parse_url(url)
-        is_memory = self.url.get_backend_name() == "sqlite" and self.url.database in {None, "", ":memory:"}
         options: dict[str, Any] = {"pool_pre_ping": True}
-        if is_memory:
+        if not self._is_sqlite:
+            options["connect_args"] = {name: value for name, value in _PATIENCE.items() if name not in self.url.query}
+        if self._is_sqlite and self.url.database in _IN_MEMORY:
             options = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
         try:
             self.engine = sa.create_engine(self.url, **options)
         except ModuleNotFoundError as error:
             raise InputError("url", f"the database driver {error.name!r} is not installed") from error
-        if self.engine.dialect.name == "sqlite":
+        if self._is_sqlite:
             sa.event.listen(self.engine, "connect", _configure_sqlite)
             sa.event.listen(self.engine, "begin", _begin_sqlite)
+
+    @property
+    def _is_sqlite(self) -> bool:
+        return self.url.get_backend_name() == "sqlite"
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -87,6 +92,22 @@ class Database:
             with writer.begin():
                 yield writer
 
+    def schema_state(self) -> SchemaState:
+        """Return what the database holds; writes nothing, and makes no file.
+
+        Raises
+        ------
+        NotReadyError
+            If the database cannot be read, or comes from a newer version of roofcast.
+        """
+        name = self.url.database
+        if self._is_sqlite and name not in _IN_MEMORY and not (name.startswith("file:") or Path(name).exists()):
+            return "none"
+        with self.reading() as connection:
+            current = _known_revision(connection)
+        head = ScriptDirectory.from_config(_alembic_config()).get_current_head()
+        return "none" if current is None else "current" if current == head else "old"
+
     def migrate(self) -> None:
         """Bring the schema up to date; several processes may do so at once.
 
@@ -95,17 +116,13 @@ class Database:
         NotReadyError
             If the database cannot be written, or comes from a newer version of roofcast.
         """
-        if self.engine.dialect.name == "sqlite":
+        if self._is_sqlite:
             self._use_write_ahead_log()
         with self.writing() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+            _known_revision(connection)
             config = _alembic_config()
-            known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-            current = MigrationContext.configure(connection).get_current_revision()
-            if current is not None and current not in known:
-                problem = f"the database has schema {current!r} of a newer roofcast"
-                raise NotReadyError(f"{problem}; upgrade roofcast, or use another database")
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
 
@@ -123,7 +140,7 @@ class Database:
                     outside.exec_driver_sql("PRAGMA journal_mode = WAL")
                 return
             except NotReadyError as error:
-                if "locked" not in str(error) or time.monotonic() > deadline:
+                if LOCKED not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
 
@@ -132,21 +149,21 @@ class Database:
         try:
             yield
         except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
-            problem = _problem(error)
+            problem = problem_of(error)
             if not problem:
                 raise
             place = self.url.render_as_string(hide_password=True)
             raise NotReadyError(f"the database {place} {problem}") from error
 
 
-def _problem(error: sa.exc.SQLAlchemyError) -> str:
-    """Return what keeps the database from being used, and the cure; empty for a fault of our own statement."""
-    cause = getattr(error, "orig", error)
-    if "no such table" in str(cause) or getattr(cause, "sqlstate", None) == _UNDEFINED_TABLE:
-        return f"has no schema yet ({cause}); bring it up to date with migrate() first"
-    if type(error) in _UNUSABLE:
-        return f"cannot be used ({cause}); check that it is there, reachable and writable"
-    return ""
+def _known_revision(connection: sa.Connection) -> str | None:
+    """Return the schema's revision, None without a schema; refuse one that this version does not know."""
+    known = {script.revision for script in ScriptDirectory.from_config(_alembic_config()).walk_revisions()}
+    current = MigrationContext.configure(connection).get_current_revision()
+    if current is not None and current not in known:
+        problem = f"the database has schema {current!r} of a newer roofcast"
+        raise NotReadyError(f"{problem}; upgrade roofcast, or use another database")
+    return current
 
 
 def _parse_url(url: str) -> sa.URL:

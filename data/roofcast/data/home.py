@@ -13,16 +13,21 @@ from roofcast.data.errors import NotReadyError
 HOME_VARIABLE: Final = "ROOFCAST_HOME"
 
 
+def home_path() -> Path:
+    """Return where the state folder is, or would be: `ROOFCAST_HOME`, else the platform's user data folder."""
+    chosen = os.environ.get(HOME_VARIABLE, "")
+    return Path(chosen).expanduser().absolute() if chosen else platformdirs.user_data_path("roofcast")
+
+
 def roofcast_home() -> Path:
-    """Return the state folder, created if need be: `ROOFCAST_HOME`, else the platform's user data folder.
+    """Return the state folder, created if need be.
 
     Raises
     ------
     NotReadyError
         If the folder cannot be created.
     """
-    chosen = os.environ.get(HOME_VARIABLE, "")
-    home = Path(chosen).expanduser().absolute() if chosen else platformdirs.user_data_path("roofcast")
+    home = home_path()
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:

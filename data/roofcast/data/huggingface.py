@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -142,7 +143,7 @@ def load_model_config(path: Path | str, name: str = "") -> ModelSpec:
         The file, the folder that holds it, or a text ``owner/name`` (``owner/name@revision``) that is neither: a
         repository of the hub, which needs the extra ``hub`` and a network. A `Path` is always taken for a file.
     name
-        What to call the model; by default the folder's name, or the repository's.
+        What to call the model; by default as `read_config` does.
 
     Raises
     ------
@@ -155,6 +156,8 @@ def load_model_config(path: Path | str, name: str = "") -> ModelSpec:
 
 def read_config(path: Path | str) -> tuple[str, Mapping[str, Any]]:
     """Return what to call a model and the fields of its ``config.json``, with those of a quantisation kept beside it.
+
+    A repository of the hub is called by its name, a file by the name in it (see `own_name`), else after its folder.
 
     Parameters
     ----------
@@ -181,7 +184,21 @@ def _read_file(path: Path) -> tuple[str, Mapping[str, Any]]:
         raise InputError("model", f"cannot read {path.name!r}: {reason.lower()}") from error
     default = file.absolute().parent.name if file.name == "config.json" else file.stem
     config = parse_config(body, file.name, allow_infinity=True)
-    return default or "model", _with_quantisation(config, file)
+    return own_name(config) or default or "model", _with_quantisation(config, file)
+
+
+def own_name(config: Mapping[str, Any]) -> str:
+    """Return the name that a config gives its model, of a path the last part; empty if it gives none.
+
+    Examples
+    --------
+    >>> [own_name({"_name_or_path": name}) for name in ("Qwen/Qwen3-8B", "../checkpoints/my-8b/", "./", "")]
+    ['Qwen/Qwen3-8B', 'my-8b', '', '']
+    """
+    name = config.get("_name_or_path")
+    text = name.strip() if isinstance(name, str) else ""
+    last = re.split(r"[/\\]+", text.rstrip("/\\"))[-1]
+    return (text if is_hub_id(text) else last).lstrip(".")[:200]
 
 
 def _with_quantisation(config: Mapping[str, Any], file: Path) -> Mapping[str, Any]:

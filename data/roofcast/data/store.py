@@ -107,7 +107,7 @@ class MeasurementStore:
         return Added(n_new, len(checked) - n_new)
 
     def compare(self, table: pd.DataFrame) -> Added:
-        """Return how many rows `add` would find new and known; keeps nothing.
+        """Return how many rows `add` would find new and known; keeps nothing, whatever schema the database has.
 
         Raises
         ------
@@ -116,8 +116,10 @@ class MeasurementStore:
         """
         checked = validate_measurements(table)
         wanted = set(row_ids(checked))
-        with self.database.reading() as connection:
-            known = wanted.intersection(connection.execute(sa.select(MEASUREMENT.c.id)).scalars())
+        known: set[str] = set()
+        if self.database.schema_state() != "none":
+            with self.database.reading() as connection:
+                known = wanted.intersection(connection.execute(sa.select(MEASUREMENT.c.id)).scalars())
         n_new = len(wanted) - len(known)
         return Added(n_new, len(checked) - n_new)
 
@@ -221,6 +223,12 @@ class MeasurementStore:
             query = query.where(RETRAINING.c.owner == owner)
         with self.database.reading() as connection:
             return [Retraining(**row) for row in connection.execute(query).mappings()]
+
+    def retraining_states(self) -> dict[str, int]:
+        """Return the number of retrainings in each state that any is in."""
+        query = sa.select(RETRAINING.c.state, sa.func.count()).group_by(RETRAINING.c.state)
+        with self.database.reading() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
 
     def start_retraining(self, id: str) -> Retraining:  # noqa: A002
         """Return the retraining as running; of several that start it, one succeeds.

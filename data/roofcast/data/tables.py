@@ -68,3 +68,15 @@ RETRAINING: Final = sa.Table(
     sa.Column("error", sa.Text, nullable=False),
     sa.Column("owner", sa.String(32), nullable=False),
 )
+
+API_KEY: Final = sa.Table(
+    "api_key",
+    METADATA,
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("digest", sa.String(64), nullable=False, unique=True),
+    sa.Column("scope", sa.String(16), nullable=False),
+    sa.Column("last_four", sa.String(4), nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("expires_at", UtcDateTime, nullable=True),
+    sa.Column("revoked_at", UtcDateTime, nullable=True),
+)

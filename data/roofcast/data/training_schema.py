@@ -71,7 +71,8 @@ TRAINING_CONFIG_COLUMNS: Final = {
     "flash_attention": _text(*SWITCHES),
 }
 """What was trained, on what, and how. `vp` counts the model chunks of one pipeline stage, `dp` the replicas of the
-data (sharded or not); `precision_recipe` tells scalings of one precision apart (``mxfp8``, ``fp8-tensor``)."""
+data (sharded or not); `n_gradient_accumulation` the micro batches of one replica in a step, those in a pipeline too;
+`precision_recipe` tells scalings of one precision apart (``mxfp8``, ``fp8-tensor``)."""
 
 TRAINING_OUTCOME_COLUMNS: Final = {
     "step_time_s": _number(1e-6, _MAX_S),

@@ -85,8 +85,9 @@ def describe(
     kernel = kernel_precision(precision, native, is_moe, has)
     outside = outside_precision(kernel, is_moe)
     columns |= _hardware(parts, accelerator_codes, kernel, outside) | _network(questions)
-    columns |= split_devices(questions, columns["model.n_mla_layer"] > 0)
     columns |= _config(questions, precision, kernel, outside)
+    n_filled = _weight_byte(columns) / columns["hardware.memory_byte"]
+    columns |= split_devices(questions, columns["model.n_mla_layer"] > 0, n_filled)
     columns |= _workload(questions)
     return pd.DataFrame(columns, index=questions.index)[list(DESCRIPTOR_NAMES)]
 
@@ -103,6 +104,14 @@ def _model(questions: pd.DataFrame, specs: list[ModelSpec], codes: npt.NDArray[n
     used = columns["model.n_expert_per_token"] * (1 - number(questions, "expert_skipped_ratio", 0.0))
     columns["model.n_expert_per_token"] = np.minimum(used, columns["model.n_expert"])
     return columns
+
+
+def _weight_byte(columns: dict[str, FloatArray]) -> FloatArray:
+    dense = columns["model.n_param"] - columns["model.n_param_expert"]
+    return (
+        dense * columns["config.dense_byte_per_element"]
+        + columns["model.n_param_expert"] * columns["config.weight_byte_per_element"]
+    )
 
 
 def _hardware(

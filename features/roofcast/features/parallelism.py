@@ -9,23 +9,38 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.errors import InputError
-from roofcast.features.questions import number
+from roofcast.features.questions import number, text
 
 FloatArray = npt.NDArray[np.float64]
 
 WIDEST_TP: Final = 8.0
 """Beyond it, a split that is not told is taken to be of attention's batch, with the experts spread over all."""
 
+FULLEST: Final = 0.5
+"""Share of memory up to which weights leave room for a cache worth having, where a split for throughput is chosen."""
 
-def split_devices(questions: pd.DataFrame, is_mla: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
-    """Return the descriptors of the split; `is_mla` has shape (n_question,).
+
+def split_devices(
+    questions: pd.DataFrame, is_mla: npt.NDArray[np.bool_], n_filled: FloatArray
+) -> dict[str, FloatArray]:
+    """Return the descriptors of the split.
+
+    Parameters
+    ----------
+    questions
+    is_mla : shape (n_question,)
+        Whether the model attends to latents.
+    n_filled : shape (n_question,)
+        Accelerators whose whole memory the weights would fill.
 
     Notes
     -----
     Experts lie on `moe_tp` x `ep` accelerators, or on those of `tp` if nothing is said. A replica of more than eight
     accelerators whose split is blank runs attention data parallel and spreads its experts over all, as in section
-    3.4 of DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024. Where prefill runs apart, the split is that of one
-    decode worker, and `dp` counts the ranks of all decode workers together.
+    3.4 of DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024. Other machines that work off a queue or a request rate,
+    their split blank, are taken to be set up for throughput: as many data-parallel copies as the weights leave room
+    for, since a copy of its own saves each accelerator the messages. Where prefill runs apart, the split is that of
+    one decode worker, and `dp` counts the ranks of all decode workers together.
 
     Raises
     ------
@@ -43,7 +58,9 @@ def split_devices(questions: pd.DataFrame, is_mla: npt.NDArray[np.bool_]) -> dic
     widest = np.where(is_mla, 1.0, WIDEST_TP)
     n_group = n_decode / (pp * cp) / widest
     is_wide &= n_group % 1 == 0
-    dp = np.where(np.isnan(told_dp), np.where(is_wide, n_group, 1.0), told_dp)
+    n_copy = np.where(_is_for_throughput(questions) & ~is_apart, _copies(n_decode / (pp * cp), n_filled), 1.0)
+    n_copy = np.where(np.isnan(told_tp), n_copy, 1.0)
+    dp = np.where(np.isnan(told_dp), np.where(is_wide, n_group, n_copy), told_dp)
     tp = np.where(np.isnan(told_tp), n_decode / (pp * dp * cp), told_tp)
     worker = tp * pp * dp * cp
     n_worker = np.where(is_apart, n_decode / worker, 1.0)
@@ -60,6 +77,18 @@ def split_devices(questions: pd.DataFrame, is_mla: npt.NDArray[np.bool_]) -> dic
         "config.ep": np.minimum(ep, expert_rank),
         "config.expert_rank": expert_rank,
     }
+
+
+def _is_for_throughput(questions: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    has_rate = ~np.isnan(number(questions, "request_rate", np.nan))
+    return np.asarray(has_rate | (text(questions, "load", "closed_loop") == "offline"), dtype=np.bool_)
+
+
+def _copies(n_accelerator: FloatArray, n_filled: FloatArray) -> FloatArray:
+    """Return how many copies of a model fit: each on the least power of two of accelerators that is wide enough."""
+    width = 2.0 ** np.ceil(np.log2(np.maximum(n_filled / FULLEST, 1.0)))
+    n_copy = n_accelerator / width
+    return np.where((n_copy >= 1) & (n_copy % 1 == 0), n_copy, 1.0)
 
 
 def _ranks(questions: pd.DataFrame, name: str, default: float) -> FloatArray:

@@ -10,13 +10,16 @@ import pandas as pd
 
 from roofcast.features.batching import Estimate, estimate
 from roofcast.features.coefficients import Coefficients
-from roofcast.features.columns import DESCRIPTOR_NAMES, FEATURE_NAMES
+from roofcast.features.columns import DESCRIPTOR_NAMES, ENGINES, FEATURE_NAMES
 from roofcast.features.tails import quantile_ratios
 
 FloatArray = npt.NDArray[np.float64]
 
 METRICS: Final = ("ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s", "output_throughput_token_per_s")
 """What is predicted. Latencies first; throughput is the only one of which more is better."""
+
+ENGINES_SEEN_WIDELY: Final = ("vllm", "sglang", "trtllm")
+"""Engines measured on many LLMs and accelerators; of the others the calibration alone tells."""
 
 
 def arrays(descriptors: pd.DataFrame) -> dict[str, FloatArray]:
@@ -65,28 +68,75 @@ def build_features(
     """
     d = arrays(descriptors)
     e = estimate(d, coefficients)
-    step = e.step.total_s
-    columns = {
-        **_model_columns(d),
-        "hardware.bandwidth_log": np.log(d["hardware.bandwidth_byte_per_s"] * d["config.tp"]),
-        "hardware.balance_log": np.log(d["hardware.flop_per_s"] / d["hardware.bandwidth_byte_per_s"]),
-        "hardware.link_ratio_log": np.log(
-            d["hardware.link_byte_per_s"] / d["hardware.bandwidth_byte_per_s"]
-        ) * (d["config.tp"] > 1),
+    columns = _model(d) | _hardware(d) | _config(d) | _workload(d, e) | _memory(e) | _roofline(e)
+    features = pd.DataFrame(columns, index=descriptors.index)[list(FEATURE_NAMES)]
+    return features, estimate_statistics(d, coefficients, e), e
+
+
+def _model(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    chosen = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
+    return {
+        "model.n_layer_log": np.log(d["model.n_layer"]),
+        "model.hidden_size_log": np.log(d["model.hidden_size"]),
+        "model.is_encoder_decoder": (d["model.n_encoder_layer"] > 0).astype(float),
+        "model.is_moe": (d["model.n_expert"] > 0) * 1.0,
+        "model.is_mla": (d["model.n_mla_layer"] > 0) * 1.0,
+        "model.is_linear": (d["model.n_linear_layer"] > 0) * 1.0,
+        "model.active_ratio": 1 - d["model.n_param_expert"] * (1 - chosen) / d["model.n_param"],
+        "model.kv_ratio": d["model.kv_width_layer"] / (d["model.n_head"] * d["model.qk_dim"]),
+    }
+
+
+def _hardware(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    bandwidth = d["hardware.bandwidth_byte_per_s"]
+    return {
+        "hardware.bandwidth_log": np.log(bandwidth * d["config.tp"]),
+        "hardware.balance_log": np.log(d["hardware.flop_per_s"] / bandwidth),
+        "hardware.link_ratio_log": np.log(d["hardware.link_byte_per_s"] / bandwidth) * (d["config.tp"] > 1),
+    }
+
+
+def _config(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    return {
         "config.tp_log": np.log(d["config.tp"]),
         "config.pp_log": np.log(d["config.pp"]),
         "config.dp_log": np.log(d["config.dp"]),
         "config.weight_byte_per_element": d["config.weight_byte_per_element"],
         "config.kv_byte_per_element": d["config.kv_byte_per_element"],
         "config.flash_attention": d["config.flash_attention"],
+        **{f"config.is_{name}": (d["config.engine"] == ENGINES.index(name)) * 1.0 for name in ENGINES_SEEN_WIDELY},
+        "config.n_draft_token": d["config.n_draft_token"],
+        "config.poll_interval_step": d["config.poll_interval_step"],
+    }
+
+
+def _workload(d: dict[str, FloatArray], e: Estimate) -> dict[str, FloatArray]:
+    is_open = ~np.isnan(d["workload.request_rate_per_s"])
+    return {
         "workload.n_input_token_log": np.log(d["workload.n_input_token"]),
         "workload.n_output_token_log": np.log(d["workload.n_output_token"]),
         "workload.concurrency_log": np.log(np.maximum(e.concurrency / d["config.dp"], 1e-3)),
+        "workload.is_static": d["workload.is_static"],
+        "workload.is_open": is_open * 1.0,
+        "workload.is_offline": (~is_open & np.isnan(d["workload.concurrency"])) * 1.0,
+        "workload.length_variation": d["workload.length_variation"],
         "workload.is_mean": d["workload.is_mean"],
         "workload.quantile": d["workload.quantile"],
+    }
+
+
+def _memory(e: Estimate) -> dict[str, FloatArray]:
+    capacity = np.maximum(e.memory.capacity, 1e-2)
+    return {
         "memory.weight_ratio": e.memory.weight_byte / np.maximum(e.memory.usable_byte, 1.0),
-        "memory.pressure_log": np.log(e.concurrency / np.maximum(e.memory.capacity, 1e-2)),
-        "memory.capacity_log": np.log(np.maximum(e.memory.capacity, 1e-2)),
+        "memory.pressure_log": np.log(e.concurrency / capacity),
+        "memory.capacity_log": np.log(capacity),
+    }
+
+
+def _roofline(e: Estimate) -> dict[str, FloatArray]:
+    step = e.step.total_s
+    return {
         "roofline.batch_log": np.log(np.maximum(e.batch, 1e-3)),
         "roofline.queue_ratio": e.queue_s / e.ttft_s,
         "roofline.prefill_ratio": e.interference_s / e.tpot_s,
@@ -97,17 +147,4 @@ def build_features(
         "roofline.link_time_ratio": e.step.link_s / step,
         "roofline.step_log": np.log(step),
         "roofline.prefill_log": np.log(e.prefill_s),
-    }  # fmt: skip
-    features = pd.DataFrame(columns, index=descriptors.index)[list(FEATURE_NAMES)]
-    return features, estimate_statistics(d, coefficients, e), e
-
-
-def _model_columns(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    chosen = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
-    return {
-        "model.n_layer_log": np.log(d["model.n_layer"]),
-        "model.hidden_size_log": np.log(d["model.hidden_size"]),
-        "model.is_encoder_decoder": (d["model.n_encoder_layer"] > 0).astype(float),
-        "model.active_ratio": 1 - d["model.n_param_expert"] * (1 - chosen) / d["model.n_param"],
-        "model.kv_ratio": d["model.kv_width_layer"] / (d["model.n_head"] * d["model.qk_dim"]),
     }

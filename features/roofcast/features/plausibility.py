@@ -12,6 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from roofcast.data.units import ms_from_s
+from roofcast.features.batching import estimate
+from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.pipeline import arrays
 
 FloatArray = npt.NDArray[np.float64]
@@ -31,6 +34,14 @@ A larger batch never computes or reads less, so a step can only take longer. Rep
 the ratio of two by up to 6 %; 30 % is five times as much, so one of the two runs is not what it says.
 """
 
+UNIT_TOLERANCE: Final = 5.0
+"""How far off the estimate of a whole file may be, as a factor, for a wrong unit of time to stand out.
+
+Milliseconds read as seconds are 1,000 times too long. The estimate counts what the machine must do and what engines
+add to it, so an engine that took 200 times as long in the middle of all runs would leave 99.5 % of its machine idle:
+latencies of 200 to 5,000 times the estimate are not slow but in the wrong unit.
+"""
+
 SERIES: Final = (
     "campaign", "model", "accelerator", "n_accelerator", "engine", "engine_version", "weight_precision",
     "kv_precision", "tp", "pp", "dp", "ep", "moe_tp", "cp", "n_node", "n_prefill_accelerator", "n_decode_accelerator",
@@ -39,6 +50,9 @@ SERIES: Final = (
 )  # fmt: skip
 """What runs of one series share, besides their request lengths to two digits; only the requests in flight differ.
 Settings that a script chooses by the load (chunks, polling, waiting) may differ too."""
+
+RUN: Final = (*SERIES, "n_input_token", "n_output_token", "concurrency")
+"""What the rows of one run of a series share: they differ in statistic and outcomes."""
 
 Finding = tuple[BoolArray, str]
 
@@ -66,7 +80,7 @@ def not_monotone(measurements: pd.DataFrame) -> BoolArray:
     In a closed loop it is the mean time per token that must not fall below `MONOTONE` times that with fewer requests,
     in a static batch the latency of the whole batch. Of a series, the row that contradicts the most others is taken
     out first, until none contradict; rows that contradict equally many are taken out together, since nothing tells
-    which is right.
+    which is right. The percentiles of a run go with its mean.
 
     Returns
     -------
@@ -83,7 +97,9 @@ def not_monotone(measurements: pd.DataFrame) -> BoolArray:
         if len(series) > 1:
             out = _out_of_place(series["concurrency"].to_numpy(dtype=float), step[series.index].to_numpy(dtype=float))
             found[position[series.index].to_numpy()[out]] = True
-    return found
+    run = measurements.groupby(list(RUN), dropna=False, sort=False).ngroup().to_numpy()
+    is_percentile = (measurements["statistic"] != "mean").to_numpy()
+    return found | (is_percentile & np.isin(run, run[found]))
 
 
 def _out_of_place(concurrency: FloatArray, step: FloatArray) -> BoolArray:
@@ -97,6 +113,41 @@ def _out_of_place(concurrency: FloatArray, step: FloatArray) -> BoolArray:
         out |= worst
         contradicts[worst] = contradicts[:, worst] = False
     return out
+
+
+def in_milliseconds(measurements: pd.DataFrame, descriptors: pd.DataFrame) -> dict[str, float]:
+    """Return how many times the estimate each column of seconds is that holds milliseconds; empty if none does.
+
+    Parameters
+    ----------
+    measurements, descriptors
+        Rows that were published together, such as those of a file, and what
+        `roofcast.features.descriptors.describe` says of them, on one index.
+
+    Returns
+    -------
+    By column, the median over its means and medians. Queues without an end do not count, since no estimate bounds
+    their waits: offline runs, and request rates beyond what the estimate takes to be served.
+    """
+    d = arrays(descriptors)
+    e = estimate(d, DEFAULT_COEFFICIENTS)
+    is_bounded = (measurements["load"] != "offline").to_numpy() & ~e.is_saturated
+    is_bounded &= measurements["statistic"].isin(["mean", "p50"]).to_numpy()
+    estimates = {
+        "ttft_s": e.ttft_s,
+        "nttft_s_per_token": e.ttft_s / d["workload.n_input_token"],
+        "itl_s": e.itl_s,
+        "tpot_s": e.tpot_s,
+        "e2e_s": e.e2e_s,
+    }
+    least, most = ms_from_s(1.0) / UNIT_TOLERANCE, ms_from_s(1.0) * UNIT_TOLERANCE
+    found = {}
+    for column, expected in estimates.items():
+        measured = measurements[column].to_numpy(dtype=float)
+        told = is_bounded & (measured > 0)
+        if told.any() and least < (middle := float(np.median(measured[told] / expected[told]))) < most:
+            found[column] = middle
+    return found
 
 
 def least_step_s(d: Descriptors) -> FloatArray:

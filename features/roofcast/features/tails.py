@@ -60,10 +60,11 @@ def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.int
     width = variation * np.sqrt(12.0)
     n_rank = d["config.dp"][rows]
     gap, whole = e.itl_s[rows], e.prefill.total_s[rows] / d["config.pp"][rows]
+    prefill = np.where(d["config.n_prefill_accelerator"][rows] > 0, 0.0, whole)
     requests = Requests(
         n_output=d["workload.n_output_token"][rows],
-        prefill_s=np.where(d["config.n_prefill_accelerator"][rows] > 0, 0.0, whole),
-        fixed_s=np.maximum(e.ttft_s[rows] - e.queue_s[rows] - e.crowd_s[rows] - whole, 0.0),
+        prefill_s=prefill,
+        fixed_s=np.maximum(e.ttft_s[rows] - e.queue_s[rows] - e.crowd_s[rows] - prefill, 0.0),
         n_chunk=np.zeros(len(rows)),
         n_together=np.maximum(_PASS_TOKEN / d["workload.n_input_token"][rows], 1.0),
         poll_step=d["config.poll_interval_step"][rows],

@@ -1,4 +1,4 @@
-"""Putting accelerators and prices of one's own into the state folder, where every process finds them."""
+"""Taking in what is one's own: accelerators and prices into the state folder, and measurements in sound units."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
+import pandas as pd
+
 from roofcast.data import units
 from roofcast.data.accelerator_file import load_accelerator_file
 from roofcast.data.accelerator_lint import Finding, lint_accelerators
@@ -24,6 +26,8 @@ from roofcast.data.offer_file import OFFER_FIELDS, load_offer_file
 from roofcast.data.owned_hardware import OwnedHardware
 from roofcast.data.skypilot import load_skypilot_catalog
 from roofcast.data.specs import AcceleratorSpec, Offer
+from roofcast.features.descriptors import describe
+from roofcast.features.plausibility import in_milliseconds
 from roofcast.serving.own_files import ACCELERATORS, OFFERS, check_free
 
 MAX_OWNED_FILE_BYTE: Final = 65_536
@@ -60,6 +64,27 @@ class AddedOffers:
     offers: tuple[Offer, ...]
     path: Path
     remarks: tuple[str, ...] = ()
+
+
+def check_units(rows: pd.DataFrame, catalog: Catalog) -> None:
+    """Refuse measurements whose latencies are milliseconds in a column of seconds.
+
+    Parameters
+    ----------
+    rows
+        Validated rows that came together, with the catalogue's ids.
+    catalog
+        Knows their models and accelerators.
+
+    Raises
+    ------
+    InputError
+        If in the middle a column of seconds is some 1,000 times what physics gives.
+    """
+    found = in_milliseconds(rows, describe(rows, catalog.models, catalog.accelerators)) if len(rows) else {}
+    for column, times in found.items():
+        problem = f"looks like milliseconds: it is {times:,.0f} times what the analytic estimate gives"
+        raise InputError(column, f"{problem}, in the middle of all rows; give seconds")
 
 
 def add_accelerator(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,12 +17,14 @@ from roofcast.data.errors import InputError, RoofcastError, SchemaError
 from roofcast.data.schema import QUESTION_COLUMNS
 from roofcast.data.specs import PRECISIONS, STATISTICS, ModelSpec
 from roofcast.data.units import BYTE_PER_GB
+from roofcast.features.batching import Estimate
 from roofcast.features.checks import FLAGS, check_questions
 from roofcast.features.descriptors import describe
 from roofcast.serving.extrapolation import outside_columns
 from roofcast.serving.splits import split_problem
 from roofcast.training.bundle import ModelBundle
-from roofcast.training.predictor import Prediction
+from roofcast.training.conditioning import narrowed
+from roofcast.training.predictor import Prediction, References
 
 ANSWER_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
 ANSWER_COLUMNS: Final = (
@@ -29,7 +33,18 @@ ANSWER_COLUMNS: Final = (
     "reason",
     "outside",
 )
+UNCALIBRATED: Final = "_uncalibrated"
+UNCALIBRATED_COLUMNS: Final = tuple(
+    f"{metric}{UNCALIBRATED}{end}" for metric in ANSWER_METRICS for end in ("", "_lo", "_hi")
+)
+"""What the answers are without the reference measurements; they follow `ANSWER_COLUMNS` where there are some."""
+
 STATUSES: Final = ("ok", "invalid", "unknown_name", "does_not_fit", "out_of_range")
+
+ASSUMED_LOAD: Final = "load_is_assumed"
+"""Column of `checked` that says where neither concurrency nor request rate was given."""
+
+LOAD_REMARK: Final = "concurrency and request_rate are blank: one request in flight is assumed"
 
 _BOUNDS: Final[dict[str, tuple[float, float]]] = {
     "n_accelerator": (1, 100_000), "tp": (1, 100_000), "pp": (1, 100_000), "dp": (1, 100_000), "ep": (1, 100_000),
@@ -46,19 +61,28 @@ _CHOICES: Final = {
 }
 
 
-def answer(questions: pd.DataFrame, bundle: ModelBundle, catalog: Catalog, level: float = 0.8) -> pd.DataFrame:
+def answer(
+    questions: pd.DataFrame,
+    bundle: ModelBundle,
+    catalog: Catalog,
+    level: float = 0.8,
+    references: References | None = None,
+) -> pd.DataFrame:
     """Return the questions with their answers: same columns, same rows, same order, then `ANSWER_COLUMNS`.
 
-    A bad row gets a status and a reason; the others get their answers.
+    A bad row gets a status and a reason; the others get their answers. With reference measurements,
+    `UNCALIBRATED_COLUMNS` follow.
 
     Parameters
     ----------
     questions
         Columns of `QUESTION_COLUMNS`, blank where unknown; model and accelerator by any name the catalogue knows.
-        A blank `n_accelerator` is one, a blank `statistic` the mean, a blank load a single request at a time; the
-        rest is filled as `roofcast.features.descriptors.describe` says.
+        A blank `n_accelerator` is one, a blank `statistic` the mean, a blank load a single request at a time, of
+        which the reason tells; the rest is filled as `roofcast.features.descriptors.describe` says.
     level
         Probability that an unseen LLM's measurement lies between ``_lo`` and ``_hi``.
+    references
+        Measurements of the model in question, or of the user's own stack.
 
     Raises
     ------
@@ -69,12 +93,14 @@ def answer(questions: pd.DataFrame, bundle: ModelBundle, catalog: Catalog, level
     """
     table, problems = checked(questions, catalog)
     sound = np.array([problem is None for problem in problems])
-    answers = _blank_answers(len(table))
+    answers = _blank_answers(len(table), UNCALIBRATED_COLUMNS if references else ())
     if sound.any():
-        _predict(table[sound], np.flatnonzero(sound), answers, problems, (bundle, catalog, level))
-    for i, problem in enumerate(problems):
-        if problem is not None:
-            answers.loc[i, ["status", "reason"]] = list(problem)
+        _predict(table[sound], np.flatnonzero(sound), answers, problems, _Given(bundle, catalog, level, references))
+    told = [(i, *problem) for i, problem in enumerate(problems) if problem is not None]
+    if told:
+        rows, status, reason = zip(*told, strict=True)
+        answers.loc[list(rows), "status"] = np.array(status, dtype=object)
+        answers.loc[list(rows), "reason"] = np.array(reason, dtype=object)
     return pd.concat([questions.reset_index(drop=True), answers], axis=1)
 
 
@@ -82,7 +108,7 @@ Problem = tuple[str, str]
 
 
 def checked(questions: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, list[Problem | None]]:
-    """Return the questions typed, with the catalogue's ids, and per row why it cannot be answered.
+    """Return the questions typed, with the catalogue's ids and `ASSUMED_LOAD`, and per row why it cannot be answered.
 
     Raises
     ------
@@ -122,6 +148,7 @@ def _parsed(questions: pd.DataFrame) -> tuple[pd.DataFrame, list[Problem | None]
     _note(problems, has_both, lambda _: "concurrency: give either concurrency or request_rate")
     has_none = table["concurrency"].isna() & table["request_rate"].isna()
     table["concurrency"] = table["concurrency"].where(~has_none, 1.0)
+    table[ASSUMED_LOAD] = has_none
     _check_split(table, problems)
     return table, problems
 
@@ -253,13 +280,24 @@ def context_problem(n_input_token: float, n_output_token: float, longest: float)
     )
 
 
-def _blank_answers(n_row: int) -> pd.DataFrame:
+def _blank_answers(n_row: int, more: tuple[str, ...]) -> pd.DataFrame:
     answers = pd.DataFrame(np.nan, index=range(n_row), columns=list(ANSWER_COLUMNS[:-3]))
-    return answers.assign(
+    answers = answers.assign(
         status=pd.Series("ok", index=answers.index, dtype=object),
         reason=pd.Series("", index=answers.index, dtype=object),
         outside=False,
     )
+    return answers.assign(**dict.fromkeys(more, np.nan))
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What all rows of one call share."""
+
+    bundle: ModelBundle
+    catalog: Catalog
+    level: float
+    references: References | None
 
 
 def _predict(
@@ -267,33 +305,44 @@ def _predict(
     rows: npt.NDArray[np.intp],
     answers: pd.DataFrame,
     problems: list[Problem | None],
-    given: tuple[ModelBundle, Catalog, float],
+    given: _Given,
 ) -> None:
-    bundle, catalog, level = given
+    bundle, catalog = given.bundle, given.catalog
     descriptors = describe(table.reset_index(drop=True), catalog.models, catalog.accelerators)
-    prediction = bundle.predictor.predict_interval(descriptors, level)
-    for i, problem in zip(rows, unanswerable(prediction), strict=True):
+    predictor = narrowed(bundle.predictor, ANSWER_METRICS)
+    prediction = predictor.predict_interval(descriptors, given.level, given.references)
+    for i, problem in zip(rows, unanswerable(prediction.estimate), strict=True):
         problems[i] = problem
-    for metric in ANSWER_METRICS:
-        if metric in prediction.value:
-            for suffix, part in (("", prediction.value), ("_lo", prediction.low), ("_hi", prediction.high)):
-                answers.loc[rows, metric + suffix] = part[metric].to_numpy()
+    _fill(answers, rows, prediction)
+    if given.references:
+        _fill(answers, rows, predictor.predict_interval(descriptors, given.level), UNCALIBRATED)
     beyond = outside_columns(prediction, table, bundle, catalog.accelerators)
     answers.loc[rows, "outside"] = [bool(columns) for columns in beyond]
-    answers.loc[rows, "reason"] = remarks(descriptors, bundle)
+    answers.loc[rows, "reason"] = remarks(descriptors, bundle, table[ASSUMED_LOAD])
     failed = [i for i in rows if problems[i] is not None]
-    answers.loc[failed, list(ANSWER_COLUMNS[:-3])] = np.nan
+    answers.loc[failed, [name for name in answers if name not in ANSWER_COLUMNS[-3:]]] = np.nan
 
 
-def remarks(descriptors: pd.DataFrame, bundle: ModelBundle) -> list[str]:
+def _fill(answers: pd.DataFrame, rows: npt.NDArray[np.intp], prediction: Prediction, kind: str = "") -> None:
+    for metric in prediction.value:
+        for end, part in (("", prediction.value), ("_lo", prediction.low), ("_hi", prediction.high)):
+            answers.loc[rows, f"{metric}{kind}{end}"] = part[metric].to_numpy()
+
+
+def remarks(descriptors: pd.DataFrame, bundle: ModelBundle, is_load_assumed: pd.Series) -> list[str]:
     """Return what is doubtful about each question although it has an answer; empty if nothing is."""
     flags = check_questions(descriptors, bundle.predictor.coefficients_)
-    return ["; ".join(FLAGS[str(name)] for name in flags.columns[row]) for row in flags.to_numpy()]
+    texts = [LOAD_REMARK, *(FLAGS[str(name)] for name in flags)]
+    holds = np.column_stack([is_load_assumed.to_numpy(dtype=bool), flags.to_numpy(dtype=bool)])
+    found = [""] * len(holds)
+    for i in np.flatnonzero(holds.any(axis=1)).tolist():
+        found[i] = "; ".join(itertools.compress(texts, holds[i].tolist()))
+    return found
 
 
-def unanswerable(prediction: Prediction) -> list[Problem | None]:
+def unanswerable(estimate: Estimate) -> list[Problem | None]:
     """Return per question why it has no answer: it does not fit, or asks more than one replica can serve."""
-    memory = prediction.estimate.memory
+    memory = estimate.memory
     problems: list[Problem | None] = []
     for i, fits in enumerate(memory.fits):
         if not fits:
@@ -301,7 +350,7 @@ def unanswerable(prediction: Prediction) -> list[Problem | None]:
             problems.append(
                 ("does_not_fit", f"weights and one request need {needed:.1f} GB of {usable:.1f} GB usable")
             )
-        elif prediction.estimate.is_saturated[i]:
+        elif estimate.is_saturated[i]:
             problems.append(("out_of_range", "request_rate: is more than one replica can serve; use more replicas"))
         else:
             problems.append(None)

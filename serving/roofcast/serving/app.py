@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
+from asgi_correlation_id import CorrelationIdMiddleware
 from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
+from fastapi_offline import FastAPIOffline
 
-from roofcast.data.errors import RoofcastError
+from roofcast.data.api_keys import KeyStore
+from roofcast.serving.access import Admission, KeyRing, describe_access
 from roofcast.serving.bodies import BodyLimit
 from roofcast.serving.jobs import JobQueue
-from roofcast.serving.problems import RESPONSES, describe_problems, install_handlers
-from roofcast.serving.routes import health, knowledge, measurements, predictions, recommendations, retrainings
+from roofcast.serving.observing import Observation, is_request_id
+from roofcast.serving.problems import REQUEST_ID_HEADER, RESPONSES, describe_problems, install_handlers
+from roofcast.serving.rates import RateLimits
+from roofcast.serving.routes import (
+    health,
+    knowledge,
+    measurements,
+    predictions,
+    promotions,
+    recommendations,
+    retrainings,
+)
 from roofcast.serving.settings import Settings, load_settings
+from roofcast.serving.tracing import trace
+from roofcast.serving.watching import Watch
 from roofcast.serving.workbench import Workbench
-
-logger = logging.getLogger(__name__)
 
 STARTUP_WAIT_S = 10.0
 """How long the start waits for the champion; a registry that does not answer in time is looked at again later."""
 
-ROUTERS = (recommendations, predictions, measurements, retrainings, knowledge, health)
+ROUTERS = (recommendations, predictions, measurements, retrainings, knowledge, promotions, health)
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -44,45 +56,45 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        bench = await asyncio.to_thread(Workbench, chosen)
-        app.state.workbench = bench
+        bench = await asyncio.to_thread(Workbench(chosen).open)
+        watch = Watch(bench)
+        app.state.workbench, app.state.watch = bench, watch
         app.state.jobs = JobQueue(chosen.home, bench)
-        first = asyncio.create_task(_refresh(bench))
+        app.state.key_ring = KeyRing(KeyStore(bench.store.database))
+        first = asyncio.create_task(watch.look_at_registry())
         await asyncio.wait({first}, timeout=STARTUP_WAIT_S)
-        polling = asyncio.create_task(_poll(bench))
-        yield
-        polling.cancel()
+        await watch.look_at_store()
+        looks = [asyncio.create_task(watch.keep(look)) for look in (watch.look_at_registry, watch.look_at_store)]
+        with watch.draining(chosen.drain_s):
+            yield
+        for look in looks:
+            look.cancel()
         bench.store.close()
 
-    app = FastAPI(
+    app = FastAPIOffline(
         title="roofcast",
         version=version("roofcast"),
         description="How fast an LLM that nobody has run will be, and which hardware serves it at the least cost.",
         lifespan=lifespan,
         responses=RESPONSES,
+        redoc_url=None,
+        swagger_ui_parameters={"validatorUrl": None},
     )
     install_handlers(app)
-    app.add_middleware(BodyLimit, max_byte=chosen.max_body_byte)
+    _install_middleware(app, chosen)
     for module in ROUTERS:
         app.include_router(module.router)
     app.add_api_route("/", lambda: RedirectResponse("/docs"), include_in_schema=False)
-    document = describe_problems(app.openapi())
+    document = describe_access(describe_problems(app.openapi()), chosen.require_key)
     setattr(app, "openapi", lambda: document)  # noqa: B010  (FastAPI's own way; mypy forbids the plain assignment)
+    trace(app)
     return app
 
 
-async def _poll(bench: Workbench) -> None:
-    while True:
-        await asyncio.sleep(bench.settings.poll_s)
-        await _refresh(bench)
-
-
-async def _refresh(bench: Workbench) -> None:
-    """Put a new champion into service; whatever goes wrong, the one in service stays and is looked for again."""
-    try:
-        if await asyncio.to_thread(bench.refresh):
-            logger.info("predictor version %s is in service", bench.in_service.champion.version)
-    except RoofcastError as error:
-        logger.warning("no newer predictor could be loaded: %s", error)
-    except Exception:
-        logger.exception("no newer predictor could be loaded")
+def _install_middleware(app: FastAPI, settings: Settings) -> None:
+    """Add what every request passes, the innermost first."""
+    rates = RateLimits(settings.rate_limit) if settings.rate_limit else None
+    app.add_middleware(BodyLimit, max_byte=settings.max_body_byte, max_s=settings.max_body_s)
+    app.add_middleware(Admission, require=settings.require_key, rates=rates)
+    app.add_middleware(Observation)
+    app.add_middleware(CorrelationIdMiddleware, header_name=REQUEST_ID_HEADER, validator=is_request_id)

@@ -1,7 +1,8 @@
-"""What a request's body must be before anything looks into it: small, JSON, an object, plain text."""
+"""What a request's body must be before anything looks into it: small, prompt, a JSON object, shallow, plain text."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -16,19 +17,43 @@ from roofcast.serving.problems import problem
 
 JSON_TYPE = "application/json"
 
+MAX_DEPTH = 64
+"""Deepest nesting of a body; a model's configuration takes a handful."""
+
 
 class BodyLimit:
-    """ASGI middleware that answers 413 to bodies over a limit, whatever their headers say."""
+    """ASGI middleware that answers 413 to bodies over a limit, whatever their headers say, and 408 to slow ones."""
 
-    def __init__(self, app: ASGIApp, max_byte: int) -> None:
+    def __init__(self, app: ASGIApp, max_byte: int, max_s: float) -> None:
         self.app = app
         self.max_byte = max_byte
+        self.max_s = max_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body up to the limit, then hand it on."""
+        """Read the body up to the limits, then hand it on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        try:
+            async with asyncio.timeout(self.max_s):
+                chunks = await self._read(receive)
+        except TimeoutError:
+            detail = f"the body has not arrived within {self.max_s:g} seconds; send it in parts"
+            refusal = problem(HTTPStatus.REQUEST_TIMEOUT, "too-slow", detail, headers={"connection": "close"})
+            await refusal(scope, receive, send)
+            return
+        if chunks is None:
+            detail = f"the body is over {self.max_byte} bytes; send it in parts"
+            await problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)(scope, receive, send)
+            return
+
+        async def replay() -> Message:
+            return chunks.pop(0) if chunks else await receive()
+
+        await self.app(scope, replay, send)
+
+    async def _read(self, receive: Receive) -> list[Message] | None:
+        """Return the messages that bring the body, or None as soon as it is too large."""
         chunks: list[Message] = []
         size = 0
         more = True
@@ -38,14 +63,8 @@ class BodyLimit:
             size += len(message.get("body", b""))
             more = message["type"] == "http.request" and message.get("more_body", False)
             if size > self.max_byte:
-                detail = f"the body is over {self.max_byte} bytes; send it in parts"
-                await problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)(scope, receive, send)
-                return
-
-        async def replay() -> Message:
-            return chunks.pop(0) if chunks else await receive()
-
-        await self.app(scope, replay, send)
+                return None
+        return chunks
 
 
 class _CheckedRequest(Request):
@@ -61,7 +80,7 @@ class JsonRoute(APIRoute):
     """A route whose body, if it has one, is a JSON object that means one thing to every reader.
 
     Refused are other content types (415), also of an empty body, as a form on a foreign page sends it; and with 422
-    fields given twice, NaN and infinities, numbers and nesting without end, NUL and half surrogate pairs.
+    fields given twice, NaN and infinities, numbers without end, deep nesting, NUL and half surrogate pairs.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -107,9 +126,25 @@ def read_object(body: bytes) -> Mapping[str, Any]:
     roofcast.data.errors.SchemaError: body: model: is given twice; keep one
     """
     fields = parse_config(body, "body")
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH:
+        _check_depth(fields)
     if b"\\u" in body:  # the only way to write NUL or half a surrogate pair in JSON that is UTF-8
         _check_texts(fields)
     return fields
+
+
+def _check_depth(fields: Mapping[str, Any]) -> None:
+    level: list[Any] = [fields]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for value in level
+            for item in (value.values() if isinstance(value, dict) else value)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return
+    raise InputError("body", f"is nested too deeply; at most {MAX_DEPTH} levels are read")
 
 
 def _check_texts(fields: Mapping[str, Any]) -> None:

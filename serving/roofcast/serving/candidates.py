@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,11 +17,15 @@ from roofcast.features.precisions import served_precision
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.splits import split_problem
 from roofcast.training.bundle import ModelBundle
+from roofcast.training.conditioning import narrowed
+from roofcast.training.predictor import RoofcastPredictor
 
 FloatArray = npt.NDArray[np.float64]
 
 TENSOR_PARALLEL: Final = (1, 2, 4, 8, 16)
 THROUGHPUT: Final = "output_throughput_token_per_s"
+
+_ANY_LEVEL: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +94,16 @@ def question_table(
     )
 
 
-def user_levels(bundle: ModelBundle) -> FloatArray:
-    """Return the numbers of users to try: up to the most that any measured replica served, in steps of about 1.4.
+def most_users(bundle: ModelBundle) -> float:
+    """Return the most users that any replica was measured with, for each of its accelerators."""
+    rows = bundle.anchors.rows
+    closed = rows[rows["load"] == "closed_loop"]
+    return float((closed["concurrency"] / closed["n_accelerator"]).max())
 
-    A replica is never loaded beyond what was measured; more users mean more replicas.
-    """
-    top = float(np.exp(bundle.predictor.feature_range_["workload.concurrency_log"].max()))
+
+def user_levels(bundle: ModelBundle) -> FloatArray:
+    """Return the numbers of users to try: up to `most_users` on the largest replica, in steps of about 1.4."""
+    top = most_users(bundle) * max(TENSOR_PARALLEL)
     steps = np.unique(np.round(2.0 ** np.arange(0, np.log2(max(top, 1.0)) + 0.25, 0.5)))
     return np.asarray(steps[steps <= top + 0.5], dtype=np.float64)
 
@@ -121,7 +129,8 @@ def measure_capacities(descriptors: pd.DataFrame, demand: Demand, bundle: ModelB
     """Return how many users each candidate's replica serves within the limits.
 
     Latency is taken to rise with users: what more users can have, fewer can have too, so levels are walked upward
-    and the last one before the first miss counts.
+    and the last one before the first miss counts. A replica is never loaded beyond `most_users`; more users mean more
+    replicas.
     """
     levels = user_levels(bundle)
     n_level, n_candidate = len(levels), len(descriptors)
@@ -131,18 +140,27 @@ def measure_capacities(descriptors: pd.DataFrame, demand: Demand, bundle: ModelB
     for statistic in dict.fromkeys(limit.statistic for limit in demand.limits):
         chosen = [(j, limit) for j, limit in enumerate(demand.limits) if limit.statistic == statistic]
         metrics = {limit.metric for _, limit in chosen}
-        value, _, _ = bundle.predictor.predict_parts(at_load(stacked, users, statistic), metrics)
+        value = predict_medians(bundle.predictor, at_load(stacked, users, statistic), metrics)
         for j, limit in chosen:
             predicted = value[limit.metric].to_numpy(dtype=float)
             excess[:, :, j] = limit.excess(predicted).reshape(n_candidate, n_level)
-    within = np.logical_and.accumulate((excess <= 1).all(axis=2), axis=1)
+    n_accelerator = descriptors["config.n_accelerator"].to_numpy(dtype=float)[:, None]
+    is_measured = levels <= np.maximum(most_users(bundle) * n_accelerator, 1.0)
+    within = np.logical_and.accumulate((excess <= 1).all(axis=2) & is_measured, axis=1)
     n_within = within.sum(axis=1)
     most = np.concatenate([[0.0], levels])[n_within]
     at_most = at_load(descriptors, np.maximum(most, 1.0), "mean")
-    throughput, _, _ = bundle.predictor.predict_parts(at_most, {THROUGHPUT})
+    throughput = predict_medians(bundle.predictor, at_most, {THROUGHPUT})
     _, _, estimate = bundle.predictor.predict_parts(at_load(descriptors, np.ones(n_candidate), "mean"), ())
     rate = throughput[THROUGHPUT].to_numpy(dtype=float) / demand.n_output_token
     return Capacities(most, rate, excess[:, 0, :], estimate)
+
+
+def predict_medians(
+    predictor: RoofcastPredictor, descriptors: pd.DataFrame, metrics: Collection[str]
+) -> pd.DataFrame:
+    """Return the predicted medians of some metrics, what is known of similar questions counted in."""
+    return narrowed(predictor, metrics).predict_interval(descriptors, _ANY_LEVEL).value
 
 
 def load_at_rate(
@@ -160,7 +178,7 @@ def load_at_rate(
     levels = user_levels(bundle)
     n_level, n_row = len(levels), len(descriptors)
     stacked = descriptors.iloc[np.repeat(np.arange(n_row), n_level)].reset_index(drop=True)
-    value, _, _ = bundle.predictor.predict_parts(at_load(stacked, np.tile(levels, n_row), "mean"), {THROUGHPUT})
+    value = predict_medians(bundle.predictor, at_load(stacked, np.tile(levels, n_row), "mean"), {THROUGHPUT})
     finished = value[THROUGHPUT].to_numpy(dtype=float).reshape(n_row, n_level) / demand.n_output_token
     is_enough = finished >= rate_per_s[:, None]
     fewest = np.where(is_enough.any(axis=1), levels[is_enough.argmax(axis=1)], most)

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,10 +14,13 @@ import typer
 from roofcast.data.errors import InputError
 from roofcast.serving.cli_catalog import accelerators, offers
 from roofcast.serving.cli_explain import explain, whatif
+from roofcast.serving.cli_keys import keys
 from roofcast.serving.cli_measurements import campaigns, formats, import_, measurements
-from roofcast.serving.console import counting, reporting, show, show_recommendation, track, warn
+from roofcast.serving.cli_predictor import export, measure_next
+from roofcast.serving.cli_service import serve
+from roofcast.serving.console import counting, reporting, show, show_recommendation, track_retraining, warn
 from roofcast.serving.logs import configure_logs
-from roofcast.serving.opening import AsJson, open_workbench, today
+from roofcast.serving.opening import AsJson, ReferenceFile, open_store, open_workbench, today
 
 if TYPE_CHECKING:
     from roofcast.serving.workbench import Workbench
@@ -41,40 +42,13 @@ def _bench_in_service() -> Workbench:
     return bench
 
 
-@app.command()
-def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Server processes.")] = 1,
-) -> None:
-    """Serve predictions and recommendations over HTTP; trains first if nothing promoted can be used."""
-    import uvicorn
-
-    from roofcast.serving.jobs import worker_process
-
-    bench = open_workbench()
-    if not _has_predictor(bench):
-        typer.echo("no predictor can be used yet: training one on the shipped measurements", err=True)
-        report = bench.retrain(progress=track)
-        typer.echo(f"version {report.version} is trained and in service", err=True)
-    bench.store.close()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn stops, then raises it again: end the worker too
-    with worker_process():
-        uvicorn.run("roofcast.serving.app:create_app", factory=True, host=host, port=port, workers=workers)
-
-
-def _has_predictor(bench: Workbench) -> bool:
-    """Return whether a champion can be loaded; an upgrade that changed the columns leaves one that cannot."""
-    try:
-        return bench.refresh()
-    except InputError as error:
-        typer.echo(f"the champion cannot be used: {error}", err=True)
-        return False
-
-
+app.command()(serve)
+app.add_typer(keys, name="keys")
 app.command("import")(import_)
 app.command()(explain)
 app.command()(whatif)
+app.command()(export)
+app.command("measure-next")(measure_next)
 app.command()(formats)
 app.command()(measurements)
 
@@ -83,7 +57,7 @@ app.command()(measurements)
 def models(as_json: AsJson = False) -> None:
     """List the models of the catalogue and those registered here."""
     keys = {"id", "lineage", "n_layer", "hidden_size", "n_param", "n_param_active", "attention", "weight_precision"}
-    specs = open_workbench().catalog.models.values()
+    specs = open_store()[1].models.values()
     show([s.model_dump(mode="json", include=None if as_json else keys) for s in specs], as_json=as_json)
 
 
@@ -92,20 +66,36 @@ app.command()(offers)
 app.command()(campaigns)
 
 
+def _print_example(is_wanted: bool) -> None:
+    if is_wanted:
+        from roofcast.serving.files import EXAMPLE_QUESTIONS
+
+        print(EXAMPLE_QUESTIONS, end="")
+        raise typer.Exit
+
+
 @app.command()
 def predict(
-    rows: Annotated[Path, typer.Option(help="CSV of questions, blank where unknown.")],
+    rows: Annotated[Path, typer.Option(help="CSV of questions, blank where unknown; --example prints one.")],
     out: Annotated[Path, typer.Option(help="CSV to write.")],
+    reference: ReferenceFile = None,
     level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
+    example: Annotated[  # noqa: ARG001  (its callback does it all)
+        bool,
+        typer.Option("--example", callback=_print_example, is_eager=True, help="Print a file for --rows, and end."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Answer a CSV of questions; a bad row gets a status, the others their answers. JSON is the rows by status."""
     from roofcast.serving.answering import answer, require_answer
     from roofcast.serving.files import read_questions, write_answers
+    from roofcast.serving.references import read_reference_file
 
     questions = read_questions(rows)
     bench = _bench_in_service()
-    answers = answer(questions, bench.in_service.bundle, bench.catalog, level)
+    bundle = bench.in_service.bundle
+    known = read_reference_file(reference, bench.catalog, bundle.predictor) if reference else None
+    answers = answer(questions, bundle, bench.catalog, level, known)
     write_answers(answers, out)
     counts = answers["status"].value_counts()
     print(counts.to_json() if as_json else ", ".join(f"{n} {status}" for status, n in counts.items()))
@@ -128,11 +118,17 @@ def recommend(
     precision: Annotated[str | None, typer.Option(help="Of the weights, such as fp8; the checkpoint's own.")] = None,
     pricing: Annotated[list[str] | None, typer.Option(help="Admit this kind of price; may be repeated.")] = None,
     budget: Annotated[float | None, typer.Option(help="Most USD per hour.")] = None,
+    reference: ReferenceFile = None,
+    deployment: Annotated[
+        str, typer.Option(help="Print how to run the first: vllm, sglang, trtllm, kubernetes, kserve.")
+    ] = "",
     level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.8,
     top: Annotated[int, typer.Option(help="Most entries.")] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Rank hardware by cost under limits on latency."""
+    from roofcast.serving.files import read_rows
+
     if [concurrency, rate, users].count(None) != 2:
         raise InputError("concurrency", "give exactly one of --concurrency, --rate and --users")
     bounds: dict[str, Any] = {"providers": provider, "regions": region, "pricing": pricing, "vendors": vendor}
@@ -150,6 +146,8 @@ def recommend(
         "level": level,
         "n_entry": top,
         "n_rejection": 500,
+        "references": read_rows(reference) if reference else [],
+        "deployment": deployment,
     }
     response = _recommended(fields)
     for warning in response["warnings"]:
@@ -158,6 +156,8 @@ def recommend(
         print(json.dumps(response))
         return
     show_recommendation(response)
+    if response["entries"] and response["entries"][0]["deployment"]:
+        typer.echo(f"\n{response['entries'][0]['deployment']}", nl=False)
 
 
 def _recommended(fields: dict[str, Any]) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def _recommended(fields: dict[str, Any]) -> dict[str, Any]:
 @app.command()
 def retrain(as_json: AsJson = False) -> None:
     """Fit a candidate on everything known; it goes into service unless the champion is better."""
-    report = open_workbench().retrain(progress=track)
+    report = open_workbench().retrain(progress=track_retraining())
     if as_json:
         print(report.model_dump_json())
         return
@@ -219,17 +219,20 @@ def scoreboard(
 ) -> None:
     """Judge roofcast and its peers by the protocols."""
     from roofcast.serving.files import make_folder
-    from roofcast.training.protocols.held_out import llm_pilot_predictor
+    from roofcast.training.protocols.held_out import LlmPilotPredictor
     from roofcast.training.scoreboard import figure_rows, run_scoreboard
     from roofcast.training.scoreboard_page import write_page
 
     names = [name.strip() for name in protocol.split(",")]
     for folder in filter(None, (json_file and json_file.parent, dump, docs)):
         make_folder(folder)
+    predictor = LlmPilotPredictor() if {"P1", "P2"} & set(names) else None
     with counting("scoreboard") as progress:
-        board = run_scoreboard(names, llm_pilot_predictor(), progress=progress)
+        board = run_scoreboard(
+            names, predictor, progress=progress, rule_llm_pilot=predictor.rule if predictor else None
+        )
     for name, figures in json.loads(board.to_json()).items():
-        show(figure_rows(figures), as_json=False, title=f"\n{name}")
+        show(figure_rows(name, figures), as_json=False, title=f"\n{name}")
     if json_file:
         json_file.write_text(board.to_json() + "\n", encoding="utf-8")
     if dump:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, SchemaError
 from roofcast.serving.console import show, warn
-from roofcast.serving.opening import AsJson, open_workbench, today
+from roofcast.serving.opening import AsJson, open_catalog, today
 
 if TYPE_CHECKING:
+    from roofcast.data.catalog import Catalog
     from roofcast.serving.adding import AddedOffers
-    from roofcast.serving.workbench import Workbench
 
 
 def accelerators(
@@ -41,18 +41,30 @@ def accelerators(
         _show_findings(as_json=as_json)
     else:
         keys = {"id", "memory_byte", "bandwidth_byte_per_s", "link", "link_domain_size"}
-        specs = open_workbench().catalog.accelerators.values()
+        specs = open_catalog().accelerators.values()
         show([s.model_dump(mode="json", include=None if as_json else keys) for s in specs], as_json=as_json)
 
 
 def _add_accelerator(file: Path, *, replace: bool) -> None:
+    from roofcast.data.accelerator_file import load_accelerator_file
+    from roofcast.data.accelerator_units import check_sheet_units
+    from roofcast.data.catalog import load_catalog
     from roofcast.serving.adding import add_accelerator
+    from roofcast.serving.own_files import ACCELERATORS
+    from roofcast.serving.settings import load_settings
 
-    bench = open_workbench()
-    spec, path, findings = add_accelerator(file, bench.settings.home, bench.catalog, replace=replace)
+    home, described = load_settings().home, load_accelerator_file(file)
+    try:
+        check_sheet_units(described, load_catalog().accelerators.values())
+    except InputError as error:
+        cure = f"or, if it is right, put the file into {home / ACCELERATORS} yourself"
+        raise SchemaError(error.field, f"{error.problem}, {cure}", file.name) from error
+    spec, path, findings = add_accelerator(file, home, open_catalog(), replace=replace)
     for finding in findings:
         warn(str(finding))
     typer.echo(f"{spec.id} is kept in {path}")
+    if findings:
+        typer.echo("if a number is wrong, mend it in your file and add that again with --replace", err=True)
 
 
 def _show_findings(*, as_json: bool) -> None:
@@ -60,7 +72,7 @@ def _show_findings(*, as_json: bool) -> None:
 
     from roofcast.data.accelerator_lint import lint_accelerators
 
-    findings = lint_accelerators(open_workbench().catalog.accelerators.values())
+    findings = lint_accelerators(open_catalog().accelerators.values())
     show([asdict(finding) for finding in findings], as_json=as_json)
 
 
@@ -88,6 +100,7 @@ def offers(
 ) -> None:
     """List the dated prices of the catalogue and your own, or add some."""
     from roofcast.serving import adding
+    from roofcast.serving.settings import load_settings
 
     chosen = {"add": add, "add-skypilot": add_skypilot, "add-owned": add_owned, "owned-template": owned_template}
     _require_one(chosen)
@@ -98,30 +111,29 @@ def offers(
     elif add:
         _add_offers(add, rate or [])
     elif add_owned:
-        bench = open_workbench()
-        _show_added(adding.add_owned(add_owned, bench.settings.home, bench.catalog, today()))
+        _show_added(adding.add_owned(add_owned, load_settings().home, open_catalog(), today()))
     elif add_skypilot:
         _add_skypilot(add_skypilot, provider, as_of, licence)
     else:
-        _list_offers(open_workbench(), as_json=as_json)
+        _list_offers(open_catalog(), as_json=as_json)
 
 
 def _add_offers(file: Path, rates: list[str]) -> None:
     from roofcast.serving.adding import add_offers
     from roofcast.serving.files import named_rates
+    from roofcast.serving.settings import load_settings
 
-    bench = open_workbench()
-    _show_added(add_offers(file, bench.settings.home, bench.catalog, named_rates(rates)))
+    _show_added(add_offers(file, load_settings().home, open_catalog(), named_rates(rates)))
 
 
 def _add_skypilot(file: Path, provider: str | None, as_of: dt.datetime | None, licence: str | None) -> None:
     from roofcast.serving.adding import add_skypilot
+    from roofcast.serving.settings import load_settings
 
     if not provider or as_of is None:
         raise InputError("add-skypilot", "needs --provider and --as-of, which the file does not tell")
-    bench = open_workbench()
-    home, day = bench.settings.home, as_of.date()
-    _show_added(add_skypilot(file, home, bench.catalog, provider=provider, as_of=day, licence=licence or ""))
+    home, day = load_settings().home, as_of.date()
+    _show_added(add_skypilot(file, home, open_catalog(), provider=provider, as_of=day, licence=licence or ""))
 
 
 def _show_added(added: AddedOffers) -> None:
@@ -134,10 +146,10 @@ def _show_added(added: AddedOffers) -> None:
         typer.echo(f"{len(added.offers)} offers are kept in {added.path}")
 
 
-def _list_offers(bench: Workbench, *, as_json: bool) -> None:
+def _list_offers(catalog: Catalog, *, as_json: bool) -> None:
     from roofcast.serving.own_files import staleness_warnings
 
-    listed = bench.catalog.offers
+    listed = catalog.offers
     for warning in staleness_warnings(listed, today()):
         warn(warning)
     dropped = {"vcpu", "memory_byte", "source", "licence"}

@@ -7,7 +7,9 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -15,7 +17,7 @@ import typer
 
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.serving.console import show, warn
-from roofcast.serving.opening import AsJson, open_workbench
+from roofcast.serving.opening import AsJson, ReferenceFile, open_workbench
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,16 +82,22 @@ def explain(
         list[str] | None, typer.Option(metavar="WHAT=FACTOR", help="Of bandwidth, flops, memory, link or power.")
     ] = None,
     level: Annotated[float, typer.Option(help="Probability of the predicted intervals.")] = 0.8,
+    reference: ReferenceFile = None,
     plot: PlotFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell where a question's time goes, what bounds it, what fits, and what the estimate and the prediction are."""
+    """Tell where a question's time goes, what bounds it, what fits, and what is predicted and why."""
     from roofcast.serving import explaining
+    from roofcast.serving.references import read_reference_file
 
     bench = open_workbench()
     table, catalog = _asked(question, bench)
     part = explaining.scaled_by(_accelerator(question, catalog), scale or [])
-    explanation = explaining.explain(table, catalog, _champion(bench), parts=[part], level=level)
+    bundle = _champion(bench)
+    if reference and not bundle:
+        raise InputError("reference", "needs a predictor; run `roofcast retrain`")
+    known = read_reference_file(reference, catalog, bundle.predictor) if reference and bundle else None
+    explanation = explaining.explain(table, catalog, bundle, parts=[part], level=level, references=known)
     if plot:
         from roofcast.serving.explanation_plots import plot_explanation
 
@@ -154,7 +162,9 @@ def _asked(question: dict[str, str], bench: Workbench) -> tuple[pd.DataFrame, Ca
     model = named_or_read(question["model"], catalog)
     if not isinstance(model, str):
         spec = bench.read_config(model["name"], model["config"])
-        catalog, model = catalog.with_models([spec]), spec.id
+        # its name may be one that the catalogue knows
+        catalog = replace(catalog, models={spec.id: spec}, model_aliases={}, alias_precisions={})
+        model = spec.id
     return pd.DataFrame([question | {"model": model}], dtype=object), catalog
 
 
@@ -200,10 +210,40 @@ def _show(explanation: Explanation) -> None:
     parts = [{name: part[name] for name in wanted} for part in document["operators"] if part["seconds"]]
     show(parts, as_json=False, title="\nparts: prefill and queue make TTFT, decode makes TPOT")
     show([{"memory": name, "value": value} for name, value in memory.items()], as_json=False, title="\nmemory")
+    _show_reasons({name: reasons for name, reasons in predicted.items() if isinstance(reasons, dict)})
+    if predicted.get("reason"):
+        warn(predicted["reason"])
     if predicted.get("outside"):
         warn(f"the prediction extrapolates in {', '.join(predicted['outside'])}")
 
 
-def _predicted(metric: dict[str, float] | None) -> dict[str, Any]:
+def _predicted(metric: dict[str, Any] | None) -> dict[str, Any]:
     found = metric or {}
-    return {"prediction": found.get("value"), "low": found.get("low"), "high": found.get("high")}
+    told = {"prediction": found.get("value"), "low": found.get("low"), "high": found.get("high")}
+    without = found.get("uncalibrated")
+    return told | ({f"{name} uncalibrated": without[name] for name in without} if without else {})
+
+
+def _show_reasons(metrics: dict[str, dict[str, Any]]) -> None:
+    """Print the factors of each prediction, and the measurements that tell most about it."""
+    factors = [
+        {"metric": metric, **{part: exp(log) for part, log in reasons["contributions"].items()}}
+        for metric, reasons in metrics.items()
+    ]
+    show(factors, as_json=False, title="\nthe prediction is the estimate times these")
+    near = [{"metric": metric, **_near(row)} for metric, reasons in metrics.items() for row in reasons["nearest"]]
+    show(near, as_json=False, title="\nnearest measurements, and what differs there")
+
+
+def _near(row: dict[str, Any]) -> dict[str, Any]:
+    rate = row["request_rate"]
+    load = f"{rate:g}/s" if rate else f"{row['concurrency'] or 0:g} at once"
+    return {
+        "measured": row["measured"],
+        "alike": row["correlation"],
+        "model": row["model"],
+        "run": f"{row['n_accelerator']:g} x {row['accelerator']} {row['engine']} {row['weight_precision']}",
+        "load": f"{row['n_input_token']:g} in, {row['n_output_token']:g} out, {load}, {row['load']}",
+        "campaign": row["campaign"],
+        "differs": row["differs"],
+    }

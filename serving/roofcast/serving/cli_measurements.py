@@ -13,7 +13,7 @@ import typer
 
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError
 from roofcast.serving.console import show, track, warn
-from roofcast.serving.opening import AsJson, open_workbench
+from roofcast.serving.opening import AsJson, open_store, open_workbench
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,9 @@ SHOWN: Final = (
 
 REPORT_HELP: Final = """Tell what became of every published row, in numbers of rows: n_read that were published,
 n_quarantined of them that are set aside, n_kept measurements (one row for each statistic), n_learnable of these that
-may be learnt from; quarantine and not_learnt name the rules, each with its number of rows."""
+may be learnt from; quarantine and not_learnt name the rules, each with its number of rows. Campaigns of training runs
+follow those of serving, and no predictor learns from them. Your own campaigns come last: an import keeps a file whole
+or refuses it, so nothing of them is set aside, and n_read is not recorded."""
 
 
 def import_(
@@ -66,12 +68,23 @@ def import_(
     except MissingColumnsError as error:
         told = {"--campaign": [campaign] if campaign else [], "--model-config": model_config, "--set": given}
         command = ["import", name, *map(str, paths), *_options(told), *error.examples]
-        problem = f"is not in the file; give what is missing, such as\nroofcast {shlex.join(command)}"
+        example = "for example, with made-up values in place of yours:"
+        problem = f"is not in the file; give what is missing, {example}\nroofcast {shlex.join(command)}"
         raise SchemaError(error.field, problem, error.source, error.line) from error
+    _warn_of_blank_engine(table)
     n_new, n_known = _keep(table, configs, dry_run=dry_run)
     counts = {"n_row": len(table), "n_new": n_new, "n_known": n_known}
     names = {column: sorted(table[column].unique()) for column in ("campaign", "model", "accelerator")}
     show([{"format": name, **names, **counts, "is_kept": not dry_run}], as_json=as_json)
+
+
+def _warn_of_blank_engine(table: pd.DataFrame) -> None:
+    n_blank = int((table["engine"] == "").sum())
+    if n_blank:
+        cure = (
+            "say what answered with --set engine=vllm, or whichever it was; rows kept without it stay beside the new"
+        )
+        warn(f"engine: is blank in {n_blank} of {len(table)} rows; {cure}")
 
 
 def _options(told: Mapping[str, list[str] | None]) -> list[str]:
@@ -107,15 +120,15 @@ def measurements(
     """List the measurements imported here; those that come with the package are told by `campaigns`."""
     from roofcast.serving.rows import records
 
-    bench = open_workbench()
-    known = bench.store.campaigns()
+    store, catalog = open_store()
+    known = store.campaigns()
     if campaign is not None and campaign not in known:
         raise UnknownNameError("campaign", campaign, known)
-    table = bench.store.load(
+    table = store.load(
         campaign,
         limit=limit + 1,
-        model=model and bench.catalog.model(model).id,
-        accelerator=accelerator and bench.catalog.accelerator(accelerator).id,
+        model=model and catalog.model(model).id,
+        accelerator=accelerator and catalog.accelerator(accelerator).id,
     )
     if len(table) > limit:
         warn(f"there are more than the {limit} rows that are listed; raise --limit")
@@ -128,17 +141,26 @@ def campaigns(
     as_json: AsJson = False,
 ) -> None:
     """List the measurement campaigns: those that come with the package, and your own."""
-    from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
-
     if report:
-        from roofcast.data.catalog import load_catalog
-        from roofcast.serving.rows import records
-        from roofcast.training.quality import campaign_report
-
-        show(records(campaign_report(load_catalog())), as_json=as_json)
+        _report(as_json=as_json)
         return
+    from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
+    from roofcast.data.training_campaigns import TRAINING_CAMPAIGNS, load_training_campaign_info
+
     shipped = [load_campaign_info(name) for name in CAMPAIGNS]
+    shipped += [load_training_campaign_info(name) for name in TRAINING_CAMPAIGNS]
     rows = [{"name": c.name, "n_row": c.n_row, "licence": c.licence, "source": c.source} for c in shipped]
-    own = open_workbench().store.campaigns()
+    own = open_store()[0].campaigns()
     rows += [{"name": name, "n_row": n, "licence": "", "source": "imported here"} for name, n in own.items()]
     show(rows, as_json=as_json)
+
+
+def _report(*, as_json: bool) -> None:
+    from roofcast.data.catalog import load_catalog
+    from roofcast.serving.own_campaigns import own_campaign_report
+    from roofcast.serving.rows import records
+    from roofcast.training.quality import campaign_report
+
+    store, catalog = open_store()
+    own = own_campaign_report(store.load(), catalog)
+    show([*records(campaign_report(load_catalog())), *own], as_json=as_json)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain, repeat
 from typing import Any
 
 from rich.console import Console
@@ -33,6 +35,16 @@ def reporting() -> Iterator[None]:
     except RoofcastError as error:
         err.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(EXIT_INPUT if isinstance(error, InputError) else EXIT_NO_ANSWER)
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    """Write what is left of the output; that its reader has gone, as `head` does, is no fault to tell of."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter tells of it at its end
 
 
 def show(rows: list[dict[str, Any]], *, as_json: bool, title: str = "") -> None:
@@ -90,15 +102,44 @@ def warn(text: str) -> None:
     err.print(f"warning: {text}", markup=False, highlight=False, soft_wrap=True)
 
 
+def note(text: str) -> None:
+    """Print on standard error what is good to know and nothing is wrong with."""
+    err.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
+
+
+def step(text: str) -> None:
+    """Print on standard error what is done now."""
+    err.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
 def track(items: Iterable[Any], total: int | None = None, label: str = "reading") -> Iterator[Any]:
-    """Yield the items, one at a time as they come, under a progress bar on standard error."""
-    with Progress(console=err, transient=True) as progress:
+    """Yield the items, one at a time as they come, under a progress bar if standard error is a terminal."""
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         yield from progress.track(items, total=total, description=label)
+
+
+def track_retraining() -> Callable[[Iterable[Any], int, str], Iterator[Any]]:
+    """Return what shows how far a retraining is: a bar on a terminal, elsewhere a line for each part that is done.
+
+    It is called once a round over the held-out lineages: for the candidate, then for the champion it is judged by.
+    """
+    rounds = chain([("candidate", "fitting the candidate to everything")], repeat(("champion", "judging")))
+
+    def shown(items: Iterable[Any], total: int, label: str) -> Iterator[Any]:
+        who, then = next(rounds)
+        for i, item in enumerate(track(items, total, f"{who}, {label}"), 1):
+            yield item
+            if not err.is_terminal:
+                step(f"{who}, {label}: {i} of {total}")
+        step(then)
+
+    step("gathering the measurements")
+    return shown
 
 
 @contextmanager
 def counting(label: str) -> Iterator[Callable[[str, int, int], None]]:
     """Give a function that moves a progress bar to ``done`` of ``total`` steps."""
-    with Progress(console=err, transient=True) as progress:
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task(label, total=None)
         yield lambda what, done, total: progress.update(task, description=what, completed=done, total=total)

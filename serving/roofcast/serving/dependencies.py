@@ -8,27 +8,34 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from roofcast.serving.jobs import JobQueue
+from roofcast.serving.watching import Watch
 from roofcast.serving.workbench import InService, Workbench
 
 
-def workbench(request: Request) -> Workbench:
+async def workbench(request: Request) -> Workbench:
     """Return the workbench of this process."""
     found: Workbench = request.app.state.workbench
     return found
 
 
-def in_service(bench: Annotated[Workbench, Depends(workbench)]) -> InService:
+async def in_service(bench: Annotated[Workbench, Depends(workbench)]) -> InService:
     """Return the champion, or answer 503 through `NotReadyError`."""
     return bench.in_service
 
 
-def jobs(request: Request) -> JobQueue:
+async def jobs(request: Request) -> JobQueue:
     """Return the job queue of this process."""
     found: JobQueue = request.app.state.jobs
     return found
 
 
-def today() -> dt.date:
+async def watch(request: Request) -> Watch:
+    """Return what this process knows of its own state."""
+    found: Watch = request.app.state.watch
+    return found
+
+
+async def today() -> dt.date:
     """Return the day, by which prices are old or not."""
     return dt.datetime.now(dt.UTC).date()
 
@@ -37,3 +44,4 @@ Bench = Annotated[Workbench, Depends(workbench)]
 Loaded = Annotated[InService, Depends(in_service)]
 Jobs = Annotated[JobQueue, Depends(jobs)]
 Today = Annotated[dt.date, Depends(today)]
+Watching = Annotated[Watch, Depends(watch)]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Final
 
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, SchemaError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.batching import Estimate, estimate
 from roofcast.features.breakdown import METRIC_PHASES, Bound, Part, bound_seconds, break_down, breakdown_table
@@ -19,14 +20,20 @@ from roofcast.features.descriptors import FloatArray, describe
 from roofcast.features.limits import Limits, greatest
 from roofcast.features.pipeline import arrays, estimate_metrics
 from roofcast.features.power import replica_power_w
-from roofcast.features.whatif import steps_of, sweep
-from roofcast.serving.answering import ANSWER_METRICS, checked
-from roofcast.serving.extrapolation import outside_columns
+from roofcast.features.whatif import DRAM_BYTE_PER_S, FACTORS, NODES, steps_of, sweep
+from roofcast.serving.answering import ANSWER_METRICS, ASSUMED_LOAD, LOAD_REMARK, checked
+from roofcast.serving.explaining_predictions import explain_predictions
 from roofcast.serving.rows import records
 from roofcast.training.bundle import ModelBundle
+from roofcast.training.predictor import References
 
 MAX_SWEEP: Final = 200
 """Most steps of one sweep."""
+
+NAMED_STEPS: Final[Mapping[str, Collection[str]]] = {"node": NODES, "dram": DRAM_BYTE_PER_S}
+"""Kinds of sweep whose steps are names, oldest first; those of the others are factors."""
+
+KINDS: Final = (*FACTORS, *NAMED_STEPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,7 @@ class Explanation:
     d, estimate, operators, limits, power_w
         Descriptors, the estimate, its parts, what fits, and what the accelerators draw.
     prediction
-        Per question what the champion predicts; empty if none is in service.
+        Per question what the champion predicts, and why; empty if none is in service.
     """
 
     table: pd.DataFrame
@@ -83,15 +90,16 @@ class Explanation:
     def remarks(self, i: int = 0) -> list[str]:
         """Return what is doubtful about question `i`, although it has an answer."""
         flags = check_questions(pd.DataFrame(self.d)).iloc[i]
-        return [FLAGS[str(name)] for name in flags.index[flags]]
+        assumed = [LOAD_REMARK] if self.table[ASSUMED_LOAD].iloc[i] else []
+        return [*assumed, *(FLAGS[str(name)] for name in flags.index[flags])]
 
     def to_json(self, i: int = 0) -> dict[str, Any]:
         """Return the reasons of question `i` as JSON values."""
         rows = breakdown_table(self.operators).query("question == @i").drop(columns="question")
         return {
-            "question": records(self.table.iloc[[i]])[0],
+            "question": records(self.table.iloc[[i]].drop(columns=ASSUMED_LOAD))[0],
             "accelerator": self.parts[i].model_dump(mode="json"),
-            "estimate": self.metrics(i),
+            "estimate": {name: value if isfinite(value) else None for name, value in self.metrics(i).items()},
             "is_saturated": bool(self.estimate.is_saturated[i]),
             "remarks": self.remarks(i),
             "bounds": self.bounds(i),
@@ -108,8 +116,9 @@ def explain(
     *,
     parts: Sequence[AcceleratorSpec] = (),
     level: float = 0.8,
+    references: References | None = None,
 ) -> Explanation:
-    """Return the reasons of each question's estimate.
+    """Return the reasons of each question's estimate, and of its prediction.
 
     Parameters
     ----------
@@ -123,16 +132,19 @@ def explain(
         Accelerators in place of those named, one a question, such as hypothetical ones.
     level
         Probability of the predicted intervals.
+    references
+        Measurements that the predictions are to know.
 
     Raises
     ------
-    InputError
-        If a question cannot be answered; with the reason of the first.
+    SchemaError
+        If a question cannot be answered; with the row and the reason of the first.
     """
     table, problems = checked(questions, catalog)
-    reason = next((problem[1] for problem in problems if problem is not None), None)
-    if reason is not None:
-        raise InputError("", reason)
+    for row, problem in enumerate(problems, 1):
+        if problem is not None:
+            field, _, text = problem[1].partition(": ")
+            raise SchemaError(field, text, *(("rows", row) if len(problems) > 1 else ()))
     used = list(parts) or [catalog.accelerators[name] for name in table["accelerator"]]
     table["accelerator"] = [part.id for part in used]
     accelerators = {part.id: part for part in used}
@@ -142,36 +154,11 @@ def explain(
     e = estimate(d, coefficients)
     operators = break_down(d, coefficients, e)
     known = {**catalog.accelerators, **accelerators}
-    prediction = _predicted(descriptors, table, bundle, known, level) if bundle else []
+    prediction = []
+    if bundle:
+        prediction = explain_predictions(descriptors, table, bundle, known, level=level, references=references)
     power = replica_power_w(d, e, operators)
     return Explanation(table, used, d, e, operators, greatest(d, e.memory), power, prediction)
-
-
-def _predicted(
-    descriptors: pd.DataFrame,
-    table: pd.DataFrame,
-    bundle: ModelBundle,
-    accelerators: Mapping[str, AcceleratorSpec],
-    level: float,
-) -> list[dict[str, Any]]:
-    prediction = bundle.predictor.predict_interval(descriptors, level)
-    beyond = outside_columns(prediction, table, bundle, accelerators)
-    return [
-        {
-            **{
-                metric: {
-                    "value": float(prediction.value[metric].iloc[i]),
-                    "low": float(prediction.low[metric].iloc[i]),
-                    "high": float(prediction.high[metric].iloc[i]),
-                }
-                for metric in ANSWER_METRICS
-                if metric in prediction.value
-            },
-            "level": level,
-            "outside": list(beyond[i]),
-        }
-        for i in range(len(table))
-    ]
 
 
 def scaled_by(spec: AcceleratorSpec, written: Sequence[str]) -> AcceleratorSpec:
@@ -187,7 +174,7 @@ def scaled_by(spec: AcceleratorSpec, written: Sequence[str]) -> AcceleratorSpec:
     factors: dict[str, float] = {}
     for text in written:
         kind, values = parsed(text)
-        if len(values) != 1 or kind in {"node", "dram"}:
+        if len(values) != 1 or kind in NAMED_STEPS:
             raise InputError("scale", f"must be written as bandwidth=2, got {text!r}")
         factors |= steps_of(kind, values)[0]
     return sweep(spec, [factors])[0]
@@ -201,14 +188,26 @@ def swept_by(spec: AcceleratorSpec, written: str) -> list[AcceleratorSpec]:
     InputError
         If it is written otherwise, or has too many steps.
     """
-    kind, values = parsed(written)
+    kind, values = parsed(written, "sweep")
     if len(values) > MAX_SWEEP:
         raise InputError("sweep", f"must have at most {MAX_SWEEP} steps, got {len(values)}")
-    return sweep(spec, steps_of(kind, values))
+    if kind not in KINDS:
+        raise InputError("sweep", f"must name one of {', '.join(KINDS)}, got {kind!r}")
+    try:
+        return sweep(spec, steps_of(kind, values))
+    except UnknownNameError as error:
+        raise InputError(kind, f"must be of {', '.join(NAMED_STEPS[kind])}, got {error.name!r}") from error
 
 
-def parsed(written: str) -> tuple[str, list[str]]:
+def parsed(written: str, option: str = "scale") -> tuple[str, list[str]]:
     """Return the kind and the values of what is written as ``kind=value,value``.
+
+    Parameters
+    ----------
+    written
+        As the user wrote it.
+    option
+        Which is at fault if it is written otherwise.
 
     Raises
     ------
@@ -223,5 +222,5 @@ def parsed(written: str) -> tuple[str, list[str]]:
     kind, _, values = written.partition("=")
     found = [value.strip() for value in values.split(",")]
     if not all(found):
-        raise InputError("scale", f"must be written as bandwidth=2 or bandwidth=1,1.5,2, got {written!r}")
+        raise InputError(option, f"must be written as bandwidth=2 or bandwidth=1,1.5,2, got {written!r}")
     return kind.strip(), found

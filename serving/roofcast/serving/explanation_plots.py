@@ -8,12 +8,13 @@ from typing import Final
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from roofcast.data.units import BYTE_PER_GB, FLOP_PER_TFLOP, S_PER_MS
 from roofcast.features.breakdown import METRIC_PHASES, Part
 from roofcast.features.descriptors import FloatArray
 from roofcast.features.kernels.rows import HYPOTHETICAL
-from roofcast.serving.explaining import Explanation
+from roofcast.serving.explaining import NAMED_STEPS, Explanation
 
 COLOURS: Final = {
     "projections and MLP": "#4477aa", "head": "#66ccee", "experts": "#228833", "attention": "#ccbb44",
@@ -21,6 +22,9 @@ COLOURS: Final = {
     "prefills of others": "#ddaa77", "waiting": "#dddddd",
 }  # fmt: skip
 """One colour an operator, told apart with every kind of colour vision (P. Tol, "Colour schemes", 2021)."""
+
+LOG_SPAN: Final = 10.0
+"""Factors whose greatest is more than this many times the least stand on a logarithmic axis."""
 
 _DARK: Final = ("projections and MLP", "experts", "messages")
 _MARKERS: Final = {"prefill": "o", "decode": "s"}
@@ -141,21 +145,41 @@ def _time(seconds: float) -> str:
 
 
 def plot_sweep(explanation: Explanation, kind: str, labels: Sequence[str]) -> Figure:
-    """Return latencies, throughput and power at each step of a sweep over `kind`, against the first step."""
+    """Return latencies, throughput and power at each step of a sweep over `kind`, against the first step.
+
+    Factors stand where their number says, on a logarithmic axis if they span more than `LOG_SPAN`; steps that are
+    names stand one beside the other.
+    """
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
+    places = _place_steps(axes, kind, labels)
+    order = np.argsort(places, kind="stable")
     rows = [explanation.metrics(i) for i in range(len(labels))]
     for metric, (name, unit, size) in _SWEPT.items():
         values = np.array([row[metric] for row in rows])
-        axes.plot(
-            range(len(labels)), values / values[0], marker="o", label=f"{name}, 1 is {values[0] / size:.4g} {unit}"
-        )
-    axes.set_xticks(range(len(labels)), list(labels), fontsize=8)
+        label = f"{name}, 1 is {values[0] / size:.4g} {unit}"
+        axes.plot(places[order], (values / values[0])[order], marker="o", label=label)
     axes.axhline(1, color="black", linewidth=0.8)
     row = explanation.table.iloc[0]
     parent = str(row["accelerator"]).partition(HYPOTHETICAL)[0]
     axes.set_title(f"{row['model']} on {row['n_accelerator']:g} x {parent}", fontsize=10)
-    axes.set(xlabel=kind, ylabel="against the first step")
+    axes.set_ylabel("against the first step")
     axes.grid(visible=True, alpha=0.3)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.13))
     return figure
+
+
+def _place_steps(axes: Axes, kind: str, labels: Sequence[str]) -> FloatArray:
+    """Return where each step stands on the x-axis, which is set up for them."""
+    if kind in NAMED_STEPS:
+        axes.set_xlabel(kind)
+        axes.set_xticks(range(len(labels)), list(labels), fontsize=8)
+        return np.arange(len(labels), dtype=float)
+    factors = np.array([float(label) for label in labels])
+    axes.set_xlabel(f"factor on {kind}")
+    if factors.max() > LOG_SPAN * factors.min():
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(10, (1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    return factors

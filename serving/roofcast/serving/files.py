@@ -10,18 +10,27 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError
 from roofcast.data.hub import is_hub_id
-from roofcast.data.huggingface import read_config
+from roofcast.data.huggingface import own_name, read_config
+from roofcast.serving.console import note
+
+EXAMPLE_QUESTIONS: Final = """\
+model,accelerator,n_accelerator,engine,n_input_token,n_output_token,concurrency,request_rate,statistic
+meta-llama/Llama-3.1-8B,nvidia-a100-pcie-80gb,1,vllm,1024,256,16,,p50
+meta-llama/Llama-3.1-8B,nvidia-l40s-48gb,1,vllm,1024,256,,0.5,p95
+Qwen/Qwen3-32B,nvidia-h100-sxm-80gb,2,,512,128,32,,mean
+"""
+"""Questions that can be answered, to start from: a closed loop, an open loop, and one that leaves the engine open."""
 
 
 def read_questions(path: Path) -> pd.DataFrame:
-    """Return a CSV of questions, cells as written.
+    """Return a CSV of questions, cells as written; the index is the line of each.
 
     Raises
     ------
@@ -41,7 +50,20 @@ def read_questions(path: Path) -> pd.DataFrame:
         if len(row) != len(header):
             problem = f"must have {len(header)} cells as the header has, got {len(row)}; is the file truncated?"
             raise SchemaError("", problem, path.name, line)
-    return pd.DataFrame([row for _, row in body], columns=[name.strip() for name in header], dtype=object)
+    lines = pd.Index([line for line, _ in body], dtype="int64")
+    return pd.DataFrame([row for _, row in body], lines, [name.strip() for name in header], dtype=object)
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV by the names of their columns, as a request has them.
+
+    Raises
+    ------
+    SchemaError
+        As `read_questions`.
+    """
+    found = read_questions(path)
+    return [dict(zip(map(str, found.columns), row, strict=True)) for row in found.to_numpy().tolist()]
 
 
 def _rows(text: str, name: str) -> list[tuple[int, list[str]]]:
@@ -162,6 +184,9 @@ def named_or_read(model: str, catalog: Catalog) -> str | dict[str, Any]:
 
 def _read(path: str) -> dict[str, Any]:
     name, config = read_config(path)
+    if Path(path).exists() and not own_name(config):
+        place = "folder" if Path(path).is_dir() or Path(path).name == "config.json" else "file"
+        note(f"the config has no _name_or_path: the model is called {name!r}, after its {place}")
     return {"name": name, "config": dict(config)}
 
 

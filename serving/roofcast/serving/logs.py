@@ -1,10 +1,11 @@
-"""Quiet logs and short waits for programs; a library never configures either on import."""
+"""Logs of programs, for people or machines, and short waits; a library never configures either on import."""
 
 from __future__ import annotations
 
-import logging
+import logging.config
 import os
-from typing import Final
+import sys
+from typing import Any, Final, Literal
 
 MLFLOW_DEFAULTS: Final = {
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
@@ -13,11 +14,48 @@ MLFLOW_DEFAULTS: Final = {
 }
 """A server that is down is told of in seconds, not after the four minutes of MLflow's own defaults."""
 
+LogFormat = Literal["auto", "json", "text"]
+
+_COMMAND: Final = {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
+_TEXT: Final = {"format": "%(asctime)s %(levelname)s %(name)s [%(correlation_id)s]: %(message)s"}
+_REQUEST_ID: Final = {"()": "asgi_correlation_id.CorrelationIdFilter", "default_value": "-"}
+
 
 def configure_logs() -> None:
-    """Log our own news, and of the libraries only what is wrong."""
+    """Log a command's news, and of the libraries only what is wrong."""
     for name, value in MLFLOW_DEFAULTS.items():
         os.environ.setdefault(name, value)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for noisy in ("alembic", "huey", "mlflow"):
-        logging.getLogger(noisy).setLevel(logging.ERROR)
+    logging.config.dictConfig(_config(_COMMAND))
+
+
+def configure_service_logs(chosen: LogFormat) -> dict[str, Any]:
+    """Log the news of a service, each line with its request; return the configuration for its other processes."""
+    is_text = chosen == "text" or (chosen == "auto" and sys.stderr.isatty())
+    config = _config(_TEXT if is_text else _json_lines(), {"request": _REQUEST_ID})
+    logging.config.dictConfig(config)
+    return config
+
+
+def _json_lines() -> dict[str, Any]:
+    from pythonjsonlogger.core import RESERVED_ATTRS  # noqa: PLC0415  (a command does without)
+
+    return {
+        "()": "pythonjsonlogger.json.JsonFormatter",
+        "fmt": ["levelname", "name", "message", "correlation_id"],
+        "timestamp": "time",
+        "rename_fields": {"levelname": "level", "name": "logger", "correlation_id": "request_id"},
+        "reserved_attrs": [*RESERVED_ATTRS, "color_message"],  # uvicorn repeats its messages in colour
+    }
+
+
+def _config(formatter: dict[str, Any], filters: dict[str, Any] | None = None) -> dict[str, Any]:
+    handler = {"class": "logging.StreamHandler", "formatter": "chosen", "filters": list(filters or ())}
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "filters": filters or {},
+        "formatters": {"chosen": formatter},
+        "handlers": {"stderr": handler},
+        "root": {"level": "INFO", "handlers": ["stderr"]},
+        "loggers": {name: {"level": "ERROR"} for name in ("alembic", "asgi_correlation_id", "huey", "mlflow")},
+    }

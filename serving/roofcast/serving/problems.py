@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
+from asgi_correlation_id import correlation_id
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, RoofcastError, UnknownNameError
-from roofcast.serving.schemas import ProblemResponse
+from roofcast.serving.schemas import Check, ProblemResponse
 
 STATUS_OF: Final[tuple[tuple[type[RoofcastError], HTTPStatus, str], ...]] = (
     (UnknownNameError, HTTPStatus.NOT_FOUND, "unknown-name"),
@@ -23,22 +24,34 @@ STATUS_OF: Final[tuple[tuple[type[RoofcastError], HTTPStatus, str], ...]] = (
 """First match wins: subclasses stand before their bases."""
 
 PROBLEM_TYPE: Final = "application/problem+json"
+REQUEST_ID_HEADER: Final = "X-Request-ID"
 RETRY_AFTER_S: Final = 5
 RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     int(status): {"model": ProblemResponse, "description": status.phrase}
     for status in (
+        HTTPStatus.UNAUTHORIZED,
+        HTTPStatus.FORBIDDEN,
         HTTPStatus.NOT_FOUND,
+        HTTPStatus.REQUEST_TIMEOUT,
         HTTPStatus.CONFLICT,
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
         HTTPStatus.UNPROCESSABLE_ENTITY,
+        HTTPStatus.TOO_MANY_REQUESTS,
         HTTPStatus.SERVICE_UNAVAILABLE,
     )
 }
 
 
 def problem(
-    status: HTTPStatus, kind: str, detail: str, field: str = "", did_you_mean: Sequence[str] = ()
+    status: HTTPStatus,
+    kind: str,
+    detail: str,
+    field: str = "",
+    did_you_mean: Sequence[str] = (),
+    *,
+    headers: Mapping[str, str] | None = None,
+    checks: Mapping[str, Check] | None = None,
 ) -> JSONResponse:
     """Return a problem response; text that no UTF-8 can hold is escaped."""
     body = ProblemResponse(
@@ -48,9 +61,21 @@ def problem(
         detail=_printable(detail),
         field=_printable(field),
         did_you_mean=[_printable(name) for name in did_you_mean],
+        request_id=correlation_id.get() or "",
+        checks=dict(checks) if checks else None,
     )
-    headers = {"retry-after": str(RETRY_AFTER_S)} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
-    return JSONResponse(body.model_dump(), int(status), headers, media_type=PROBLEM_TYPE)
+    later = {"retry-after": str(RETRY_AFTER_S)} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+    return JSONResponse(
+        body.model_dump(exclude_none=True), int(status), {**later, **(headers or {})}, media_type=PROBLEM_TYPE
+    )
+
+
+def problem_of(error: RoofcastError) -> JSONResponse:
+    """Return what an error is over HTTP; one that nothing stands for is raised."""
+    for kind, status, name in STATUS_OF:
+        if isinstance(error, kind):
+            return problem(status, name, str(error), getattr(error, "field", ""), getattr(error, "near", ()))
+    raise error
 
 
 def _printable(text: str, limit: int = 1000) -> str:
@@ -66,10 +91,8 @@ def install_handlers(app: FastAPI) -> None:
 
 
 async def _on_roofcast_error(_: Request, error: Exception) -> JSONResponse:
-    for kind, status, name in STATUS_OF:
-        if isinstance(error, kind):
-            return problem(status, name, str(error), getattr(error, "field", ""), getattr(error, "near", ()))
-    raise error
+    assert isinstance(error, RoofcastError)  # noqa: S101  (what the handler is registered for)
+    return problem_of(error)
 
 
 async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
@@ -103,7 +126,11 @@ async def _on_http_exception(_: Request, error: Exception) -> JSONResponse:
 
 
 async def _on_bug(_request: Request, _error: Exception) -> JSONResponse:
-    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "bug", "this is a fault of the service; its log says more")
+    detail = "this is a fault of the service; its log says more"
+    answer = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "bug", detail)
+    if request_id := correlation_id.get():  # this answer is made outside the middleware that gives it to the others
+        answer.headers[REQUEST_ID_HEADER] = request_id
+    return answer
 
 
 def describe_problems(document: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -24,12 +24,14 @@ from roofcast.serving.candidates import (
     enumerate_candidates,
     load_at_rate,
     measure_capacities,
+    predict_medians,
     question_table,
 )
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.extrapolation import outside_columns
 from roofcast.training.bundle import ModelBundle
-from roofcast.training.predictor import Prediction
+from roofcast.training.conditioning import conditioned, narrowed
+from roofcast.training.predictor import Prediction, References, RoofcastPredictor
 
 REPORTED = (("ttft_s", "p50"), ("tpot_s", "p50"), ("e2e_s", "p50"), (THROUGHPUT, "mean"))
 """Reported of every entry, besides what the limits ask for."""
@@ -49,7 +51,10 @@ class Market(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PredictedMetric:
-    """A prediction for one replica under its share of the load, with its interval; in the metric's SI unit."""
+    """A prediction for one replica under its share of the load, with its interval; in the metric's SI unit.
+
+    `uncalibrated` is the value without the reference measurements, None if there are none.
+    """
 
     metric: str
     statistic: str
@@ -57,6 +62,7 @@ class PredictedMetric:
     low: float
     high: float
     limit: float | None
+    uncalibrated: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +126,7 @@ def recommend(
     *,
     level: float = 0.8,
     n_entry: int = 10,
+    references: References | None = None,
 ) -> Recommendation:
     """Return the cheapest deployments that meet the demand by the point prediction.
 
@@ -137,6 +144,8 @@ def recommend(
         Of the intervals; `surely_meets_limits` says whether their upper ends meet the limits too.
     n_entry
         Most entries returned.
+    references
+        Measurements of the model, or of the user's own stack, which the predictions then know.
 
     Raises
     ------
@@ -145,7 +154,7 @@ def recommend(
     OutOfRangeError
         If `level` is more than the measurements can promise.
     """
-    bundle.predictor.check_level(level)
+    narrowed(bundle.predictor, [metric for metric, _ in _reported(demand)]).check_level(level)
     _check_context(model, demand)
     bounds = constraints or Constraints()
     admitted = [offer for offer in market.offers if bounds.admits(offer)]
@@ -154,13 +163,15 @@ def recommend(
         raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
     table = question_table(candidates, model, demand, bounds)
     descriptors = describe_candidates(table, model, market.accelerators)
-    capacities = measure_capacities(descriptors, demand, bundle)
+    told = replace(bundle, predictor=conditioned(bundle.predictor, references))
+    capacities = measure_capacities(descriptors, demand, told)
     fits = capacities.estimate.memory.fits
     plans = sorted(_plans(candidates, capacities, fits.tolist(), admitted, demand), key=lambda plan: plan.cost)
     budget = bounds.max_usd_per_h if bounds.max_usd_per_h is not None else math.inf
     chosen = [plan for plan in plans if plan.cost <= budget][:n_entry]
-    search = _Search(candidates, table, descriptors, capacities, market.accelerators)
-    entries = _entries(chosen, search, demand, bundle, level)
+    plain = bundle.predictor if references else None
+    search = _Search(candidates, table, descriptors, capacities, market.accelerators, plain)
+    entries = _entries(chosen, search, demand, told, level)
     rejections = _rejections(candidates, capacities, demand, plans, budget)
     return Recommendation(entries, rejections, len(candidates), len(admitted))
 
@@ -196,40 +207,60 @@ def _replicas(demand: Demand, users: float, rate_per_s: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What was searched; arrays and frames have one row a candidate."""
+    """What was searched; arrays and frames have one row a candidate.
+
+    `plain` is the predictor without reference measurements, None if there are none.
+    """
 
     candidates: list[Candidate]
     table: pd.DataFrame
     descriptors: pd.DataFrame
     capacities: Capacities
     accelerators: Mapping[str, AcceleratorSpec]
+    plain: RoofcastPredictor | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Forecast:
-    """Predictions of the chosen plans under their loads; arrays have one row a plan."""
+    """Predictions of the chosen plans under their loads.
+
+    Parameters
+    ----------
+    load : shape (n_plan,)
+        Users of each replica.
+    prediction
+        As many rows as plans for each statistic, means first.
+    uncalibrated
+        The medians without reference measurements, None if there are none.
+    start
+        By statistic, the first of its rows.
+    outside_columns
+        Of each plan.
+    """
 
     load: FloatArray
-    by_statistic: dict[str, Prediction]
+    prediction: Prediction
+    uncalibrated: pd.DataFrame | None
+    start: dict[str, int]
     outside_columns: list[tuple[str, ...]]
-
-    @property
-    def mean(self) -> Prediction:
-        return self.by_statistic["mean"]
 
 
 def _forecast(plans: list[_Plan], search: _Search, demand: Demand, bundle: ModelBundle, level: float) -> _Forecast:
+    """Return the forecast of all statistics from one call of the predictor."""
     rows = [plan.row for plan in plans]
     chosen = search.descriptors.iloc[rows].reset_index(drop=True)
     load = _loads(plans, chosen, search.capacities.users[rows], demand, bundle)
-    statistics = dict.fromkeys([*(statistic for _, statistic in _reported(demand)), "mean"])
-    by_statistic = {
-        statistic: bundle.predictor.predict_interval(at_load(chosen, load, statistic), level)
-        for statistic in statistics
+    metrics = {metric for metric, _ in _reported(demand)}
+    start = {
+        name: len(rows) * i for i, name in enumerate(dict.fromkeys(["mean", *(s for _, s in _reported(demand))]))
     }
-    mean = by_statistic["mean"]
+    asked = pd.concat([at_load(chosen, load, statistic) for statistic in start], ignore_index=True)
+    prediction = narrowed(bundle.predictor, metrics).predict_interval(asked, level)
+    uncalibrated = predict_medians(search.plain, asked, metrics) if search.plain else None
     table = search.table.iloc[rows].reset_index(drop=True)
-    return _Forecast(load, by_statistic, outside_columns(mean, table, bundle, search.accelerators))
+    means = replace(prediction, features=prediction.features.head(len(rows)))
+    beyond = outside_columns(means, table, bundle, search.accelerators)
+    return _Forecast(load, prediction, uncalibrated, start, beyond)
 
 
 def _loads(
@@ -261,7 +292,7 @@ def _entries(
 
 
 def _entry(k: int, plan: _Plan, search: _Search, forecast: _Forecast, demand: Demand) -> Entry:
-    estimate = forecast.mean.estimate
+    estimate = forecast.prediction.estimate
     metrics = _metrics(k, forecast, demand)
     per_token = plan.cost / (_token_per_s(k, forecast, demand) * S_PER_H) * TOKEN_PER_MTOKEN
     output_share = demand.n_output_token / (demand.n_input_token + demand.n_output_token)
@@ -281,7 +312,7 @@ def _entry(k: int, plan: _Plan, search: _Search, forecast: _Forecast, demand: De
         surely_meets_limits=all(m.limit is None or m.high <= m.limit for m in metrics),
         memory_used_byte=float(used),
         memory_usable_byte=float(estimate.memory.usable_byte[k]),
-        bottleneck=_bottleneck(forecast.mean.features.iloc[k]),
+        bottleneck=_bottleneck(forecast.prediction.features.iloc[k]),
         outside=bool(forecast.outside_columns[k]),
         outside_columns=forecast.outside_columns[k],
     )
@@ -289,12 +320,12 @@ def _entry(k: int, plan: _Plan, search: _Search, forecast: _Forecast, demand: De
 
 def _metrics(k: int, forecast: _Forecast, demand: Demand) -> tuple[PredictedMetric, ...]:
     metrics = []
+    parts = forecast.prediction.value, forecast.prediction.low, forecast.prediction.high
     for (metric, statistic), limit in _reported(demand).items():
-        prediction = forecast.by_statistic[statistic]
-        value, low, high = (
-            float(part[metric].iloc[k]) for part in (prediction.value, prediction.low, prediction.high)
-        )
-        metrics.append(PredictedMetric(metric, statistic, value, low, high, limit))
+        row = forecast.start[statistic] + k
+        value, low, high = (float(part[metric].iloc[row]) for part in parts)
+        plain = None if forecast.uncalibrated is None else float(forecast.uncalibrated[metric].iloc[row])
+        metrics.append(PredictedMetric(metric, statistic, value, low, high, limit, plain))
     return tuple(metrics)
 
 
@@ -302,7 +333,7 @@ def _token_per_s(k: int, forecast: _Forecast, demand: Demand) -> float:
     """Return the output tokens of the whole deployment: of the rate asked for, or of so many users at their load."""
     if demand.users is None:
         return (demand.request_rate_per_s or 0.0) * demand.n_output_token
-    return float(forecast.mean.value[THROUGHPUT].iloc[k]) * demand.users / float(forecast.load[k])
+    return float(forecast.prediction.value[THROUGHPUT].iloc[k]) * demand.users / float(forecast.load[k])
 
 
 def _bottleneck(features: pd.Series) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import get_args
 
 from roofcast.data.catalog import Catalog
@@ -12,8 +13,10 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.features.precisions import served_precision
 from roofcast.serving.demand import Constraints, Demand
+from roofcast.serving.deployment import Question, checkpoint_of, deployment
 from roofcast.serving.own_files import staleness_warnings
 from roofcast.serving.recommender import Entry, Recommendation, Rejection, recommend
+from roofcast.serving.references import references_of
 from roofcast.serving.schemas import (
     ConstraintsRequest,
     EntryResponse,
@@ -23,7 +26,10 @@ from roofcast.serving.schemas import (
     RejectionResponse,
 )
 from roofcast.serving.slo import parse_limit
+from roofcast.serving.state import find_model
 from roofcast.serving.workbench import InService, Workbench
+from roofcast.training.bundle import ModelBundle
+from roofcast.training.predictor import References
 
 
 def answer_recommendation(
@@ -34,28 +40,61 @@ def answer_recommendation(
     Raises
     ------
     InputError
-        If a limit, a configuration or a bound cannot be read, or no offer is within the bounds.
+        If a limit, a configuration, a bound or a reference cannot be read, or no offer is within the bounds.
     UnknownNameError
-        If a model, accelerator, provider, region or kind of price is unknown.
+        If a model, accelerator, provider, region or kind of price is unknown, or an artefact is asked for that runs
+        an engine which is not known how to start.
     OutOfRangeError
         If the level is more than the measurements can promise.
     """
     catalog = bench.catalog
     if isinstance(request.model, str):
-        model = catalog.model(request.model)
+        name, model = request.model, catalog.model(request.model)
     else:
-        model = bench.read_config(request.model.name, request.model.config)
+        name, model = request.model.name, bench.read_config(request.model.name, request.model.config)
+    demand, constraints = demand_of(request), constraints_of(request.constraints, catalog)
     result = recommend(
         loaded.bundle,
         model,
         catalog,
-        demand_of(request),
-        constraints_of(request.constraints, catalog),
+        demand,
+        constraints,
         level=request.level,
         n_entry=request.n_entry,
+        references=_references_of(request, model, catalog, loaded.bundle),
     )
     warnings = staleness_warnings((entry.offer for entry in result.entries), today)
-    return response_of(result, model, request, loaded, warnings)
+    response = response_of(result, model, request, loaded, warnings)
+    if request.deployment:
+        question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, constraints)
+        _deploy(response, result, request.deployment, question)
+    return response
+
+
+def _references_of(
+    request: RecommendationRequest, model: ModelSpec, catalog: Catalog, bundle: ModelBundle
+) -> References | None:
+    """Return the measurements that came with the request; those without a model are of the one asked about."""
+    asked = request.model if isinstance(request.model, str) else model.id
+    rows = [{**row, "model": row.get("model") or asked} for row in request.references]
+    if not isinstance(request.model, str):
+        if find_model(catalog, model.id):  # a name that the catalogue knows means the one asked about here
+            catalog = replace(catalog, models={}, model_aliases={}, alias_precisions={})
+        catalog = catalog.with_models([model])
+    return references_of(rows, catalog, bundle.predictor)
+
+
+def _deploy(response: RecommendationResponse, result: Recommendation, kind: str, question: Question) -> None:
+    """Write what runs each entry into it, or why that cannot be into the warnings."""
+    reasons: dict[str, None] = {}
+    for shown, entry in zip(response.entries, result.entries, strict=True):
+        try:
+            shown.deployment = deployment(kind, entry, question)
+        except UnknownNameError:
+            raise
+        except InputError as error:
+            reasons[str(error)] = None
+    response.warnings.extend(reasons)
 
 
 def demand_of(request: RecommendationRequest) -> Demand:
@@ -111,10 +150,10 @@ def _known(field: str, names: Iterable[str], known: Iterable[str]) -> frozenset[
 def response_of(
     result: Recommendation, model: ModelSpec, request: RecommendationRequest, loaded: InService, warnings: list[str]
 ) -> RecommendationResponse:
-    """Return a recommendation as it goes over HTTP; a blank engine stands for those that were measured."""
+    """Return a recommendation as it goes over HTTP."""
     return RecommendationResponse(
         model=model.id,
-        engine=request.constraints.engine or ", ".join(loaded.bundle.engines),
+        engine=request.constraints.engine or "any",
         weight_precision=request.constraints.weight_precision or served_precision(model.weight_precision),
         level=request.level,
         predictor_version=loaded.champion.version,

@@ -17,7 +17,8 @@ from roofcast.data.schema import CONTEXT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLU
 from roofcast.features.coefficients import PRIORS
 from roofcast.features.columns import DESCRIPTORS, FEATURES, Column
 from roofcast.serving.adding import OWNED_FIELDS
-from roofcast.serving.answering import ANSWER_COLUMNS, STATUSES
+from roofcast.serving.answering import ANSWER_COLUMNS, STATUSES, UNCALIBRATED_COLUMNS
+from roofcast.serving.references import REFERENCE_METRICS
 from roofcast.serving.settings import Settings
 from roofcast.serving.slo import METRIC_OF
 
@@ -35,7 +36,8 @@ def _lines() -> Iterator[str]:
     yield from _section("Errors", _table(("error", "is a", "meaning"), _errors(RoofcastError)))
     yield from _section("Limits", [_names(METRIC_OF), "", "A limit reads `metric:statistic<=value` in `ms` or `s`."])
     yield from _section("Rows of questions", [_names(QUESTION_COLUMNS)])
-    yield from _section("Rows of answers", [_names(ANSWER_COLUMNS), "", f"`status` is one of {_names(STATUSES)}."])
+    yield from _section("Rows of answers", _answer_columns())
+    yield from _section("Rows of references", [_names([*QUESTION_COLUMNS, *REFERENCE_METRICS])])
     yield from _section("Rows of measurements", [_names([*QUESTION_COLUMNS, *OUTCOME_COLUMNS, *CONTEXT_COLUMNS])])
     yield from _section("Import formats", _table(("format", "title"), ((f.name, f.title) for f in FORMATS.values())))
     yield from _section("Files of accelerators", [_names(ACCELERATOR_FIELDS)])
@@ -48,6 +50,16 @@ def _lines() -> Iterator[str]:
         "Coefficients",
         _table(("coefficient", "prior", "between engines", "unit", "meaning", "source"), _coefficients()),
     )
+
+
+def _answer_columns() -> Iterator[str]:
+    yield from (
+        _names(ANSWER_COLUMNS),
+        "",
+        f"`status` is one of {_names(STATUSES)}. With references there follow",
+        "",
+    )
+    yield _names(UNCALIBRATED_COLUMNS) + "."
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:

@@ -27,6 +27,14 @@ def _check_cell(value: object) -> object:
 Value = float | int | str | bool | None
 Cell = Annotated[Value, BeforeValidator(_check_cell)]
 Row = dict[Text, Cell]
+References = Annotated[
+    list[Row],
+    Field(
+        max_length=200,
+        description="Measurements that the predictions are to know: rows of questions with what was measured, in "
+        "`ttft_s`, `tpot_s`, `output_throughput_token_per_s`, `itl_s` or `e2e_s`. All are taken, or none.",
+    ),
+]
 
 QWEN_LIKE_CONFIG: Config = {
     "model_type": "qwen3",
@@ -38,6 +46,16 @@ QWEN_LIKE_CONFIG: Config = {
     "head_dim": 128,
     "vocab_size": 151936,
     "torch_dtype": "bfloat16",
+}
+
+
+QUESTION: Config = {
+    "model": "meta-llama/Llama-3.1-8B",
+    "accelerator": "nvidia-a100-pcie-80gb",
+    "n_input_token": 120,
+    "n_output_token": 20,
+    "concurrency": 16,
+    "statistic": "p95",
 }
 
 
@@ -89,16 +107,21 @@ class ConstraintsRequest(Message):
     kv_precision: Precision | None = None
 
 
+Deployment = Literal["", "vllm", "sglang", "trtllm", "kubernetes", "kserve"]
+
+
 class RecommendationRequest(Message):
-    """A model, a load, limits on latency, and bounds on the choice."""
+    """A model, a load, limits on latency, and bounds on the choice; a reference without `model` is of this one."""
 
     model: ModelChoice
     workload: WorkloadRequest
     limits: Annotated[list[Text], Field(min_length=1, max_length=20)]
     constraints: ConstraintsRequest = ConstraintsRequest()
+    references: References = []
     level: Level = 0.8
     n_entry: Annotated[int, Field(ge=1, le=200)] = 10
     n_rejection: Annotated[int, Field(ge=0, le=500)] = 20
+    deployment: Annotated[Deployment, Field(description="What to write for each entry, ready to use.")] = ""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -128,6 +151,7 @@ class MetricResponse(BaseModel):
     low: float
     high: float
     limit: float | None
+    uncalibrated: Annotated[float | None, Field(description="The value without the references given.")]
 
 
 class EntryResponse(BaseModel):
@@ -157,6 +181,7 @@ class EntryResponse(BaseModel):
     bottleneck: str
     outside: bool
     outside_columns: list[str]
+    deployment: Annotated[str | None, Field(description="The command line or manifest that was asked for.")] = None
 
 
 class RejectionResponse(BaseModel):
@@ -190,26 +215,21 @@ class PredictionRequest(Message):
 
     rows: Annotated[list[Row], Field(min_length=1)]
     models: Annotated[list[ModelConfig], Field(max_length=100)] = []
+    references: References = []
     level: Level = 0.8
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "rows": [
-                        {
-                            "model": "meta-llama/Llama-3.1-8B",
-                            "accelerator": "nvidia-a100-pcie-80gb",
-                            "n_input_token": 120,
-                            "n_output_token": 20,
-                            "concurrency": 16,
-                            "statistic": "p95",
-                        }
-                    ]
-                }
-            ]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"rows": [QUESTION]}]})
+
+
+class ExplanationRequest(Message):
+    """Rows of questions as of a prediction, a few at a time: an explanation is a hundred times as long."""
+
+    rows: Annotated[list[Row], Field(min_length=1, max_length=100)]
+    models: Annotated[list[ModelConfig], Field(max_length=100)] = []
+    references: References = []
+    level: Level = 0.8
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"rows": [QUESTION]}]})
 
 
 class PredictionResponse(BaseModel):
@@ -279,6 +299,29 @@ class RetrainingResponse(BaseModel):
     error: str
 
 
+class Check(BaseModel):
+    """Whether a part of the service works, and what stands in its way."""
+
+    ok: bool
+    detail: str = ""
+
+
+class ReadinessResponse(BaseModel):
+    """Predictions are answered; `degraded` if something else is not."""
+
+    status: Literal["ready", "degraded"]
+    predictor_version: str
+    checks: dict[str, Check]
+
+
+class PromotionRequest(Message):
+    """A version in the registry."""
+
+    version: Text
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"version": "1"}]})
+
+
 class ProblemResponse(BaseModel):
     """RFC 9457 problem details."""
 
@@ -288,3 +331,5 @@ class ProblemResponse(BaseModel):
     detail: str
     field: str = ""
     did_you_mean: list[str] = []
+    request_id: str = ""
+    checks: dict[str, Check] | None = None

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from roofcast.data.errors import InputError
-from roofcast.data.home import roofcast_home
+from roofcast.data.home import home_path
 from roofcast.data.huggingface import MAX_CONFIG_BYTE
 from roofcast.training.config import TrainingConfig
 
+
+def _check_rate(text: str) -> str:
+    if text:
+        from limits import parse_many  # noqa: PLC0415  (only who limits waits for it)
+
+        parse_many(text)
+    return text
+
+
 Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+Rate = Annotated[str, AfterValidator(_check_rate)]
 
 
 class Settings(BaseSettings):
@@ -31,8 +41,19 @@ class Settings(BaseSettings):
         How often a running service looks for a new champion, in seconds.
     max_body_byte
         Largest request body.
+    max_body_s
+        Longest that a request's body may take to arrive, in seconds.
     max_row
         Most rows of one prediction request.
+    require_key
+        ``write``: only writing takes an API key; ``all``: reading, predicting and metrics do too.
+    rate_limit
+        Most requests of one key or address, such as ``600/minute`` or ``20/second; 10000/day``, which each server
+        process counts by itself; blank for no limit.
+    drain_s
+        How long a server that was told to stop goes on while `/readyz` says so, in seconds.
+    log_format
+        ``json`` lines or ``text``; ``auto`` is text on a terminal and JSON elsewhere.
     training
         What retrainings use, as JSON; what is left out keeps its default.
     """
@@ -41,12 +62,17 @@ class Settings(BaseSettings):
         env_prefix="ROOFCAST_", env_ignore_empty=True, frozen=True, extra="ignore", populate_by_name=True
     )
 
-    home: Folder = Field(default_factory=roofcast_home)
+    home: Folder = Field(default_factory=home_path)
     database_url: str = ""
     mlflow_tracking_uri: str = Field(default="", validation_alias="MLFLOW_TRACKING_URI")
     poll_s: float = Field(default=2.0, gt=0, le=3600)
     max_body_byte: int = Field(default=1_000_000, ge=1000, le=MAX_CONFIG_BYTE)
+    max_body_s: float = Field(default=30.0, gt=0, le=3600)
     max_row: int = Field(default=5_000, ge=1)
+    require_key: Literal["write", "all"] = "write"
+    rate_limit: Rate = ""
+    drain_s: float = Field(default=1.0, ge=0, le=600)
+    log_format: Literal["auto", "json", "text"] = "auto"
     training: TrainingConfig = TrainingConfig()
 
     @property

@@ -8,25 +8,26 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pandas as pd
 from filelock import FileLock, Timeout
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import Catalog, load_catalog
-from roofcast.data.errors import InputError, NotReadyError, SchemaError, UnknownNameError
+from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.huggingface import model_from_config, with_known_lineage
 from roofcast.data.measurements import row_ids
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store import MeasurementStore
+from roofcast.serving.adding import check_units
 from roofcast.serving.answering import with_own_precision
 from roofcast.serving.own_files import OwnFiles
 from roofcast.serving.settings import Settings
+from roofcast.serving.state import find_model, open_store, with_registered
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.dataset import TRAINED_ON, TrainingSet, build_training_set
-from roofcast.training.predictor import Progress
+from roofcast.training.point import Progress
 from roofcast.training.registry import NO_CHAMPION, Champion, Registry
 from roofcast.training.retrain import RetrainingReport, retrain
 
@@ -56,26 +57,22 @@ class _Known:
 
 
 class Workbench:
-    """Store, registry, catalogue and the champion, opened once and shared by threads.
+    """Store, registry, catalogue and the champion, opened by their first use and shared by threads.
 
     Parameters
     ----------
     settings
         Where things are.
     warn
-        Is told of files in the state folder that are left out, and why, and of waiting for another retraining.
-
-    Raises
-    ------
-    NotReadyError
-        If the state folder cannot be made or the measurement store cannot be opened.
+        Is told of files in the state folder that are left out, and why, of waiting for another retraining, and of a
+        store that a dry run finds behind.
     """
 
     def __init__(self, settings: Settings, warn: Callable[[str], None] = logger.warning) -> None:
-        _make_folder(settings.home)
         self.settings = settings
-        self.store = MeasurementStore(settings.store_url).migrate()
-        self.registry = Registry(settings.home, settings.mlflow_tracking_uri or None)
+        self._store: MeasurementStore | None = None
+        self._opening = threading.Lock()
+        self._registry = Registry(settings.home, settings.mlflow_tracking_uri or None)
         self._in_service: InService | None = None
         self._why_none = NO_CHAMPION
         self._refreshing = threading.Lock()
@@ -83,6 +80,31 @@ class Workbench:
         self._own_files = OwnFiles(settings.home, warn)
         self._known = _Known(load_catalog(), [], load_catalog())
         self._store_asked_again_at = 0.0
+
+    def open(self) -> Self:
+        """Make the state folder and bring the store up to date, if that is not done yet.
+
+        Raises
+        ------
+        NotReadyError
+            If the state folder cannot be made or the measurement store cannot be opened.
+        """
+        _ = self.store
+        return self
+
+    @property
+    def store(self) -> MeasurementStore:
+        """The measurement store; `open` says what its first use does."""
+        with self._opening:
+            if self._store is None:
+                self._store = open_store(self.settings)
+            return self._store
+
+    @property
+    def registry(self) -> Registry:
+        """The registry of predictors, in a folder that is there."""
+        self.open()
+        return self._registry
 
     @property
     def catalog(self) -> Catalog:
@@ -93,7 +115,7 @@ class Workbench:
         base, own = self._own_files.catalog, self._registered()
         known = self._known
         if base is not known.base or own != known.own:
-            known = self._known = _Known(base, own, _extended(base, own))
+            known = self._known = _Known(base, own, with_registered(base, own))
         return known.catalog
 
     def _registered(self) -> list[ModelSpec]:
@@ -159,7 +181,7 @@ class Workbench:
 
     @contextmanager
     def _only_trainer(self) -> Iterator[None]:
-        lock = FileLock(self.settings.home / "training.lock")
+        lock = FileLock(self.open().settings.home / "training.lock")
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -188,17 +210,7 @@ class Workbench:
         InputError
             If a configuration is not a language model's, or its name is taken by another model.
         """
-        catalog = self.catalog
-        new = []
-        for name, config in configs:
-            spec = with_known_lineage(model_from_config(config, name), catalog)
-            known = _find(catalog, name)
-            if known is None:
-                catalog = catalog.with_models([spec])
-                new.append((spec, config))
-            elif known != spec.model_copy(update={"lineage": known.lineage, "fold_group": known.fold_group}):
-                raise InputError("models", f"the name {name!r} is taken; {_cure(known)}")
-        return catalog, new
+        return _with_configs(self.catalog, configs)
 
     def add_measurements(
         self, table: pd.DataFrame, configs: Iterable[tuple[str, Config]] = (), *, dry_run: bool = False
@@ -214,7 +226,7 @@ class Workbench:
         configs
             Names and ``config.json`` of models that no catalogue knows.
         dry_run
-            Whether to keep nothing, and only count.
+            Whether to write nothing at all, and only count.
 
         Raises
         ------
@@ -225,28 +237,38 @@ class Workbench:
         NotReadyError
             If the store cannot be written.
         """
+        if dry_run:
+            return self._rehearsed(table, configs)
         catalog, new = self.with_configs(configs)
         resolved = _resolved(table, catalog)
-        if dry_run:
-            added = self.store.compare(resolved)
-            return added.n_new, added.n_known
         added = self.store.add(resolved, [(spec, dict(config)) for spec, config in new])
         return added.n_new, added.n_known
 
+    def _rehearsed(self, table: pd.DataFrame, configs: Iterable[tuple[str, Config]]) -> tuple[int, int]:
+        """Return what `add_measurements` would; reads what is there, and writes, makes and migrates nothing."""
+        with MeasurementStore(self.settings.store_url) as store:
+            state = store.database.schema_state()
+            if state == "old":
+                self._warn("the store has an older schema; a dry run leaves it so, importing brings it up to date")
+            own = [] if state == "none" else store.models()
+            catalog, _ = _with_configs(with_registered(self._own_files.catalog, own), configs)
+            added = store.compare(_resolved(table, catalog))
+        return added.n_new, added.n_known
 
-def _make_folder(home: Path) -> None:
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        problem = f"the state folder {home} cannot be made: {error.strerror}"
-        raise NotReadyError(f"{problem}; set ROOFCAST_HOME to one that can") from error
 
-
-def _find(catalog: Catalog, name: str) -> ModelSpec | None:
-    try:
-        return catalog.model(name)
-    except UnknownNameError:
-        return None
+def _with_configs(
+    catalog: Catalog, configs: Iterable[tuple[str, Config]]
+) -> tuple[Catalog, list[tuple[ModelSpec, Config]]]:
+    new = []
+    for name, config in configs:
+        spec = with_known_lineage(model_from_config(config, name), catalog)
+        known = find_model(catalog, name)
+        if known is None:
+            catalog = catalog.with_models([spec])
+            new.append((spec, config))
+        elif known != spec.model_copy(update={"lineage": known.lineage, "fold_group": known.fold_group}):
+            raise InputError("models", f"the name {name!r} is taken; {_cure(known)}")
+    return catalog, new
 
 
 def _cure(known: ModelSpec) -> str:
@@ -255,25 +277,14 @@ def _cure(known: ModelSpec) -> str:
     return "another config stands under it; choose another name"
 
 
-def _extended(shipped: Catalog, own: list[ModelSpec]) -> Catalog:
-    """Return the shipped catalogue with our own models; a name that the shipped one knows stays its own."""
-    free = [spec for spec in own if _find(shipped, spec.id) is None]
-    try:
-        return shipped.with_models(free)
-    except SchemaError as error:
-        logger.warning("models whose names collide are left out: %s", error)
-    catalog = shipped
-    for spec in free:
-        if _find(catalog, spec.id) is None:
-            catalog = catalog.with_models([spec])
-    return catalog
-
-
 def _resolved(table: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
+    """Return the rows with the catalogue's ids; refuse a file whose latencies are in the wrong unit."""
     specs = {name: catalog.model(name) for name in table["model"].unique()}
     parts = {name: catalog.accelerator(name).id for name in table["accelerator"].unique()}
-    return table.assign(
+    resolved = table.assign(
         model=table["model"].map({name: spec.id for name, spec in specs.items()}),
         accelerator=table["accelerator"].map(parts),
         weight_precision=with_own_precision(table["weight_precision"], table["model"], specs, catalog),
     )
+    check_units(resolved, catalog)
+    return resolved

@@ -9,9 +9,11 @@ from __future__ import annotations
 import sys
 
 from roofcast.serving.jobs import work
-from roofcast.serving.logs import configure_logs
+from roofcast.serving.logs import configure_logs, configure_service_logs
 from roofcast.serving.settings import load_settings
 
 if __name__ == "__main__":
     configure_logs()
-    work(load_settings(), int(sys.argv[1]) if len(sys.argv) > 1 else None)
+    settings = load_settings()
+    configure_service_logs(settings.log_format)
+    work(settings, int(sys.argv[1]) if len(sys.argv) > 1 else None)

@@ -130,6 +130,12 @@ def test_an_unknown_campaign_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     assert "no campaign is named llm_pilo" in capsys.readouterr().err
 
 
+def test_a_folder_without_the_published_files_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["llm_pilot", "--raw", str(tmp_path)])
+    assert "error: llm_pilot: " in capsys.readouterr().err
+
+
 def test_saved_rows_read_back_the_same(tmp_path: Path) -> None:
     rows = load_campaigns(["llm_pilot"])
     out = a_package(tmp_path)

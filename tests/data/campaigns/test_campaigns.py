@@ -86,3 +86,10 @@ def test_llm_pilots_latencies_hang_together() -> None:
 def test_the_folder_of_every_campaign_is_listed() -> None:
     folder = Path(campaigns.__file__).parent
     assert {file.parent.name for file in folder.glob("*/campaign.toml")} == set(CAMPAIGNS)
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_a_licence_that_could_not_be_checked_says_so(name: str) -> None:
+    info = load_campaign_info(name)
+    is_told = any("licence is unverified" in note for note in info.notes)
+    assert info.licence.endswith(" (unverified)") is is_told is (name in {"dstack", "mlc"})

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from roofcast.data.campaigns import load_campaigns
-from roofcast.data.campaigns.silicon_geometry import geometry_of
-from roofcast.data.campaigns.silicon_history import History
-from roofcast.data.campaigns.silicon_source import SourceRow
+from roofcast.data.campaigns import load_campaign_info, load_campaigns
+from roofcast.data.campaigns.build_silicon import HISTORY, SAMPLE, judge
+from roofcast.data.campaigns.silicon_geometry import _stated_workers, geometry_of
+from roofcast.data.campaigns.silicon_history import History, load_history
+from roofcast.data.campaigns.silicon_index import load_silicon_index
+from roofcast.data.campaigns.silicon_source import SourceRow, load_source_rows
 from roofcast.data.campaigns.silicon_workers import Stage, workers_of
+from tests.data.campaigns.samples import BESIDE, needs_raw
 
 
 def a_disaggregated_row(
@@ -62,3 +65,46 @@ def test_shipped_disaggregated_rows_add_up() -> None:
     assert len(apart) > 600
     assert (apart["n_prefill_accelerator"] + apart["n_decode_accelerator"] == apart["n_accelerator"]).all()
     assert (apart["n_decode_accelerator"] % (apart["tp"] * apart["dp"]) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("date", "length", "ep", "is_known"),
+    [
+        ("2026-01-05", "1024", "8_0", False),  # nothing was written down yet
+        ("2026-02-07", "1024", "8_0", True),
+        ("2026-02-07", "8192", "1_0", False),  # what ran then was replaced in March
+        ("2026-03-18", "8192", "1_0", True),
+    ],
+)
+def test_no_configuration_answers_for_a_row_that_is_older(date: str, length: str, ep: str, is_known: bool) -> None:
+    source = f"source_file=x.csv; silicon_concurrency=16; measured={date}T0"
+    changes = {"isl": length, "backend": "sglang", "precision": "fp8", "silicon_data_source": source}
+    assert (workers_of(a_disaggregated_row(16, (8, 8), ep, **changes)) is not None) is is_known
+
+
+@needs_raw
+def test_stated_counts_agree_with_the_configurations_and_with_the_notes() -> None:
+    rows = load_source_rows(BESIDE / SAMPLE)
+    verdicts = judge(rows, load_history(BESIDE / HISTORY))
+    apart = [row for row in rows if row.is_disaggregated]
+    both = [(_stated_workers(row), workers_of(row)) for row in apart]
+    counts = [[[s.n_worker for s in workers] for workers in pair if workers] for pair in both if None not in pair]
+    assert all(stated == found for stated, found in counts)
+    n_filled = sum(v.row.is_disaggregated and not v.set_aside and not _stated_workers(v.row) for v in verdicts)
+    notes = " ".join(load_campaign_info("silicon").notes)
+    assert f"all {len(counts)} rows that state their counts" in notes
+    assert f"{n_filled} measurements whose source does not say how many workers" in notes
+
+
+def test_counts_in_the_notes_are_those_of_the_rows() -> None:
+    index, notes = load_silicon_index(), " ".join(load_campaign_info("silicon").notes)
+    copies = index[index["set_aside"] == "duplicate"]["mode"].value_counts()
+    assert f"{copies['agg']} aggregated and {copies['disagg']} disaggregated rows repeat" in notes
+    assert f"The other {(index['set_aside'] == 'worker_count_unknown').sum()} are set aside" in notes
+    rows = load_campaigns(["silicon"])
+    minimax = rows[rows["model"].str.contains("MiniMax") & (rows["kv_precision"] == "")]
+    assert set(minimax["weight_precision"]) == {"fp8"}
+    assert f"{len(minimax)} measurements of MiniMax-M2.5 in FP8" in notes
+    assert f"{rows['note'].str.contains('mtp unsure').sum()} measurements remain unsure" in notes
+    for fault, n in index.loc[index["set_aside"] == "", "fault"].value_counts().drop("").items():
+        assert f"{fault} ({n}" in notes

@@ -68,6 +68,17 @@ def test_a_damaged_text_names_its_own_line(tail: str) -> None:
     assert caught.value.line >= len(LONG) + 3
 
 
+def test_texts_without_long_arrays_take_nothing_on_top() -> None:
+    text = json.dumps([{"id": str(i), "latency_s": 0.25} for i in range(20_000)])
+    tracemalloc.start()
+    try:
+        parse_packed(text, lambda members: members.clear())
+        peak_byte = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak_byte < len(text)
+
+
 def test_a_number_takes_little_more_than_its_eight_bytes(tmp_path: Path) -> None:
     n_request, n_gap = 200, 1000
     file = tmp_path / "run.json"

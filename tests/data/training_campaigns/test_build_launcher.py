@@ -38,8 +38,13 @@ def test_a_table_of_convergence_gives_batch_and_rate() -> None:
 
 
 def test_what_is_no_run_is_set_aside() -> None:
-    assert sorted(set(reasons().values())) == ["malformed", "not_a_run", "placeholder", "unknown_accelerator"]
+    assert set(reasons().values()) == {"malformed", "not_a_run", "placeholder", "superseded", "unknown_accelerator"}
     assert reasons()["perf_tables.jsonl:2"] == "placeholder"
+
+
+def test_misprints_are_known_by_what_they_say() -> None:
+    superseded = {reference for reference, reason in reasons().items() if reason == "superseded"}
+    assert superseded == {"perf_tables.jsonl:20", "perf_tables.jsonl:21"}
 
 
 def test_details_hold_no_comments_of_the_scripts_around() -> None:

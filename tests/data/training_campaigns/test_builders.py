@@ -58,13 +58,27 @@ def test_megatron_bridge_brackets_are_the_other_scaling_of_fp8() -> None:
     tensor = one(rows, model="meta-llama/Meta-Llama-3-70B", precision_recipe="fp8-tensor")
     blocks = one(rows, model="meta-llama/Meta-Llama-3-70B", precision_recipe="mxfp8")
     assert (tensor["tp"], tensor["pp"], tensor["sharding"], tensor["n_gradient_accumulation"]) == (1, 1, "fsdp", 1)
-    assert (blocks["tp"], blocks["pp"], blocks["sharding"], blocks["n_gradient_accumulation"]) == (2, 4, "ddp", 16)
+    assert (blocks["tp"], blocks["pp"], blocks["sharding"]) == (2, 4, "ddp")
+    assert blocks[["n_micro_batch_sequence", "n_gradient_accumulation"]].isna().all()
+    assert blocks["note"].startswith("printed micro batch 2 and accumulation 16 contradict")
     assert (tensor["throughput_token_per_s"], blocks["throughput_token_per_s"]) == (3986 * 64, 3546 * 64)
     assert tensor["compute_precision"] == blocks["compute_precision"] == "fp8"
 
 
 def test_megatron_bridge_drafts_and_shifted_rows_are_set_aside() -> None:
     assert set(reasons("nemo_megatron_bridge").values()) == {"superseded", "malformed", "unknown_model", "no_outcome"}
+
+
+def test_megatron_bridge_counts_a_run_once_whose_flop_were_counted_anew() -> None:
+    row = one(built("nemo_megatron_bridge").rows, model="openai/gpt-oss-120b")
+    assert (row["throughput_token_per_s"], row["model_flop_per_s_per_accelerator"]) == (5630 * 64, 153e12)
+    assert reasons("nemo_megatron_bridge")["perf_summary_tables.jsonl:7"] == "superseded"
+
+
+def test_automodels_passes_over_a_pipeline_are_several_micro_batches() -> None:
+    row = one(built("nemo_automodel").rows, n_accelerator=1024)
+    assert (row["n_micro_batch_sequence"], row["n_gradient_accumulation"]) == (1, 4 * 8)
+    assert row["n_global_batch_sequence"] == 1 * 4 * 8 * 1024 / row["pp"]
 
 
 def test_nemo_reads_lengths_in_thousands() -> None:
@@ -111,12 +125,29 @@ def test_dgxc_gathers_the_measures_of_one_run() -> None:
     assert (row["throughput_token_per_s"], row["mfu_ratio"]) == (39009, 0.511)
 
 
+def test_dgxc_tells_shards_over_all_accelerators_from_shards_over_some() -> None:
+    rows = built("dgxc_benchmarking").rows
+    sharding = rows[rows["framework"] == "maxtext"].set_index("n_accelerator")["sharding"]
+    assert (sharding[256.0], sharding[512.0]) == ("fsdp", "hsdp")
+
+
 def test_mlperf_counts_samples_in_tokens() -> None:
     rows = built("mlperf_training").rows
     lora = rows[rows["method"] == "lora"]
     assert (lora["n_token_per_sequence"] == 8192).all()
     assert (lora["adapter_rank"] == 16).all()
     assert set(reasons("mlperf_training").values()) == {"unknown_model", "no_outcome"}
+    assert set(rows[rows["n_token_per_sequence"] == 512]["packing"]) == {"padded"}
+
+
+def test_mlperf_takes_parallel_sizes_from_the_run_then_from_its_own_configuration() -> None:
+    rows = built("mlperf_training").rows
+    logged = one(rows, note="Verda b200_8x8_ngc25.09 (closed)")
+    named = one(rows, note="IBM+CoreWeave+NVIDIA carina_ngpu512_ngc25.04_nemo (closed)")
+    another = one(rows, note="NVIDIA tyche_ngpu512_ngc25.09_nemo (closed)")
+    assert (logged["tp"], logged["pp"], logged["cp"]) == (1, 1, 2)
+    assert (named["tp"], named["pp"], named["cp"]) == (4, 8, 2)
+    assert another[["tp", "pp", "cp"]].isna().all()
 
 
 def test_bigscience_shapes_come_from_section_and_heads() -> None:
@@ -126,6 +157,11 @@ def test_bigscience_shapes_come_from_section_and_heads() -> None:
     assert set(rows[rows["status"] == "out_of_memory"]["model"]) >= {"bigscience/gpt-h2048-l24-a16-gpt2"}
     assert one(rows, model="bigscience/gpt-h2048-l24-a16-gpt2", status="ok")["n_accelerator"] == 8
     assert (rows["model_flop_per_s_per_accelerator"].isna()).all()
+
+
+def test_bigscience_knows_misprints_by_what_they_say() -> None:
+    found = reasons("bigscience")
+    assert (found["tables.jsonl:14"], found["tables.jsonl:15"]) == ("superseded", "superseded")
 
 
 def test_torchtune_adds_technique_to_technique() -> None:
@@ -174,6 +210,13 @@ def test_tpu_recipes_with_swapped_cells_contradict_themselves() -> None:
 
 def test_jax_toolbox_copied_row_is_above_the_peak_of_its_part() -> None:
     assert reasons("jax_toolbox")["tables.jsonl:4"] == "above_peak"
+
+
+def test_jax_toolbox_replicas_are_whole_ones_times_shards() -> None:
+    rows = built("jax_toolbox").rows
+    sharded = rows[rows["sharding"] == "fsdp"]
+    assert len(sharded) > 0
+    assert (sharded["dp"] == sharded["n_accelerator"]).all()
 
 
 def test_xtuner_reads_sizes_out_of_a_sentence() -> None:

@@ -52,10 +52,14 @@ def test_throughput_of_one_accelerator_becomes_that_of_all() -> None:
         ({"model_flop_per_s_per_accelerator": 8e14}, "inconsistent"),
         ({"tp": 16.0}, "impossible_split"),
         ({"tp": 3.0}, "impossible_split"),
+        ({"dp": 3.0}, "impossible_split"),
+        ({"tp": 4.0, "pp": 2.0, "dp": 2.0}, "impossible_split"),
+        ({"tp": 2.0, "pp": 1.0, "dp": 2.0}, "impossible_split"),
         ({"model_flop_per_s_per_accelerator": 1.2e15, "compute_precision": "bf16"}, "above_peak"),
         ({"hardware_flop_per_s_per_accelerator": 3e16}, "above_peak"),
         ({"mfu_ratio": 1.1}, "above_peak"),
         ({"step_time_s": 0.1, "n_accelerator": 8.0}, "above_peak"),
+        ({"step_time_s": 6.0, "accelerator": "A100"}, "above_peak"),
         ({"memory_byte_per_accelerator": 9e10}, "above_capacity"),
     ],
 )
@@ -63,6 +67,36 @@ def test_each_rule_sets_aside(changes: dict[str, Any], reason: str) -> None:
     rows, aside = built(a_candidate(**changes))
     assert len(rows) == 0
     assert aside == {"page:1": reason}
+
+
+@pytest.mark.parametrize("sizes", [{"tp": 2.0, "cp": 2.0, "pp": 1.0, "dp": 2.0}, {"tp": 2.0, "dp": 2.0}])
+def test_sizes_that_can_be_are_kept(sizes: dict[str, Any]) -> None:
+    assert built(a_candidate(**sizes))[1] == {}
+
+
+@pytest.mark.parametrize(
+    ("micro", "printed", "kept"), [(2.0, 8.0, True), (2.0, 16.0, False), (3.0, 6.0, True), (3.0, 5.0, False)]
+)
+def test_micro_batch_and_accumulation_make_up_the_global_batch(micro: float, printed: float, kept: bool) -> None:
+    cells: dict[str, Any] = {"n_micro_batch_sequence": micro, "n_gradient_accumulation": printed, "note": "ours"}
+    row = built(a_candidate(**cells))[0].iloc[0]
+    assert row[["n_micro_batch_sequence", "n_gradient_accumulation"]].notna().tolist() == [kept, kept]
+    assert (row["note"] == "ours") == kept
+    assert row["note"].startswith("ours")
+
+
+def test_replicas_of_the_accumulation_are_those_of_the_data() -> None:
+    cells: dict[str, Any] = {"tp": 4.0, "n_micro_batch_sequence": 2.0, "n_gradient_accumulation": 32.0}
+    assert built(a_candidate(**cells))[0]["n_gradient_accumulation"].tolist() == [32.0]
+    assert built(a_candidate(**cells, dp=1.0))[0]["n_gradient_accumulation"].isna().all()
+
+
+@pytest.mark.parametrize(("step_time_s", "kept"), [(0.8, True), (0.7, False)])
+def test_weights_that_are_only_looked_up_take_no_work(step_time_s: float, kept: bool) -> None:
+    """Gemma 4 E2B has 4.6e9 weights, 2.3e9 of them in tables for each layer and 0.4e9 in the embedding."""
+    rows, aside = built(a_candidate(model="google/gemma-4-E2B-it", compute_precision="bf16", step_time_s=step_time_s))
+    assert len(rows) == kept
+    assert (aside == {}) == kept
 
 
 def test_what_a_builder_sets_aside_stays_so() -> None:

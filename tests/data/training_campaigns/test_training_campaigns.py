@@ -71,6 +71,14 @@ def test_memory_fits_the_accelerator(runs: pd.DataFrame) -> None:
     assert share.between(0.001, 1.02).all()
 
 
+def test_parallel_sizes_count_accelerators(runs: pd.DataFrame) -> None:
+    split = runs[["tp", "pp", "cp", "dp"]].fillna(1).prod(axis=1)
+    assert (runs["n_accelerator"] % split == 0).all()
+    is_told = runs[["tp", "pp", "dp"]].notna().all(axis=1)
+    assert is_told.sum() > 300
+    assert (split == runs["n_accelerator"])[is_told].all()
+
+
 def test_flop_of_two_columns_agree_where_both_are_measured(runs: pd.DataFrame) -> None:
     both = runs.dropna(subset=["model_flop_per_s_per_accelerator", "throughput_token_per_s"])
     plain = both[both["campaign"].isin(["nemo_megatron_bridge", "tpu_recipes"]) & (both["method"] == "pretrain")]

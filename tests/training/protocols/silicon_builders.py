@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.catalog import load_catalog
-from roofcast.training.protocols.silicon import SiliconCampaign, SiliconRows, build_silicon_campaign
+from roofcast.training.protocols.silicon import Fold, SiliconCampaign, build_silicon_campaign
 from tests.training.builders import measurements
 
 MODELS = ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-32B", "openai/gpt-oss-120b")
@@ -41,16 +41,16 @@ def a_silicon_campaign() -> SiliconCampaign:
     aggregated = pd.DataFrame({"row": numbers, "id": ids, "mode": "agg", "measured_in": [*numbers[:-2], 1, 1]})
     other = pd.DataFrame({"row": [99], "id": ["id-99"], "mode": "disagg", "measured_in": [99]})
     index = pd.concat([aggregated, other], ignore_index=True)
-    catalog = load_catalog()
-    return build_silicon_campaign(measurements(*rows), index, catalog.models, catalog.accelerators)
+    return build_silicon_campaign(measurements(*rows), index, load_catalog())
 
 
-def half_off(train: SiliconRows, test: SiliconRows) -> pd.DataFrame:
+def half_off(fold: Fold) -> pd.DataFrame:
     """Return the truth times one and a half, and no TTFT on the first accelerator."""
-    wrong = 1.5 * test.measurements[["ttft_s", "tpot_s"]]
-    return wrong.assign(ttft_s=wrong["ttft_s"].mask(test.measurements["accelerator"] == PARTS[0]))
+    told = fold.test.measurements
+    wrong = 1.5 * told[["ttft_s", "tpot_s"]]
+    return wrong.assign(ttft_s=wrong["ttft_s"].mask(told["accelerator"] == PARTS[0]))
 
 
-def exact(train: SiliconRows, test: SiliconRows) -> pd.DataFrame:
+def exact(fold: Fold) -> pd.DataFrame:
     """Return the truth."""
-    return test.measurements[["ttft_s", "tpot_s"]]
+    return fold.test.measurements[["ttft_s", "tpot_s"]]

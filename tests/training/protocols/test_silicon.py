@@ -8,22 +8,31 @@ import pandas as pd
 import pytest
 
 from roofcast.data.campaigns.silicon_index import load_silicon_index
+from roofcast.features.identity import identities
 from roofcast.training.protocols.silicon import (
     SPLITS,
+    Fold,
     SiliconCampaign,
-    SiliconRows,
     figures_by_part,
     load_silicon_campaign,
     predict_silicon,
+    silicon_folds,
 )
 from roofcast.training.protocols.silicon_methods import METHODS, nearest_measured
 from roofcast.training.scoreboard import Scoreboard, figure_rows, run_scoreboard
-from tests.training.protocols.silicon_builders import N_OWN, PARTS, a_silicon_campaign, exact, half_off
+from tests.training.builders import QUICK
+from tests.training.protocols.campaign_builders import all_campaign_rows
+from tests.training.protocols.silicon_builders import N_OWN, a_silicon_campaign, exact, half_off
 
 
 @pytest.fixture(scope="module")
 def campaign() -> SiliconCampaign:
     return a_silicon_campaign()
+
+
+@pytest.fixture(scope="module")
+def shipped() -> SiliconCampaign:
+    return load_silicon_campaign(all_campaign_rows())
 
 
 @pytest.fixture(scope="module")
@@ -39,19 +48,45 @@ def test_every_published_row_is_asked_and_each_measurement_once(campaign: Silico
 
 
 def test_the_held_out_and_the_faulty_are_never_trained_on(campaign: SiliconCampaign) -> None:
-    seen: list[tuple[SiliconRows, SiliconRows]] = []
+    seen: list[Fold] = []
 
-    def spy(train: SiliconRows, test: SiliconRows) -> pd.DataFrame:
-        seen.append((train, test))
-        return exact(train, test)
+    def spy(fold: Fold) -> pd.DataFrame:
+        seen.append(fold)
+        return exact(fold)
 
     predict_silicon(campaign, {"spy": spy})
     assert len(seen) == 3 + 2
     for held_out, folds in (("lineage", seen[:3]), ("accelerator", seen[3:])):
-        for train, test in folds:
-            assert not set(train.measurements[held_out]) & set(test.measurements[held_out])
-            assert (train.measurements["fault"] == "").all()
-        assert sum(len(test.X) for _, test in folds) == len(campaign.rows.X)
+        for fold in folds:
+            assert not set(fold.train.measurements[held_out]) & set(fold.test.measurements[held_out])
+            assert (fold.train.measurements["fault"] == "").all()
+        assert sum(len(fold.test.X) for fold in folds) == len(campaign.rows.X)
+
+
+def test_the_held_out_stands_in_no_campaign_that_is_learnt_from(shipped: SiliconCampaign) -> None:
+    hardware = identities(shipped.everything.X)["accelerator"]
+    of_row = pd.Series(hardware, index=shipped.everything.X.index)
+    n_learnt = []
+    for fold in silicon_folds(shipped):
+        learnt, asked = fold.everything.measurements, fold.test.measurements
+        n_learnt.append(len(learnt))
+        assert (learnt["rule"] == "").all()
+        assert set(learnt["campaign"]) - {"silicon"}
+        if fold.split == "leave_one_lineage_out":
+            assert not set(learnt["lineage"]) & set(asked["lineage"])
+            assert not set(fold.everything.groups) & set(asked["group"])
+        else:
+            assert not set(learnt["accelerator"]) & set(asked["accelerator"])
+            assert not set(of_row[learnt.index]) & set(identities(fold.test.X)["accelerator"])
+    assert len(n_learnt) == 10 + 5
+    assert 10_000 < min(n_learnt) < max(n_learnt) < shipped.everything.is_sound.sum()
+
+
+def test_the_fold_group_is_held_out_with_the_lineage(shipped: SiliconCampaign) -> None:
+    fold = next(fold for fold in silicon_folds(shipped) if set(fold.test.groups) == {"llama-3-8b"})
+    in_group = shipped.everything.groups.isin(fold.test.measurements["group"])
+    assert len(set(shipped.everything.measurements.loc[in_group, "lineage"])) > 1
+    assert not in_group[fold.everything.X.index].any()
 
 
 def test_what_was_derived_is_not_an_outcome(campaign: SiliconCampaign) -> None:
@@ -79,7 +114,7 @@ def test_the_dump_gives_every_figure_back(board: Scoreboard, tmp_path: Path) -> 
     board.dump(tmp_path)
     dump = pd.read_csv(tmp_path / "P3.csv", keep_default_na=False, na_values={"predicted_ttft_s": [""]})
     for protocol, rows in (("P3", dump), ("P3_clean", dump[dump["is_clean"]])):
-        for line in figure_rows(board.results[protocol].figures):
+        for line in figure_rows(protocol, board.results[protocol].figures):
             mine = rows[(rows["split"] == line["split"]) & (rows["method"] == line["method"])]
             truth, said = (mine[f"{prefix}{line['metric']}_s"].to_numpy() for prefix in ("", "predicted_"))
             error = np.abs(said / truth - 1)
@@ -113,21 +148,27 @@ def test_a_total_without_a_split_is_taken_by_halves(campaign: SiliconCampaign) -
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_answers_for_every_row_it_is_asked(campaign: SiliconCampaign, name: str) -> None:
-    is_test = (campaign.rows.measurements["accelerator"] == PARTS[1]).to_numpy()
-    train, test = (campaign.rows.take(np.flatnonzero(mask)) for mask in (~is_test, is_test))
-    predicted = METHODS[name](train, test)
-    assert predicted.index.equals(test.X.index)
+    fold = next(silicon_folds(campaign, QUICK))
+    predicted = METHODS[name](fold)
+    assert predicted.index.equals(fold.test.X.index)
     assert {"ttft_s", "tpot_s"} <= set(predicted)
     assert name == "aiconfigurator" or (predicted > 0).all(axis=None)
 
 
 def test_the_nearest_measurement_of_a_known_question_is_its_own(campaign: SiliconCampaign) -> None:
     rows = campaign.rows.take(np.arange(N_OWN))
-    assert nearest_measured(rows, rows)["tpot_s"].tolist() == rows.y["tpot_s"].tolist()
+    fold = Fold("leave_one_lineage_out", rows, campaign.everything, rows)
+    assert nearest_measured(fold)["tpot_s"].tolist() == rows.y["tpot_s"].tolist()
 
 
-def test_the_shipped_campaign_is_the_published_one() -> None:
-    campaign, index = load_silicon_campaign(), load_silicon_index()
+def test_methods_of_a_fold_share_one_predictor(campaign: SiliconCampaign) -> None:
+    fold = next(silicon_folds(campaign, QUICK))
+    assert fold.predictor is fold.predictor
+    assert len(fold.predictor.held_out_) == len(fold.everything.X)
+
+
+def test_the_shipped_campaign_is_the_published_one(shipped: SiliconCampaign) -> None:
+    campaign, index = shipped, load_silicon_index()
     assert len(campaign.published) == 3619
     of_id = campaign.published.merge(index, on="id", suffixes=("", "_index"), validate="1:1")
     fault = of_id["row"].map(campaign.rows.measurements["fault"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ import pandas as pd
 
 from roofcast.data.errors import InputError
 from roofcast.features.fingerprint import fingerprint
+from roofcast.training.explanations import Anchors
 from roofcast.training.predictor import RoofcastPredictor
 
 FILE_NAME = "bundle.joblib"
-CHECKSUM_NAME = "bundle.joblib.sha256"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class ModelBundle:
         Held-out errors by metric.
     roofcast_version
         That made it.
+    anchors
+        The measurements that its effects rest on, to show.
     """
 
     predictor: RoofcastPredictor
@@ -47,13 +49,25 @@ class ModelBundle:
     accelerators: tuple[str, ...]
     scores: dict[str, dict[str, float]]
     roofcast_version: str = field(default_factory=lambda: version("roofcast"))
+    anchors: Anchors = field(default_factory=Anchors)
 
     def save(self, path: Path) -> str:
-        """Write the bundle to `path`, and its SHA-256 into a file beside it; return the SHA-256."""
+        """Write the bundle to `path`, and its SHA-256 into `checksum_file` beside it; return the SHA-256."""
         joblib.dump(self, path, compress=3)
         checksum = sha256(path)
-        path.with_name(CHECKSUM_NAME).write_text(checksum, encoding="ascii")
+        checksum_file(path).write_text(checksum, encoding="ascii")
         return checksum
+
+
+def checksum_file(path: Path) -> Path:
+    """Return where the SHA-256 of a bundle stands: beside it, under its name with another ending.
+
+    Examples
+    --------
+    >>> checksum_file(Path("roofcast.joblib")).name
+    'roofcast.joblib.sha256'
+    """
+    return path.with_name(f"{path.name}.sha256")
 
 
 def sha256(path: Path) -> str:
@@ -68,8 +82,8 @@ def load_bundle(path: Path, expected_sha256: str) -> ModelBundle:
     Raises
     ------
     InputError
-        If the file is missing, its checksum differs, it cannot be read, it is no bundle, or its columns are not
-        this version's.
+        If the file is missing, its checksum differs, it cannot be read, it is no bundle, or its parts or columns are
+        not this version's.
     """
     if not path.is_file():
         raise InputError("bundle", f"no file {path.name}; retrain to make one")
@@ -83,6 +97,10 @@ def load_bundle(path: Path, expected_sha256: str) -> ModelBundle:
         ) from error
     if not isinstance(bundle, ModelBundle):
         raise InputError("bundle", f"{path.name} holds a {type(bundle).__name__}, not a ModelBundle")
+    if not all(hasattr(bundle, part.name) for part in fields(bundle)):
+        raise InputError(
+            "bundle", f"{path.name} was made by another version of roofcast, whose bundles differ; retrain"
+        )
     if bundle.fingerprint != fingerprint():
         raise InputError(
             "bundle",
@@ -109,7 +127,8 @@ def _load_pyfunc(path: str) -> _BundleModel:
 
     That tells of damage. It is no defence against who can write the folder; the registry's own checksum is.
     """
-    beside = Path(path, CHECKSUM_NAME)
+    file = Path(path, FILE_NAME)
+    beside = checksum_file(file)
     if not beside.is_file():
-        raise InputError("bundle", f"no file {CHECKSUM_NAME}; retrain to make one")
-    return _BundleModel(load_bundle(Path(path, FILE_NAME), beside.read_text(encoding="ascii", errors="replace")))
+        raise InputError("bundle", f"no file {beside.name}; retrain to make one")
+    return _BundleModel(load_bundle(file, beside.read_text(encoding="ascii", errors="replace")))

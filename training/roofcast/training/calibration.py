@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from roofcast.features.batching import Estimate, estimate
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients
 from roofcast.features.columns import ENGINES
+from roofcast.features.identity import CELL, identities, joined
 from roofcast.features.pipeline import arrays, estimate_metrics
 from roofcast.training.robust import solve
 from roofcast.training.targets import log_ratio
@@ -32,6 +33,10 @@ Throughput counts only in rows that tell neither TTFT nor TPOT: in a closed loop
 
 ROWS_PER_GROUP: Final = 30.0
 """How many independent observations the root of a group's rows is worth against the priors."""
+
+N_PER_CELL: Final = 40
+"""Rows of one LLM, engine, accelerator, precision and kind of load that are fitted to, spread over their workloads:
+more say the same again."""
 
 _STEP: Final = 1e-3
 
@@ -101,25 +106,51 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
     Every coefficient has a typical value, and most a value of each engine that is shrunk towards it. A row depends
     on one engine alone, so the slopes of all engines cost no more evaluations than those of the typical values.
     """
-    is_central = (descriptors["workload.quantile"] == 0.5).to_numpy()
-    d, outcome = arrays(descriptors[is_central]), _targets(measured[is_central])
+    rows, count = _fitted_rows(descriptors, measured)
+    d, outcome = arrays(descriptors.iloc[rows]), _targets(measured.iloc[rows])
     if not outcome:
         return DEFAULT_COEFFICIENTS
-    counts = groups[is_central].map(groups[is_central].value_counts()).to_numpy(dtype=float)
-    weight = np.sqrt(ROWS_PER_GROUP / counts)
-    space = _Space(d["config.engine"].astype(np.intp), len(outcome))
+    chosen = groups.iloc[rows]
+    size = pd.Series(count, index=chosen.index).groupby(chosen).transform("sum").to_numpy()
+    weight = np.sqrt(ROWS_PER_GROUP / size)
+    is_known = np.concatenate([values > 0 for values in outcome.values()])
+    space = _Space(np.tile(d["config.engine"].astype(np.intp), len(outcome))[is_known])
 
     def residuals(c: Coefficients) -> FloatArray:
         values = estimate_metrics(d, estimate(d, c))
         parts = [weight * log_ratio(outcome[m], values[m]) / SCALE[m] for m in outcome]
-        return np.nan_to_num(np.concatenate(parts))
+        return np.asarray(np.nan_to_num(np.concatenate(parts)[is_known]), dtype=np.float64)
 
     def slopes(x: FloatArray, at: FloatArray) -> FloatArray:
         c = space.coefficients(x)
         columns = [(residuals(c.moved(i, _STEP)) - at) / _STEP for i in range(len(NAMES))]
         return space.jacobian(np.stack(columns, axis=1))
 
-    return space.coefficients(solve(lambda x: residuals(space.coefficients(x)), slopes, space.size))
+    stands_for = np.tile(count, len(outcome))[is_known]
+    return space.coefficients(solve(lambda x: residuals(space.coefficients(x)), slopes, space.size, stands_for))
+
+
+def _fitted_rows(descriptors: pd.DataFrame, measured: pd.DataFrame) -> tuple[npt.NDArray[np.intp], FloatArray]:
+    """Return places of rows of central statistics that tell something, and how many rows each stands for.
+
+    They are `N_PER_CELL` of each cell at most.
+
+    Request rates are left out unless there is nothing else: the estimate of one costs as much as twenty others, and
+    its coefficients are theirs.
+    """
+    tells = measured[list(SCALE)].notna().any(axis=1) & (descriptors["workload.quantile"] == 0.5)
+    is_open = descriptors["workload.request_rate_per_s"].notna()
+    rows = np.flatnonzero(tells & ~is_open) if (tells & ~is_open).any() else np.flatnonzero(tells)
+    some = descriptors.iloc[rows]
+    load = some["workload.concurrency"].fillna(some["workload.request_rate_per_s"])
+    table = pd.DataFrame({"cell": joined(identities(some), CELL), "load": load.to_numpy(), "row": rows})
+    table = table.sort_values(["cell", "load", "row"])
+    size = table.groupby("cell")["row"].transform("size")
+    place = table.groupby("cell").cumcount()
+    is_kept = (place * N_PER_CELL // size) != ((place - 1) * N_PER_CELL // size)
+    kept = table.assign(count=np.maximum(size / N_PER_CELL, 1.0))[(size <= N_PER_CELL) | is_kept]
+    kept = kept.sort_values("row")
+    return kept["row"].to_numpy(), kept["count"].to_numpy(dtype=float)
 
 
 def _targets(measured: pd.DataFrame) -> dict[str, FloatArray]:
@@ -133,12 +164,12 @@ def _targets(measured: pd.DataFrame) -> dict[str, FloatArray]:
 class _Space:
     """Where the solver moves: distances from the priors, in their standard deviations."""
 
-    def __init__(self, engine: npt.NDArray[np.intp], n_metric: int) -> None:
+    def __init__(self, engine: npt.NDArray[np.intp]) -> None:
         self.sd = np.array([prior.log_sd for prior in PRIORS.values()])
         self.engine_sd = np.array([prior.engine_log_sd for prior in PRIORS.values()])
         self.free = np.flatnonzero(self.engine_sd > 0)
         self.present = np.unique(engine)
-        self.masks = [np.tile(engine, n_metric) == place for place in self.present]
+        self.masks = [engine == place for place in self.present]
         self.size = len(NAMES) + len(self.present) * len(self.free)
 
     def coefficients(self, x: FloatArray) -> Coefficients:

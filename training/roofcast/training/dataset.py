@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from roofcast.data.campaigns import CAMPAIGNS
 from roofcast.data.errors import InputError
 from roofcast.data.measurements import row_ids
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
@@ -18,9 +19,8 @@ from roofcast.features.descriptors import describe
 from roofcast.training.quality import review
 from roofcast.training.targets import outcomes
 
-TRAINED_ON: Final = ("llm_pilot",)
-"""Shipped campaigns that the predictor is fitted to. The others are known and listed, but their engines and serving
-modes need an estimate and features of their own first."""
+TRAINED_ON: Final = CAMPAIGNS
+"""Shipped campaigns that the predictor is fitted to: all."""
 
 
 @dataclass(frozen=True, slots=True)

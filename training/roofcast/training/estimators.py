@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Average of gradient-boosted trees under squared loss, monotone where asked.
+    """Average of gradient-boosted trees under absolute loss around the median.
 
     Averaging members with different seeds removes most of the scatter that a single seed has on few groups.
 
@@ -23,8 +22,6 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     n_member, n_estimators, max_depth, learning_rate, subsample, colsample_bytree, min_child_weight, reg_lambda
         As in `roofcast.training.config.TrainingConfig`.
-    monotone
-        Sign per column, or None for no constraint.
     n_jobs
         Threads.
     random_state
@@ -32,8 +29,10 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
+    median_
+        Of the targets.
     members_
-        The fitted boosters.
+        The fitted boosters, of what is left.
     n_features_in_
         Number of columns seen in `fit`.
 
@@ -47,13 +46,12 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         *,
         n_member: int = 1,
         n_estimators: int = 300,
-        max_depth: int = 4,
+        max_depth: int = 3,
         learning_rate: float = 0.05,
         subsample: float = 0.7,
         colsample_bytree: float = 0.5,
-        min_child_weight: float = 2.0,
+        min_child_weight: float = 5.0,
         reg_lambda: float = 1.0,
-        monotone: Sequence[int] | None = None,
         n_jobs: int = 1,
         random_state: int = 0,
     ) -> None:
@@ -65,7 +63,6 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.colsample_bytree = colsample_bytree
         self.min_child_weight = min_child_weight
         self.reg_lambda = reg_lambda
-        self.monotone = monotone
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -83,8 +80,10 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             sample_weight = _check_sample_weight(
                 sample_weight, X, ensure_non_negative=True, allow_all_zero_weights=False
             )
+        self.median_ = float(np.median(y))
         self.members_ = [
-            self._member(self.random_state + i).fit(X, y, sample_weight=sample_weight) for i in range(self.n_member)
+            self._member(self.random_state + i).fit(X, y - self.median_, sample_weight=sample_weight)
+            for i in range(self.n_member)
         ]
         return self
 
@@ -92,11 +91,12 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Return the mean prediction of the members: shape (n_row,)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.asarray(np.mean([member.predict(X) for member in self.members_], axis=0), dtype=np.float64)
+        left = np.mean([member.predict(X) for member in self.members_], axis=0)
+        return np.asarray(self.median_ + left, dtype=np.float64)
 
     def _member(self, seed: int) -> XGBRegressor:
         return XGBRegressor(
-            objective="reg:squarederror",
+            objective="reg:absoluteerror",
             n_estimators=self.n_estimators,
             max_depth=self.max_depth,
             learning_rate=self.learning_rate,
@@ -104,7 +104,6 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             colsample_bytree=self.colsample_bytree,
             min_child_weight=self.min_child_weight,
             reg_lambda=self.reg_lambda,
-            monotone_constraints=None if self.monotone is None else tuple(self.monotone),
             tree_method="hist",
             n_jobs=self.n_jobs,
             random_state=seed,

@@ -20,8 +20,9 @@ from xgboost import DMatrix
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.columns import DESCRIPTOR_NAMES, FEATURE_NAMES
 from roofcast.features.pipeline import build_features
+from roofcast.training.config import TrainingConfig
 from roofcast.training.estimators import ResidualRegressor
-from roofcast.training.predictor import MAX_FOLD, PointPredictor
+from roofcast.training.point import PointPredictor
 from roofcast.training.targets import log_ratio
 from roofcast.training.validation import leave_one_group_out
 
@@ -60,7 +61,7 @@ def fit_folds(predictor: PointPredictor, X: pd.DataFrame, y: pd.DataFrame, group
         As in `PointPredictor.fit`.
     """
     folds = []
-    for train, test in leave_one_group_out(groups, MAX_FOLD):
+    for train, test in leave_one_group_out(groups, TrainingConfig().n_fold):
         fold = PointPredictor(predictor.config, predictor.metrics, predictor.coefficients)
         folds.append(Fold(fold.fit(X.iloc[train], y.iloc[train], groups.iloc[train]), test))
     return folds
@@ -133,7 +134,9 @@ def shap_values(regressor: ResidualRegressor, features: pd.DataFrame) -> tuple[p
     matrix = DMatrix(features.to_numpy(dtype=float), nthread=regressor.n_jobs)
     contributions = [member.get_booster().predict(matrix, pred_contribs=True) for member in regressor.members_]
     mean: FloatArray = np.mean(np.array(contributions, dtype=np.float64), axis=0)
-    return pd.DataFrame(mean[:, :-1], index=features.index, columns=features.columns), float(mean[0, -1])
+    return pd.DataFrame(mean[:, :-1], index=features.index, columns=features.columns), float(
+        mean[0, -1]
+    ) + regressor.median_
 
 
 def permutation_importance(

@@ -12,10 +12,11 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class GroupedConformal:
-    """Quantiles of held-out errors in which every group weighs the same.
+    """Quantiles of held-out errors in which a group weighs as the root of its rows.
 
-    If groups are exchangeable, and rows within a group too, a new group's row has an error below
-    ``quantile(level)`` with probability `level` at least.
+    That is halfway between one vote a group and one vote a row: an LLM of two rows says less of the next one than an
+    LLM of two hundred, but not a hundredth. If groups are exchangeable, and rows within a group too, a new group's
+    row, the group drawn by such weights, has an error below ``quantile(level)`` with probability `level` at least.
 
     Parameters
     ----------
@@ -32,7 +33,8 @@ class GroupedConformal:
         known = ~np.isnan(scores)
         codes, names = pd.factorize(np.asarray(groups, dtype=object)[known])
         order = np.argsort(scores[known], kind="stable")
-        mass = 1.0 / (np.bincount(codes) * (len(names) + 1.0))[codes] if len(names) else np.empty(0)
+        size = np.bincount(codes, minlength=len(names))
+        mass = (1.0 / np.sqrt(size))[codes] / (np.sqrt(size).sum() * (1.0 + 1.0 / max(len(names), 1)))
         self.n_group = len(names)
         self._scores = scores[known][order]
         self._cumulative = np.cumsum(mass[order])

@@ -14,12 +14,19 @@ from roofcast.training.intervals import GroupedConformal
 
 FloatArray = npt.NDArray[np.float64]
 
+N_NAMED = 10
+"""Groups that have a colour of their own, as many as there are."""
+
 
 def plot_predicted(measured: FloatArray, predicted: FloatArray, groups: pd.Series, metric: str) -> Figure:
-    """Return predicted against measured on logarithmic axes, coloured by group, with the 25 % band."""
+    """Return predicted against measured on logarithmic axes, the largest groups coloured, with the 25 % band."""
     figure = Figure(figsize=(6, 6), layout="constrained")
     axes = figure.subplots()
-    for name in groups.unique():
+    named = groups.value_counts().index[:N_NAMED]
+    is_other = ~groups.isin(named).to_numpy()
+    if is_other.any():
+        axes.scatter(measured[is_other], predicted[is_other], s=8, alpha=0.6, color="lightgrey", label="others")
+    for name in named:
         rows = (groups == name).to_numpy()
         axes.scatter(measured[rows], predicted[rows], s=8, alpha=0.6, label=str(name))
     known = np.concatenate([measured[measured > 0], predicted[predicted > 0]])
@@ -87,4 +94,62 @@ def plot_errors(errors: pd.DataFrame, label: str) -> Figure:
     axes.set_xticks(place, [str(name) for name in errors.index], fontsize=7)
     axes.set(ylabel=label, ylim=(0, min(1.0, 1.1 * float(np.nanmax(errors.to_numpy())))))
     axes.legend(fontsize=7)
+    return figure
+
+
+def plot_parts(table: pd.DataFrame, label: str, target: float | None = None) -> Figure:
+    """Return a dot for each line and column of the table, the lines one below the other, least mean at the top.
+
+    Parameters
+    ----------
+    table : shape (n_part, n_metric)
+    label
+        Of the axis.
+    target
+        Where a line is drawn, if any.
+    """
+    ordered = table.loc[table.mean(axis=1).sort_values(ascending=False).index]
+    figure = Figure(figsize=(7, 1.2 + 0.22 * len(ordered)), layout="constrained")
+    axes = figure.subplots()
+    places = np.arange(len(ordered))
+    for name, marker in zip(ordered.columns, "os^Dv", strict=False):
+        axes.plot(ordered[name], places, marker, markersize=5, alpha=0.8, label=str(name))
+    if target is not None:
+        axes.axvline(target, color="black", linewidth=1)
+    axes.set_yticks(places, [str(name) for name in ordered.index], fontsize=7)
+    axes.set(xlabel=label, xlim=(0, 1.05 * float(np.nanmax(ordered.to_numpy()))))
+    axes.grid(axis="y", alpha=0.3)
+    figure.legend(loc="outside right upper", fontsize=7)
+    return figure
+
+
+def plot_promised(shares: pd.DataFrame) -> Figure:
+    """Return the share of measurements inside an interval against the level that it promises.
+
+    Parameters
+    ----------
+    shares : shape (n_metric, n_level)
+        Columns are the levels.
+    """
+    figure = Figure(figsize=(5, 5), layout="constrained")
+    axes = figure.subplots()
+    for metric, share in shares.iterrows():
+        axes.plot(shares.columns.to_numpy(dtype=float), share, marker="o", label=str(metric))
+    axes.plot([0, 1], [0, 1], color="black", linewidth=1)
+    axes.set(xlabel="promised level", ylabel="share of measurements inside", xlim=(0, 1), ylim=(0, 1))
+    axes.legend(fontsize=8)
+    return figure
+
+
+def plot_references(errors: pd.DataFrame) -> Figure:
+    """Return a line a column: median error against the number of reference points, which is the table's index."""
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    for name in errors:
+        style = "--" if str(name).startswith("P3") else "-"
+        axes.plot(errors.index.to_numpy(), errors[name], style, marker="o", label=str(name))
+    axes.set(xlabel="runs given for each engine and accelerator", ylabel="median error of the others")
+    axes.set_xticks(errors.index.to_numpy())
+    axes.set_ylim(bottom=0)
+    figure.legend(loc="outside right upper", fontsize=7)
     return figure

@@ -1,34 +1,24 @@
-"""The predictor: calibrated estimate, boosted residual and conformal intervals in one estimator."""
+"""The predictor: calibrated estimate, boosted residual, random effects and conformal intervals in one estimator."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from roofcast.data.errors import OutOfRangeError
+from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.features.batching import Estimate
-from roofcast.features.coefficients import DEFAULT_COEFFICIENTS, Coefficients
-from roofcast.features.columns import FEATURES
-from roofcast.features.pipeline import METRICS, build_features
-from roofcast.training.calibration import fit_coefficients
-from roofcast.training.config import TrainingConfig
-from roofcast.training.estimators import ResidualRegressor
-from roofcast.training.intervals import GroupedConformal
-from roofcast.training.targets import log_ratio, row_weights
-from roofcast.training.validation import leave_one_group_out
+from roofcast.features.pipeline import build_features
+from roofcast.training.effects import places
+from roofcast.training.point import PointPredictor, Progress, predict_held_out
+from roofcast.training.targets import log_ratio
+from roofcast.training.uncertainty import Uncertainty, fit_uncertainty
 
 FloatArray = npt.NDArray[np.float64]
-Progress = Callable[[Iterable[Any], int, str], Iterable[Any]]
-
-LATENCY_SIGNS = tuple(column.sign for column in FEATURES)
-MAX_FOLD = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,96 +47,43 @@ class Prediction:
     features: pd.DataFrame
 
 
-class PointPredictor(BaseEstimator):  # type: ignore[misc]
-    """Calibrated estimate times the boosted ratio, without intervals.
+@dataclass(frozen=True, slots=True)
+class References:
+    """Measurements of the LLM in question, or of the user's own stack.
 
     Parameters
     ----------
-    config
-        Settings; None for the defaults.
-    metrics
-        Which of `METRICS` to predict.
-    coefficients
-        Of the estimate; None to fit them, or take the priors, as `config.calibrate` says.
-
-    Attributes
-    ----------
-    coefficients_
-        Of the estimate.
-    regressors_
-        Fitted `ResidualRegressor` by metric.
-    metrics_
-        The metrics that the training rows hold.
+    X : shape (n_row, n_descriptor)
+    y : shape (n_row, n_metric)
+        What was measured; NaN or no column where a row does not say.
     """
 
-    def __init__(
-        self,
-        config: TrainingConfig | None = None,
-        metrics: tuple[str, ...] = METRICS,
-        coefficients: Coefficients | None = None,
-    ) -> None:
-        self.config = config
-        self.metrics = metrics
-        self.coefficients = coefficients
+    X: pd.DataFrame
+    y: pd.DataFrame
 
-    def fit(self, X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series) -> Self:
-        """Calibrate the estimate, fit one residual a metric, and return the predictor.
+    def __post_init__(self) -> None:
+        """Check the tables against each other.
 
-        Parameters
-        ----------
-        X : shape (n_row, n_descriptor)
-        y : shape (n_row, n_metric)
-            Columns `METRICS`; NaN where a row does not say.
-        groups : shape (n_row,)
-            Which LLM lineage a row belongs to.
+        Raises
+        ------
+        InputError
+            If they differ in length.
         """
-        config = self.config or TrainingConfig()
-        self.coefficients_ = self._coefficients(config, X, y, groups)
-        features, estimates, _ = build_features(X, self.coefficients_)
-        self.metrics_ = tuple(m for m in self.metrics if (y[m] > 0).any())
-        self.regressors_: dict[str, ResidualRegressor] = {}
-        for metric in self.metrics_:
-            target = log_ratio(y[metric].to_numpy(dtype=float), estimates[metric])
-            known = ~np.isnan(target)
-            self.regressors_[metric] = _regressor(config, metric).fit(
-                features.to_numpy()[known], target[known], row_weights(groups[known])
-            )
-        return self
-
-    def _coefficients(
-        self, config: TrainingConfig, X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series
-    ) -> Coefficients:
-        if self.coefficients is not None:
-            return self.coefficients
-        return fit_coefficients(X, y, groups) if config.calibrate else DEFAULT_COEFFICIENTS
-
-    def predict_parts(
-        self, X: pd.DataFrame, metrics: Collection[str] | None = None
-    ) -> tuple[pd.DataFrame, pd.DataFrame, Estimate]:
-        """Return predictions of some metrics, or of all, the learner's columns and the estimate."""
-        check_is_fitted(self)
-        features, estimates, whole = build_features(X, self.coefficients_)
-        matrix = features.to_numpy()
-        wanted = [m for m in self.metrics_ if metrics is None or m in metrics]
-        columns = {m: estimates[m] * np.exp(self.regressors_[m].predict(matrix)) for m in wanted}
-        return pd.DataFrame(columns, index=X.index), features, whole
-
-    def predict(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Return the predicted metrics: shape (n_question, n_metric)."""
-        return self.predict_parts(X)[0]
+        if len(self.X) != len(self.y):
+            raise InputError("references", f"got {len(self.X)} questions and {len(self.y)} measurements")
 
 
 class RoofcastPredictor(PointPredictor):
-    """`PointPredictor` with grouped conformal intervals.
+    """`PointPredictor` with the distribution of its errors.
 
     `fit` also predicts every row from a predictor that never saw its lineage; the errors of those predictions
-    give the intervals, and stand as `held_out_` for whoever judges the predictor. A metric that one lineage alone
-    holds has no such error and is not predicted.
+    give the effects and intervals, and stand as `held_out_` for whoever judges the predictor. A metric that one
+    lineage alone holds has no such error and is not predicted.
 
     Attributes
     ----------
-    conformal_
-        `GroupedConformal` by metric.
+    uncertainty_
+        `Uncertainty` by metric.
     held_out_
         Predictions of the training rows with their lineage held out: shape (n_row, n_metric).
     feature_range_
@@ -157,18 +94,33 @@ class RoofcastPredictor(PointPredictor):
         """Fit, predict every lineage from the others, and return the predictor."""
         self.held_out_ = predict_held_out(self, X, y, groups, progress)
         super().fit(X, y, groups)
-        self.conformal_ = {
-            m: GroupedConformal(np.abs(log_ratio(y[m].to_numpy(dtype=float), self.held_out_[m].to_numpy())), groups)
-            for m in self.metrics_
-        }
-        self.metrics_ = tuple(m for m in self.metrics_ if self.conformal_[m].n_group)
-        self.conformal_ = {m: self.conformal_[m] for m in self.metrics_}
         features, _, _ = build_features(X, self.coefficients_)
         self.feature_range_ = features.agg(["min", "max"])
+        matrix, asked = features.to_numpy(), places(X)
+        is_central = (X["workload.quantile"] == 0.5).to_numpy()
+        self.uncertainty_: dict[str, Uncertainty] = {}
+        for metric in self.metrics_:
+            error = log_ratio(y[metric].to_numpy(dtype=float), self.held_out_[metric].to_numpy())
+            known = np.flatnonzero(~np.isnan(error))
+            if len(groups.iloc[known[is_central[known]]].unique()) > 1:
+                self.uncertainty_[metric] = fit_uncertainty(
+                    matrix[known], asked.take(known), error[known], groups.iloc[known], is_central[known]
+                )
+        self.metrics_ = tuple(m for m in self.metrics_ if m in self.uncertainty_)
         return self
 
-    def predict_interval(self, X: pd.DataFrame, level: float = 0.9) -> Prediction:
+    def predict_interval(
+        self, X: pd.DataFrame, level: float = 0.9, references: References | None = None
+    ) -> Prediction:
         """Return predictions with intervals made to hold an unseen LLM's measurement with probability `level`.
+
+        Parameters
+        ----------
+        X : shape (n_question, n_descriptor)
+        level
+            Of the intervals.
+        references
+            Measurements that shift and tighten the predictions of what resembles them.
 
         Raises
         ------
@@ -177,8 +129,47 @@ class RoofcastPredictor(PointPredictor):
         """
         self.check_level(level)
         value, features, whole = self.predict_parts(X)
-        width = pd.Series({m: np.exp(self.conformal_[m].quantile(level)) for m in self.metrics_})
-        return Prediction(value, value / width, value * width, level, whole, features)
+        matrix, asked, known = features.to_numpy(), places(X), self._known(references)
+        low, high = value.copy(), value.copy()
+        for metric in value.columns.map(str):
+            mean, sd = known[metric].shift(matrix, asked)
+            half = sd * known[metric].conformal.quantile(level)
+            value[metric] *= np.exp(mean)
+            low[metric], high[metric] = value[metric] * np.exp(-half), value[metric] * np.exp(half)
+        return Prediction(value, low, high, level, whole, features)
+
+    def sample(
+        self, X: pd.DataFrame, n_draw: int = 500, references: References | None = None, seed: int = 0
+    ) -> dict[str, FloatArray]:
+        """Return draws of what many measurements would give in the mean, by metric: shape (n_draw, n_question).
+
+        The errors of one draw go together as questions share effects; those of two metrics are drawn apart.
+        """
+        value, features, _ = self.predict_parts(X)
+        matrix, asked, known = features.to_numpy(), places(X), self._known(references)
+        rng = np.random.default_rng(seed)
+        draws: dict[str, FloatArray] = {}
+        for metric in value.columns.map(str):
+            mean, covariance = known[metric].joint(matrix, asked)
+            shifts = rng.multivariate_normal(mean, covariance, n_draw, check_valid="ignore", method="eigh")
+            draws[metric] = value[metric].to_numpy() * np.exp(shifts)
+        return draws
+
+    def _known(self, references: References | None) -> dict[str, Uncertainty]:
+        if references is None or references.X.empty:
+            return self.uncertainty_
+        value, features, _ = self.predict_parts(references.X)
+        matrix, given = features.to_numpy(), places(references.X)
+        known = {}
+        for metric, uncertainty in self.uncertainty_.items():
+            measured = references.y.get(metric)
+            if measured is None or not (measured > 0).any():
+                known[metric] = uncertainty
+                continue
+            error = log_ratio(measured.to_numpy(dtype=float), value[metric].to_numpy())
+            told = np.flatnonzero(~np.isnan(error))
+            known[metric] = uncertainty.conditioned(matrix[told], given.take(told), error[told])
+        return known
 
     def check_level(self, level: float) -> None:
         """Raise if intervals at `level` cannot be promised.
@@ -189,16 +180,16 @@ class RoofcastPredictor(PointPredictor):
             If `level` is more than the number of lineages measured can promise.
         """
         check_is_fitted(self)
-        for conformal in self.conformal_.values():
-            conformal.quantile(level)
+        for uncertainty in self.uncertainty_.values():
+            uncertainty.conformal.quantile(level)
 
     @property
     def highest_level(self) -> float:
         """Highest level that every metric can promise."""
         check_is_fitted(self)
-        if not self.conformal_:
+        if not self.uncertainty_:
             raise OutOfRangeError("no metric was measured")
-        return min(conformal.highest_level for conformal in self.conformal_.values())
+        return min(uncertainty.conformal.highest_level for uncertainty in self.uncertainty_.values())
 
     def outside(self, features: pd.DataFrame) -> pd.Series:
         """Return, per question, the features that lie outside what was measured, separated by spaces."""
@@ -207,43 +198,3 @@ class RoofcastPredictor(PointPredictor):
         beyond = ((features < low - margin) | (features > high + margin)).to_numpy()
         names = features.columns.to_numpy()
         return pd.Series([" ".join(names[row]) for row in beyond], index=features.index, dtype=object)
-
-
-def predict_held_out(
-    predictor: PointPredictor,
-    X: pd.DataFrame,
-    y: pd.DataFrame,
-    groups: pd.Series,
-    progress: Progress | None = None,
-    *,
-    trainable: npt.NDArray[np.bool_] | None = None,
-) -> pd.DataFrame:
-    """Return predictions of each row from a predictor that never saw the row's group.
-
-    Parameters
-    ----------
-    predictor
-        Its settings are used; it is not fitted.
-    X, y, groups
-        As in `PointPredictor.fit`.
-    progress
-        Called as ``progress(folds, n_fold, label)``; returns the folds.
-    trainable : shape (n_row,)
-        Rows that may be trained on; None for all. Rows of a fold that leaves none are NaN.
-    """
-    allowed = np.ones(len(X), dtype=bool) if trainable is None else trainable
-    folds = list(leave_one_group_out(groups, MAX_FOLD))
-    predicted = pd.DataFrame(np.nan, index=X.index, columns=list(predictor.metrics))
-    for train, test in progress(folds, len(folds), "held-out lineages") if progress else folds:
-        rows = train[allowed[train]]
-        if len(rows):
-            fold = PointPredictor(predictor.config, predictor.metrics, predictor.coefficients)
-            answer = fold.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows]).predict(X.iloc[test])
-            predicted.loc[X.index[test], answer.columns] = answer
-    return predicted
-
-
-def _regressor(config: TrainingConfig, metric: str) -> ResidualRegressor:
-    sign = -1 if metric == "output_throughput_token_per_s" else 1
-    settings = config.model_dump(exclude={"calibrate", "seed"})
-    return ResidualRegressor(**settings, monotone=[sign * s for s in LATENCY_SIGNS], random_state=config.seed)

@@ -10,17 +10,24 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info, load_campaigns, load_quarantine
+from roofcast.data.campaigns.shipped import CampaignInfo
 from roofcast.data.catalog import Catalog
 from roofcast.data.schema import KEY_COLUMNS, OUTCOME_COLUMNS
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
+from roofcast.data.training_campaigns import (
+    TRAINING_CAMPAIGNS,
+    load_training_campaign_info,
+    load_training_campaigns,
+    load_training_quarantine,
+)
 from roofcast.features.batching import estimate
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.descriptors import describe
 from roofcast.features.pipeline import arrays
 from roofcast.features.plausibility import check_plausibility, not_monotone
 
-LEARNT_LOADS: Final = ("closed_loop", "open_loop")
-"""Loads that the estimate describes; a static batch or an offline queue is another process."""
+TRAINING_RUN: Final = "training_run"
+"""Rule of a run that trained a model: another table, of which no predictor learns."""
 
 REACHED: Final = 0.9
 """Share of the request rate asked below which a queue grew: what was measured tells of the run's length."""
@@ -48,8 +55,8 @@ def review(
     """Return the rows that must not be learnt from: columns `rule` and `detail`, index of `measurements`.
 
     Rules, the first that holds counts: ``not_ok``, ``unknown_model``, ``unknown_accelerator``, ``published_fault``,
-    ``near_duplicate``, ``not_monotone``, ``other_load``, ``disaggregated``, ``beyond_capacity``,
-    ``impossible_split``, ``beyond_estimate``, and those of `roofcast.features.plausibility`.
+    ``near_duplicate``, ``not_monotone``, ``beyond_capacity``, ``impossible_split``, ``beyond_estimate``, and those
+    of `roofcast.features.plausibility`.
     """
     found = pd.DataFrame({"rule": "", "detail": ""}, index=measurements.index, dtype=object)
     for rule, broken, detail in _plain_rules(measurements, models, accelerators):
@@ -150,26 +157,37 @@ def campaign_report(catalog: Catalog) -> pd.DataFrame:
     Returns
     -------
     One row a campaign: published rows read and set aside, measurements kept, those that may be learnt from, and the
-    rules with their counts: ``quarantine`` of published rows, ``not_learnt`` of measurements
+    rules with their counts: ``quarantine`` of published rows, ``not_learnt`` of measurements. Campaigns of training
+    runs come last: the predictor is of serving, and every row of theirs is a `TRAINING_RUN` to it
     """
-    everything = load_campaigns()
-    found = review(everything, catalog.models, catalog.accelerators)
-    rows = []
-    for name in CAMPAIGNS:
-        info, measurements = load_campaign_info(name), everything[everything["campaign"] == name]
-        set_aside = found[found.index.isin(measurements.index)]
-        rows.append(
-            {
-                "campaign": name,
-                "n_read": info.n_read,
-                "n_quarantined": info.n_quarantined,
-                "n_kept": len(measurements),
-                "n_learnable": len(measurements) - len(set_aside),
-                "quarantine": _counts(load_quarantine(name)["reason"]),
-                "not_learnt": _counts(set_aside["rule"]),
-            }
+    everything, runs = load_campaigns(), load_training_campaigns()
+    rules = review(everything, catalog.models, catalog.accelerators)["rule"].reindex(everything.index, fill_value="")
+    serving = [
+        _row(load_campaign_info(name), load_quarantine(name), rules[everything["campaign"] == name])
+        for name in CAMPAIGNS
+    ]
+    training = [
+        _row(
+            load_training_campaign_info(name),
+            load_training_quarantine(name),
+            pd.Series(TRAINING_RUN, index=runs.index[runs["campaign"] == name]),
         )
-    return pd.DataFrame(rows)
+        for name in TRAINING_CAMPAIGNS
+    ]
+    return pd.DataFrame([*serving, *training])
+
+
+def _row(info: CampaignInfo, quarantine: pd.DataFrame, rules: pd.Series) -> dict[str, object]:
+    """Return a campaign's row of the report; `rules` has one for each measurement, blank if it may be learnt from."""
+    return {
+        "campaign": info.name,
+        "n_read": info.n_read,
+        "n_quarantined": info.n_quarantined,
+        "n_kept": len(rules),
+        "n_learnable": int((rules == "").sum()),
+        "quarantine": _counts(quarantine["reason"]),
+        "not_learnt": _counts(rules[rules != ""]),
+    }
 
 
 def _counts(rules: pd.Series) -> str:
@@ -182,11 +200,11 @@ def _plain_rules(
     outer = rows["pp"].fillna(1) * rows["dp"].fillna(1)
     tp = rows["tp"].fillna(rows["n_accelerator"] / outer)
     split = tp * outer
-    is_split_wrong = ~np.isclose(split, rows["n_accelerator"]) | (tp % 1 != 0) | (tp < 1)
+    is_apart = rows["n_prefill_accelerator"].notna()  # the split is that of one decode worker
+    is_split_wrong = (~np.isclose(split, rows["n_accelerator"]) | (tp % 1 != 0) | (tp < 1)) & ~is_apart
     told = (
         "tp x pp x dp is " + split.map("{:g}".format) + " of " + rows["n_accelerator"].map("{:g} accelerators".format)
     )
-    prefill = rows["n_prefill_accelerator"].map("{:g}".format)
     reached = reached_ratio(rows)
     is_faulty = rows["note"].str.contains("faulty: ", regex=False)
     is_sound = (rows["status"] == "ok") & ~is_faulty
@@ -200,12 +218,6 @@ def _plain_rules(
         ("published_fault", is_faulty, rows["note"]),
         ("near_duplicate", copies.notna(), "the measurement of " + copies.fillna("")),
         ("not_monotone", is_out, pd.Series("a step is much faster with more requests in flight", index=rows.index)),
-        ("other_load", ~rows["load"].isin(LEARNT_LOADS), rows["load"]),
-        (
-            "disaggregated",
-            rows["n_prefill_accelerator"].notna(),
-            "prefill runs apart on " + prefill + " accelerators",
-        ),
         (
             "beyond_capacity",
             reached < REACHED,

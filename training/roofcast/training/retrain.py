@@ -12,9 +12,11 @@ from roofcast.features.fingerprint import fingerprint
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset import TrainingSet
+from roofcast.training.explanations import build_anchors
 from roofcast.training.gate import Verdict, judge
 from roofcast.training.metrics import error_summary
-from roofcast.training.predictor import Progress, RoofcastPredictor, predict_held_out
+from roofcast.training.point import Progress, predict_held_out
+from roofcast.training.predictor import RoofcastPredictor
 from roofcast.training.registry import Champion, Registry
 from roofcast.training.tracking import log_training
 
@@ -72,6 +74,7 @@ def fit_bundle(
         engines=tuple(sorted(set(data.measurements["engine"]) - {""})),
         accelerators=tuple(sorted(set(data.measurements["accelerator"]))),
         scores={str(m): {str(k): float(v) for k, v in row.items()} for m, row in scores.iterrows()},
+        anchors=build_anchors(predictor, data),
     )
 
 

@@ -14,13 +14,16 @@ _N_STEP: Final = 25
 _N_TRIAL: Final = 8
 _LONGEST_STEP: Final = 1.5
 _FARTHEST: Final = 4.0
-_TOLERANCE: Final = 1e-4
+_TOLERANCE: Final = 3e-4
 
 
 def solve(
-    residuals: Callable[[FloatArray], FloatArray], slopes: Callable[[FloatArray, FloatArray], FloatArray], n: int
+    residuals: Callable[[FloatArray], FloatArray],
+    slopes: Callable[[FloatArray, FloatArray], FloatArray],
+    n: int,
+    count: FloatArray | float = 1.0,
 ) -> FloatArray:
-    """Return the x of least ``sum 2 (sqrt(1 + r ** 2) - 1) + x . x``, no more than 4 from 0 in any direction.
+    """Return the x of least ``sum 2 c (sqrt(1 + r ** 2) - 1) + x . x``, no more than 4 from 0 in any direction.
 
     Levenberg-Marquardt over the normal equations, which are far smaller here than the table of residuals that
     scipy's solvers decompose in each step.
@@ -33,6 +36,8 @@ def solve(
         From x and its residuals to their derivatives, shape (n_residual, n).
     n
         Directions.
+    count : shape (n_residual,)
+        c, how often each residual counts.
 
     References
     ----------
@@ -48,10 +53,10 @@ def solve(
     """
     x, damping = np.zeros(n), 1e-2
     r = residuals(x)
-    cost = _cost(r, x)
+    cost = _cost(r, x, count)
     for _ in range(_N_STEP):
         slope = slopes(x, r)
-        weight = 1 / np.sqrt(1 + r * r)
+        weight = count / np.sqrt(1 + r * r)
         gradient = slope.T @ (weight * r) + x
         curvature = (slope * weight[:, None]).T @ slope + np.eye(n)
         before = cost
@@ -59,7 +64,7 @@ def solve(
             step = np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), gradient)
             tried = np.clip(x - np.clip(step, -_LONGEST_STEP, _LONGEST_STEP), -_FARTHEST, _FARTHEST)
             r_tried = residuals(tried)
-            cost_tried = _cost(r_tried, tried)
+            cost_tried = _cost(r_tried, tried, count)
             if cost_tried < cost:
                 x, r, cost, damping = tried, r_tried, cost_tried, max(damping / 5, 1e-6)
                 break
@@ -69,5 +74,5 @@ def solve(
     return x
 
 
-def _cost(r: FloatArray, x: FloatArray) -> float:
-    return float(2 * (np.sqrt(1 + r * r) - 1).sum() + x @ x)
+def _cost(r: FloatArray, x: FloatArray, count: FloatArray | float) -> float:
+    return float(2 * (count * (np.sqrt(1 + r * r) - 1)).sum() + x @ x)

@@ -18,6 +18,19 @@ import pandas as pd
 
 from roofcast.data.campaigns.peers import PEERS
 from roofcast.data.errors import UnknownNameError
+from roofcast.training.config import TrainingConfig
+from roofcast.training.protocols.campaigns import (
+    DERIVED,
+    N_FOLD,
+    CampaignRows,
+    campaign_figures,
+    campaign_parts,
+    load_campaign_rows,
+    method_figures,
+    predict_campaigns,
+    reference_figures,
+    with_sources,
+)
 from roofcast.training.protocols.capacity import Rule, cheapest
 from roofcast.training.protocols.llm_pilot import (
     QUESTIONS,
@@ -25,6 +38,13 @@ from roofcast.training.protocols.llm_pilot import (
     measured_beside,
     peer_predictions,
     score_decisions,
+)
+from roofcast.training.protocols.regret import (
+    decision_candidates,
+    least_prices,
+    regret_figures,
+    regrets,
+    without_price,
 )
 from roofcast.training.protocols.silicon import (
     Method,
@@ -36,14 +56,25 @@ from roofcast.training.protocols.silicon import (
 )
 from roofcast.training.protocols.silicon_methods import METHODS
 
-PROTOCOLS: Final = (*QUESTIONS, "P3")
-"""Names that `run_scoreboard` takes. P3 gives two results: all rows, and ``P3_clean``."""
+PROTOCOLS: Final = (*QUESTIONS, "P3", "P4", "P5")
+"""Names that `run_scoreboard` takes. P3 gives two results: all rows, and ``P3_clean``; P4 gives ``P4_methods``, with
+its baselines, and ``decisions``. P4 and P5 share one run."""
 
 OWN: Final = "roofcast"
 """Name under which our own figures stand."""
 
 POINTS: Final = "llm_pilot_points"
 """File name of the latencies that P1 and P2 both decide by, one row a method, seed and point."""
+
+_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
+    "P3": ("split", "method", "metric"),
+    "P3_clean": ("split", "method", "metric"),
+    "P4": ("metric",),
+    "P4_methods": ("method", "metric"),
+    "P5": ("n_reference", "questions", "metric"),
+    "decisions": (),
+}
+"""What the names mean under which a protocol's figures stand, outermost first; else the method."""
 
 Predict = Callable[[int], pd.DataFrame]
 Progress = Callable[[str, int, int], None]
@@ -93,6 +124,9 @@ def run_scoreboard(
     *,
     methods_silicon: Mapping[str, Method] = METHODS,
     silicon: SiliconCampaign | None = None,
+    campaigns: CampaignRows | None = None,
+    config: TrainingConfig | None = None,
+    n_fold: int = N_FOLD,
 ) -> Scoreboard:
     """Return the scoreboard of the protocols named.
 
@@ -112,8 +146,12 @@ def run_scoreboard(
         for the peers, the cheapest profile by the predictions taken at their word.
     methods_silicon
         Who is judged under P3, by name.
-    silicon
-        What P3 asks; None for the shipped campaign.
+    silicon, campaigns
+        What P3 asks, and P4 and P5; None for the shipped campaigns.
+    config
+        Settings of roofcast's predictor under P3 to P5; None for the defaults.
+    n_fold
+        Folds of whole lineages under P4 and P5.
 
     Raises
     ------
@@ -130,51 +168,82 @@ def run_scoreboard(
     runs = [_Run(method, 0, peer_predictions(method)) for method in PEERS] if has_llm_pilot else []
     if has_llm_pilot and predict_llm_pilot is not None:
         runs += _own_runs(predict_llm_pilot, n_seed, progress, rule_llm_pilot)
-    results: dict[str, ProtocolResult] = {}
-    for name in wanted:
-        if name in QUESTIONS:
-            results[name] = _llm_pilot_result(name, runs)
-        else:
-            results |= _silicon_results(silicon or load_silicon_campaign(), methods_silicon, progress)
-    return Scoreboard(results)
+    results = {name: _llm_pilot_result(name, runs) for name in wanted if name in QUESTIONS}
+    if "P3" in wanted:
+        asked = silicon or load_silicon_campaign(campaigns)
+        dump = predict_silicon(asked, methods_silicon, progress, config)
+        results |= _silicon_results(dump)
+    if {"P4", "P5"} & set(wanted):
+        rows = campaigns or load_campaign_rows()
+        dump = with_sources(predict_campaigns(rows, config, progress, n_fold), rows)
+        results |= _campaign_results(dump) if "P4" in wanted else {}
+        results |= {"P5": _reference_result(dump)} if "P5" in wanted else {}
+    return Scoreboard({name: results[name] for name in _in_order(wanted, results)})
 
 
-def figure_rows(figures: Mapping[str, object]) -> list[dict[str, object]]:
+def _in_order(wanted: Iterable[str], results: Mapping[str, object]) -> list[str]:
+    """Return the results' names in the order asked, what comes along with a protocol after it."""
+    along = {"P3": ("P3_clean",), "P4": ("P4_methods", "decisions")}
+    return [part for name in wanted for part in (name, *along.get(name, ())) if part in results]
+
+
+def figure_rows(protocol: str, figures: Mapping[str, object]) -> list[dict[str, object]]:
     """Return a protocol's figures as the lines of one table.
 
     Examples
     --------
-    >>> figure_rows({"RF": {"success": 0.7}})
+    >>> figure_rows("P1", {"RF": {"success": 0.7}})
     [{'method': 'RF', 'success': 0.7}]
-    >>> figure_rows({"leave_one_lineage_out": {"roofcast": {"tpot": {"mape": 0.2}}}})
+    >>> figure_rows("P3", {"leave_one_lineage_out": {"roofcast": {"tpot": {"mape": 0.2}}}})
     [{'split': 'leave_one_lineage_out', 'method': 'roofcast', 'metric': 'tpot', 'mape': 0.2}]
+    >>> figure_rows("decisions", {"median_regret": 0.0})
+    [{'median_regret': 0.0}]
     """
-    rows = []
-    for path, values in _leaves(figures, ()):
-        names = ("method",) if len(path) == 1 else ("split", "method", "metric")
-        rows.append({**dict(zip(names, path, strict=True)), **values})
-    return rows
+    if protocol == "P5":  # P3's questions stand one level higher than P4's
+        figures = {k: _by_questions(of) for k, of in figures.items() if isinstance(of, Mapping)}
+    names = _PATHS.get(protocol, ("method",))
+    return [{**dict(zip(names, path, strict=True)), **values} for path, values in _leaves(figures, ())]
+
+
+def _by_questions(figures: Mapping[str, object]) -> dict[str, object]:
+    return {"P3": {name: of for name, of in figures.items() if name != "P4"}, "P4": figures["P4"]}
 
 
 def _leaves(
     figures: Mapping[str, object], path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], dict[str, object]]]:
     below = {name: value for name, value in figures.items() if isinstance(value, Mapping)}
-    if not below:
+    if figures and not below:
         yield path, dict(figures)
     for name, value in below.items():
         yield from _leaves(value, (*path, name))
 
 
-def _silicon_results(
-    campaign: SiliconCampaign, methods: Mapping[str, Method], progress: Progress | None
-) -> dict[str, ProtocolResult]:
-    dump = predict_silicon(campaign, methods, progress)
+def _silicon_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
     tables = {"P3": dump, "P3_parts": figures_by_part(dump)}
     return {
         "P3": ProtocolResult(silicon_figures(dump), tables),
         "P3_clean": ProtocolResult(silicon_figures(dump[dump["is_clean"]]), {}),
     }
+
+
+def _campaign_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
+    lines = dump[[name for name in map(str, dump) if "_draw_" not in name]]
+    prices = least_prices()
+    candidates = decision_candidates(lines, prices)
+    n_left_out = sum(without_price(lines, prices).values())
+    decided = {**regret_figures(regrets(candidates)), "n_without_price": n_left_out}
+    return {
+        "P4": ProtocolResult(campaign_figures(lines), {"P4": lines, "P4_parts": campaign_parts(lines)}),
+        "P4_methods": ProtocolResult(method_figures(lines), {}),
+        "decisions": ProtocolResult(decided, {"decisions": candidates}),
+    }
+
+
+def _reference_result(dump: pd.DataFrame) -> ProtocolResult:
+    columns = [name for name in map(str, dump) if not name.startswith(("low_", "high_", "by_"))]
+    lines = dump.loc[dump["metric"] != DERIVED, columns].reset_index(drop=True)
+    return ProtocolResult(reference_figures(lines), {"P5": lines})
 
 
 class _Run(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -16,7 +18,9 @@ def log_ratio(measured: FloatArray, estimate: FloatArray) -> FloatArray:
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from typing import Any
+
+    import numpy as np
     >>> log_ratio(np.array([2.0, 0.0]), np.array([1.0, 1.0])).round(3)
     array([0.693,   nan])
     """
@@ -25,11 +29,12 @@ def log_ratio(measured: FloatArray, estimate: FloatArray) -> FloatArray:
 
 
 def outcomes(measurements: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns of `METRICS`, NaN where a row does not say or its run did not end well."""
-    return measurements[list(METRICS)].where(measurements["status"] == "ok")
+    """Return the columns of `METRICS`, NaN where a row does not say, derived it, or its run did not end well."""
+    is_measured = {name: ~measurements["derived"].str.contains(rf"\b{name}\b") for name in METRICS}
+    return measurements[list(METRICS)].where(measurements["status"] == "ok").where(pd.DataFrame(is_measured))
 
 
-def row_weights(groups: npt.NDArray[np.object_] | pd.Series) -> FloatArray:
+def row_weights(groups: npt.NDArray[Any] | pd.Series) -> FloatArray:
     """Return a weight per row such that groups of many rows do not drown those of few.
 
     Notes

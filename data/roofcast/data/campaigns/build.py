@@ -25,6 +25,7 @@ from roofcast.data.campaigns.build_rocm_vllm import build_rocm_vllm
 from roofcast.data.campaigns.build_silicon import build_silicon
 from roofcast.data.campaigns.build_trtllm_overview import build_trtllm_overview
 from roofcast.data.campaigns.built import Built
+from roofcast.data.errors import SchemaError
 from roofcast.data.schema import KEY_COLUMNS
 
 BUILDERS: Final[dict[str, Callable[[Path], Built]]] = {
@@ -104,14 +105,18 @@ def run(
     """
     parser = argparse.ArgumentParser(prog=module, description=f"Build campaigns: python -m {module}")
     parser.add_argument("campaigns", nargs="*", metavar="CAMPAIGN", help="names; all of them by default")
-    parser.add_argument("--raw", type=Path, required=True, help="folder that holds every source's published files")
+    published = "folder of the published files: holds raw/, llm_pilot/ and silicon/"
+    parser.add_argument("--raw", type=Path, required=True, help=published)
     parser.add_argument("--out", type=Path, default=out, help="folder of the campaigns' folders")
     options = parser.parse_args(arguments)
     unknown = set(options.campaigns) - set(builders)
     if unknown:
         parser.error(f"no campaign is named {', '.join(sorted(unknown))}; there are {', '.join(builders)}")
     for name in options.campaigns or builders:
-        built = builders[name](options.raw)
+        try:
+            built = builders[name](options.raw)
+        except SchemaError as error:
+            parser.error(f"{name}: {error}")
         save(built, options.out / name, order)
         print(f"{name}: {built.n_read} read, {len(built.quarantined)} quarantined, {len(built.rows)} rows written")
 

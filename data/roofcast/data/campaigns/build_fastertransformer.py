@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
 from roofcast.data.campaigns.gathering import Gathering, Row, number_of
-from roofcast.data.errors import SchemaError
+from roofcast.data.campaigns.pages import PageRow, read_pages
 from roofcast.data.units import s_from_ms
 
 RAW: Final = Path("raw") / "fastertransformer" / "tables.jsonl"
@@ -34,40 +33,29 @@ def build_fastertransformer(root: Path) -> Built:
     Raises
     ------
     SchemaError
-        If the file is missing.
+        If the file cannot be read.
     """
-    file = root / RAW
-    if not file.is_file():
-        raise SchemaError("", "no such file", file.name)
     gathering = Gathering("fastertransformer", MODELS)
-    with file.open(encoding="utf-8") as stream:
-        for line, text in enumerate(stream, 1):
-            table = json.loads(text)
-            reference = f"{file.name}:{line}"
-            if table["file"] == FILE:
-                _add(gathering, reference, table["head"].rpartition(" ")[2], table["row"], table["first"])
-            else:
-                gathering.set_aside(reference, "no_generation", f"{table['file']}: no generation of known lengths")
+    for page in read_pages(root / RAW):
+        if page.file == FILE:
+            _add(gathering, page)
+        else:
+            gathering.set_aside(page.reference, "no_generation", f"{page.file}: no generation of known lengths")
     return gathering.built()
 
 
-def _add(
-    gathering: Gathering,
-    reference: str,
-    model: str,
-    columns: dict[str, str],
-    first_seen: str,
-) -> None:
-    cells = {name.lower().replace("_", " "): text for name, text in columns.items()}
+def _add(gathering: Gathering, page: PageRow) -> None:
+    model = page.heading.rpartition(" ")[2]
+    cells = {name.lower().replace("_", " "): text for name, text in page.cells.items()}
     if not gathering.is_new(model, *cells.values()):
-        gathering.set_aside(reference, "repeats_revision", "stands in an earlier revision")
+        gathering.set_aside(page.reference, "repeats_revision", "stands in an earlier revision")
         return
     rows = [
-        _row(model, cells, name, text, first_seen)
-        for name, text in columns.items()
+        _row(model, cells, name, text, page.date)
+        for name, text in page.cells.items()
         if _LATENCY.match(name) and text.strip(" -")
     ]
-    gathering.keep(reference, rows)
+    gathering.keep(page.reference, rows)
 
 
 def _row(model: str, cells: dict[str, str], column: str, latency: str, first_seen: str) -> Row:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
 from roofcast.data.campaigns.gathering import Gathering, Row, number_of, rows_by_statistic
-from roofcast.data.errors import SchemaError
+from roofcast.data.campaigns.pages import read_pages
 
 RAW: Final = Path("raw") / "lmdeploy" / "tables.jsonl"
 FILE: Final = "docs/en/benchmark/a100_fp16.md"
@@ -47,26 +46,20 @@ def build_lmdeploy(root: Path) -> Built:
     Raises
     ------
     SchemaError
-        If the file is missing.
+        If the file cannot be read.
     """
-    file = root / RAW
-    if not file.is_file():
-        raise SchemaError("", "no such file", file.name)
     gathering = Gathering("lmdeploy", MODELS)
     model = ""
-    with file.open(encoding="utf-8") as stream:
-        for line, text in enumerate(stream, 1):
-            table = json.loads(text)
-            reference = f"{file.name}:{line}"
-            if table["file"] in ELSEWHERE:
-                gathering.set_aside(reference, *ELSEWHERE[table["file"]])
-                continue
-            cells = {COLUMNS.get(name, name): cell for name, cell in table["row"].items()}
-            model = cells.get("model", _model(table["head"])) or model
-            if not gathering.is_new(model, *(cells.get(name, "") for name in QUESTION)):
-                gathering.set_aside(reference, "repeats_revision", "stands in an earlier revision")
-                continue
-            gathering.keep(reference, _rows({**cells, "model": model}, table["first"]))
+    for page in read_pages(root / RAW):
+        if page.file in ELSEWHERE:
+            gathering.set_aside(page.reference, *ELSEWHERE[page.file])
+            continue
+        cells = {COLUMNS.get(name, name): cell for name, cell in page.cells.items()}
+        model = cells.get("model", _model(page.heading)) or model
+        if not gathering.is_new(model, *(cells.get(name, "") for name in QUESTION)):
+            gathering.set_aside(page.reference, "repeats_revision", "stands in an earlier revision")
+            continue
+        gathering.keep(page.reference, _rows({**cells, "model": model}, page.date))
     return gathering.built()
 
 

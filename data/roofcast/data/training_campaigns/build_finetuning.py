@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
+from roofcast.data.campaigns.pages import PageRow, number, read_pages
 from roofcast.data.training_campaigns.candidates import Aside, Candidate, build
 from roofcast.data.training_campaigns.duplicates import EXACT_RTOL
 from roofcast.data.training_campaigns.headers import read_cells
-from roofcast.data.training_campaigns.pages import PageRow, number, read_pages
 from roofcast.data.units import BYTE_PER_GB, s_from_ms
 
 LITGPT: Final = "raw/litgpt/tables.jsonl"

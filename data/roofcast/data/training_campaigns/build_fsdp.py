@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
+from roofcast.data.campaigns.pages import PageRow, number, ratio, read_pages
 from roofcast.data.training_campaigns.candidates import PER_ACCELERATOR, Aside, Candidate, Cells, build
-from roofcast.data.training_campaigns.pages import PageRow, number, ratio, read_pages
 
 FMS: Final = "raw/fms_fsdp/tables.jsonl"
 VECTORLM: Final = "raw/vectorlm/tables.jsonl"

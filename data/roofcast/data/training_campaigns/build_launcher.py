@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
+from roofcast.data.campaigns.pages import PageRow, number, read_pages
 from roofcast.data.training_campaigns.candidates import Aside, Candidate, Cells, build
 from roofcast.data.training_campaigns.headers import read_cells
-from roofcast.data.training_campaigns.pages import PageRow, number, read_pages
 from roofcast.data.training_campaigns.recipes import RECIPES, method_of
 
 RAW: Final = "raw/nemo_framework_launcher/perf_tables.jsonl"
@@ -22,7 +22,13 @@ _CONVERGENCE: Final = {r"\#GPUs", "GBS", "Seq Length"}
 _EXAMPLES: Final = "examples/README.md"
 _N_PER_NODE: Final = 8
 _PROPORTION_RTOL: Final = 1e-4
-_MISPRINTS: Final = {156: "the row of perfect scaling, misprinted; corrected on the next day"}
+_MISPRINTS: Final[Mapping[tuple[str | None, ...], str]] = {
+    ("2022-06-03", "519211", "20768"): "the row of perfect scaling, misprinted; corrected on the next day",
+}
+"""By first day and the two cells of a row of scaling: it is told by what it says, not by where it stands."""
+
+_RECOUNTED: Final = ("GPT3-175B", "697", "[750*]")
+"""Model, tokens/s and the start of TFLOP/s of a row that the next day's page repeats with other FLOP/s, for good."""
 
 SCALED: Final = {"GPT": "NeMo/gpt3_5b", "T5": "nvidia/t5-3b", "mT5": "nvidia/mt5-3b", "BERT": "nvidia/bert-4b"}
 """Family of a section to the model whose scaling its table shows; of two under GPT, the second is of 175B."""
@@ -51,12 +57,12 @@ def found_examples(root: Path) -> Iterator[Candidate | Aside]:
 
 def _found(pages: list[PageRow]) -> Iterator[Candidate | Aside]:
     nodes: dict[str, tuple[float, float]] = {}
-    for line, page in enumerate(pages, start=1):
+    for page in pages:
         section = page.heading.rpartition(" > ")[2]
         if page.file == _EXAMPLES:
             yield _example(page)
-        elif line in _MISPRINTS:
-            yield Aside(page.reference, "superseded", _MISPRINTS[line])
+        elif (misprint := _MISPRINTS.get((page.date, page.cells.get("Nodes"), page.cells.get("col")))) is not None:
+            yield Aside(page.reference, "superseded", misprint)
         elif page.cells.keys() >= _CONVERGENCE:
             yield _converged(page)
         elif page.cells.keys() == {"col", "Nodes"}:
@@ -70,6 +76,9 @@ def _found(pages: list[PageRow]) -> Iterator[Candidate | Aside]:
 def _example(page: PageRow) -> Candidate | Aside:
     if any(heading in page.cells for heading in _DRAFT):
         return Aside(page.reference, "placeholder", "draft of the page, replaced on the same day")
+    told = [page.cells.get(name, "") for name in ("Model", "Tokens / sec / GPU", "Model TFLOP / sec / GPU")]
+    if (*told[:2], told[2][: len(_RECOUNTED[2])]) == _RECOUNTED:
+        return Aside(page.reference, "superseded", "FLOP/s counted anew on the next day")
     named = _PRECISION.search(page.intro)
     compute, recipe = RECIPES.get(page.cells.get("Precision") or (named[1] if named else ""), ("", ""))
     return Candidate(page.reference, read_cells(page.cells) | {

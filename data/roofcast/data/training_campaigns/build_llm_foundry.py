@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
+from roofcast.data.campaigns.pages import PageRow, number, read_pages
 from roofcast.data.training_campaigns.candidates import PER_ACCELERATOR, Candidate, Cells, build
 from roofcast.data.training_campaigns.duplicates import EXACT_RTOL
 from roofcast.data.training_campaigns.headers import plain, read_cells
-from roofcast.data.training_campaigns.pages import PageRow, number, read_pages
 
 RAW: Final = "raw/mosaic_llm_foundry/train_throughput_tables.jsonl"
 

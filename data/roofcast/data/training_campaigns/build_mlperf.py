@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
+from roofcast.data.campaigns.pages import number
 from roofcast.data.training_campaigns.candidates import Aside, Candidate, Cells, build
 from roofcast.data.training_campaigns.duplicates import EXACT_RTOL
-from roofcast.data.training_campaigns.pages import number
 from roofcast.data.units import BYTE_PER_GB
 
 RAW: Final = "raw/mlperf_training/mlperf_training_llm.csv"
@@ -28,11 +29,14 @@ BENCHMARKS: Final[dict[str, Cells]] = {
     },
     "llama31_405b": {"model": "llama3.1-405b", "n_token_per_sequence": 8192, "method": "pretrain"},
     "llama31_8b": {"model": "llama3.1-8b", "n_token_per_sequence": 8192, "method": "pretrain"},
-    "bert": {"model": "bert-large", "n_token_per_sequence": 512, "method": "pretrain"},
+    "bert": {"model": "bert-large", "n_token_per_sequence": 512, "method": "pretrain", "packing": "padded"},
 }  # fmt: skip
 """Benchmark to what its rules fix: model, length of a sequence and method."""
 
 _MAX_SAMPLE_PER_S: Final = 1e4
+_SIZES: Final = ("tp", "pp", "cp")
+_CONFIGURATION: Final = re.compile(r"/benchmarks/(\w+)/.*_(\d+)x(\d+)x[^/]*tp(\d+)pp(\d+)cp(\d+)")
+"""Path of a submission's configuration: benchmark, nodes, accelerators of each and parallel sizes."""
 
 
 def build_mlperf(root: Path) -> Built:
@@ -66,7 +70,7 @@ def _cells(row: dict[str, str]) -> Cells:
         "memory_byte_per_accelerator": None if memory is None else memory * BYTE_PER_GB,
         "date": ROUNDS[row["round"]], "note": f"{row['submitter']} {row['system']} ({row['div']})"[:200],
         "vp": number(str(hints.get("vpp", ""))), "n_micro_batch_sequence": number(str(hints.get("mbs", ""))),
-        **{size: number(row[size]) for size in ("tp", "pp", "cp")},
+        **_sizes(row, hints),
     }  # fmt: skip
     rate = number(row["throughput"])
     if rate is not None and cells["step_time_s"] is None:
@@ -74,3 +78,16 @@ def _cells(row: dict[str, str]) -> Cells:
         in_tokens = rate > _MAX_SAMPLE_PER_S and row["benchmark"] == "gpt3"  # NVIDIA's NeMo logged tokens for GPT-3
         cells["throughput_token_per_s"] = rate if in_tokens else rate * length
     return cells
+
+
+def _sizes(row: Mapping[str, str], hints: Mapping[str, object]) -> Cells:
+    """Return the parallel sizes that the run logged, else those of its only configuration for as many nodes.
+
+    The table's own columns hold those of the submission's first configuration, which may be of another benchmark.
+    """
+    if "tp" in hints:
+        return {size: number(str(hints.get(size, ""))) for size in _SIZES}
+    ran = row["benchmark"], number(row["nodes"]), number(row["accel_per_node"])
+    matches = [match for path in row["configs"].split(";") if (match := _CONFIGURATION.search(path))]
+    named = {match.groups()[3:] for match in matches if (match[1], float(match[2]), float(match[3])) == ran}
+    return dict(zip(_SIZES, map(number, named.pop()), strict=True)) if len(named) == 1 else {}

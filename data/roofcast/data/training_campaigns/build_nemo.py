@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
+from roofcast.data.campaigns.pages import PageRow, number, read_pages, split_brackets
 from roofcast.data.training_campaigns.build_launcher import found_examples
 from roofcast.data.training_campaigns.candidates import PER_ACCELERATOR, Aside, Candidate, Cells, build
 from roofcast.data.training_campaigns.headers import plain, read_cells
-from roofcast.data.training_campaigns.pages import PageRow, number, read_pages, split_brackets
 from roofcast.data.training_campaigns.recipes import RECIPES, method_of
 
 BRIDGE: Final = "raw/nemo_megatron_bridge/perf_summary_tables.jsonl"
@@ -24,6 +24,9 @@ _MODEL: Final = re.compile(r"Model: (.+)$")
 _PRECISION: Final = re.compile(r"\b(BF16|FP8)\b")
 _NAMED: Final = re.compile(r"LLAMA\d-\d+B|GPT3 20B")
 _VARIANT: Final = re.compile(r"\s*\(([^)]*)\)")
+
+_RECOUNTED: Final = ("2025-12-04", "GPT OSS 120B", "5630", "223")
+"""First day, model, tokens and TFLOP/s of a row that its page repeats with other FLOP/s on the same day, for good."""
 
 _LONG: Final = "LLAMA2-7B (FP8)"
 """Model and precision of the table of long inputs, by ``performance_long_sequence.md`` of the same repository."""
@@ -59,6 +62,10 @@ def _bridge(page: PageRow) -> Iterator[Candidate | Aside]:
     release = _first(_RELEASE, page.heading)
     if "Precision" not in page.cells and release == "25.11":
         yield Aside(page.reference, "superseded", "first draft of the 25.11 tables, replaced on the same day")
+        return
+    told = (page.cells.get(name) for name in ("Model", "Tokens / sec / GPU", "Model TFLOP / sec / GPU"))
+    if (page.date, *told) == _RECOUNTED:
+        yield Aside(page.reference, "superseded", "FLOP/s counted anew on the same day")
         return
     if "Model TFLOP / sec / GPU" not in page.cells:
         yield Aside(page.reference, "malformed", "a cell is missing, so that the others stand under wrong headings")
@@ -134,7 +141,13 @@ def _automodel(page: PageRow) -> Candidate | Aside:
         "compute_precision": "bf16" if "BF16" in page.heading else "",
         "note": page.cells.get("Technique", page.cells.get("Kernel Optimizations", "")).removeprefix("+ "),
     }  # fmt: skip
-    return Candidate(page.reference, _with_sharding(page.cells) | context)
+    return Candidate(page.reference, _with_sharding(page.cells) | _accumulation(page.cells) | context)
+
+
+def _accumulation(texts: Mapping[str, str]) -> Cells:
+    """Return the micro batches of a step; AutoModel counts local batches, of which a pipeline makes several."""
+    passes, local, micro = (number(texts.get(name)) for name in ("GA", "LBS", "MBS"))
+    return {"n_gradient_accumulation": passes * local / micro} if passes and local and micro else {}
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from roofcast.data.campaigns.build_aws_neuron import N_CORE_PER_CHIP
 from roofcast.data.campaigns.built import Built
+from roofcast.data.campaigns.pages import number
 from roofcast.data.training_campaigns.candidates import Aside, Candidate, Cells, build
-from roofcast.data.training_campaigns.pages import number
 
 FILES: Final = (
     "raw/aws_neuron/union_trn1_nlp_data.csv",
@@ -27,7 +28,7 @@ LENGTHS: Final = {"GPT3": 2048.0, "Llama2": 4096.0}
 """Word of a model's name to the length of its sequences, which the tables name from January 2024 on."""
 
 _CHIPS_PER_NODE: Final = 16
-_SIZES: Final = {name: re.compile(rf"\b{name}=?(\d+)|(\d+)xNC\({name}\)", re.IGNORECASE) for name in ("tp", "pp")}
+_SIZE: Final = re.compile(r"\b(TP|PP|DP)=(\d+)|(\d+)(?:xNC|Nodes)?\((TP|DP)\)")
 _PURPOSE: Final = re.compile(r" (pre-training|fine-?tuning)$", re.IGNORECASE)
 _VISION: Final = re.compile(r"ViT|CLIP|Per[cv]e[ir]ver", re.IGNORECASE)
 
@@ -38,8 +39,13 @@ def build_neuron(root: Path) -> Built:
     A figure that later stands under another batch or topology, all else equal, was corrected: the last one counts.
     """
     rows = {f"{Path(file).name}:{line}": row for file in FILES for line, row in _lines(root / file)}
-    settled = {_figure(row): _setting(row) for row in sorted(rows.values(), key=lambda row: row["_first_seen"])}
-    found = (_found(reference, row, _setting(row) == settled[_figure(row)]) for reference, row in rows.items())
+    by_day = sorted(rows.values(), key=lambda row: row["_first_seen"])
+    settled = {_figure(row): _setting(row) for row in by_day}
+    first_seen = {_figure(row): row["_first_seen"] for row in reversed(by_day)}
+    found = (
+        _found(reference, row | {"_measured": first_seen[_figure(row)]}, _setting(row) == settled[_figure(row)])
+        for reference, row in rows.items()
+    )
     return build("aws_neuron_training", len(rows), found)
 
 
@@ -86,19 +92,45 @@ def _cells(row: dict[str, str]) -> Cells:
     model, topology, precision = _model(row), row["Topology"], _precision(row)
     nodes, rate = number(_n_node(row)), number(row["Performance [seq/sec]"])
     length = _by_word(PHASES, model) or number(row.get("Sequence Length")) or _by_word(LENGTHS, model)
-    sizes = {size: pattern.search(topology) for size, pattern in _SIZES.items()}
+    sizes, micro = _chips(_cores(topology), number(row["Microbatch"]))
     return {
         "model": _PURPOSE.sub("", model), "method": "full" if "tuning" in model.casefold() else "pretrain",
         "accelerator": "aws-trainium1", "n_accelerator": nodes * _CHIPS_PER_NODE if nodes else None, "n_node": nodes,
-        "framework": "neuronx", "framework_version": row.get("Neuron Version", ""), "date": row["_first_seen"],
+        "framework": "neuronx", "framework_version": row.get("Neuron Version", ""), "date": row["_measured"],
         "compute_precision": "fp32" if precision == "FP32" else "bf16", "precision_recipe": _recipe(precision),
         "n_token_per_sequence": length, "sharding": "zero1" if "ZeRO-1" in topology else "",
-        "optimizer": row.get("Optimizer", "").casefold(), "n_micro_batch_sequence": number(row["Microbatch"]),
-        "n_global_batch_sequence": number(_global_batch(row)),
+        "optimizer": row.get("Optimizer", "").casefold(), "n_micro_batch_sequence": micro,
+        "n_global_batch_sequence": number(_global_batch(row)), **sizes,
         "throughput_token_per_s": rate * length if rate and length else None,
-        "note": f"{topology}; {precision}; parallel sizes count NeuronCores, two a chip"[:200],
-        **{size: float(match[1] or match[2]) for size, match in sizes.items() if match},
+        "note": (
+            f"{topology} and a micro batch of {row['Microbatch']} in NeuronCores, two a chip; {precision}"
+            f"{_corrected(row)}"
+        )[:200],
     }  # fmt: skip
+
+
+def _corrected(row: dict[str, str]) -> str:
+    """Return since when a figure stands under this batch and topology, if that is not its own day."""
+    return "" if row["_first_seen"] == row["_measured"] else f"; setting as corrected on {row['_first_seen']}"
+
+
+def _cores(topology: str) -> dict[str, float]:
+    """Return over how many NeuronCores each kind of parallelism goes; what a topology does not name is 1."""
+    sizes = {"tp": 1.0, "pp": 1.0, "dp": 1.0}
+    for name, size, bracketed, bracketed_name in _SIZE.findall(topology):
+        sizes[(name or bracketed_name).lower()] *= float(size or bracketed)
+    return sizes
+
+
+def _chips(sizes: dict[str, float], micro: float | None) -> tuple[dict[str, float], float | None]:
+    """Return parallel sizes and micro batch, counted in chips.
+
+    Cores that share a tensor are half as many chips. Where each holds a replica of its own, the two of a chip are one
+    replica with twice the micro batch.
+    """
+    if sizes["tp"] > 1:
+        return sizes | {"tp": sizes["tp"] / N_CORE_PER_CHIP}, micro
+    return sizes | {"dp": sizes["dp"] / N_CORE_PER_CHIP}, micro and micro * N_CORE_PER_CHIP
 
 
 def _by_word(lengths: Mapping[str, float], model: str) -> float | None:

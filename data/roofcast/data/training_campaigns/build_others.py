@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
+from roofcast.data.campaigns.pages import PageRow, number, read_pages
 from roofcast.data.training_campaigns.candidates import Aside, Candidate, Cells, build
 from roofcast.data.training_campaigns.headers import read_cells
-from roofcast.data.training_campaigns.pages import PageRow, number, read_pages
 from roofcast.data.units import FLOP_PER_TFLOP
 
 JAX: Final = "raw/jax_toolbox/tables.jsonl"
@@ -76,10 +76,18 @@ def _jax(page: PageRow) -> Candidate | Aside:
         "method": "lora" if "LoRA" in page.heading else "full" if "SFT" in page.heading else "pretrain",
         "compute_precision": "fp8" if "fp8" in precision else "bf16" if precision else "",
         "precision_recipe": "transformer-engine" if precision.startswith("te") else "",
-        "sharding": "fsdp" if (number(page.cells.get("FSDP")) or 0) > 1 else "", "n_token_per_sequence": length,
-        "n_global_batch_sequence": batch,
+        "n_token_per_sequence": length, "n_global_batch_sequence": batch,
         "throughput_token_per_s": rate * length if rate else None,
+        **_jax_replicas(number(page.cells.get("DP")), number(page.cells.get("FSDP"))),
     })  # fmt: skip
+
+
+def _jax_replicas(n_whole: float | None, n_shard: float | None) -> Cells:
+    """Return the replicas of the data, which the pages split into whole ones and the shards of each."""
+    if n_whole is None or n_shard is None:
+        return {}
+    sharding = "ddp" if n_shard == 1 else "fsdp" if n_whole == 1 else "hsdp"
+    return {"dp": n_whole * n_shard, "sharding": sharding}
 
 
 def _xtuner(page: PageRow) -> Candidate | Aside:
@@ -121,7 +129,8 @@ def _colossal(page: PageRow) -> Candidate | Aside:
     cells = read_cells(page.cells)
     parallel = page.cells["Parallelism"]
     sizes = _sizes(parallel)
-    n_replica = sizes.get("dp", 1.0)
+    n_split = sizes.get("tp", 1.0) * sizes.get("pp", 1.0)
+    n_replica = sizes.get("dp", float(page.cells["GPUs"]) / n_split)
     per_replica = number(page.cells["Batch Size per DP"])
     rate, length = number(page.cells["Throughput"]), number(page.cells["Seqlen"])
     return Candidate(page.reference, cells | {

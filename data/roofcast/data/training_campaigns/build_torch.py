@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
+from roofcast.data.campaigns.pages import PageRow, number, read_pages
 from roofcast.data.training_campaigns.candidates import PER_ACCELERATOR, Aside, Candidate, Cells, build
 from roofcast.data.training_campaigns.headers import read_cells
-from roofcast.data.training_campaigns.pages import PageRow, number, read_pages
 
 TITAN: Final = "raw/torchtitan/perf_tables.jsonl"
 TUNE: Final = "raw/torchtune/tables.jsonl"

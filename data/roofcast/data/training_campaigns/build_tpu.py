@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from roofcast.data.campaigns.built import Built
+from roofcast.data.campaigns.pages import PageRow, number, ratio, read_pages
 from roofcast.data.training_campaigns.candidates import PER_ACCELERATOR, Aside, Candidate, Cells, build
 from roofcast.data.training_campaigns.headers import plain, read_cells
-from roofcast.data.training_campaigns.pages import PageRow, number, ratio, read_pages
 from roofcast.data.units import FLOP_PER_TFLOP
 
 MAXTEXT: Final = "raw/maxtext/tables.jsonl"

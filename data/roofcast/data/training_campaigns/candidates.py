@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -60,9 +61,12 @@ def build(campaign: str, n_read: int, found: Iterable[Candidate | Aside], rtol: 
     """Return the campaign made of the candidates that every rule lets pass.
 
     The rules, in their order: `unknown_model` and `unknown_accelerator` if the catalogue has no such name;
-    `no_outcome` if nothing was measured; `impossible_split` if the parallel sizes do not divide the accelerators;
+    `no_outcome` if nothing was measured; `impossible_split` if the parallel sizes do not divide the accelerators, or
+    are all known and their product is not the accelerators;
     `inconsistent` if throughput contradicts batch and step time, or FLOP/s; `above_peak` and `above_capacity` if the
     accelerator cannot do that; `duplicate` if an earlier revision of the source says the same.
+
+    A micro batch and an accumulation that cannot both be are left blank in a row that is kept, and its note says so.
 
     Parameters
     ----------
@@ -106,6 +110,7 @@ def _checked(given: Mapping[str, object], catalog: Catalog) -> Cells:
     if not any(name in cells for name in TRAINING_OUTCOME_COLUMNS) and cells.get("status", "ok") == "ok":
         raise _SetAsideError("no_outcome", "the row holds no measured value")
     _check_split(cells)
+    _settle_accumulation(cells)
     _derive(cells)
     _check_plausible(cells, model, accelerator)
     return cells
@@ -131,6 +136,28 @@ def _check_split(cells: Cells) -> None:
     if n_accelerator % n_split:
         detail = f"tp x pp x cp = {n_split:g} does not divide {n_accelerator:g} accelerators"
         raise _SetAsideError("impossible_split", detail)
+    n_whole = n_split * _n(cells, "dp")
+    if n_accelerator % n_whole or (cells.keys() >= {"tp", "pp", "dp"} and n_accelerator != n_whole):
+        detail = f"tp x pp x cp x dp = {n_whole:g}, the accelerators are {n_accelerator:g}"
+        raise _SetAsideError("impossible_split", detail)
+
+
+def _settle_accumulation(cells: Cells) -> None:
+    """Leave micro batch and accumulation blank if they do not make up the global batch: one is wrong, which is open.
+
+    Sources round the accumulation up where the last micro batch is not full.
+    """
+    names = ("n_global_batch_sequence", "n_micro_batch_sequence", "n_gradient_accumulation")
+    if any(name not in cells for name in names):
+        return
+    whole, micro, printed = (_n(cells, name) for name in names)
+    n_split = _n(cells, "tp") * _n(cells, "pp") * _n(cells, "cp")
+    n_replica = _n(cells, "dp") if "dp" in cells else _n(cells, "n_accelerator") / n_split
+    n_pass = math.ceil(whole / (micro * n_replica))
+    if printed != n_pass:
+        told = f"printed micro batch {micro:g} and accumulation {printed:g} contradict: {n_pass} would make the batch"
+        del cells["n_micro_batch_sequence"], cells["n_gradient_accumulation"]
+        cells["note"] = "; ".join(filter(None, (str(cells.get("note", "")), told)))
 
 
 def _derive(cells: Cells) -> None:
@@ -150,7 +177,7 @@ def _derive(cells: Cells) -> None:
 
 
 def _check_plausible(cells: Cells, model: ModelSpec, accelerator: AcceleratorSpec) -> None:
-    peaks = accelerator.peak_flop_per_s
+    peaks = {name: rate for name, rate in accelerator.peak_flop_per_s.items() if not name.startswith("int")}
     peak = next((rate for name, rate in peaks.items() if name == cells.get("compute_precision")), max(peaks.values()))
     for name in ("model_flop_per_s_per_accelerator", "hardware_flop_per_s_per_accelerator"):
         if _float(cells.get(name, 0.0)) > peak:
@@ -176,19 +203,19 @@ def _check_flop_per_token(cells: Cells, model: ModelSpec) -> None:
     if rate is None or throughput is None or not length:
         return
     attention = 12.0 * model.n_layer * model.n_head * model.head_dim * length
-    most = FLOP_SLACK * (6.0 * model.n_param_active + attention)
+    most = FLOP_SLACK * (6.0 * (model.n_param_active - model.n_param_lookup) + attention)
     published = _float(rate) * _n(cells, "n_accelerator") / _float(throughput)
     if published > most:
         raise _SetAsideError("inconsistent", f"{published:.3g} FLOP for a token, {most:.3g} at most")
 
 
 def _least_flop_per_token(model: ModelSpec, method: str) -> float:
-    """Return 2 FLOP forward and 2 back for each weight off the embedding, and 2 more where its gradient is needed.
+    """Return 2 FLOP forward and 2 back for each weight that is no table, and 2 more where its gradient is needed.
 
     Attention between tokens comes on top. Adapters other than LoRA may sit in the last layers only, so that little
     goes back.
     """
-    n_weight = model.n_param_active - model.vocab_size * model.hidden_size
+    n_weight = model.n_param_active - model.n_param_lookup - model.vocab_size * model.hidden_size
     return {"lora": 4.0, "qlora": 4.0, "adapter": 2.0}.get(method, 6.0) * max(n_weight, 0)
 
 

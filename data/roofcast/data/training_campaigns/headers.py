@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from roofcast.data import units
+from roofcast.data.campaigns.pages import number, ratio
 from roofcast.data.training_campaigns.candidates import PER_ACCELERATOR, Cells
-from roofcast.data.training_campaigns.pages import number, ratio
 
 Reader = Callable[[str], float | None]
 

@@ -56,6 +56,7 @@ ACCELERATOR_NAMES: Final = {
     "nvidia a100-sxm-80gb cts": "nvidia-a100-sxm-80gb",
     "nvidia a100-sxm4-40gb": "nvidia-a100-sxm-40gb",
     "nvidia a30": "nvidia-a30-24gb",
+    "nvidia rtx a5000": "nvidia-rtx-a5000-24gb",
     "nvidia blackwell gpu (b200-sxm-180gb)": "nvidia-b200-sxm-180gb",
     "nvidia blackwell gpu (gb200)": "nvidia-gb200",
     "nvidia blackwell ultra gpu (b300-sxm-270gb)": "nvidia-b300-sxm-270gb",

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from roofcast.serving.bodies import JsonRoute
 from roofcast.serving.dependencies import Bench, Loaded, Today
+from roofcast.serving.metrics import RECOMMENDATIONS
 from roofcast.serving.recommending import answer_recommendation
 from roofcast.serving.schemas import RecommendationRequest, RecommendationResponse
 
@@ -20,4 +21,6 @@ def post_recommendation(
 
     An empty ranking is an answer: the rejections say what stood in the way, the nearest miss first.
     """
-    return answer_recommendation(request, bench, loaded, today)
+    response = answer_recommendation(request, bench, loaded, today)
+    RECOMMENDATIONS.labels("yes" if response.entries else "no").inc()
+    return response

@@ -2,15 +2,17 @@
 
 The questions are the 3,619 aggregated rows of aiconfigurator's silicon sample, of which 2,826 are distinct
 measurements. Each distinct one is predicted once, with its lineage or its accelerator held out; a published row is
-judged by the prediction for the measurement that it repeats. Rows that a written rule marks as faulty
-(`roofcast.data.campaigns.silicon_faults.FAULTS`) are never trained on. They count in P3, not in P3_clean, which also
-counts every measurement once.
+judged by the prediction for the measurement that it repeats. Methods learn from the other rows of the campaign, or
+from all campaigns, where the held-out lineage or accelerator is left out too. Rows that a written rule marks as
+faulty (`roofcast.data.campaigns.silicon_faults.FAULTS`) are never trained on. They count in P3, not in P3_clean,
+which also counts every measurement once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -19,16 +21,19 @@ import pandas as pd
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.campaigns.silicon_index import load_silicon_index, source_row
-from roofcast.data.catalog import load_catalog
-from roofcast.data.specs import AcceleratorSpec, ModelSpec
+from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.features.descriptors import describe
-from roofcast.features.pipeline import METRICS
+from roofcast.training.config import TrainingConfig
 from roofcast.training.metrics import error_summary
+from roofcast.training.predictor import RoofcastPredictor
+from roofcast.training.protocols.campaigns import CampaignRows, build_campaign_rows, load_campaign_rows, with_halves
 from roofcast.training.targets import outcomes
 from roofcast.training.validation import leave_one_group_out
 
 JUDGED: Final = {"tpot": "tpot_s", "ttft": "ttft_s"}
 """Metrics of the protocol and their columns."""
+
+COLUMNS: Final = tuple(JUDGED.values())
 
 SPLITS: Final = {"leave_one_lineage_out": "lineage", "leave_one_accelerator_out": "accelerator"}
 """How folds are made, and the column that one fold has a value of."""
@@ -47,7 +52,8 @@ class SiliconRows:
     Parameters
     ----------
     measurements
-        The campaign's columns, `lineage`, `fault` (the rule that marks a row as faulty, else empty) and `subset`.
+        The campaign's columns, `lineage`, `group` (the fold group), `fault` (the rule that marks a row as faulty,
+        else empty) and `subset`.
     X : shape (n_row, n_descriptor)
     """
 
@@ -57,9 +63,7 @@ class SiliconRows:
     @property
     def y(self) -> pd.DataFrame:
         """What was measured: columns of the pipeline's `METRICS`, NaN where it was derived or not measured."""
-        known = outcomes(self.measurements)
-        is_derived = pd.DataFrame({m: self.measurements["derived"].str.contains(m, regex=False) for m in METRICS})
-        return known.mask(is_derived)
+        return outcomes(self.measurements)
 
     @property
     def groups(self) -> pd.Series:
@@ -71,8 +75,39 @@ class SiliconRows:
         return SiliconRows(self.measurements.iloc[rows], self.X.iloc[rows])
 
 
-Method = Callable[[SiliconRows, SiliconRows], pd.DataFrame]
-"""From training rows and held-out rows to predicted `ttft_s` and `tpot_s` of the latter, NaN where it has none."""
+@dataclass(frozen=True)
+class Fold:
+    """What a method may know, and what it is asked.
+
+    Parameters
+    ----------
+    split
+        Name of one of `SPLITS`.
+    train
+        The campaign's own rows that may be learnt from.
+    everything
+        The rows of all campaigns that may be learnt from, these among them.
+    test
+        Rows that are asked.
+    config
+        Settings of the predictor; None for the defaults.
+    """
+
+    split: str
+    train: SiliconRows
+    everything: CampaignRows
+    test: SiliconRows
+    config: TrainingConfig | None = None
+
+    @cached_property
+    def predictor(self) -> RoofcastPredictor:
+        """Return roofcast's predictor, trained on `everything` as for service; methods of a fold share it."""
+        rows = self.everything
+        return RoofcastPredictor(self.config, COLUMNS).fit(rows.X, rows.y, rows.groups)
+
+
+Method = Callable[[Fold], pd.DataFrame]
+"""From a fold to predicted `ttft_s` and `tpot_s` of the rows that are asked, NaN where it has none."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -87,65 +122,73 @@ class SiliconCampaign:
         Distinct measurements.
     published
         One line a published row: `id`, `row` (the measurement that it is or repeats) and `is_own`, false for repeats.
+    everything
+        The rows of all campaigns.
     """
 
     rows: SiliconRows
     published: pd.DataFrame
+    everything: CampaignRows
 
 
-def load_silicon_campaign() -> SiliconCampaign:
-    """Return the shipped campaign's aggregated rows, published and distinct."""
-    catalog = load_catalog()
-    index = load_silicon_index()
-    return build_silicon_campaign(load_campaigns(["silicon"]), index, catalog.models, catalog.accelerators)
+def load_silicon_campaign(everything: CampaignRows | None = None) -> SiliconCampaign:
+    """Return the shipped campaign's aggregated rows, published and distinct, and those of all campaigns."""
+    rows = load_campaign_rows() if everything is None else everything
+    return build_silicon_campaign(load_campaigns(["silicon"]), load_silicon_index(), load_catalog(), rows)
 
 
 def build_silicon_campaign(
-    measurements: pd.DataFrame,
-    index: pd.DataFrame,
-    models: Mapping[str, ModelSpec],
-    accelerators: Mapping[str, AcceleratorSpec],
+    measurements: pd.DataFrame, index: pd.DataFrame, catalog: Catalog, everything: CampaignRows | None = None
 ) -> SiliconCampaign:
-    """Return what P3 asks of measurements whose notes name the rows of an index as `load_silicon_index` gives it."""
+    """Return what P3 asks of measurements whose notes name the rows of an index as `load_silicon_index` gives it.
+
+    Without the rows of all campaigns the measurements are all that methods learn from.
+    """
     asked = index[index["mode"] == "agg"]
     published = pd.DataFrame(
         {"id": asked["id"], "row": asked["measured_in"], "is_own": asked["row"] == asked["measured_in"]}
     )
     table = measurements.set_index(measurements["note"].map(source_row).rename("row"))
     table = with_halves(table.loc[np.unique(published["row"])])
-    specs = [models[name] for name in table["model"]]
+    specs = [catalog.models[name] for name in table["model"]]
     is_dense = np.array([spec.n_expert == 0 for spec in specs])
     is_subset = is_dense & table["accelerator"].isin(HOPPER) & (table["weight_precision"] == "fp8")
     table = table.assign(
         lineage=[spec.lineage for spec in specs],
+        group=[spec.fold_group for spec in specs],
         fault=table["note"].str.extract(r"faulty: (\w+)", expand=False).fillna(""),
         subset=np.where(is_subset, "dense_hopper_fp8", "other"),
     )
-    return SiliconCampaign(SiliconRows(table, describe(table, models, accelerators)), published)
+    rows = SiliconRows(table, describe(table, catalog.models, catalog.accelerators))
+    if everything is None:
+        everything = build_campaign_rows(measurements, catalog)
+    return SiliconCampaign(rows, published, everything)
 
 
-def with_halves(questions: pd.DataFrame) -> pd.DataFrame:
-    """Return the questions with half of the accelerators to prefill and half to decode, where no split is told.
+def silicon_folds(campaign: SiliconCampaign, config: TrainingConfig | None = None) -> Iterator[Fold]:
+    """Yield every fold of every split.
 
-    Such a row states the total of a disaggregated deployment as if it were one replica (`disaggregated_total`).
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame({"n_accelerator": [8.0, 36.0], "tp": [8.0, float("nan")], "note": ["", "faulty: "
-    ...     "disaggregated_total"], "n_prefill_accelerator": float("nan"), "n_decode_accelerator": float("nan")})
-    >>> with_halves(rows)[["n_prefill_accelerator", "n_decode_accelerator"]].iloc[1].tolist()
-    [18.0, 18.0]
+    What is held out is held out of every campaign: an accelerator's rows, or those of every lineage that shares a
+    fold group with the one asked about.
     """
-    is_total = questions["note"].str.contains("disaggregated_total", regex=False)
-    prefill = questions["n_accelerator"] // 2
-    return questions.assign(
-        n_prefill_accelerator=questions["n_prefill_accelerator"].mask(is_total, prefill),
-        n_decode_accelerator=questions["n_decode_accelerator"].mask(is_total, questions["n_accelerator"] - prefill),
-    )
+    rows = campaign.rows
+    can_train = (rows.measurements["fault"] == "").to_numpy()
+    told = campaign.everything.measurements
+    for split, column in SPLITS.items():
+        for train, test in leave_one_group_out(rows.measurements[column]):
+            asked = rows.take(test)
+            is_held_out = told[column].isin(asked.measurements[column])
+            if column == "lineage":
+                is_held_out |= campaign.everything.groups.isin(asked.measurements["group"])
+            others = campaign.everything.take(campaign.everything.is_sound & ~is_held_out.to_numpy())
+            yield Fold(split, rows.take(train[can_train[train]]), others, asked, config)
 
 
 def predict_silicon(
-    campaign: SiliconCampaign, methods: Mapping[str, Method], progress: Progress | None = None
+    campaign: SiliconCampaign,
+    methods: Mapping[str, Method],
+    progress: Progress | None = None,
+    config: TrainingConfig | None = None,
 ) -> pd.DataFrame:
     """Return every published row's prediction by every method under every split: the dump of P3.
 
@@ -154,21 +197,15 @@ def predict_silicon(
     One line a split, method and published row with `fold` (what was held out), `id`, `row`, `is_clean`, what was
     asked of whom, measured `ttft_s` and `tpot_s`, and `predicted_ttft_s` and `predicted_tpot_s`
     """
-    rows, parts = campaign.rows, []
-    can_train = (rows.measurements["fault"] == "").to_numpy()
-    folds = [
-        (split, held_out, train[can_train[train]], test)
-        for split, held_out in SPLITS.items()
-        for train, test in leave_one_group_out(rows.measurements[held_out])
-    ]
-    for done, (split, held_out, train, test) in enumerate(folds, start=1):
+    n_fold = sum(campaign.rows.measurements[column].nunique() for column in SPLITS.values())
+    parts = []
+    for done, fold in enumerate(silicon_folds(campaign, config), start=1):
         for name, method in methods.items():
-            asked = rows.take(test)
-            predicted = method(rows.take(train), asked)[list(JUDGED.values())].add_prefix("predicted_")
-            told = asked.measurements[[*_ASKED, *JUDGED.values()]].join(predicted)
-            parts.append(told.assign(split=split, fold=told[held_out], method=name))
+            predicted = method(fold)[list(COLUMNS)].add_prefix("predicted_")
+            told = fold.test.measurements[[*_ASKED, *COLUMNS]].join(predicted)
+            parts.append(told.assign(split=fold.split, fold=told[SPLITS[fold.split]], method=name))
         if progress is not None:
-            progress(f"silicon, {split.replace('_', ' ')}", done, len(folds))
+            progress(f"silicon, {fold.split.replace('_', ' ')}", done, n_fold)
     table = pd.concat(parts).reset_index().merge(campaign.published, on="row")
     table["is_clean"] = table["is_own"] & (table["fault"] == "")
     first = ["split", "fold", "method", "id", "row", "is_clean"]

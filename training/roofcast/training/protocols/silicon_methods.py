@@ -1,84 +1,69 @@
-"""Who is judged under P3: the estimate alone, baselines, roofcast's predictor, and a peer that was really run."""
+"""Who is judged under P3: roofcast, the estimate alone, baselines, and a peer that was really run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from sklearn.neighbors import KNeighborsRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from roofcast.data.campaigns.silicon_peer import load_aiconfigurator_answers
-from roofcast.features.batching import estimate
-from roofcast.features.coefficients import DEFAULT_COEFFICIENTS, Coefficients
-from roofcast.features.pipeline import arrays, estimate_metrics
+from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.training.calibration import fit_coefficients
-from roofcast.training.estimators import ResidualRegressor
-from roofcast.training.predictor import PointPredictor
-from roofcast.training.protocols.silicon import JUDGED, Method, SiliconRows
+from roofcast.training.protocols.baselines import boosted_raw, estimated
+from roofcast.training.protocols.baselines import nearest_measured as nearest
+from roofcast.training.protocols.silicon import COLUMNS, Fold, Method
 
-FloatArray = npt.NDArray[np.float64]
-
-COLUMNS: Final = tuple(JUDGED.values())
-
-
-def roofcast(train: SiliconRows, test: SiliconRows) -> pd.DataFrame:
-    """Return what roofcast's predictor says, trained as for service."""
-    return PointPredictor(metrics=COLUMNS).fit(train.X, train.y, train.groups).predict(test.X)
+LEVEL: Final = 0.5
+"""Level of the intervals, which P3 does not judge; few lineages can promise it."""
 
 
-def analytic_priors(train: SiliconRows, test: SiliconRows) -> pd.DataFrame:  # noqa: ARG001 nothing is fitted
+def roofcast(fold: Fold) -> pd.DataFrame:
+    """Return what a user gets: the predictor, trained on all campaigns without what is held out."""
+    return fold.predictor.predict_interval(fold.test.X, LEVEL).value
+
+
+def analytic_calibrated_all(fold: Fold) -> pd.DataFrame:
+    """Return the estimate with the predictor's coefficients, fitted to all campaigns, without a learner."""
+    return estimated(fold.test.X, fold.predictor.coefficients_, COLUMNS)
+
+
+def analytic_calibrated(fold: Fold) -> pd.DataFrame:
+    """Return the estimate with coefficients fitted to the campaign's own training rows, without a learner."""
+    train = fold.train
+    return estimated(fold.test.X, fit_coefficients(train.X, train.y, train.groups), COLUMNS)
+
+
+def analytic_priors(fold: Fold) -> pd.DataFrame:
     """Return the estimate with every coefficient at its prior."""
-    return _estimated(test, DEFAULT_COEFFICIENTS)
+    return estimated(fold.test.X, DEFAULT_COEFFICIENTS, COLUMNS)
 
 
-def analytic_calibrated(train: SiliconRows, test: SiliconRows) -> pd.DataFrame:
-    """Return the estimate with coefficients fitted to the training rows, without a learner."""
-    return _estimated(test, fit_coefficients(train.X, train.y, train.groups))
+def nearest_measured(fold: Fold) -> pd.DataFrame:
+    """Return what was measured at the nearest of the campaign's own training rows."""
+    return nearest(fold.train.X, fold.train.y, fold.test.X, COLUMNS)
 
 
-def nearest_measured(train: SiliconRows, test: SiliconRows) -> pd.DataFrame:
-    """Return what was measured at the nearest training row: least distance of standardised logarithms."""
-    neighbour = make_pipeline(StandardScaler(), KNeighborsRegressor(n_neighbors=1))
-    neighbour.fit(_logarithms(train), train.y[list(COLUMNS)])
-    return pd.DataFrame(neighbour.predict(_logarithms(test)), columns=list(COLUMNS), index=test.X.index)
+def xgboost_raw(fold: Fold) -> pd.DataFrame:
+    """Return what trees on raw descriptors say, trained on the campaign's own training rows."""
+    return boosted_raw(fold.train.X, fold.train.y, fold.test.X, COLUMNS)
 
 
-def xgboost_raw(train: SiliconRows, test: SiliconRows) -> pd.DataFrame:
-    """Return the predictions of boosted trees that see raw descriptors and no estimate; the target is logarithmic."""
-    seen, asked = _known(train), _known(test)
-    predicted = {
-        name: np.exp(ResidualRegressor().fit(seen, np.log(train.y[name])).predict(asked)) for name in COLUMNS
-    }
-    return pd.DataFrame(predicted, index=test.X.index)
-
-
-def aiconfigurator(train: SiliconRows, test: SiliconRows) -> pd.DataFrame:  # noqa: ARG001 it is no learner
+def aiconfigurator(fold: Fold) -> pd.DataFrame:
     """Return the answers of aiconfigurator, recorded once; they hang on no fold."""
-    return load_aiconfigurator_answers().reindex(test.X.index)[list(COLUMNS)]
+    return load_aiconfigurator_answers().reindex(fold.test.X.index)[list(COLUMNS)]
 
 
 METHODS: Final[Mapping[str, Method]] = {
     method.__name__: method
-    for method in (roofcast, analytic_calibrated, analytic_priors, aiconfigurator, nearest_measured, xgboost_raw)
+    for method in (
+        roofcast,
+        analytic_calibrated_all,
+        analytic_calibrated,
+        analytic_priors,
+        aiconfigurator,
+        nearest_measured,
+        xgboost_raw,
+    )
 }
 """Methods by the names under which they stand on the scoreboard."""
-
-
-def _estimated(rows: SiliconRows, coefficients: Coefficients) -> pd.DataFrame:
-    d = arrays(rows.X)
-    values = estimate_metrics(d, estimate(d, coefficients))
-    return pd.DataFrame({name: values[name] for name in COLUMNS}, index=rows.X.index)
-
-
-def _known(rows: SiliconRows) -> FloatArray:
-    return rows.X.fillna(0.0).to_numpy(dtype=np.float64)
-
-
-def _logarithms(rows: SiliconRows) -> FloatArray:
-    """Return the descriptors on a scale that is logarithmic far from zero, and takes zero and less."""
-    return np.asarray(np.arcsinh(_known(rows)), dtype=np.float64)

@@ -1,0 +1,103 @@
+"""What keeps a database from being used, and the cure: from errors of SQLite and PostgreSQL to a sentence."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+import sqlalchemy as sa
+
+LOCKED: Final = "is locked by another process"
+
+
+class Problem(NamedTuple):
+    """What is wrong with a database and what mends it, for errors of these states or words.
+
+    `states` are PostgreSQL's codes of errors; `words` a pattern for the others: SQLite's, and those of connecting.
+    """
+
+    what: str
+    cure: str
+    states: tuple[str, ...] = ()
+    words: str = ""
+
+
+PROBLEMS: Final = (
+    Problem("has no schema yet", "bring it up to date with migrate() first", ("42P01",), "no such table"),
+    Problem(
+        "has an older schema",
+        "bring it up to date with migrate() first",
+        ("42703",),
+        "no such column|has no column named",
+    ),
+    Problem(LOCKED, "try again when that has ended", ("55P03",), "is locked"),
+    Problem(
+        "is no database or a damaged one",
+        "restore it from a copy, or name another file",
+        words="not a database|malformed|is encrypted",
+    ),
+    Problem("has no room left", "free space on its disk", ("53100",), "disk is full"),
+    Problem(
+        "may not be written",
+        "let this user write it, and the folder of a file",
+        ("25006", "42501"),
+        "readonly database",
+    ),
+    Problem(
+        "cannot be opened",
+        "check that its folder is there and that this user may read and write in it",
+        words="unable to open",
+    ),
+    Problem(
+        "refuses the user or the password",
+        "correct them in the URL",
+        ("28000", "28P01"),
+        'password authentication failed|no password supplied|role "[^"]*" does not exist|no pg_hba.conf entry',
+    ),
+    Problem(
+        "is not on its server",
+        "create it, or correct its name in the URL",
+        ("3D000",),
+        'database "[^"]*" does not exist',
+    ),
+    Problem(
+        "has no connection free",
+        "try again, or raise its limit of connections",
+        ("53300",),
+        "too many clients|connection slots|QueuePool limit",
+    ),
+    Problem("was changed by another process at the same moment", "try again", ("40001", "40P01")),
+    Problem(
+        "does not answer",
+        "check host and port in the URL, and that the server runs",
+        ("57P01", "57P03", "08000", "08003", "08006"),
+        "connection refused|failed to resolve|could not translate|time(d )?out|unreachable|no route to host"
+        "|starting up|closed the connection|connection is bad|connection timeout",
+    ),
+)
+"""The first that fits counts."""
+
+_OURS: Final = (sa.exc.IntegrityError, sa.exc.DataError, sa.exc.NotSupportedError)
+_UNKNOWN: Final = Problem("cannot be used", "check that it is there, reachable and writable")
+
+
+def problem_of(error: sa.exc.SQLAlchemyError) -> str:
+    """Return what keeps the database from being used, and the cure; empty for a fault of our own statement.
+
+    Examples
+    --------
+    >>> problem_of(sa.exc.OperationalError("", None, Exception("database is locked")))
+    'is locked by another process (database is locked); try again when that has ended'
+    """
+    if isinstance(error, _OURS):
+        return ""
+    cause = getattr(error, "orig", error)
+    state, text = getattr(cause, "sqlstate", None), " ".join(str(cause).split())
+    for problem in PROBLEMS:
+        if state in problem.states if state else problem.words and re.search(problem.words, text, re.IGNORECASE):
+            return _told(problem, text)
+    return "" if isinstance(error, sa.exc.ProgrammingError) else _told(_UNKNOWN, text)
+
+
+def _told(problem: Problem, text: str) -> str:
+    return f"{problem.what} ({text}); {problem.cure}"

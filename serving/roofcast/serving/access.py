@@ -1,0 +1,198 @@
+"""Who may do what: API keys over HTTP, and how often one caller may ask.
+
+Everything that is not plainly reading or asking takes a key that may write, so that a new route is shut until someone
+says otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, Literal
+
+from cachetools import LRUCache
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from roofcast.data import api_keys
+from roofcast.data.api_keys import ApiKey, KeyStore, digest_of
+from roofcast.data.errors import NotReadyError
+from roofcast.serving.problems import problem, problem_of
+from roofcast.serving.rates import RateLimits
+
+RequireKey = Literal["write", "all"]
+
+API: Final = "/v1/"
+GUARDED: Final = (API, "/metrics")
+"""What may take a key to read; probes and pages never do."""
+
+QUESTIONS: Final = frozenset({"/v1/predictions", "/v1/recommendations", "/v1/explanations"})
+"""Posts that change nothing."""
+
+FOR_ADMINS: Final = frozenset({"/v1/predictor"})
+"""Changes that take effect on everyone's answers at once."""
+
+KEY_CACHE_S: Final = 2.0
+"""How long a key is taken for what it was: a revoked one opens nothing after it."""
+
+STORE_PAUSE_S: Final = 5.0
+"""How long a store that did not answer is not asked again for a key that it knew."""
+
+CONSUMER: Final = "roofcast.consumer"
+"""Where in the scope the log finds who asked."""
+
+SCHEME: Final = "key"
+
+
+def needed_scope(method: str, path: str, require: RequireKey) -> api_keys.Scope | None:
+    """Return the scope that a request takes, or None if it is open to all.
+
+    Examples
+    --------
+    >>> needed_scope("POST", "/v1/measurements", "write")
+    'write'
+    >>> needed_scope("POST", "/v1/predictions", "all")
+    'read'
+    >>> needed_scope("GET", "/healthz", "all") is None
+    True
+    """
+    if method in {"GET", "HEAD", "OPTIONS"} or (method == "POST" and path in QUESTIONS):
+        return "read" if require == "all" and path.startswith(GUARDED) else None
+    return "admin" if path in FOR_ADMINS else "write"
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    key: ApiKey
+    until: float
+
+
+class KeyRing:
+    """The keys that this process has seen lately; others are looked up.
+
+    While the store does not answer, a key that was seen goes on as it was: nobody can revoke one there then.
+    """
+
+    def __init__(self, store: KeyStore) -> None:
+        self._store = store
+        self._seen: LRUCache[str, _Seen] = LRUCache(maxsize=1024)
+
+    async def find(self, secret: str) -> ApiKey | None:
+        """Return the key of a secret, in whatever state; None if there is none.
+
+        Raises
+        ------
+        NotReadyError
+            If the store does not answer and the key has not been seen.
+        """
+        digest = digest_of(secret)
+        seen = self._seen.get(digest)
+        if seen and time.monotonic() < seen.until:
+            return seen.key
+        pause_s = KEY_CACHE_S
+        try:
+            key = await asyncio.to_thread(self._store.find, digest)
+        except NotReadyError:
+            if seen is None:
+                raise
+            key, pause_s = seen.key, STORE_PAUSE_S
+        if key is not None:
+            self._seen[digest] = _Seen(key, time.monotonic() + pause_s)
+        return key
+
+
+class Admission:
+    """ASGI middleware that lets in who may: 401, 403 and 429 are answered before a body is read."""
+
+    def __init__(self, app: ASGIApp, require: RequireKey, rates: RateLimits | None) -> None:
+        self.app = app
+        self.require = require
+        self.rates = rates
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request on, or answer it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        need = needed_scope(scope["method"], scope["path"], self.require)
+        key, refusal = await self._judge(scope, need)
+        consumer = scope[CONSUMER] = f"key:{key.name}" if key else _address(scope)
+        if self.rates and scope["path"].startswith(API):
+            is_admitted, headers = await self.rates.hit(consumer)
+            send = _with_headers(send, headers)
+            if not is_admitted:
+                refusal = _too_many(headers)
+        await (refusal or self.app)(scope, receive, send)
+
+    async def _judge(self, scope: Scope, need: api_keys.Scope | None) -> tuple[ApiKey | None, Response | None]:
+        """Return the key that opens the way, if one came along, or the answer to who may not."""
+        if need is None and not scope["path"].startswith(GUARDED):
+            return None, None
+        given = Headers(scope=scope).get("authorization", "")
+        kind, _, secret = given.partition(" ")
+        if not given:
+            return None, _unauthorised(need) if need else None
+        key = None
+        if kind.lower() == "bearer":
+            try:
+                key = await scope["app"].state.key_ring.find(secret.strip())
+            except NotReadyError as error:
+                return None, problem_of(error) if need else None
+        state = key.state if key else "unknown"
+        if key is None or state != "valid":
+            return None, _unauthorised(need or "read", f"this key is {state}")
+        return key, _forbidden(key, need) if need and not key.may(need) else None
+
+
+def _unauthorised(need: api_keys.Scope, reason: str = "") -> Response:
+    cure = (
+        f"this takes a key that may {need}: make one on the service's machine by"
+        f" `roofcast keys create NAME --scope {need}`, and send it as `Authorization: Bearer KEY`"
+    )
+    challenge = 'Bearer realm="roofcast"' + (
+        f', error="invalid_token", error_description="{reason}"' if reason else ""
+    )
+    detail = f"{reason}; {cure}" if reason else cure
+    return problem(HTTPStatus.UNAUTHORIZED, "no-key", detail, headers={"www-authenticate": challenge})
+
+
+def _forbidden(key: ApiKey, need: api_keys.Scope) -> Response:
+    challenge = f'Bearer realm="roofcast", error="insufficient_scope", scope="{need}"'
+    detail = f"the key {key.name!r} has the scope {key.scope}; this takes {need}"
+    return problem(HTTPStatus.FORBIDDEN, "wrong-scope", detail, headers={"www-authenticate": challenge})
+
+
+def _too_many(headers: Mapping[str, str]) -> Response:
+    wait = headers["ratelimit-reset"]
+    detail = f"more requests than {headers['ratelimit-limit']} in their time; ask again in {wait} seconds"
+    return problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests", detail, headers={"retry-after": wait})
+
+
+def _address(scope: Scope) -> str:
+    return scope["client"][0] if scope.get("client") else "unknown"
+
+
+def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(headers)
+        await send(message)
+
+    return sending
+
+
+def describe_access(document: dict[str, Any], require: RequireKey) -> dict[str, Any]:
+    """Return the OpenAPI document with what takes a key."""
+    document.setdefault("components", {})["securitySchemes"] = {
+        SCHEME: {"type": "http", "scheme": "bearer", "description": "Made by `roofcast keys create`."}
+    }
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            need = needed_scope(method.upper(), path, require)
+            if need:
+                operation["security"] = [{SCHEME: [need]}]
+    return document

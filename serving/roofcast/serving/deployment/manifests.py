@@ -1,0 +1,162 @@
+"""Kubernetes and KServe manifests of an entry, as plain values; YAML is written elsewhere.
+
+References
+----------
+Kubernetes 1.37 API, Deployment (apps/v1) and Service (v1); vLLM 0.32, "Using Kubernetes" (shared memory, probes on
+``/health``); SGLang, "Server Arguments" (``/dev/shm``); TensorRT-LLM 1.3, ``trtllm-serve`` (``/health``); KServe 0.21
+API, InferenceService (serving.kserve.io/v1beta1) with a container of one's own, and its "Standard" mode.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from roofcast.serving.deployment.engines import Option, options
+from roofcast.serving.deployment.names import dns_name, label_value
+from roofcast.serving.deployment.platforms import REPLACE
+from roofcast.serving.deployment.served import Served
+
+Manifest = dict[str, Any]
+
+PORT: Final = 8000
+LISTEN: Final[list[Option]] = [("--host", "0.0.0.0"), ("--port", str(PORT))]  # noqa: S104  (inside a pod)
+
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+"""Well-known label that managed clusters of these providers put on their nodes."""
+
+LABELLED: Final = ("aws", "azure", "gcp")
+WEIGHTS: Final = "/weights"
+SHARED_MEMORY: Final = "16Gi"
+N_START_PROBE: Final = 360
+"""Probes before a start counts as failed: an hour for fetching and loading the weights."""
+
+
+def kubernetes(served: Served) -> list[Manifest]:
+    """Return a Deployment of every replica, and the Service before it.
+
+    Raises
+    ------
+    InputError
+        If the engine has no option for a precision or a split.
+    """
+    name = dns_name(_model_name(served))
+    selector = {"app.kubernetes.io/name": name}
+    deployment: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "labels": _labels(name, served)},
+        "spec": {
+            "replicas": served.n_replica,
+            "selector": {"matchLabels": dict(selector)},
+            "strategy": _strategy(),
+            "template": {
+                "metadata": {"labels": _labels(name, served)},
+                "spec": {"containers": [_container(served.engine, served)], **_pod(served)},
+            },
+        },
+    }
+    service: Manifest = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "labels": _labels(name, served)},
+        "spec": {"selector": dict(selector), "ports": [{"name": "http", "port": 80, "targetPort": "http1"}]},
+    }
+    return [deployment, service]
+
+
+def kserve(served: Served) -> list[Manifest]:
+    """Return an InferenceService with as many replicas as the entry, which neither grows nor shrinks.
+
+    Raises
+    ------
+    InputError
+        If the engine has no option for a precision or a split.
+    """
+    name = dns_name(_model_name(served))
+    predictor: Manifest = {
+        "minReplicas": served.n_replica,
+        "maxReplicas": served.n_replica,
+        "deploymentStrategy": _strategy(),
+        "containers": [_container("kserve-container", served)],
+        **_pod(served),
+    }
+    metadata: Manifest = {
+        "name": name,
+        "labels": _labels(name, served),
+        "annotations": {"serving.kserve.io/deploymentMode": "Standard"},
+    }
+    return [
+        {
+            "apiVersion": "serving.kserve.io/v1beta1",
+            "kind": "InferenceService",
+            "metadata": metadata,
+            "spec": {"predictor": predictor},
+        }
+    ]
+
+
+def _strategy() -> Manifest:
+    """Return how a new version comes: a replica at a time, none beside the old, as accelerators may be scarce."""
+    return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+
+
+def _model_name(served: Served) -> str:
+    return served.checkpoint.rstrip("/").rpartition("/")[2]
+
+
+def _labels(name: str, served: Served) -> Manifest:
+    return {"app.kubernetes.io/name": name, "app.kubernetes.io/component": served.engine}
+
+
+def _container(name: str, served: Served) -> Manifest:
+    words = [_literal(word) for option in [*options(served), *LISTEN] for word in option]
+    probe: Manifest = {"httpGet": {"path": "/health", "port": "http1"}, "periodSeconds": 10}
+    return {
+        "name": name,
+        "image": served.platform.images[served.engine],
+        "command": words,
+        "ports": [{"name": "http1", "containerPort": PORT}],
+        "env": [
+            {"name": "HF_HOME", "value": WEIGHTS},
+            {
+                "name": "HF_TOKEN",
+                "valueFrom": {"secretKeyRef": {"name": "huggingface", "key": "token", "optional": True}},
+            },
+        ],
+        "resources": {"limits": {served.platform.resource: str(served.n_accelerator)}},
+        "startupProbe": {**_copy(probe), "failureThreshold": N_START_PROBE},
+        "readinessProbe": _copy(probe),
+        "livenessProbe": {**_copy(probe), "timeoutSeconds": 10, "failureThreshold": 6},
+        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}, {"name": "weights", "mountPath": WEIGHTS}],  # noqa: S108
+        "securityContext": {"allowPrivilegeEscalation": False},
+    }
+
+
+def _copy(probe: Manifest) -> Manifest:
+    """Return a probe that shares no part with another: YAML would write what is shared as an alias."""
+    return {**probe, "httpGet": dict(probe["httpGet"])}
+
+
+def _literal(word: str) -> str:
+    """Return a word of a command so that Kubernetes, which puts variables for ``$(NAME)``, leaves it alone."""
+    return word.replace("$", "$$")
+
+
+def _pod(served: Served) -> Manifest:
+    return {
+        "nodeSelector": _node_selector(served),
+        "tolerations": [{"key": served.platform.resource, "operator": "Exists", "effect": "NoSchedule"}],
+        "volumes": [
+            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": SHARED_MEMORY}},
+            {"name": "weights", "emptyDir": {}},
+        ],
+    }
+
+
+def _node_selector(served: Served) -> dict[str, str]:
+    offer = served.offer
+    if served.platform.resource == "google.com/tpu":
+        return {f"cloud.google.com/gke-tpu-{what}": REPLACE for what in ("accelerator", "topology")}
+    if offer.provider in LABELLED and label_value(offer.instance_type) == offer.instance_type:
+        return {INSTANCE_TYPE: offer.instance_type}
+    return {"accelerator": label_value(served.accelerator)}

@@ -1,0 +1,108 @@
+"""What an accelerator is to a cluster and to an engine: resource name, devices, images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from roofcast.data.errors import InputError
+from roofcast.data.specs import AcceleratorSpec
+
+REPLACE: Final = "replace-me"
+"""What stands where only the reader can know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """Accelerators of one kind, as software sees them.
+
+    Parameters
+    ----------
+    resource
+        Kubernetes resource; one unit is one accelerator of the data sheet.
+    images
+        Container image by engine that runs here.
+    n_device
+        What the engine counts in its tensor parallelism, for each accelerator.
+    quantises
+        Whether 16-bit weights can be made FP8 while they are loaded.
+    fp8_cache
+        What vLLM calls a cache in FP8.
+    """
+
+    resource: str
+    images: Mapping[str, str]
+    n_device: int = 1
+    quantises: bool = False
+    fp8_cache: str = "fp8"
+
+
+NVIDIA: Final = Platform(
+    "nvidia.com/gpu",
+    {
+        "vllm": "vllm/vllm-openai:v0.32.0",
+        "sglang": "lmsysorg/sglang:v0.5.19",
+        "trtllm": "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc27",
+    },
+    quantises=True,
+)
+AMD: Final = Platform(
+    "amd.com/gpu",
+    {
+        "vllm": "rocm/vllm:rocm7.14.0_cdna_ubuntu24.04_py3.14_pytorch_2.11.0_vllm_0.23.0",
+        "sglang": f"{REPLACE}/sglang-rocm",
+    },
+    quantises=True,
+)
+GAUDI: Final = Platform("habana.ai/gaudi", {"vllm": f"{REPLACE}/vllm-gaudi"}, fp8_cache="fp8_inc")
+INTEL_GPU: Final = Platform("gpu.intel.com/xe", {"vllm": f"{REPLACE}/vllm-xpu"})
+TPU: Final = Platform("google.com/tpu", {"vllm": f"{REPLACE}/vllm-tpu"})
+TRAINIUM2: Final = Platform("aws.amazon.com/neuron", {"vllm": f"{REPLACE}/vllm-neuron"}, n_device=4)
+
+_BY_ARCHITECTURE: Final = {
+    ("AMD", "CDNA3"): AMD,
+    ("AMD", "CDNA4"): AMD,
+    ("Intel", "Gaudi 2"): GAUDI,
+    ("Intel", "Gaudi 3"): GAUDI,
+    ("Intel", "Xe2-HPG"): INTEL_GPU,
+    ("AWS", "NeuronCore-v3"): TRAINIUM2,
+}
+_TPU: Final = ("google-tpu-v5e", "google-tpu-v6e")
+
+
+def platform_of(part: AcceleratorSpec) -> Platform:
+    """Return how clusters and engines see a part.
+
+    Raises
+    ------
+    InputError
+        If that is not known, as for processors, for parts that are several devices to an engine, and for parts that
+        no engine here supports any more.
+
+    References
+    ----------
+    Resources: Kubernetes documentation, "Schedule GPUs" (NVIDIA, AMD); AWS Neuron 2.33, "Neuron device plugin";
+    Intel Gaudi documentation, "Intel Gaudi Device Plugin for Kubernetes"; Intel GPU device plugin 0.35, README
+    (``xe`` is the newer driver's, ``i915`` the older's); Google Cloud, "TPUs in GKE". Devices: AWS Neuron 2.33, "Best
+    practices for training" (four logical cores on a Trainium2), and the vLLM Neuron plugin (Trainium2 and 3 only);
+    vLLM TPU quickstart (v5e, v6e, v7x) and Ray Serve, "TPU serving" (tensor parallelism counts chips). FP8 on the
+    fly: vLLM 0.32, "FP8 W8A8" (NVIDIA and AMD). ``fp8_inc``: vLLM, ``CacheConfig.cache_dtype``. Images: vLLM "Using
+    Docker"; SGLang "Install"; ROCm "vLLM inference and serving on ROCm"; TensorRT-LLM on NGC.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> platform_of(load_catalog().accelerator("nvidia-h100-sxm-80gb")).resource
+    'nvidia.com/gpu'
+    """
+    if part.vendor == "NVIDIA":
+        return NVIDIA
+    if part.id in _TPU:
+        return TPU
+    try:
+        return _BY_ARCHITECTURE[part.vendor, part.architecture]
+    except KeyError:
+        raise InputError(
+            "deployment", f"it is not known how engines and clusters see {part.vendor} {part.name}; choose another"
+        ) from None

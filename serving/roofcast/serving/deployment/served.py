@@ -1,0 +1,166 @@
+"""What is to be run, engine by engine, for an entry of a recommendation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
+from roofcast.features.memory import ENGINE_MEMORY
+from roofcast.features.precisions import served_precision
+from roofcast.serving.demand import Constraints, Demand
+from roofcast.serving.deployment.names import check_argument
+from roofcast.serving.deployment.platforms import Platform, platform_of
+from roofcast.serving.recommender import Entry
+from roofcast.serving.splits import split_problem
+
+ENGINES: Final = ("vllm", "sglang", "trtllm")
+
+LENGTH_MARGIN: Final = 2.0
+"""Longest request admitted, over the mean one that was asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a recommendation was asked for; `checkpoint` names the weights: a hub repository or a path."""
+
+    model: ModelSpec
+    checkpoint: str
+    accelerators: Mapping[str, AcceleratorSpec]
+    demand: Demand
+    constraints: Constraints
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One replica of an engine, and how many there are of it.
+
+    Parameters
+    ----------
+    engine, checkpoint
+        Program, and the weights it loads.
+    platform, accelerator, offer
+        What it runs on, and the instance that has it.
+    tp, pp, dp, ep
+        Degrees of parallelism as the engine counts devices; experts lie on `ep` of them.
+    is_moe
+        Whether there are experts.
+    stored_precision, weight_precision, kv_precision
+        Of the checkpoint, of the weights as served, and of the cache; the last is blank for the engine's own choice.
+    n_token
+        Longest request, answer included.
+    n_sequence
+        Most requests at once.
+    memory_ratio
+        Share of memory that the forecast gave to the engine, in the engine's own terms; None if it gave none.
+    n_accelerator, n_replica
+        Accelerators of one replica, and replicas.
+    """
+
+    engine: str
+    checkpoint: str
+    platform: Platform
+    accelerator: str
+    offer: Offer
+    tp: int
+    pp: int
+    dp: int
+    ep: int
+    is_moe: bool
+    stored_precision: str
+    weight_precision: str
+    kv_precision: str
+    n_token: int
+    n_sequence: int
+    memory_ratio: float | None
+    n_accelerator: int
+    n_replica: int
+
+
+def checkpoint_of(name: str, model: ModelSpec, catalog: Catalog) -> str:
+    """Return where the weights of a model are that was asked for by a name.
+
+    It is the catalogue's id, which is a hub repository where the model has one, or the name as written where that
+    stands for a quantised copy or for a model of which only the ``config.json`` is known.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> catalog = load_catalog()
+    >>> checkpoint_of("llama-3.1-8b", catalog.model("llama-3.1-8b"), catalog)
+    'meta-llama/Llama-3.1-8B'
+    """
+    return model.id if catalog.models.get(model.id) == model else name
+
+
+def engine_of(question: Question) -> str:
+    """Return the engine that was asked about, blank if any will do.
+
+    Raises
+    ------
+    UnknownNameError
+        If its options are not known here.
+    """
+    engine = question.constraints.engine
+    if engine and engine not in ENGINES:
+        raise UnknownNameError("constraints.engine", engine, ENGINES)
+    return engine
+
+
+def served_by(engine: str, entry: Entry, question: Question) -> Served:
+    """Return what `engine` has to run for an entry.
+
+    Raises
+    ------
+    InputError
+        If the engine is not the one that was asked about, does not run on the accelerator, or cannot split the model
+        over its devices; if the name of the checkpoint cannot stand on a command line.
+    UnknownNameError
+        If the engine that was asked about is not known here.
+    """
+    model, bounds, demand = question.model, question.constraints, question.demand
+    part = question.accelerators[entry.candidate.accelerator]
+    asked = engine_of(question)
+    if asked not in ("", engine):
+        raise InputError("deployment", f"the forecast is for {asked}, not for {engine}; ask about {engine}")
+    platform = platform_of(part)
+    if engine not in platform.images:
+        able = " or ".join(platform.images)
+        raise InputError("deployment", f"{engine} does not run on {part.vendor} {part.name}; {able} does")
+    tp = entry.candidate.tp * platform.n_device
+    if problem := split_problem(model, tp, engine=engine):
+        raise InputError("deployment", f"{part.name} is {platform.n_device} devices to {engine}; {problem}")
+    longest = math.ceil(LENGTH_MARGIN * (demand.n_input_token + demand.n_output_token))
+    return Served(
+        engine=engine,
+        checkpoint=check_argument("model", question.checkpoint),
+        platform=platform,
+        accelerator=part.id,
+        offer=entry.offer,
+        tp=tp,
+        pp=1,
+        dp=1,
+        ep=1,
+        is_moe=model.n_expert > 0,
+        stored_precision=model.weight_precision,
+        weight_precision=bounds.weight_precision or served_precision(model.weight_precision),
+        kv_precision=bounds.kv_precision,
+        n_token=min(longest, model.max_context_token or longest),
+        n_sequence=math.ceil(entry.users_per_replica),
+        memory_ratio=_memory_ratio(engine, asked, part.memory_byte),
+        n_accelerator=entry.candidate.tp,
+        n_replica=entry.n_replica,
+    )
+
+
+def _memory_ratio(engine: str, asked: str, memory_byte: float) -> float | None:
+    share, reserve_byte, cache_share = ENGINE_MEMORY[engine]
+    if engine == "trtllm":
+        return cache_share
+    if engine == "vllm":
+        return share
+    return math.floor((1 - reserve_byte / memory_byte) * 100) / 100 if asked else None

@@ -1,0 +1,67 @@
+"""Entries and questions with valid defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from roofcast.data.catalog import load_catalog
+from roofcast.data.specs import ModelSpec, Offer
+from roofcast.serving.candidates import Candidate
+from roofcast.serving.demand import Constraints, Demand
+from roofcast.serving.deployment import Question
+from roofcast.serving.deployment.served import Served, served_by
+from roofcast.serving.recommender import Entry
+from tests.builders import a_model
+
+H100 = "nvidia-h100-sxm-80gb"
+
+checkpoints = st.text(
+    st.characters(exclude_categories=("C", "Z"), include_characters=" "), min_size=1, max_size=60
+).filter(lambda name: not name.startswith("-"))
+"""Names that a person may give to weights, sensible or not."""
+
+
+def an_offer(**changes: Any) -> Offer:
+    """Return eight accelerators in the first of AWS's regions."""
+    fields = {
+        "provider": "aws", "region": "us-east-1", "instance_type": "p5.48xlarge", "accelerator": H100,
+        "n_accelerator": 8, "pricing": "on_demand", "price_usd_per_h": 55, "as_of": "2026-10-10", "source": "a test",
+        "licence": "none",
+    }  # fmt: skip
+    return Offer.parse(fields | changes)
+
+
+def an_entry(accelerator: str = H100, tp: int = 2, users: float = 64.0, **offer: Any) -> Entry:
+    """Return three replicas of `tp` accelerators, each good for so many users."""
+    return Entry(
+        offer=an_offer(accelerator=accelerator, **offer),
+        candidate=Candidate(accelerator, tp),
+        users_per_replica=users,
+        n_replica=3,
+        n_instance=1,
+        cost_usd_per_h=55.0,
+        cost_usd_per_month=40150.0,
+        cost_usd_per_million_output_token=1.0,
+        cost_usd_per_million_token=0.5,
+        load_per_replica=50.0,
+        predictions=(),
+        surely_meets_limits=True,
+        memory_used_byte=3e10,
+        memory_usable_byte=1.4e11,
+        bottleneck="prefill",
+        outside=False,
+        outside_columns=(),
+    )
+
+
+def a_question(model: ModelSpec | None = None, checkpoint: str = "ours/dense-7b", **constraints: Any) -> Question:
+    """Return a question about 1,000 tokens in and 200 out."""
+    demand = Demand(1000, 200, 150, None, ())
+    return Question(model or a_model(), checkpoint, load_catalog().accelerators, demand, Constraints(**constraints))
+
+
+def a_served(engine: str = "vllm", entry: Entry | None = None, question: Question | None = None) -> Served:
+    """Return what an engine has to run for the entry."""
+    return served_by(engine, entry or an_entry(), question or a_question())

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import subprocess
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roofcast.data.errors import InputError
+from roofcast.data.specs import PRECISIONS
+from roofcast.serving.deployment.engines import CACHE_DTYPE, command, options
+from roofcast.serving.deployment.served import ENGINES, Served
+from tests.builders import a_model
+from tests.serving.deployment.builders import a_question, a_served, an_entry, checkpoints
+
+SERVED = {engine: a_served(engine) for engine in ENGINES}
+TP = {"vllm": "--tensor-parallel-size", "sglang": "--tp-size", "trtllm": "--tp_size"}
+degrees = st.sampled_from([1, 2, 4, 8, 16])
+
+
+def words_of(served: Served) -> list[str]:
+    return [word for option in options(served) for word in option]
+
+
+def varied(engine: str, **changes: Any) -> str:
+    return " ".join(words_of(dataclasses.replace(SERVED[engine], **changes)))
+
+
+def test_what_an_engine_would_do_by_itself_is_not_said() -> None:
+    assert varied("vllm") == (
+        "vllm serve ours/dense-7b --tensor-parallel-size 2 --max-model-len 2400 --max-num-seqs 64 "
+        "--gpu-memory-utilization 0.90"
+    )
+    assert varied("sglang") == (
+        "python -m sglang.launch_server --model-path ours/dense-7b --tp-size 2 --context-length 2400 "
+        "--max-running-requests 64"
+    )
+    assert varied("trtllm") == (
+        "trtllm-serve ours/dense-7b --tp_size 2 --max_seq_len 2400 --max_batch_size 64 "
+        "--kv_cache_free_gpu_memory_fraction 0.90"
+    )
+
+
+def test_a_command_says_how_many_replicas_there_are_to_be() -> None:
+    assert command(SERVED["vllm"]).startswith("# one of 3 replicas, each on 2 x nvidia-h100-sxm-80gb\nvllm serve ")
+
+
+@given(checkpoints, st.sampled_from(ENGINES))
+def test_a_shell_reads_the_words_that_were_meant(name: str, engine: str) -> None:
+    served = a_served(engine, question=a_question(checkpoint=name))
+    assert shlex.split(command(served).replace(" \\\n", " "), comments=True) == words_of(served)
+    assert name in words_of(served)
+
+
+@pytest.mark.parametrize("name", ["$(touch x)", "a; exit 1", "it's", "`id`", "a b", "*", "# a", "a\\"])
+def test_a_real_shell_does_too(name: str) -> None:
+    served = a_served(question=a_question(checkpoint=name))
+    script = f"vllm() {{ printf '%s\\n' \"$@\"; }}\n{command(served)}"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)  # noqa: S603, S607
+    assert done.stdout.splitlines() == words_of(served)[1:]
+
+
+@given(
+    st.sampled_from(ENGINES), st.fixed_dictionaries(dict.fromkeys(("tp", "pp", "dp", "ep"), degrees)), st.booleans()
+)
+def test_degrees_are_said_or_refused(engine: str, split: dict[str, Any], is_moe: bool) -> None:
+    served = dataclasses.replace(SERVED[engine], **split, is_moe=is_moe)
+    refused = {"vllm": split["ep"] not in (1, split["tp"] * split["dp"]), "trtllm": split["dp"] > 1}
+    if refused.get(engine):
+        with pytest.raises(InputError, match=r"^(ep|dp): "):
+            options(served)
+        return
+    said = dict(option for option in options(served) if len(option) == 2)
+    n_tensor = int(said[TP[engine]])
+    n_pipeline = int(said.get("--pipeline-parallel-size", said.get("--pp-size", said.get("--pp_size", 1))))
+    n_data = int(said.get("--data-parallel-size", said.get("--dp-size", 1)))
+    within = n_data if ("--enable-dp-attention",) in options(served) else 1
+    assert n_tensor * n_pipeline * n_data // within == split["tp"] * split["pp"] * split["dp"]
+
+
+def test_experts_are_spread_as_each_engine_spreads_them() -> None:
+    assert "--enable-expert-parallel" in varied("vllm", tp=2, dp=4, ep=8, is_moe=True)
+    assert "--max-num-seqs 16" in varied("vllm", tp=2, dp=4, ep=8, is_moe=True)
+    with pytest.raises(InputError, match="ep: vllm spreads experts over all of tp x dp = 8, got 4"):
+        varied("vllm", tp=2, dp=4, ep=4, is_moe=True)
+    sglang = varied("sglang", tp=2, dp=4, ep=8, is_moe=True)
+    assert "--tp-size 8 --dp-size 4 --enable-dp-attention --ep-size 8" in sglang
+    assert "--tp_size 8 --ep_size 4" in varied("trtllm", tp=8, ep=4, is_moe=True)
+    with pytest.raises(InputError, match="dp: trtllm-serve takes it from a configuration file only, got 2"):
+        varied("trtllm", dp=2)
+
+
+@pytest.mark.parametrize(
+    ("engine", "stored", "wanted", "said"),
+    [
+        ("vllm", "bf16", "fp8", "--quantization fp8"),
+        ("sglang", "bf16", "fp8", "--quantization fp8"),
+        ("vllm", "bf16", "fp16", "--dtype float16"),
+        ("sglang", "fp16", "bf16", "--dtype bfloat16"),
+        ("vllm", "fp32", "fp32", "--dtype float32"),
+    ],
+)
+def test_weights_are_turned_into_the_precision_of_the_forecast(
+    engine: str, stored: str, wanted: str, said: str
+) -> None:
+    assert said in varied(engine, stored_precision=stored, weight_precision=wanted)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("precision", ["bf16", "fp8", "fp4", "int4"])
+def test_a_quantised_checkpoint_needs_no_word(engine: str, precision: str) -> None:
+    said = varied(engine, stored_precision=precision, weight_precision=precision)
+    assert "--quantization" not in said
+    assert "--dtype" not in said
+
+
+@pytest.mark.parametrize(
+    ("engine", "accelerator", "stored", "wanted"),
+    [
+        ("vllm", "nvidia-h100-sxm-80gb", "bf16", "int4"),
+        ("vllm", "nvidia-h100-sxm-80gb", "fp8", "bf16"),
+        ("vllm", "intel-gaudi3-128gb", "bf16", "fp8"),
+        ("trtllm", "nvidia-h100-sxm-80gb", "bf16", "fp8"),
+    ],
+)
+def test_weights_that_an_engine_cannot_make_are_refused(
+    engine: str, accelerator: str, stored: str, wanted: str
+) -> None:
+    question = a_question(a_model(weight_precision=stored), weight_precision=wanted)
+    with pytest.raises(
+        InputError, match=rf"constraints\.weight_precision: {engine} cannot serve weights of {stored}"
+    ):
+        options(a_served(engine, an_entry(accelerator), question))
+
+
+@pytest.mark.parametrize(
+    ("engine", "wanted", "said"),
+    [
+        ("vllm", "fp8", "--kv-cache-dtype fp8 "),
+        ("sglang", "fp8", "--kv-cache-dtype fp8_e4m3 "),
+        ("trtllm", "fp8", "--kv_cache_dtype fp8 "),
+        ("vllm", "int8", "--kv-cache-dtype int8_per_token_head "),
+        ("trtllm", "fp4", "--kv_cache_dtype nvfp4 "),
+    ],
+)
+def test_the_cache_has_the_precision_of_the_forecast(engine: str, wanted: str, said: str) -> None:
+    assert said in varied(engine, kv_precision=wanted)
+
+
+def test_gaudi_has_a_word_of_its_own_for_a_cache_in_fp8() -> None:
+    served = a_served(entry=an_entry("intel-gaudi3-128gb"), question=a_question(kv_precision="fp8"))
+    assert ("--kv-cache-dtype", "fp8_inc") in options(served)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_every_precision_of_the_cache_is_said_left_out_or_refused(engine: str, precision: str) -> None:
+    if precision in ("bf16", "fp16"):
+        assert varied(engine, kv_precision=precision) == varied(engine)
+    elif precision in CACHE_DTYPE[engine] or (engine, precision) == ("vllm", "fp8"):
+        assert "dtype" in varied(engine, kv_precision=precision)
+    else:
+        with pytest.raises(InputError, match=rf"constraints\.kv_precision: {engine} keeps its cache in bf16, "):
+            varied(engine, kv_precision=precision)

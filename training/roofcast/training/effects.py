@@ -1,0 +1,290 @@
+"""Random effects: what the errors of the boosted estimate have in common from question to question.
+
+The error of one question is a sum of effects that it shares with other questions (the same engine, the same
+accelerator, the same LLM on it, and so on), an effect that fades with the distance of two workloads, and noise. That
+is a Gaussian process; its mean shifts a prediction by what was measured nearby, its variance grows with how little
+was, and measurements given later condition it without training.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.optimize import minimize
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from roofcast.features.identity import KeyArray, identities, joined
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+TERMS: Final[dict[tuple[str, ...], float]] = {
+    ("engine", "load"): 0.4,
+    ("accelerator",): 0.2,
+    ("accelerator", "engine", "load"): 0.4,
+    ("accelerator", "engine", "precision"): 0.3,
+    ("kind", "engine"): 0.2,
+    ("kind", "engine", "accelerator", "precision"): 0.3,
+    ("model",): 0.2,
+    ("model", "engine"): 0.2,
+    ("model", "engine", "accelerator"): 0.3,
+    ("model", "engine", "accelerator", "precision", "load"): 0.3,
+    ("model", "engine", "accelerator", "precision", "load", "split"): 0.3,
+}
+"""What questions share, and the prior median of its standard deviation."""
+
+OWN: Final = tuple(TERMS)[-1]
+"""What two questions must share for their workloads to be compared."""
+
+WORKLOAD_SD: Final = 0.5
+NOISE_SD: Final = 0.4
+"""Prior medians of the effect that fades with the workloads' distance, and of what is left."""
+
+PRIOR_LOG_SD: Final = 0.7
+LENGTH: Final = 1.4
+"""Distance of two workloads, in natural logarithms of tokens and requests, at which the effect has faded to 0.6:
+a factor of four."""
+
+GRAIN: Final = 0.5 * float(np.log(2))
+
+LARGEST: Final = 3.0
+"""Errors count to this size; a larger one is a fault, not an effect."""
+
+N_SIZED: Final = 450
+"""Questions that the sizes of the effects are fitted to, whole configurations drawn by chance."""
+
+_LIMITS: Final = (0.03, 3.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where questions stand to each other.
+
+    Parameters
+    ----------
+    keys : shape (n_question, n_term)
+        What each question has in the place of each term.
+    workload : shape (n_question, 3)
+        Natural logarithms of input length, output length and load, to half an octave: what lies nearer is the same to
+        an effect that fades over two octaves.
+    """
+
+    keys: KeyArray
+    workload: FloatArray
+
+    def take(self, rows: npt.NDArray[np.intp] | BoolArray) -> Places:
+        """Return some of them."""
+        return Places(self.keys[rows], self.workload[rows])
+
+    def followed_by(self, other: Places) -> Places:
+        """Return these and then the others."""
+        return Places(np.vstack([self.keys, other.keys]), np.vstack([self.workload, other.workload]))
+
+
+def places(descriptors: pd.DataFrame) -> Places:
+    """Return where questions stand to each other, from their descriptors: shape (n_question, n_descriptor)."""
+    keys = identities(descriptors)
+    load = descriptors["workload.concurrency"].fillna(descriptors["workload.request_rate_per_s"]).fillna(1.0)
+    sizes = [descriptors["workload.n_input_token"], descriptors["workload.n_output_token"], load]
+    return Places(
+        np.stack([joined(keys, term) for term in TERMS], axis=1),
+        np.rint(np.log(np.stack([size.to_numpy(dtype=float) for size in sizes], axis=1)) / GRAIN) * GRAIN,
+    )
+
+
+class Effects(BaseEstimator):  # type: ignore[misc]
+    """Gaussian process over errors of prediction; the sizes of its effects are those of greatest posterior density.
+
+    Parameters
+    ----------
+    n_iteration
+        Steps of the search for them at most; 0 keeps the prior medians.
+
+    Attributes
+    ----------
+    sd_
+        Standard deviation of each of `TERMS`, of the workload's effect and of the noise.
+    anchors_, errors_
+        The questions that the process is conditioned on, and their errors.
+
+    References
+    ----------
+    C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2 and 5.
+    """
+
+    def __init__(self, n_iteration: int = 15) -> None:
+        self.n_iteration = n_iteration
+
+    def fit(self, X: Places, y: FloatArray) -> Self:
+        """Choose anchors among the questions, fit the effects' sizes and return the estimator.
+
+        Parameters
+        ----------
+        X
+            Places of n questions.
+        y : shape (n,)
+            Errors of predictions that did not know the LLM, in units of the error that such questions have.
+        """
+        rows = anchor_rows(X)
+        start = np.log(np.array([*TERMS.values(), WORKLOAD_SD, NOISE_SD]))
+        anchors, errors = X.take(rows), np.clip(y[rows], -LARGEST, LARGEST)
+        bounds = [(np.log(_LIMITS[0]), np.log(_LIMITS[1]))] * len(start)
+        log_sd = start
+        if self.n_iteration:
+            some = _drawn(anchors)
+            objective = _Objective(_parts(anchors.take(some), anchors.take(some)), errors[some], start)
+            log_sd = minimize(
+                objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": self.n_iteration}
+            ).x
+        return self._condition(anchors, errors, np.exp(log_sd))
+
+    def conditioned(self, X: Places, y: FloatArray) -> Effects:
+        """Return a copy that also knows these errors: reference measurements, without a new fit."""
+        check_is_fitted(self)
+        told = Effects(self.n_iteration)
+        told.sd_, told.anchors_ = self.sd_, self.anchors_.followed_by(X)
+        lower, n = self._factor[0], len(self.errors_)
+        side = solve_triangular(lower, self._covariance(self.anchors_, X), lower=True, check_finite=False)
+        corner = self._covariance(X, X) + self.sd_[-1] ** 2 * np.eye(len(y)) - side.T @ side
+        grown = np.zeros((n + len(y), n + len(y)))
+        grown[:n, :n], grown[n:, :n], grown[n:, n:] = lower, side.T, np.linalg.cholesky(corner)
+        return told._solve(grown, np.concatenate([self.errors_, y]))
+
+    def _condition(self, anchors: Places, errors: FloatArray, sd: FloatArray) -> Self:
+        self.sd_, self.anchors_ = sd, anchors
+        covariance = self._covariance(anchors, anchors)
+        covariance[np.diag_indices(len(errors))] += sd[-1] ** 2
+        return self._solve(np.asarray(np.linalg.cholesky(covariance), dtype=np.float64), errors)
+
+    def _solve(self, lower: FloatArray, errors: FloatArray) -> Self:
+        """Keep the Cholesky factor of the errors' covariance and what follows from it."""
+        self._factor, self.errors_ = (lower, True), errors
+        self._weights = cho_solve(self._factor, errors)
+        return self
+
+    def predict(self, X: Places) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard deviation of the error of a new measurement: shapes (n,)."""
+        check_is_fitted(self)
+        first, back = self._distinct(X)
+        some = X.take(first)
+        mean, variance = np.empty(len(first)), np.empty(len(first))
+        for start in range(0, len(first), 2048):
+            rows = np.arange(start, min(start + 2048, len(first)))
+            cross = self._covariance(some.take(rows), self.anchors_)
+            mean[rows] = cross @ self._weights
+            known = solve_triangular(self._factor[0], cross.T, lower=True, check_finite=False)
+            variance[rows] = (self.sd_**2).sum() - (known**2).sum(axis=0)
+        return mean[back], np.sqrt(np.maximum(variance, self.sd_[-1] ** 2))[back]
+
+    def joint(self, X: Places) -> tuple[FloatArray, FloatArray]:
+        """Return mean, shape (n,), and covariance, shape (n, n), of errors together, without noise of measurement."""
+        check_is_fitted(self)
+        cross = self._covariance(X, self.anchors_)
+        prior = self._covariance(X, X)
+        return cross @ self._weights, prior - cross @ cho_solve(self._factor, cross.T)
+
+    def left_out(self, groups: npt.NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard deviation of each anchor's error, given the anchors of the other groups alone.
+
+        Notes
+        -----
+        For the rows of one group, with Q the inverse covariance: errors minus ``Q_gg ** -1 (Q errors)_g``, and the
+        diagonal of ``Q_gg ** -1`` (Rasmussen and Williams, section 5.4.2, for groups instead of single rows).
+        """
+        check_is_fitted(self)
+        precision = cho_solve(self._factor, np.eye(len(self.errors_)))
+        mean, sd = np.empty(len(self.errors_)), np.empty(len(self.errors_))
+        for group in np.unique(groups):
+            rows = np.flatnonzero(groups == group)
+            covariance = np.linalg.inv(precision[np.ix_(rows, rows)])
+            mean[rows] = self.errors_[rows] - covariance @ self._weights[rows]
+            sd[rows] = np.sqrt(np.diag(covariance))
+        return mean, sd
+
+    def nearest(self, X: Places, n: int = 3) -> tuple[npt.NDArray[np.intp], FloatArray]:
+        """Return each question's `n` most telling anchors, and their correlation with it: shapes (n_question, n)."""
+        check_is_fitted(self)
+        shared = self._covariance(X, self.anchors_) / (self.sd_[:-1] ** 2).sum()
+        order = np.argsort(-shared, axis=1, kind="stable")[:, :n]
+        return order, np.take_along_axis(shared, order, axis=1)
+
+    def _covariance(self, X: Places, other: Places) -> FloatArray:
+        variance = self.sd_**2
+        total = np.zeros((len(X.keys), len(other.keys)))
+        for size, mine, theirs in zip(variance[:-2], X.keys.T, other.keys.T, strict=True):
+            total += size * (mine[:, None] == theirs)
+        near = np.nonzero(X.keys[:, -1, None] == other.keys[:, -1])
+        total[near] += variance[-2] * _fading(X.workload[near[0]] - other.workload[near[1]])
+        return total
+
+    def _distinct(self, X: Places) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Return one question of each kind that the process cannot tell apart, and the kind of every question.
+
+        To it, whatever no anchor has is alike, and workloads count only beside an anchor's own configuration.
+        """
+        keys = np.zeros_like(X.keys)
+        for i, anchored in enumerate(self.anchors_.keys.T):
+            keys[:, i] = np.where(np.isin(X.keys[:, i], anchored), X.keys[:, i], 0)
+        workload = X.workload * (keys[:, -1:] != 0)
+        kinds = pd.util.hash_pandas_object(pd.DataFrame(np.hstack([keys, workload.view(np.uint64)])), index=False)
+        _, first, back = np.unique(kinds.to_numpy(), return_index=True, return_inverse=True)
+        return first, back
+
+
+class _Objective:
+    """Negative log posterior density of the sizes, and its gradient, in their logarithms."""
+
+    def __init__(self, parts: list[FloatArray], errors: FloatArray, start: FloatArray) -> None:
+        self.parts, self.errors, self.start = parts, errors, start
+
+    def __call__(self, log_sd: FloatArray) -> tuple[float, FloatArray]:
+        variance = np.exp(2 * log_sd)
+        covariance = variance[-1] * np.eye(len(self.errors))
+        for size, part in zip(variance[:-1], self.parts, strict=True):
+            covariance += size * part
+        factor = cho_factor(covariance, lower=True)
+        weights = cho_solve(factor, self.errors)
+        slope = cho_solve(factor, np.eye(len(self.errors))) - np.outer(weights, weights)
+        distance = (log_sd - self.start) / PRIOR_LOG_SD
+        value = np.log(np.diag(factor[0])).sum() + 0.5 * self.errors @ weights + 0.5 * distance @ distance
+        gradient = [size * (slope * part).sum() for size, part in zip(variance[:-1], self.parts, strict=True)]
+        gradient.append(variance[-1] * np.trace(slope))
+        return float(value), np.array(gradient) + distance / PRIOR_LOG_SD
+
+
+def _parts(X: Places, other: Places) -> list[FloatArray]:
+    """Return the correlation of each effect between two sets of questions: shapes (n, n_other)."""
+    same = [(X.keys[:, i, None] == other.keys[None, :, i]).astype(float) for i in range(X.keys.shape[1])]
+    return [*same, same[-1] * _fading(X.workload[:, None, :] - other.workload[None, :, :])]
+
+
+def _fading(distance: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(-0.5 * (distance**2).sum(axis=-1) / LENGTH**2), dtype=np.float64)
+
+
+def _drawn(anchors: Places) -> npt.NDArray[np.intp]:
+    """Return places of the anchors of some configurations, `N_SIZED` at most."""
+    order = np.unique(anchors.keys[:, -1])
+    order = order[np.random.default_rng(0).permutation(len(order))]
+    by_key = np.argsort(order)
+    place = np.searchsorted(order[by_key], anchors.keys[:, -1])
+    return np.sort(np.argsort(by_key[place], kind="stable")[:N_SIZED])
+
+
+def anchor_rows(X: Places) -> npt.NDArray[np.intp]:
+    """Return rows of each configuration: of the least load, of the median and its neighbour, and of the greatest.
+
+    Neighbours tell noise from what fades with distance.
+    """
+    table = pd.DataFrame({"own": X.keys[:, -1], "load": X.workload[:, -1], "row": np.arange(len(X.keys))})
+    table = table.sort_values(["own", "load", "row"])
+    last = table.groupby("own")["row"].transform("size").to_numpy() - 1
+    place = table.groupby("own").cumcount().to_numpy()
+    is_wanted = np.isin(place - last // 2, (0, 1)) | (place == 0) | (place == last)
+    return np.sort(table["row"].to_numpy()[is_wanted])

@@ -1,0 +1,32 @@
+"""Tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of texts.
+
+    Examples
+    --------
+    >>> print(markdown_table(["a", "b"], [("1", "2")]))
+    | a | b |
+    | --- | --- |
+    | 1 | 2 |
+    """
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def number(value: float) -> str:
+    """Return a figure to three digits, empty if there is none.
+
+    Examples
+    --------
+    >>> number(0.12345), number(float("nan"))
+    ('0.123', '')
+    """
+    return "" if pd.isna(value) else f"{value:.3f}"

@@ -1,0 +1,100 @@
+"""What is known of the errors of one metric: their usual size, what they share, and how far to trust that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.training.effects import Effects, Places, anchor_rows
+from roofcast.training.intervals import GroupedConformal
+from roofcast.training.point import at_quantile
+from roofcast.training.spread import SpreadRegressor
+from roofcast.training.targets import row_weights
+from roofcast.training.validation import leave_one_group_out
+
+FloatArray = npt.NDArray[np.float64]
+
+N_SPREAD_FOLD: Final = 5
+
+TYPICAL_LEVEL: Final = 0.6827
+"""Share of a normal distribution within one standard deviation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertainty:
+    """Distribution of the logarithm of measurement over prediction.
+
+    Parameters
+    ----------
+    spread
+        The usual size of an error.
+    effects
+        Gaussian process over errors in units of that size.
+    conformal
+        Errors of lineages left out, in standard deviations of the process.
+    anchor_row
+        Which of the rows that it was fitted to are the process's anchors: shape (n_anchor,).
+    """
+
+    spread: SpreadRegressor
+    effects: Effects
+    conformal: GroupedConformal
+    anchor_row: npt.NDArray[np.intp]
+
+    def shift(self, features: FloatArray, asked: Places) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard deviation of the logarithm, each of shape (n_question,).
+
+        All quantiles of a question share the mean, that of its median, so that they keep their order.
+        """
+        mean, sd = self.effects.predict(asked)
+        return self.spread.predict(at_quantile(features, 0.5)) * mean, self.spread.predict(features) * sd
+
+    def joint(self, features: FloatArray, asked: Places) -> tuple[FloatArray, FloatArray]:
+        """Return mean, shape (n,), and covariance, shape (n, n), of the logarithms together, noise left out.
+
+        The covariance is widened to what errors of lineages left out were.
+        """
+        size = self.spread.predict(at_quantile(features, 0.5))
+        mean, covariance = self.effects.joint(asked)
+        level = min(TYPICAL_LEVEL, self.conformal.highest_level)
+        wider = self.conformal.quantile(level) / NormalDist().inv_cdf(0.5 + level / 2)
+        return size * mean, covariance * np.outer(size, size) * wider**2
+
+    def conditioned(self, features: FloatArray, given: Places, error: FloatArray) -> Uncertainty:
+        """Return the distribution given reference measurements: logarithms over their prediction, shape (n,)."""
+        scaled = error / self.spread.predict(at_quantile(features, 0.5))
+        return replace(self, effects=self.effects.conditioned(given, scaled))
+
+
+def fit_uncertainty(
+    features: FloatArray, asked: Places, error: FloatArray, groups: pd.Series, is_central: npt.NDArray[np.bool_]
+) -> Uncertainty:
+    """Return the distribution of errors like those given.
+
+    Parameters
+    ----------
+    features : shape (n_row, n_feature)
+    asked
+        Places of the n rows.
+    error : shape (n_row,)
+        Logarithm of measurement over a prediction that never saw the row's lineage.
+    groups : shape (n_row,)
+        Lineage of each row.
+    is_central : shape (n_row,)
+        Whether the row is a mean or a median; tails share the effects of those.
+    """
+    weight = row_weights(asked.keys[:, -1])
+    usual = np.empty(len(error))
+    for train, test in leave_one_group_out(groups, N_SPREAD_FOLD):
+        usual[test] = SpreadRegressor().fit(features[train], error[train], weight[train]).predict(features[test])
+    central = np.flatnonzero(is_central)
+    effects = Effects().fit(asked.take(central), (error / usual)[central])
+    rows = central[anchor_rows(asked.take(central))]
+    mean, sd = effects.left_out(groups.to_numpy()[rows])
+    conformal = GroupedConformal(np.abs((error / usual)[rows] - mean) / sd, groups.iloc[rows])
+    return Uncertainty(SpreadRegressor().fit(features, error, weight), effects, conformal, rows)
