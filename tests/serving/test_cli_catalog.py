@@ -132,7 +132,10 @@ def test_offers_are_kept_in_dollars(run: Run, tmp_path: Path, state: Path) -> No
     assert (float(box["listed_price_per_h"]), box["listed_currency"]) == (2.5, "EUR")
     assert (small["listed_price_per_h"], small["listed_currency"]) == (None, "USD")
     put(tmp_path, "my prices.csv", f"{header}\n{rows[1]}\n")
-    out, err = said_by(run, "offers", "--add", file)
+    _, err = said_by(run, "offers", "--add", file, status=2)
+    assert "would drop 1 offers that my_prices.csv holds, such as attic/global/box" in err
+    assert len(own_offers(run, "attic")) == 2
+    out, err = said_by(run, "offers", "--add", file, "--replace")
     assert "attic/global/small/on_demand at 1 USD/h is kept in" in out
     assert "warning: the offers that my_prices.csv held before are replaced" in err
     assert len(own_offers(run, "attic")) == 1

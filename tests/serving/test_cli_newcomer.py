@@ -57,6 +57,15 @@ def test_the_report_ends_with_ones_own_campaigns(run: Run, tmp_path: Path) -> No
     assert (copy["n_kept"], copy["n_learnable"]) == (2, 0)
 
 
+def test_a_misspelt_engine_and_a_shipped_name_are_told_of(run: Run, tmp_path: Path) -> None:
+    row = f"vlm,{MODEL},{ACCELERATOR},1,120,20,16,mean,,0.061"
+    put(tmp_path, "own.csv", f"engine,{HEADER}\n{row}\n")
+    _, _, err = run("import", "auto", tmp_path / "own.csv", "--campaign", "llm_pilot", "--dry-run")
+    assert "engine: 'vlm' is none that was measured so far" in err
+    assert "did you mean vllm?" in err
+    assert "campaign: 'llm_pilot' also comes with the package" in err
+
+
 def test_a_blank_engine_is_told_of(run: Run) -> None:
     sets = ("--set", "accelerator=h100-sxm-80gb", "--set", "n_accelerator=1", "--dry-run")
     for sample, more in (("vllm_bench/default.json", ()), ("aiperf/concurrency_2.json", ("--set", f"model={MODEL}"))):

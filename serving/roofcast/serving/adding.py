@@ -121,17 +121,27 @@ def add_accelerator(
     return spec, target, lint_accelerators([spec])
 
 
-def add_offers(file: Path, home: Path, catalog: Catalog, rates: Mapping[str, Decimal]) -> AddedOffers:
-    """Keep the offers of a CSV or TOML file, in US dollars; those of a file of the same name are replaced.
+def add_offers(
+    file: Path, home: Path, catalog: Catalog, rates: Mapping[str, Decimal], *, replace: bool = False
+) -> AddedOffers:
+    """Keep the offers of a CSV or TOML file, in US dollars; newer prices of the same offers take their place.
 
     Raises
     ------
     InputError
-        If the file is wrong, or an amount is in a currency without a rate.
+        If the file is wrong, an amount is in a currency without a rate, or offers that a file of the same name
+        brought would be lost and `replace` does not say that they may.
     NotReadyError
         If the state folder cannot be written.
     """
-    return _keep(load_offer_file(file, catalog, rates), file.stem, home, catalog)
+    offers = load_offer_file(file, catalog, rates)
+    target = _offer_target(home, file.stem)
+    if target.exists() and not replace:
+        lost = {offer.id for offer in load_offer_file(target, catalog)} - {offer.id for offer in offers}
+        if lost:
+            problem = f"would drop {len(lost)} offers that {target.name} holds, such as {min(lost)}"
+            raise InputError("add", f"{problem}; give your file another name, or say --replace")
+    return _keep(offers, file.stem, home, catalog)
 
 
 def add_skypilot(
@@ -201,7 +211,7 @@ def _toml_fields(file: Path) -> dict[str, Any]:
 def _keep(
     offers: Iterable[Offer], name: str, home: Path, catalog: Catalog, remarks: Iterable[str] = ()
 ) -> AddedOffers:
-    target = home / OFFERS / f"{re.sub(r'[^A-Za-z0-9._+-]+', '_', name).lstrip('.')[:100] or 'offers'}.csv"
+    target = _offer_target(home, name)
     kept = tuple(offers)
     said = (*remarks, *([f"the offers that {target.name} held before are replaced"] if target.exists() else []))
 
@@ -217,6 +227,10 @@ def _keep(
 
     _place(target, write)
     return AddedOffers(kept, target, said)
+
+
+def _offer_target(home: Path, name: str) -> Path:
+    return home / OFFERS / f"{re.sub(r'[^A-Za-z0-9._+-]+', '_', name).lstrip('.')[:100] or 'offers'}.csv"
 
 
 def _cells(offer: Offer) -> dict[str, Any]:

@@ -82,6 +82,9 @@ def offers(
     rate: Annotated[
         list[str] | None, typer.Option(metavar="CURRENCY=USD", help="With --add: what a unit is worth, as EUR=1.08.")
     ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="With --add: drop what a file of the same name brought and this lacks.")
+    ] = False,
     add_skypilot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the offers of a vms.csv of SkyPilot's catalogue.")
     ] = None,
@@ -104,12 +107,12 @@ def offers(
 
     chosen = {"add": add, "add-skypilot": add_skypilot, "add-owned": add_owned, "owned-template": owned_template}
     _require_one(chosen)
-    _require_with("add", add, {"rate": rate})
+    _require_with("add", add, {"rate": rate, "replace": replace})
     _require_with("add-skypilot", add_skypilot, {"provider": provider, "as-of": as_of, "licence": licence})
     if owned_template:
         print(adding.OWNED_TEMPLATE, end="")
     elif add:
-        _add_offers(add, rate or [])
+        _add_offers(add, rate or [], replace=replace)
     elif add_owned:
         _show_added(adding.add_owned(add_owned, load_settings().home, open_catalog(), today()))
     elif add_skypilot:
@@ -118,12 +121,12 @@ def offers(
         _list_offers(open_catalog(), as_json=as_json)
 
 
-def _add_offers(file: Path, rates: list[str]) -> None:
+def _add_offers(file: Path, rates: list[str], *, replace: bool) -> None:
     from roofcast.serving.adding import add_offers
     from roofcast.serving.files import named_rates
     from roofcast.serving.settings import load_settings
 
-    _show_added(add_offers(file, load_settings().home, open_catalog(), named_rates(rates)))
+    _show_added(add_offers(file, load_settings().home, open_catalog(), named_rates(rates), replace=replace))
 
 
 def _add_skypilot(file: Path, provider: str | None, as_of: dt.datetime | None, licence: str | None) -> None:

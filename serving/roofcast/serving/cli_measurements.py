@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from roofcast.data.errors import InputError, SchemaError, UnknownNameError
+from roofcast.data.errors import InputError, SchemaError, UnknownNameError, near_misses
 from roofcast.serving.console import show, track, warn
 from roofcast.serving.opening import AsJson, open_store, open_workbench
 
@@ -72,6 +72,7 @@ def import_(
         problem = f"is not in the file; give what is missing, {example}\nroofcast {shlex.join(command)}"
         raise SchemaError(error.field, problem, error.source, error.line) from error
     _warn_of_blank_engine(table)
+    _warn_of_names(table)
     n_new, n_known = _keep(table, configs, dry_run=dry_run)
     counts = {"n_row": len(table), "n_new": n_new, "n_known": n_known}
     names = {column: sorted(table[column].unique()) for column in ("campaign", "model", "accelerator")}
@@ -85,6 +86,18 @@ def _warn_of_blank_engine(table: pd.DataFrame) -> None:
             "say what answered with --set engine=vllm, or whichever it was; rows kept without it stay beside the new"
         )
         warn(f"engine: is blank in {n_blank} of {len(table)} rows; {cure}")
+
+
+def _warn_of_names(table: pd.DataFrame) -> None:
+    from roofcast.data.campaigns import CAMPAIGNS
+    from roofcast.features.columns import ENGINES
+
+    for name in sorted(set(table["engine"]) - {*ENGINES, ""}):
+        near = near_misses(name, ENGINES, 1)
+        question = f"; did you mean {near[0]}?" if near else ""
+        warn(f"engine: {name!r} is none that was measured so far, and is kept as one of its own{question}")
+    for name in sorted(set(table["campaign"]) & set(CAMPAIGNS)):
+        warn(f"campaign: {name!r} also comes with the package; choose another name with --campaign")
 
 
 def _options(told: Mapping[str, list[str] | None]) -> list[str]:
