@@ -73,3 +73,10 @@ def test_files_of_several_formats_are_refused_rather_than_passed_over(tmp_path: 
         shutil.copy(SAMPLES / name, tmp_path)
     with pytest.raises(SchemaError, match=r"several formats: .*vllm_bench.*sglang_bench.*each format by itself"):
         read_measurements(None, [tmp_path], "nightly")
+
+
+def test_a_file_that_was_cut_says_so_without_a_format(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.json"
+    cut.write_text('{"backend": "vllm", "completed": 10')
+    with pytest.raises(SchemaError, match=r"cut\.json, line 1: ends early: the file is truncated"):
+        detect_format([cut])

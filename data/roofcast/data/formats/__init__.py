@@ -20,9 +20,10 @@ from roofcast.data.formats import (
     sglang_bench,
     vllm_bench,
 )
+from roofcast.data.formats.documents import read_json
 from roofcast.data.formats.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
 from roofcast.data.formats.given import check_given
-from roofcast.data.formats.sources import files_of
+from roofcast.data.formats.sources import files_of, iter_sources
 
 FORMATS: Final[dict[str, Format]] = {
     "llm_pilot": llm_pilot.FORMAT,
@@ -99,6 +100,9 @@ def detect_format(paths: Sequence[Path]) -> Format:
         return FORMATS[next(iter(found))]
     if problems:
         raise problems[0]
+    if files[0].suffix == ".json":
+        for source in iter_sources(files[:1]):
+            read_json(source)  # a file that was cut is in no format; this says so, and where
     is_empty = files[0].stat().st_size == 0
     problem = "is empty" if is_empty else f"is in none of the known formats: {', '.join(FORMATS)}"
     raise SchemaError("", problem, files[0].name)
