@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check bench scoreboard notebooks reference lock clean
+.PHONY: help serve test check bench attack soak scoreboard experiments notebooks reference client lock clean
 
 help:            ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 14
@@ -23,11 +23,21 @@ check: $(VENV)/.dev    ## Lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.dev    ## Speed and memory; JSON on the last line
+bench: $(VENV)/.dev    ## Speed and memory, of the parts and over HTTP; JSON on the last line
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python -m benchmarks.over_http $(if $(PEER),--peer $(PEER))
+
+attack: $(VENV)/.dev   ## Thousands of hostile requests, and servers killed again and again; takes long
+	ROOFCAST_ATTACK=10 ROOFCAST_HYPOTHESIS=wandering $(BIN)/pytest tests/attack --durations=15 -rA
+
+soak: $(VENV)/.dev     ## An hour of mixed load at 80 % of capacity; JSON on the last line
+	$(BIN)/python -m benchmarks.soak --minutes 60 --share 0.8
 
 scoreboard: $(VENV)/.serve  ## The protocols by which predictions are judged
 	$(BIN)/roofcast scoreboard --protocol P1,P2,P3,P4,P5 --json out/scoreboard.json --dump out
+
+experiments: $(VENV)/.dev   ## Compare learners by nested search, into MLflow and docs/EXPERIMENTS.md; about a quarter of an hour
+	$(BIN)/python -m roofcast.training.experiments --trials 12
 
 notebooks: $(VENV)/.dev     ## Execute the notebooks and keep their figures
 	$(BIN)/python -m tests.notebooks.execution notebooks/*.ipynb
@@ -36,13 +46,18 @@ reference: $(VENV)/.serve   ## Write docs/REFERENCE.md and the tables of METRICS
 	$(BIN)/roofcast reference > docs/REFERENCE.md
 	$(BIN)/python -m roofcast.data.formats.deliveries docs/METRICS.md
 	$(BIN)/python -m roofcast.training.review_rules docs/REVIEW_RULES.md
+	$(BIN)/python -m roofcast.serving.workloads docs/WORKLOADS.md
+
+client: $(VENV)/.dev        ## Write the client's types anew from the OpenAPI document
+	$(BIN)/python -m roofcast.serving.client_models
 
 lock: $(VENV)/.dev     ## Resolve the locks anew
 	$(PIP) uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--upgrade pyproject.toml -o requirements/serve.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--upgrade -c requirements/serve.txt --extra notebooks --extra otel --extra postgres --group dev pyproject.toml \
+		--upgrade -c requirements/serve.txt --extra notebooks --extra otel --extra postgres --extra parquet \
+		--extra experiments --group dev pyproject.toml \
 		-o requirements/dev.txt
 
 clean:           ## Remove what the targets made

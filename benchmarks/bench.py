@@ -23,15 +23,18 @@ from roofcast.data.catalog import load_catalog
 from roofcast.features.batching import estimate
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.pipeline import arrays, build_features
-from roofcast.serving.answering import answer
+from roofcast.serving.answering import ANSWER_METRICS, answer
 from roofcast.serving.app import create_app
 from roofcast.serving.logs import configure_logs
-from roofcast.serving.schemas import RecommendationRequest
+from roofcast.serving.schemas_recommending import RecommendationRequest
 from roofcast.serving.settings import Settings
 from roofcast.serving.workbench import Workbench
+from roofcast.training.conditioning import narrowed
 
 N_BULK_ROW = 20_000
 N_ESTIMATE_ROW = 10_000
+N_INTERVAL_ROW = 8_000
+N_FEATURE_ROW = 100_000
 
 
 def median_s(job: Callable[[], Any], n_run: int) -> float:
@@ -74,7 +77,12 @@ def measure(home: Path) -> dict[str, float]:
     bundle, catalog = bench.in_service.bundle, bench.catalog
     questions = bulk_questions(N_BULK_ROW)
     figures["bulk_row_per_s"] = N_BULK_ROW / median_s(lambda: answer(questions, bundle, catalog, 0.8), 3)
-    descriptors = pd.concat([bench.training_set().X] * 80, ignore_index=True)
+    measured = bench.training_set().X
+    measured = measured[measured["workload.request_rate_per_s"].isna()].reset_index(drop=True)
+    some = measured.sample(N_INTERVAL_ROW, random_state=0)
+    predictor = narrowed(bundle.predictor, ANSWER_METRICS)
+    figures["interval_row_per_s"] = N_INTERVAL_ROW / median_s(lambda: predictor.predict_interval(some, 0.8), 5)
+    descriptors = measured.iloc[np.arange(N_FEATURE_ROW) % len(measured)]
     features = median_s(lambda: build_features(descriptors, DEFAULT_COEFFICIENTS), 3)
     figures["feature_row_per_s"] = len(descriptors) / features
     d = {name: values[:N_ESTIMATE_ROW] for name, values in arrays(descriptors).items()}

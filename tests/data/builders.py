@@ -34,7 +34,7 @@ def a_row(**changes: Any) -> dict[str, Any]:
 
 def a_table(*rows: dict[str, Any]) -> pd.DataFrame:
     """Return a table of the given rows, or of one."""
-    return pd.DataFrame(list(rows) or [a_row()])
+    return pd.DataFrame(list(rows) or [a_row()], dtype=object)
 
 
 def many_rows(n_row: int, campaign: str = "ours") -> pd.DataFrame:

@@ -10,11 +10,12 @@ from roofcast.features.coefficients import PRIORS, Coefficients, RowCoefficients
 from roofcast.features.kernels.efficiency import (
     DecodeAttentionEfficiency,
     GemmEfficiency,
+    LinkEfficiency,
     MoeEfficiency,
     PrefillAttentionEfficiency,
 )
 from roofcast.features.kernels.rows import RowKernels
-from roofcast.features.operators import Setting
+from roofcast.features.messages import Setting
 from tests.builders import FloatArray, an_example
 
 IDEAL: Final = RowKernels(
@@ -23,6 +24,10 @@ IDEAL: Final = RowKernels(
     expert=MoeEfficiency(0.0, 1.0, 1.0, 0.0, 0.0, 0.0),
     prefill_attention=PrefillAttentionEfficiency(0.0, 1.0, 1.0, 0.0, 0.0, 0.0),
     decode_attention=DecodeAttentionEfficiency(0.0, 1.0, 1.0, 0.0, 0.0, 0.0),
+    all_reduce=LinkEfficiency(0.0, 0.0, 1.0, 0.0),
+    all_gather=LinkEfficiency(0.0, 0.0, 1.0, 0.0),
+    reduce_scatter=LinkEfficiency(0.0, 0.0, 1.0, 0.0),
+    all_to_all=LinkEfficiency(0.0, 0.0, 1.0, 0.0),
 )
 """Kernels that start in no time and reach every peak."""
 

@@ -6,7 +6,8 @@ import pytest
 from roofcast.features.batching import Estimate, estimate, n_accepted, prompt_wait_s, running_batch
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.kernels.rows import kernels_by_row
-from roofcast.features.operators import Setting, estimate_prefill, estimate_step
+from roofcast.features.messages import Setting
+from roofcast.features.operators import estimate_prefill, estimate_step
 from tests.builders import FloatArray, an_example
 
 NAN = float("nan")
@@ -145,7 +146,7 @@ def test_a_rate_beyond_the_replica_saturates_it() -> None:
 
 
 def test_saturation_begins_at_the_throughput_of_a_full_replica() -> None:
-    full = ask(workload__concurrency=1e4).request_throughput_per_s[0]
+    full = ask(workload__concurrency=1e4, workload__n_wave=np.inf).request_throughput_per_s[0]
     assert not estimate(at_rate(0.999 * full), C).is_saturated[0]
     assert estimate(at_rate(1.001 * full), C).is_saturated[0]
 

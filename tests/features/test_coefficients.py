@@ -34,8 +34,8 @@ def test_an_engine_lies_at_its_own_distance() -> None:
 
 
 def test_no_share_exceeds_one_in_any_row() -> None:
-    c = with_offset("vllm", "link_ratio", 5.0)
-    assert c.by_row(np.array([0.0]))["link_ratio"].tolist() == [1.0]
+    c = with_offset("vllm", "poll_ratio", 5.0)
+    assert c.by_row(np.array([0.0]))["poll_ratio"].tolist() == [1.0]
 
 
 def test_a_value_reads_as_a_row_takes_it() -> None:

@@ -35,6 +35,7 @@ def questions(s: Settings) -> dict[str, FloatArray]:
         "hardware.memory_byte": (14e9 + s.capacity * kv + 3 * GIB) / 0.9,
         "workload.n_input_token": n_input,
         "workload.n_output_token": n_output,
+        "workload.n_wave": np.full_like(mean, np.nan),
         "workload.length_variation": s.spread / np.sqrt(12) / mean,
         "workload.concurrency": s.concurrency,
         "config.poll_interval_step": s.poll.astype(float),

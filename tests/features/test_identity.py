@@ -7,7 +7,7 @@ import pytest
 from roofcast.data.catalog import load_catalog
 from roofcast.features.columns import DESCRIPTOR_NAMES
 from roofcast.features.descriptors import describe
-from roofcast.features.identity import _COLUMNS, CELL, identities, joined
+from roofcast.features.identity import _COLUMNS, CELL, identities, joined, joined_by_term
 from tests.builders import a_model, a_question, an_accelerator, an_example, describe_questions
 
 NAMES = ("model", "accelerator", "engine", "precision", "split", "load", "kind")
@@ -110,3 +110,28 @@ def test_joined_keys_are_equal_where_all_parts_are() -> None:
 
 def test_no_question_has_no_key() -> None:
     assert {len(values) for values in identities(describe_questions().head(0)).values()} == {0}
+
+
+def test_keys_are_hashes_that_others_can_make_too() -> None:
+    table = describe_questions(
+        a_question(), a_question(engine="vllm"), a_question(concurrency=np.nan, load="offline")
+    )
+    found = identities(table)
+    for name, columns in _COLUMNS.items():
+        wanted = pd.util.hash_pandas_object(table[list(columns)], index=False)
+        np.testing.assert_array_equal(found[name], wanted)
+    wanted = pd.util.hash_pandas_object(pd.DataFrame({name: found[name] for name in CELL}), index=False)
+    np.testing.assert_array_equal(joined(found, CELL), wanted)
+
+
+def test_zeros_of_both_signs_are_one_and_all_nan_too() -> None:
+    other = -np.array([np.nan])[0]
+    assert key("model", model__sliding_window=0.0) == key("model", model__sliding_window=-0.0)
+    assert key("model", model__sliding_window=np.nan) == key("model", model__sliding_window=other)
+
+
+def test_several_terms_at_once_are_each_by_itself() -> None:
+    keys = identities(describe_questions(a_question(), a_question(engine="vllm")))
+    terms = (("model",), CELL, ("load", "kind"))
+    for column, term in zip(joined_by_term(keys, terms).T, terms, strict=True):
+        np.testing.assert_array_equal(column, joined(keys, term))

@@ -98,10 +98,10 @@ def test_an_accelerator_smaller_than_the_reserve_has_nothing_to_use() -> None:
 def test_padding_and_encoders_waste_in_their_own_measure() -> None:
     wasteful = free_coefficients(kv_waste=1.5, kv_waste_padded=4.0, kv_waste_encoder_decoder=0.5)
     plain, padded, encoder = (
-        estimate_memory(an_example(**changes), wasteful).capacity[0]
+        estimate_memory(an_example(config__dense_byte_per_element=1, **changes), wasteful).capacity[0]
         for changes in ({}, {"config__flash_attention": 0}, {"model__n_encoder_layer": 4})
     )
-    assert memory().capacity[0] / plain == pytest.approx(1.5)
+    assert memory(config__dense_byte_per_element=1).capacity[0] / plain == pytest.approx(1.5)
     assert plain / padded == pytest.approx(4.0)
     assert plain / encoder == pytest.approx(0.5)
 

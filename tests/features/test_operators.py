@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roofcast.features.links import Links, all_reduce_s, all_to_all_s, point_to_point_s
+from roofcast.features.links import Links, all_reduce_s, point_to_point_s
+from roofcast.features.messages import exchange_s
 from roofcast.features.operators import alone_s, estimate_prefill, estimate_step, new_token
 from tests.builders import an_example
 from tests.features.ideal import INSTANT, a_setting
@@ -151,8 +152,7 @@ def test_experts_spread_over_ranks_serve_the_tokens_of_all_of_them() -> None:
     step = estimate_step(a_setting(d), 2 * ONE)
     touched = 8 * (1 - 0.75**8)
     assert step.expert_s[0] == pytest.approx(32 * touched / 4 * 3 * 4096 * 1024 * 2 / 2e12)
-    sent = 2 * ONE * 4096 * 2 * 2 * 4 / 3
-    assert step.link_s[0] == pytest.approx(64 * all_to_all_s(sent, 4.0, EXAMPLE_LINKS)[0])
+    assert step.link_s[0] == pytest.approx(32 * exchange_s(a_setting(d), 2 * ONE * 4096 * 2)[0])
 
 
 def test_data_parallel_ranks_without_shared_experts_exchange_nothing() -> None:

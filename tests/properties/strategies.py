@@ -50,7 +50,7 @@ def models(draw: st.DrawFn) -> dict[str, float]:
 @st.composite
 def questions(draw: st.DrawFn) -> Question:
     """Return any closed-loop question whose experts are shared by the ranks of one request alone."""
-    tp, pp, dp = (draw(st.sampled_from(sizes)) for sizes in ([1, 2, 8], [1, 1, 4], [1, 1, 2]))
+    tp, pp, dp, cp = (draw(st.sampled_from(sizes)) for sizes in ([1, 2, 8], [1, 1, 4], [1, 1, 2], [1, 1, 1, 2]))
     peak = draw(st.floats(1e13, 5e15))
     return an_example(
         **draw(models()),
@@ -60,8 +60,10 @@ def questions(draw: st.DrawFn) -> Question:
         hardware__dense_flop_per_s=peak / draw(st.sampled_from([1, 2])),
         hardware__attention_flop_per_s=peak / draw(st.sampled_from([1, 2, 4])),
         hardware__link_byte_per_s=draw(st.floats(1e10, 2e12)),
-        hardware__link_domain_size=draw(st.sampled_from([1, 4, 8, 72])),
-        config__n_accelerator=tp * pp * dp,
+        hardware__link_domain_size=(domain := draw(st.sampled_from([1, 4, 8, 72]))),
+        hardware__host_size=draw(st.sampled_from([domain, max(domain, 8)])),
+        config__n_accelerator=tp * pp * dp * cp,
+        config__cp=cp,
         config__tp=tp,
         config__pp=pp,
         config__dp=dp,
@@ -78,6 +80,7 @@ def questions(draw: st.DrawFn) -> Question:
         workload__n_input_token=draw(st.floats(1, 1e5)),
         workload__n_output_token=draw(st.floats(1, 1e4)),
         workload__length_variation=draw(st.sampled_from([0.0, 0.1, 0.5])),
+        workload__n_wave=draw(st.sampled_from([float("nan"), 1.0, 10.0])),
         workload__prefix_cache_ratio=draw(st.sampled_from([0.0, 0.0, 0.9])),
         workload__concurrency=draw(st.floats(1, 1e4)),
     )

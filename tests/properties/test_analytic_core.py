@@ -63,6 +63,20 @@ def test_faster_hardware_is_never_slower(
 
 
 @many
+@given(c=coefficients(), question=questions(), n_prefill=st.sampled_from([1, 8]), factor=FACTORS)
+def test_faster_hardware_is_never_slower_where_prefill_runs_apart(
+    c: Coefficients, question: Question, n_prefill: int, factor: float
+) -> None:
+    apart = question | {"config.n_prefill_accelerator": np.array([float(n_prefill)])}
+    for names in FASTER:
+        faster = changed(apart, factor, *(f"hardware.{name}" for name in names))
+        lone = {"workload.concurrency": np.ones(1), "config.dp": np.ones(1)}
+        before, after = estimate(apart | lone, c), estimate(faster | lone, c)
+        assert_no_slower(after, before, ("itl_s", "tpot_s"))
+        assert after.transfer_s[0] + after.prefill_s[0] <= (before.transfer_s[0] + before.prefill_s[0]) * SLACK
+
+
+@many
 @given(question=questions(), factor=FACTORS)
 def test_more_memory_never_keeps_a_request_longer(question: Question, factor: float) -> None:
     """It does lengthen the step, because more requests share it: no claim on ITL or TPOT."""
@@ -152,7 +166,8 @@ def test_memory_adds_up(question: Question) -> None:
 @many
 @given(question=questions())
 def test_one_accelerator_has_nobody_to_talk_to(question: Question) -> None:
-    names = ("config.tp", "config.pp", "config.dp", "config.n_accelerator", "config.expert_rank", "config.ep")
+    split = ("tp", "pp", "dp", "cp", "n_accelerator", "expert_rank", "ep")
+    names = tuple(f"config.{name}" for name in split)
     alone = question | {name: np.ones(1) for name in names}
     e = estimate(alone, C)
     assert e.step.link_s[0] == e.prefill.link_s[0] == 0.0

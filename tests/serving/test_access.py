@@ -4,6 +4,7 @@ import datetime as dt
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -115,7 +116,7 @@ def test_a_known_key_goes_on_while_the_store_does_not_answer(shut: Client, monke
     assert shut.post(PREDICT, QUESTION).status_code == 200
     monkeypatch.setattr(access, "KEY_CACHE_S", 0.0)
     assert shut.post(PREDICT, QUESTION).status_code == 200
-    monkeypatch.setattr(shut.app.state.key_ring._store, "find", fail)
+    monkeypatch.setattr(shut.app.state.key_ring, "_store", lambda: SimpleNamespace(find=fail))
     assert shut.post(PREDICT, QUESTION).status_code == 200
     shut.use_key(other)
     assert int(shut.post(PREDICT, QUESTION).headers["retry-after"]) > 0
@@ -126,7 +127,7 @@ def test_a_key_hinders_nobody_who_needs_none(client: Client, monkeypatch: pytest
     def fail(_: str) -> None:
         raise NotReadyError("the store does not answer")
 
-    monkeypatch.setattr(client.app.state.key_ring._store, "find", fail)
+    monkeypatch.setattr(client.app.state.key_ring, "_store", lambda: SimpleNamespace(find=fail))
     assert client.post(PREDICT, QUESTION).status_code == 200
     problem_of(client.post(MEASURE, ROWS), 503)
 

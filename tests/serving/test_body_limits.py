@@ -71,5 +71,5 @@ def test_other_traffic_passes(hasty: Client) -> None:
     async def nothing(*_: Any) -> Any:
         return None
 
-    hasty.run(lambda: BodyLimit(app, 1, 1.0)({"type": "websocket"}, nothing, nothing))
+    hasty.run(lambda: BodyLimit(app, 1, 1.0, 1)({"type": "websocket"}, nothing, nothing))
     assert seen == ["websocket"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shlex
 from pathlib import Path
@@ -106,6 +107,7 @@ def test_a_dry_run_writes_nothing_at_all(
         assert contents(tmp_path) == before
         assert sorted(path.name for path in tmp_path.iterdir()) == [file.name]
     assert run("import", "auto", file)[0] == 0
+    gc.collect()  # as the end of the process would, closes the store
     kept = contents(tmp_path)
     (told,) = json.loads(run("import", "auto", file, "--dry-run", "--json")[1])
     assert (told["n_new"], told["n_known"]) == (0, 4)

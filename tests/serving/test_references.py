@@ -28,13 +28,15 @@ def predict(client: Client, references: list[dict[str, Any]], **changes: Any) ->
 
 def test_references_pull_and_tighten_and_both_numbers_are_told(shared: Client) -> None:
     plain = predict(shared, [], model="my-14b")
-    told = {metric: 2 * plain[metric] for metric in METRICS}
+    factor = {metric: 0.5 if metric == "output_throughput_token_per_s" else 2.0 for metric in METRICS}
+    told = {metric: factor[metric] * plain[metric] for metric in METRICS}
     row = predict(shared, [a_reference(model="my-14b", **told)], model="my-14b")
     assert tuple(row)[-len(UNCALIBRATED_COLUMNS) :] == UNCALIBRATED_COLUMNS
     for metric in METRICS:
         assert row[f"{metric}_uncalibrated"] == plain[metric]
         assert row[f"{metric}_uncalibrated_hi"] == plain[f"{metric}_hi"]
-        assert plain[metric] < row[metric] < 2 * plain[metric]
+        low, high = sorted((1.0, factor[metric]))
+        assert low < row[metric] / plain[metric] < high
         assert row[f"{metric}_hi"] / row[f"{metric}_lo"] < plain[f"{metric}_hi"] / plain[f"{metric}_lo"]
 
 
@@ -50,6 +52,17 @@ def test_without_references_there_are_no_further_fields(shared: Client) -> None:
         ({"ttft_s": True}, "ttft_s", "must be a number greater than 0"),
         ({"ttft_s": None, "tpot_s": ""}, "ttft_s", "give one of"),
         ({"tpot_s": 50}, "tpot_s", "is over 300 times what is predicted; give seconds"),
+        ({"tpot_s": 5e-6}, "tpot_s", "is under 1/300 of what is predicted; give seconds"),
+        (
+            {"output_throughput_token_per_s": 1e8},
+            "output_throughput_token_per_s",
+            "times what is predicted; give tokens",
+        ),
+        (
+            {"output_throughput_token_per_s": 1e-3},
+            "output_throughput_token_per_s",
+            "is under 1/300 of what is predicted",
+        ),
         ({"concurrency": None}, "concurrency", "give it, or request_rate"),
         ({"n_input_token": None}, "n_input_token", "must be given"),
         ({"model": "llama-9"}, "model", "no 'llama-9' is known"),

@@ -6,7 +6,7 @@ import pytest
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
-from roofcast.serving.candidates import enumerate_candidates
+from roofcast.serving.recommendation.replicas import enumerate_replicas
 from roofcast.serving.splits import split_problem
 from tests.serving.client import Client, a_question
 
@@ -33,11 +33,11 @@ def test_a_split_that_the_model_does_not_admit_is_invalid(
     assert said in row["reason"]
 
 
-def test_candidates_are_splits_that_the_model_admits() -> None:
+def test_replicas_are_splits_that_the_model_admits() -> None:
     catalog = load_catalog()
     model = catalog.model("llama-3.1-8b").model_copy(update={"n_head": 12})
-    candidates = enumerate_candidates(model, catalog.accelerators, catalog.offers)
-    assert {candidate.tp for candidate in candidates} == {1, 2, 4}
+    replicas, _ = enumerate_replicas(model, catalog.accelerators, catalog.offers)
+    assert {replica.tp for replica in replicas} == {1, 2, 4}
 
 
 def test_nothing_that_was_measured_is_refused() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from pathlib import Path
@@ -12,7 +13,9 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.huggingface import model_from_config
 from roofcast.data.measurements import validate_measurements
+from roofcast.data.specs import ModelSpec
 from roofcast.serving import workbench
+from roofcast.serving.last_champion import FILE_NAME, distrusted
 from roofcast.serving.rows import table
 from roofcast.serving.settings import Settings
 from roofcast.serving.workbench import Workbench
@@ -86,6 +89,61 @@ def test_a_champion_of_other_columns_says_why_it_does_not_serve(
     with pytest.raises(NotReadyError, match="the champion, version 1, cannot be used"):
         _ = bench.in_service
     bench.store.close()
+
+
+def test_while_one_asks_for_registered_models_the_others_do_not_wait(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.store.add_model(model_from_config(CONFIG, "mine/one"), CONFIG)
+    assert bench.catalog.model("mine/one")
+    asked, answered = threading.Event(), threading.Event()
+
+    def models() -> list[ModelSpec]:
+        asked.set()
+        answered.wait(60)
+        raise NotReadyError("no answer")
+
+    monkeypatch.setattr(bench.store, "models", models)
+    first = threading.Thread(target=lambda: bench.catalog)
+    first.start()
+    assert asked.wait(60)
+    assert bench.catalog.model("mine/one"), "this would wait for the first"
+    answered.set()
+    first.join(60)
+    assert bench.catalog.model("mine/one")
+
+
+def test_a_model_that_came_with_measurements_is_known_while_others_ask(bench: Workbench) -> None:
+    rows = validate_measurements(table([a_measurement(model="mine/new")]))
+    bench.add_measurements(rows, [("mine/new", CONFIG)])
+    with bench._asking:
+        assert bench.catalog.model("mine/new")
+
+
+def test_what_served_last_is_believed_only_if_nobody_else_may_have_written_it(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert Workbench(settings).refresh()
+    name = settings.home / FILE_NAME
+    (bundle,) = (settings.home / "bundles").glob("*.joblib")
+    assert name.stat().st_mode & 0o777 == 0o600
+    assert Workbench(settings).resume()
+    for file in (name, bundle):
+        mode = file.stat().st_mode
+        file.chmod(0o620)
+        assert not Workbench(settings).resume()
+        assert f"{file} must not be writable by others" in caplog.text
+        file.chmod(mode)
+    assert Workbench(settings).resume()
+
+
+def test_another_users_file_is_distrusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "x"
+    file.touch(0o600)
+    assert not distrusted(file)
+    mine = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: mine + 1)
+    assert f"must belong to the user {mine + 1}" in distrusted(file)
 
 
 def test_the_second_trainer_says_that_it_waits_and_then_trains(

@@ -198,7 +198,7 @@ def test_however_fast_the_measurements_no_share_exceeds_one() -> None:
         for engine in ENGINES:
             assert not prior.is_share or fitted.value(name, engine) <= 1.0
     row = fitted.by_row(np.arange(float(len(ENGINES))))
-    assert (row["link_ratio"] <= 1.0).all()
+    assert (row["poll_ratio"] <= 1.0).all()
 
 
 def test_the_report_has_a_row_for_each_coefficient() -> None:

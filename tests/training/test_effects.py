@@ -9,10 +9,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from roofcast.features.identity import identities, joined
+from roofcast.training.effect_tables import LENGTH
 from roofcast.training.effects import (
     GRAIN,
     LARGEST,
-    LENGTH,
     NOISE_SD,
     OWN,
     TERMS,
@@ -113,10 +113,11 @@ def test_left_out_is_the_process_without_the_group() -> None:
     X, y = single_anchors(24), errors_of(24)
     groups = np.arange(24) % 5
     fitted = Effects(3).fit(X, y)
-    mean, sd = fitted.left_out(groups)
-    for group in range(5):
-        inside = groups == group
-        wanted_mean, wanted = plain_process(X.take(~inside), y[~inside], X.take(inside), fitted.sd_)
+    asked, of = random_places(30, seed=7), np.arange(30) % 6
+    mean, sd = fitted.predict_left_out(asked, of, groups)
+    for group in range(6):
+        inside, rest = of == group, groups != group
+        wanted_mean, wanted = plain_process(X.take(rest), y[rest], asked.take(inside), fitted.sd_)
         np.testing.assert_allclose(mean[inside], wanted_mean, rtol=1e-7, atol=1e-9)
         np.testing.assert_allclose(sd[inside] ** 2, np.diag(wanted) + fitted.sd_[-1] ** 2, rtol=1e-7)
 
@@ -186,6 +187,8 @@ def test_a_fault_counts_as_a_large_error() -> None:
     wild[3], capped[3] = 50.0, LARGEST
     for one, other in zip(prior().fit(X, wild).predict(X), prior().fit(X, capped).predict(X), strict=True):
         np.testing.assert_array_equal(one, other)
+    known = prior().fit(single_anchors(20), errors_of(20))
+    np.testing.assert_array_equal(known.conditioned(X, wild).errors_, known.conditioned(X, capped).errors_)
     assert wild[3] == 50.0
 
 
@@ -230,10 +233,10 @@ def test_it_keeps_the_rules_of_scikit_learn() -> None:
         np.testing.assert_array_equal(now, before)
     np.testing.assert_array_equal(clone(settings).fit(X, y).sd_, settings.sd_)
     blank = Effects()
-    asks = (blank.predict, blank.joint, blank.nearest, blank.left_out, lambda it: blank.conditioned(it, y))
+    asks = (blank.predict, blank.joint, blank.nearest, lambda it: blank.conditioned(it, y))
     for ask in asks:
         with pytest.raises(NotFittedError):
-            ask(X)  # type: ignore[arg-type]
+            ask(X)
 
 
 def test_the_names_of_the_index_do_not_matter() -> None:

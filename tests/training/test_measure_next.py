@@ -24,7 +24,7 @@ def settings(subset: TrainingSet, n: int = 12) -> TrainingSet:
 
 
 def variance(predictor: RoofcastPredictor, data: TrainingSet, told: References | None, metric: str) -> np.ndarray:
-    known = predictor._known(told)[metric]
+    known = predictor.known(told)[metric]
     return np.asarray(known.effects.predict(places(data.X))[1] ** 2)
 
 

@@ -30,9 +30,8 @@ class Rows:
     group: pd.Series
 
     def fitted(self) -> Uncertainty:
-        return fit_uncertainty(
-            self.features, self.places, self.error, self.group, np.ones(len(self.error), dtype=bool)
-        )
+        every = np.ones(len(self.error), dtype=bool)
+        return fit_uncertainty(self.features, self.places, self.error, self.group, is_central=every, is_moved=every)
 
     def is_inside(self, known: Uncertainty, level: float) -> npt.NDArray[np.bool_]:
         mean, sd = known.shift(self.features, self.places)
@@ -108,7 +107,9 @@ def test_the_anchors_are_rows_that_it_was_fitted_to(worlds: list[tuple[Uncertain
 def test_tails_take_part_in_sizes_and_not_in_effects() -> None:
     rows = draw_rows(12, 4, 3)
     is_central = np.arange(48) % 4 > 0
-    known = fit_uncertainty(rows.features, rows.places, rows.error, rows.group, is_central)
+    known = fit_uncertainty(
+        rows.features, rows.places, rows.error, rows.group, is_central=is_central, is_moved=is_central
+    )
     assert is_central[known.anchor_row].all()
     assert known.conformal.n_group == 12
 

@@ -82,6 +82,8 @@ class TableRules:
             complete[name] = _numbers(complete[name], source, first_line)
         for name in self.columns_of("bool"):
             complete[name] = _booleans(complete[name], self.defaults.get(name), source, first_line)
+        for name in self.columns_of("str"):
+            _check_encodable(complete[name], source, first_line)
         try:
             checked = self.schema.validate(complete, lazy=False)
         except pa.errors.SchemaError as error:
@@ -203,6 +205,15 @@ def _wanted(error: pa.errors.SchemaError) -> str:
     if "min_value" in statistics and "max_value" in statistics:
         return f"must be between {statistics['min_value']:g} and {statistics['max_value']:g}"
     return "must be given"
+
+
+def _check_encodable(column: pd.Series, source: str, first_line: int) -> None:
+    """Refuse halves of surrogate pairs, which no encoding can hold."""
+    for value in column.unique():
+        if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+            position = int((column == value).to_numpy().argmax())
+            got = f"must hold no control or invisible character, got {_short(value)}"
+            raise SchemaError(str(column.name), got, source, _line(first_line, position))
 
 
 def _check_texts(column: pd.Series, source: str, first_line: int) -> None:

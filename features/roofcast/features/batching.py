@@ -11,15 +11,19 @@ import numpy.typing as npt
 from roofcast.features.coefficients import Coefficients, RowCoefficients
 from roofcast.features.kernels.rows import kernels_by_row
 from roofcast.features.memory import Memory, estimate_memory
-from roofcast.features.operators import PassTime, Setting, alone_s, estimate_prefill, estimate_step
+from roofcast.features.messages import Setting, of_prefill, transfer_s
+from roofcast.features.operators import PassTime, alone_s, estimate_prefill, estimate_step, new_token
+from roofcast.features.roots import Function, Rows, roots, taken
+from roofcast.features.waves import burst_ratio
 
 FloatArray = npt.NDArray[np.float64]
 Descriptors = Mapping[str, FloatArray]
 
-_N_SECANT = 20
 _MIN_CONCURRENCY = 1e-12
 _BEYOND_CAPACITY = 16.0
 _LONGEST_LINE = 4.5
+_CHUNK_TOKEN = 8192.0
+"""Prompt tokens after which the stages of a pipeline begin on the rest; vLLM's and SGLang's default chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,10 @@ class Estimate:
         Of the question, or for a request rate the one that Little's law gives.
     batch
         Requests that run together.
+    prefill_s
+        The prefill of one request while the other ranks prefill nothing.
+    transfer_s
+        What the way of the cache from prefill to decode adds to the first token, where they run apart.
     interference_s
         What the prefills of others add to each token.
     crowd_s, queue_s
@@ -53,6 +61,7 @@ class Estimate:
     concurrency: FloatArray
     batch: FloatArray
     prefill_s: FloatArray
+    transfer_s: FloatArray
     interference_s: FloatArray
     crowd_s: FloatArray
     queue_s: FloatArray
@@ -77,6 +86,7 @@ class _Fixed:
     memory: Memory
     prefill: PassTime
     alone_s: FloatArray
+    transfer_s: FloatArray
 
 
 def estimate(d: Descriptors, c: Coefficients) -> Estimate:
@@ -112,7 +122,7 @@ def estimate(d: Descriptors, c: Coefficients) -> Estimate:
     if not is_open.any():
         return _closed_loop(fixed, concurrency)
     limit = np.full_like(rate, np.inf)
-    others, limit[is_open] = _others_at({name: values[is_open] for name, values in d.items()}, c)
+    others, limit[is_open] = _others_at(fixed if is_open.all() else taken(fixed, np.flatnonzero(is_open)))
     concurrency[is_open] = others + d["config.dp"][is_open]
     return _at_random(_closed_loop(fixed, concurrency), d, np.where(is_open, rate, np.nan), limit)
 
@@ -149,39 +159,24 @@ def _at_random(e: Estimate, d: Descriptors, rate: FloatArray, limit: FloatArray)
     )
 
 
-def _others_at(d: Descriptors, c: Coefficients) -> tuple[FloatArray, FloatArray]:
+def _others_at(fixed: _Fixed) -> tuple[FloatArray, FloatArray]:
     """Return the mean number of requests that a new one meets at a rate, and the highest rate that can be served.
 
-    The number is found by regula falsi in logarithms; beyond the highest rate it is 16 times what fits.
-
-    References
-    ----------
-    M. Dowell and P. Jarratt, "A modified regula falsi method for computing the root of an equation", BIT 11, 1971
-    (the Illinois rule).
+    The number is found in logarithms; beyond the highest rate it is 16 times what fits.
     """
-    fixed = _fixed(d, c)
-    rate = np.log(d["workload.request_rate_per_s"])
+    rate = np.log(fixed.setting.d["workload.request_rate_per_s"])
+    n_rank = fixed.setting.d["config.dp"]
 
-    def excess(x: FloatArray) -> FloatArray:
-        others = np.exp(x)
-        return np.asarray(x - np.log(_closed_loop(fixed, others + d["config.dp"]).e2e_s) - rate)
+    def excess_of(rows: Rows) -> Function:
+        some = fixed if len(rows) == len(rate) else taken(fixed, rows)
+        return lambda x: x - np.log(_closed_loop(some, np.exp(x) + n_rank[rows]).e2e_s) - rate[rows]
 
     high = np.log(_BEYOND_CAPACITY * np.clip(fixed.memory.capacity, 1.0, 1e6))
     low = np.full_like(high, np.log(_MIN_CONCURRENCY))
-    f_low, f_high = excess(low), excess(high)
-    limit = np.exp(f_high + rate) * (1 + d["config.dp"] / np.exp(high))
-    is_over = f_high <= 0
-    side = np.zeros_like(high)
-    for _ in range(_N_SECANT):
-        x = low - f_low * (high - low) / np.where(is_over, np.inf, f_high - f_low)
-        f = excess(x)
-        is_low = f < 0
-        f_high = np.where(is_low, np.where(side < 0, f_high / 2, f_high), f)
-        f_low = np.where(is_low, f, np.where(side > 0, f_low / 2, f_low))
-        low, high = np.where(is_low, x, low), np.where(is_low, high, np.where(is_over, high, x))
-        side = np.where(is_low, -1.0, 1.0)
-    nearest = np.where(np.abs(f_low) < np.abs(f_high), low, high)
-    return np.exp(np.where(is_over, high, nearest)), limit
+    every = np.arange(len(rate))
+    f_low, f_high = (excess_of(every)(x) for x in (low, high))
+    limit = np.exp(f_high + rate) * (1 + n_rank / np.exp(high))
+    return np.exp(roots(excess_of, low, high, f_low, f_high)), limit
 
 
 def _fixed(d: Descriptors, c: Coefficients) -> _Fixed:
@@ -189,7 +184,67 @@ def _fixed(d: Descriptors, c: Coefficients) -> _Fixed:
     n_static = np.maximum(d["workload.concurrency"] / d["config.dp"], 1.0)
     n_prompt = np.where(d["workload.is_static"] > 0, n_static, 1.0)
     prefill = estimate_prefill(setting, n_prompt)
-    return _Fixed(setting, estimate_memory(d, setting.c), prefill, alone_s(setting, prefill, n_prompt))
+    alone = alone_s(setting, prefill, n_prompt)
+    if ((d["config.pp"] > 1) & (n_prompt * new_token(d) > _CHUNK_TOKEN)).any():
+        alone = pipelined_s(alone, _last_chunk_s(setting, n_prompt), stage_ratio(d))
+    is_apart = d["config.n_prefill_accelerator"] > 0
+    transfer = np.zeros_like(alone)
+    if is_apart.any():
+        transfer = np.where(is_apart, transfer_s(setting, n_prompt, alone), 0.0)
+    return _Fixed(setting, estimate_memory(d, setting.c), prefill, alone, transfer)
+
+
+def stage_ratio(d: Descriptors) -> FloatArray:
+    """Return the share of a pass that the longest stage of a pipeline takes: layers are whole.
+
+    Examples
+    --------
+    Four stages of 32 layers have eight each; of 30 layers, two have eight:
+
+    >>> stage_ratio({"model.n_layer": np.array([32.0, 30.0]), "config.pp": np.array([4.0, 4.0])}).round(3)
+    array([0.25 , 0.267])
+    """
+    n_layer, pp = d["model.n_layer"], d["config.pp"]
+    return np.where(pp > 1, np.ceil(n_layer / pp) / n_layer, 1.0)
+
+
+def pipelined_s(whole_s: FloatArray, last_s: FloatArray, stage: FloatArray) -> FloatArray:
+    """Return the time of a prefill whose chunks follow each other through the stages of a pipeline.
+
+    Parameters
+    ----------
+    whole_s, last_s
+        All chunks, and the last one, through all stages one after the other.
+    stage
+        Share of the longest stage.
+
+    Notes
+    -----
+    The longest stage takes all chunks in turn, the last one has the other stages before and after it: with m equal
+    chunks and p equal stages ``(m + p - 1) / (m p)`` of the whole.
+
+    References
+    ----------
+    Y. Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism", NeurIPS 2019,
+    section 2.3.
+
+    Examples
+    --------
+    Eight chunks of a second in four stages take eleven quarters:
+
+    >>> pipelined_s(np.array([8.0]), np.array([1.0]), np.array([0.25]))
+    array([2.75])
+    """
+    return np.asarray(stage * whole_s + (1 - stage) * last_s)
+
+
+def _last_chunk_s(s: Setting, n_prompt: FloatArray) -> FloatArray:
+    """Return the time of the last chunk of some prompts through the whole model, alone."""
+    n_new = new_token(s.d) / s.d["config.cp"]
+    share = 1 - np.minimum(n_new, _CHUNK_TOKEN) * s.d["config.cp"] / s.d["workload.n_input_token"]
+    last = replace(s, d={**s.d, "workload.prefix_cache_ratio": share})
+    n_last = np.clip(_CHUNK_TOKEN / n_new, 1.0, n_prompt)
+    return alone_s(last, estimate_prefill(last, n_last), n_last)
 
 
 def _closed_loop(fixed: _Fixed, concurrency: FloatArray) -> Estimate:
@@ -200,26 +255,26 @@ def _closed_loop(fixed: _Fixed, concurrency: FloatArray) -> Estimate:
     In the time of one answer each other running request is prefilled once. A share of these prefills interrupts
     decoding; requests that meet others' prefills wait for them, at random or in one wave, and for each other request
     once at most. Requests of one fixed length that start together end together, and so do a share of them ever after.
-    Where prefill runs apart, it interrupts nothing, and the wave is shared by the prefilling ranks.
+    Where prefill runs apart, it interrupts nothing, and the wave is shared by the prefilling ranks. The stages of a
+    pipeline work on micro-batches in turn, at the pace of the longest one when all are busy.
     """
     d, c = fixed.setting.d, fixed.setting.c
     n_output, n_rank = d["workload.n_output_token"], d["config.dp"]
     per_rank = running_batch(concurrency / n_rank, fixed.memory.capacity / n_rank, d["workload.length_variation"])
     batch = per_rank * n_rank
     step = estimate_step(fixed.setting, np.maximum(per_rank / d["config.pp"], 1.0))
-    gap = step.total_s * token_cost(d, c)
+    stage = stage_ratio(d)
+    gap = step.total_s * np.maximum(np.minimum(per_rank, d["config.pp"]) * stage, 1.0) * token_cost(d, c)
     is_apart = d["config.n_prefill_accelerator"] > 0
     others = np.where(d["workload.is_static"] > 0, 0.0, np.maximum(per_rank - 1, 0.0))
     in_step = c["lockstep"] * (d["workload.length_variation"] <= 0)
-    stage_s = fixed.prefill.total_s / d["config.pp"]
-    interrupting = np.where(is_apart, 0.0, c["prefill_interference"] * (1 - in_step))
-    interference = interrupting * others * stage_s / n_output
+    stage_s = fixed.prefill.total_s * stage
+    interference = np.where(is_apart, 0.0, c["prefill_interference"] * (1 - in_step)) * others * stage_s / n_output
     tpot = gap + interference
     own = _own_s(fixed, step.total_s, others)
-    n_prefill_rank = np.maximum(d["config.n_prefill_accelerator"] / (d["config.tp"] * d["config.pp"]), 1.0)
-    rivals = np.where(is_apart, np.maximum(batch - 1, 0.0) / n_prefill_rank, others)
+    rivals = np.where(is_apart, np.maximum(batch - 1, 0.0) / _n_prefill_rank(d), others)
     undisturbed = own + (n_output - 1) * tpot
-    wave = np.maximum(c["burst"], in_step) * rivals * stage_s / 2
+    wave = np.maximum(burst_ratio(d, c["burst"]), in_step) * rivals * stage_s / 2
     met = prompt_wait_s(rivals, stage_s, undisturbed, c["collision"])
     crowd = np.minimum(met + wave, rivals * stage_s)
     stay = undisturbed + crowd
@@ -232,6 +287,7 @@ def _closed_loop(fixed: _Fixed, concurrency: FloatArray) -> Estimate:
         concurrency=concurrency,
         batch=batch,
         prefill_s=fixed.alone_s,
+        transfer_s=fixed.transfer_s,
         interference_s=interference,
         crowd_s=crowd,
         queue_s=queue,
@@ -244,12 +300,18 @@ def _closed_loop(fixed: _Fixed, concurrency: FloatArray) -> Estimate:
     )
 
 
+def _n_prefill_rank(d: Descriptors) -> FloatArray:
+    """Return the ranks that prefill, where they do so apart."""
+    width = of_prefill(d)["config.tp"] * d["config.pp"]
+    return np.maximum(d["config.n_prefill_accelerator"] / width, 1.0)
+
+
 def _own_s(fixed: _Fixed, step_s: FloatArray, others: FloatArray) -> FloatArray:
     """Return the time to the first token where no prompt is in the way; an idle engine looks for requests at once."""
     d, c = fixed.setting.d, fixed.setting.c
     look = c["poll_ratio"] * d["config.poll_interval_step"] * np.minimum(others, 1.0)
     n_wait = np.where(d["workload.is_static"] > 0, 0.0, c["wait_step"] + look + d["config.batching_wait_step"])
-    return np.asarray(c["request_overhead_s"] + fixed.alone_s + n_wait * step_s)
+    return np.asarray(c["request_overhead_s"] + fixed.alone_s + fixed.transfer_s + n_wait * step_s)
 
 
 def prompt_wait_s(rivals: FloatArray, prompt_s: FloatArray, cycle_s: FloatArray, collision: FloatArray) -> FloatArray:
@@ -283,9 +345,14 @@ def prompt_wait_s(rivals: FloatArray, prompt_s: FloatArray, cycle_s: FloatArray,
 
 
 def token_cost(d: Descriptors, c: RowCoefficients) -> FloatArray:
-    """Return the decode steps that one token of a sequence takes: 1, less with speculation that is accepted."""
+    """Return the decode steps that one token of a sequence takes: 1, less with speculation that is accepted.
+
+    The chance of acceptance is the question's, and the coefficient where none is told.
+    """
     n_draft = d["config.n_draft_token"]
-    return (1 + n_draft * c["draft_ratio"]) / n_accepted(c["acceptance"], n_draft)
+    told = d["config.acceptance_ratio"]
+    chance = np.where(np.isnan(told), c["acceptance"], told)
+    return (1 + n_draft * c["draft_ratio"]) / n_accepted(chance, n_draft)
 
 
 def n_accepted(acceptance: FloatArray, n_draft: FloatArray) -> FloatArray:

@@ -13,7 +13,8 @@ import pandas as pd
 from roofcast.features.batching import Estimate
 from roofcast.features.coefficients import NAMES, Coefficients, RowCoefficients
 from roofcast.features.kernels.rows import RowKernels, kernels_by_row
-from roofcast.features.operators import PassTime, Setting, estimate_prefill, estimate_step, expert_s, new_token
+from roofcast.features.messages import Setting
+from roofcast.features.operators import PassTime, alone_expert_s, estimate_prefill, estimate_step
 
 FloatArray = npt.NDArray[np.float64]
 Descriptors = Mapping[str, FloatArray]
@@ -28,6 +29,8 @@ _PEAKS: Final = ("hardware.flop_per_s", "hardware.dense_flop_per_s", "hardware.a
 _RATIOS: Final = ("dense_ratio", "expert_ratio", "decode_attention_ratio", "prefill_attention_ratio", "link_ratio",
                   "exchange_ratio")  # fmt: skip
 _LAYERS: Final = ("model.n_layer", "model.n_encoder_layer", "model.n_mlp_layer")
+_LOSSES: Final = ("launch_s", "step_s", "crowding")
+_SHARES: Final = ("bandwidth_ratio", "flop_ratio")
 _KERNELS: Final = ("projections and MLP", "head", "experts", "attention")
 
 Times = dict[str, FloatArray]
@@ -110,14 +113,16 @@ def break_down(d: Descriptors, c: Coefficients, e: Estimate) -> list[Part]:
     is_static = d["workload.is_static"] > 0
     n_prompt = np.where(is_static, np.maximum(e.concurrency / d["config.dp"], 1.0), 1.0)
     n_sequence = np.maximum(e.batch / d["config.dp"] / d["config.pp"], 1.0)
-    alone = replace(e.prefill, expert_s=e.prefill_s - (e.prefill.total_s - e.prefill.expert_s))
+    alone = replace(e.prefill, expert_s=alone_expert_s(s, n_prompt))
     prefill = _pass_parts("prefill", s, alone, lambda s: _prefill_alone(s, n_prompt))
+    prefill = [_times(part, e.prefill_s / alone.total_s) for part in prefill]
     fixed = s.c["request_overhead_s"]
-    waiting = e.ttft_s - e.prefill_s - fixed - e.crowd_s
+    waiting = e.ttft_s - e.prefill_s - e.transfer_s - fixed - e.crowd_s
     step = _pass_parts("decode", s, e.step, lambda s: estimate_step(s, n_sequence))
     return [
         *prefill[:-1],
         replace(prefill[-1], bound_s={"launch": prefill[-1].seconds + fixed}),
+        Part("prefill", "cache to decode", {"link": e.transfer_s}, none, none),
         Part("queue", "prefills of others", {"queue": e.crowd_s}, none, none),
         Part("queue", "waiting", {"queue": waiting}, none, none),
         *(_times(part, e.itl_s / e.step.total_s) for part in step),
@@ -235,8 +240,7 @@ def _head(s: Setting, run: Run) -> FloatArray:
 
 
 def _prefill_alone(s: Setting, n_prompt: FloatArray) -> PassTime:
-    own = s.c["expert_ratio"] * expert_s(s, n_prompt * new_token(s.d))
-    return replace(estimate_prefill(s, n_prompt), expert_s=own)
+    return replace(estimate_prefill(s, n_prompt), expert_s=alone_expert_s(s, n_prompt))
 
 
 def _on(s: Setting, peak: float | None, bandwidth: float | None) -> Setting:
@@ -252,7 +256,7 @@ def _ideal(s: Setting) -> Setting:
     like = s.d["model.n_layer"]
     links = {"hardware.link_byte_per_s": 2.0, "hardware.network_byte_per_s": 1.0, "hardware.network_latency_s": 0.0}
     d = {**s.d, **{name: np.full_like(like, value) for name, value in links.items()}}
-    ratios = {**dict.fromkeys(_RATIOS, np.ones_like(like)), "link_latency_s": np.zeros_like(like)}
+    ratios = dict.fromkeys(_RATIOS, np.ones_like(like))
     c = {name: ratios.get(name, s.c[name]) for name in NAMES}
     kernels = RowKernels(*(_lossless(getattr(s.k, field.name)) for field in fields(RowKernels)))
     return Setting(d, RowCoefficients(c), kernels)
@@ -260,5 +264,5 @@ def _ideal(s: Setting) -> Setting:
 
 def _lossless(efficiency: Any) -> Any:
     names = [field.name for field in fields(efficiency)]
-    lost = {name: 0.0 for name in names if name == "launch_s" or name.startswith("pad_")}
-    return replace(efficiency, **lost, bandwidth_ratio=1.0, flop_ratio=1.0)
+    lost = {name: 0.0 for name in names if name in _LOSSES or name.startswith("pad_")}
+    return replace(efficiency, **lost, **{name: 1.0 for name in names if name in _SHARES})

@@ -29,6 +29,8 @@ FLAGS: Final[dict[str, str]] = {
 }
 """Flags and what they mean; a question with none is sound."""
 
+_NAMES: Final = pd.Index(FLAGS)
+
 
 def check_questions(descriptors: pd.DataFrame, coefficients: Coefficients = DEFAULT_COEFFICIENTS) -> pd.DataFrame:
     """Return which of `FLAGS` each question has.
@@ -58,7 +60,7 @@ def check_questions(descriptors: pd.DataFrame, coefficients: Coefficients = DEFA
     flags = _of_split(d) | _of_memory(d, memory)
     total = d["workload.n_input_token"] + d["workload.n_output_token"]
     flags["context_too_long"] = total > d["model.max_context_token"]
-    return pd.DataFrame(flags, index=descriptors.index)[list(FLAGS)]
+    return pd.DataFrame(np.column_stack([flags[name] for name in FLAGS]), index=descriptors.index, columns=_NAMES)
 
 
 def _of_split(d: Descriptors) -> dict[str, BoolArray]:

@@ -66,11 +66,10 @@ PRIORS: Final[dict[str, Prior]] = {
     "step_overhead_s": Prior(400e-6, 0.8, 0.8, "s", "scheduling, sampling and returning tokens in one step",
                              _JUDGED),
     "sequence_overhead_s": Prior(20e-6, 0.7, 0.7, "s", "the same for each sequence in it", _JUDGED),
-    "link_ratio": Prior(0.35, 0.4, 0.3, "1", "share of the one-way link bandwidth an all-reduce reaches", _JUDGED,
-                        is_share=True),
-    "link_latency_s": Prior(8e-6, 0.5, 0.5, "s", "one small all-reduce inside a domain", _JUDGED),
-    "exchange_ratio": Prior(2.0, 0.7, 0.5, "1", "time of exchanging tokens between ranks and experts over that of an "
-                            "all-reduce of the same tokens", _JUDGED),
+    "link_ratio": Prior(1.0, 0.2, 0.1, "1", "link bandwidth in serving over that of the kernel tables", _TABLES),
+    "link_latency_ratio": Prior(1.0, 0.2, 0.5, "1", "the same of latencies inside a domain", _TABLES),
+    "exchange_ratio": Prior(1.0, 0.2, 0.7, "1", "time of exchanging tokens between ranks and experts over that of "
+                            "the collectives in the kernel tables", _TABLES),
     "request_overhead_s": Prior(20e-3, 0.6, 0.6, "s", "receiving, tokenising and answering one request", _JUDGED),
     "reserve_ratio": Prior(1.0, 0.2, 0.1, "1", "memory that an engine keeps over what its defaults say", _JUDGED),
     "kv_waste": Prior(1.03, 0.05, 0.1, "1", "memory held per running sequence over the cache it needs", _JUDGED),

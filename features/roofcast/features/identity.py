@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -10,7 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.columns import DESCRIPTORS
+from roofcast.features.pipeline import arrays
 
+FloatArray = npt.NDArray[np.float64]
 KeyArray = npt.NDArray[np.uint64]
 
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -33,6 +35,18 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 
+_KERNELS: Final = (
+    "model.n_encoder_layer",
+    "model.n_mla_layer",
+    "model.n_linear_layer",
+    "model.n_sparse_layer",
+    "model.n_expert",
+)
+"""What, being there or not, decides which kernels an engine runs."""
+
+_HASHED: Final = (*(name for columns in _COLUMNS.values() for name in columns), "workload.is_static")
+_NAN: Final = np.array(np.nan).view(np.uint64)
+
 CELL: Final = ("model", "accelerator", "engine", "precision", "load")
 """What rows share that say much the same."""
 
@@ -51,18 +65,14 @@ def identities(descriptors: pd.DataFrame) -> dict[str, KeyArray]:
     -------
     arrays of shape (n_question,)
     """
-    keys = {name: _hash(descriptors[list(columns)].astype(float)) for name, columns in _COLUMNS.items()}
-    keys["load"] = _hash(
-        pd.DataFrame(
-            {
-                "is_static": descriptors["workload.is_static"],
-                "is_open": descriptors["workload.request_rate_per_s"].notna(),
-                "is_closed": descriptors["workload.concurrency"].notna(),
-            }
-        )
-    )
-    keys["kind"] = _hash(_kind(descriptors))
-    return keys
+    d = arrays(descriptors)
+    number = dict(zip(_HASHED, _mixed(_bits(np.stack([d[name] for name in _HASHED]))), strict=True))
+    is_open, is_closed = (~np.isnan(d[f"workload.{name}"]) for name in ("request_rate_per_s", "concurrency"))
+    has_kernel = [d[name] > 0 for name in _KERNELS]
+    is_padded = d["config.flash_attention"] < 0.5
+    flags = _mixed(np.stack([is_open, is_closed, *has_kernel, is_padded]).astype(np.uint64))
+    keys = {name: _combined([number[column] for column in columns]) for name, columns in _COLUMNS.items()}
+    return keys | {"load": _combined([number["workload.is_static"], *flags[:2]]), "kind": _combined([*flags[2:]])}
 
 
 def joined(keys: Mapping[str, KeyArray], names: tuple[str, ...]) -> KeyArray:
@@ -75,17 +85,45 @@ def joined(keys: Mapping[str, KeyArray], names: tuple[str, ...]) -> KeyArray:
     >>> len(set(joined({"a": one, "b": one[::-1]}, ("a", "b")).tolist()))
     3
     """
-    return _hash(pd.DataFrame({name: keys[name] for name in names}))
+    return joined_by_term(keys, [names])[:, 0]
 
 
-def _kind(descriptors: pd.DataFrame) -> pd.DataFrame:
-    """Return what decides which kernels an engine runs."""
-    columns = {
-        name: descriptors[f"model.{name}"] > 0
-        for name in ("n_encoder_layer", "n_mla_layer", "n_linear_layer", "n_sparse_layer", "n_expert")
-    }
-    return pd.DataFrame(columns).assign(is_padded=descriptors["config.flash_attention"] < 0.5)
+def joined_by_term(keys: Mapping[str, KeyArray], terms: Sequence[tuple[str, ...]]) -> KeyArray:
+    """Return for each of several terms one key for all that it names: shape (n_question, n_term)."""
+    mixed = {name: _mixed(key) for name, key in keys.items()}
+    return np.stack([_combined([mixed[name] for name in term]) for term in terms], axis=1)
 
 
-def _hash(table: pd.DataFrame) -> KeyArray:
-    return np.asarray(pd.util.hash_pandas_object(table, index=False), dtype=np.uint64)
+def _bits(values: FloatArray) -> KeyArray:
+    """Return the bits of numbers, one pattern for both zeros and one for all NaN."""
+    bits = (values + 0.0).view(np.uint64)
+    bits[np.isnan(values)] = _NAN
+    return bits
+
+
+def _mixed(bits: KeyArray) -> KeyArray:
+    """Return each number scrambled so that every bit of it moves about half of the others.
+
+    References
+    ----------
+    G. Steele, D. Lea and C. Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014: the finaliser of
+    SplitMix64.
+    """
+    mixed = bits ^ (bits >> np.uint64(30))
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
+
+
+def _combined(parts: Sequence[KeyArray]) -> KeyArray:
+    """Return one key for several, in their order: that of `pandas.util.hash_pandas_object`, without its frames."""
+    key = np.full(len(parts[0]), 0x345678, dtype=np.uint64)
+    factor = 1_000_003
+    for left, part in zip(range(len(parts), 0, -1), parts, strict=True):
+        key ^= part
+        key *= np.uint64(factor)
+        factor += 82_520 + 2 * left
+    key += np.uint64(97_531)
+    return key

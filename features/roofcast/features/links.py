@@ -144,15 +144,18 @@ def all_reduce_s(message_byte: FloatArray, n: Number, links: Links) -> FloatArra
     array([24.])
     """
     inner, outer = split_ranks(n, links.domain_size)
-    ring = ring_all_reduce_s(message_byte, inner, links.link_byte_per_s, links.link_latency_s)
-    direct = direct_all_reduce_s(message_byte, inner, links.link_byte_per_s, links.link_latency_s)
-    shard = message_byte / inner
-    across = np.minimum(
-        ring_all_reduce_s(shard, outer, links.network_byte_per_s, links.network_latency_s),
-        tree_all_reduce_s(shard, outer, links.network_byte_per_s, links.network_latency_s),
-    )
-    inside = np.where(np.asarray(links.is_direct) > 0.5, direct, ring)
-    return _among_several(n, links.launch_s + inside + across)
+    is_direct = np.asarray(links.is_direct) > 0.5
+    total = direct_all_reduce_s(message_byte, inner, links.link_byte_per_s, links.link_latency_s)
+    if not is_direct.all():
+        ring = ring_all_reduce_s(message_byte, inner, links.link_byte_per_s, links.link_latency_s)
+        total = np.where(is_direct, total, ring)
+    if (outer > 1).any():
+        shard = message_byte / inner
+        total = total + np.minimum(
+            ring_all_reduce_s(shard, outer, links.network_byte_per_s, links.network_latency_s),
+            tree_all_reduce_s(shard, outer, links.network_byte_per_s, links.network_latency_s),
+        )
+    return _among_several(n, links.launch_s + total)
 
 
 def all_gather_s(message_byte: FloatArray, n: Number, links: Links) -> FloatArray:

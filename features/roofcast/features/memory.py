@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.coefficients import RowCoefficients
 from roofcast.features.columns import ENGINES
 
@@ -22,21 +23,48 @@ ENGINE_MEMORY: Final = {
     "vllm": (0.90, 3 * GIB, 1.0),
     "sglang": (1.0, 12.5 * GIB, 1.0),
     "trtllm": (1.0, 4 * GIB, 0.90),
+    "tgis": (0.96, 2.3 * GIB, 0.80),
     "other": (0.90, 2 * GIB, 1.0),
 }
 """What each engine takes by default: share of the memory, bytes kept of it on each accelerator, and share of the rest
-that the cache gets.
+that the cache gets. The bytes hold the driver's context, buffers of messages and graphs, activations, and what the
+allocator cannot hand out of its blocks of 2 and 20 MiB; pages of the cache that are partly empty are `kv_waste`.
 
 References
 ----------
 vLLM, option ``--gpu-memory-utilization``, 0.9; its reserve is the profiled peak of activations. SGLang,
 ``server_args.py``: keeps 1.5 MiB for each token of a chunk of 8,192 and the graphs' buffers. TensorRT-LLM,
-``KvCacheConfig.free_gpu_memory_fraction``, 0.9 of what is free beside weights and activations.
+``KvCacheConfig.free_gpu_memory_fraction``, 0.9 of what is free beside weights and activations. PyTorch,
+``CUDACachingAllocator.cpp``: sizes of blocks. IBM's text-generation-inference (tgis),
+``memory_characterizer.py``: a margin of 20 % on what the weights leave; its share and bytes are judgement, with the
+profiles that LLM-Pilot lacks in view.
 """
 
 _ENGINE_COLUMNS: Final = tuple(
     np.array([ENGINE_MEMORY.get(engine, ENGINE_MEMORY["other"])[i] for engine in ENGINES]) for i in range(3)
 )
+
+
+def visible_byte(spec: AcceleratorSpec) -> float:
+    """Return the memory that the driver offers: a 16th of a data centre's GDDR6 holds the codes that correct errors.
+
+    HBM has room of its own for them; on desks they are off by default.
+
+    References
+    ----------
+    NVIDIA, "CUDA C++ Best Practices Guide", section on effective bandwidth (error correction takes 6.25 % of GDDR
+    memory); "IGX User Guide", DRAM-ECC (inline: one 16th).
+
+    Examples
+    --------
+    An L4 of 24 GiB shows 22.5:
+
+    >>> from roofcast.data.catalog import load_catalog
+    >>> visible_byte(load_catalog().accelerators["nvidia-l4-24gb"]) / GIB
+    22.5
+    """
+    is_inline = spec.vendor.lower() == "nvidia" and spec.memory_type == "GDDR6" and spec.form_factor == "PCIe"
+    return spec.memory_byte * (15 / 16 if is_inline else 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +130,7 @@ def weight_byte(d: Descriptors) -> FloatArray:
     n_copy = d["config.n_accelerator"] / d["config.pp"] / d["config.expert_rank"]
     expert = d["model.n_param_expert"] * d["config.weight_byte_per_element"] * n_copy
     outside = (d["model.n_param"] - d["model.n_param_expert"]) * d["config.dense_byte_per_element"]
-    return expert + outside * d["config.dp"] * d["config.cp"]
+    return np.asarray(expert + outside * d["config.dp"] * d["config.cp"], dtype=np.float64)
 
 
 def estimate_memory(d: Descriptors, c: RowCoefficients) -> Memory:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.coefficients import RowCoefficients
 from roofcast.features.kernels.attention import decode_attention_s, prefill_attention_s
 from roofcast.features.kernels.gemm import gemm_s
 from roofcast.features.kernels.moe import moe_s
-from roofcast.features.kernels.rows import RowKernels
-from roofcast.features.links import Links, all_reduce_s, all_to_all_s, point_to_point_s
 from roofcast.features.memory import context_token
+from roofcast.features.messages import ACTIVATION_BYTE, Setting, merge_s, of_prefill, pass_link_s, ring_s
 
 FloatArray = npt.NDArray[np.float64]
 Descriptors = Mapping[str, FloatArray]
-
-ACTIVATION_BYTE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +39,6 @@ class PassTime:
         """The whole pass."""
         parts = self.dense_s + self.expert_s + self.attention_s + self.elementwise_s
         return parts + self.link_s + self.overhead_s
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What an estimate is made of: descriptors, coefficients and the kernels' parameters."""
-
-    d: Descriptors
-    c: RowCoefficients
-    k: RowKernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +78,14 @@ def estimate_step(s: Setting, batch: FloatArray) -> PassTime:
     overhead = c["step_overhead_s"] + c["sequence_overhead_s"] * batch
     tokens = _Tokens(n_token, n_token, d["model.n_layer"])
     padded = np.where(d["config.flash_attention"] > 0.5, 1.0, c["padded_attention_ratio"])
-    return _pass(s, tokens, c["decode_attention_ratio"] * padded * attended, overhead)
+    is_split = d["config.cp"] > 1
+    merged = merge_s(s, batch) if is_split.any() else np.zeros_like(batch)
+    return _pass(s, tokens, c["decode_attention_ratio"] * padded * attended, overhead, merged)
 
 
 def estimate_prefill(s: Setting, n_prompt: FloatArray) -> PassTime:
     """Return the parts of the prefill of `n_prompt` requests together on each rank of attention."""
+    s = replace(s, d=of_prefill(s.d))
     d, c = s.d, s.c
     is_encoder = d["model.n_encoder_layer"] > 0
     n_input = d["workload.n_input_token"]
@@ -123,7 +113,10 @@ def estimate_prefill(s: Setting, n_prompt: FloatArray) -> PassTime:
     attended = attended + d["model.n_sliding_layer"] * attention(d["model.sliding_window"])
     n_layer = np.where(is_encoder, d["model.n_encoder_layer"], d["model.n_layer"])
     tokens = _Tokens(n_prompt * n_token / d["config.cp"], n_prompt, n_layer)
-    return _pass(s, tokens, c["prefill_attention_ratio"] * attended, np.zeros_like(n_token))
+    attention_s = c["prefill_attention_ratio"] * attended
+    none = np.zeros_like(n_token)
+    ring = ring_s(s, tokens.n_token, attention_s) if (d["config.cp"] > 1).any() else none
+    return _pass(s, tokens, attention_s, none, ring)
 
 
 def new_token(d: Descriptors) -> FloatArray:
@@ -133,10 +126,14 @@ def new_token(d: Descriptors) -> FloatArray:
 
 def alone_s(s: Setting, prefill: PassTime, n_prompt: FloatArray) -> FloatArray:
     """Return the time of a prefill while the other ranks that share the experts prefill nothing."""
-    d = s.d
+    return prefill.total_s - prefill.expert_s + alone_expert_s(s, n_prompt)
+
+
+def alone_expert_s(s: Setting, n_prompt: FloatArray) -> FloatArray:
+    """Return the time of the routed experts in such a prefill."""
+    d = of_prefill(s.d)
     n_own = np.minimum(d["config.expert_rank"] / d["config.tp"], d["config.cp"])
-    own = s.c["expert_ratio"] * expert_s(s, n_prompt * new_token(d) / d["config.cp"] * n_own)
-    return prefill.total_s - prefill.expert_s + own
+    return s.c["expert_ratio"] * expert_s(replace(s, d=d), n_prompt * new_token(d) / d["config.cp"] * n_own)
 
 
 def _heads(d: Descriptors) -> tuple[FloatArray, FloatArray]:
@@ -144,7 +141,9 @@ def _heads(d: Descriptors) -> tuple[FloatArray, FloatArray]:
     return d["model.n_head"] / d["config.tp"], np.maximum(d["model.n_kv_head"] / d["config.tp"], 1.0)
 
 
-def _pass(s: Setting, tokens: _Tokens, attention_s: FloatArray, overhead_s: FloatArray) -> PassTime:
+def _pass(
+    s: Setting, tokens: _Tokens, attention_s: FloatArray, overhead_s: FloatArray, link_s: FloatArray
+) -> PassTime:
     d, c = s.d, s.c
     n_token, n_layer = tokens.n_token, tokens.n_layer
     layer = np.where(d["config.flash_attention"] > 0.5, c["layer_overhead_s"], c["padded_layer_overhead_s"])
@@ -163,7 +162,7 @@ def _pass(s: Setting, tokens: _Tokens, attention_s: FloatArray, overhead_s: Floa
         expert_s=c["expert_ratio"] * expert_s(s, gathered),
         attention_s=attention_s,
         elementwise_s=moved / d["hardware.bandwidth_byte_per_s"],
-        link_s=_link_s(s, tokens),
+        link_s=link_s + pass_link_s(s, n_token, n_layer),
         overhead_s=overhead_s,
     )
 
@@ -248,24 +247,3 @@ def expert_s(s: Setting, n_token: FloatArray) -> FloatArray:
         n_matrix=d["model.n_mlp_matrix"],
     )
     return d["model.n_moe_layer"] * layer
-
-
-def _link_s(s: Setting, tokens: _Tokens) -> FloatArray:
-    """Return the time of messages: two all-reduces a layer, exchanges with the experts, and stage to stage."""
-    d, c, n_token, n_layer = s.d, s.c, tokens.n_token, tokens.n_layer
-    links = Links(
-        domain_size=d["hardware.link_domain_size"],
-        link_byte_per_s=d["hardware.link_byte_per_s"] / 2 * c["link_ratio"],
-        link_latency_s=c["link_latency_s"],
-        network_byte_per_s=d["hardware.network_byte_per_s"],
-        network_latency_s=d["hardware.network_latency_s"],
-    )
-    token_byte = n_token * d["model.hidden_size"] * ACTIVATION_BYTE
-    reduce = 2 * n_layer * all_reduce_s(token_byte, d["config.tp"], links)
-    n_group = d["config.expert_rank"] / d["config.tp"]
-    rank = d["config.expert_rank"]
-    sent = token_byte * np.minimum(n_group - 1, d["model.n_expert_per_token"])
-    exchange = 2 * d["model.n_moe_layer"] * all_to_all_s(sent * rank / np.maximum(rank - 1, 1.0), rank, links)
-    is_inside = d["config.tp"] * d["config.pp"] <= d["hardware.link_domain_size"]
-    stage = (d["config.pp"] - 1) * point_to_point_s(token_byte, is_inside, links)
-    return reduce + np.where(n_group > 1, c["exchange_ratio"] * exchange, 0.0) + stage

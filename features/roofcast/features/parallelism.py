@@ -6,10 +6,9 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from roofcast.data.errors import InputError
-from roofcast.features.questions import number, text
+from roofcast.features.questions import Questions, number, text
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -20,9 +19,7 @@ FULLEST: Final = 0.5
 """Share of memory up to which weights leave room for a cache worth having, where a split for throughput is chosen."""
 
 
-def split_devices(
-    questions: pd.DataFrame, is_mla: npt.NDArray[np.bool_], n_filled: FloatArray
-) -> dict[str, FloatArray]:
+def split_devices(questions: Questions, is_mla: npt.NDArray[np.bool_], n_filled: FloatArray) -> dict[str, FloatArray]:
     """Return the descriptors of the split.
 
     Parameters
@@ -79,7 +76,7 @@ def split_devices(
     }
 
 
-def _is_for_throughput(questions: pd.DataFrame) -> npt.NDArray[np.bool_]:
+def _is_for_throughput(questions: Questions) -> npt.NDArray[np.bool_]:
     has_rate = ~np.isnan(number(questions, "request_rate", np.nan))
     return np.asarray(has_rate | (text(questions, "load", "closed_loop") == "offline"), dtype=np.bool_)
 
@@ -91,7 +88,7 @@ def _copies(n_accelerator: FloatArray, n_filled: FloatArray) -> FloatArray:
     return np.where((n_copy >= 1) & (n_copy % 1 == 0), n_copy, 1.0)
 
 
-def _ranks(questions: pd.DataFrame, name: str, default: float) -> FloatArray:
+def _ranks(questions: Questions, name: str, default: float) -> FloatArray:
     n_rank = number(questions, name, default)
     wrong = (n_rank < 1) | (n_rank % 1 > 0)
     if wrong.any():

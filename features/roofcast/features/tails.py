@@ -70,7 +70,7 @@ def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.int
         poll_step=d["config.poll_interval_step"][rows],
         interference_ratio=engine["prefill_interference"],
         spread=np.minimum(width / (1 + width / 2), _WIDEST),
-        n_wave=np.full(len(rows), np.inf),
+        n_wave=np.where(np.isnan(known := d["workload.n_wave"][rows]), np.inf, known),
     )
     capacity = np.maximum(e.memory.capacity[rows] / n_rank, 1.0)
     if at_rate:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, Literal
@@ -75,9 +75,14 @@ class KeyRing:
     """The keys that this process has seen lately; others are looked up.
 
     While the store does not answer, a key that was seen goes on as it was: nobody can revoke one there then.
+
+    Parameters
+    ----------
+    store
+        Opens where keys are kept, if that is not open yet.
     """
 
-    def __init__(self, store: KeyStore) -> None:
+    def __init__(self, store: Callable[[], KeyStore]) -> None:
         self._store = store
         self._seen: LRUCache[str, _Seen] = LRUCache(maxsize=1024)
 
@@ -95,7 +100,7 @@ class KeyRing:
             return seen.key
         pause_s = KEY_CACHE_S
         try:
-            key = await asyncio.to_thread(self._store.find, digest)
+            key = await asyncio.to_thread(lambda: self._store().find(digest))
         except NotReadyError:
             if seen is None:
                 raise

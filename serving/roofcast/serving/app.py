@@ -29,18 +29,20 @@ from roofcast.serving.routes import (
     retrainings,
 )
 from roofcast.serving.settings import Settings, load_settings
+from roofcast.serving.state import make_home
 from roofcast.serving.tracing import trace
 from roofcast.serving.watching import Watch
 from roofcast.serving.workbench import Workbench
 
 STARTUP_WAIT_S = 10.0
-"""How long the start waits for the champion; a registry that does not answer in time is looked at again later."""
+"""How long the start waits for the store, and for the registry if no champion has served here before; what does not
+answer in time is looked at again later."""
 
 ROUTERS = (recommendations, predictions, measurements, retrainings, knowledge, promotions, health)
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """Return the application; it opens its store and loads its champion when it starts.
+    """Return the application; it opens its store and loads its champion when it starts, and starts without either.
 
     Parameters
     ----------
@@ -56,20 +58,20 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        bench = await asyncio.to_thread(Workbench(chosen).open)
+        bench = Workbench(chosen)
         watch = Watch(bench)
         app.state.workbench, app.state.watch = bench, watch
-        app.state.jobs = JobQueue(chosen.home, bench)
-        app.state.key_ring = KeyRing(KeyStore(bench.store.database))
-        first = asyncio.create_task(watch.look_at_registry())
-        await asyncio.wait({first}, timeout=STARTUP_WAIT_S)
-        await watch.look_at_store()
+        app.state.jobs = JobQueue(make_home(chosen.home), bench)
+        app.state.key_ring = KeyRing(lambda: KeyStore(bench.store.database))
+        is_resumed = await asyncio.to_thread(bench.resume)
+        firsts = [asyncio.create_task(look()) for look in (watch.look_at_store, watch.look_at_registry)]
+        await asyncio.wait(firsts[:1] if is_resumed else firsts, timeout=STARTUP_WAIT_S)
         looks = [asyncio.create_task(watch.keep(look)) for look in (watch.look_at_registry, watch.look_at_store)]
         with watch.draining(chosen.drain_s):
             yield
         for look in looks:
             look.cancel()
-        bench.store.close()
+        bench.close()
 
     app = FastAPIOffline(
         title="roofcast",
@@ -94,7 +96,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 def _install_middleware(app: FastAPI, settings: Settings) -> None:
     """Add what every request passes, the innermost first."""
     rates = RateLimits(settings.rate_limit) if settings.rate_limit else None
-    app.add_middleware(BodyLimit, max_byte=settings.max_body_byte, max_s=settings.max_body_s)
+    limits = {"max_byte": settings.max_body_byte, "max_bulk_byte": settings.max_bulk_byte}
+    app.add_middleware(BodyLimit, max_s=settings.max_body_s, **limits)
     app.add_middleware(Admission, require=settings.require_key, rates=rates)
     app.add_middleware(Observation)
     app.add_middleware(CorrelationIdMiddleware, header_name=REQUEST_ID_HEADER, validator=is_request_id)

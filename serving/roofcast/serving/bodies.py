@@ -5,66 +5,88 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from http import HTTPStatus
-from typing import Any
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
 
 from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roofcast.data.errors import InputError
 from roofcast.data.huggingface import parse_config
+from roofcast.serving.bulk.media import Kind, bulk_kind, wanted_kind
 from roofcast.serving.problems import problem
 
 JSON_TYPE = "application/json"
+
+BODY = "roofcast.body"
+"""Where in the scope a route finds the file of rows in bulk."""
 
 MAX_DEPTH = 64
 """Deepest nesting of a body; a model's configuration takes a handful."""
 
 
 class BodyLimit:
-    """ASGI middleware that answers 413 to bodies over a limit, whatever their headers say, and 408 to slow ones."""
+    """ASGI middleware that answers 413 to bodies over a limit, whatever their headers say, and 408 to slow ones.
 
-    def __init__(self, app: ASGIApp, max_byte: int, max_s: float) -> None:
+    Rows in bulk may be larger. They are kept in a file and not in memory; the route finds it in the scope. All of a
+    body is there before it is answered: most clients read nothing until they have sent everything.
+    """
+
+    def __init__(self, app: ASGIApp, max_byte: int, max_s: float, max_bulk_byte: int) -> None:
         self.app = app
         self.max_byte = max_byte
         self.max_s = max_s
+        self.max_bulk_byte = max_bulk_byte
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body up to the limits, then hand it on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        is_bulk = bulk_kind(scope) is not None
+        with SpooledTemporaryFile(max_size=self.max_byte) as body:
+            end = await self._read(scope, receive, body, self.max_bulk_byte if is_bulk else self.max_byte)
+            if isinstance(end, Response):
+                await end(scope, receive, send)
+            elif end["type"] != "http.disconnect":  # else nobody is there to be answered
+                body.seek(0)
+                scope[BODY] = body
+                whole = {"type": "http.request", "body": b"" if is_bulk else body.read(), "more_body": False}
+                await self.app(scope, _replaying(whole, receive), send)
+
+    async def _read(self, scope: Scope, receive: Receive, body: IO[bytes], max_byte: int) -> Message | Response:
+        """Return the last message of a body that was kept, or the answer to one that is not taken."""
+        declared = Headers(scope=scope).get("content-length", "")
+        is_small = not declared.isdecimal() or int(declared[:20]) <= max_byte
+        message: Message = {"type": "http.request", "more_body": True}
         try:
             async with asyncio.timeout(self.max_s):
-                chunks = await self._read(receive)
+                while is_small and message["type"] == "http.request" and message.get("more_body", False):
+                    message = await receive()
+                    body.write(message.get("body", b""))
+                    is_small = body.tell() <= max_byte
         except TimeoutError:
             detail = f"the body has not arrived within {self.max_s:g} seconds; send it in parts"
-            refusal = problem(HTTPStatus.REQUEST_TIMEOUT, "too-slow", detail, headers={"connection": "close"})
-            await refusal(scope, receive, send)
-            return
-        if chunks is None:
-            detail = f"the body is over {self.max_byte} bytes; send it in parts"
-            await problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)(scope, receive, send)
-            return
+            return problem(HTTPStatus.REQUEST_TIMEOUT, "too-slow", detail, headers={"connection": "close"})
+        except OSError as error:
+            detail = f"there is no room for the body: {error.strerror or error}"
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", detail)
+        if not is_small:
+            detail = f"the body is over {max_byte} bytes; send it in parts"
+            return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)
+        return message
 
-        async def replay() -> Message:
-            return chunks.pop(0) if chunks else await receive()
 
-        await self.app(scope, replay, send)
+def _replaying(first: Message, receive: Receive) -> Receive:
+    waiting = [first]
 
-    async def _read(self, receive: Receive) -> list[Message] | None:
-        """Return the messages that bring the body, or None as soon as it is too large."""
-        chunks: list[Message] = []
-        size = 0
-        more = True
-        while more:
-            message = await receive()
-            chunks.append(message)
-            size += len(message.get("body", b""))
-            more = message["type"] == "http.request" and message.get("more_body", False)
-            if size > self.max_byte:
-                return None
-        return chunks
+    async def replay() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replay
 
 
 class _CheckedRequest(Request):
@@ -101,6 +123,27 @@ class JsonRoute(APIRoute):
             return await handler(replacement)
 
         return checked
+
+
+class BulkRoute(APIRoute):
+    """A route that only rows in bulk take; the one for JSON has the same path, and describes both."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return whether a request is for this route."""
+        return super().matches(scope) if bulk_kind(scope) else (Match.NONE, {})
+
+
+def kind_to_answer(request: Request, default: Kind) -> Kind:
+    """Return in which kind a request for predictions is to be answered, by its ``Accept``."""
+    wanted = wanted_kind(request.headers.get("accept", ""), default)
+    if wanted is None:
+        raise HTTPException(HTTPStatus.NOT_ACCEPTABLE, f"accept one of {', '.join(Kind)}")
+    return wanted
+
+
+def refuse_kind(detail: str) -> None:
+    """Answer 415: a body of this kind is not read."""
+    raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
 
 
 def _is_json(content_type: str) -> bool:

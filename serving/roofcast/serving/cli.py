@@ -105,19 +105,29 @@ def predict(
 @app.command()
 def recommend(
     model: Annotated[str, typer.Option(help="Catalogue name, path of a config.json, or owner/name on the hub.")],
-    isl: Annotated[float, typer.Option(help="Mean input tokens.")],
-    osl: Annotated[float, typer.Option(help="Mean output tokens.")],
     slo: Annotated[list[str], typer.Option(help="A limit such as 'ttft:p95<=500ms'; may be repeated.")],
+    isl: Annotated[float | None, typer.Option(help="Mean input tokens.")] = None,
+    osl: Annotated[float | None, typer.Option(help="Mean output tokens.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="A typical workload, such as chat, for what is not given.")
+    ] = None,
     concurrency: Annotated[float | None, typer.Option(help="Requests in flight at the peak.")] = None,
     rate: Annotated[float | None, typer.Option(help="Requests per second at the peak.")] = None,
-    users: Annotated[float | None, typer.Option(help="Users who wait for answers at the peak.")] = None,
+    users: Annotated[float | None, typer.Option(help="Users at the peak, who wait for answers and think.")] = None,
+    think_time: Annotated[float | None, typer.Option(help="Seconds that a user thinks between two requests.")] = None,
+    headroom: Annotated[float | None, typer.Option(help="Share of the capacity kept free at the peak.")] = None,
     provider: Annotated[list[str] | None, typer.Option(help="Admit this provider; may be repeated.")] = None,
     region: Annotated[list[str] | None, typer.Option(help="Admit this region; may be repeated.")] = None,
     vendor: Annotated[list[str] | None, typer.Option(help="Admit this maker's parts; may be repeated.")] = None,
     accelerator: Annotated[list[str] | None, typer.Option(help="Admit this accelerator; may be repeated.")] = None,
-    precision: Annotated[str | None, typer.Option(help="Of the weights, such as fp8; the checkpoint's own.")] = None,
+    engine: Annotated[list[str] | None, typer.Option(help="Admit this engine; may be repeated.")] = None,
+    precision: Annotated[
+        list[str] | None, typer.Option(help="Admit weights of this precision, not the checkpoint's own; repeatable.")
+    ] = None,
     pricing: Annotated[list[str] | None, typer.Option(help="Admit this kind of price; may be repeated.")] = None,
     budget: Annotated[float | None, typer.Option(help="Most USD per hour.")] = None,
+    nodes: Annotated[int, typer.Option(help="Most nodes that one replica may span.")] = 1,
+    confidence: Annotated[float, typer.Option(help="Least probability that all limits are met.")] = 0.8,
     reference: ReferenceFile = None,
     deployment: Annotated[
         str, typer.Option(help="Print how to run the first: vllm, sglang, trtllm, kubernetes, kserve.")
@@ -126,26 +136,32 @@ def recommend(
     top: Annotated[int, typer.Option(help="Most entries.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Rank hardware by cost under limits on latency."""
+    """Rank hardware by cost among what meets the limits."""
     from roofcast.serving.files import read_rows
 
     if [concurrency, rate, users].count(None) != 2:
         raise InputError("concurrency", "give exactly one of --concurrency, --rate and --users")
     bounds: dict[str, Any] = {"providers": provider, "regions": region, "pricing": pricing, "vendors": vendor}
-    bounds |= {"accelerators": accelerator, "weight_precision": precision}
+    bounds |= {"accelerators": accelerator, "weight_precisions": precision, "engines": engine}
     fields = {
         "model": model,
-        "workload": {
-            "n_input_token": isl,
-            "n_output_token": osl,
-            "users": concurrency if users is None else users,
-            "request_rate_per_s": rate,
-        },
+        "workload": _given(
+            {
+                "preset": preset,
+                "n_input_token": isl,
+                "n_output_token": osl,
+                "users": concurrency if users is None else users,
+                "request_rate_per_s": rate,
+                "think_time_s": think_time,
+                "headroom": headroom,
+            }
+        ),
         "limits": slo,
-        "constraints": {"max_usd_per_h": budget, **{name: given for name, given in bounds.items() if given}},
+        "confidence": confidence,
+        "constraints": {"max_usd_per_h": budget, "max_nodes": nodes, **_given(bounds)},
         "level": level,
         "n_entry": top,
-        "n_rejection": 500,
+        "n_rejection": 500 if as_json else 0,
         "references": read_rows(reference) if reference else [],
         "deployment": deployment,
     }
@@ -160,6 +176,11 @@ def recommend(
         typer.echo(f"\n{response['entries'][0]['deployment']}", nl=False)
 
 
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given."""
+    return {name: value for name, value in options.items() if value not in (None, [])}
+
+
 def _recommended(fields: dict[str, Any]) -> dict[str, Any]:
     from pydantic import ValidationError
 
@@ -167,7 +188,7 @@ def _recommended(fields: dict[str, Any]) -> dict[str, Any]:
     from roofcast.serving.files import named_or_read
     from roofcast.serving.own_files import check_priced
     from roofcast.serving.recommending import answer_recommendation
-    from roofcast.serving.schemas import RecommendationRequest
+    from roofcast.serving.schemas_recommending import RecommendationRequest
 
     bench = open_workbench()
     try:

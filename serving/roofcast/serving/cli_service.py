@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -19,7 +20,7 @@ from roofcast.serving.console import track_retraining
 if TYPE_CHECKING:
     import uvicorn
 
-    from roofcast.serving.workbench import Workbench
+    from roofcast.serving.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,10 @@ MAX_HEADER_BYTE: Final = 16_384
 
 FINISH_S: Final = 25
 """How long requests may take to finish once the service stops; with the drain within the 30 of most platforms."""
+
+HUNG_S: Final = 60
+"""How long one of several server processes may give no sign of life before it is replaced; uvicorn's own 5 s are over
+before a process on a busy machine has imported what it needs."""
 
 
 def serve(
@@ -38,16 +43,20 @@ def serve(
     """Serve predictions and recommendations over HTTP; trains first if nothing promoted can be used."""
     import uvicorn
 
+    from roofcast.data.database import Database
+    from roofcast.serving.connections import PromptConnection
     from roofcast.serving.counting import counting_together
     from roofcast.serving.jobs import worker_process
+    from roofcast.serving.last_champion import LastChampion
     from roofcast.serving.logs import configure_service_logs
     from roofcast.serving.settings import load_settings
-    from roofcast.serving.workbench import Workbench
 
     settings = load_settings()
-    log_config = configure_service_logs(settings.log_format)
+    log_config = configure_service_logs(settings.log_format, settings.log_level)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn stops, then raises it again: end the worker too
-    _ensure_predictor(Workbench(settings))
+    Database(settings.store_url)  # says at once if the URL cannot be right
+    if not LastChampion(settings.home).is_there:
+        _ensure_predictor(settings)
     with counting_together(), worker_process():
         config = uvicorn.Config(
             "roofcast.serving.app:create_app",
@@ -55,9 +64,11 @@ def serve(
             host=host,
             port=port,
             workers=workers,
-            http="h11",
+            http=partial(PromptConnection, max_s=settings.max_body_s),  # type: ignore[arg-type]  # it is only called
+            ws="none",
             h11_max_incomplete_event_size=MAX_HEADER_BYTE,
             timeout_graceful_shutdown=FINISH_S,
+            timeout_worker_healthcheck=HUNG_S,
             log_config=log_config,
             access_log=False,
             server_header=False,
@@ -85,8 +96,11 @@ def _run(config: uvicorn.Config) -> None:
         sys.exit(1)
 
 
-def _ensure_predictor(bench: Workbench) -> None:
-    """Train if no champion can be loaded; an upgrade that changed the columns leaves one that cannot."""
+def _ensure_predictor(settings: Settings) -> None:
+    """Train if no champion can be loaded, where none has served before; later the worker sees to that."""
+    from roofcast.serving.workbench import Workbench
+
+    bench = Workbench(settings).open()
     try:
         is_there = bench.refresh()
     except InputError as error:
@@ -96,4 +110,4 @@ def _ensure_predictor(bench: Workbench) -> None:
         logger.info("no predictor can be used yet: training one on the shipped measurements")
         report = bench.retrain(progress=track_retraining() if sys.stderr.isatty() else None)
         logger.info("version %s is trained and in service", report.version)
-    bench.store.close()
+    bench.close()

@@ -69,14 +69,15 @@ def _text(value: Any) -> str:
 
 
 def show_recommendation(response: dict[str, Any]) -> None:
-    """Print a recommendation as two tables: what does, and what does not and why."""
+    """Print a recommendation as tables: what does, what it could cost, and what does not and why."""
     entries = [
         {
             "USD/h": entry["cost_usd_per_h"],
             "USD/Mtoken out": entry["cost_usd_per_million_output_token"],
-            "instance": f"{entry['n_instance']} x {entry['provider']} {entry['instance_type']} {entry['region']}",
-            "replica": f"{entry['n_replica']} x {entry['tensor_parallel']} {entry['accelerator']}",
-            "users": f"{entry['load_per_replica']:g} of {entry['users_per_replica']:g}",
+            "instance": _instance(entry),
+            "replica": _replica(entry),
+            "users": f"{entry['load_per_replica']:.4g} of {entry['users_per_replica']:.4g}",
+            "P(limits met)": f"{entry['p_limits_met']:.2f}",
             **{
                 f"{metric['metric']}:{metric['statistic']}": _interval(metric)
                 for metric in entry["predictions"]
@@ -86,11 +87,40 @@ def show_recommendation(response: dict[str, Any]) -> None:
         }
         for entry in response["entries"]
     ]
-    show(entries, as_json=False, title=f"{response['model']}: least cost first")
-    columns = ("accelerator", "tensor_parallel", "reason", "detail")
-    rejections = [{name: rejection[name] for name in columns} for rejection in response["rejections"]]
-    title = f"\n{response['n_rejected']} of {response['n_candidate']} candidates rejected"
-    show(rejections, as_json=False, title=title)
+    title = f"{response['model']}: least cost first, limits met with probability {response['confidence']:g}"
+    show(entries, as_json=False, title=title)
+    if response["fleet"]:
+        parts = [
+            {"USD/h": part["cost_usd_per_h"], "instance": _instance(part), "replica": _replica(part)}
+            for part in response["fleet"]
+        ]
+        why = "cheaper than the first" if entries else "no kind of instance alone will do"
+        total = sum(part["cost_usd_per_h"] for part in response["fleet"])
+        show(parts, as_json=False, title=f"\n{why}: a mixture for {total:.4g} USD/h")
+    costs = [{"P(limits met)": cost["confidence"], "USD/h": cost["cost_usd_per_h"]} for cost in _costs(response)]
+    show(costs, as_json=False, title="\nwhat certainty costs")
+    columns = ("accelerator", "engine", "tensor_parallel", "reason", "detail")
+    families = [{name: family[name] for name in columns} for family in response["families"]]
+    title = (
+        f"\n{len(families)} accelerators in no entry: the nearest of their {response['n_configuration']} ways to run"
+    )
+    show(families, as_json=False, title=title)
+
+
+def _costs(response: dict[str, Any]) -> list[dict[str, Any]]:
+    return [cost for cost in response["cost_of_confidence"] if cost["cost_usd_per_h"] is not None]
+
+
+def _instance(entry: dict[str, Any]) -> str:
+    return f"{entry['n_instance']} x {entry['provider']} {entry['instance_type']} {entry['region']}"
+
+
+def _replica(entry: dict[str, Any]) -> str:
+    """Return how many of what accelerator, split how, run which engine."""
+    names = {"tp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert"}
+    degrees = {short: entry[f"{name}_parallel"] for short, name in names.items()}
+    split = " ".join(f"{short}{n}" for short, n in degrees.items() if n > 1 or short == "tp")
+    return f"{entry['n_replica']} x {entry['accelerator']} {split} {entry['engine']} {entry['weight_precision']}"
 
 
 def _interval(metric: dict[str, Any]) -> str:

@@ -21,8 +21,9 @@ from roofcast.features.limits import Limits, greatest
 from roofcast.features.pipeline import arrays, estimate_metrics
 from roofcast.features.power import replica_power_w
 from roofcast.features.whatif import DRAM_BYTE_PER_S, FACTORS, NODES, steps_of, sweep
-from roofcast.serving.answering import ANSWER_METRICS, ASSUMED_LOAD, LOAD_REMARK, checked
+from roofcast.serving.answering import ANSWER_METRICS, LOAD_REMARK, checked
 from roofcast.serving.explaining_predictions import explain_predictions
+from roofcast.serving.parsing import ASSUMED_LOAD
 from roofcast.serving.rows import records
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.predictor import References

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
-import pandas as pd
+import numpy as np
 
 from roofcast.data.specs import AcceleratorSpec
+from roofcast.features.questions import Questions, distinct
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.predictor import Prediction
 
 
 def outside_columns(
-    prediction: Prediction, table: pd.DataFrame, bundle: ModelBundle, accelerators: Mapping[str, AcceleratorSpec]
+    prediction: Prediction, table: Questions, bundle: ModelBundle, accelerators: Mapping[str, AcceleratorSpec]
 ) -> list[tuple[str, ...]]:
     """Return what extrapolates in each question: features out of range, engine or vendor never seen.
 
@@ -28,14 +30,12 @@ def outside_columns(
         Specs by the ids of the table.
     """
     measured = {accelerators[name].vendor for name in bundle.accelerators if name in accelerators}
-    vendors = table["accelerator"].map(lambda name: accelerators[name].vendor)
-    found = []
-    for features, engine, vendor in zip(
-        bundle.predictor.outside(prediction.features), table["engine"].astype(str), vendors, strict=True
-    ):
-        unseen = [
-            *(["engine"] if engine and engine not in bundle.engines else []),
-            *(["accelerator.vendor"] if vendor not in measured else []),
-        ]
-        found.append((*unseen, *str(features).split()))
-    return found
+    engine, engines = distinct(table["engine"])
+    part, parts = distinct(table["accelerator"])
+    is_engine_new = np.array([bool(name) and name not in bundle.engines for name in engines])[engine]
+    is_vendor_new = np.array([accelerators[str(name)].vendor not in measured for name in parts])[part]
+    unseen = zip(is_engine_new.tolist(), is_vendor_new.tolist(), strict=True)
+    return [
+        (*itertools.compress(("engine", "accelerator.vendor"), new), *features.split())
+        for new, features in zip(unseen, bundle.predictor.outside(prediction.features).tolist(), strict=True)
+    ]

@@ -4,6 +4,8 @@ The queue is huey's, on an SQLite file under the state folder; what was asked fo
 measurement store, so that a crash loses nothing that was acknowledged.
 """
 
+# ruff: noqa: PLC0415  (the process that starts the servers and the worker needs neither the queue nor the learning)
+
 from __future__ import annotations
 
 import logging
@@ -18,16 +20,16 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from filelock import FileLock, Timeout
-from huey import SqliteHuey
-from huey.consumer import Consumer
 
 from roofcast.data.errors import InputError, NotReadyError, RoofcastError
-from roofcast.data.store import Retraining
-from roofcast.serving.settings import Settings
-from roofcast.serving.workbench import Workbench
+
+if TYPE_CHECKING:
+    from roofcast.data.store import Retraining
+    from roofcast.serving.settings import Settings
+    from roofcast.serving.workbench import Workbench
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +50,8 @@ class JobQueue:
     """
 
     def __init__(self, home: Path, bench: Workbench) -> None:
+        from huey import SqliteHuey
+
         self._bench = bench
         self.owner = owner_id(home)
         self.huey = SqliteHuey("roofcast", filename=str(home / "jobs.sqlite"), results=False, fsync=True)
@@ -89,6 +93,20 @@ class JobQueue:
         else:
             store.finish_retraining(retraining_id, report.model_dump(mode="json"))
 
+    def ensure_predictor(self) -> None:
+        """Ask for a retraining if no champion can be loaded: an upgrade that changed the columns leaves one so."""
+        try:
+            is_there = self._bench.refresh()
+        except NotReadyError as error:
+            logger.warning("whether there is a predictor cannot be said: %s", error)
+            return
+        except InputError as error:
+            logger.warning("the champion cannot be used: %s", error)
+            is_there = False
+        if not is_there:
+            logger.info("no predictor can be used: one is trained in the background")
+            self.submit()
+
     def recover(self) -> None:
         """Mark what a dead worker left running as failed, and queue again what it left queued.
 
@@ -122,6 +140,10 @@ def work(settings: Settings, parent: int | None = None) -> None:
         Id of the process to stop with. A worker with a parent stands by while another one works, and takes its
         place when it ends; one without returns at once.
     """
+    from huey.consumer import Consumer
+
+    from roofcast.serving.workbench import Workbench
+
     if parent is not None:
         threading.Thread(target=_stop_with, args=(parent,), daemon=True).start()
     settings.home.mkdir(parents=True, exist_ok=True)
@@ -129,6 +151,7 @@ def work(settings: Settings, parent: int | None = None) -> None:
         with FileLock(settings.home / "worker.lock", timeout=0 if parent is None else -1, poll_interval=0.5):
             queue = JobQueue(settings.home, Workbench(settings))
             queue.recover()
+            queue.ensure_predictor()
             Consumer(queue.huey, workers=1, periodic=False, check_worker_health=False).run()
     except Timeout:
         logger.info("another worker serves %s", settings.home)

@@ -15,6 +15,7 @@ MLFLOW_DEFAULTS: Final = {
 """A server that is down is told of in seconds, not after the four minutes of MLflow's own defaults."""
 
 LogFormat = Literal["auto", "json", "text"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 _COMMAND: Final = {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
 _TEXT: Final = {"format": "%(asctime)s %(levelname)s %(name)s [%(correlation_id)s]: %(message)s"}
@@ -28,10 +29,10 @@ def configure_logs() -> None:
     logging.config.dictConfig(_config(_COMMAND))
 
 
-def configure_service_logs(chosen: LogFormat) -> dict[str, Any]:
+def configure_service_logs(chosen: LogFormat, level: LogLevel = "info") -> dict[str, Any]:
     """Log the news of a service, each line with its request; return the configuration for its other processes."""
     is_text = chosen == "text" or (chosen == "auto" and sys.stderr.isatty())
-    config = _config(_TEXT if is_text else _json_lines(), {"request": _REQUEST_ID})
+    config = _config(_TEXT if is_text else _json_lines(), {"request": _REQUEST_ID}, level)
     logging.config.dictConfig(config)
     return config
 
@@ -48,7 +49,9 @@ def _json_lines() -> dict[str, Any]:
     }
 
 
-def _config(formatter: dict[str, Any], filters: dict[str, Any] | None = None) -> dict[str, Any]:
+def _config(
+    formatter: dict[str, Any], filters: dict[str, Any] | None = None, level: LogLevel = "info"
+) -> dict[str, Any]:
     handler = {"class": "logging.StreamHandler", "formatter": "chosen", "filters": list(filters or ())}
     return {
         "version": 1,
@@ -56,6 +59,6 @@ def _config(formatter: dict[str, Any], filters: dict[str, Any] | None = None) ->
         "filters": filters or {},
         "formatters": {"chosen": formatter},
         "handlers": {"stderr": handler},
-        "root": {"level": "INFO", "handlers": ["stderr"]},
+        "root": {"level": level.upper(), "handlers": ["stderr"]},
         "loggers": {name: {"level": "ERROR"} for name in ("alembic", "asgi_correlation_id", "huey", "mlflow")},
     }

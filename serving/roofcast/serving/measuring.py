@@ -11,12 +11,11 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError
-from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
+from roofcast.data.specs import ModelSpec, Offer
 from roofcast.features.descriptors import describe
 from roofcast.features.precisions import served_precision
 from roofcast.serving.answering import ANSWER_METRICS, unanswerable
-from roofcast.serving.candidates import enumerate_candidates
-from roofcast.serving.deployment.platforms import platform_of
+from roofcast.serving.recommendation.replicas import enumerate_replicas
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.measure_next import rank_measurements
 
@@ -49,31 +48,22 @@ def settings_of(
     workload
         The same for all.
     """
-    engines = {part.id: _engines(part) for part in catalog.accelerators.values()}
     rows = [
         {
             "model": model.id,
-            "accelerator": candidate.accelerator,
-            "n_accelerator": float(candidate.tp),
-            "tp": float(candidate.tp),
-            "engine": engine,
+            "accelerator": replica.accelerator,
+            "n_accelerator": float(replica.tp),
+            "tp": float(replica.tp),
+            "engine": replica.engine,
             "weight_precision": served_precision(model.weight_precision),
             "statistic": "mean",
             **asdict(workload),
         }
         for model in models
-        for candidate in enumerate_candidates(model, catalog.accelerators, offers)
-        for engine in engines[candidate.accelerator]
+        for replica in enumerate_replicas(model, catalog.accelerators, offers)[0]
+        if replica.tp == replica.n_accelerator and replica.ep == 1
     ]
     return pd.DataFrame(rows)
-
-
-def _engines(part: AcceleratorSpec) -> tuple[str, ...]:
-    """Return the engines that run on a part, as far as is known."""
-    try:
-        return tuple(platform_of(part).images)
-    except InputError:
-        return ()
 
 
 def measure_next(

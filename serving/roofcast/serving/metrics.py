@@ -7,7 +7,8 @@ the folder, and must come before this module is first imported.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter as TallyOf
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -17,6 +18,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from roofcast.data.errors import NotReadyError
+from roofcast.features.questions import Cells
 from roofcast.serving.counting import FOLDER_VARIABLE
 from roofcast.serving.watching import Watch
 from roofcast.serving.workbench import Workbench
@@ -33,9 +35,9 @@ RECOMMENDATIONS = Counter(
 )
 
 
-def count_answers(answers: pd.DataFrame) -> None:
+def count_answers(answers: pd.DataFrame | Mapping[str, Cells]) -> None:
     """Count the rows of a prediction."""
-    for status, n in answers["status"].value_counts().items():
+    for status, n in TallyOf(answers["status"].tolist()).items():
         PREDICTIONS.labels(str(status)).inc(n)
     OUTSIDE.inc(int(answers["outside"].sum()))
 

@@ -117,12 +117,21 @@ def _field(path: Sequence[str | int], body: Any) -> str:
     return ".".join(names)
 
 
-async def _on_http_exception(_: Request, error: Exception) -> JSONResponse:
+async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101  (what the handler is registered for)
     status = HTTPStatus(error.status_code)
     answer = problem(status, status.phrase.lower().replace(" ", "-"), str(error.detail))
     answer.headers.update(error.headers or {})
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        answer.headers["allow"] = _allowed(request, answer.headers.get("allow", ""))
     return answer
+
+
+def _allowed(request: Request, told: str) -> str:
+    """Return the methods of every route that has a path; the framework tells of the first route's alone."""
+    path = getattr(request.scope.get("route"), "path", "")
+    documented = map(str.upper, request.app.openapi()["paths"].get(path, ()))
+    return ", ".join(sorted({*filter(None, told.split(", ")), *documented}))
 
 
 async def _on_bug(_request: Request, _error: Exception) -> JSONResponse:

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import get_args
+from typing import Final, get_args
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import ModelSpec, Pricing
-from roofcast.features.precisions import served_precision
+from roofcast.features.columns import ENGINES
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
+from roofcast.serving.deployment.served import ENGINES as DEPLOYED
+from roofcast.serving.inventory import owned_nodes, repriced
 from roofcast.serving.own_files import staleness_warnings
-from roofcast.serving.recommender import Entry, Recommendation, Rejection, recommend
+from roofcast.serving.recommendation.basis import BasisOf
+from roofcast.serving.recommendation.recommend import recommend
+from roofcast.serving.recommendation.responses import response_of
+from roofcast.serving.recommendation.results import Recommendation
 from roofcast.serving.references import references_of
-from roofcast.serving.schemas import (
+from roofcast.serving.schemas_recommending import (
     ConstraintsRequest,
-    EntryResponse,
-    MetricResponse,
     RecommendationRequest,
     RecommendationResponse,
-    RejectionResponse,
 )
 from roofcast.serving.slo import parse_limit
 from roofcast.serving.state import find_model
 from roofcast.serving.workbench import InService, Workbench
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.predictor import References
+
+basis_of: Final = BasisOf()
 
 
 def answer_recommendation(
@@ -40,35 +43,48 @@ def answer_recommendation(
     Raises
     ------
     InputError
-        If a limit, a configuration, a bound or a reference cannot be read, or no offer is within the bounds.
+        If a limit, a configuration, a bound, a price or a reference cannot be read, or nothing is within the bounds.
     UnknownNameError
-        If a model, accelerator, provider, region or kind of price is unknown, or an artefact is asked for that runs
-        an engine which is not known how to start.
+        If a model, accelerator, provider, region, engine, kind of price or preset is unknown, or an artefact is
+        asked for that runs an engine which is not known how to start.
     OutOfRangeError
-        If the level is more than the measurements can promise.
+        If the level or the confidence is more than the measurements can promise.
     """
     catalog = bench.catalog
     if isinstance(request.model, str):
         name, model = request.model, catalog.model(request.model)
     else:
         name, model = request.model.name, bench.read_config(request.model.name, request.model.config)
-    demand, constraints = demand_of(request), constraints_of(request.constraints, catalog)
+    demand = demand_of(request)
+    market = _repriced(catalog, request, today)
+    known = {*loaded.bundle.engines, *ENGINES} - {""}
+    constraints = constraints_of(request.constraints, market, today, known, request.deployment)
     result = recommend(
         loaded.bundle,
         model,
-        catalog,
+        market,
         demand,
         constraints,
+        confidence=request.confidence,
         level=request.level,
         n_entry=request.n_entry,
+        n_rejection=request.n_rejection,
         references=_references_of(request, model, catalog, loaded.bundle),
     )
-    warnings = staleness_warnings((entry.offer for entry in result.entries), today)
-    response = response_of(result, model, request, loaded, warnings)
+    warnings = staleness_warnings(result.offers, today)
+    response = response_of(result, model, request, basis_of(catalog, loaded.champion), warnings)
     if request.deployment:
         question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, constraints)
         _deploy(response, result, request.deployment, question)
     return response
+
+
+def _repriced(catalog: Catalog, request: RecommendationRequest, today: dt.date) -> Catalog:
+    """Return the catalogue with the prices that the request sets."""
+    if not request.price_overrides:
+        return catalog
+    changes = [override.change() for override in request.price_overrides]
+    return catalog.with_offers(repriced(catalog.offers, changes, catalog, today))
 
 
 def _references_of(
@@ -99,25 +115,33 @@ def _deploy(response: RecommendationResponse, result: Recommendation, kind: str,
 
 def demand_of(request: RecommendationRequest) -> Demand:
     """Return the demand, with limits parsed."""
-    workload = request.workload
-    return Demand(
-        workload.n_input_token,
-        workload.n_output_token,
-        workload.users,
-        workload.request_rate_per_s,
-        tuple(parse_limit(text) for text in request.limits),
-    )
+    return request.workload.demand(tuple(parse_limit(text) for text in request.limits))
 
 
-def constraints_of(request: ConstraintsRequest, catalog: Catalog) -> Constraints:
+def constraints_of(
+    request: ConstraintsRequest, catalog: Catalog, today: dt.date, known_engines: Iterable[str], deployment: str = ""
+) -> Constraints:
     """Return the constraints, with every name resolved.
+
+    Parameters
+    ----------
+    request
+        As it came.
+    catalog
+        What is known by name.
+    today
+        Date of the prices of what is there already.
+    known_engines
+        Those that may be asked for.
+    deployment
+        What is to be written; the command of an engine bounds the engines to it, unless others are named.
 
     Raises
     ------
     InputError
         If none of the accelerators asked for is made by the vendors asked for.
     UnknownNameError
-        If no offer has such a provider or region, or there is no such vendor, accelerator or kind of price.
+        If no offer has such a provider or region, or there is no such vendor, accelerator, engine or kind of price.
     """
     parts = catalog.accelerators.values()
     vendors = _known("constraints.vendors", request.vendors, {part.vendor for part in parts})
@@ -127,15 +151,21 @@ def constraints_of(request: ConstraintsRequest, catalog: Catalog) -> Constraints
     }
     if not admitted:
         raise InputError("constraints.accelerators", "none is made by the vendors asked for; relax one of the two")
+    asked = [*request.engines, *([request.engine] if request.engine else [])]
+    if not asked and deployment in DEPLOYED:
+        asked = [deployment]
+    one = [request.weight_precision] if request.weight_precision else []
     return Constraints(
         providers=_known("constraints.providers", request.providers, {o.provider for o in catalog.offers}),
         regions=_known("constraints.regions", request.regions, {o.region for o in catalog.offers}),
         accelerators=frozenset(admitted),
         pricing=_known("constraints.pricing", request.pricing, get_args(Pricing)),
         max_usd_per_h=request.max_usd_per_h,
-        engine=request.engine,
-        weight_precision=request.weight_precision or "",
         kv_precision=request.kv_precision or "",
+        engines=_known("constraints.engines", asked, known_engines),
+        weight_precisions=frozenset([*request.weight_precisions, *one]),
+        max_nodes=request.max_nodes,
+        inventory=owned_nodes((item.stock() for item in request.inventory), catalog, today),
     )
 
 
@@ -145,50 +175,3 @@ def _known(field: str, names: Iterable[str], known: Iterable[str]) -> frozenset[
         if name.casefold() not in by_key:
             raise UnknownNameError(field, name, by_key.values())
     return frozenset(by_key[name.casefold()] for name in names)
-
-
-def response_of(
-    result: Recommendation, model: ModelSpec, request: RecommendationRequest, loaded: InService, warnings: list[str]
-) -> RecommendationResponse:
-    """Return a recommendation as it goes over HTTP."""
-    return RecommendationResponse(
-        model=model.id,
-        engine=request.constraints.engine or "any",
-        weight_precision=request.constraints.weight_precision or served_precision(model.weight_precision),
-        level=request.level,
-        predictor_version=loaded.champion.version,
-        n_candidate=result.n_candidate,
-        n_offer=result.n_offer,
-        entries=[_entry(rank, entry) for rank, entry in enumerate(result.entries, start=1)],
-        n_rejected=len(result.rejections),
-        rejections=[_rejection(rejection) for rejection in result.rejections[: request.n_rejection]],
-        warnings=warnings,
-    )
-
-
-def _rejection(rejection: Rejection) -> RejectionResponse:
-    return RejectionResponse(
-        accelerator=rejection.candidate.accelerator,
-        tensor_parallel=rejection.candidate.tp,
-        reason=rejection.reason,
-        detail=rejection.detail,
-        excess=rejection.excess,
-    )
-
-
-def _entry(rank: int, entry: Entry) -> EntryResponse:
-    offer = entry.offer
-    own = {f.name: getattr(entry, f.name) for f in dataclasses.fields(entry) if f.name in EntryResponse.model_fields}
-    return EntryResponse.model_validate({
-        **own,
-        "rank": rank,
-        "provider": offer.provider,
-        "region": offer.region,
-        "instance_type": offer.instance_type,
-        "pricing": offer.pricing,
-        "price_usd_per_h": float(offer.price_usd_per_h),
-        "price_as_of": offer.as_of,
-        "accelerator": entry.candidate.accelerator,
-        "tensor_parallel": entry.candidate.tp,
-        "predictions": [MetricResponse(**dataclasses.asdict(metric)) for metric in entry.predictions],
-    })  # fmt: skip

@@ -20,7 +20,7 @@ from roofcast.serving.adding import OWNED_FIELDS
 from roofcast.serving.answering import ANSWER_COLUMNS, STATUSES, UNCALIBRATED_COLUMNS
 from roofcast.serving.references import REFERENCE_METRICS
 from roofcast.serving.settings import Settings
-from roofcast.serving.slo import METRIC_OF
+from roofcast.serving.slo import FLOORS, METRIC_OF
 
 
 def reference() -> str:
@@ -34,7 +34,7 @@ def _lines() -> Iterator[str]:
     yield "Written by `make reference` from the code; a test fails when the two differ."
     yield from _section("Settings", _table(("variable", "default", "meaning"), _settings()))
     yield from _section("Errors", _table(("error", "is a", "meaning"), _errors(RoofcastError)))
-    yield from _section("Limits", [_names(METRIC_OF), "", "A limit reads `metric:statistic<=value` in `ms` or `s`."])
+    yield from _section("Limits", _limits())
     yield from _section("Rows of questions", [_names(QUESTION_COLUMNS)])
     yield from _section("Rows of answers", _answer_columns())
     yield from _section("Rows of references", [_names([*QUESTION_COLUMNS, *REFERENCE_METRICS])])
@@ -50,6 +50,13 @@ def _lines() -> Iterator[str]:
         "Coefficients",
         _table(("coefficient", "prior", "between engines", "unit", "meaning", "source"), _coefficients()),
     )
+
+
+def _limits() -> Iterator[str]:
+    yield _names(name for name in METRIC_OF if name not in FLOORS)
+    yield from ("", "read `metric:statistic<=value` in `ms` or `s`;", "")
+    yield _names(FLOORS)
+    yield from ("", "read `metric>=value` in tokens per second. [WORKLOADS.md](WORKLOADS.md) says more.")
 
 
 def _answer_columns() -> Iterator[str]:

@@ -14,8 +14,9 @@ from roofcast.data.errors import SchemaError
 from roofcast.data.quantities import e2e_from_parts
 from roofcast.data.schema import QUESTION_COLUMNS
 from roofcast.features.descriptors import describe
-from roofcast.serving.answering import ASSUMED_LOAD, Problem, checked, unanswerable
+from roofcast.serving.answering import checked, unanswerable
 from roofcast.serving.files import read_questions
+from roofcast.serving.parsing import ASSUMED_LOAD, Problem
 from roofcast.serving.rows import table as table_of
 from roofcast.training.predictor import References, RoofcastPredictor
 
@@ -23,7 +24,7 @@ REFERENCE_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s",
 """Columns of what was measured; a row gives one at least."""
 
 FAR: Final = 300.0
-"""How many times the prediction a latency is taken for milliseconds: the process would make nothing of it."""
+"""How many times more or less than the prediction is taken for a wrong unit, such as milliseconds, or a slip."""
 
 _GREATEST: Final = 1e9
 
@@ -66,9 +67,11 @@ def read_references(
     X = describe(table, catalog.models, catalog.accelerators)
     value, _, whole = predictor.predict_parts(X, measured.columns)
     _raise_first(unanswerable(whole), source, places)
-    for metric in value.columns.difference(["output_throughput_token_per_s"]):
-        far = measured[metric] / value[metric] > FAR
-        _raise_at(far, metric, f"is over {FAR:g} times what is predicted; give seconds", source, places)
+    for metric in value.columns:
+        unit = "tokens per second" if metric.endswith("_token_per_s") else "seconds"
+        ratio = measured[metric] / value[metric]
+        _raise_at(ratio > FAR, metric, f"is over {FAR:g} times what is predicted; give {unit}", source, places)
+        _raise_at(ratio < 1 / FAR, metric, f"is under 1/{FAR:g} of what is predicted; give {unit}", source, places)
     return References(X, _with_implied(measured, table))
 
 

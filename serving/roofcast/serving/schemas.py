@@ -5,15 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from roofcast.data.specs import Precision
+from roofcast.serving.messages import Message, Text
 
-Text = Annotated[str, Field(min_length=1, max_length=200)]
 Texts = Annotated[list[Text], Field(max_length=200)]
 Config = dict[str, Any]
 Level = Annotated[float, Field(gt=0, lt=1, description="Probability of the intervals, for an unseen LLM.")]
-Tokens = Annotated[float, Field(ge=1, le=10_000_000)]
 
 
 def _check_cell(value: object) -> object:
@@ -59,12 +57,6 @@ QUESTION: Config = {
 }
 
 
-class Message(BaseModel):
-    """Base of requests: no unknown fields, no NaN or infinity."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-
-
 class ModelConfig(Message):
     """A model that no catalogue knows, by its Hugging Face ``config.json``."""
 
@@ -78,144 +70,12 @@ ModelChoice = Annotated[
 ]
 
 
-class WorkloadRequest(Message):
-    """Mean lengths of a request, and either `users` in flight or arrivals per second."""
-
-    n_input_token: Tokens
-    n_output_token: Tokens
-    users: Annotated[float, Field(ge=1, le=1_000_000)] | None = None
-    request_rate_per_s: Annotated[float, Field(ge=1e-9, le=1_000_000)] | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> WorkloadRequest:
-        if (self.users is None) == (self.request_rate_per_s is None):
-            raise ValueError("give either users or request_rate_per_s")
-        return self
-
-
-class ConstraintsRequest(Message):
-    """Bounds on the choice; what is left out is not bounded, save that prices are on demand."""
-
-    providers: Texts = []
-    regions: Texts = []
-    vendors: Annotated[Texts, Field(description="makers of the accelerators, such as NVIDIA")] = []
-    accelerators: Texts = []
-    pricing: Annotated[Texts, Field(description="on_demand, spot, reserved_1y, reserved_3y")] = ["on_demand"]
-    max_usd_per_h: Annotated[float, Field(gt=0, le=1e9)] | None = None
-    engine: Annotated[str, Field(max_length=40)] = ""
-    weight_precision: Precision | None = None
-    kv_precision: Precision | None = None
-
-
-Deployment = Literal["", "vllm", "sglang", "trtllm", "kubernetes", "kserve"]
-
-
-class RecommendationRequest(Message):
-    """A model, a load, limits on latency, and bounds on the choice; a reference without `model` is of this one."""
-
-    model: ModelChoice
-    workload: WorkloadRequest
-    limits: Annotated[list[Text], Field(min_length=1, max_length=20)]
-    constraints: ConstraintsRequest = ConstraintsRequest()
-    references: References = []
-    level: Level = 0.8
-    n_entry: Annotated[int, Field(ge=1, le=200)] = 10
-    n_rejection: Annotated[int, Field(ge=0, le=500)] = 20
-    deployment: Annotated[Deployment, Field(description="What to write for each entry, ready to use.")] = ""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "model": {"name": "my-14b", "config": QWEN_LIKE_CONFIG},
-                    "workload": {"n_input_token": 120, "n_output_token": 20, "users": 200},
-                    "limits": ["nttft:p50<=100ms", "itl:p50<=50ms"],
-                },
-                {
-                    "model": "meta-llama/Llama-3.1-8B",
-                    "workload": {"n_input_token": 500, "n_output_token": 100, "request_rate_per_s": 5},
-                    "limits": ["ttft:p95<=2s", "tpot:mean<=80ms"],
-                    "constraints": {"providers": ["aws", "gcp"], "max_usd_per_h": 50},
-                },
-            ]
-        }
-    )
-
-
-class MetricResponse(BaseModel):
-    """A predicted metric of one replica under its share of the load, in SI units."""
-
-    metric: str
-    statistic: str
-    value: float
-    low: float
-    high: float
-    limit: float | None
-    uncalibrated: Annotated[float | None, Field(description="The value without the references given.")]
-
-
-class EntryResponse(BaseModel):
-    """One way to meet the demand; costs are of the whole deployment."""
-
-    rank: int
-    provider: str
-    region: str
-    instance_type: str
-    pricing: str
-    price_usd_per_h: float
-    price_as_of: dt.date
-    accelerator: str
-    tensor_parallel: int
-    users_per_replica: float
-    load_per_replica: float
-    n_replica: int
-    n_instance: int
-    cost_usd_per_h: float
-    cost_usd_per_month: float
-    cost_usd_per_million_output_token: float
-    cost_usd_per_million_token: float
-    predictions: list[MetricResponse]
-    surely_meets_limits: bool
-    memory_used_byte: float
-    memory_usable_byte: float
-    bottleneck: str
-    outside: bool
-    outside_columns: list[str]
-    deployment: Annotated[str | None, Field(description="The command line or manifest that was asked for.")] = None
-
-
-class RejectionResponse(BaseModel):
-    """A candidate that does not do; `excess` is what it needs over what it may."""
-
-    accelerator: str
-    tensor_parallel: int
-    reason: Literal["does_not_fit", "misses_limit", "over_budget"]
-    detail: str
-    excess: float
-
-
-class RecommendationResponse(BaseModel):
-    """Entries by rising cost; rejections with the nearest miss first."""
-
-    model: str
-    engine: str
-    weight_precision: str
-    level: float
-    predictor_version: str
-    n_candidate: int
-    n_offer: int
-    entries: list[EntryResponse]
-    n_rejected: int
-    rejections: list[RejectionResponse]
-    warnings: Annotated[list[str], Field(description="What to know before relying on it, such as old prices.")] = []
-
-
 class PredictionRequest(Message):
     """Rows of questions, as `roofcast predict` reads them, and the models that only they know."""
 
     rows: Annotated[list[Row], Field(min_length=1)]
-    models: Annotated[list[ModelConfig], Field(max_length=100)] = []
-    references: References = []
+    models: Annotated[list[ModelConfig], Field(max_length=100)] = Field(default_factory=list)
+    references: References = Field(default_factory=list)
     level: Level = 0.8
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"rows": [QUESTION]}]})
@@ -225,8 +85,8 @@ class ExplanationRequest(Message):
     """Rows of questions as of a prediction, a few at a time: an explanation is a hundred times as long."""
 
     rows: Annotated[list[Row], Field(min_length=1, max_length=100)]
-    models: Annotated[list[ModelConfig], Field(max_length=100)] = []
-    references: References = []
+    models: Annotated[list[ModelConfig], Field(max_length=100)] = Field(default_factory=list)
+    references: References = Field(default_factory=list)
     level: Level = 0.8
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"rows": [QUESTION]}]})
@@ -244,7 +104,7 @@ class MeasurementsRequest(Message):
     """Measured rows, and the models that no catalogue knows."""
 
     rows: Annotated[list[Row], Field(min_length=1, max_length=50_000)]
-    models: Annotated[list[ModelConfig], Field(max_length=100)] = []
+    models: Annotated[list[ModelConfig], Field(max_length=100)] = Field(default_factory=list)
 
     model_config = ConfigDict(
         json_schema_extra={

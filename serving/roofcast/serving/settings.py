@@ -42,9 +42,13 @@ class Settings(BaseSettings):
     max_body_byte
         Largest request body.
     max_body_s
-        Longest that a request's body may take to arrive, in seconds.
+        Longest that a request's headers may take to arrive, and then its body, in seconds.
     max_row
-        Most rows of one prediction request.
+        Most rows of one prediction request in JSON.
+    max_bulk_byte
+        Largest body of predictions in bulk, in NDJSON or Parquet.
+    max_bulk_row
+        Most rows of such a body.
     require_key
         ``write``: only writing takes an API key; ``all``: reading, predicting and metrics do too.
     rate_limit
@@ -54,6 +58,8 @@ class Settings(BaseSettings):
         How long a server that was told to stop goes on while `/readyz` says so, in seconds.
     log_format
         ``json`` lines or ``text``; ``auto`` is text on a terminal and JSON elsewhere.
+    log_level
+        Least that is logged; ``warning`` leaves out the line for each request.
     training
         What retrainings use, as JSON; what is left out keeps its default.
     """
@@ -69,10 +75,13 @@ class Settings(BaseSettings):
     max_body_byte: int = Field(default=1_000_000, ge=1000, le=MAX_CONFIG_BYTE)
     max_body_s: float = Field(default=30.0, gt=0, le=3600)
     max_row: int = Field(default=5_000, ge=1)
+    max_bulk_byte: int = Field(default=64_000_000, ge=1000)
+    max_bulk_row: int = Field(default=200_000, ge=1)
     require_key: Literal["write", "all"] = "write"
     rate_limit: Rate = ""
     drain_s: float = Field(default=1.0, ge=0, le=600)
     log_format: Literal["auto", "json", "text"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     training: TrainingConfig = TrainingConfig()
 
     @property

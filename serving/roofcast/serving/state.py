@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from pathlib import Path
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import NotReadyError, SchemaError, UnknownNameError
@@ -25,12 +26,24 @@ def open_store(settings: Settings) -> MeasurementStore:
     NotReadyError
         If the state folder cannot be made or the store cannot be opened.
     """
-    try:
-        settings.home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        problem = f"the state folder {settings.home} cannot be made: {error.strerror}"
-        raise NotReadyError(f"{problem}; set ROOFCAST_HOME to one that can") from error
+    make_home(settings.home)
     return MeasurementStore(settings.store_url).migrate()
+
+
+def make_home(home: Path) -> Path:
+    """Return the state folder, which is there from now on.
+
+    Raises
+    ------
+    NotReadyError
+        If it cannot be made.
+    """
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"the state folder {home} cannot be made: {error.strerror}"
+        raise NotReadyError(f"{problem}; set ROOFCAST_HOME to one that can") from error
+    return home
 
 
 def find_model(catalog: Catalog, name: str) -> ModelSpec | None:

@@ -60,7 +60,7 @@ class Watch:
     async def look_at_store(self) -> None:
         """Count the retrainings, which also shows whether the store answers."""
         try:
-            self.retrainings = await asyncio.to_thread(self._bench.store.retraining_states)
+            self.retrainings = await asyncio.to_thread(self._retrainings)
             self._store = Check(ok=True)
         except RoofcastError as error:
             if self._store.ok:
@@ -69,6 +69,10 @@ class Watch:
         except Exception:
             logger.exception("the measurement store could not be asked")
             self._store = Check(ok=False, detail="could not be asked; the log says more")
+
+    def _retrainings(self) -> dict[str, int]:
+        _ = self._bench.catalog  # so that the first requests find the models registered here, whoever else asks
+        return self._bench.store.retraining_states()
 
     async def keep(self, look: Callable[[], Awaitable[None]]) -> None:
         """Look again and again."""

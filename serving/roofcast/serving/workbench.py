@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -15,16 +15,17 @@ from filelock import FileLock, Timeout
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import Catalog, load_catalog
-from roofcast.data.errors import InputError, NotReadyError
+from roofcast.data.errors import InputError, NotReadyError, RoofcastError
 from roofcast.data.huggingface import model_from_config, with_known_lineage
 from roofcast.data.measurements import row_ids
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store import MeasurementStore
 from roofcast.serving.adding import check_units
-from roofcast.serving.answering import with_own_precision
+from roofcast.serving.answering import ANSWER_METRICS, with_own_precision
+from roofcast.serving.last_champion import LastChampion, distrusted
 from roofcast.serving.own_files import OwnFiles
 from roofcast.serving.settings import Settings
-from roofcast.serving.state import find_model, open_store, with_registered
+from roofcast.serving.state import find_model, make_home, open_store, with_registered
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.dataset import TRAINED_ON, TrainingSet, build_training_set
 from roofcast.training.point import Progress
@@ -73,13 +74,17 @@ class Workbench:
         self._store: MeasurementStore | None = None
         self._opening = threading.Lock()
         self._registry = Registry(settings.home, settings.mlflow_tracking_uri or None)
+        self._last_champion = LastChampion(settings.home)
         self._in_service: InService | None = None
         self._why_none = NO_CHAMPION
         self._refreshing = threading.Lock()
         self._warn = warn
         self._own_files = OwnFiles(settings.home, warn)
         self._known = _Known(load_catalog(), [], load_catalog())
+        self._asking = threading.Lock()
+        self._registered_here: list[ModelSpec] = []
         self._store_asked_again_at = 0.0
+        self._why_closed = ""
 
     def open(self) -> Self:
         """Make the state folder and bring the store up to date, if that is not done yet.
@@ -94,23 +99,35 @@ class Workbench:
 
     @property
     def store(self) -> MeasurementStore:
-        """The measurement store; `open` says what its first use does."""
+        """The measurement store; `open` says what its first use does. One that did not open is left alone a while."""
         with self._opening:
             if self._store is None:
-                self._store = open_store(self.settings)
+                if time.monotonic() < self._store_asked_again_at:
+                    raise NotReadyError(self._why_closed)
+                try:
+                    self._store = open_store(self.settings)
+                except NotReadyError as error:
+                    self._why_closed, self._store_asked_again_at = str(error), time.monotonic() + STORE_PAUSE_S
+                    raise
             return self._store
+
+    def close(self) -> None:
+        """Close the store, if it is open."""
+        if self._store is not None:
+            self._store.close()
 
     @property
     def registry(self) -> Registry:
         """The registry of predictors, in a folder that is there."""
-        self.open()
+        make_home(self.settings.home)
         return self._registry
 
     @property
     def catalog(self) -> Catalog:
         """The shipped catalogue with the files of the state folder and the models registered here.
 
-        Both may come from whichever process. While the store does not answer, its models stay as last known.
+        Both may come from whichever process. While the store is asked or does not answer, its models stay as last
+        known: one thread asks, and no other waits for it.
         """
         base, own = self._own_files.catalog, self._registered()
         known = self._known
@@ -119,13 +136,15 @@ class Workbench:
         return known.catalog
 
     def _registered(self) -> list[ModelSpec]:
-        if time.monotonic() >= self._store_asked_again_at:
+        if time.monotonic() >= self._store_asked_again_at and self._asking.acquire(blocking=False):
             try:
-                return self.store.models()
+                self._registered_here = self.store.models()
             except NotReadyError as error:
                 logger.warning("the models registered here stay as they were: %s", error)
                 self._store_asked_again_at = time.monotonic() + STORE_PAUSE_S
-        return self._known.own
+            finally:
+                self._asking.release()
+        return self._registered_here
 
     @property
     def in_service(self) -> InService:
@@ -155,11 +174,39 @@ class Workbench:
             champion = self.registry.champion()
             if champion is None or (self._in_service and self._in_service.champion == champion):
                 return False
+            self._put_in_service(champion)
+            self._last_champion.keep(champion)
+            return True
+
+    def _put_in_service(self, champion: Champion) -> None:
+        try:
+            bundle = self.registry.load(champion)
+        except InputError as error:
+            self._why_none = f"the champion, version {champion.version}, cannot be used: {error}"
+            raise
+        bundle.predictor.warm(ANSWER_METRICS)
+        self._in_service = InService(champion, bundle)
+
+    def resume(self) -> bool:
+        """Put the champion that served here last into service; return whether there is one and it can be used.
+
+        The registry is not asked, which takes seconds and may take more; `refresh` looks for a newer one.
+        """
+        with self._refreshing:
+            champion = self._last_champion.read()
+            if champion is None or self._in_service or not self.registry.has(champion):
+                return self._in_service is not None
+            why_not = distrusted(self.registry.file(champion))
+            if why_not:
+                logger.warning(
+                    "version %s, which served here last, waits for the registry: %s", champion.version, why_not
+                )
+                return False
             try:
-                self._in_service = InService(champion, self.registry.load(champion))
-            except InputError as error:
-                self._why_none = f"the champion, version {champion.version}, cannot be used: {error}"
-                raise
+                self._put_in_service(champion)
+            except RoofcastError as error:
+                logger.warning("version %s, which served here last, cannot be used: %s", champion.version, error)
+                return False
             return True
 
     def training_set(self) -> TrainingSet:
@@ -179,7 +226,7 @@ class Workbench:
         with self._only_trainer():
             return retrain(self.training_set(), self.registry, self.settings.training, progress)
 
-    @contextmanager
+    @contextlib.contextmanager
     def _only_trainer(self) -> Iterator[None]:
         lock = FileLock(self.open().settings.home / "training.lock")
         try:
@@ -242,6 +289,9 @@ class Workbench:
         catalog, new = self.with_configs(configs)
         resolved = _resolved(table, catalog)
         added = self.store.add(resolved, [(spec, dict(config)) for spec, config in new])
+        if new:
+            with self._asking, contextlib.suppress(NotReadyError):  # who asks for them next must find them
+                self._registered_here = self.store.models()
         return added.n_new, added.n_known
 
     def _rehearsed(self, table: pd.DataFrame, configs: Iterable[tuple[str, Config]]) -> tuple[int, int]:

@@ -6,14 +6,20 @@ the name of its module.
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import Final
 
 from roofcast.serving.jobs import work
 from roofcast.serving.logs import configure_logs, configure_service_logs
 from roofcast.serving.settings import load_settings
 
+NICENESS: Final = 5
+"""How far a retraining stands back: requests are answered while it runs."""
+
 if __name__ == "__main__":
+    os.nice(NICENESS)
     configure_logs()
     settings = load_settings()
-    configure_service_logs(settings.log_format)
+    configure_service_logs(settings.log_format, settings.log_level)
     work(settings, int(sys.argv[1]) if len(sys.argv) > 1 else None)

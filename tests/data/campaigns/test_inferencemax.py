@@ -67,7 +67,7 @@ def test_gaps_between_chunks_are_no_inter_token_latency(rows: pd.DataFrame) -> N
 
 
 def test_single_runs_tell_their_lengths_and_counts(rows: pd.DataFrame) -> None:
-    row = rows[rows["n_request"].notna() & (rows["statistic"] == "mean")].iloc[0]
+    row = rows[rows["duration_s"].notna() & (rows["statistic"] == "mean")].iloc[0]
     assert (row["n_input_token"], row["n_output_token"]) == (925.644, 915.894)
     assert (row["n_request"], row["n_failed"], row["date"]) == (160, 0, "2025-11-11")
     assert row["ttft_s"] == pytest.approx(1.28782)

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import ModelSpec, Offer
-from roofcast.serving.candidates import Candidate
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.deployment import Question
 from roofcast.serving.deployment.served import Served, served_by
-from roofcast.serving.recommender import Entry
+from roofcast.serving.recommendation.results import Entry, Replica
 from tests.builders import a_model
 
 H100 = "nvidia-h100-sxm-80gb"
@@ -33,24 +32,30 @@ def an_offer(**changes: Any) -> Offer:
     return Offer.parse(fields | changes)
 
 
-def an_entry(accelerator: str = H100, tp: int = 2, users: float = 64.0, **offer: Any) -> Entry:
-    """Return three replicas of `tp` accelerators, each good for so many users."""
+def an_entry(
+    accelerator: str = H100, tp: int = 2, users: float = 64.0, replica: Replica | None = None, **offer: Any
+) -> Entry:
+    """Return three replicas of `tp` accelerators, each good for so many users; any engine runs them."""
     return Entry(
         offer=an_offer(accelerator=accelerator, **offer),
-        candidate=Candidate(accelerator, tp),
+        replica=replica or Replica(accelerator, tp),
         users_per_replica=users,
         n_replica=3,
         n_instance=1,
         cost_usd_per_h=55.0,
         cost_usd_per_month=40150.0,
+        cost_usd_per_million_input_token=0.2,
         cost_usd_per_million_output_token=1.0,
         cost_usd_per_million_token=0.5,
         load_per_replica=50.0,
         predictions=(),
-        surely_meets_limits=True,
+        p_limits_met=0.9,
+        p_runs=None,
+        power_w=3000.0,
         memory_used_byte=3e10,
         memory_usable_byte=1.4e11,
         bottleneck="prefill",
+        nearest=(),
         outside=False,
         outside_columns=(),
     )

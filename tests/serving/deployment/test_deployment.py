@@ -8,9 +8,11 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.deployment import KINDS, Question, checkpoint_of, deployment, deployments
 from roofcast.serving.deployment.platforms import platform_of
-from roofcast.serving.recommender import recommend
+from roofcast.serving.recommendation.recommend import recommend
+from roofcast.serving.recommendation.results import Replica
 from roofcast.serving.slo import parse_limit
 from roofcast.serving.workbench import Workbench
+from tests.builders import a_model
 from tests.serving.deployment.builders import a_question, an_entry
 
 
@@ -31,10 +33,39 @@ def test_what_cannot_be_made_is_left_out_and_says_why_when_asked_for() -> None:
         deployment("trtllm", entry, a_question())
 
 
+def test_an_entry_is_run_as_it_was_forecast() -> None:
+    replica = Replica("nvidia-h100-sxm-80gb", tp=2, pp=2, engine="sglang", weight_precision="fp8")
+    made = deployments(an_entry(replica=replica), a_question())
+    assert set(made) == {"sglang", "kubernetes", "kserve"}
+    for option in ("--tp-size 2", "--pp-size 2", "--quantization fp8"):
+        assert option in made["sglang"]
+    limits = next(yaml.safe_load_all(made["kubernetes"]))["spec"]["template"]["spec"]["containers"][0]["resources"]
+    assert limits["limits"] == {"nvidia.com/gpu": "4"}
+    with pytest.raises(InputError, match="the forecast is for sglang, not for vllm"):
+        deployment("vllm", an_entry(replica=replica), a_question())
+
+
+def test_experts_and_attention_are_spread_as_they_were_forecast() -> None:
+    replica = Replica("nvidia-h100-sxm-80gb", tp=2, dp=4, ep=8, engine="vllm", weight_precision="bf16")
+    text = deployment(
+        "vllm",
+        an_entry(replica=replica),
+        a_question(a_model(n_expert=8, n_expert_per_token=2, moe_intermediate_size=1024)),
+    )
+    for option in ("--tensor-parallel-size 2", "--data-parallel-size 4", "--enable-expert-parallel"):
+        assert option in text
+
+
+def test_a_replica_that_spans_nodes_is_not_written() -> None:
+    replica = Replica("nvidia-h100-sxm-80gb", tp=8, pp=2, engine="vllm", weight_precision="bf16")
+    with pytest.raises(InputError, match="a replica of 16 spans nodes"):
+        deployment("vllm", an_entry(replica=replica), a_question())
+
+
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="deployment: no 'kubernets' is known; did you mean 'kubernetes'"):
         deployment("kubernets", an_entry(), a_question())
-    with pytest.raises(UnknownNameError, match=r"constraints\.engine: no 'tgis' is known"):
+    with pytest.raises(UnknownNameError, match=r"constraints\.engines: no 'tgis' is known"):
         deployments(an_entry(), a_question(engine="tgis"))
 
 
@@ -50,12 +81,12 @@ def test_every_entry_of_a_real_recommendation_can_be_deployed(bench: Workbench) 
     n_made = 0
     for entry in result.entries:
         try:
-            platform = platform_of(catalog.accelerators[entry.candidate.accelerator])
+            platform = platform_of(catalog.accelerators[entry.replica.accelerator])
         except InputError:
             continue
         made, service = yaml.safe_load_all(deployment("kubernetes", entry, question))
         limits = made["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
-        assert limits == {platform.resource: str(entry.candidate.tp)}
+        assert limits == {platform.resource: str(entry.replica.n_accelerator)}
         assert made["spec"]["replicas"] == entry.n_replica
         assert service["kind"] == "Service"
         n_made += 1

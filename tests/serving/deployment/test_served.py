@@ -20,7 +20,7 @@ def test_no_more_requests_run_than_meet_the_limits() -> None:
 
 
 def test_an_engine_that_is_not_known_is_refused_by_name() -> None:
-    with pytest.raises(UnknownNameError, match=r"constraints\.engine: no 'tgis' is known"):
+    with pytest.raises(UnknownNameError, match=r"constraints\.engines: no 'tgis' is known"):
         a_served("vllm", question=a_question(engine="tgis"))
     with pytest.raises(InputError, match="the forecast is for sglang, not for vllm"):
         a_served("vllm", question=a_question(engine="sglang"))

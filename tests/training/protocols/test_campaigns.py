@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from roofcast.training.protocols.campaigns import (
     campaign_parts,
     judged,
     predict_campaigns,
+    with_twins,
 )
 from roofcast.training.scoreboard import Scoreboard, figure_rows
 from tests.training.protocols.campaign_builders import (
@@ -138,6 +140,37 @@ def test_a_run_that_was_given_is_not_judged_and_the_others_know_of_it(rows: Camp
     assert (others["predicted_1_draw_0"] / others["predicted"]).tolist() == pytest.approx([2.0] * len(others))
     place = rows.measurements.iloc[sound.loc[given, "row"]]
     assert place.groupby(["model", "engine", "accelerator"])["run"].nunique().max() == 1
+
+
+def test_one_run_that_two_campaigns_publish_is_one() -> None:
+    same = {"lineage": "a", "accelerator": "h100", "weight_precision": "fp8", "statistic": "mean", "campaign": "one"}
+    lines: list[dict[str, Any]] = [
+        {"ttft_s": 1.0, "tpot_s": 0.01},
+        {"ttft_s": 1.004, "tpot_s": 0.01004, "campaign": "two"},
+        {"ttft_s": 1.008, "tpot_s": 0.01008, "campaign": "three"},
+        {"ttft_s": 1.02, "tpot_s": 0.01, "campaign": "two"},
+        {"ttft_s": 1.0, "tpot_s": 0.01},
+        {"ttft_s": 1.0, "tpot_s": 0.01, "campaign": "two", "lineage": "b"},
+        {"ttft_s": 1.0, "tpot_s": 0.01, "campaign": "two", "accelerator": "h200"},
+        {"ttft_s": 1.0, "tpot_s": 0.01, "campaign": "two", "weight_precision": "fp4"},
+        {"ttft_s": 1.0, "tpot_s": 0.01, "campaign": "two", "statistic": "p99"},
+        {"ttft_s": 1.0, "tpot_s": float("nan"), "campaign": "two"},
+    ]
+    run = with_twins(pd.DataFrame([same | line for line in lines]), pd.Series(range(len(lines))))
+    assert run[0] == run[1] == run[2] == run[4]
+    assert run[3:].drop(4).is_unique
+    assert run[0] not in set(run[3:].drop(4))
+
+
+def test_twins_of_a_reference_are_not_judged() -> None:
+    told = all_campaign_rows().measurements
+    pair = told[told["campaign"].isin(["inferencemax", "silicon"]) & (told["statistic"] == "mean")]
+    shared = pair.groupby("run")["campaign"].nunique()
+    assert (shared > 1).sum() >= 15
+    spread = (
+        pair[pair["run"].isin(shared.index[shared > 1])].groupby("run")["tpot_s"].agg(lambda of: of.max() / of.min())
+    )
+    assert spread.max() < 1.0051
 
 
 def test_parts_are_of_every_kind_and_add_up(board: Scoreboard) -> None:

@@ -14,6 +14,7 @@ import pandas as pd
 from roofcast.data.errors import InputError
 from roofcast.features.fingerprint import fingerprint
 from roofcast.training.explanations import Anchors
+from roofcast.training.feasibility import FeasibilityClassifier
 from roofcast.training.predictor import RoofcastPredictor
 
 FILE_NAME = "bundle.joblib"
@@ -39,6 +40,8 @@ class ModelBundle:
         That made it.
     anchors
         The measurements that its effects rest on, to show.
+    feasibility
+        Of whether a deployment runs at all; None if nothing failed in the measurements.
     """
 
     predictor: RoofcastPredictor
@@ -50,6 +53,7 @@ class ModelBundle:
     scores: dict[str, dict[str, float]]
     roofcast_version: str = field(default_factory=lambda: version("roofcast"))
     anchors: Anchors = field(default_factory=Anchors)
+    feasibility: FeasibilityClassifier | None = None
 
     def save(self, path: Path) -> str:
         """Write the bundle to `path`, and its SHA-256 into `checksum_file` beside it; return the SHA-256."""

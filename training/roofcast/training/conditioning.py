@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection
 
+from roofcast.training.coherence import FOLLOWERS, SOURCES
 from roofcast.training.predictor import References, RoofcastPredictor
 
 
@@ -16,10 +17,11 @@ def narrowed(predictor: RoofcastPredictor, metrics: Collection[str]) -> Roofcast
     predictor
         Fitted.
     metrics
-        To keep; those that it does not predict are left out.
+        To keep, with those that they follow from; those that it does not predict are left out.
     """
     some = copy.copy(predictor)
-    some.metrics_ = tuple(metric for metric in predictor.metrics_ if metric in metrics)
+    kept = {*metrics, *(SOURCES if any(metric in FOLLOWERS for metric in metrics) else ())}
+    some.metrics_ = tuple(metric for metric in predictor.metrics_ if metric in kept)
     some.uncertainty_ = {metric: predictor.uncertainty_[metric] for metric in some.metrics_}
     return some
 
@@ -29,5 +31,5 @@ def conditioned(predictor: RoofcastPredictor, references: References | None) -> 
     if references is None:
         return predictor
     told = copy.copy(predictor)
-    told.uncertainty_ = predictor._known(references)
+    told.uncertainty_ = predictor.known(references)
     return told

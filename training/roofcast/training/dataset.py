@@ -16,6 +16,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.measurements import row_ids
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.features.descriptors import describe
+from roofcast.training.feasibility import Attempts, build_attempts
 from roofcast.training.quality import review
 from roofcast.training.targets import outcomes
 
@@ -39,6 +40,8 @@ class TrainingSet:
         Content hash of each row.
     set_aside
         Measurements that are not learnt from, counted by the rule that says so.
+    attempts
+        Deployments that ran and that did not.
     """
 
     measurements: pd.DataFrame
@@ -47,6 +50,7 @@ class TrainingSet:
     groups: pd.Series
     ids: pd.Series
     set_aside: dict[str, int] = field(default_factory=dict)
+    attempts: Attempts | None = None
 
     @property
     def digest(self) -> str:
@@ -76,4 +80,5 @@ def build_training_set(
     groups = rows["model"].map({name: spec.fold_group for name, spec in models.items()}).rename("group")
     ids = pd.Series(row_ids(rows), index=rows.index, name="id")
     counts = {str(rule): int(n) for rule, n in set_aside["rule"].value_counts().items()}
-    return TrainingSet(rows, describe(rows, models, accelerators), outcomes(rows), groups, ids, counts)
+    attempts = build_attempts(rows, measurements[measurements["status"] == "out_of_memory"], models, accelerators)
+    return TrainingSet(rows, describe(rows, models, accelerators), outcomes(rows), groups, ids, counts, attempts)

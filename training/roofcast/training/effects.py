@@ -9,6 +9,7 @@ was, and measurements given later condition it without training.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Self
 
 import numpy as np
@@ -19,7 +20,9 @@ from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from roofcast.features.identity import KeyArray, identities, joined
+from roofcast.features.identity import KeyArray, identities, joined_by_term
+from roofcast.features.pipeline import arrays
+from roofcast.training.effect_tables import Tables, build_tables, fading
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -47,10 +50,6 @@ NOISE_SD: Final = 0.4
 """Prior medians of the effect that fades with the workloads' distance, and of what is left."""
 
 PRIOR_LOG_SD: Final = 0.7
-LENGTH: Final = 1.4
-"""Distance of two workloads, in natural logarithms of tokens and requests, at which the effect has faded to 0.6:
-a factor of four."""
-
 GRAIN: Final = 0.5 * float(np.log(2))
 
 LARGEST: Final = 3.0
@@ -58,6 +57,8 @@ LARGEST: Final = 3.0
 
 N_SIZED: Final = 450
 """Questions that the sizes of the effects are fitted to, whole configurations drawn by chance."""
+
+_WORKED_OUT: Final = ("_lower", "_weights", "_tables")
 
 _LIMITS: Final = (0.03, 3.0)
 
@@ -89,13 +90,11 @@ class Places:
 
 def places(descriptors: pd.DataFrame) -> Places:
     """Return where questions stand to each other, from their descriptors: shape (n_question, n_descriptor)."""
-    keys = identities(descriptors)
-    load = descriptors["workload.concurrency"].fillna(descriptors["workload.request_rate_per_s"]).fillna(1.0)
-    sizes = [descriptors["workload.n_input_token"], descriptors["workload.n_output_token"], load]
-    return Places(
-        np.stack([joined(keys, term) for term in TERMS], axis=1),
-        np.rint(np.log(np.stack([size.to_numpy(dtype=float) for size in sizes], axis=1)) / GRAIN) * GRAIN,
-    )
+    d = arrays(descriptors)
+    load = np.where(np.isnan(d["workload.concurrency"]), d["workload.request_rate_per_s"], d["workload.concurrency"])
+    sizes = [d["workload.n_input_token"], d["workload.n_output_token"], np.where(np.isnan(load), 1.0, load)]
+    keys = joined_by_term(identities(descriptors), tuple(TERMS))
+    return Places(keys, np.rint(np.log(np.stack(sizes, axis=1)) / GRAIN) * GRAIN)
 
 
 class Effects(BaseEstimator):  # type: ignore[misc]
@@ -142,69 +141,117 @@ class Effects(BaseEstimator):  # type: ignore[misc]
             log_sd = minimize(
                 objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": self.n_iteration}
             ).x
-        return self._condition(anchors, errors, np.exp(log_sd))
+        for name in _WORKED_OUT:
+            self.__dict__.pop(name, None)
+        self.sd_, self.anchors_, self.errors_ = np.exp(log_sd), anchors, errors
+        return self
 
     def conditioned(self, X: Places, y: FloatArray) -> Effects:
         """Return a copy that also knows these errors: reference measurements, without a new fit."""
         check_is_fitted(self)
         told = Effects(self.n_iteration)
         told.sd_, told.anchors_ = self.sd_, self.anchors_.followed_by(X)
-        lower, n = self._factor[0], len(self.errors_)
+        told.errors_ = np.append(self.errors_, np.clip(y, -LARGEST, LARGEST))
+        lower, n = self._lower, len(self.errors_)
         side = solve_triangular(lower, self._covariance(self.anchors_, X), lower=True, check_finite=False)
         corner = self._covariance(X, X) + self.sd_[-1] ** 2 * np.eye(len(y)) - side.T @ side
         grown = np.zeros((n + len(y), n + len(y)))
         grown[:n, :n], grown[n:, :n], grown[n:, n:] = lower, side.T, np.linalg.cholesky(corner)
-        return told._solve(grown, np.concatenate([self.errors_, y]))
+        told._lower, told._tables = grown, None
+        return told
 
-    def _condition(self, anchors: Places, errors: FloatArray, sd: FloatArray) -> Self:
-        self.sd_, self.anchors_ = sd, anchors
-        covariance = self._covariance(anchors, anchors)
-        covariance[np.diag_indices(len(errors))] += sd[-1] ** 2
-        return self._solve(np.asarray(np.linalg.cholesky(covariance), dtype=np.float64), errors)
+    @cached_property
+    def _lower(self) -> FloatArray:
+        """The Cholesky factor of the errors' covariance."""
+        covariance = self._covariance(self.anchors_, self.anchors_)
+        covariance[np.diag_indices(len(self.errors_))] += self.sd_[-1] ** 2
+        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
-    def _solve(self, lower: FloatArray, errors: FloatArray) -> Self:
-        """Keep the Cholesky factor of the errors' covariance and what follows from it."""
-        self._factor, self.errors_ = (lower, True), errors
-        self._weights = cho_solve(self._factor, errors)
+    @cached_property
+    def _weights(self) -> FloatArray:
+        return np.asarray(cho_solve((self._lower, True), self.errors_), dtype=np.float64)
+
+    @cached_property
+    def _tables(self) -> Tables | None:
+        """What answers sooner; none after conditioning, since few ask what references change."""
+        anchors = self.anchors_
+        return build_tables(anchors.keys, anchors.workload, self.sd_[:-1] ** 2, self._lower, self._weights)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what cannot be worked out again: the rest is a hundred times as large."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        return {name: value for name, value in state.items() if name not in _WORKED_OUT}
+
+    def warm(self) -> Self:
+        """Work out what the first prediction would, which takes a moment, and return the estimator."""
+        _ = self._tables
         return self
 
     def predict(self, X: Places) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the error of a new measurement: shapes (n,)."""
         check_is_fitted(self)
+        if self._tables:
+            mean, explained, is_told = self._tables.look_up(X.keys, X.workload)
+        else:
+            mean, explained, is_told = np.empty(len(X.keys)), np.empty(len(X.keys)), np.zeros(len(X.keys), dtype=bool)
+        rest = np.flatnonzero(~is_told)
+        if len(rest):
+            mean[rest], explained[rest] = self._solved(X.take(rest))
+        variance = (self.sd_**2).sum() - explained
+        return mean, np.sqrt(np.maximum(variance, self.sd_[-1] ** 2))
+
+    def _solved(self, X: Places) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance explained, without tables: shapes (n,)."""
         first, back = self._distinct(X)
         some = X.take(first)
-        mean, variance = np.empty(len(first)), np.empty(len(first))
+        mean, explained = np.empty(len(first)), np.empty(len(first))
         for start in range(0, len(first), 2048):
             rows = np.arange(start, min(start + 2048, len(first)))
             cross = self._covariance(some.take(rows), self.anchors_)
             mean[rows] = cross @ self._weights
-            known = solve_triangular(self._factor[0], cross.T, lower=True, check_finite=False)
-            variance[rows] = (self.sd_**2).sum() - (known**2).sum(axis=0)
-        return mean[back], np.sqrt(np.maximum(variance, self.sd_[-1] ** 2))[back]
+            known = solve_triangular(self._lower, cross.T, lower=True, check_finite=False)
+            explained[rows] = (known**2).sum(axis=0)
+        return mean[back], explained[back]
 
     def joint(self, X: Places) -> tuple[FloatArray, FloatArray]:
         """Return mean, shape (n,), and covariance, shape (n, n), of errors together, without noise of measurement."""
         check_is_fitted(self)
         cross = self._covariance(X, self.anchors_)
         prior = self._covariance(X, X)
-        return cross @ self._weights, prior - cross @ cho_solve(self._factor, cross.T)
+        return cross @ self._weights, prior - cross @ cho_solve((self._lower, True), cross.T)
 
-    def left_out(self, groups: npt.NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-        """Return mean and standard deviation of each anchor's error, given the anchors of the other groups alone.
+    def predict_left_out(
+        self, X: Places, groups: npt.NDArray[Any], anchor_groups: npt.NDArray[Any]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what `predict` would say of questions if the anchors of their group were not known: shapes (n,).
+
+        Parameters
+        ----------
+        X
+            Places of n questions.
+        groups : shape (n,)
+        anchor_groups : shape (n_anchor,)
 
         Notes
         -----
-        For the rows of one group, with Q the inverse covariance: errors minus ``Q_gg ** -1 (Q errors)_g``, and the
-        diagonal of ``Q_gg ** -1`` (Rasmussen and Williams, section 5.4.2, for groups instead of single rows).
+        With Q the inverse covariance of all anchors, that of those outside group g is ``Q_rr - Q_rg Q_gg ** -1 Q_gr``
+        (Rasmussen and Williams, section A.3).
         """
         check_is_fitted(self)
-        precision = cho_solve(self._factor, np.eye(len(self.errors_)))
-        mean, sd = np.empty(len(self.errors_)), np.empty(len(self.errors_))
+        precision = cho_solve((self._lower, True), np.eye(len(self.errors_)))
+        mean, sd = np.empty(len(groups)), np.empty(len(groups))
         for group in np.unique(groups):
-            rows = np.flatnonzero(groups == group)
-            covariance = np.linalg.inv(precision[np.ix_(rows, rows)])
-            mean[rows] = self.errors_[rows] - covariance @ self._weights[rows]
-            sd[rows] = np.sqrt(np.diag(covariance))
+            rows, own = np.flatnonzero(groups == group), anchor_groups == group
+            cross = self._covariance(X.take(rows), self.anchors_)
+            cross[:, own] = 0.0
+            lower = np.linalg.cholesky(precision[np.ix_(own, own)])
+            spread = cross @ precision
+            lost = solve_triangular(lower, spread[:, own].T, lower=True, check_finite=False)
+            weights = self._weights - precision[:, own] @ self.errors_[own]
+            there = solve_triangular(lower, weights[own], lower=True, check_finite=False)
+            mean[rows] = cross @ weights - lost.T @ there
+            explained = (spread * cross).sum(axis=1) - (lost**2).sum(axis=0)
+            sd[rows] = np.sqrt(np.maximum((self.sd_**2).sum() - explained, self.sd_[-1] ** 2))
         return mean, sd
 
     def nearest(self, X: Places, n: int = 3) -> tuple[npt.NDArray[np.intp], FloatArray]:
@@ -220,7 +267,7 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         for size, mine, theirs in zip(variance[:-2], X.keys.T, other.keys.T, strict=True):
             total += size * (mine[:, None] == theirs)
         near = np.nonzero(X.keys[:, -1, None] == other.keys[:, -1])
-        total[near] += variance[-2] * _fading(X.workload[near[0]] - other.workload[near[1]])
+        total[near] += variance[-2] * fading(X.workload[near[0]] - other.workload[near[1]])
         return total
 
     def _distinct(self, X: Places) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -261,11 +308,7 @@ class _Objective:
 def _parts(X: Places, other: Places) -> list[FloatArray]:
     """Return the correlation of each effect between two sets of questions: shapes (n, n_other)."""
     same = [(X.keys[:, i, None] == other.keys[None, :, i]).astype(float) for i in range(X.keys.shape[1])]
-    return [*same, same[-1] * _fading(X.workload[:, None, :] - other.workload[None, :, :])]
-
-
-def _fading(distance: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(-0.5 * (distance**2).sum(axis=-1) / LENGTH**2), dtype=np.float64)
+    return [*same, same[-1] * fading(X.workload[:, None, :] - other.workload[None, :, :])]
 
 
 def _drawn(anchors: Places) -> npt.NDArray[np.intp]:

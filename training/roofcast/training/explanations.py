@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,10 +12,12 @@ import pandas as pd
 
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.identity import identities
-from roofcast.features.pipeline import METRICS, build_features
+from roofcast.features.pipeline import METRICS
+from roofcast.training.coherence import E2E, SOURCES, following, shares
 from roofcast.training.dataset import TrainingSet
 from roofcast.training.effects import places
 from roofcast.training.importance import group_blocks, group_importance, shap_values
+from roofcast.training.point import Parts
 from roofcast.training.predictor import References, RoofcastPredictor
 from roofcast.training.targets import log_ratio
 
@@ -94,22 +97,37 @@ def contributions(
     -------
     shapes (n_question, n_part); a row sums to the logarithm of the prediction in its SI unit
     """
-    raw, features, _ = predictor.predict_parts(X)
-    _, estimates, _ = build_features(X, predictor.coefficients_)
+    parts = predictor.predict_columns(X)
+    raw, estimates = parts.value, parts.estimates
     plain = predictor.predict_interval(X, _ANY_LEVEL).value
     shifted = plain if references is None else predictor.predict_interval(X, _ANY_LEVEL, references).value
-    tables = {}
-    for metric in map(str, raw):
-        regressor = predictor.regressors_[metric]
-        values, usual = shap_values(regressor, features)
-        table = group_importance(values)
+    tables = {metric: _of_trees(predictor, metric, parts.features) for metric in raw}
+    tables |= _led(tables, parts, X)
+    for metric, table in tables.items():
         table["estimate"] = np.log(estimates[metric])
-        table["typical_ratio"] = usual
         table["workload"] += np.log(raw[metric]) - table.sum(axis=1)
         table["effects"] = np.log(plain[metric] / raw[metric])
         table["references"] = np.log(shifted[metric] / plain[metric])
         tables[metric] = table[list(PARTS)]
     return tables
+
+
+def _of_trees(predictor: RoofcastPredictor, metric: str, features: pd.DataFrame) -> pd.DataFrame:
+    values, usual = shap_values(predictor.regressors_[metric], features)
+    return group_importance(values).assign(typical_ratio=usual)
+
+
+def _led(tables: Mapping[str, pd.DataFrame], parts: Parts, X: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return what the parts of TTFT and TPOT add to the metrics that follow from these, where they do."""
+    if not set(SOURCES) <= tables.keys():
+        return {}
+    share = shares({m: parts.value[m] / parts.estimates[m] for m in SOURCES}, parts.whole, X)
+    whole = sum(tables[metric].mul(share[metric], axis=0) for metric in SOURCES)
+    return {
+        metric: tables[metric].mask(pd.Series(rows, X.index), whole if metric == E2E else -whole, axis=0)
+        for metric, rows in following(X).items()
+        if metric in tables
+    }
 
 
 def nearest_measurements(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from typing import Any, Self
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,9 @@ from roofcast.features.coefficients import DEFAULT_COEFFICIENTS, Coefficients
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.descriptors import QUANTILE
 from roofcast.features.identity import CELL, identities, joined
-from roofcast.features.pipeline import METRICS, build_features
+from roofcast.features.pipeline import METRICS, build_features, frame
 from roofcast.training.calibration import fit_coefficients
+from roofcast.training.coherence import SOURCES, coherent, following
 from roofcast.training.config import TrainingConfig
 from roofcast.training.estimators import ResidualRegressor
 from roofcast.training.targets import log_ratio, row_weights
@@ -27,7 +29,39 @@ Progress = Callable[[Iterable[Any], int, str], Iterable[Any]]
 
 FloatArray = npt.NDArray[np.float64]
 
+_QUANTILES: Final = tuple(sorted(set(QUANTILE.values())))
+
+POOLED: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
+"""Metrics that tell of the same kernels, and are measured of unlike LLMs and accelerators."""
+
+LEARNS_FROM_POOL: Final = "tpot_s"
+"""Metric that trees fitted to all of `POOLED` help: it is measured of the fewest LLMs and accelerators."""
+
 QUANTILE_PLACE = FEATURE_NAMES.index("workload.quantile")
+IS_MEAN_PLACE = FEATURE_NAMES.index("workload.is_mean")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A prediction and what it was made of; arrays have shape (n_question,).
+
+    Parameters
+    ----------
+    value, estimates
+        Predictions and estimates of the statistics asked for, by metric.
+    pace
+        Predicted over estimated mean of what others follow from; empty if nothing that was asked follows.
+    features
+        What the learner saw.
+    whole
+        The estimate, of means.
+    """
+
+    value: dict[str, FloatArray]
+    estimates: dict[str, FloatArray]
+    pace: dict[str, FloatArray]
+    features: pd.DataFrame
+    whole: Estimate
 
 
 class PointPredictor(BaseEstimator):  # type: ignore[misc]
@@ -78,13 +112,17 @@ class PointPredictor(BaseEstimator):  # type: ignore[misc]
         features, estimates, _ = build_features(X, self.coefficients_)
         cells = joined(identities(X), CELL)
         self.metrics_ = tuple(m for m in self.metrics if (y[m] > 0).any())
+        columns, parts = features.to_numpy(), {}
         self.regressors_: dict[str, ResidualRegressor] = {}
         for metric in self.metrics_:
             target = log_ratio(y[metric].to_numpy(dtype=float), estimates[metric])
             known = ~np.isnan(target)
-            self.regressors_[metric] = _regressor(config).fit(
-                features.to_numpy()[known], target[known], row_weights(cells[known])
-            )
+            weight = row_weights(cells[known])
+            self.regressors_[metric] = _regressor(config).fit(columns[known], target[known], weight)
+            parts[metric] = (columns[known], _sign(metric) * target[known], weight)
+        pool = [parts[metric] for metric in POOLED if metric in parts]
+        if LEARNS_FROM_POOL in parts and len(pool) > 1:
+            self.regressors_[LEARNS_FROM_POOL].learn_besides(pool)
         return self
 
     def _coefficients(
@@ -98,12 +136,41 @@ class PointPredictor(BaseEstimator):  # type: ignore[misc]
         self, X: pd.DataFrame, metrics: Collection[str] | None = None
     ) -> tuple[pd.DataFrame, pd.DataFrame, Estimate]:
         """Return predictions of some metrics, or of all, the learner's columns and the estimate."""
+        parts = self.predict_columns(X, metrics)
+        return frame(parts.value, tuple(parts.value), X.index), parts.features, parts.whole
+
+    def predict_columns(self, X: pd.DataFrame, metrics: Collection[str] | None = None) -> Parts:
+        """Return predictions of some metrics, or of all, with what they were made of."""
         check_is_fitted(self)
         features, estimates, whole = build_features(X, self.coefficients_)
-        matrix = features.to_numpy()
         wanted = [m for m in self.metrics_ if metrics is None or m in metrics]
-        columns = {m: estimates[m] * np.exp(_rising(self.regressors_[m], matrix, _sign(m))) for m in wanted}
-        return pd.DataFrame(columns, index=X.index), features, whole
+        follows = following(X) if set(SOURCES) <= set(self.metrics_) else {}
+        led = any(m in follows for m in wanted)
+        asked = _Asked.from_features(features.to_numpy())
+        value = {
+            m: estimates[m] if m in follows and follows[m].all() else self._corrected(m, estimates[m], asked)
+            for m in self.metrics_
+            if m in wanted or (led and m in SOURCES)
+        }
+        pace = self._pace(value, estimates, features.to_numpy()) if led else {}
+        answer = coherent(value, estimates, pace, whole, X)
+        return Parts({m: answer[m] for m in wanted}, estimates, pace, features, whole)
+
+    def _pace(
+        self, value: Mapping[str, FloatArray], estimates: Mapping[str, FloatArray], features: FloatArray
+    ) -> dict[str, FloatArray]:
+        """Return predicted over estimated mean of `SOURCES`, whatever statistics were asked."""
+        rows = np.flatnonzero(features[:, IS_MEAN_PLACE] < 0.5)
+        means = features[rows]
+        means[:, [IS_MEAN_PLACE, QUANTILE_PLACE]] = 1.0, 0.5
+        pace = {m: value[m] / estimates[m] for m in SOURCES}
+        if len(rows):
+            for metric in SOURCES:
+                pace[metric][rows] = np.exp(self.regressors_[metric].predict_unchecked(means))
+        return pace
+
+    def _corrected(self, metric: str, estimated: FloatArray, asked: _Asked) -> FloatArray:
+        return np.asarray(estimated * np.exp(_rising(self.regressors_[metric], asked, _sign(metric))))
 
     def predict(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the predicted metrics: shape (n_question, n_metric)."""
@@ -147,12 +214,34 @@ def predict_held_out(
 def at_quantile(features: FloatArray, quantile: float) -> FloatArray:
     """Return the learner's columns, shape (n, n_feature), as if another quantile had been asked; means stay means."""
     asked = features.copy()
-    is_mean = features[:, FEATURE_NAMES.index("workload.is_mean")] > 0
+    is_mean = features[:, IS_MEAN_PLACE] > 0
     asked[~is_mean, QUANTILE_PLACE] = quantile
     return asked
 
 
-def _rising(regressor: ResidualRegressor, features: FloatArray, sign: int) -> FloatArray:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Rows as they are asked, followed by those of higher quantiles as if each lower one had been asked.
+
+    Parameters
+    ----------
+    rows : shape (n_row + n_lower, n_feature)
+    lower
+        Which of the n rows each group of the lower ones stands for, quantile by quantile.
+    """
+
+    rows: FloatArray
+    lower: tuple[npt.NDArray[np.intp], ...]
+
+    @classmethod
+    def from_features(cls, features: FloatArray) -> Self:
+        above = [(q, np.flatnonzero(features[:, QUANTILE_PLACE] > q)) for q in _QUANTILES]
+        lower = [(q, rows) for q, rows in above if len(rows)]
+        parts = [features, *(at_quantile(features[rows], q) for q, rows in lower)]
+        return cls(np.concatenate(parts), tuple(rows for _, rows in lower))
+
+
+def _rising(regressor: ResidualRegressor, asked: _Asked, sign: int) -> FloatArray:
     """Return the correction, no less for a quantile than for a lower one.
 
     Absolute loss fits leaves anew after the trees have grown, which breaks a monotone constraint; so the correction
@@ -163,12 +252,12 @@ def _rising(regressor: ResidualRegressor, features: FloatArray, sign: int) -> Fl
     V. Chernozhukov, I. Fernandez-Val and A. Galichon, "Quantile and Probability Curves Without Crossing",
     Econometrica 2010.
     """
-    greatest = sign * regressor.predict(features)
-    for quantile in sorted(set(QUANTILE.values())):
-        is_above = features[:, QUANTILE_PLACE] > quantile
-        if is_above.any():
-            lower = sign * regressor.predict(at_quantile(features[is_above], quantile))
-            greatest[is_above] = np.maximum(greatest[is_above], lower)
+    found = sign * regressor.predict_unchecked(asked.rows)
+    start = len(found) - sum(map(len, asked.lower))
+    greatest = found[:start]
+    for rows in asked.lower:
+        greatest[rows] = np.maximum(greatest[rows], found[start : start + len(rows)])
+        start += len(rows)
     return sign * greatest
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -12,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.features.batching import Estimate
-from roofcast.features.pipeline import build_features
+from roofcast.features.pipeline import build_features, frame
+from roofcast.training.coherence import E2E, FOLLOWERS, SOURCES, coherent, following
 from roofcast.training.effects import places
-from roofcast.training.point import PointPredictor, Progress, predict_held_out
+from roofcast.training.point import Parts, PointPredictor, Progress, predict_held_out
 from roofcast.training.targets import log_ratio
 from roofcast.training.uncertainty import Uncertainty, fit_uncertainty
 
@@ -98,13 +100,20 @@ class RoofcastPredictor(PointPredictor):
         self.feature_range_ = features.agg(["min", "max"])
         matrix, asked = features.to_numpy(), places(X)
         is_central = (X["workload.quantile"] == 0.5).to_numpy()
+        follows = following(X) if set(SOURCES) <= set(self.metrics_) else {}
         self.uncertainty_: dict[str, Uncertainty] = {}
         for metric in self.metrics_:
             error = log_ratio(y[metric].to_numpy(dtype=float), self.held_out_[metric].to_numpy())
             known = np.flatnonzero(~np.isnan(error))
             if len(groups.iloc[known[is_central[known]]].unique()) > 1:
+                is_moved = ~follows[metric] if metric in follows else np.ones(len(X), dtype=bool)
                 self.uncertainty_[metric] = fit_uncertainty(
-                    matrix[known], asked.take(known), error[known], groups.iloc[known], is_central[known]
+                    matrix[known],
+                    asked.take(known),
+                    error[known],
+                    groups.iloc[known],
+                    is_central=is_central[known],
+                    is_moved=is_moved[known],
                 )
         self.metrics_ = tuple(m for m in self.metrics_ if m in self.uncertainty_)
         return self
@@ -128,48 +137,67 @@ class RoofcastPredictor(PointPredictor):
             If `level` is more than the number of lineages measured can promise.
         """
         self.check_level(level)
-        value, features, whole = self.predict_parts(X)
-        matrix, asked, known = features.to_numpy(), places(X), self._known(references)
-        low, high = value.copy(), value.copy()
-        for metric in value.columns.map(str):
-            mean, sd = known[metric].shift(matrix, asked)
+        parts, known = self.predict_columns(X), self.known(references)
+        matrix, asked = parts.features.to_numpy(), places(X)
+        shifts = {metric: known[metric].shift(matrix, asked) for metric in parts.value}
+        value = _moved(X, parts, {metric: mean for metric, (mean, _) in shifts.items()})
+        low, high = {}, {}
+        for metric, (_, sd) in shifts.items():
             half = sd * known[metric].conformal.quantile(level)
-            value[metric] *= np.exp(mean)
             low[metric], high[metric] = value[metric] * np.exp(-half), value[metric] * np.exp(half)
-        return Prediction(value, low, high, level, whole, features)
+        of_value, of_low, of_high = (frame(part, tuple(parts.value), X.index) for part in (value, low, high))
+        return Prediction(of_value, of_low, of_high, level, parts.whole, parts.features)
 
     def sample(
         self, X: pd.DataFrame, n_draw: int = 500, references: References | None = None, seed: int = 0
     ) -> dict[str, FloatArray]:
         """Return draws of what many measurements would give in the mean, by metric: shape (n_draw, n_question).
 
-        The errors of one draw go together as questions share effects; those of two metrics are drawn apart.
+        The errors of one draw go together as questions share effects; those of two metrics are drawn apart, unless
+        one follows from the other.
         """
-        value, features, _ = self.predict_parts(X)
-        matrix, asked, known = features.to_numpy(), places(X), self._known(references)
+        parts, known = self.predict_columns(X), self.known(references)
+        matrix, asked = parts.features.to_numpy(), places(X)
         rng = np.random.default_rng(seed)
         draws: dict[str, FloatArray] = {}
-        for metric in value.columns.map(str):
+        for metric in parts.value:
             mean, covariance = known[metric].joint(matrix, asked)
-            shifts = rng.multivariate_normal(mean, covariance, n_draw, check_valid="ignore", method="eigh")
-            draws[metric] = value[metric].to_numpy() * np.exp(shifts)
-        return draws
+            draws[metric] = rng.multivariate_normal(mean, covariance, n_draw, check_valid="ignore", method="eigh")
+        return _moved(X, parts, draws)
 
-    def _known(self, references: References | None) -> dict[str, Uncertainty]:
+    def known(self, references: References | None) -> dict[str, Uncertainty]:
+        """Return the distribution of errors by metric, given reference measurements.
+
+        A measurement of what follows from TTFT and TPOT tells of the one of them that the row does not, so that the
+        three stay in keeping.
+        """
+        known = dict(self.uncertainty_)
         if references is None or references.X.empty:
-            return self.uncertainty_
-        value, features, _ = self.predict_parts(references.X)
-        matrix, given = features.to_numpy(), places(references.X)
-        known = {}
-        for metric, uncertainty in self.uncertainty_.items():
-            measured = references.y.get(metric)
-            if measured is None or not (measured > 0).any():
-                known[metric] = uncertainty
-                continue
-            error = log_ratio(measured.to_numpy(dtype=float), value[metric].to_numpy())
-            told = np.flatnonzero(~np.isnan(error))
-            known[metric] = uncertainty.conditioned(matrix[told], given.take(told), error[told])
+            return known
+        parts = self.predict_columns(references.X)
+        matrix, given = parts.features.to_numpy(), places(references.X)
+        means = {metric: known[metric].shift(matrix, given)[0] for metric in known}
+        expected = _moved(references.X, parts, means)
+        error = {
+            metric: log_ratio(references.y[metric].to_numpy(dtype=float), expected[metric])
+            if metric in references.y
+            else np.full(len(matrix), np.nan)
+            for metric in known
+        }
+        if parts.pace:
+            _lead(error, following(references.X))
+        for metric, uncertainty in known.items():
+            told = np.flatnonzero(~np.isnan(error[metric]))
+            if len(told):
+                shifted = (error[metric] + means[metric])[told]
+                known[metric] = uncertainty.conditioned(matrix[told], given.take(told), shifted)
         return known
+
+    def warm(self, metrics: Collection[str]) -> Self:
+        """Work out now what the first prediction of some metrics would, and return the predictor."""
+        for metric in self.uncertainty_.keys() & set(metrics):
+            self.uncertainty_[metric].effects.warm()
+        return self
 
     def check_level(self, level: float) -> None:
         """Raise if intervals at `level` cannot be promised.
@@ -198,3 +226,23 @@ class RoofcastPredictor(PointPredictor):
         beyond = ((features < low - margin) | (features > high + margin)).to_numpy()
         names = features.columns.to_numpy()
         return pd.Series([" ".join(names[row]) for row in beyond], index=features.index, dtype=object)
+
+
+def _moved(X: pd.DataFrame, parts: Parts, shifts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Return predictions moved by these logarithms, of shapes that end in (n_question,), and kept in keeping."""
+    moved = {metric: parts.value[metric] * np.exp(shift) for metric, shift in shifts.items()}
+    pace = {metric: factor * np.exp(shifts[metric]) for metric, factor in parts.pace.items()}
+    return coherent(moved, parts.estimates, pace, parts.whole, X)
+
+
+def _lead(error: dict[str, FloatArray], rows: Mapping[str, npt.NDArray[np.bool_]]) -> None:
+    """Let errors of metrics that follow stand for those of TTFT or TPOT that are not told, and tell nothing more."""
+    for metric in FOLLOWERS:
+        if metric not in error:
+            continue
+        sign = 1 if metric == E2E else -1
+        for source in SOURCES:
+            lacks = rows[metric] & np.isnan(error[source])
+            error[source] = np.where(lacks, sign * error[metric], error[source])
+        is_told = rows[metric] & ~np.isnan(error["ttft_s"]) & ~np.isnan(error["tpot_s"])
+        error[metric] = np.where(rows[metric], np.where(is_told, 0.0, np.nan), error[metric])

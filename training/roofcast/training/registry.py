@@ -1,4 +1,9 @@
-"""The registry of trained bundles: MLflow's model registry, embedded by default."""
+"""The registry of trained bundles: MLflow's model registry, embedded by default.
+
+MLflow is imported by its first use: it takes seconds, and a server that knows its champion need not wait for it.
+"""
+
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
@@ -10,23 +15,27 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import mlflow
 from filelock import FileLock
-from mlflow.entities.model_registry import ModelVersion
-from mlflow.exceptions import MlflowException
-from mlflow.tracking import MlflowClient
 from sqlalchemy.exc import SQLAlchemyError
 
 from roofcast.data.errors import InputError, NotReadyError, UnknownNameError
 from roofcast.training.bundle import FILE_NAME, ModelBundle, load_bundle, sha256
+
+if TYPE_CHECKING:
+    from mlflow.entities.model_registry import ModelVersion
+    from mlflow.tracking import MlflowClient
 
 MODEL_NAME: Final = "roofcast"
 EXPERIMENT: Final = "roofcast"
 CHAMPION: Final = "champion"
 PREVIOUS: Final = "previous"
 CHECKSUM_TAG: Final = "sha256"
+
+BUNDLE_MODE: Final = 0o644
+"""Of a bundle that was fetched: a start without the registry loads none that others may write."""
+
 URI_VARIABLE: Final = "MLFLOW_TRACKING_URI"
 
 NO_CHAMPION: Final = "no predictor is promoted yet; run `roofcast retrain`"
@@ -69,6 +78,8 @@ class Registry:
 
         The file is tried first, because MLflow would try for minutes.
         """
+        from mlflow.tracking import MlflowClient
+
         if not self._artifact_location:
             return MlflowClient(tracking_uri=self.tracking_uri, registry_uri=self.tracking_uri)
         with self._creating:
@@ -81,6 +92,8 @@ class Registry:
     @contextlib.contextmanager
     def run(self, name: str) -> Iterator[str]:
         """Open an MLflow run in the project's experiment and yield its id."""
+        import mlflow
+
         with reachable(self.tracking_uri):
             _speak_to(self.tracking_uri)
             experiment_id = self._experiment_id()
@@ -95,6 +108,8 @@ class Registry:
             return str(self._client.create_experiment(EXPERIMENT, artifact_location=self._artifact_location))
 
     def _make_registered_model(self) -> None:
+        from mlflow.exceptions import MlflowException
+
         with self._creating:
             try:
                 self._client.get_registered_model(MODEL_NAME)
@@ -155,12 +170,23 @@ class Registry:
 
     def load(self, champion: Champion) -> ModelBundle:
         """Return the bundle of a version, fetched if need be and checked against its checksum."""
-        file = self._home / "bundles" / f"{champion.sha256}.joblib"
-        if not file.is_file() or sha256(file) != champion.sha256:
+        file = self.file(champion)
+        if not self.has(champion):
             self._fetch(champion, file)
         return load_bundle(file, champion.sha256)
 
+    def has(self, champion: Champion) -> bool:
+        """Return whether the bundle of a version is here, so that it can be loaded without asking anyone."""
+        file = self.file(champion)
+        return file.is_file() and sha256(file) == champion.sha256
+
+    def file(self, champion: Champion) -> Path:
+        """Return where the bundle of a version lies once it has been fetched."""
+        return self._home / "bundles" / f"{champion.sha256}.joblib"
+
     def _fetch(self, champion: Champion, file: Path) -> None:
+        import mlflow
+
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=file.parent) as folder, reachable(self.tracking_uri):
             uri = self._client.get_model_version_download_uri(MODEL_NAME, champion.version)
@@ -168,9 +194,12 @@ class Registry:
             found = next(Path(fetched).rglob(FILE_NAME), None)
             if found is None:
                 raise InputError("bundle", f"version {champion.version} holds no {FILE_NAME}; retrain")
+            found.chmod(BUNDLE_MODE)
             found.replace(file)
 
     def _aliased(self, alias: str) -> Champion | None:
+        from mlflow.exceptions import MlflowException
+
         with reachable(self.tracking_uri):
             try:
                 return _champion(self._client.get_model_version_by_alias(MODEL_NAME, alias))
@@ -186,6 +215,8 @@ def _speak_to(uri: str) -> None:
     They also write it into the environment, where the next reader of settings would take it for a server of the
     user's; the variable is put back.
     """
+    import mlflow
+
     before = os.environ.get(URI_VARIABLE)
     mlflow.set_tracking_uri(uri)
     mlflow.set_registry_uri(uri)
@@ -202,6 +233,8 @@ def _champion(version: ModelVersion) -> Champion:
 @contextlib.contextmanager
 def reachable(uri: str) -> Iterator[None]:
     """Turn a store that does not answer into a `NotReadyError` that says which."""
+    from mlflow.exceptions import MlflowException
+
     try:
         yield
     except (OSError, sqlite3.Error, SQLAlchemyError) as error:

@@ -13,12 +13,12 @@ from roofcast.training.bundle import ModelBundle
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset import TrainingSet
 from roofcast.training.explanations import build_anchors
+from roofcast.training.feasibility import fit_feasibility
 from roofcast.training.gate import Verdict, judge
 from roofcast.training.metrics import error_summary
 from roofcast.training.point import Progress, predict_held_out
 from roofcast.training.predictor import RoofcastPredictor
 from roofcast.training.registry import Champion, Registry
-from roofcast.training.tracking import log_training
 
 
 class RetrainingReport(Spec):
@@ -75,6 +75,7 @@ def fit_bundle(
         accelerators=tuple(sorted(set(data.measurements["accelerator"]))),
         scores={str(m): {str(k): float(v) for k, v in row.items()} for m, row in scores.iterrows()},
         anchors=build_anchors(predictor, data),
+        feasibility=fit_feasibility(data.attempts, predictor.coefficients_) if data.attempts else None,
     )
 
 
@@ -101,6 +102,8 @@ def retrain(
     candidate: each lineage is predicted by a champion and by a candidate that never saw it. If another champion has
     come into service meanwhile, the candidate is judged against that one.
     """
+    from roofcast.training.tracking import log_training  # noqa: PLC0415  (plots, which no server needs to start)
+
     config = config or TrainingConfig()
     champion = registry.champion()
     candidate = fit_bundle(data, config, progress)

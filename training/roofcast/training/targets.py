@@ -18,9 +18,6 @@ def log_ratio(measured: FloatArray, estimate: FloatArray) -> FloatArray:
 
     Examples
     --------
-    >>> from typing import Any
-
-    import numpy as np
     >>> log_ratio(np.array([2.0, 0.0]), np.array([1.0, 1.0])).round(3)
     array([0.693,   nan])
     """

@@ -12,7 +12,7 @@ import pandas as pd
 
 from roofcast.training.effects import Effects, Places, anchor_rows
 from roofcast.training.intervals import GroupedConformal
-from roofcast.training.point import at_quantile
+from roofcast.training.point import QUANTILE_PLACE, at_quantile
 from roofcast.training.spread import SpreadRegressor
 from roofcast.training.targets import row_weights
 from roofcast.training.validation import leave_one_group_out
@@ -52,7 +52,12 @@ class Uncertainty:
         All quantiles of a question share the mean, that of its median, so that they keep their order.
         """
         mean, sd = self.effects.predict(asked)
-        return self.spread.predict(at_quantile(features, 0.5)) * mean, self.spread.predict(features) * sd
+        is_tail = features[:, QUANTILE_PLACE] != 0.5
+        sizes = self.spread.predict_unchecked(np.concatenate([features, at_quantile(features[is_tail], 0.5)]))
+        own = sizes[: len(features)]
+        median = own.copy()
+        median[is_tail] = sizes[len(features) :]
+        return median * mean, own * sd
 
     def joint(self, features: FloatArray, asked: Places) -> tuple[FloatArray, FloatArray]:
         """Return mean, shape (n,), and covariance, shape (n, n), of the logarithms together, noise left out.
@@ -72,7 +77,13 @@ class Uncertainty:
 
 
 def fit_uncertainty(
-    features: FloatArray, asked: Places, error: FloatArray, groups: pd.Series, is_central: npt.NDArray[np.bool_]
+    features: FloatArray,
+    asked: Places,
+    error: FloatArray,
+    groups: pd.Series,
+    *,
+    is_central: npt.NDArray[np.bool_],
+    is_moved: npt.NDArray[np.bool_],
 ) -> Uncertainty:
     """Return the distribution of errors like those given.
 
@@ -87,14 +98,18 @@ def fit_uncertainty(
         Lineage of each row.
     is_central : shape (n_row,)
         Whether the row is a mean or a median; tails share the effects of those.
+    is_moved : shape (n_row,)
+        Whether the mean of the process moves a prediction of such a row; if not, its interval is about the plain one.
     """
     weight = row_weights(asked.keys[:, -1])
     usual = np.empty(len(error))
     for train, test in leave_one_group_out(groups, N_SPREAD_FOLD):
         usual[test] = SpreadRegressor().fit(features[train], error[train], weight[train]).predict(features[test])
     central = np.flatnonzero(is_central)
-    effects = Effects().fit(asked.take(central), (error / usual)[central])
-    rows = central[anchor_rows(asked.take(central))]
-    mean, sd = effects.left_out(groups.to_numpy()[rows])
-    conformal = GroupedConformal(np.abs((error / usual)[rows] - mean) / sd, groups.iloc[rows])
-    return Uncertainty(SpreadRegressor().fit(features, error, weight), effects, conformal, rows)
+    scaled, lineage = (error / usual)[central], groups.to_numpy()[central]
+    effects = Effects().fit(asked.take(central), scaled)
+    anchors = anchor_rows(asked.take(central))
+    mean, sd = effects.predict_left_out(asked.take(central), lineage, lineage[anchors])
+    scores = np.abs(scaled - np.where(is_moved[central], mean, 0.0)) / sd
+    conformal = GroupedConformal(scores, groups.iloc[central])
+    return Uncertainty(SpreadRegressor().fit(features, error, weight), effects, conformal, central[anchors])

@@ -23,7 +23,7 @@ from roofcast.data.campaigns.silicon_settings import settings_of
 from roofcast.data.campaigns.silicon_source import SourceRow, load_source_rows
 from roofcast.data.campaigns.silicon_speculation import Mtp, mtp_of
 from roofcast.data.catalog import load_catalog
-from roofcast.data.formats.inferencemax_results import LENGTH_VARIATION
+from roofcast.data.formats.inferencemax_results import LENGTH_VARIATION, REQUESTS_PER_PLACE
 from roofcast.data.measurements import validate_measurements
 from roofcast.data.units import s_from_ms
 
@@ -152,6 +152,7 @@ def _record(verdict: Verdict, geometry: Geometry) -> dict[str, Any]:
         "output_throughput_token_per_s": _rounded(output_throughput(n_output, concurrency, ttft, tpot)),
         "load": "closed_loop",
         "length_variation": LENGTH_VARIATION if row.is_inferencex else 0.0,
+        "n_request": REQUESTS_PER_PLACE * concurrency if row.is_inferencex and not row.is_disaggregated else None,
         "moe_tp": geometry.moe_tp if is_moe else None,
         "n_prefill_accelerator": geometry.n_prefill,
         "n_decode_accelerator": geometry.n_decode,

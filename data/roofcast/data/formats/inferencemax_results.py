@@ -14,6 +14,9 @@ TRUE_LENGTH: Final = 0.9
 LENGTH_VARIATION: Final = round(0.2 / math.sqrt(12) / TRUE_LENGTH, 6)
 """Standard deviation of these lengths over their mean."""
 
+REQUESTS_PER_PLACE: Final = 10
+"""Requests sent for each that may be in flight: the suite's scripts ask for so many prompts."""
+
 STATISTICS: Final = {"mean": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
 LATENCIES: Final = {"ttft_s": "ttft", "tpot_s": "tpot", "itl_s": "itl", "e2e_s": "e2el"}
 

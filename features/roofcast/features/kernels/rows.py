@@ -16,6 +16,7 @@ from roofcast.features.kernels.efficiency import (
     DecodeAttentionEfficiency,
     FloatArray,
     GemmEfficiency,
+    LinkEfficiency,
     MoeEfficiency,
     PrefillAttentionEfficiency,
 )
@@ -45,6 +46,14 @@ HIGHEST_IMBALANCE: Final = 0.25
 stress; 8 ** 0.25 is 1.7 times an even share."""
 
 
+OWN_REDUCE: Final = ("vllm", "sglang", "trtllm")
+"""Engines with kernels of their own for all-reduce, which read from all ranks at once; others call NCCL's ring."""
+
+BUS_FAMILY: Final = "Ada Lovelace"
+BUS_FAMILIES: Final = (BUS_FAMILY, "Blackwell workstation")
+"""Families measured over the PCIe of a host; the first stands for parts of others on such a bus."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowKernels:
     """Parameters of the kernels of each question; fields are arrays of shape (n_question,)."""
@@ -54,6 +63,10 @@ class RowKernels:
     expert: MoeEfficiency
     prefill_attention: PrefillAttentionEfficiency
     decode_attention: DecodeAttentionEfficiency
+    all_reduce: LinkEfficiency
+    all_gather: LinkEfficiency
+    reduce_scatter: LinkEfficiency
+    all_to_all: LinkEfficiency
 
 
 _CODES: Final = (
@@ -70,10 +83,11 @@ _KINDS: Final[tuple[type[Any], ...]] = (
     MoeEfficiency,
     PrefillAttentionEfficiency,
     DecodeAttentionEfficiency,
+    *[LinkEfficiency] * 4,
 )
-"""Kinds of the fields of `RowKernels`, in their order; each has as many parameters."""
+"""Kinds of the fields of `RowKernels`, in their order."""
 
-_N_PARAMETER: Final = len(fields(GemmEfficiency))
+_ENDS: Final = tuple(np.cumsum([len(fields(kind)) for kind in _KINDS]))
 
 
 @cache
@@ -104,13 +118,14 @@ def part_codes(accelerator: str, architecture: str) -> tuple[float, float]:
 
 def kernels_by_row(d: Descriptors) -> RowKernels:
     """Return the parameters of each question's kernels."""
-    choices = [*_choices(), 2]
+    choices = [*_choices(), 2, 2]
     places = [d[column].astype(np.int64) for column in _CODES]
     places.append((d["model.n_mla_layer"] > 0).astype(np.int64))
+    places.append((d["hardware.host_size"] > d["hardware.link_domain_size"]).astype(np.int64))
     inverse, distinct = pd.factorize(np.ravel_multi_index(places, choices))
     found = zip(*(place.tolist() for place in np.unravel_index(distinct, choices)), strict=True)
-    table = np.reshape([_parameters(key) for key in found], (len(distinct), len(_KINDS), _N_PARAMETER))
-    columns = np.moveaxis(table, 0, -1)[..., inverse]
+    table = np.reshape([_parameters(key) for key in found], (len(distinct), _ENDS[-1]))
+    columns = np.split(table.T[:, inverse], _ENDS[:-1])
     return RowKernels(*(kind(*parameters) for kind, parameters in zip(_KINDS, columns, strict=True)))
 
 
@@ -121,8 +136,8 @@ def _choices() -> list[int]:
 
 @cache
 def _parameters(key: tuple[int, ...]) -> FloatArray:
-    """Return the parameters of one combination of `_CODES` and MLA: shape (n_kind, n_parameter)."""
-    accelerator, family, dense, expert, attention, engine, is_mla = key
+    """Return the parameters of one combination of `_CODES`, MLA and PCIe: shape (n_parameter,)."""
+    accelerator, family, dense, expert, attention, engine, is_mla, is_bus = key
     accelerators, families = parts()
     part, architecture = (*accelerators, "")[accelerator], (*families, "")[family]
     cache_precision = PRECISIONS[attention]
@@ -130,14 +145,20 @@ def _parameters(key: tuple[int, ...]) -> FloatArray:
         efficiency_of([part], [architecture], [precision], [cache_precision], [ENGINES[engine]])
         for precision in (PRECISIONS[dense], "bf16", PRECISIONS[expert])
     )
+    on_bus = BUS_FAMILY if is_bus and architecture not in BUS_FAMILIES else architecture
+    links = efficiency_of([part], [on_bus], ["bf16"], ["bf16"], [ENGINES[engine]])
     kernels = (
         _replayed(outside.gemm, LAUNCH_S),
         _replayed(head.gemm, LAUNCH_S),
         _balanced(_replayed(routed.moe, MOE_LAUNCH_S)),
         _bounded(outside.mla_prefill if is_mla else outside.prefill_attention),
         _bounded(outside.mla_decode if is_mla else outside.decode_attention),
+        links.all_reduce if ENGINES[engine] in OWN_REDUCE else links.nccl_all_reduce,
+        links.all_gather,
+        links.reduce_scatter,
+        links.all_to_all,
     )
-    return np.array([[getattr(kernel, f.name)[0] for f in fields(kernel)] for kernel in kernels])
+    return np.array([getattr(kernel, f.name)[0] for kernel in kernels for f in fields(kernel)])
 
 
 def _replayed(efficiency: Any, longest_s: float) -> Any:

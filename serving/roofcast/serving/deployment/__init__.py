@@ -14,7 +14,7 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.serving.deployment.engines import command
 from roofcast.serving.deployment.manifests import kserve, kubernetes
 from roofcast.serving.deployment.served import ENGINES, Question, checkpoint_of, engine_of, served_by
-from roofcast.serving.recommender import Entry
+from roofcast.serving.recommendation.results import Entry
 
 __all__ = ["KINDS", "Question", "checkpoint_of", "deployment", "deployments"]
 
@@ -30,7 +30,7 @@ def deployment(kind: str, entry: Entry, question: Question) -> str:
     Parameters
     ----------
     kind
-        One of `KINDS`. A manifest runs the engine that was asked about, vLLM if any will do.
+        One of `KINDS`. A manifest runs the entry's engine, vLLM if any will do.
     entry, question
         What was recommended, and what for.
 
@@ -39,13 +39,13 @@ def deployment(kind: str, entry: Entry, question: Question) -> str:
     InputError
         If the engine does not run there, or not so.
     UnknownNameError
-        If there is no such kind, or the engine that was asked about is not known here.
+        If there is no such kind, or the entry's engine is not known here.
     """
     if kind not in KINDS:
         raise UnknownNameError("deployment", kind, KINDS)
     if kind in ENGINES:
         return command(served_by(kind, entry, question))
-    served = served_by(engine_of(question) or ENGINES[0], entry, question)
+    served = served_by(engine_of(entry, question) or ENGINES[0], entry, question)
     return yaml.safe_dump_all(_MANIFESTS[kind](served), sort_keys=False, allow_unicode=True)
 
 
@@ -55,9 +55,9 @@ def deployments(entry: Entry, question: Question) -> dict[str, str]:
     Raises
     ------
     UnknownNameError
-        If the engine that was asked about is not known here.
+        If the entry's engine is not known here.
     """
-    engine_of(question)
+    engine_of(entry, question)
     made = {}
     for kind in KINDS:
         try:

@@ -15,7 +15,7 @@ from roofcast.features.precisions import served_precision
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.deployment.names import check_argument
 from roofcast.serving.deployment.platforms import Platform, platform_of
-from roofcast.serving.recommender import Entry
+from roofcast.serving.recommendation.results import Entry
 from roofcast.serving.splits import split_problem
 
 ENGINES: Final = ("vllm", "sglang", "trtllm")
@@ -97,17 +97,17 @@ def checkpoint_of(name: str, model: ModelSpec, catalog: Catalog) -> str:
     return model.id if catalog.models.get(model.id) == model else name
 
 
-def engine_of(question: Question) -> str:
-    """Return the engine that was asked about, blank if any will do.
+def engine_of(entry: Entry, question: Question) -> str:
+    """Return the engine that an entry is for, blank if any will do.
 
     Raises
     ------
     UnknownNameError
         If its options are not known here.
     """
-    engine = question.constraints.engine
+    engine = entry.replica.engine or question.constraints.engine
     if engine and engine not in ENGINES:
-        raise UnknownNameError("constraints.engine", engine, ENGINES)
+        raise UnknownNameError("constraints.engines", engine, ENGINES)
     return engine
 
 
@@ -117,21 +117,24 @@ def served_by(engine: str, entry: Entry, question: Question) -> Served:
     Raises
     ------
     InputError
-        If the engine is not the one that was asked about, does not run on the accelerator, or cannot split the model
-        over its devices; if the name of the checkpoint cannot stand on a command line.
+        If the engine is not the entry's, does not run on the accelerator, or cannot split the model over its devices;
+        if a replica spans nodes, or the name of the checkpoint cannot stand on a command line.
     UnknownNameError
-        If the engine that was asked about is not known here.
+        If the entry's engine is not known here.
     """
     model, bounds, demand = question.model, question.constraints, question.demand
-    part = question.accelerators[entry.candidate.accelerator]
-    asked = engine_of(question)
+    replica = entry.replica
+    part = question.accelerators[replica.accelerator]
+    asked = engine_of(entry, question)
     if asked not in ("", engine):
         raise InputError("deployment", f"the forecast is for {asked}, not for {engine}; ask about {engine}")
     platform = platform_of(part)
     if engine not in platform.images:
         able = " or ".join(platform.images)
         raise InputError("deployment", f"{engine} does not run on {part.vendor} {part.name}; {able} does")
-    tp = entry.candidate.tp * platform.n_device
+    if replica.n_accelerator > entry.offer.n_accelerator:
+        raise InputError("deployment", f"a replica of {replica.n_accelerator} spans nodes; that is not written yet")
+    tp = replica.tp * platform.n_device
     if problem := split_problem(model, tp, engine=engine):
         raise InputError("deployment", f"{part.name} is {platform.n_device} devices to {engine}; {problem}")
     longest = math.ceil(LENGTH_MARGIN * (demand.n_input_token + demand.n_output_token))
@@ -142,17 +145,19 @@ def served_by(engine: str, entry: Entry, question: Question) -> Served:
         accelerator=part.id,
         offer=entry.offer,
         tp=tp,
-        pp=1,
-        dp=1,
-        ep=1,
+        pp=replica.pp,
+        dp=replica.dp,
+        ep=replica.ep * platform.n_device if replica.ep > 1 else 1,
         is_moe=model.n_expert > 0,
         stored_precision=model.weight_precision,
-        weight_precision=bounds.weight_precision or served_precision(model.weight_precision),
+        weight_precision=replica.weight_precision
+        or bounds.weight_precision
+        or served_precision(model.weight_precision),
         kv_precision=bounds.kv_precision,
         n_token=min(longest, model.max_context_token or longest),
         n_sequence=math.ceil(entry.users_per_replica),
         memory_ratio=_memory_ratio(engine, asked, part.memory_byte),
-        n_accelerator=entry.candidate.tp,
+        n_accelerator=replica.n_accelerator,
         n_replica=entry.n_replica,
     )
 

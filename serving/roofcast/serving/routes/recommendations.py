@@ -8,7 +8,7 @@ from roofcast.serving.bodies import JsonRoute
 from roofcast.serving.dependencies import Bench, Loaded, Today
 from roofcast.serving.metrics import RECOMMENDATIONS
 from roofcast.serving.recommending import answer_recommendation
-from roofcast.serving.schemas import RecommendationRequest, RecommendationResponse
+from roofcast.serving.schemas_recommending import RecommendationRequest, RecommendationResponse
 
 router = APIRouter(tags=["recommendations"], route_class=JsonRoute)
 
@@ -17,7 +17,7 @@ router = APIRouter(tags=["recommendations"], route_class=JsonRoute)
 def post_recommendation(
     request: RecommendationRequest, bench: Bench, loaded: Loaded, today: Today
 ) -> RecommendationResponse:
-    """Rank hardware and configuration by cost under the limits.
+    """Rank hardware and configuration by cost among what meets the limits with the confidence asked.
 
     An empty ranking is an answer: the rejections say what stood in the way, the nearest miss first.
     """

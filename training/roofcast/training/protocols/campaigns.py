@@ -15,6 +15,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.campaigns.silicon_index import load_silicon_index, source_row
@@ -55,6 +57,9 @@ UNANSWERED: Final = "beyond_estimate"
 FAULTY: Final = "published_fault"
 """Rule whose rows are asked for P3's sake: P5 judges them among its questions, P4 does not."""
 
+TWIN_RATIO: Final = 0.005
+"""Difference of outcomes up to which rows of two campaigns are one run."""
+
 PARTS: Final = ("campaign", "accelerator", "lineage", "engine", "load", "statistic")
 
 _TOLD: Final = (
@@ -74,7 +79,8 @@ class CampaignRows:
     measurements
         With columns `lineage`; `rule`, that of `roofcast.training.quality.review` which sets a row aside; `source`,
         the number of the published row that a row of the silicon campaign is; `n_published`, how many of P3's
-        published rows it is or is repeated by; and `run`, which rows of several statistics share.
+        published rows it is or is repeated by; and `run`, which rows of several statistics share, and of several
+        campaigns that published one run.
     X : shape (n_row, n_descriptor)
     y : shape (n_row, n_metric)
     groups : shape (n_row,)
@@ -115,9 +121,35 @@ def build_campaign_rows(measurements: pd.DataFrame, catalog: Catalog) -> Campaig
     rows = with_halves(rows[rows["rule"].isin(["", UNANSWERED]) | (rows["n_published"] > 0)]).reset_index(drop=True)
     specs = catalog.models
     rows["lineage"] = rows["model"].map({name: spec.lineage for name, spec in specs.items()})
-    rows["run"] = rows.groupby([name for name in KEY_COLUMNS if name != "statistic"], dropna=False).ngroup()
+    rows["run"] = with_twins(rows, rows.groupby([n for n in KEY_COLUMNS if n != "statistic"], dropna=False).ngroup())
     groups = rows["model"].map({name: spec.fold_group for name, spec in specs.items()}).rename("group")
     return CampaignRows(rows, describe(rows, specs, catalog.accelerators), _judged_outcomes(rows), groups)
+
+
+def with_twins(rows: pd.DataFrame, run: pd.Series) -> pd.Series:
+    """Return the runs, one where two campaigns tell the same TTFT and TPOT of a lineage on an accelerator.
+
+    They name different days, versions or splits of what was one run, so nothing but its outcome shows that.
+
+    Parameters
+    ----------
+    rows
+        With `lineage` and the columns of measurements.
+    run : shape (n_row,)
+        Numbers of runs, from 0.
+    """
+    told = rows[(rows["ttft_s"] > 0) & (rows["tpot_s"] > 0)]
+    pairs = []
+    for _, some in told.groupby(["lineage", "accelerator", "weight_precision", "statistic"], dropna=False):
+        campaign, of = some["campaign"].to_numpy(), run[some.index].to_numpy()
+        if len(set(campaign)) > 1:
+            outcome = np.log(some[["ttft_s", "tpot_s"]].to_numpy(dtype=float))
+            is_near = (np.abs(outcome[:, None] - outcome) <= np.log1p(TWIN_RATIO)).all(axis=2)
+            pairs.append(of[np.argwhere(is_near & (campaign[:, None] != campaign))])
+    first, second = np.concatenate([np.empty((0, 2), dtype=np.intp), *pairs]).T
+    n_run = int(run.max()) + 1
+    graph = csr_array((np.ones(len(first)), (first, second)), shape=(n_run, n_run))
+    return pd.Series(connected_components(graph, directed=False)[1][run], index=run.index)
 
 
 def _with_published(rows: pd.DataFrame) -> pd.DataFrame:

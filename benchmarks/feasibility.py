@@ -1,0 +1,20 @@
+"""How well the chance that a deployment runs holds for LLMs never seen: ``python -m benchmarks.feasibility``."""
+
+from __future__ import annotations
+
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.catalog import load_catalog
+from roofcast.training.dataset import TRAINED_ON, build_training_set
+from roofcast.training.feasibility import feasibility_figures
+
+
+def main() -> None:
+    """Print scores and calibration over the shipped campaigns, lineages held out."""
+    catalog = load_catalog()
+    attempts = build_training_set(load_campaigns(TRAINED_ON), catalog.models, catalog.accelerators).attempts
+    if attempts is not None:
+        print("\n\n".join(table.to_string(index=False) for table in feasibility_figures(attempts)))
+
+
+if __name__ == "__main__":
+    main()

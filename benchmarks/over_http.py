@@ -1,0 +1,151 @@
+"""Speed and memory of the service over HTTP; a table for people, then JSON on the last line.
+
+    python -m benchmarks.over_http [--home FOLDER] [--peer peer/bin/python]
+
+A real server answers, with one process and with two, on loopback; clients are processes of their own on the same
+machine and take their part of it. Nothing is logged but warnings. (It is not called `http`: a module of that name
+beside a script would stand in for Python's own.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from benchmarks.load import (
+    PREDICTION,
+    QUESTION,
+    RECOMMENDATION,
+    Connection,
+    Request,
+    drive,
+    latencies_s,
+    quantiles_ms,
+)
+from roofcast.data.units import ms_from_s
+from roofcast.serving.logs import configure_logs
+from roofcast.serving.settings import Settings
+from roofcast.serving.workbench import Workbench
+from tests.attack.service import Service, serving
+
+N_PREDICTION: Final = 500
+N_RECOMMENDATION: Final = 150
+N_BULK_ROW: Final = 20_000
+N_BULK: Final = 5
+SUSTAINED_S: Final = 15.0
+PEER_SCRIPT: Final = Path(__file__).parent / "peers" / "aiconfigurator_speed.py"
+MB: Final = 1e6
+
+
+def bulk_rows(n_row: int) -> list[dict[str, object]]:
+    """Return questions that differ, as those of a sweep do."""
+    pick = np.random.default_rng(0)
+    sizes = zip(
+        pick.integers(16, 4000, n_row), pick.integers(8, 500, n_row), pick.choice([1, 8, 64], n_row), strict=True
+    )
+    return [
+        {**QUESTION, "n_input_token": int(n_in), "n_output_token": int(n_out), "concurrency": int(n_user)}
+        for n_in, n_out, n_user in sizes
+    ]
+
+
+def bulk_row_per_s(service: Service) -> float:
+    """Return the rows a second of one request of NDJSON, its answer read to the end."""
+    text = "".join(json.dumps(row) + "\n" for row in bulk_rows(N_BULK_ROW)).encode()
+    request = Request.of("POST", "/v1/predictions", text, {"content-type": "application/x-ndjson"})
+    connection, took = Connection(service.address), []
+    for _ in range(N_BULK):
+        start = time.perf_counter()
+        status, answer = connection.ask(request)
+        took.append(time.perf_counter() - start)
+        n_line = answer.count(b"\n")
+        if status != 200 or n_line < N_BULK_ROW:
+            raise AssertionError(f"bulk is answered {status} with {n_line} lines")
+    return float(N_BULK_ROW / np.median(took))
+
+
+def of_one(service: Service) -> dict[str, float]:
+    """Return the figures of one server process, asked by one client at a time."""
+    connection = Connection(service.address)
+    answer = json.loads(connection.ask(RECOMMENDATION)[1])
+    connection.close()
+    predictions = latencies_s(service.address, PREDICTION, N_PREDICTION)
+    recommendations = latencies_s(service.address, RECOMMENDATION, N_RECOMMENDATION)
+    return {
+        **{f"prediction_{name}": value for name, value in quantiles_ms(predictions).items()},
+        **{f"recommendation_{name}": value for name, value in quantiles_ms(recommendations).items()},
+        "candidates": answer["n_candidate"],
+        "bulk_row_per_s": bulk_row_per_s(service),
+    }
+
+
+def of_two(service: Service) -> dict[str, float]:
+    """Return the figures of two server processes, asked by four clients at once."""
+    seen = drive(service.address, [(RECOMMENDATION, 1)], 4, SUSTAINED_S)
+    wrong = {answer.status for answer in seen} - {200}
+    if wrong:
+        raise AssertionError(f"recommendations are answered {wrong}")
+    return {"recommendation_per_s_2_workers": len(seen) / SUSTAINED_S}
+
+
+def measure(home: Path, logs: Path) -> dict[str, float]:
+    """Return the figures, names ending in their units."""
+    figures: dict[str, float] = {}
+    for n_worker, ask in ((1, of_one), (2, of_two)):
+        start = time.perf_counter()
+        with serving(home, logs / f"{n_worker}.log", n_worker, ROOFCAST_LOG_LEVEL="warning") as service:
+            figures[f"ready_s_{n_worker}_workers"] = time.perf_counter() - start
+            figures |= ask(service)
+            figures[f"memory_mb_a_worker_of_{n_worker}"] = max(service.memory_byte()) / MB
+    return figures
+
+
+def beside_peer(figures: dict[str, float], python: Path) -> dict[str, float]:
+    """Return aiconfigurator's times on this machine, and how many times longer they are."""
+    command = [str(python), str(PEER_SCRIPT)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  (a path of the caller's)
+    peer = json.loads(told.stdout.splitlines()[-1])
+    estimate_ms, sweep_ms = ms_from_s(peer["cli_estimate_s"]), ms_from_s(peer["cli_default_s"])
+    return {
+        "aiconfigurator_estimate_ms": estimate_ms,
+        "aiconfigurator_sweep_ms": sweep_ms,
+        "times_faster_than_its_estimate": estimate_ms / figures["prediction_p50_ms"],
+        "times_faster_than_its_sweep": sweep_ms / figures["recommendation_p50_ms"],
+    }
+
+
+def trained(home: Path) -> Path:
+    """Return the state folder, with a predictor in service."""
+    bench = Workbench(Settings(home=home))
+    if not bench.refresh():
+        bench.retrain()
+        bench.refresh()
+    bench.close()
+    return home
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--home", type=Path, help="state folder with a predictor; one is trained if left out")
+    parser.add_argument("--peer", type=Path, help="Python of an environment with aiconfigurator")
+    options = parser.parse_args()
+    configure_logs()
+    with tempfile.TemporaryDirectory() as folder:
+        figures = measure(trained(options.home or Path(folder, "home")), Path(folder))
+    if options.peer:
+        figures |= beside_peer(figures, options.peer)
+    for name, value in figures.items():
+        print(f"{name:36} {value:12.4g}")
+    print(json.dumps({name: round(value, 4) for name, value in figures.items()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""A thin client of a roofcast service: `Client`, `AsyncClient`, and what they raise.
+
+It needs httpx and httpx-retries, and nothing of the rest of roofcast. Requests and answers are the plain dictionaries
+of `roofcast.client.requests` and `roofcast.client.answers`.
+"""
+
+from roofcast.client.asynchronous import AsyncClient
+from roofcast.client.blocking import Client
+from roofcast.client.errors import (
+    InputError,
+    NoAnswerError,
+    NotAllowedError,
+    NotReadyError,
+    RoofcastError,
+    ServiceError,
+    TooManyRequestsError,
+    UnknownNameError,
+    UnreachableError,
+)
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "InputError",
+    "NoAnswerError",
+    "NotAllowedError",
+    "NotReadyError",
+    "RoofcastError",
+    "ServiceError",
+    "TooManyRequestsError",
+    "UnknownNameError",
+    "UnreachableError",
+]

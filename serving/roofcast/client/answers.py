@@ -1,0 +1,360 @@
+"""What comes back, as plain dictionaries; written from the OpenAPI document by `make client`."""
+
+from __future__ import annotations
+
+# ruff: noqa: D101, I001
+
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+
+class AcceleratorSpec(TypedDict):
+    id: str
+    vendor: str
+    name: str
+    architecture: NotRequired[str]
+    year: NotRequired[int | None]
+    form_factor: NotRequired[str]
+    memory_type: NotRequired[str]
+    memory_byte: float
+    bandwidth_byte_per_s: float
+    peak_flop_per_s: dict[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"], float]
+    l2_byte: NotRequired[float]
+    tdp_w: NotRequired[float | None]
+    link: NotRequired[str]
+    link_bandwidth_byte_per_s: float
+    link_domain_size: NotRequired[int]
+    pcie_gen: NotRequired[int | None]
+    source: str
+    note: NotRequired[str]
+
+
+class BasisResponse(TypedDict):
+    package_version: str
+    predictor_version: str
+    predictor_sha256: str
+    prices_as_of: str | None
+    offers_sha256: str
+    catalog_sha256: str
+
+
+class CampaignInfo(TypedDict):
+    name: str
+    title: str
+    source: str
+    files: list[str]
+    licence: str
+    licence_file: NotRequired[str]
+    attribution: str
+    measured_from: NotRequired[str | None]
+    measured_to: NotRequired[str | None]
+    retrieved: NotRequired[str | None]
+    format: NotRequired[str]
+    n_read: int
+    n_quarantined: NotRequired[int]
+    n_row: int
+    notes: NotRequired[list[str]]
+
+
+class CertaintyResponse(TypedDict):
+    confidence: float
+    cost_usd_per_h: float | None
+
+
+class Check(TypedDict):
+    ok: bool
+    detail: NotRequired[str]
+
+
+class FleetResponse(TypedDict):
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    price_usd_per_h: float
+    price_as_of: str
+    accelerator: str
+    engine: str
+    weight_precision: str
+    tensor_parallel: int
+    pipeline_parallel: int
+    data_parallel: int
+    expert_parallel: int
+    users_per_replica: float
+    n_replica: int
+    n_instance: int
+    cost_usd_per_h: float
+
+
+class FrontResponse(TypedDict):
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    price_usd_per_h: float
+    price_as_of: str
+    accelerator: str
+    engine: str
+    weight_precision: str
+    tensor_parallel: int
+    pipeline_parallel: int
+    data_parallel: int
+    expert_parallel: int
+    cost_usd_per_h: float
+    e2e_s: float
+    p_limits_met: float
+    load_per_replica: float
+    n_replica: int
+    n_instance: int
+
+
+class IntervalResponse(TypedDict):
+    value: float
+    low: float
+    high: float
+
+
+class MeasurementsAdded(TypedDict):
+    n_new: int
+    n_known: int
+
+
+class MetricResponse(TypedDict):
+    metric: str
+    statistic: str
+    value: float
+    low: float
+    high: float
+    limit: float | None
+    uncalibrated: float | None
+
+
+class ModelSpec(TypedDict):
+    id: str
+    lineage: str
+    fold_group: str
+    family: NotRequired[str]
+    model_type: NotRequired[str]
+    n_layer: int
+    n_encoder_layer: NotRequired[int]
+    hidden_size: int
+    intermediate_size: NotRequired[int]
+    mlp_gated: NotRequired[bool]
+    n_head: int
+    n_kv_head: int
+    head_dim: int
+    attention: NotRequired[Literal["mha", "gqa", "mqa", "mla"]]
+    kv_lora_rank: NotRequired[int]
+    q_lora_rank: NotRequired[int]
+    qk_rope_head_dim: NotRequired[int]
+    v_head_dim: NotRequired[int]
+    sliding_window: NotRequired[int]
+    n_sliding_layer: NotRequired[int]
+    n_linear_layer: NotRequired[int]
+    n_sparse_layer: NotRequired[int]
+    sparse_top_k: NotRequired[int]
+    vocab_size: int
+    tie_word_embeddings: NotRequired[bool]
+    max_context_token: NotRequired[int]
+    n_expert: NotRequired[int]
+    n_expert_per_token: NotRequired[int]
+    n_shared_expert: NotRequired[int]
+    moe_intermediate_size: NotRequired[int]
+    shared_expert_intermediate_size: NotRequired[int]
+    n_dense_layer: NotRequired[int]
+    weight_precision: NotRequired[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"]]
+    n_param: int
+    n_param_active: int
+    n_param_lookup: NotRequired[int]
+    n_param_published: NotRequired[int | None]
+    n_param_published_source: NotRequired[str]
+    n_param_difference: NotRequired[str]
+    released: NotRequired[str | None]
+    source: str
+    note: NotRequired[str]
+
+
+class NearMeasurement(TypedDict):
+    model: str
+    accelerator: str
+    n_accelerator: float
+    engine: str
+    engine_version: str
+    weight_precision: str
+    kv_precision: str
+    n_input_token: float
+    n_output_token: float
+    load: str
+    concurrency: float | None
+    request_rate: float | None
+    statistic: str
+    campaign: str
+    date: str
+    measured: float
+    correlation: float
+    differs: list[str]
+
+
+class Offer(TypedDict):
+    provider: str
+    instance_type: str
+    region: str
+    accelerator: str
+    n_accelerator: int
+    vcpu: NotRequired[float | None]
+    memory_byte: NotRequired[float | None]
+    pricing: Literal["on_demand", "spot", "reserved_1y", "reserved_3y"]
+    price_usd_per_h: str
+    listed_price_per_h: NotRequired[str | None]
+    listed_currency: NotRequired[str]
+    as_of: str
+    source: str
+    licence: str
+
+
+class OwnCampaign(TypedDict):
+    name: str
+    n_row: int
+    licence: NotRequired[str]
+    source: NotRequired[str]
+
+
+class PredictionResponse(TypedDict):
+    predictor_version: str
+    level: float
+    rows: list[dict[str, float | int | str | bool | None]]
+
+
+class ProblemResponse(TypedDict):
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: NotRequired[str]
+    did_you_mean: NotRequired[list[str]]
+    request_id: NotRequired[str]
+    checks: NotRequired[dict[str, Check] | None]
+
+
+class ReadinessResponse(TypedDict):
+    status: Literal["ready", "degraded"]
+    predictor_version: str
+    checks: dict[str, Check]
+
+
+class RejectionResponse(TypedDict):
+    accelerator: str
+    engine: str
+    weight_precision: str
+    tensor_parallel: int
+    pipeline_parallel: int
+    data_parallel: int
+    expert_parallel: int
+    reason: Literal["dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"]
+    detail: str
+    excess: float | None
+
+
+class RetrainingResponse(TypedDict):
+    id: str
+    state: Literal["queued", "running", "done", "failed"]
+    requested_at: str
+    started_at: str | None
+    finished_at: str | None
+    report: dict[str, Any] | None
+    error: str
+
+
+class EntryResponse(TypedDict):
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    price_usd_per_h: float
+    price_as_of: str
+    accelerator: str
+    engine: str
+    weight_precision: str
+    tensor_parallel: int
+    pipeline_parallel: int
+    data_parallel: int
+    expert_parallel: int
+    rank: int
+    users_per_replica: float
+    load_per_replica: float
+    n_replica: int
+    n_instance: int
+    cost_usd_per_h: float
+    cost_usd_per_month: float
+    cost_usd_per_million_input_token: float
+    cost_usd_per_million_output_token: float
+    cost_usd_per_million_token: float
+    p_limits_met: float
+    p_runs: float | None
+    predictions: list[MetricResponse]
+    power_w: float
+    memory_used_byte: float
+    memory_usable_byte: float
+    bottleneck: str
+    nearest: list[dict[str, Any]]
+    outside: bool
+    outside_columns: list[str]
+    deployment: NotRequired[str | None]
+
+
+class MetricReasons(TypedDict):
+    value: float
+    low: float
+    high: float
+    uncalibrated: IntervalResponse | None
+    contributions: dict[str, float]
+    nearest: list[NearMeasurement]
+
+
+class PredictionReasons(TypedDict):
+    status: Literal["ok", "does_not_fit", "out_of_range"]
+    reason: str
+    level: float
+    outside: list[str]
+    ttft_s: NotRequired[MetricReasons | None]
+    tpot_s: NotRequired[MetricReasons | None]
+    output_throughput_token_per_s: NotRequired[MetricReasons | None]
+
+
+class RecommendationResponse(TypedDict):
+    id: str
+    basis: BasisResponse
+    model: str
+    confidence: float
+    level: float
+    predictor_version: str
+    n_configuration: int
+    n_candidate: int
+    n_offer: int
+    entries: list[EntryResponse]
+    fleet: list[FleetResponse]
+    runner_up_usd_per_h: float | None
+    cost_of_confidence: list[CertaintyResponse]
+    pareto: list[FrontResponse]
+    n_rejected: int
+    rejections: list[RejectionResponse]
+    families: list[RejectionResponse]
+    warnings: NotRequired[list[str]]
+
+
+class ExplanationResponse(TypedDict):
+    question: dict[str, float | int | str | bool | None]
+    accelerator: AcceleratorSpec
+    estimate: dict[str, float | None]
+    is_saturated: bool
+    remarks: list[str]
+    bounds: dict[str, dict[str, float]]
+    operators: list[dict[str, float | int | str | bool | None]]
+    memory: dict[str, float | int | str | bool | None]
+    prediction: PredictionReasons
+
+
+class ExplanationsResponse(TypedDict):
+    predictor_version: str
+    rows: list[ExplanationResponse]

@@ -1,0 +1,97 @@
+"""What is sent, as plain dictionaries; written from the OpenAPI document by `make client`."""
+
+from __future__ import annotations
+
+# ruff: noqa: D101, I001
+
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+
+class InventoryItem(TypedDict):
+    accelerator: str
+    count: int
+    n_per_node: int
+    usd_per_h: float
+    name: NotRequired[str]
+
+
+class ModelConfig(TypedDict):
+    name: str
+    config: dict[str, Any]
+
+
+class PredictionRequest(TypedDict):
+    rows: list[dict[str, float | int | str | bool | None]]
+    models: NotRequired[list[ModelConfig]]
+    references: NotRequired[list[dict[str, float | int | str | bool | None]]]
+    level: NotRequired[float]
+
+
+class PriceOverride(TypedDict):
+    price_usd_per_h: float
+    provider: NotRequired[str | None]
+    region: NotRequired[str | None]
+    instance_type: NotRequired[str | None]
+    accelerator: NotRequired[str | None]
+    pricing: NotRequired[str | None]
+
+
+class PromotionRequest(TypedDict):
+    version: str
+
+
+class WorkloadRequest(TypedDict):
+    preset: NotRequired[str | None]
+    n_input_token: NotRequired[float | dict[str, float] | None]
+    n_output_token: NotRequired[float | dict[str, float] | None]
+    length_variation: NotRequired[float | None]
+    prefix_cache_ratio: NotRequired[float | None]
+    users: NotRequired[float | None]
+    think_time_s: NotRequired[float]
+    request_rate_per_s: NotRequired[float | None]
+    peak_factor: NotRequired[float]
+    headroom: NotRequired[float]
+
+
+class ConstraintsRequest(TypedDict):
+    providers: NotRequired[list[str]]
+    regions: NotRequired[list[str]]
+    vendors: NotRequired[list[str]]
+    accelerators: NotRequired[list[str]]
+    pricing: NotRequired[list[str]]
+    max_usd_per_h: NotRequired[float | None]
+    engine: NotRequired[str]
+    engines: NotRequired[list[str]]
+    weight_precision: NotRequired[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"] | None]
+    weight_precisions: NotRequired[list[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"]]]
+    kv_precision: NotRequired[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"] | None]
+    max_nodes: NotRequired[int]
+    inventory: NotRequired[list[InventoryItem]]
+
+
+class ExplanationRequest(TypedDict):
+    rows: list[dict[str, float | int | str | bool | None]]
+    models: NotRequired[list[ModelConfig]]
+    references: NotRequired[list[dict[str, float | int | str | bool | None]]]
+    level: NotRequired[float]
+
+
+class MeasurementsRequest(TypedDict):
+    rows: list[dict[str, float | int | str | bool | None]]
+    models: NotRequired[list[ModelConfig]]
+
+
+class RecommendationRequest(TypedDict):
+    model: str | ModelConfig
+    workload: WorkloadRequest
+    limits: list[str]
+    confidence: NotRequired[float]
+    constraints: NotRequired[ConstraintsRequest]
+    price_overrides: NotRequired[list[PriceOverride]]
+    references: NotRequired[list[dict[str, float | int | str | bool | None]]]
+    level: NotRequired[float]
+    n_entry: NotRequired[int]
+    n_rejection: NotRequired[int]
+    deployment: NotRequired[Literal["", "vllm", "sglang", "trtllm", "kubernetes", "kserve"]]

@@ -1,0 +1,248 @@
+"""From plans to entries: what is predicted of each under its load, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.units import H_PER_MONTH, S_PER_H, TOKEN_PER_MTOKEN
+from roofcast.features.batching import Estimate, estimate
+from roofcast.features.breakdown import break_down
+from roofcast.features.power import replica_power_w
+from roofcast.serving.extrapolation import outside_columns
+from roofcast.serving.recommendation.case import Case, Plan, reported
+from roofcast.serving.recommendation.confidence import ErrorScale, chance_of_all
+from roofcast.serving.recommendation.forecasting import ANY_LEVEL, THROUGHPUT, Forecaster
+from roofcast.serving.recommendation.loads import floor_per_replica
+from roofcast.serving.recommendation.nearest import nearest
+from roofcast.serving.recommendation.results import Entry, PredictedMetric
+from roofcast.training.conditioning import narrowed
+from roofcast.training.feasibility import memory_columns, memory_of
+from roofcast.training.predictor import Prediction
+
+FloatArray = npt.NDArray[np.float64]
+
+N_NEAREST: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Forecast:
+    """Predictions of plans under their loads.
+
+    Parameters
+    ----------
+    estimate, features
+        As many rows as points for each statistic, means first, and the plans' own loads first among them.
+    value, low, high
+        By metric, rows likewise.
+    uncalibrated
+        The medians without reference measurements, empty if there are none.
+    start
+        By statistic, the first of its rows.
+    chance, in_flight, users, power_w : shape (n_plan,)
+        That all limits are met, the requests in flight on a replica, the most within the limits, and its watts.
+    p_runs
+        Probability that each plan's memory does; None if the bundle cannot tell.
+    nearest
+        Measurements that tell most about each plan.
+    outside_columns
+        Of each plan.
+    """
+
+    estimate: Estimate
+    features: pd.DataFrame
+    value: dict[str, FloatArray]
+    low: dict[str, FloatArray]
+    high: dict[str, FloatArray]
+    uncalibrated: dict[str, FloatArray]
+    start: dict[str, int]
+    chance: FloatArray
+    in_flight: FloatArray
+    users: FloatArray
+    power_w: FloatArray
+    p_runs: FloatArray | None
+    nearest: list[tuple[dict[str, object], ...]]
+    outside_columns: list[tuple[str, ...]]
+
+
+def build_entries(plans: Sequence[Plan], case: Case, forecaster: Forecaster) -> tuple[Entry, ...]:
+    """Return what is predicted of each plan under its load, and what it costs.
+
+    Parameters
+    ----------
+    plans
+        Deployments.
+    case
+        What was asked.
+    forecaster
+        Of the replicas.
+    """
+    if not plans:
+        return ()
+    alike = {(plan.row, plan.load): plan for plan in plans}
+    forecast = _forecast(list(alike.values()), case, forecaster)
+    place = {key: k for k, key in enumerate(alike)}
+    return tuple(_entry(place[plan.row, plan.load], plan, case, forecast) for plan in plans)
+
+
+def _forecast(plans: Sequence[Plan], case: Case, forecaster: Forecaster) -> _Forecast:
+    """Return the forecast from one call of the predictor: under the loads, and under those that may be added."""
+    n, (rows, load) = len(plans), _points(plans)
+    wanted = reported(case.demand)
+    start = {name: len(rows) * i for i, name in enumerate(dict.fromkeys(["mean", *(s for _, s in wanted)]))}
+    asked = pd.concat([forecaster.table(rows, load, statistic) for statistic in start], ignore_index=True)
+    metrics = {metric for metric, _ in wanted}
+    prediction = narrowed(case.bundle.predictor, metrics).predict_interval(asked, case.level)
+    plain = narrowed(case.plain, metrics) if case.plain else None
+    forecaster.n_predicted += len(asked)
+    chance = _chance(load, case, prediction, start)
+    value = _columns(prediction.value)
+    in_flight = load * value["e2e_s"][: len(load)] if forecaster.is_open else load
+    first = case.demand.limits[0]
+    told = forecaster.table(rows[:n], load[:n], first.statistic)
+    return _Forecast(
+        prediction.estimate,
+        prediction.features,
+        value,
+        _columns(prediction.low),
+        _columns(prediction.high),
+        _columns(plain.predict_interval(asked, ANY_LEVEL).value) if plain else {},
+        start,
+        chance,
+        in_flight[:n],
+        _most_users(plans, chance >= case.confidence, in_flight),
+        _power_w(rows[:n], load[:n], forecaster),
+        _p_runs(told, case),
+        nearest(case.plain or case.bundle.predictor, case.bundle.anchors, told, first.metric, N_NEAREST),
+        outside_columns(
+            replace(prediction, features=prediction.features.head(n)),
+            case.table.iloc[rows[:n]].reset_index(drop=True),
+            case.bundle,
+            case.market.accelerators,
+        ),
+    )
+
+
+def _points(plans: Sequence[Plan]) -> tuple[npt.NDArray[np.intp], FloatArray]:
+    """Return replicas and loads: those of the plans, and then their capacities and what is beyond, plan by plan."""
+    rows, load = [plan.row for plan in plans], [plan.load for plan in plans]
+    for plan in plans:
+        rows += [plan.row] * (1 + len(plan.more))
+        load += [plan.capacity, *plan.more]
+    return np.array(rows, dtype=np.intp), np.array(load)
+
+
+def _most_users(plans: Sequence[Plan], is_met: npt.NDArray[np.bool_], in_flight: FloatArray) -> FloatArray:
+    """Return the most requests in flight on a replica up to which the limits are met, no fewer than its own."""
+    most, start = [], len(plans)
+    for own, plan in zip(in_flight, plans, strict=False):
+        met = is_met[start + 1 : start + 1 + len(plan.more)]
+        n_more = len(met) if met.all() else int(met.argmin())
+        most.append(max(float(in_flight[start + n_more]), float(own)))
+        start += 1 + len(plan.more)
+    return np.array(most)
+
+
+def _columns(table: pd.DataFrame) -> dict[str, FloatArray]:
+    return {str(name): table[name].to_numpy(dtype=float) for name in table}
+
+
+def _chance(load: FloatArray, case: Case, prediction: Prediction, start: dict[str, int]) -> FloatArray:
+    chances, metrics = [np.ones(len(load))], [""]
+    for limit in case.demand.limits:
+        if limit.is_floor and case.demand.users is None:
+            continue
+        conformal = case.bundle.predictor.uncertainty_[limit.metric].conformal
+        rows = slice(start[limit.statistic], start[limit.statistic] + len(load))
+        value, high = (part[limit.metric].to_numpy()[rows] for part in (prediction.value, prediction.high))
+        bound = floor_per_replica(limit, case.demand, load) if limit.is_floor else np.full(len(load), limit.value)
+        sd = np.log(high / value) / conformal.quantile(prediction.level)
+        z = np.log(bound / value) / sd * (-1.0 if limit.is_floor else 1.0)
+        chances.append(ErrorScale.of(conformal).chance_below(z))
+        metrics.append(limit.metric)
+    return chance_of_all(chances, metrics)
+
+
+def _p_runs(descriptors: pd.DataFrame, case: Case) -> FloatArray | None:
+    """Return the probability that each question's memory suffices; None if the bundle cannot tell."""
+    classifier = case.bundle.feasibility
+    if classifier is None:
+        return None
+    memory = memory_of(descriptors, case.bundle.predictor.coefficients_)
+    return classifier.predict_proba(memory_columns(descriptors, memory))[:, 1]
+
+
+def _power_w(rows: npt.NDArray[np.intp], load: FloatArray, forecaster: Forecaster) -> FloatArray:
+    d, coefficients = forecaster.at(rows, load, "mean"), forecaster.predictor.coefficients_
+    e = estimate(d, coefficients)
+    return replica_power_w(d, e, break_down(d, coefficients, e))
+
+
+def _entry(k: int, plan: Plan, case: Case, forecast: _Forecast) -> Entry:
+    memory = forecast.estimate.memory
+    metrics = _metrics(k, case, forecast)
+    offer, replica = case.offers[plan.offer], case.replicas[plan.row]
+    per_output = plan.cost / (_token_per_s(k, plan, case, forecast) * S_PER_H) * TOKEN_PER_MTOKEN
+    ratio = case.demand.n_output_token / case.demand.n_input_token
+    return Entry(
+        offer=offer,
+        replica=replica,
+        users_per_replica=float(forecast.users[k]),
+        n_replica=plan.n_replica,
+        n_instance=plan.n_instance,
+        cost_usd_per_h=plan.cost,
+        cost_usd_per_month=plan.cost * H_PER_MONTH,
+        cost_usd_per_million_input_token=per_output * ratio,
+        cost_usd_per_million_output_token=per_output,
+        cost_usd_per_million_token=per_output * ratio / (1 + ratio),
+        load_per_replica=float(forecast.in_flight[k]),
+        predictions=metrics,
+        p_limits_met=float(forecast.chance[k]),
+        p_runs=None if forecast.p_runs is None else float(forecast.p_runs[k]),
+        power_w=float(forecast.power_w[k]) * plan.n_replica,
+        memory_used_byte=float(memory.weight_byte[k] + forecast.estimate.batch[k] * memory.kv_byte_per_sequence[k]),
+        memory_usable_byte=float(memory.usable_byte[k]),
+        bottleneck=bottleneck(forecast.features.iloc[k]),
+        nearest=forecast.nearest[k],
+        outside=bool(forecast.outside_columns[k]),
+        outside_columns=forecast.outside_columns[k],
+    )
+
+
+def _metrics(k: int, case: Case, forecast: _Forecast) -> tuple[PredictedMetric, ...]:
+    metrics = []
+    for (metric, statistic), limit in reported(case.demand).items():
+        row = forecast.start[statistic] + k
+        value, low, high = (float(part[metric][row]) for part in (forecast.value, forecast.low, forecast.high))
+        plain = float(forecast.uncalibrated[metric][row]) if forecast.uncalibrated else None
+        metrics.append(PredictedMetric(metric, statistic, value, low, high, limit, plain))
+    return tuple(metrics)
+
+
+def _token_per_s(k: int, plan: Plan, case: Case, forecast: _Forecast) -> float:
+    """Return the output tokens a second of the whole deployment at the peak."""
+    demand = case.demand
+    peak = demand.needed * (1 - demand.headroom)
+    if demand.users is None:
+        return peak * demand.n_output_token
+    token_per_s = float(forecast.value[THROUGHPUT][k])
+    return token_per_s * peak / demand.served(plan.load, token_per_s / demand.n_output_token)
+
+
+def bottleneck(features: pd.Series) -> str:
+    """Return what the estimate spends most of the time on."""
+    if features["roofline.queue_ratio"] > 0.5:
+        return "queue"
+    parts = {
+        "memory bandwidth": features["roofline.weight_time_ratio"] + features["roofline.kv_time_ratio"],
+        "launches": features["roofline.overhead_ratio"],
+        "links": features["roofline.link_time_ratio"],
+    }
+    if features["roofline.prefill_ratio"] > 0.5:
+        return "prefill"
+    return max(parts, key=lambda name: parts[name])

@@ -1,0 +1,157 @@
+"""What one replica does at a load: the estimate for every load at once, the learner where it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.features.batching import Estimate, estimate
+from roofcast.features.descriptors import QUANTILE
+from roofcast.features.memory import Memory, estimate_memory
+from roofcast.features.pipeline import arrays, estimate_statistics
+from roofcast.serving.recommendation.confidence import ErrorScale
+from roofcast.training.bundle import ModelBundle
+from roofcast.training.conditioning import narrowed
+from roofcast.training.predictor import Prediction, RoofcastPredictor
+
+FloatArray = npt.NDArray[np.float64]
+IndexArray = npt.NDArray[np.intp]
+
+THROUGHPUT = "output_throughput_token_per_s"
+
+ANY_LEVEL = 0.5
+
+STEP = 0.5
+"""Distance of two levels of load, as a power of two."""
+
+SHARES: Final = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Rates to try, over the rate that a replica serves with every place taken; near that one the queue has no end."""
+
+
+def most_users(bundle: ModelBundle) -> float:
+    """Return the most users that any replica was measured with, for each of its accelerators."""
+    rows = bundle.anchors.rows
+    closed = rows[rows["load"] == "closed_loop"]
+    return float((closed["concurrency"] / closed["n_accelerator"]).max())
+
+
+def user_levels(most: float) -> FloatArray:
+    """Return the numbers of users to try: up to `most`, in steps of about 1.4."""
+    steps = np.unique(np.round(2.0 ** np.arange(0, np.log2(max(most, 1.0)) + STEP / 2, STEP)))
+    return np.asarray(steps[steps <= most + 0.5], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Medians:
+    """Predicted medians of one metric and the standard deviations of their logarithms, each of shape (n_point,)."""
+
+    log_value: FloatArray
+    sd: FloatArray
+
+
+class Forecaster:
+    """Predicts replicas at loads.
+
+    Parameters
+    ----------
+    predictor
+        That knows the reference measurements, if there are any.
+    descriptors : shape (n_replica, n_descriptor)
+        Of the replicas.
+    is_open
+        Whether loads are requests that come at a rate, in requests a second; else they are requests in flight.
+
+    Attributes
+    ----------
+    n_predicted
+        Rows that the learner has answered.
+    """
+
+    def __init__(self, predictor: RoofcastPredictor, descriptors: pd.DataFrame, *, is_open: bool = False) -> None:
+        self.predictor, self.is_open = predictor, is_open
+        self.columns = descriptors.columns
+        self.d = arrays(descriptors)
+        self.n_predicted = 0
+
+    def scale(self, metric: str) -> ErrorScale:
+        """Return how large errors of a metric are in their standard deviations."""
+        return ErrorScale.of(self.predictor.uncertainty_[metric].conformal)
+
+    def at(self, rows: IndexArray, load: FloatArray, statistic: str) -> dict[str, FloatArray]:
+        """Return the descriptors of replicas at loads, as arrays of the shape of `rows` and `load`."""
+        return self._at(rows, load, statistic, is_open=self.is_open)
+
+    def _at(self, rows: IndexArray, load: FloatArray, statistic: str, *, is_open: bool) -> dict[str, FloatArray]:
+        d = {name: values[rows] for name, values in self.d.items()}
+        none = np.full(len(rows), np.nan)
+        d["workload.concurrency"], d["workload.request_rate_per_s"] = (none, load) if is_open else (load, none)
+        d["workload.is_mean"] = np.full(len(rows), float(statistic == "mean"))
+        d["workload.quantile"] = np.full(len(rows), QUANTILE[statistic])
+        return d
+
+    def table(self, rows: IndexArray, load: FloatArray, statistic: str) -> pd.DataFrame:
+        """Return the same as a table, columns in the order of `roofcast.features.columns.DESCRIPTORS`."""
+        d = self.at(rows, load, statistic)
+        return pd.DataFrame(np.stack([d[name] for name in self.columns]).T, columns=self.columns, copy=False)
+
+    @property
+    def memory(self) -> Memory:
+        """What fits of a single request, in each replica."""
+        return estimate_memory(self.d, self.predictor.coefficients_.by_row(self.d["config.engine"]))
+
+    def rate_levels(self, most: FloatArray) -> FloatArray:
+        """Return the requests a second to try on each replica: shares of what it serves with every place taken.
+
+        Parameters
+        ----------
+        most : shape (n_replica,)
+            Requests in flight beyond which no replica is loaded.
+
+        Returns
+        -------
+        shape (n_replica, n_level), rising
+        """
+        full = np.minimum(np.maximum(self.memory.capacity, 1.0), most)
+        d = self._at(np.arange(len(full)), full, "mean", is_open=False)
+        served = estimate(d, self.predictor.coefficients_).request_throughput_per_s
+        return np.asarray(served[:, None] * np.array(SHARES), dtype=np.float64)
+
+    def estimate(
+        self, rows: IndexArray, load: FloatArray, statistics: Collection[str]
+    ) -> tuple[dict[str, dict[str, FloatArray]], Estimate]:
+        """Return the estimates by statistic and metric, and the estimate whole."""
+        coefficients = self.predictor.coefficients_
+        e = estimate(self.at(rows, load, "mean"), coefficients)
+        found = {s: estimate_statistics(self.at(rows, load, s), coefficients, e) for s in statistics}
+        return found, e
+
+    def predict(
+        self, rows: IndexArray, load: FloatArray, asked: Mapping[str, Collection[str]]
+    ) -> dict[tuple[str, str], Medians]:
+        """Return predictions of replicas at loads, by metric and statistic.
+
+        Parameters
+        ----------
+        rows, load : shape (n_point,)
+        asked
+            Metrics by statistic.
+        """
+        found = {}
+        for statistic, metrics in asked.items():
+            some = narrowed(self.predictor, metrics)
+            prediction = some.predict_interval(self.table(rows, load, statistic), ANY_LEVEL)
+            self.n_predicted += len(rows)
+            for metric in some.metrics_:
+                found[metric, statistic] = self._medians(prediction, metric)
+        return found
+
+    def _medians(self, prediction: Prediction, metric: str) -> Medians:
+        """Return median and standard deviation, which the interval is a known number of."""
+        n_sd = self.predictor.uncertainty_[metric].conformal.quantile(prediction.level)
+        value, high = (part[metric].to_numpy(dtype=float) for part in (prediction.value, prediction.high))
+        return Medians(np.log(value), np.log(high / value) / n_sd)

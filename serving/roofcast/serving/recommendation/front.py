@@ -1,0 +1,114 @@
+"""The Pareto front: deployments that no other beats in cost and latency together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from roofcast.serving.recommendation.case import Case
+from roofcast.serving.recommendation.loads import LATENCY
+from roofcast.serving.recommendation.results import FrontPoint
+from roofcast.serving.recommendation.search import Search
+from roofcast.serving.recommendation.supply import Pairs
+
+FloatArray = npt.NDArray[np.float64]
+IndexArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
+
+NEAR: Final = 1.3
+"""How far above the estimated front a latency may lie for the learner to be asked about it."""
+
+MOST_ASKED: Final = 150
+"""Points that the learner is asked about."""
+
+
+def pareto_front(search: Search, case: Case) -> tuple[FrontPoint, ...]:
+    """Return non-dominated deployments within the limits, the cheapest first.
+
+    All replicas, offers and loads are compared by the estimate; what comes near its front is predicted, and the
+    predictions are compared again.
+    """
+    grid = search.grid
+    kept = _cheapest_pairs(search.pairs)
+    pair, place = _points(search, kept, case)
+    near = _near_front(_sizes(search, pair, place, case)[2], grid.log_latency[search.pairs.row[pair], place])
+    if not len(near):
+        return ()
+    pair, place = pair[near], place[near]
+    row = search.pairs.row[pair]
+    points, back = np.unique(np.stack([row, place]), axis=1, return_inverse=True)
+    found = grid.learn(points[0], points[1], also=[LATENCY])
+    latency = np.exp(found[LATENCY].log_value)[back.ravel()]
+    n_replica, n_instance, cost = _sizes(search, pair, place, case)  # of what the learner just said
+    chance, in_flight = grid.chance[row, place], grid.in_flight(row, place)
+    is_met = chance >= case.confidence
+    return tuple(
+        FrontPoint(
+            cost_usd_per_h=float(cost[k]),
+            e2e_s=float(latency[k]),
+            p_limits_met=float(chance[k]),
+            offer=case.offers[search.pairs.offer[pair[k]]],
+            replica=case.replicas[row[k]],
+            load_per_replica=float(in_flight[k]),
+            n_replica=int(n_replica[k]),
+            n_instance=int(n_instance[k]),
+        )
+        for k in non_dominated(np.where(is_met, cost, np.inf), latency)
+    )
+
+
+def non_dominated(cost: FloatArray, latency: FloatArray) -> IndexArray:
+    """Return the places of points that no other is better than in one and as good in the other, by rising cost.
+
+    Of several that are the same the first is kept; infinite costs are none.
+
+    Examples
+    --------
+    >>> non_dominated(np.array([1.0, 2.0, 3.0, 2.0]), np.array([5.0, 4.0, 4.5, 6.0])).tolist()
+    [0, 1]
+    """
+    order = np.lexsort((latency, cost))
+    order = order[np.isfinite(cost[order])]
+    best = np.minimum.accumulate(np.concatenate([[np.inf], latency[order]]))[:-1]
+    return np.asarray(order[latency[order] < best], dtype=np.intp)
+
+
+def _cheapest_pairs(pairs: Pairs) -> IndexArray:
+    """Return the cheapest pair of each replica and room, and all of which there are only so many."""
+    order = np.lexsort((pairs.price, pairs.per_instance, pairs.row))
+    row, per = pairs.row[order], pairs.per_instance[order]
+    is_first = np.concatenate([[True], (np.diff(row) != 0) | (np.diff(per) != 0)])[: len(order)]
+    return np.sort(order[is_first | np.isfinite(pairs.n_node[order])])
+
+
+def _points(search: Search, kept: IndexArray, case: Case) -> tuple[IndexArray, IndexArray]:
+    """Return pair and level of every deployment that may meet the limits."""
+    capacity = search.standing(case.confidence).capacity[search.pairs.row[kept]]
+    which, place = np.nonzero(np.arange(search.grid.loads.shape[1]) <= capacity[:, None])
+    return kept[which], np.asarray(place, dtype=np.intp)
+
+
+def _sizes(
+    search: Search, pair: IndexArray, place: IndexArray, case: Case
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return replicas, instances and cost of deployments; the cost is infinite beyond the nodes or the budget."""
+    grid, pairs = search.grid, search.pairs
+    n_replica = np.maximum(np.ceil(grid.needed / grid.served[pairs.row[pair], place] - 1e-9), 1.0)
+    n_instance = np.ceil(n_replica / pairs.per_instance[pair] - 1e-9)
+    cost = n_instance * pairs.price[pair]
+    is_possible = (n_instance <= pairs.n_node[pair]) & (cost <= case.budget)
+    return n_replica, n_instance, np.where(is_possible, cost, np.inf)
+
+
+def _near_front(cost: FloatArray, log_latency: FloatArray) -> IndexArray:
+    """Return the places of the points that come nearest to the estimated front, `MOST_ASKED` at most."""
+    order = np.lexsort((log_latency, cost))
+    order = order[np.isfinite(cost[order])]
+    best = np.minimum.accumulate(log_latency[order])
+    above = log_latency[order] - best
+    near = np.flatnonzero(above <= np.log(NEAR))
+    if len(near) > MOST_ASKED:
+        near = near[np.sort(np.argsort(above[near], kind="stable")[:MOST_ASKED])]
+    return np.asarray(order[near], dtype=np.intp)

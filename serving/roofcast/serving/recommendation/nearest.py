@@ -1,0 +1,60 @@
+"""Which measurements tell most about a prediction, for a few questions at once."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from roofcast.serving.rows import records
+from roofcast.training.effects import places
+from roofcast.training.explanations import WORKLOAD, Anchors
+from roofcast.training.predictor import RoofcastPredictor
+
+SHOWN: Final = (
+    "model", "accelerator", "n_accelerator", "engine", "weight_precision", "n_input_token", "n_output_token",
+    "concurrency", "request_rate", "statistic", "campaign", "date",
+)  # fmt: skip
+
+
+def nearest(
+    predictor: RoofcastPredictor, kept: Anchors, X: pd.DataFrame, metric: str, n: int
+) -> list[tuple[dict[str, Any], ...]]:
+    """Return of each question the measurements whose errors go most with its own, at most `n`, as JSON values.
+
+    There are none where no measurement has anything to do with it.
+
+    Among those that tell as much, the nearest workload comes first. `roofcast.training.explanations` says it at
+    length, and slower.
+
+    Parameters
+    ----------
+    predictor, kept
+        Of one bundle; without reference measurements, which are none of its own.
+    X : shape (n_question, n_descriptor)
+    metric
+        What was measured.
+    n
+        Of each question.
+    """
+    place = kept.place.get(metric)
+    if place is None or not len(place) or X.empty:
+        return [()] * len(X)
+    order, correlation = predictor.uncertainty_[metric].effects.nearest(places(X), len(place))
+    asked = X[[f"workload.{name}" for name in (*WORKLOAD[:3], "request_rate_per_s")]].to_numpy(dtype=float)
+    measured = kept.rows[list(WORKLOAD)].to_numpy(dtype=float)[place]
+    picked = []
+    for i, anchors in enumerate(order):
+        distance = np.nansum(np.abs(np.log(measured[anchors] / asked[i])), axis=1)
+        best = np.lexsort((distance, -correlation[i].round(6)))[:n]
+        picked.append(best[correlation[i][best] > 0])
+    chosen = np.concatenate([order[i][best] for i, best in enumerate(picked)])
+    rows, back = np.unique(place[chosen], return_inverse=True)
+    told = kept.rows.iloc[rows]
+    shown = records(told[list(SHOWN)].assign(metric=metric, measured=told[metric]))
+    every = iter(back.tolist())
+    return [
+        tuple({**shown[next(every)], "correlation": float(correlation[i][k])} for k in best)
+        for i, best in enumerate(picked)
+    ]

@@ -1,0 +1,137 @@
+"""Why replicas are not recommended."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from roofcast.data.units import BYTE_PER_GB
+from roofcast.features.memory import Memory
+from roofcast.serving.recommendation.case import Case
+from roofcast.serving.recommendation.results import REASONS, Rejection
+from roofcast.serving.recommendation.search import Goal, Search
+
+FloatArray = npt.NDArray[np.float64]
+IndexArray = npt.NDArray[np.intp]
+
+_RANK = {reason: i for i, reason in enumerate(REASONS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Misses:
+    """What stood in the way of each replica; arrays have shape (n_replica,).
+
+    Parameters
+    ----------
+    reason
+        Place in `REASONS`; -1 for a replica of an entry.
+    excess
+        What it needs over what it may.
+    cost
+        Least cost, in US dollars an hour; infinite if there is none.
+    limit
+        Place of the limit that is missed by most.
+    """
+
+    reason: IndexArray
+    excess: FloatArray
+    cost: FloatArray
+    limit: IndexArray
+
+    @property
+    def order(self) -> IndexArray:
+        """Places of the replicas that are rejected, the nearest miss first."""
+        rows = np.lexsort((self.excess, self.reason))
+        return np.asarray(rows[self.reason[rows] >= 0], dtype=np.intp)
+
+
+def find_misses(search: Search, goal: Goal, chosen: IndexArray, case: Case, memory: Memory) -> Misses:
+    """Return what stood in the way of each replica, as far as the search went.
+
+    Parameters
+    ----------
+    search
+        That has ended.
+    goal, chosen
+        What was wanted, and the pairs found.
+    case
+        What was asked.
+    memory
+        Of each replica.
+    """
+    standing, pairs, n = search.standing(goal.confidence), search.pairs, len(case.replicas)
+    least = np.full(n, np.inf)
+    np.minimum.at(least, pairs.row, standing.least)
+    has_offer = np.isin(np.arange(n), pairs.row)
+    last = max(float(standing.cost[chosen].max(initial=0.0)), 1e-12)
+    reason = np.full(n, _RANK["dearer"])
+    excess = np.maximum(least / last, 1.0)
+    is_over = least > case.budget
+    reason[is_over], excess[is_over] = _RANK["over_budget"], least[is_over] / case.budget
+    is_short = ~np.isfinite(least)
+    reason[is_short], excess[is_short] = _RANK["too_few_nodes"], 1.0
+    limit = np.zeros(n, dtype=np.intp)
+    missed = np.flatnonzero((standing.bound < 0) & memory.fits)
+    if len(missed):
+        over = search.grid.excess_at_least(missed, case.confidence)
+        limit[missed] = over.argmax(axis=1)
+        reason[missed] = _RANK["misses_limit"]
+        excess[missed] = np.maximum(over.max(axis=1), case.confidence / search.grid.chance[missed, 0])
+    reason[~has_offer], excess[~has_offer] = _RANK["no_offer"], 1.0
+    reason[~memory.fits] = _RANK["does_not_fit"]
+    excess[~memory.fits] = (memory.needed_byte / np.maximum(memory.usable_byte, 1.0))[~memory.fits]
+    reason[pairs.row[chosen]] = -1
+    return Misses(reason, excess, least, limit)
+
+
+def tell(
+    misses: Misses, rows: Sequence[int] | IndexArray, search: Search, case: Case, memory: Memory
+) -> list[Rejection]:
+    """Return some of the rejections in words."""
+    return [
+        Rejection(
+            case.replicas[i],
+            REASONS[misses.reason[i]],
+            _detail(int(i), misses, search, case, memory),
+            float(misses.excess[i]),
+        )
+        for i in rows
+    ]
+
+
+def families(
+    misses: Misses, case: Case, with_entry: Collection[str], search: Search, memory: Memory
+) -> list[Rejection]:
+    """Return the nearest miss of each accelerator that is in no entry, the nearest first."""
+    first: dict[str, int] = {}
+    for i in misses.order.tolist():
+        name = case.replicas[i].accelerator
+        if name not in with_entry:
+            first.setdefault(name, i)
+    return tell(misses, list(first.values()), search, case, memory)
+
+
+def _detail(i: int, misses: Misses, search: Search, case: Case, memory: Memory) -> str:
+    reason, cost = REASONS[misses.reason[i]], float(misses.cost[i])
+    if reason == "does_not_fit":
+        needed, usable = memory.needed_byte[i] / BYTE_PER_GB, memory.usable_byte[i] / BYTE_PER_GB
+        return f"weights and one request need {needed:.1f} GB of {usable:.1f} GB usable"
+    if reason == "misses_limit":
+        return _missed(i, misses, search, case)
+    if reason == "over_budget":
+        return f"costs {cost:.2f} USD/h at least, over the budget of {case.budget:.2f}"
+    if reason == "too_few_nodes":
+        return "needs more nodes than there are"
+    if reason == "no_offer":
+        return f"no instance has room for {case.replicas[i].n_accelerator} accelerators, nor a whole number of nodes"
+    return f"costs {cost:.2f} USD/h at least, and what is recommended costs no more"
+
+
+def _missed(i: int, misses: Misses, search: Search, case: Case) -> str:
+    chance = float(search.grid.chance[i, 0])
+    limit = search.grid.limits[int(misses.limit[i])]
+    least = "with a single user" if case.demand.users is not None else "at the least rate looked at"
+    return f"{limit.text} is missed {least}: met with probability {chance:.2g}, {case.confidence:g} is asked"

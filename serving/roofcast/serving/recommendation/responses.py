@@ -1,0 +1,95 @@
+"""A recommendation as it goes over HTTP."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from roofcast.data.specs import ModelSpec, Offer
+from roofcast.serving.recommendation.basis import Basis
+from roofcast.serving.recommendation.results import Recommendation, Rejection, Replica
+from roofcast.serving.schemas_recommending import (
+    BasisResponse,
+    CertaintyResponse,
+    EntryResponse,
+    FleetResponse,
+    FrontResponse,
+    RecommendationRequest,
+    RecommendationResponse,
+    RejectionResponse,
+)
+
+Values = dict[str, Any]
+Shown = TypeVar("Shown", bound=BaseModel)
+
+
+def response_of(
+    result: Recommendation, model: ModelSpec, request: RecommendationRequest, basis: Basis, warnings: list[str]
+) -> RecommendationResponse:
+    """Return a recommendation as it goes over HTTP, with its id."""
+    entries = [_shown(EntryResponse, entry, rank=rank) for rank, entry in enumerate(result.entries, start=1)]
+    return RecommendationResponse(
+        id=basis.name(request.model_dump(mode="json")),
+        basis=BasisResponse(**dataclasses.asdict(basis)),
+        model=model.id,
+        confidence=request.confidence,
+        level=request.level,
+        predictor_version=basis.predictor_version,
+        n_configuration=result.n_configuration,
+        n_candidate=result.n_candidate,
+        n_offer=result.n_offer,
+        entries=entries,
+        fleet=[_shown(FleetResponse, part) for part in result.fleet],
+        runner_up_usd_per_h=result.runner_up_usd_per_h,
+        cost_of_confidence=[
+            CertaintyResponse(confidence=confidence, cost_usd_per_h=cost)
+            for confidence, cost in result.cost_of_confidence.items()
+        ],
+        pareto=[_shown(FrontResponse, point) for point in result.pareto],
+        n_rejected=result.n_rejected,
+        rejections=[_rejection(rejection) for rejection in result.rejections],
+        families=[_rejection(rejection) for rejection in result.families],
+        warnings=warnings,
+    )
+
+
+def _shown(kind: type[Shown], found: Any, **more: Any) -> Shown:
+    own = {f.name: getattr(found, f.name) for f in dataclasses.fields(found) if f.name in kind.model_fields}
+    if "predictions" in own:
+        own["predictions"] = [dataclasses.asdict(metric) for metric in found.predictions]
+    return kind.model_validate({**_offer(found.offer), **_replica(found.replica), **own, **more})
+
+
+def _rejection(rejection: Rejection) -> RejectionResponse:
+    return RejectionResponse.model_validate({
+        **_replica(rejection.replica),
+        "reason": rejection.reason,
+        "detail": rejection.detail,
+        "excess": rejection.excess if math.isfinite(rejection.excess) else None,
+    })  # fmt: skip
+
+
+def _replica(replica: Replica) -> Values:
+    return {
+        "accelerator": replica.accelerator,
+        "engine": replica.engine,
+        "weight_precision": replica.weight_precision,
+        "tensor_parallel": replica.tp,
+        "pipeline_parallel": replica.pp,
+        "data_parallel": replica.dp,
+        "expert_parallel": replica.ep,
+    }
+
+
+def _offer(offer: Offer) -> Values:
+    return {
+        "provider": offer.provider,
+        "region": offer.region,
+        "instance_type": offer.instance_type,
+        "pricing": offer.pricing,
+        "price_usd_per_h": float(offer.price_usd_per_h),
+        "price_as_of": offer.as_of,
+    }

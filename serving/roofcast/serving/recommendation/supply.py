@@ -1,0 +1,106 @@
+"""What may be rented, as arrays, and what a deployment of it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from roofcast.data.specs import AcceleratorSpec, Offer
+from roofcast.features.descriptors import HOST_SIZE
+from roofcast.serving.inventory import OwnedNodes
+from roofcast.serving.recommendation.results import Replica
+
+FloatArray = npt.NDArray[np.float64]
+IndexArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Market(Protocol):
+    """What there is to choose from; a catalogue is one."""
+
+    @property
+    def accelerators(self) -> Mapping[str, AcceleratorSpec]:
+        """Accelerators by id."""
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """Priced instances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Replicas on offers that hold them; arrays have shape (n_pair,).
+
+    Parameters
+    ----------
+    row, offer
+        Places of the replica and of the offer.
+    per_instance
+        Replicas on one instance; less than 1 where one spans several.
+    price
+        Of an instance, in US dollars an hour.
+    n_node
+        Most instances there are.
+    """
+
+    row: IndexArray
+    offer: IndexArray
+    per_instance: FloatArray
+    price: FloatArray
+    n_node: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        replicas: Sequence[Replica],
+        offers: Sequence[Offer],
+        accelerators: Mapping[str, AcceleratorSpec],
+        max_nodes: int,
+    ) -> Self:
+        """Return every replica on every offer that has room for it."""
+        size = np.array([r.n_accelerator for r in replicas], dtype=float)
+        by_part: dict[str, list[int]] = {}
+        for i, replica in enumerate(replicas):
+            by_part.setdefault(replica.accelerator, []).append(i)
+        alike: dict[tuple[str, int], list[int]] = {}
+        for k, offer in enumerate(offers):
+            alike.setdefault((offer.accelerator, offer.n_accelerator), []).append(k)
+        rows, places, per = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)], [np.empty(0)]
+        for (name, n), same in alike.items():
+            own = np.array(by_part.get(name, ()), dtype=np.intp)
+            n_on = _replicas_on_instance(size[own], n, _is_whole(offers[same[0]], accelerators), max_nodes)
+            own, n_on = own[n_on > 0], n_on[n_on > 0]
+            rows.append(np.tile(own, len(same)))
+            places.append(np.repeat(np.array(same, dtype=np.intp), len(own)))
+            per.append(np.tile(n_on, len(same)))
+        place = np.concatenate(places)
+        price = np.array([float(offer.price_usd_per_h) for offer in offers])
+        n_node = np.array([float(o.n_node) if isinstance(o, OwnedNodes) else np.inf for o in offers])
+        return cls(np.concatenate(rows), place, np.concatenate(per), price[place], n_node[place])
+
+    def instances(self, n_replica: FloatArray) -> FloatArray:
+        """Return the instances that so many replicas take, one number a pair, whether or not there are so many."""
+        return np.ceil(n_replica / self.per_instance - 1e-9)
+
+    def cost(self, n_replica: FloatArray) -> FloatArray:
+        """Return the cost of so many replicas in US dollars an hour; infinite where there are not enough nodes."""
+        n_instance = self.instances(np.where(np.isfinite(n_replica), n_replica, 1.0))
+        is_possible = np.isfinite(n_replica) & (n_instance <= self.n_node)
+        return np.where(is_possible, n_instance * self.price, np.inf)
+
+
+def _is_whole(offer: Offer, accelerators: Mapping[str, AcceleratorSpec]) -> bool:
+    """Return whether an instance is as large as what the estimate takes to be joined without a network."""
+    part = accelerators[offer.accelerator]
+    joined = max(part.link_domain_size, HOST_SIZE if part.link.startswith("pcie") else 1)
+    return offer.n_accelerator >= joined
+
+
+def _replicas_on_instance(size: FloatArray, n: int, is_whole: bool, max_nodes: int) -> FloatArray:
+    """Return how many replicas of each size an instance holds: a fraction if one spans nodes, 0 if it has no room."""
+    spans = is_whole & (size > n) & (size % n == 0) & (size <= n * max_nodes)
+    return np.where(spans, n / size, np.floor(n / size))

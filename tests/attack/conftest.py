@@ -1,0 +1,78 @@
+"""Services that are attacked, and how hard: `make attack` sets the variable that makes it thousands of cases."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from roofcast.data.api_keys import KeyStore, Scope
+from roofcast.data.database import Database
+from roofcast.serving.app import create_app
+from roofcast.serving.settings import Settings
+from tests.attack.service import Service, serving
+from tests.conftest import QUICK
+from tests.serving.client import Client, running
+
+EFFORT = int(os.environ.get("ROOFCAST_ATTACK") or 1)
+"""By how much more than in CI is tried; tests of minutes are skipped at 1."""
+
+WAIT_S = "1.5"
+"""How long the services here wait for headers and bodies."""
+
+deep = pytest.mark.skipif(EFFORT == 1, reason="takes minutes: `make attack`")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bare_environment() -> Iterator[None]:
+    """Keep the settings of whoever runs the tests out."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(("ROOFCAST_", "MLFLOW_TRACKING")):
+                patch.delenv(name)
+        yield
+
+
+@contextmanager
+def only_home(trained_home: Path, folder: Path) -> Iterator[Path]:
+    """Give a state folder with a champion, where no retraining starts: they would take the time of what is tested."""
+    home = Path(shutil.copytree(trained_home, folder / "home"))
+    with FileLock(home / "worker.lock"):
+        yield home
+
+
+def make_key(database_url: str, name: str, scope: Scope = "admin") -> str:
+    with closing(Database(database_url)) as database:
+        return KeyStore(database).create(name, scope, None)[1]
+
+
+@pytest.fixture(scope="session")
+def service(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Give a service with two server processes that does not wait long, for tests that leave it as it was."""
+    folder = tmp_path_factory.mktemp("service")
+    with (
+        only_home(trained_home, folder) as home,
+        serving(home, folder / "log", 2, ROOFCAST_MAX_BODY_S=WAIT_S, TMPDIR=str(folder)) as started,
+    ):
+        yield started
+    log = (folder / "log").read_text()
+    assert '"level": "ERROR"' not in log
+    assert "Traceback" not in log
+
+
+@pytest.fixture(scope="session")
+def admin_key(service: Service) -> str:
+    return make_key(f"sqlite:///{service.log.parent / 'home' / 'roofcast.sqlite'}", "attacker")
+
+
+@pytest.fixture(scope="session")
+def local(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """Give a client of an application in this process, whose store the tests may fill."""
+    home = shutil.copytree(trained_home, tmp_path_factory.mktemp("local") / "home")
+    with running(create_app(Settings(home=home, training=QUICK, poll_s=3600))) as opened:
+        yield opened

@@ -1,0 +1,62 @@
+"""As much of an MLflow server as tells which version is the champion, over HTTP, so that it can go down."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from roofcast.training.registry import CHECKSUM_TAG, MODEL_NAME, Champion
+
+QUICK_TO_GIVE_UP = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "2"}
+"""For the environment of a service that asks it."""
+
+
+class MlflowServer:
+    """A registry over HTTP that knows one version at a time; `start` and `stop` keep its address."""
+
+    def __init__(self, champion: Champion) -> None:
+        self.champion = champion
+        self._server: ThreadingHTTPServer | None = None
+        self._port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Answer from now on."""
+        registry = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                is_known = "/registered-models/alias" in self.path and "alias=champion" in self.path
+                body = json.dumps(
+                    registry.answer() if is_known else {"error_code": "RESOURCE_DOES_NOT_EXIST"}
+                ).encode()
+                self.send_response(200 if is_known else 404)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
+        self._port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def stop(self) -> None:
+        """Refuse connections from now on."""
+        if self._server:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def answer(self) -> dict[str, Any]:
+        """Return what MLflow answers about the champion."""
+        tags = [{"key": CHECKSUM_TAG, "value": self.champion.sha256}]
+        version = {"name": MODEL_NAME, "version": self.champion.version, "run_id": self.champion.run_id, "tags": tags}
+        return {"model_version": version}

@@ -1,0 +1,115 @@
+"""A service in processes of its own, as a platform runs it, for those who hurt it or measure it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+START_S = 120.0
+"""How long a start may take on a machine that does other things as well."""
+
+_COMMAND = (sys.executable, "-c", "from roofcast.serving.cli import main; main()", "serve")
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running service."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    log: Path
+
+    @property
+    def address(self) -> tuple[str, int]:
+        url = httpx.URL(self.url)
+        return url.host, url.port or 0
+
+    def servers(self) -> list[int]:
+        """Return the ids of the processes that answer requests."""
+        spawned = [pid for pid in _children(self.process.pid) if b"spawn_main" in _read(pid, "cmdline")]
+        return spawned or [self.process.pid]
+
+    def memory_byte(self) -> list[int]:
+        """Return the resident memory of each process that answers requests."""
+        return [_resident_byte(pid) for pid in self.servers()]
+
+    def kill_server(self) -> int:
+        """End one of the processes that answer, without notice, and return its id."""
+        victim = self.servers()[0]
+        os.kill(victim, signal.SIGKILL)
+        return victim
+
+    def ask(self, request: bytes, timeout_s: float = 30.0) -> bytes:
+        """Return all that comes back until the server closes the connection."""
+        with self.connect(timeout_s) as connection:
+            connection.sendall(request)
+            return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+    def connect(self, timeout_s: float = 30.0) -> socket.socket:
+        """Return a connection that has said nothing yet."""
+        return socket.create_connection(self.address, timeout_s)
+
+
+def _children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
+def _resident_byte(pid: int) -> int:
+    return int(_read(pid, "statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def serving(home: Path, log: Path, n_worker: int, **environment: str) -> Iterator[Service]:
+    """Run a service until the block ends; give it once it is ready."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [*_COMMAND, "--port", str(port), "--workers", str(n_worker)]
+    variables = {**os.environ, "ROOFCAST_HOME": str(home), **environment}
+    with log.open("wb") as stream:
+        process = subprocess.Popen(command, env=variables, stderr=stream)  # noqa: S603  (our own command)
+    service = Service(process, f"http://127.0.0.1:{port}", log)
+    try:
+        wait_until(lambda: is_ready(service), START_S, 0.02)
+        yield service
+    finally:
+        process.terminate()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def is_ready(service: Service) -> bool:
+    """Return whether a server answers that it is ready."""
+    assert service.process.poll() is None, service.log.read_text()
+    try:
+        return httpx.get(f"{service.url}/readyz", timeout=60).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def wait_until(holds: Callable[[], bool], timeout_s: float = 60.0, pause_s: float = 0.1) -> None:
+    """Wait until something holds; an assertion fails if it never does."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(pause_s)

@@ -1,0 +1,153 @@
+"""Configurations, limits, files and rows that somebody has damaged: refused by name with a 4xx, or read."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from roofcast.data.errors import RoofcastError
+from roofcast.data.formats import FORMATS, read_measurements
+from roofcast.data.measurements import validate_measurements
+from roofcast.serving.slo import METRIC_OF, format_limit, parse_limit
+from tests.attack.conftest import EFFORT
+from tests.data.model_configs import PUBLISHED
+from tests.serving.client import CONFIG, Client, a_demand, a_measurement, a_question, problem_of
+
+REFUSALS = {404, 409, 422}
+ODD: tuple[Any, ...] = (
+    None, True, False, "", "x", "9" * 400, "NaN", "\u202e", "\U0001f999", "\x00", "\ud800", -1, 0, 0.5, 2**31, 2**63,
+    10**30, 10**400, 1e308, 5e-324, float("nan"), float("-inf"), [], [[]], {}, {"": ""}, [1] * 300,
+    {"a": {"b": [None]}},
+)  # fmt: skip
+"""Values of the wrong type, too large, no number, or no text that a database takes."""
+
+LIMITS = st.lists(
+    st.sampled_from(
+        [*METRIC_OF, ":", "p95", "p50", "mean", "p101", "<=", ">=", "<", "==", "500", "1e3", "-1", "0", ".5",
+         "9" * 12, "ms", "s", "tok/s", " ", "\t", "٣", "≤", "\x00", "%", "'"]
+    ),
+    max_size=8,
+).map("".join)  # fmt: skip
+
+
+def quick(n: int) -> settings:
+    checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    return settings(max_examples=n * EFFORT, deadline=None, suppress_health_check=checks)
+
+
+def nested(depth: int) -> Any:
+    deep: Any = 1
+    for level in range(depth):
+        deep = [deep] if level % 2 else {"a": deep}
+    return deep
+
+
+def bodies(config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return a request of each kind that takes a configuration."""
+    own = {"models": [{"name": "fuzzed", "config": config}]}
+    return [
+        ("/v1/recommendations", a_demand(model={"name": "fuzzed", "config": config})),
+        ("/v1/predictions", {"rows": [a_question(model="fuzzed")], **own}),
+        ("/v1/explanations", {"rows": [a_question(model="fuzzed")], **own}),
+    ]
+
+
+def check(client: Client, path: str, body: Any) -> None:
+    """Post, and find JSON without NaN, or a problem that says what is wrong."""
+    response = client.post(path, body)
+    if response.status_code in {200, 201}:
+        json.loads(response.text, parse_constant=pytest.fail)
+    else:
+        assert problem_of(response, response.status_code)["status"] in REFUSALS, response.text
+
+
+@quick(25)
+@given(st.sampled_from(sorted(PUBLISHED)), st.data())
+def test_configurations(local: Client, name: str, data: st.DataObject) -> None:
+    config: dict[str, Any] = json.loads(json.dumps(PUBLISHED[name][0]))
+    for key in data.draw(st.lists(st.sampled_from(sorted(config)), min_size=1, max_size=3)):
+        inner = config[key]
+        if isinstance(inner, dict) and inner and data.draw(st.booleans()):
+            inner[data.draw(st.sampled_from(sorted(inner)))] = data.draw(st.sampled_from(ODD))
+        else:
+            config[key] = data.draw(st.sampled_from(ODD))
+    path, body = data.draw(st.sampled_from(bodies(config)))
+    check(local, path, body)
+
+
+@pytest.mark.parametrize("depth", [10, 60, 70, 900, 10_000])
+def test_nested_configurations(local: Client, depth: int) -> None:
+    text = json.dumps(bodies({**CONFIG, "extra": "HERE"})[0][1])
+    opening, closing = '{"a":[' * (depth // 2), "]}" * (depth // 2)
+    response = local.post_text("/v1/recommendations", text.replace('"HERE"', f"{opening}1{closing}"))
+    assert response.status_code == (200 if depth <= 60 else 422), response.text[:300]
+
+
+@quick(150)
+@given(LIMITS)
+def test_limits(text: str) -> None:
+    with contextlib.suppress(RoofcastError):
+        limit = parse_limit(text)
+        again = parse_limit(format_limit(limit))
+        assert (again.metric, again.statistic, again.is_floor) == (limit.metric, limit.statistic, limit.is_floor)
+
+
+@quick(10)
+@given(st.lists(LIMITS | st.text(max_size=12), max_size=3))
+def test_limits_over_http(local: Client, texts: list[str]) -> None:
+    check(local, "/v1/recommendations", a_demand(limits=texts))
+
+
+@quick(40)
+@given(st.dictionaries(st.sampled_from([*a_measurement(), "note", "\x00", "ttft"]), st.sampled_from(ODD), max_size=3))
+def test_measured_rows(local: Client, changes: dict[str, Any]) -> None:
+    check(local, "/v1/measurements", {"rows": [a_measurement(), a_measurement(**changes)]})
+
+
+HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,ttft_s\n"
+LINE = "meta-llama/Llama-3.1-8B,nvidia-a100-pcie-80gb,1,128,32,4,0.25\n"
+DROPS = st.sampled_from(
+    [",", '"', "\n", "\r", "\x00", "NaN", "1e999", "=1", "\ufeff", "[", "{", "}", '\\"', "ü", "9" * 30, "-"]
+)
+
+
+def damaged(text: str, data: st.DataObject) -> str:
+    """Return the text with some places overwritten or doubled."""
+    for _ in range(data.draw(st.integers(1, 4))):
+        at, n = data.draw(st.integers(0, len(text))), data.draw(st.sampled_from([0, 1, 5, 60]))
+        text = text[:at] + data.draw(DROPS) * data.draw(st.sampled_from([1, 1, 50])) + text[at + n :]
+    return text
+
+
+@quick(40)
+@given(data=st.data())
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
+def test_imported_files(tmp_path_factory: pytest.TempPathFactory, suffix: str, data: st.DataObject) -> None:
+    fields = dict(zip(HEADER.strip().split(","), LINE.strip().split(","), strict=True))
+    sound = HEADER + LINE * 3 if suffix == ".csv" else f"{json.dumps(fields)}\n" * 3
+    file = tmp_path_factory.getbasetemp() / f"fuzzed{suffix}"
+    file.write_text(damaged(sound, data), encoding="utf-8", newline="")
+    for name in FORMATS:
+        try:
+            table = read_measurements(name, [file], "fuzzed")
+        except RoofcastError as error:
+            assert str(error).isprintable()  # noqa: PT017
+        else:
+            validate_measurements(table)
+
+
+@quick(25)
+@given(data=st.data())
+def test_rows_in_bulk(local: Client, data: st.DataObject) -> None:
+    text = damaged(f"{json.dumps(a_question())}\n" * 4, data)
+    headers = {"content-type": "application/x-ndjson"}
+    response = local.send("POST", "/v1/predictions", text.encode(), headers)
+    assert response.status_code in {200, *REFUSALS, 413, 415}, response.text
+    if response.status_code == 200:
+        for line in response.text.splitlines():
+            json.loads(line, parse_constant=pytest.fail)

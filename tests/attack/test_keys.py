@@ -1,0 +1,61 @@
+"""Keys that are missing, wrong, expired, revoked or of too small a scope open nothing, however they are sent."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+
+import pytest
+
+from tests.serving.client import Client, a_measurement, problem_of
+
+MEASURE, PROMOTE, RETRAIN = "/v1/measurements", "/v1/predictor", "/v1/retrainings"
+WRITES = (("POST", MEASURE, {"rows": [a_measurement()]}), ("POST", RETRAIN, None), ("PUT", PROMOTE, {"version": "1"}))
+
+
+@pytest.mark.parametrize(("method", "path", "body"), WRITES)
+def test_only_a_key_of_the_scope_opens(local: Client, method: str, path: str, body: object) -> None:
+    content = "" if body is None else json.dumps(body)
+    expired = local.make_key("admin", dt.timedelta(microseconds=1))
+    name = f"revoked{path.replace('/', '-')}"
+    revoked = local.make_key("admin", name=name)
+    local.keys.revoke(name)
+    good = local.make_key("admin")
+    too_small = [local.make_key("read")] + ([local.make_key("write")] if path == PROMOTE else [])
+
+    def status(authorization: str | None) -> int:
+        headers = {"content-type": "application/json"} if content else {}
+        headers |= {} if authorization is None else {"authorization": authorization}
+        response = local.send(method, path, content, headers)
+        if response.status_code >= 400:
+            assert "www-authenticate" in response.headers or response.status_code not in {401, 403}
+            problem_of(response, response.status_code)
+        return response.status_code
+
+    local.use_key(None)
+    try:
+        wrong = [None, "", "Bearer", "Bearer ", f"Basic {good}", good, f"Bearer {good}x", f"Bearer {good[:-1]}"]
+        wrong += [
+            f"Bearer {expired}",
+            f"Bearer {revoked}",
+            "Bearer " + "x" * 8_000,
+        ]
+        assert {status(each) for each in wrong} == {401}
+        assert {status(f"Bearer {each}") for each in too_small} == {403}
+        if path != RETRAIN:
+            assert status(f"bearer {good}") in {200, 201}
+    finally:
+        local.use_key(good)
+
+
+def test_who_may_not_learns_nothing_of_the_body(local: Client) -> None:
+    """The answer is the same for a sound body, a broken one and one too large."""
+    local.use_key(None)
+    try:
+        answers = {
+            local.post_text(MEASURE, text).json()["detail"]
+            for text in ("{", json.dumps({"rows": []}), "x" * 2_000_000)
+        }
+    finally:
+        local.use_key(local.make_key("admin"))
+    assert len(answers) == 1

@@ -1,0 +1,55 @@
+"""The examples of the client's page, run against a service."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from roofcast.client import Client
+from roofcast.data.api_keys import KeyStore
+from roofcast.serving.app import create_app
+from roofcast.serving.settings import Settings
+
+PAGE = (Path(__file__).parents[2] / "docs" / "CLIENT.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def service(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Return the address of a service, and a key that may write."""
+    home = Path(shutil.copytree(trained_home, tmp_path_factory.mktemp("client") / "home"))
+    app = create_app(Settings(home=home, poll_s=3600))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.05)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}", KeyStore(app.state.workbench.store.database).create("docs", "write", None)[1]
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_an_example_does_what_it_says(
+    service: tuple[str, str], number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address, key = service
+    monkeypatch.setenv("ROOFCAST_KEY", key)
+    exec(EXAMPLES[number].replace("http://127.0.0.1:8000", address), {})  # noqa: S102  (our own examples)
+    assert capsys.readouterr().out.strip()
+
+
+def test_every_method_is_told_of() -> None:
+    methods = {name for name in vars(Client) if not name.startswith("_")} - {"close"}
+    assert methods == set(
+        re.findall(r"(?<![\w.])([a-z_]+)\(", PAGE.partition("| method |")[2].partition("`Async")[0])
+    )

@@ -1,0 +1,166 @@
+"""What a recommendation says besides its ranking, and what it may be bounded to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from roofcast.data.catalog import load_catalog
+from roofcast.serving.recommendation.engines import engines_of
+from tests.serving.client import MODEL, Client, Run, a_demand, problem_of
+from tests.serving.test_recommendations import PATH, rank
+
+MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
+
+
+def splits(answer: dict[str, Any]) -> set[tuple[int, ...]]:
+    """Return tensor, pipeline, attention and expert parallelism of whatever was looked at."""
+    names = ("tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel")
+    return {tuple(shown[name] for name in names) for shown in [*answer["entries"], *answer["rejections"]]}
+
+
+def test_there_are_thousands_of_candidates(shared: Client) -> None:
+    answer = rank(shared)
+    assert answer["n_candidate"] >= 2000
+    assert answer["n_configuration"] > 300
+
+
+def test_engines_run_where_they_can(shared: Client) -> None:
+    accelerators = load_catalog().accelerators
+    answer = rank(shared, n_entry=200, n_rejection=500)
+    shown = [*answer["entries"], *(r for r in answer["rejections"] if r["engine"])]
+    assert {one["engine"] for one in shown} == {"vllm", "sglang", "trtllm"}
+    assert all(one["engine"] in engines_of(accelerators[one["accelerator"]]) for one in shown)
+    some = rank(shared, constraints={"engines": ["vllm", "sglang"]})["entries"]
+    assert {entry["engine"] for entry in some} <= {"vllm", "sglang"}
+    assert {entry["engine"] for entry in rank(shared, constraints={"engine": "sglang"})["entries"]} == {"sglang"}
+
+
+def test_an_accelerator_without_an_engine_says_so(shared: Client) -> None:
+    answer = rank(shared, constraints={"accelerators": ["aws-inferentia2"]})
+    assert answer["entries"] == []
+    (family,) = answer["families"]
+    assert (family["accelerator"], family["reason"]) == ("aws-inferentia2", "no_engine")
+    named = rank(shared, model=MODEL, constraints={"accelerators": ["aws-inferentia2"], "engines": ["other"]})
+    assert {entry["engine"] for entry in named["entries"]} == {"other"}
+
+
+def test_precisions_are_the_checkpoints_own_unless_named(shared: Client) -> None:
+    own = rank(shared, n_entry=50)
+    assert {entry["weight_precision"] for entry in own["entries"]} == {"bf16"}
+    some = rank(shared, n_entry=200, n_rejection=500, constraints={"weight_precisions": ["fp8", "int4"]})
+    shown = [*some["entries"], *(r for r in some["rejections"] if r["engine"])]
+    assert {one["weight_precision"] for one in shown} == {"fp8", "int4"}
+    fp8 = {one["accelerator"] for one in shown if one["weight_precision"] == "fp8"}
+    assert not any("a100" in name or "t4" in name for name in fp8)
+    assert some["entries"][0]["cost_usd_per_h"] <= own["entries"][0]["cost_usd_per_h"]
+
+
+def test_experts_and_attention_are_spread_where_there_are_experts(shared: Client) -> None:
+    bounds = {"accelerators": ["nvidia-h100-sxm-80gb"]}
+    spread = splits(rank(shared, model=MIXTRAL, n_rejection=500, constraints=bounds))
+    assert {(8, 1, 1, 8), (2, 1, 4, 8), (4, 2, 1, 1)} <= spread
+    assert all(tp * pp * dp <= 8 for tp, pp, dp, _ in spread)
+    dense = splits(rank(shared, n_rejection=500, constraints=bounds))
+    assert all(dp == ep == 1 for _, _, dp, ep in dense)
+
+
+def test_a_replica_spans_nodes_only_if_it_may(shared: Client) -> None:
+    bounds = {"accelerators": ["nvidia-h100-sxm-80gb"]}
+    one, two = (
+        splits(rank(shared, model=MIXTRAL, n_rejection=500, constraints=bounds | {"max_nodes": n})) for n in (1, 2)
+    )
+    assert max(tp * pp * dp for tp, pp, dp, _ in one) == 8
+    assert max(tp * pp * dp for tp, pp, dp, _ in two) == 16
+
+
+def test_more_confidence_never_costs_less(shared: Client) -> None:
+    costs = [rank(shared, confidence=c)["entries"][0]["cost_usd_per_h"] for c in (0.5, 0.8, 0.9)]
+    assert costs == sorted(costs)
+    answer = rank(shared)
+    told = {cost["confidence"]: cost["cost_usd_per_h"] for cost in answer["cost_of_confidence"]}
+    assert [told[c] for c in (0.5, 0.8, 0.9)] == pytest.approx(costs)
+    too_sure = problem_of(shared.post(PATH, a_demand(confidence=0.999)), 409)
+    assert "is more than the measurements can promise" in too_sure["detail"]
+    assert problem_of(shared.post(PATH, a_demand(confidence=0.3)), 422)["field"] == "confidence"
+
+
+def test_entries_say_what_they_rest_on(shared: Client) -> None:
+    entries = rank(shared, model=MODEL, limits=["itl:p50<=50ms"])["entries"]
+    assert entries[0]["nearest"]
+    for entry in entries:
+        assert 0 < entry["power_w"] < 2000 * entry["n_replica"] * entry["tensor_parallel"]
+        for near in entry["nearest"]:
+            assert near["metric"] == "itl_s"
+            assert near["measured"] > 0
+            assert 0 < near["correlation"] <= 1
+            assert near["campaign"]
+
+
+def test_an_answer_can_be_told_from_another(shared: Client) -> None:
+    first, again = rank(shared), rank(shared)
+    assert first["id"] == again["id"]
+    assert first == again
+    assert rank(shared, confidence=0.75)["id"] != first["id"]
+    dearer = rank(shared, price_overrides=[{"provider": "aws", "price_usd_per_h": 90.0}])
+    assert dearer["id"] != first["id"]
+    assert dearer["basis"] == first["basis"]
+    assert len(first["basis"]["offers_sha256"]) == 64
+
+
+def test_prices_of_the_request_count(shared: Client) -> None:
+    override = {"accelerator": "nvidia-h100-sxm-80gb", "price_usd_per_h": 0.01}
+    assert rank(shared, price_overrides=[override])["entries"][0]["accelerator"] == "nvidia-h100-sxm-80gb"
+
+
+def test_nodes_that_are_there_come_first_and_no_more_of_them(shared: Client) -> None:
+    own = {"accelerator": "nvidia-h100-sxm-80gb", "count": 8, "n_per_node": 8, "usd_per_h": 0.0}
+    entry = rank(shared, constraints={"inventory": [own]})["entries"][0]
+    assert (entry["provider"], entry["cost_usd_per_h"], entry["n_instance"]) == ("owned", 0.0, 1)
+    many = {"n_input_token": 120, "n_output_token": 20, "users": 20_000}
+    answer = rank(
+        shared, workload=many, constraints={"inventory": [own], "providers": ["aws"]}, n_entry=200, n_rejection=500
+    )
+    assert all(entry["provider"] != "owned" for entry in answer["entries"])
+    assert {part["provider"] for part in answer["fleet"]} == {"owned", "aws"}
+    assert sum(part["cost_usd_per_h"] for part in answer["fleet"]) < answer["entries"][0]["cost_usd_per_h"]
+
+
+def test_headroom_and_thinking_count(shared: Client) -> None:
+    workload = {"n_input_token": 120, "n_output_token": 20, "users": 20_000}
+    plain, free, slow = (
+        rank(shared, workload=workload | more)["entries"][0]["cost_usd_per_h"]
+        for more in ({}, {"headroom": 0.5}, {"think_time_s": 60.0})
+    )
+    assert slow < plain < free
+
+
+def test_a_floor_on_throughput_is_a_limit(shared: Client) -> None:
+    loose, tight = (rank(shared, limits=["itl:p50<=50ms", f"throughput>={n}"]) for n in (10, 8000))
+    assert tight["entries"][0]["cost_usd_per_h"] >= loose["entries"][0]["cost_usd_per_h"]
+    shown = {metric["metric"] for metric in tight["entries"][0]["predictions"]}
+    assert "output_throughput_token_per_s" in shown
+    thinking = {"n_input_token": 120, "n_output_token": 20, "users": 10, "think_time_s": 1000.0}
+    never = rank(shared, workload=thinking, limits=["throughput>=2000"])
+    assert {rejection["reason"] for rejection in never["rejections"]} == {"misses_limit"}
+    workload = {"n_input_token": 120, "n_output_token": 20, "request_rate_per_s": 1}
+    most = rank(shared, workload=workload, limits=["itl:p50<=50ms", "throughput>=200000"])["entries"][0]
+    throughput = next(m for m in most["predictions"] if m["metric"] == "output_throughput_token_per_s")
+    assert most["n_replica"] > 1
+    assert throughput["limit"] is None
+
+
+@pytest.mark.usefixtures("home")
+def test_the_command_line_asks_the_same(run: Run) -> None:
+    demand = ("--model", MODEL, "--preset", "chat", "--users", "300", "--think-time", "20", "--headroom", "0.2")
+    bounds = ("--engine", "vllm", "--precision", "bf16", "--nodes", "2", "--confidence", "0.7")
+    status, out, _ = run("recommend", *demand, *bounds, "--slo", "tpot:p50<=60ms", "--json")
+    answer = json.loads(out)
+    assert (status, answer["confidence"]) == (0, 0.7)
+    assert {entry["engine"] for entry in answer["entries"]} == {"vllm"}
+    status, out, _ = run("recommend", *demand, *bounds, "--slo", "tpot:p50<=60ms")
+    assert status == 0
+    for said in ("limits met with probability 0.7", "what certainty costs", "accelerators in no entry"):
+        assert said in out

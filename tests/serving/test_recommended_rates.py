@@ -1,0 +1,125 @@
+"""What is recommended for requests that come at a rate, and what an answer says of itself."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import replace
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from roofcast.data.catalog import load_catalog
+from roofcast.serving import console
+from roofcast.serving.demand import Constraints, Demand
+from roofcast.serving.own_files import staleness_warnings
+from roofcast.serving.recommendation import recommend as recommending
+from roofcast.serving.recommendation.front import pareto_front
+from roofcast.serving.recommendation.replicas import describe_replicas, enumerate_replicas, question_table
+from roofcast.serving.recommendation.results import FrontPoint
+from roofcast.serving.recommendation.search import Search
+from roofcast.serving.slo import parse_limit
+from roofcast.serving.workbench import Workbench
+from tests.builders import a_model
+from tests.serving.client import MODEL, Client, a_demand, problem_of
+from tests.serving.test_predictions import predict
+from tests.serving.test_recommendations import PATH, metric, rank
+from tests.serving.test_recommender import Market
+
+LONG = {"n_input_token": 8000, "n_output_token": 100, "request_rate_per_s": 100}
+
+
+def test_each_replica_serves_its_share_of_a_rate(shared: Client) -> None:
+    entries = rank(shared, model=MODEL, workload=LONG, limits=["ttft:p95<=5s"])["entries"]
+    assert entries
+    rows = [
+        {
+            "model": MODEL,
+            "accelerator": entry["accelerator"],
+            "engine": entry["engine"],
+            "weight_precision": entry["weight_precision"],
+            "n_accelerator": entry["tensor_parallel"] * entry["pipeline_parallel"] * entry["data_parallel"],
+            **{short: entry[f"{name}_parallel"] for short, name in {"tp": "tensor", "pp": "pipeline"}.items()},
+            "n_input_token": 8000,
+            "n_output_token": 100,
+            "request_rate": 100 / entry["n_replica"],
+            "statistic": "p95",
+        }
+        for entry in entries
+    ]
+    for entry, answer in zip(entries, predict(shared, *rows), strict=True):
+        assert answer["status"] == "ok", answer["reason"]
+        assert entry["p_limits_met"] >= 0.75
+        told = metric(entry, "ttft_s", "p95")["value"]
+        assert told == pytest.approx(answer["ttft_s"], rel=1e-6)
+        assert 0 < entry["load_per_replica"] <= entry["users_per_replica"]
+        assert entry["p_runs"] is None or 0 < entry["p_runs"] < 1
+
+
+def test_the_front_is_sized_by_what_the_learner_said_last(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+
+    def kept(search: Search, case: Any) -> tuple[FrontPoint, ...]:
+        seen.update(search=search, case=case)
+        return pareto_front(search, case)
+
+    monkeypatch.setattr(recommending, "pareto_front", kept)
+    demand = Demand(500, 100, 400, None, (parse_limit("tpot:p50<=60ms"),), think_time_s=5.0)
+    result = recommending.recommend(bench.in_service.bundle, a_model(), Market(), demand)
+    assert result.pareto
+    grid, case = seen["search"].grid, seen["case"]
+    for point in result.pareto:
+        row = case.replicas.index(point.replica)
+        place = int(np.flatnonzero(grid.loads[row] == point.load_per_replica)[0])
+        assert point.n_replica == max(math.ceil(grid.needed / grid.served[row, place] - 1e-9), 1)
+        assert point.cost_usd_per_h == pytest.approx(point.n_instance * float(point.offer.price_usd_per_h))
+    beyond = replace(result, entries=(), fleet=())
+    assert {offer.id for offer in beyond.offers} == {point.offer.id for point in result.pareto}
+    (warning,) = staleness_warnings(beyond.offers, dt.date(2036, 1, 1))
+    assert f"{len(beyond.offers)} of {len(beyond.offers)} prices" in warning
+
+
+def test_recommendations_are_of_a_steady_state() -> None:
+    market, model, demand = Market(), a_model(), Demand(500, 100, 50, None, ())
+    replicas, _ = enumerate_replicas(model, market.accelerators, market.offers)
+    table = question_table(replicas, model, demand, Constraints())
+    assert np.isposinf(describe_replicas(table, model, market.accelerators)["workload.n_wave"]).all()
+
+
+def test_engines_are_known_in_any_case_of_letters_and_no_others(shared: Client) -> None:
+    named = rank(shared, constraints={"engines": ["vLLM", "SGLang"]})["entries"]
+    assert {entry["engine"] for entry in named} <= {"vllm", "sglang"}
+    assert {entry["engine"] for entry in rank(shared, constraints={"engine": "TGI"})["entries"]} == {"tgi"}
+    problem = problem_of(shared.post(PATH, a_demand(constraints={"engines": ["vllmm"]})), 404)
+    assert "vllm" in problem["did_you_mean"]
+    problem_of(shared.post(PATH, a_demand(constraints={"engine": "nosuch"})), 404)
+
+
+def test_an_answer_rests_on_the_package_too(shared: Client) -> None:
+    assert rank(shared)["basis"]["package_version"] == version("roofcast")
+
+
+@pytest.mark.parametrize("n_entry", [0, 1])
+def test_a_mixture_is_shown_with_its_total(n_entry: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    offer = load_catalog().offers[0]
+    replica = {f"{name}_parallel": 1 for name in ("tensor", "pipeline", "data", "expert")}
+    part = {
+        "provider": offer.provider, "instance_type": offer.instance_type, "region": offer.region, "n_instance": 1,
+        "n_replica": 1, "accelerator": "a", "engine": "vllm", "weight_precision": "bf16", **replica,
+    }  # fmt: skip
+    entry = part | {
+        "cost_usd_per_h": 9.0, "cost_usd_per_million_output_token": 1.0, "load_per_replica": 1.23456,
+        "users_per_replica": 2.0, "p_limits_met": 0.9, "predictions": [], "outside": False,
+    }  # fmt: skip
+    told = Console(record=True, width=200)
+    monkeypatch.setattr(console, "out", told)
+    console.show_recommendation({
+        "model": "m", "confidence": 0.8, "entries": [entry] * n_entry, "cost_of_confidence": [], "families": [],
+        "fleet": [part | {"cost_usd_per_h": 1.5}, part | {"cost_usd_per_h": 2.0}], "n_configuration": 1,
+    })  # fmt: skip
+    text = told.export_text()
+    assert ("cheaper than the first: a mixture for 3.5 USD/h" in text) == (n_entry > 0)
+    assert ("no kind of instance alone will do: a mixture for 3.5 USD/h" in text) == (n_entry == 0)

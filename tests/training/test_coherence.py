@@ -1,0 +1,125 @@
+"""Metrics that follow from others agree with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from roofcast.features.pipeline import build_features
+from roofcast.training.coherence import coherent, following, logarithmic_mean, shares
+from roofcast.training.dataset import TrainingSet
+from roofcast.training.predictor import References, RoofcastPredictor
+from tests.training.builders import QUICK
+
+THROUGHPUT = "output_throughput_token_per_s"
+
+
+@pytest.fixture(scope="module")
+def predictor(campaign: TrainingSet) -> RoofcastPredictor:
+    return RoofcastPredictor(QUICK).fit(campaign.X, campaign.y, campaign.groups)
+
+
+@pytest.fixture(scope="module")
+def means(campaign: TrainingSet) -> pd.DataFrame:
+    X = campaign.X[campaign.X["workload.is_mean"] > 0]
+    return X[X["workload.concurrency"].notna()].iloc[::20]
+
+
+def test_a_request_takes_its_first_token_and_the_rest(predictor: RoofcastPredictor, means: pd.DataFrame) -> None:
+    value = predictor.predict_interval(means, 0.5).value
+    n_later = means["workload.n_output_token"] - 1
+    _, estimates, whole = build_features(means, predictor.coefficients_)
+    wanted = value["ttft_s"] + n_later * value["tpot_s"]
+    estimated = whole.ttft_s + n_later * whole.tpot_s
+    np.testing.assert_allclose(value["e2e_s"] / estimates["e2e_s"], wanted / estimated, rtol=1e-9)
+
+
+def test_a_loop_finishes_what_is_in_flight(predictor: RoofcastPredictor, means: pd.DataFrame) -> None:
+    value = predictor.predict_interval(means, 0.5).value
+    in_flight = means["workload.concurrency"] * means["workload.n_output_token"]
+    np.testing.assert_allclose(value[THROUGHPUT] * value["e2e_s"], in_flight, rtol=1e-6)
+
+
+def test_draws_agree_with_each_other(predictor: RoofcastPredictor, means: pd.DataFrame) -> None:
+    some = means.head(10)
+    draws = predictor.sample(some, 20)
+    in_flight = (some["workload.concurrency"] * some["workload.n_output_token"]).to_numpy()
+    np.testing.assert_allclose(draws[THROUGHPUT] * draws["e2e_s"], np.tile(in_flight, (20, 1)), rtol=1e-6)
+
+
+def test_static_batches_and_offline_runs_follow_nothing(means: pd.DataFrame) -> None:
+    static = means.head(2).assign(**{"workload.is_static": 1.0})
+    offline = means.head(2).assign(**{"workload.concurrency": np.nan})
+    rate = offline.assign(**{"workload.request_rate_per_s": 1.0})
+    for X in (static, offline):
+        assert not any(rows.any() for rows in following(X).values())
+    assert following(rate)["e2e_s"].all()
+    assert not following(rate)[THROUGHPUT].any()
+
+
+def test_without_ttft_or_tpot_nothing_changes(predictor: RoofcastPredictor, means: pd.DataFrame) -> None:
+    _, estimates, whole = build_features(means, predictor.coefficients_)
+    value = {"e2e_s": estimates["e2e_s"] * 2, "ttft_s": estimates["ttft_s"]}
+    assert coherent(value, estimates, {}, whole, means) == value
+
+
+def test_the_shares_of_corrections_sum_to_the_whole(predictor: RoofcastPredictor, means: pd.DataFrame) -> None:
+    _, estimates, whole = build_features(means, predictor.coefficients_)
+    factor = {"ttft_s": 3.0, "tpot_s": 0.7}
+    value = {metric: estimates[metric] * factor[metric] for metric in factor} | {THROUGHPUT: estimates[THROUGHPUT]}
+    pace = {metric: np.full(len(means), f) for metric, f in factor.items()}
+    parts = shares(pace, whole, means)
+    moved = np.log(coherent(value, estimates, pace, whole, means)[THROUGHPUT] / estimates[THROUGHPUT])
+    np.testing.assert_allclose(-sum(parts[m] * np.log(factor[m]) for m in factor), moved, rtol=1e-9)
+
+
+def test_throughput_is_of_the_run(predictor: RoofcastPredictor, means: pd.DataFrame) -> None:
+    tails = means.assign(**{"workload.is_mean": 0.0, "workload.quantile": 0.99})
+    value, other = (predictor.predict(X)[THROUGHPUT] for X in (means, tails))
+    np.testing.assert_allclose(other, value, rtol=1e-9)
+
+
+def test_no_request_ends_before_its_first_token(predictor: RoofcastPredictor, means: pd.DataFrame) -> None:
+    for quantile in (0.5, 0.99):
+        one = means.assign(**{"workload.n_output_token": 1.0, "workload.is_mean": 0.0, "workload.quantile": quantile})
+        value = predictor.predict_interval(one, 0.5).value
+        assert (value["e2e_s"] >= value["ttft_s"]).all()
+
+
+def test_a_single_token_is_all_first_token() -> None:
+    assert logarithmic_mean(np.array([0.0]), np.array([0.0]))[0] == 0.0
+
+
+def _told(predictor: RoofcastPredictor, one: pd.DataFrame, **factor: float) -> pd.Series:
+    plain = predictor.predict_interval(one, 0.5).value
+    references = References(one, pd.DataFrame({m: plain[m] * f for m, f in factor.items()}))
+    moved = predictor.predict_interval(one, 0.5, references).value / plain
+    return moved.iloc[0]
+
+
+@pytest.mark.parametrize("factor", [{"e2e_s": 2.0}, {THROUGHPUT: 0.5}])
+def test_references_of_what_follows_move_what_leads(
+    factor: dict[str, float], predictor: RoofcastPredictor, means: pd.DataFrame
+) -> None:
+    moved = _told(predictor, means.head(1), **factor)
+    assert min(moved["ttft_s"], moved["tpot_s"]) > 1.02
+    assert 1.02 < moved["e2e_s"] < 2.0
+    assert moved["e2e_s"] * moved[THROUGHPUT] == pytest.approx(1.0, rel=1e-9)
+
+
+def test_what_leads_counts_before_what_follows(predictor: RoofcastPredictor, means: pd.DataFrame) -> None:
+    one = means.head(1)
+    apart = _told(predictor, one, ttft_s=2.0, tpot_s=2.0)
+    both = _told(predictor, one, ttft_s=2.0, tpot_s=2.0, e2e_s=3.0)
+    pd.testing.assert_series_equal(apart, both)
+
+
+def test_references_narrow_what_follows(predictor: RoofcastPredictor, means: pd.DataFrame) -> None:
+    one = means.head(1)
+    plain = predictor.predict_interval(one, 0.5)
+    told = predictor.predict_interval(one, 0.5, References(one, plain.value[["ttft_s", "tpot_s"]]))
+    width, narrower = ((p.high / p.low).iloc[0] for p in (plain, told))
+    assert (
+        narrower[["ttft_s", "tpot_s", "e2e_s", THROUGHPUT]] < width[["ttft_s", "tpot_s", "e2e_s", THROUGHPUT]]
+    ).all()

@@ -1,0 +1,125 @@
+"""Metrics that follow from others: what a request takes in all, and what a loop puts out.
+
+A request takes the time to its first token and one time per token for each of the rest; a closed loop finishes as
+many requests as are in flight in the time that one takes. Predicted apart, the three would contradict each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.features.batching import Estimate
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+SOURCES: Final = ("ttft_s", "tpot_s")
+"""What the others follow from."""
+
+E2E: Final = "e2e_s"
+THROUGHPUT: Final = "output_throughput_token_per_s"
+FOLLOWERS: Final = (E2E, THROUGHPUT)
+
+
+def following(descriptors: pd.DataFrame) -> dict[str, BoolArray]:
+    """Return by metric which questions' answers follow from TTFT and TPOT, each of shape (n_question,).
+
+    E2E does under any load that comes and goes, throughput in a closed loop. Static batches are measured whole, and
+    all of an offline run is there at once.
+    """
+    is_live = (descriptors["workload.is_static"] == 0).to_numpy()
+    is_closed = is_live & descriptors["workload.concurrency"].notna().to_numpy()
+    is_open = is_live & descriptors["workload.request_rate_per_s"].notna().to_numpy()
+    return {E2E: is_closed | is_open, THROUGHPUT: is_closed}
+
+
+def coherent(
+    value: Mapping[str, FloatArray],
+    estimates: Mapping[str, FloatArray],
+    pace: Mapping[str, FloatArray],
+    whole: Estimate,
+    descriptors: pd.DataFrame,
+) -> dict[str, FloatArray]:
+    """Return predictions by metric, E2E and throughput in keeping with TTFT and TPOT where they follow from these.
+
+    Both move away from their estimates as the mean stay of a request does. So the estimate of a percentile keeps its
+    shape, and its order among the others. Throughput is of the run, whatever percentile is asked.
+
+    Parameters
+    ----------
+    value, estimates
+        By metric, of shapes that end in (n_question,); the estimates of the statistics asked for.
+    pace
+        Predicted over estimated mean of `SOURCES`, of the same shapes; empty where one is not predicted.
+    whole
+        The estimate, of means.
+    descriptors : shape (n_question, n_descriptor)
+    """
+    answer = dict(value)
+    if not pace:
+        return answer
+    for metric, rows in following(descriptors).items():
+        if metric in value:
+            asked = {m: value[m] / estimates[m] for m in SOURCES} if metric == E2E else pace
+            before, after = _stay(asked, whole, descriptors)
+            ratio = _sum(after) / _sum(before)
+            moved = estimates[metric] * (ratio if metric == E2E else 1 / ratio)
+            least = value["ttft_s"] if metric == E2E else 0.0
+            answer[metric] = np.where(rows, np.maximum(moved, least), value[metric])
+    return answer
+
+
+def shares(pace: Mapping[str, FloatArray], whole: Estimate, descriptors: pd.DataFrame) -> dict[str, FloatArray]:
+    """Return how much the corrections of TTFT and of TPOT count in what follows, each of shape (n_question,).
+
+    Parameters
+    ----------
+    pace
+        The corrections, as factors.
+    whole, descriptors
+        As in `coherent`.
+
+    Notes
+    -----
+    Logarithmic means make it exact: the logarithms of the corrections of the parts, times their shares, sum to that
+    of the whole.
+
+    References
+    ----------
+    B. W. Ang, "The LMDI approach to decomposition analysis: a practical guide", Energy Policy 2005.
+    """
+    before, after = _stay(pace, whole, descriptors)
+    all_of_it = logarithmic_mean(_sum(after), _sum(before))
+    return {metric: logarithmic_mean(after[metric], before[metric]) / all_of_it for metric in SOURCES}
+
+
+def _stay(
+    pace: Mapping[str, FloatArray], whole: Estimate, descriptors: pd.DataFrame
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Return the mean seconds up to the first token and after it, as estimated and as predicted."""
+    n_later = descriptors["workload.n_output_token"].to_numpy(dtype=float) - 1
+    before = {"ttft_s": whole.ttft_s, "tpot_s": n_later * whole.tpot_s}
+    return before, {metric: seconds * pace[metric] for metric, seconds in before.items()}
+
+
+def _sum(parts: Mapping[str, FloatArray]) -> FloatArray:
+    return np.asarray(parts["ttft_s"] + parts["tpot_s"])
+
+
+def logarithmic_mean(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return ``(a - b) / log(a / b)``, which lies between both.
+
+    Examples
+    --------
+    >>> logarithmic_mean(np.array([1.0, 2.0, 0.0]), np.array([np.e, 2.0, 0.0])).round(3)
+    array([1.718, 2.   , 0.   ])
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = np.log(a) - np.log(b)
+        mean = (a - b) / distance
+    return np.where(np.abs(np.nan_to_num(distance)) < 1e-9, a, mean)
