@@ -27,7 +27,7 @@ bench: $(VENV)/.dev    ## Speed and memory, of the parts and over HTTP; JSON on 
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python -m benchmarks.over_http $(if $(PEER),--peer $(PEER))
 
-attack: $(VENV)/.dev   ## Thousands of hostile requests, and servers killed again and again; takes long
+attack: $(VENV)/.dev   ## Thousands of hostile requests, and real servers killed, starved and cut off; takes long
 	ROOFCAST_ATTACK=10 ROOFCAST_HYPOTHESIS=wandering $(BIN)/pytest tests/attack --durations=15 -rA
 
 soak: $(VENV)/.dev     ## An hour of mixed load at 80 % of capacity; JSON on the last line

@@ -25,6 +25,9 @@ EFFORT = int(os.environ.get("ROOFCAST_ATTACK") or 1)
 WAIT_S = "1.5"
 """How long the services here wait for headers and bodies."""
 
+collect_ignore = ["test_connections.py", "test_outages.py"] if EFFORT == 1 else []
+"""Tests of real servers, which wait for time to pass: `make attack` runs them."""
+
 deep = pytest.mark.skipif(EFFORT == 1, reason="takes minutes: `make attack`")
 
 

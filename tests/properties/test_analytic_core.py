@@ -178,7 +178,8 @@ def test_one_accelerator_has_nobody_to_talk_to(question: Question) -> None:
 @many
 @given(c=coefficients(), question=questions(), load=st.floats(1e-6, 3))
 def test_a_rate_is_met_by_littles_law_or_flagged(c: Coefficients, question: Question, load: float) -> None:
-    long = question | {"workload.n_output_token": np.maximum(question["workload.n_output_token"], 100.0)}
+    steady = {"workload.n_wave": np.array([np.inf])}
+    long = question | steady | {"workload.n_output_token": np.maximum(question["workload.n_output_token"], 100.0)}
     limit = estimate(long | {"workload.concurrency": np.array([1e7])}, c).request_throughput_per_s[0]
     rate = load * limit
     opened = {"workload.concurrency": np.array([NAN]), "workload.request_rate_per_s": np.array([rate])}
