@@ -151,7 +151,7 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         told = Effects(self.n_iteration)
         told.sd_, told.anchors_ = self.sd_, self.anchors_.followed_by(X)
-        told.errors_ = np.append(self.errors_, np.clip(y, -LARGEST, LARGEST))
+        told.errors_ = np.append(self.errors_, y)
         lower, n = self._lower, len(self.errors_)
         side = solve_triangular(lower, self._covariance(self.anchors_, X), lower=True, check_finite=False)
         corner = self._covariance(X, X) + self.sd_[-1] ** 2 * np.eye(len(y)) - side.T @ side

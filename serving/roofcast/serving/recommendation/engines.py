@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
+from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.pipeline import ENGINES_SEEN_WIDELY
@@ -27,6 +29,10 @@ kernels for 7.5); TensorRT-LLM, "Supported Hardware" (Ampere and later).
 """
 
 
+ANY: Final = ""
+"""Engine of a part whose vendor is not in the shipped catalogue: whoever adds it knows what runs there."""
+
+
 def engines_of(part: AcceleratorSpec) -> tuple[str, ...]:
     """Return the engines that were measured widely and run on a part; none where that is not known.
 
@@ -45,10 +51,16 @@ def engines_of(part: AcceleratorSpec) -> tuple[str, ...]:
     try:
         images = platform_of(part).images
     except InputError:
-        return ()
+        return () if part.vendor in _catalogued_vendors() else (ANY,)
     return tuple(e for e in ENGINES_SEEN_WIDELY if e in images and part.architecture not in TOO_OLD[e])
 
 
 def runs_on(engine: str, part: AcceleratorSpec) -> bool:
     """Return whether an engine that was asked for may run on a part; of engines unknown here nothing is ruled out."""
-    return engine not in ENGINES_SEEN_WIDELY or engine in engines_of(part)
+    runs = engines_of(part)
+    return engine not in ENGINES_SEEN_WIDELY or engine in runs or ANY in runs
+
+
+@cache
+def _catalogued_vendors() -> frozenset[str]:
+    return frozenset(part.vendor for part in load_catalog().accelerators.values())

@@ -94,7 +94,7 @@ def splits(model: ModelSpec, most: int) -> Iterator[tuple[int, int, int, int]]:
 
 def _engines(part: AcceleratorSpec, bounds: Constraints) -> tuple[str, ...]:
     if not bounds.engines:
-        return engines_of(part) or ("",)
+        return engines_of(part)
     return tuple(sorted(engine for engine in bounds.engines if runs_on(engine, part)))
 
 
