@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from roofcast.training.spread import LEAST, LIMITS, SpreadRegressor
+from roofcast.training.spread import LEAST, LIMITS, Spread
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(size=(2000, 4))
@@ -15,24 +11,9 @@ SIZE = np.where(X[:, 1] > 0.5, 0.4, 0.1)
 ERROR = SIZE * RANDOM.standard_normal(2000)
 
 
-def expected_failures(estimator: SpreadRegressor) -> dict[str, str]:
-    del estimator
-    return {
-        "check_regressors_train": "it answers how large targets are, not which",
-        "check_sample_weight_equivalence_on_dense_data": "trees see a random share of the rows",
-    }
-
-
-@parametrize_with_checks(  # type: ignore[untyped-decorator]
-    [SpreadRegressor()], expected_failed_checks=expected_failures
-)
-def test_it_keeps_the_rules_of_scikit_learn(estimator: Any, check: Callable[[Any], None]) -> None:
-    check(estimator)
-
-
 def test_it_finds_where_errors_are_large() -> None:
     asked = RANDOM.uniform(size=(500, 4))
-    found = SpreadRegressor().fit(X, ERROR).predict(asked)
+    found = Spread.fitted(X, ERROR).predict(asked)
     is_large = asked[:, 1] > 0.5
     ratio = np.exp(np.log(found[is_large]).mean() - np.log(found[~is_large]).mean())
     assert 2 < ratio < 4, "four, less what a spread of repeats and few trees take off"
@@ -42,31 +23,30 @@ def test_it_finds_where_errors_are_large() -> None:
 @pytest.mark.parametrize("size", [0.1, 0.3])
 def test_about_half_of_the_errors_stay_below(size: float) -> None:
     error = size * RANDOM.standard_normal(2000)
-    share = (np.abs(error) < SpreadRegressor().fit(X, error).predict(X)).mean()
+    share = (np.abs(error) < Spread.fitted(X, error).predict(X)).mean()
     assert share == pytest.approx(0.5, abs=0.1)
 
 
 def test_the_sign_of_an_error_does_not_matter() -> None:
     flipped = ERROR * RANDOM.choice([-1, 1], len(ERROR))
-    one, other = (SpreadRegressor().fit(X, y).predict(X) for y in (ERROR, flipped))
+    one, other = (Spread.fitted(X, y).predict(X) for y in (ERROR, flipped))
     np.testing.assert_allclose(one, other)
 
 
 def test_where_errors_are_alike_so_is_their_size() -> None:
-    found = SpreadRegressor().fit(X, 0.2 * np.sign(ERROR)).predict(X)
+    found = Spread.fitted(X, 0.2 * np.sign(ERROR)).predict(X)
     np.testing.assert_allclose(found, 0.2 + LEAST, rtol=1e-3)
 
 
 @pytest.mark.parametrize(("size", "limit"), [(0.0, LIMITS[0]), (50.0, LIMITS[1])])
 def test_sizes_have_limits(size: float, limit: float) -> None:
-    np.testing.assert_allclose(SpreadRegressor().fit(X, np.full(2000, size)).predict(X), limit)
+    np.testing.assert_allclose(Spread.fitted(X, np.full(2000, size)).predict(X), limit)
 
 
 def test_rows_weigh_as_asked() -> None:
     twice = np.concatenate([X, X]), np.repeat([0.1, 0.8], 2000)
     small, large = (
-        SpreadRegressor().fit(*twice, sample_weight=np.repeat(weights, 2000)).predict(X).mean()
-        for weights in ((9.0, 1.0), (1.0, 9.0))
+        Spread.fitted(*twice, np.repeat(weights, 2000)).predict(X).mean() for weights in ((9.0, 1.0), (1.0, 9.0))
     )
     assert small < 0.2
     assert large > 0.5

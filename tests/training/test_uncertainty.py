@@ -67,7 +67,7 @@ def test_intervals_hold_as_many_new_groups_as_promised(level: float, worlds: lis
     """The quantile scatters as one of `N_GROUP` in each world, the count of those inside as a binomial."""
     share = np.mean([rows.is_inside(known, level).mean() for known, rows in worlds])
     scatter = np.sqrt(level * (1 - level) * (1 / (N_WORLD * N_GROUP) + 1 / (N_WORLD * N_NEW)))
-    assert level - 3 * scatter < share < level + 1 / N_GROUP + 3 * scatter
+    assert level * N_GROUP / (N_GROUP + 1) - 3 * scatter < share < level + 3 * scatter
 
 
 def test_intervals_are_wide_where_errors_are_large(worlds: list[tuple[Uncertainty, Rows]]) -> None:
@@ -76,7 +76,7 @@ def test_intervals_are_wide_where_errors_are_large(worlds: list[tuple[Uncertaint
         is_busy = rows.features[:, BUSY] > 0.5
         assert sd[is_busy].mean() > 1.5 * sd[~is_busy].mean()
         for part in (is_busy, ~is_busy):
-            assert rows.is_inside(known, 0.8)[part].mean() == pytest.approx(0.83, abs=0.12)
+            assert rows.is_inside(known, 0.8)[part].mean() == pytest.approx(0.8, abs=0.12)
 
 
 def test_what_engines_share_is_found(worlds: list[tuple[Uncertainty, Rows]]) -> None:
@@ -96,7 +96,7 @@ def test_references_of_a_new_group_make_its_errors_smaller(worlds: list[tuple[Un
         told = known.conditioned(rows.features[given], rows.places.take(given), rows.error[given])
         after[inside] = np.abs(rows.error[inside] - told.shift(rows.features[inside], rows.places.take(inside))[0])
     asked = np.arange(len(before)) % 6 >= 3
-    assert after[asked].mean() < 0.95 * before[asked].mean()
+    assert after[asked].mean() < 0.97 * before[asked].mean()
 
 
 def test_the_anchors_are_rows_that_it_was_fitted_to(worlds: list[tuple[Uncertainty, Rows]]) -> None:

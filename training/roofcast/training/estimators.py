@@ -15,7 +15,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Average of gradient-boosted trees under absolute loss around the median.
+    """Average of gradient-boosted trees around the median.
 
     Averaging members with different seeds removes most of the scatter that a single seed has on few groups.
 
@@ -23,6 +23,8 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     n_member, n_estimators, max_depth, learning_rate, subsample, colsample_bytree, min_child_weight, reg_lambda
         As in `roofcast.training.config.TrainingConfig`.
+    objective
+        Loss, by its name in XGBoost.
     n_jobs
         Threads.
     random_state
@@ -53,6 +55,7 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         colsample_bytree: float = 0.5,
         min_child_weight: float = 5.0,
         reg_lambda: float = 1.0,
+        objective: str = "reg:absoluteerror",
         n_jobs: int = 1,
         random_state: int = 0,
     ) -> None:
@@ -64,6 +67,7 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.colsample_bytree = colsample_bytree
         self.min_child_weight = min_child_weight
         self.reg_lambda = reg_lambda
+        self.objective = objective
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -120,7 +124,7 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _member(self, seed: int) -> XGBRegressor:
         return XGBRegressor(
-            objective="reg:absoluteerror",
+            objective=self.objective,
             n_estimators=self.n_estimators,
             max_depth=self.max_depth,
             learning_rate=self.learning_rate,

@@ -16,7 +16,8 @@ class GroupedConformal:
 
     That is halfway between one vote a group and one vote a row: an LLM of two rows says less of the next one than an
     LLM of two hundred, but not a hundredth. If groups are exchangeable, and rows within a group too, a new group's
-    row, the group drawn by such weights, has an error below ``quantile(level)`` with probability `level` at least.
+    row, the group drawn by such weights, has an error below ``quantile(level)`` with a probability that nears `level`
+    as groups grow many, and is with n of them ``level * n / (n + 1)`` at least.
 
     Parameters
     ----------
@@ -26,7 +27,10 @@ class GroupedConformal:
 
     References
     ----------
-    Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", 2023.
+    R. Dunn, L. Wasserman and A. Ramdas, "Distribution-Free Prediction Sets for Two-Layer Hierarchical Models", JASA
+    2023: the quantile of pooled groups.
+    Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", 2023: the bound, which
+    they reach exactly by counting one group yet to come.
     """
 
     def __init__(self, scores: FloatArray, groups: pd.Series) -> None:
@@ -34,14 +38,14 @@ class GroupedConformal:
         codes, names = pd.factorize(np.asarray(groups, dtype=object)[known])
         order = np.argsort(scores[known], kind="stable")
         size = np.bincount(codes, minlength=len(names))
-        mass = (1.0 / np.sqrt(size))[codes] / (np.sqrt(size).sum() * (1.0 + 1.0 / max(len(names), 1)))
+        mass = (1.0 / np.sqrt(size))[codes] / np.sqrt(size).sum()
         self.n_group = len(names)
         self._scores = scores[known][order]
         self._cumulative = np.cumsum(mass[order])
 
     @property
     def highest_level(self) -> float:
-        """Highest level that so many groups can promise: groups / (groups + 1)."""
+        """Highest level that so many groups can tell of: groups / (groups + 1)."""
         return self.n_group / (self.n_group + 1.0)
 
     def quantile(self, level: float) -> float:
