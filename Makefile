@@ -24,8 +24,7 @@ check: $(VENV)/.dev    ## Lint, types, import contracts
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.dev    ## Speed and memory, of the parts and over HTTP; JSON on the last line
-	$(BIN)/python benchmarks/bench.py
-	$(BIN)/python -m benchmarks.over_http $(if $(PEER),--peer $(PEER))
+	$(BIN)/python -m benchmarks.bench $(if $(PEER),--peer $(PEER))
 
 attack: $(VENV)/.dev   ## Thousands of hostile requests, and real servers killed, starved and cut off; takes long
 	ROOFCAST_ATTACK=10 ROOFCAST_HYPOTHESIS=wandering $(BIN)/pytest tests/attack --durations=15 -rA

@@ -1,11 +1,14 @@
-"""Speed and memory of the main job; a table for people, then JSON on the last line.
+"""Speed and memory, of the parts and over HTTP; a table for people, then JSON on the last line.
 
-Every figure is the median of several runs in one process on this machine.
+    python -m benchmarks.bench [--peer peer/bin/python]
+
+Figures of the parts are medians of several runs in one process on this machine; `benchmarks.over_http` then asks real
+servers with the same predictor.
 """
 
 from __future__ import annotations
 
-import json
+import argparse
 import resource
 import statistics
 import sys
@@ -19,13 +22,20 @@ import numpy as np
 import pandas as pd
 from starlette.testclient import TestClient
 
+from benchmarks.load import DEMAND
+from benchmarks.over_http import beside_peer, report
+from benchmarks.over_http import measure as measure_over_http
 from roofcast.data.catalog import load_catalog
 from roofcast.features.batching import estimate
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.pipeline import arrays, build_features
 from roofcast.serving.answering import ANSWER_METRICS, answer
 from roofcast.serving.app import create_app
-from roofcast.serving.logs import configure_logs
+from roofcast.serving.demand import Constraints
+from roofcast.serving.logs import configure_service_logs
+from roofcast.serving.recommendation.forecasting import Forecaster, most_users, user_levels
+from roofcast.serving.recommendation.replicas import describe_replicas, enumerate_replicas, question_table
+from roofcast.serving.recommending import demand_of
 from roofcast.serving.schemas_recommending import RecommendationRequest
 from roofcast.serving.settings import Settings
 from roofcast.serving.workbench import Workbench
@@ -66,6 +76,23 @@ def bulk_questions(n_row: int) -> pd.DataFrame:
     )
 
 
+def bare_call(bench: Workbench) -> Callable[[], Any]:
+    """Return the call of the predictor alone about every candidate of the recommendation that is timed."""
+    request, catalog, bundle = RecommendationRequest.model_validate(DEMAND), bench.catalog, bench.in_service.bundle
+    model, demand, bounds = catalog.model(str(request.model)), demand_of(request), Constraints()
+    replicas, _ = enumerate_replicas(model, catalog.accelerators, bounds.supply(catalog.offers), bounds)
+    table = question_table(replicas, model, demand, bounds)
+    forecaster = Forecaster(bundle.predictor, describe_replicas(table, model, catalog.accelerators))
+    most = most_users(bundle) * table["n_accelerator"]
+    levels = user_levels(float(most.max()))
+    rows, places = np.nonzero((levels <= most[:, None] + 0.5) & forecaster.memory.fits[:, None])
+    asked = [
+        (narrowed(bundle.predictor, [limit.metric]), forecaster.table(rows, levels[places], limit.statistic))
+        for limit in demand.limits
+    ]
+    return lambda: [predictor.predict_interval(matrix, 0.5) for predictor, matrix in asked]
+
+
 def measure(home: Path) -> dict[str, float]:
     """Return the figures, names ending in their units."""
     settings = Settings(home=home)
@@ -76,7 +103,7 @@ def measure(home: Path) -> dict[str, float]:
     bench.refresh()
     bundle, catalog = bench.in_service.bundle, bench.catalog
     questions = bulk_questions(N_BULK_ROW)
-    figures["bulk_row_per_s"] = N_BULK_ROW / median_s(lambda: answer(questions, bundle, catalog, 0.8), 3)
+    figures["answer_row_per_s"] = N_BULK_ROW / median_s(lambda: answer(questions, bundle, catalog, 0.8), 3)
     measured = bench.training_set().X
     measured = measured[measured["workload.request_rate_per_s"].isna()].reset_index(drop=True)
     some = measured.sample(N_INTERVAL_ROW, random_state=0)
@@ -87,11 +114,12 @@ def measure(home: Path) -> dict[str, float]:
     figures["feature_row_per_s"] = len(descriptors) / features
     d = {name: values[:N_ESTIMATE_ROW] for name, values in arrays(descriptors).items()}
     figures["estimate_row_per_s"] = N_ESTIMATE_ROW / median_s(lambda: estimate(d, DEFAULT_COEFFICIENTS), 15)
-    example = RecommendationRequest.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index,call-overload]
     row = {"rows": [questions.iloc[0].to_dict()]}
     row["rows"][0] = {name: getattr(value, "item", lambda v=value: v)() for name, value in row["rows"][0].items()}
     with TestClient(create_app(settings)) as client:
-        figures["recommendation_ms"] = 1e3 * median_s(lambda: client.post("/v1/recommendations", json=example), 30)
+        figures["recommendation_ms"] = 1e3 * median_s(lambda: client.post("/v1/recommendations", json=DEMAND), 30)
+        bare_ms = 1e3 * median_s(bare_call(bench), 5)
+        figures["recommendation_over_bare_call"] = figures["recommendation_ms"] / bare_ms
         figures["prediction_ms"] = 1e3 * median_s(lambda: client.post("/v1/predictions", json=row), 50)
     bench.store.close()
     unit = 1e6 if sys.platform == "darwin" else 1e3
@@ -102,12 +130,14 @@ def measure(home: Path) -> dict[str, float]:
 
 def main() -> None:
     """Measure and print."""
-    configure_logs()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", type=Path, help="Python of an environment with aiconfigurator")
+    options = parser.parse_args()
+    configure_service_logs("text", "warning")
     with tempfile.TemporaryDirectory() as folder:
-        figures = measure(Path(folder))
-    for name, value in figures.items():
-        print(f"{name:24} {value:12.4g}")
-    print(json.dumps({name: round(value, 4) for name, value in figures.items()}))
+        home = Path(folder, "home")
+        figures = measure(home) | measure_over_http(home, Path(folder))
+    report(figures | (beside_peer(figures, options.peer) if options.peer else {}))
 
 
 if __name__ == "__main__":

@@ -40,8 +40,14 @@ N_RECOMMENDATION: Final = 150
 N_BULK_ROW: Final = 20_000
 N_BULK: Final = 5
 SUSTAINED_S: Final = 15.0
+SETTLE_S: Final = 8.0
+"""After a start, until the process that retrains has started too."""
+
 PEER_SCRIPT: Final = Path(__file__).parent / "peers" / "aiconfigurator_speed.py"
 MB: Final = 1e6
+
+ENVIRONMENT: Final = {"ROOFCAST_LOG_LEVEL": "warning", "PYTHONDONTWRITEBYTECODE": ""}
+"""Of the servers: a start finds the bytecode of the one before, as where roofcast is installed."""
 
 
 def bulk_rows(n_row: int) -> list[dict[str, object]]:
@@ -100,8 +106,9 @@ def measure(home: Path, logs: Path) -> dict[str, float]:
     figures: dict[str, float] = {}
     for n_worker, ask in ((1, of_one), (2, of_two)):
         start = time.perf_counter()
-        with serving(home, logs / f"{n_worker}.log", n_worker, ROOFCAST_LOG_LEVEL="warning") as service:
+        with serving(home, logs / f"{n_worker}.log", n_worker, **ENVIRONMENT) as service:
             figures[f"ready_s_{n_worker}_workers"] = time.perf_counter() - start
+            time.sleep(SETTLE_S)
             figures |= ask(service)
             figures[f"memory_mb_a_worker_of_{n_worker}"] = max(service.memory_byte()) / MB
     return figures
@@ -142,6 +149,11 @@ def main() -> None:
         figures = measure(trained(options.home or Path(folder, "home")), Path(folder))
     if options.peer:
         figures |= beside_peer(figures, options.peer)
+    report(figures)
+
+
+def report(figures: dict[str, float]) -> None:
+    """Print a table for people, then JSON on the last line."""
     for name, value in figures.items():
         print(f"{name:36} {value:12.4g}")
     print(json.dumps({name: round(value, 4) for name, value in figures.items()}))

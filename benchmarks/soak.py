@@ -10,7 +10,6 @@ errors, and how much resident memory and latency grow from the first quarter to 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import tempfile
 import threading
@@ -22,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.load import MEASURED, PREDICTION, QUESTION, RECOMMENDATION, Answer, Request, drive
-from benchmarks.over_http import MB, trained
+from benchmarks.over_http import ENVIRONMENT, MB, report, trained
 from roofcast.data.api_keys import KeyStore
 from roofcast.data.database import Database
 from roofcast.data.units import ms_from_s
@@ -120,12 +119,10 @@ def main() -> None:
         home = trained(options.home or Path(folder, "home"))
         with closing(Database(Settings(home=home).store_url)) as database:
             key = KeyStore(database).create(f"soak-{time.time():.0f}", "write", None)[1]
-        with serving(home, Path(folder, "log"), options.workers, ROOFCAST_LOG_LEVEL="warning") as service:
+        with serving(home, Path(folder, "log"), options.workers, **ENVIRONMENT) as service:
             figures = run(service, key, options.minutes, options.share)
     figures["took_s"] = time.perf_counter() - started
-    for name, value in figures.items():
-        print(f"{name:28} {value:12.4g}")
-    print(json.dumps({name: round(value, 4) for name, value in figures.items()}))
+    report(figures)
 
 
 if __name__ == "__main__":

@@ -126,6 +126,16 @@ def test_means_are_estimated_as_they_are_and_percentiles_rise() -> None:
     assert asked["ttft_s"][4] > asked["ttft_s"][1]
 
 
+def test_an_estimate_that_is_known_and_fewer_metrics_change_nothing() -> None:
+    descriptors = describe_questions(*(a_question(statistic=s) for s in ("mean", "p50", "p95")))
+    features, estimates, whole = build_features(descriptors, C)
+    again, some, _ = build_features(descriptors, C, whole, {"tpot_s", "nttft_s_per_token"})
+    pd.testing.assert_frame_equal(again, features)
+    assert list(some) == ["nttft_s_per_token", "tpot_s"]
+    for metric, values in some.items():
+        np.testing.assert_array_equal(values, estimates[metric])
+
+
 def test_the_features_of_latent_attention() -> None:
     row = build_features(describe_questions(model=load_catalog().model("deepseek-v3")), C)[0].iloc[0]
     assert row["model.kv_ratio"] == pytest.approx(576 / (128 * 192))

@@ -150,7 +150,8 @@ def test_whatever_may_change_something_takes_a_key_and_the_document_says_so(shar
     changing = {
         (m, r.path) for r in routes for m in (r.methods or set()) - {"GET", "HEAD"} if r.path not in QUESTIONS
     }
-    assert changing == {("POST", MEASURE), ("POST", RETRAIN), ("PUT", "/v1/predictor")}
+    for_admins = {("PUT", "/v1/predictor"), ("POST", "/v1/predictor/rollback")}
+    assert changing == {("POST", MEASURE), ("POST", RETRAIN), *for_admins}
     for method, path in changing:
         scope = "admin" if path in FOR_ADMINS else "write"
         assert needed_scope(method, path, "write") == scope
@@ -161,4 +162,4 @@ def test_whatever_may_change_something_takes_a_key_and_the_document_says_so(shar
 def test_all_that_tells_something_is_where_a_key_can_guard_it() -> None:
     routes = {route.path for module in ROUTERS for route in module.router.routes if isinstance(route, APIRoute)}
     open_to_all = {path for path in routes if needed_scope("GET", path, "all") is None}
-    assert open_to_all == {"/healthz", "/readyz"}
+    assert open_to_all == {"/healthz", "/readyz", "/", "/page.js", "/page.css"}

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 import anyio
@@ -11,7 +14,8 @@ from roofcast.data.errors import InputError
 from roofcast.serving.app import create_app
 from roofcast.serving.bodies import MAX_DEPTH, BodyLimit, read_object
 from roofcast.serving.settings import Settings
-from tests.serving.client import Client, problem_of, running
+from tests.serving.client import Client, a_question, problem_of, running
+from tests.serving.test_bulk_streaming import scope_of
 
 
 def nested(depth: int, start: bytes, end: bytes) -> bytes:
@@ -71,5 +75,69 @@ def test_other_traffic_passes(hasty: Client) -> None:
     async def nothing(*_: Any) -> Any:
         return None
 
-    hasty.run(lambda: BodyLimit(app, 1, 1.0, 1)({"type": "websocket"}, nothing, nothing))
+    hasty.run(lambda: BodyLimit(app, 1, 1.0, 1, 1)({"type": "websocket"}, nothing, nothing))
     assert seen == ["websocket"]
+
+
+class Bulk:
+    """A request in bulk whose body comes when it is let."""
+
+    def __init__(self, n_line: int = 1) -> None:
+        self.may_end = anyio.Event()
+        self.answer: list[dict[str, Any]] = []
+        self._parts = [(json.dumps(a_question()) + "\n").encode() * n_line] * 2
+
+    async def receive(self) -> Any:
+        if len(self._parts) == 1:
+            await self.may_end.wait()
+        if self._parts:
+            return {"type": "http.request", "body": self._parts.pop(), "more_body": bool(self._parts)}
+        return await anyio.sleep_forever()
+
+    async def send(self, message: Any) -> None:
+        self.answer.append(message)
+
+    @property
+    def status(self) -> int:
+        return int(self.answer[0]["status"])
+
+
+def test_only_so_many_requests_in_bulk_are_taken_at_a_time(home: Path) -> None:
+    settings = Settings(home=home, poll_s=3600, max_bulk_request=2, max_body_byte=1000)
+    taken, refused, later = [Bulk(20), Bulk()], Bulk(), Bulk()
+
+    async def ask() -> None:
+        async with anyio.create_task_group() as group:
+            for bulk in taken:
+                group.start_soon(client.app, scope_of(), bulk.receive, bulk.send)
+            await anyio.wait_all_tasks_blocked()
+            await client.app(scope_of(), refused.receive, refused.send)
+            for bulk in (*taken, later):
+                bulk.may_end.set()
+        await client.app(scope_of(), later.receive, later.send)
+
+    with running(create_app(settings)) as client:
+        client.run(ask)
+        assert client.post("/v1/predictions", {"rows": [a_question()]}).status_code == 200
+    assert [bulk.status for bulk in (*taken, refused, later)] == [200, 200, 503, 200]
+    assert dict(refused.answer[0]["headers"])[b"retry-after"] == b"5"
+    assert b"2 requests in bulk are being answered" in refused.answer[1]["body"]
+
+
+def test_bodies_on_disk_are_written_beside_the_event_loop(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writers: list[str] = []
+    write = SpooledTemporaryFile.write
+
+    def noted(file: Any, part: bytes) -> int:
+        writers.append(threading.current_thread().name)
+        return write(file, part)
+
+    monkeypatch.setattr(SpooledTemporaryFile, "write", noted)
+    bulk = Bulk(20)
+    bulk.may_end.set()
+    with running(create_app(Settings(home=home, poll_s=3600, max_body_byte=4000))) as client:
+        client.run(lambda: client.app(scope_of(), bulk.receive, bulk.send))
+    assert bulk.status == 200
+    assert len(writers) == 2
+    assert "AnyIO worker thread" in writers[-1]
+    assert "AnyIO worker thread" not in writers[0]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from roofcast.serving.published import read_figures
 from roofcast.training import scoreboard
 from roofcast.training.protocols import campaigns, silicon
 from roofcast.training.protocols.campaigns import CampaignRows, predict_campaigns
@@ -32,6 +33,8 @@ def test_a_protocol_is_shown_and_written_as_figures_rows_and_page(
     assert "leave_one_accelerator_out  aiconfigurator" in out
     assert (tmp_path / "dump" / "P3.csv").exists()
     assert "| **roofcast** |" in (tmp_path / "docs" / "SCOREBOARD.md").read_text()
+    kept = read_figures(tmp_path / "home")
+    assert {name: told.figures for name, told in kept.items()} == figures
 
 
 def test_all_campaigns_are_predicted_once_for_both_protocols(

@@ -39,7 +39,9 @@ METHOD_OF = {
     "list_offers": "offers",
     "list_campaigns": "campaigns",
     "get_predictor": "predictor",
+    "get_scoreboard": "scoreboard",
     "put_predictor": "promote",
+    "post_rollback": "roll_back",
     "healthz": "health",
     "readyz": "ready",
     "metrics": "metrics",
@@ -135,11 +137,14 @@ def test_every_answer_is_what_the_signature_says(client: Client) -> None:
         "offers": client.offers,
         "campaigns": client.campaigns,
         "predictor": client.predictor,
+        "scoreboard": client.scoreboard,
         "ready": client.ready,
         "health": client.health,
         "metrics": client.metrics,
     }
-    assert set(asked) == set(METHOD_OF.values()) - {"retrain", "retraining", "promote"}, "these change the state"
+    assert set(asked) == set(METHOD_OF.values()) - {"retrain", "retraining", "promote", "roll_back"}, (
+        "these change the state"
+    )
     for name, ask in asked.items():
         answer = ask()
         assert answer or name == "retrainings"

@@ -129,3 +129,11 @@ def test_hundreds_of_types_are_answered() -> None:
     best = min(t.cost / t.served for t in types)
     assert fleet.missing == 0
     assert 1 <= fleet.cost / (10_000 * best) < 1.2
+
+
+@pytest.mark.parametrize("needed", [7.0, 31.0, 100.0])
+def test_trying_all_and_solving_cost_the_same(needed: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    types = [FleetType(3.0, 10.0), FleetType(1.5, 4.0, most=3), FleetType(7.9, 27.0)]
+    tried = cheapest_fleet(types, needed)
+    monkeypatch.setattr("roofcast.serving.fleets.MOST_TRIED", 0)
+    assert tried == cheapest_fleet(types, needed)

@@ -59,6 +59,22 @@ def test_each_replica_serves_its_share_of_a_rate(shared: Client) -> None:
         assert entry["p_runs"] is None or 0 < entry["p_runs"] < 1
 
 
+@pytest.mark.parametrize("users", [1, 3, 50, 700])
+@pytest.mark.parametrize("think_time_s", [0.0, 3.0, 300.0])
+def test_no_more_is_carried_than_the_users_send(bench: Workbench, users: float, think_time_s: float) -> None:
+    limits = (parse_limit("e2e:mean<=20s"), parse_limit("tpot:p50<=60ms"))
+    demand = Demand(500, 100, users, None, limits, think_time_s=think_time_s, headroom=0.2)
+    result = recommending.recommend(bench.in_service.bundle, a_model(), Market(), demand, n_entry=4)
+    assert result.entries
+    for entry in result.entries:
+        e2e_s = next(m.value for m in entry.predictions if (m.metric, m.statistic) == ("e2e_s", "mean"))
+        share = users / entry.n_replica
+        waiting = share * e2e_s / (e2e_s + think_time_s)
+        assert entry.load_per_replica <= max(np.ceil(share), 1)
+        assert entry.load_per_replica <= entry.users_per_replica
+        assert entry.load_per_replica == pytest.approx(waiting if think_time_s else np.ceil(share), rel=0.1)
+
+
 def test_the_front_is_sized_by_what_the_learner_said_last(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
 

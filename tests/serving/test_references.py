@@ -40,6 +40,19 @@ def test_references_pull_and_tighten_and_both_numbers_are_told(shared: Client) -
         assert row[f"{metric}_hi"] / row[f"{metric}_lo"] < plain[f"{metric}_hi"] / plain[f"{metric}_lo"]
 
 
+@pytest.mark.parametrize("measured", [{"e2e_s": 3.0}, {"itl_s": 0.1}, {"itl_s": 0.1, "statistic": "p50"}])
+def test_whatever_was_measured_counts(shared: Client, measured: dict[str, Any]) -> None:
+    reference = a_reference(model="my-14b", ttft_s=None, tpot_s=None, **measured)
+    row = predict(shared, [reference], model="my-14b")
+    moved = {metric: row[metric] / row[f"{metric}_uncalibrated"] for metric in METRICS}
+    assert moved["tpot_s"] > 1.05
+    assert moved["output_throughput_token_per_s"] < 0.95
+    assert (moved["ttft_s"] > 1.05) == ("e2e_s" in measured)
+    body = {"rows": [a_question(engine="vllm", model="my-14b")], "models": [MINE], "references": [reference]}
+    (why,) = shared.post("/v1/explanations", body).json()["rows"]
+    assert why["prediction"]["tpot_s"]["contributions"]["references"] > 0.05
+
+
 def test_without_references_there_are_no_further_fields(shared: Client) -> None:
     assert tuple(predict(shared, []))[-3:] == ANSWER_COLUMNS[-3:]
 

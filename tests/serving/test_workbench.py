@@ -19,6 +19,7 @@ from roofcast.serving.last_champion import FILE_NAME, distrusted
 from roofcast.serving.rows import table
 from roofcast.serving.settings import Settings
 from roofcast.serving.workbench import Workbench
+from roofcast.training.registry import Registry
 from tests.serving.client import CONFIG, MODEL, a_measurement
 from tests.serving.test_jobs import wait_until
 
@@ -135,6 +136,21 @@ def test_what_served_last_is_believed_only_if_nobody_else_may_have_written_it(
         assert f"{file} must not be writable by others" in caplog.text
         file.chmod(mode)
     assert Workbench(settings).resume()
+
+
+def test_a_registry_that_has_not_changed_is_not_asked(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Workbench(settings)
+    assert first.refresh()
+    later = Workbench(settings)
+    assert later.resume()
+    asked: list[int] = []
+    monkeypatch.setattr(Registry, "champion", lambda _: asked.append(1))
+    assert not first.refresh()
+    assert not later.refresh()
+    assert not asked
+    os.utime(settings.home / "mlflow.db")
+    assert not later.refresh()
+    assert asked
 
 
 def test_another_users_file_is_distrusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,6 +158,29 @@ def test_of_many_rows_of_a_cell_some_are_fitted_to_over_all_loads() -> None:
     np.testing.assert_array_equal(count, np.ones(12))
 
 
+def test_a_group_weighs_the_same_however_many_rows_it_has() -> None:
+    some = questions()
+    is_first = (GROUPS == "group 0").to_numpy()
+    y = measured(DEFAULT_COEFFICIENTS).mul(np.where(is_first, 1.3, 1.0), axis=0)
+    rows = np.concatenate([np.arange(len(some)), *[np.flatnonzero(is_first)] * 3])
+    once = fit_coefficients(some, y, GROUPS)
+    often = fit_coefficients(some.iloc[rows], y.iloc[rows], GROUPS.iloc[rows])
+    step_s = [estimate(arrays(some), c).tpot_s for c in (once, often)]
+    assert np.median(np.log(step_s[1] / step_s[0])) == pytest.approx(0.0, abs=0.02)
+
+
+def test_an_engine_without_kernel_tables_may_lie_farther_away() -> None:
+    moved = {}
+    for engine in ("vllm", "tgis"):
+        X = questions().assign(**{"config.engine": float(ENGINES.index(engine))})
+        slow = truth()
+        slow.typical[NAMES.index("decode_attention_ratio")] += np.log(8.0)
+        d = arrays(X)
+        y = pd.DataFrame(estimate_metrics(d, estimate(d, slow)), index=X.index)
+        moved[engine] = fit_coefficients(X, y, GROUPS).value("decode_attention_ratio", engine)
+    assert moved["vllm"] < moved["tgis"] < 10.0
+
+
 def test_rows_that_tell_nothing_are_not_fitted_to() -> None:
     X, y = questions().head(6), measured(truth()).head(6)
     y.iloc[[1, 4]] = np.nan

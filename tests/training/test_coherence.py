@@ -8,6 +8,7 @@ import pytest
 
 from roofcast.features.pipeline import build_features
 from roofcast.training.coherence import coherent, following, logarithmic_mean, shares
+from roofcast.training.conditioning import narrowed
 from roofcast.training.dataset import TrainingSet
 from roofcast.training.predictor import References, RoofcastPredictor
 from tests.training.builders import QUICK
@@ -123,3 +124,29 @@ def test_references_narrow_what_follows(predictor: RoofcastPredictor, means: pd.
     assert (
         narrower[["ttft_s", "tpot_s", "e2e_s", THROUGHPUT]] < width[["ttft_s", "tpot_s", "e2e_s", THROUGHPUT]]
     ).all()
+
+
+@pytest.mark.parametrize("factor", [{"e2e_s": 2.0}, {THROUGHPUT: 0.5}, {"itl_s": 2.0}])
+def test_a_predictor_of_some_metrics_knows_references_of_the_others(
+    factor: dict[str, float], predictor: RoofcastPredictor, means: pd.DataFrame
+) -> None:
+    one = means.head(1)
+    some = narrowed(predictor, ["tpot_s"])
+    plain = predictor.predict_interval(one, 0.5).value
+    told = References(one, pd.DataFrame({metric: plain[metric] * f for metric, f in factor.items()}))
+    moved = some.predict_interval(one, 0.5, told)
+    assert list(moved.value) == ["tpot_s"]
+    assert (moved.value["tpot_s"] > 1.02 * plain["tpot_s"]).all()
+    pd.testing.assert_series_equal(moved.value["tpot_s"], predictor.predict_interval(one, 0.5, told).value["tpot_s"])
+    assert some.known(None).keys() == {"tpot_s"}
+
+
+def test_itl_and_tpot_tell_of_each_other_in_the_middle_alone(
+    predictor: RoofcastPredictor, means: pd.DataFrame
+) -> None:
+    one = means.head(1)
+    assert _told(predictor, one, itl_s=2.0)["tpot_s"] > 1.02
+    assert _told(predictor, one, tpot_s=2.0)["itl_s"] > 1.02
+    assert _told(predictor, one, itl_s=2.0)["ttft_s"] == pytest.approx(1.0)
+    tail = one.assign(**{"workload.is_mean": 0.0, "workload.quantile": 0.95})
+    assert _told(predictor, tail, itl_s=2.0)["tpot_s"] == pytest.approx(1.0)

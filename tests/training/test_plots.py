@@ -38,7 +38,7 @@ def test_rows_without_a_prediction_do_not_upset_the_plot() -> None:
 
 def test_coverage_is_judged_by_the_other_groups() -> None:
     errors = np.array([0.1, 0.1, 0.1, 0.2, 0.2, 9.0])
-    np.testing.assert_allclose(coverage(errors, GROUPS, np.array([0.3, 0.6])), [1 / 3, 2 / 3])
+    np.testing.assert_allclose(coverage(errors, GROUPS, np.array([0.3, 0.65])), [1 / 3, 2 / 3])
 
 
 def test_a_line_per_metric_and_the_diagonal() -> None:

@@ -10,7 +10,7 @@ import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
 
-from roofcast.data.errors import InputError, NotReadyError, UnknownNameError
+from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
 from roofcast.training.bundle import FILE_NAME, ModelBundle
 from roofcast.training.dataset import TrainingSet
 from roofcast.training.registry import CHECKSUM_TAG, URI_VARIABLE, Champion, Registry
@@ -84,13 +84,46 @@ def test_two_promotions_leave_the_later_in_service(three: Versions) -> None:
     assert version_of(registry.champion()) == "3"
 
 
-def test_rollback_goes_to_the_champion_before(three: Versions) -> None:
+def test_rollback_goes_to_the_champion_before_and_asked_again_further_back(three: Versions) -> None:
     registry, _ = three
     for version in ("1", "3", "2"):
         registry.promote(version)
+    assert registry.previous().version == "3"
     assert registry.rollback().version == "3"
     assert version_of(registry.champion()) == "3"
-    assert registry.rollback().version == "2"
+    assert registry.rollback().version == "1"
+    with pytest.raises(NoAnswerError, match="no earlier champion"):
+        registry.rollback()
+    assert version_of(registry.champion()) == "1"
+
+
+def test_a_promotion_after_a_rollback_can_be_taken_back(three: Versions) -> None:
+    registry, _ = three
+    for version in ("1", "2"):
+        registry.promote(version)
+    registry.rollback()
+    registry.promote("3")
+    assert registry.rollback().version == "1"
+
+
+def test_a_rollback_that_was_cut_short_goes_on(three: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, _ = three
+    for version in ("1", "3", "2"):
+        registry.promote(version)
+    with monkeypatch.context() as patch:
+        patch.setattr(registry, "_keep_earlier", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            registry.rollback()
+    assert version_of(registry.champion()) == "3"
+    assert registry.rollback().version == "1"
+
+
+def test_deleted_versions_are_passed_over(three: Versions) -> None:
+    registry, _ = three
+    for version in ("1", "3", "2"):
+        registry.promote(version)
+    registry._client.delete_model_version("roofcast", "3")
+    assert registry.rollback().version == "1"
 
 
 def test_promoting_the_champion_again_keeps_the_way_back(three: Versions) -> None:
@@ -102,10 +135,10 @@ def test_promoting_the_champion_again_keeps_the_way_back(three: Versions) -> Non
 
 def test_rollback_without_an_earlier_champion_is_refused(three: Versions) -> None:
     registry, _ = three
-    with pytest.raises(InputError, match="there is no earlier champion to go back to"):
+    with pytest.raises(NoAnswerError, match="there is no earlier champion to go back to"):
         registry.rollback()
     registry.promote("1")
-    with pytest.raises(InputError, match="no earlier champion"):
+    with pytest.raises(NoAnswerError, match="no earlier champion"):
         registry.rollback()
 
 
@@ -192,11 +225,12 @@ def unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
         lambda r: r.versions(),
         lambda r: r.promote("1"),
         lambda r: r.rollback(),
+        lambda r: r.previous(),
         lambda r: r.register("runs:/x", "x", "0"),
         lambda r: r.load(Champion("1", "x", "0" * 64)),
         lambda r: r.run("x").__enter__(),
     ],
-    ids=["champion", "versions", "promote", "rollback", "register", "load", "run"],
+    ids=["champion", "versions", "promote", "rollback", "previous", "register", "load", "run"],
 )
 def test_a_server_that_does_not_answer_is_named(ask: object, unreachable: Registry) -> None:
     assert callable(ask)
@@ -237,3 +271,20 @@ def test_two_processes_may_create_the_store_at_once(tmp_path: Path) -> None:
     for process in processes:
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
+
+
+def test_a_stamp_lasts_until_something_is_promoted(three: Versions) -> None:
+    registry, versions = three
+    before = registry.stamp()
+    registry.versions()
+    assert before
+    assert registry.stamp() == before
+    registry.promote(versions[0])
+    assert registry.stamp() != before
+
+
+def test_what_may_change_unseen_has_no_stamp(tmp_path: Path) -> None:
+    assert Registry(tmp_path).stamp() == ""
+    assert Registry(tmp_path, "http://127.0.0.1:1").stamp() == ""
+    (tmp_path / "mlflow.db").write_bytes(b"SQLite format 3\0\x10\0\2\2" + bytes(80))
+    assert Registry(tmp_path).stamp() == ""

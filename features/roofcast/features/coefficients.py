@@ -70,7 +70,7 @@ PRIORS: Final[dict[str, Prior]] = {
     "link_latency_ratio": Prior(1.0, 0.2, 0.5, "1", "the same of latencies inside a domain", _TABLES),
     "exchange_ratio": Prior(1.0, 0.2, 0.7, "1", "time of exchanging tokens between ranks and experts over that of "
                             "the collectives in the kernel tables", _TABLES),
-    "request_overhead_s": Prior(20e-3, 0.6, 0.6, "s", "receiving, tokenising and answering one request", _JUDGED),
+    "request_overhead_s": Prior(20e-3, 1.0, 1.0, "s", "receiving, tokenising and answering one request", _JUDGED),
     "reserve_ratio": Prior(1.0, 0.2, 0.1, "1", "memory that an engine keeps over what its defaults say", _JUDGED),
     "kv_waste": Prior(1.03, 0.05, 0.1, "1", "memory held per running sequence over the cache it needs", _JUDGED),
     "kv_waste_padded": Prior(4.0, 0.7, 0.0, "1", "further factor of padded attention", _JUDGED),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import numpy as np
@@ -20,6 +20,8 @@ FloatArray = npt.NDArray[np.float64]
 
 METRICS: Final = ("ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s", "output_throughput_token_per_s")
 """What is predicted. Latencies first; throughput is the only one of which more is better."""
+
+_SHAPED_AS: Final = {"nttft_s_per_token": "ttft_s"}
 
 LARGEST_WAVES: Final = 300.0
 """Requests sent for each in flight beyond which the start of a run no longer shows."""
@@ -63,34 +65,42 @@ def estimate_metrics(d: dict[str, FloatArray], e: Estimate) -> dict[str, FloatAr
     }
 
 
-def estimate_statistics(d: dict[str, FloatArray], c: Coefficients, e: Estimate) -> dict[str, FloatArray]:
-    """Return the estimate of the statistic that each question asks for, by metric."""
+def estimate_statistics(
+    d: dict[str, FloatArray], c: Coefficients, e: Estimate, metrics: Collection[str] = METRICS
+) -> dict[str, FloatArray]:
+    """Return the estimate of the statistic that each question asks for, by metric, of some metrics."""
     values = estimate_metrics(d, e)
-    ratios = quantile_ratios(d, c, e)
-    ratios["nttft_s_per_token"] = ratios["ttft_s"]
-    return {name: value * ratios[name] if name in ratios else value for name, value in values.items()}
+    ratios = quantile_ratios(d, c, e, {_SHAPED_AS.get(name, name) for name in metrics})
+    return {name: values[name] * ratios.get(_SHAPED_AS.get(name, name), 1.0) for name in METRICS if name in metrics}
 
 
 def build_features(
-    descriptors: pd.DataFrame, coefficients: Coefficients
+    descriptors: pd.DataFrame,
+    coefficients: Coefficients,
+    known: Estimate | None = None,
+    metrics: Collection[str] = METRICS,
 ) -> tuple[pd.DataFrame, dict[str, FloatArray], Estimate]:
-    """Return the learner's columns, the estimate of each metric and the estimate whole.
+    """Return the learner's columns, the estimate of each of some metrics and the estimate whole.
 
     Parameters
     ----------
     descriptors : shape (n_question, n_descriptor)
     coefficients
         Of the analytic estimate.
+    known
+        The estimate, if it was made before: it does not depend on the statistic that is asked.
+    metrics
+        To estimate.
 
     Returns
     -------
     shape (n_question, n_feature) with columns `FEATURE_NAMES`; arrays by metric; the estimate
     """
     d = arrays(descriptors)
-    e = estimate(d, coefficients)
+    e = known or estimate(d, coefficients)
     columns = _model(d) | _hardware(d) | _config(d) | _workload(d, e) | _memory(e) | _roofline(e)
     features = frame(columns, FEATURE_NAMES, descriptors.index)
-    return features, estimate_statistics(d, coefficients, e), e
+    return features, estimate_statistics(d, coefficients, e, metrics), e
 
 
 def _model(d: dict[str, FloatArray]) -> dict[str, FloatArray]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import product
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +24,14 @@ _PASS_TOKEN = 8192.0
 """Prompt tokens that one prefill pass takes together; vLLM's and SGLang's default on large accelerators."""
 
 
-def quantile_ratios(d: Descriptors, c: Coefficients, e: Estimate) -> dict[str, FloatArray]:
-    """Return the asked quantile over the mean, by metric; 1 for means and static batches.
+SHAPED: Final = ("ttft_s", "itl_s", "tpot_s", "e2e_s")
+"""Metrics whose quantiles the theory tells."""
+
+
+def quantile_ratios(
+    d: Descriptors, c: Coefficients, e: Estimate, metrics: Collection[str] = SHAPED
+) -> dict[str, FloatArray]:
+    """Return the asked quantile over the mean, of those of some metrics in `SHAPED`; 1 for means and static batches.
 
     Notes
     -----
@@ -33,9 +40,9 @@ def quantile_ratios(d: Descriptors, c: Coefficients, e: Estimate) -> dict[str, F
 
     Returns
     -------
-    ``ttft_s``, ``itl_s``, ``tpot_s`` and ``e2e_s`` to arrays of shape (n_question,)
+    arrays of shape (n_question,) by metric
     """
-    ratios = {name: np.ones(len(e.ttft_s)) for name in ("ttft_s", "itl_s", "tpot_s", "e2e_s")}
+    ratios = {name: np.ones(len(e.ttft_s)) for name in SHAPED if name in metrics}
     is_asked = (d["workload.is_mean"] < 0.5) & (d["workload.is_static"] < 0.5)
     is_open = np.isnan(d["workload.concurrency"]) & ~np.isnan(d["workload.request_rate_per_s"])
     for q, at_rate in product(np.unique(d["workload.quantile"][is_asked]), (False, True)):
@@ -43,15 +50,21 @@ def quantile_ratios(d: Descriptors, c: Coefficients, e: Estimate) -> dict[str, F
         if not len(rows):
             continue
         loop = _loop(d, c, e, rows, at_rate=at_rate)
-        pairs = {
-            "ttft_s": (ttft_quantile(loop, float(q)), loop.ttft_s),
-            "itl_s": (np.maximum(itl_quantile(loop, float(q)), loop.step_s) if q > 0.5 else loop.step_s, loop.step_s),
-            "tpot_s": (tpot_quantile(loop, float(q)), loop.tpot_s),
-            "e2e_s": (e2e_quantile(loop, float(q)), loop.e2e_s),
-        }
-        for name, (quantile, mean) in pairs.items():
-            ratios[name][rows] = np.clip(quantile / mean, 1 / _LARGEST_RATIO, _LARGEST_RATIO)
+        for name, ratio in ratios.items():
+            quantile, mean = _quantile(name, loop, float(q))
+            ratio[rows] = np.clip(quantile / mean, 1 / _LARGEST_RATIO, _LARGEST_RATIO)
     return ratios
+
+
+def _quantile(metric: str, loop: Loop, q: float) -> tuple[FloatArray, FloatArray]:
+    """Return a quantile and the mean; of ITL the plain gap in the place of the mean."""
+    if metric == "ttft_s":
+        return ttft_quantile(loop, q), loop.ttft_s
+    if metric == "tpot_s":
+        return tpot_quantile(loop, q), loop.tpot_s
+    if metric == "e2e_s":
+        return e2e_quantile(loop, q), loop.e2e_s
+    return np.maximum(itl_quantile(loop, q), loop.step_s) if q > 0.5 else loop.step_s, loop.step_s
 
 
 def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.intp], *, at_rate: bool) -> Loop:

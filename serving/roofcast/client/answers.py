@@ -226,6 +226,17 @@ class PredictionResponse(TypedDict):
     rows: list[dict[str, float | int | str | bool | None]]
 
 
+class PredictorResponse(TypedDict):
+    version: str
+    sha256: str
+    roofcast_version: str
+    data_digest: str
+    n_row: int
+    engines: list[str]
+    held_out: dict[str, dict[str, float]]
+    highest_level: float
+
+
 class ProblemResponse(TypedDict):
     type: str
     title: str
@@ -235,6 +246,12 @@ class ProblemResponse(TypedDict):
     did_you_mean: NotRequired[list[str]]
     request_id: NotRequired[str]
     checks: NotRequired[dict[str, Check] | None]
+
+
+class ProtocolFigures(TypedDict):
+    roofcast_version: str
+    computed_on: str
+    figures: dict[str, Any]
 
 
 class ReadinessResponse(TypedDict):
@@ -264,6 +281,14 @@ class RetrainingResponse(TypedDict):
     finished_at: str | None
     report: dict[str, Any] | None
     error: str
+
+
+class ScoreboardResponse(TypedDict):
+    predictor_version: str
+    data_digest: str
+    n_row: int
+    held_out: dict[str, dict[str, float]]
+    protocols: dict[str, ProtocolFigures]
 
 
 class EntryResponse(TypedDict):

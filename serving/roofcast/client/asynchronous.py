@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack, overload
 
 import httpx
 
@@ -20,9 +20,11 @@ from roofcast.client.answers import (
     Offer,
     OwnCampaign,
     PredictionResponse,
+    PredictorResponse,
     ReadinessResponse,
     RecommendationResponse,
     RetrainingResponse,
+    ScoreboardResponse,
 )
 from roofcast.client.calls import Call, Row
 from roofcast.client.errors import UnreachableError
@@ -188,13 +190,21 @@ class AsyncClient:
         """List the campaigns of measurements."""
         return await self._send(calls.campaigns())
 
-    async def predictor(self) -> dict[str, Any]:
+    async def predictor(self) -> PredictorResponse:
         """Return the predictor in service: version, data and held-out errors."""
         return await self._send(calls.predictor())
 
-    async def promote(self, **request: Unpack[PromotionRequest]) -> dict[str, Any]:
+    async def scoreboard(self) -> ScoreboardResponse:
+        """Return how good the predictor in service is, and the figures of the protocols run at the service."""
+        return await self._send(calls.scoreboard())
+
+    async def promote(self, **request: Unpack[PromotionRequest]) -> PredictorResponse:
         """Put a version of the registry into service, as after a bad retraining."""
         return await self._send(calls.promote(request))
+
+    async def roll_back(self) -> PredictorResponse:
+        """Put the version before the champion back into service, and asked again the one before that."""
+        return await self._send(calls.roll_back())
 
     async def ready(self) -> ReadinessResponse:
         """Return how the service's parts are; raises `NotReadyError` if it does not predict."""

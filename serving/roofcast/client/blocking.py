@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack, overload
 
 import httpx
 
@@ -19,9 +19,11 @@ from roofcast.client.answers import (
     Offer,
     OwnCampaign,
     PredictionResponse,
+    PredictorResponse,
     ReadinessResponse,
     RecommendationResponse,
     RetrainingResponse,
+    ScoreboardResponse,
 )
 from roofcast.client.calls import Call, Row
 from roofcast.client.errors import UnreachableError
@@ -187,13 +189,21 @@ class Client:
         """List the campaigns of measurements."""
         return self._send(calls.campaigns())
 
-    def predictor(self) -> dict[str, Any]:
+    def predictor(self) -> PredictorResponse:
         """Return the predictor in service: version, data and held-out errors."""
         return self._send(calls.predictor())
 
-    def promote(self, **request: Unpack[PromotionRequest]) -> dict[str, Any]:
+    def scoreboard(self) -> ScoreboardResponse:
+        """Return how good the predictor in service is, and the figures of the protocols run at the service."""
+        return self._send(calls.scoreboard())
+
+    def promote(self, **request: Unpack[PromotionRequest]) -> PredictorResponse:
         """Put a version of the registry into service, as after a bad retraining."""
         return self._send(calls.promote(request))
+
+    def roll_back(self) -> PredictorResponse:
+        """Put the version before the champion back into service, and asked again the one before that."""
+        return self._send(calls.roll_back())
 
     def ready(self) -> ReadinessResponse:
         """Return how the service's parts are; raises `NotReadyError` if it does not predict."""

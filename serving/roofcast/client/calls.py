@@ -19,9 +19,11 @@ from roofcast.client.answers import (
     Offer,
     OwnCampaign,
     PredictionResponse,
+    PredictorResponse,
     ReadinessResponse,
     RecommendationResponse,
     RetrainingResponse,
+    ScoreboardResponse,
 )
 from roofcast.client.requests import (
     ExplanationRequest,
@@ -148,14 +150,24 @@ def campaigns() -> Call[list[CampaignInfo | OwnCampaign]]:
     return _get("/v1/campaigns")
 
 
-def predictor() -> Call[dict[str, Any]]:
+def predictor() -> Call[PredictorResponse]:
     """Return the call that tells of the predictor in service."""
     return _get("/v1/predictor")
 
 
-def promote(request: PromotionRequest) -> Call[dict[str, Any]]:
+def scoreboard() -> Call[ScoreboardResponse]:
+    """Return the call that tells how good the predictor in service is."""
+    return _get("/v1/scoreboard")
+
+
+def promote(request: PromotionRequest) -> Call[PredictorResponse]:
     """Return the call that puts a version into service."""
     return _send("PUT", "/v1/predictor", request)
+
+
+def roll_back() -> Call[PredictorResponse]:
+    """Return the call that puts the version before into service, once."""
+    return Call("POST", "/v1/predictor/rollback", _json, may_repeat=False)
 
 
 def ready() -> Call[ReadinessResponse]:

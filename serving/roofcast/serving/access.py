@@ -33,7 +33,7 @@ GUARDED: Final = (API, "/metrics")
 QUESTIONS: Final = frozenset({"/v1/predictions", "/v1/recommendations", "/v1/explanations"})
 """Posts that change nothing."""
 
-FOR_ADMINS: Final = frozenset({"/v1/predictor"})
+FOR_ADMINS: Final = frozenset({"/v1/predictor", "/v1/predictor/rollback"})
 """Changes that take effect on everyone's answers at once."""
 
 KEY_CACHE_S: Final = 2.0

@@ -9,7 +9,6 @@ from importlib.metadata import version
 
 from asgi_correlation_id import CorrelationIdMiddleware
 from fastapi import FastAPI
-from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
 from roofcast.data.api_keys import KeyStore
@@ -23,6 +22,7 @@ from roofcast.serving.routes import (
     health,
     knowledge,
     measurements,
+    page,
     predictions,
     promotions,
     recommendations,
@@ -38,7 +38,7 @@ STARTUP_WAIT_S = 10.0
 """How long the start waits for the store, and for the registry if no champion has served here before; what does not
 answer in time is looked at again later."""
 
-ROUTERS = (recommendations, predictions, measurements, retrainings, knowledge, promotions, health)
+ROUTERS = (recommendations, predictions, measurements, retrainings, knowledge, promotions, health, page)
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -86,7 +86,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     _install_middleware(app, chosen)
     for module in ROUTERS:
         app.include_router(module.router)
-    app.add_api_route("/", lambda: RedirectResponse("/docs"), include_in_schema=False)
     document = describe_access(describe_problems(app.openapi()), chosen.require_key)
     setattr(app, "openapi", lambda: document)  # noqa: B010  (FastAPI's own way; mypy forbids the plain assignment)
     trace(app)
@@ -96,8 +95,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 def _install_middleware(app: FastAPI, settings: Settings) -> None:
     """Add what every request passes, the innermost first."""
     rates = RateLimits(settings.rate_limit) if settings.rate_limit else None
-    limits = {"max_byte": settings.max_body_byte, "max_bulk_byte": settings.max_bulk_byte}
-    app.add_middleware(BodyLimit, max_s=settings.max_body_s, **limits)
+    app.add_middleware(
+        BodyLimit,
+        max_byte=settings.max_body_byte,
+        max_s=settings.max_body_s,
+        max_bulk_byte=settings.max_bulk_byte,
+        max_bulk_request=settings.max_bulk_request,
+    )
     app.add_middleware(Admission, require=settings.require_key, rates=rates)
     app.add_middleware(Observation)
     app.add_middleware(CorrelationIdMiddleware, header_name=REQUEST_ID_HEADER, validator=is_request_id)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from http import HTTPStatus
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
+from anyio import fail_after, to_thread
 from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from roofcast.data.errors import InputError
 from roofcast.data.huggingface import parse_config
 from roofcast.serving.bulk.media import Kind, bulk_kind, wanted_kind
-from roofcast.serving.problems import problem
+from roofcast.serving.problems import RETRY_AFTER_S, problem
 
 JSON_TYPE = "application/json"
 
@@ -32,14 +32,17 @@ class BodyLimit:
     """ASGI middleware that answers 413 to bodies over a limit, whatever their headers say, and 408 to slow ones.
 
     Rows in bulk may be larger. They are kept in a file and not in memory; the route finds it in the scope. All of a
-    body is there before it is answered: most clients read nothing until they have sent everything.
+    body is there before it is answered: most clients read nothing until they have sent everything. Only so many are
+    taken at a time, which bounds what they need on disk; others are answered 503 before their body is read.
     """
 
-    def __init__(self, app: ASGIApp, max_byte: int, max_s: float, max_bulk_byte: int) -> None:
+    def __init__(self, app: ASGIApp, max_byte: int, max_s: float, max_bulk_byte: int, max_bulk_request: int) -> None:
         self.app = app
         self.max_byte = max_byte
         self.max_s = max_s
         self.max_bulk_byte = max_bulk_byte
+        self.max_bulk_request = max_bulk_request
+        self._n_bulk = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body up to the limits, then hand it on."""
@@ -47,6 +50,16 @@ class BodyLimit:
             await self.app(scope, receive, send)
             return
         is_bulk = bulk_kind(scope) is not None
+        if is_bulk and self._n_bulk >= self.max_bulk_request:
+            await self._too_busy()(scope, receive, send)
+            return
+        self._n_bulk += is_bulk
+        try:
+            await self._take(scope, receive, send, is_bulk=is_bulk)
+        finally:
+            self._n_bulk -= is_bulk
+
+    async def _take(self, scope: Scope, receive: Receive, send: Send, *, is_bulk: bool) -> None:
         with SpooledTemporaryFile(max_size=self.max_byte) as body:
             end = await self._read(scope, receive, body, self.max_bulk_byte if is_bulk else self.max_byte)
             if isinstance(end, Response):
@@ -57,17 +70,26 @@ class BodyLimit:
                 whole = {"type": "http.request", "body": b"" if is_bulk else body.read(), "more_body": False}
                 await self.app(scope, _replaying(whole, receive), send)
 
+    def _too_busy(self) -> Response:
+        detail = f"{self.max_bulk_request} requests in bulk are being answered, as many as are taken at a time"
+        return problem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", f"{detail}; ask again in {RETRY_AFTER_S} seconds")
+
     async def _read(self, scope: Scope, receive: Receive, body: IO[bytes], max_byte: int) -> Message | Response:
         """Return the last message of a body that was kept, or the answer to one that is not taken."""
         declared = Headers(scope=scope).get("content-length", "")
         is_small = not declared.isdecimal() or int(declared[:20]) <= max_byte
         message: Message = {"type": "http.request", "more_body": True}
         try:
-            async with asyncio.timeout(self.max_s):
+            with fail_after(self.max_s):
                 while is_small and message["type"] == "http.request" and message.get("more_body", False):
                     message = await receive()
-                    body.write(message.get("body", b""))
-                    is_small = body.tell() <= max_byte
+                    part = message.get("body", b"")
+                    size = body.tell() + len(part)
+                    is_small = size <= max_byte
+                    if is_small and size > self.max_byte:  # on disk, which may be slow
+                        await to_thread.run_sync(body.write, part)
+                    elif is_small:
+                        body.write(part)
         except TimeoutError:
             detail = f"the body has not arrived within {self.max_s:g} seconds; send it in parts"
             return problem(HTTPStatus.REQUEST_TIMEOUT, "too-slow", detail, headers={"connection": "close"})

@@ -218,13 +218,17 @@ def promote(
     version: Annotated[str, typer.Argument(help="A version in the registry.")], as_json: AsJson = False
 ) -> None:
     """Put a version into service."""
-    _show_champion(open_workbench().registry.promote(version), as_json=as_json)
+    from roofcast.serving import promoting
+
+    _show_champion(promoting.promote(open_workbench(), version, promoting.COMMAND_LINE), as_json=as_json)
 
 
 @app.command()
 def rollback(as_json: AsJson = False) -> None:
-    """Put the version before the champion back into service."""
-    _show_champion(open_workbench().registry.rollback(), as_json=as_json)
+    """Put the version before the champion back into service, and asked again the one before that."""
+    from roofcast.serving import promoting
+
+    _show_champion(promoting.roll_back(open_workbench(), promoting.COMMAND_LINE), as_json=as_json)
 
 
 def _show_champion(champion: Champion, *, as_json: bool) -> None:
@@ -238,8 +242,11 @@ def scoreboard(
     dump: Annotated[Path | None, typer.Option(help="Folder to write every row behind the figures to.")] = None,
     docs: Annotated[Path | None, typer.Option(help="Folder to write SCOREBOARD.md and its plots to.")] = None,
 ) -> None:
-    """Judge roofcast and its peers by the protocols."""
+    """Judge roofcast and its peers by the protocols; the service shows the figures under `/v1/scoreboard`."""
     from roofcast.serving.files import make_folder
+    from roofcast.serving.published import keep_figures
+    from roofcast.serving.settings import load_settings
+    from roofcast.serving.state import make_home
     from roofcast.training.protocols.held_out import LlmPilotPredictor
     from roofcast.training.scoreboard import figure_rows, run_scoreboard
     from roofcast.training.scoreboard_page import write_page
@@ -260,6 +267,7 @@ def scoreboard(
         board.dump(dump)
     if docs:
         write_page(board, docs)
+    keep_figures(make_home(load_settings().home), json.loads(board.to_json()), today())
 
 
 @app.command()

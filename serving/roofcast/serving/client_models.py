@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 Document = dict[str, Any]
 
 HEAD: Final = '"""What {what}, as plain dictionaries; written from the OpenAPI document by `make client`."""'
+FOLDER: Final = Path(__file__).parents[1] / "client"
+"""Not asked of the package, which cannot be imported while it lacks a type."""
+
 RULES: Final = "# ruff: noqa: D101, I001\n"
 
 
@@ -75,4 +77,4 @@ if __name__ == "__main__":
     from roofcast.serving.app import create_app
 
     for name, text in model_files(create_app().openapi()).items():
-        Path(str(files("roofcast.client") / name)).write_text(text, encoding="utf-8")
+        (FOLDER / name).write_text(text, encoding="utf-8")

@@ -21,6 +21,9 @@ TOLERANCE: Final = 1e-6
 ALIKE: Final = 1e-4
 """Costs that differ by less than this share count as equal, and fewer instances are preferred."""
 
+MOST_TRIED: Final = 10_000
+"""Mixtures that are tried one and all; of more the solver finds the cheapest."""
+
 _MAX_NODE: Final = 2_000
 """Longest search; the best fleet found by then is taken."""
 
@@ -87,9 +90,9 @@ def cheapest_fleet(types: Sequence[FleetType], needed: float, pools: Mapping[str
 
     Notes
     -----
-    An integer programme, which HiGHS solves by branch and cut to `ALIKE`. Every instance costs a little more than
-    asked, so that of costs that are alike the fewer instances win. Types that some number of another one is better
-    than in every respect are left out first, which changes no optimum.
+    An integer programme, which HiGHS solves by branch and cut to `ALIKE`, unless there are so few fleets that all
+    are tried. Every instance costs a little more than asked, so that of costs that are alike the fewer instances win.
+    Types that some number of another one is better than in every respect are left out first; no optimum changes.
 
     References
     ----------
@@ -171,7 +174,7 @@ class _Programme:
 
     def counts(self) -> FloatArray:
         """Return the cheapest counts that serve the demand, or the cheapest of those that serve most."""
-        counts = self._least(self.price, 1.0)
+        counts = self._tried() if self._n_way() <= MOST_TRIED else self._least(self.price, 1.0)
         if counts is not None:
             return counts
         greatest = self._least(-self.coverage, 0.0)
@@ -179,6 +182,23 @@ class _Programme:
             return np.zeros(len(self.price))
         counts = self._least(self.price, float(self.coverage @ greatest) * (1 - TOLERANCE))
         return greatest if counts is None else counts
+
+    def _n_way(self) -> float:
+        """Return how many fleets there are of all kinds but the most numerous one; no end where pools are shared."""
+        return math.inf if self.takes else float(np.prod(self.most + 1) / (self.most.max() + 1))
+
+    def _tried(self) -> FloatArray | None:
+        """Return the cheapest counts that serve the demand by trying all, which is soonest where there are few."""
+        last = int(self.most.argmax())
+        others = np.delete(np.arange(len(self.price)), last)
+        sizes = tuple((self.most[others] + 1).astype(int).tolist())
+        counts = np.zeros((len(self.price), math.prod(sizes)))
+        counts[others] = np.indices(sizes).reshape(len(sizes), -1) if sizes else counts[others]
+        left = 1 - TOLERANCE - self.coverage @ counts
+        counts[last] = np.maximum(np.ceil(left / self.coverage[last]), 0.0)
+        cost = np.where(counts[last] <= self.most[last], self.price @ counts, math.inf)
+        best = int(cost.argmin())
+        return counts[:, best] if cost[best] < math.inf else None
 
     def _least(self, objective: FloatArray, coverage: float) -> FloatArray | None:
         """Return the counts that make an objective least; None if no counts serve so much of the demand."""

@@ -58,22 +58,30 @@ class LastChampion:
         """Whether one has ever been in service here."""
         return self._file.is_file()
 
-    def keep(self, champion: Champion) -> None:
-        """Name the champion from now on; where that cannot be written, service goes on without."""
+    def keep(self, champion: Champion, stamp: str = "") -> None:
+        """Name the champion from now on; where that cannot be written, service goes on without.
+
+        Parameters
+        ----------
+        champion
+            Of the registry.
+        stamp
+            Of the registry when it told of it; blank if it has none.
+        """
         draft = self._file.with_name(f".{FILE_NAME}.{os.getpid()}")
         try:
             draft.unlink(missing_ok=True)
             opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(opened, "w", encoding="utf-8") as stream:
-                json.dump(asdict(champion), stream)
+                json.dump({**asdict(champion), "stamp": stamp}, stream)
             draft.replace(self._file)
         except OSError as error:
             logger.warning("the champion's name cannot be kept: %s", error)
             with contextlib.suppress(OSError):
                 draft.unlink()
 
-    def read(self) -> Champion | None:
-        """Return the champion that was kept, or None if there is none that can be read and believed."""
+    def read(self) -> tuple[Champion, str] | None:
+        """Return the champion that was kept and the stamp, or None if there is none that can be read and believed."""
         from roofcast.training.registry import Champion  # noqa: PLC0415  (the learning libraries)
 
         try:
@@ -82,6 +90,7 @@ class LastChampion:
                 logger.warning("the champion that served here last is not believed: %s", why_not)
                 return None
             fields = json.loads(self._file.read_text(encoding="utf-8"))
-            return Champion(str(fields["version"]), str(fields["run_id"]), str(fields["sha256"]))
+            champion = Champion(str(fields["version"]), str(fields["run_id"]), str(fields["sha256"]))
+            return champion, str(fields.get("stamp", ""))
         except (OSError, ValueError, TypeError, KeyError):
             return None

@@ -174,6 +174,40 @@ class ReadinessResponse(BaseModel):
     checks: dict[str, Check]
 
 
+class PredictorResponse(BaseModel):
+    """The predictor in service.
+
+    `held_out` are its errors by metric on LLM lineages that it had not seen; intervals go up to `highest_level`.
+    """
+
+    version: str
+    sha256: str
+    roofcast_version: str
+    data_digest: str
+    n_row: int
+    engines: list[str]
+    held_out: dict[str, dict[str, float]]
+    highest_level: float
+
+
+class ProtocolFigures(BaseModel):
+    """Figures of one protocol, laid out as in the JSON of `roofcast scoreboard`, and what computed them when."""
+
+    roofcast_version: str
+    computed_on: dt.date
+    figures: dict[str, Any]
+
+
+class ScoreboardResponse(BaseModel):
+    """How good the predictor in service is, and what `roofcast scoreboard` last found here, by protocol."""
+
+    predictor_version: str
+    data_digest: str
+    n_row: int
+    held_out: dict[str, dict[str, float]]
+    protocols: dict[str, ProtocolFigures]
+
+
 class PromotionRequest(Message):
     """A version in the registry."""
 

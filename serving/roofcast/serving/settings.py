@@ -49,6 +49,9 @@ class Settings(BaseSettings):
         Largest body of predictions in bulk, in NDJSON or Parquet.
     max_bulk_row
         Most rows of such a body.
+    max_bulk_request
+        Most such requests that a server process takes at a time, each with its body on disk; further ones are told to
+        come back.
     require_key
         ``write``: only writing takes an API key; ``all``: reading, predicting and metrics do too.
     rate_limit
@@ -77,6 +80,7 @@ class Settings(BaseSettings):
     max_row: int = Field(default=5_000, ge=1)
     max_bulk_byte: int = Field(default=64_000_000, ge=1000)
     max_bulk_row: int = Field(default=200_000, ge=1)
+    max_bulk_request: int = Field(default=4, ge=1)
     require_key: Literal["write", "all"] = "write"
     rate_limit: Rate = ""
     drain_s: float = Field(default=1.0, ge=0, le=600)

@@ -23,10 +23,12 @@ from roofcast.data.store import MeasurementStore
 from roofcast.serving.adding import check_units
 from roofcast.serving.answering import ANSWER_METRICS, with_own_precision
 from roofcast.serving.last_champion import LastChampion, distrusted
+from roofcast.serving.memory import give_back_memory
 from roofcast.serving.own_files import OwnFiles
 from roofcast.serving.settings import Settings
 from roofcast.serving.state import find_model, make_home, open_store, with_registered
 from roofcast.training.bundle import ModelBundle
+from roofcast.training.coherence import E2E
 from roofcast.training.dataset import TRAINED_ON, TrainingSet, build_training_set
 from roofcast.training.point import Progress
 from roofcast.training.registry import NO_CHAMPION, Champion, Registry
@@ -76,6 +78,7 @@ class Workbench:
         self._registry = Registry(settings.home, settings.mlflow_tracking_uri or None)
         self._last_champion = LastChampion(settings.home)
         self._in_service: InService | None = None
+        self._stamp = ""
         self._why_none = NO_CHAMPION
         self._refreshing = threading.Lock()
         self._warn = warn
@@ -163,6 +166,8 @@ class Workbench:
     def refresh(self) -> bool:
         """Load the registry's champion if it is not the one in service; return whether one was loaded.
 
+        A registry that has not changed since the last time is not asked.
+
         Raises
         ------
         NotReadyError
@@ -171,12 +176,17 @@ class Workbench:
             If the champion cannot be read, as after an upgrade that changed the columns; the one in service stays.
         """
         with self._refreshing:
-            champion = self.registry.champion()
-            if champion is None or (self._in_service and self._in_service.champion == champion):
+            stamp = self.registry.stamp()
+            if stamp and stamp == self._stamp:
                 return False
-            self._put_in_service(champion)
-            self._last_champion.keep(champion)
-            return True
+            champion = self.registry.champion()
+            is_new = champion is not None and not (self._in_service and self._in_service.champion == champion)
+            if champion is not None and is_new:
+                self._put_in_service(champion)
+            if champion is not None and (is_new or stamp != self._stamp):
+                self._last_champion.keep(champion, stamp)
+                self._stamp = stamp
+            return is_new
 
     def _put_in_service(self, champion: Champion) -> None:
         try:
@@ -184,8 +194,9 @@ class Workbench:
         except InputError as error:
             self._why_none = f"the champion, version {champion.version}, cannot be used: {error}"
             raise
-        bundle.predictor.warm(ANSWER_METRICS)
+        bundle.predictor.warm((*ANSWER_METRICS, E2E))
         self._in_service = InService(champion, bundle)
+        give_back_memory()
 
     def resume(self) -> bool:
         """Put the champion that served here last into service; return whether there is one and it can be used.
@@ -193,7 +204,7 @@ class Workbench:
         The registry is not asked, which takes seconds and may take more; `refresh` looks for a newer one.
         """
         with self._refreshing:
-            champion = self._last_champion.read()
+            champion, stamp = self._last_champion.read() or (None, "")
             if champion is None or self._in_service or not self.registry.has(champion):
                 return self._in_service is not None
             why_not = distrusted(self.registry.file(champion))
@@ -207,6 +218,7 @@ class Workbench:
             except RoofcastError as error:
                 logger.warning("version %s, which served here last, cannot be used: %s", champion.version, error)
                 return False
+            self._stamp = stamp
             return True
 
     def training_set(self) -> TrainingSet:

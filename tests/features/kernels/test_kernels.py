@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from roofcast.features.kernels.attention import decode_attention_s, prefill_attention_s
 from roofcast.features.kernels.coefficients import efficiency_of
-from roofcast.features.kernels.efficiency import joint_s
+from roofcast.features.kernels.efficiency import GemmEfficiency, joint_s
 from roofcast.features.kernels.gemm import gemm_s
 from roofcast.features.kernels.moe import moe_s, touched_expert
 
@@ -85,7 +85,19 @@ def test_no_kernel_beats_the_launch(kind: str) -> None:
     function, sizes = SIZES[kind]
     endless = {"flop_per_s": 1e30, "bandwidth_byte_per_s": 1e30}
     arguments = {name: np.array([float(value)]) for name, value in {**sizes, **endless}.items()}
-    assert function(**arguments, efficiency=efficiency)[0] == pytest.approx(efficiency.launch_s[0])
+    walk_s = efficiency.depth_s[0] * sizes["k"] if kind == "gemm" else 0.0
+    assert function(**arguments, efficiency=efficiency)[0] == pytest.approx(efficiency.launch_s[0] + walk_s)
+
+
+def test_a_narrow_product_takes_its_walk_through_the_depth() -> None:
+    efficiency = GemmEfficiency(2e-6, 1.0, 1.0, 0.0, 0.0, 1e-9)
+    width = np.array([128.0, 65536.0])
+    narrow_s, wide_s = gemm_s(
+        np.ones(2), width, 8192.0, weight_byte=1.0, activation_byte=1.0, efficiency=efficiency,
+        flop_per_s=PEAKS["flop_per_s"], bandwidth_byte_per_s=PEAKS["bandwidth_byte_per_s"],
+    )  # fmt: skip
+    assert narrow_s == pytest.approx(2e-6 + 8192 * 1e-9, rel=0.01)
+    assert wide_s == pytest.approx(2e-6 + 65536 * 8192 / PEAKS["bandwidth_byte_per_s"], rel=0.01)
 
 
 @given(n_token=st.floats(1, 1e6), factor=st.floats(1, 10))

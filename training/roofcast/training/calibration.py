@@ -14,6 +14,7 @@ from roofcast.features.batching import Estimate, estimate
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients
 from roofcast.features.columns import ENGINES
 from roofcast.features.identity import CELL, identities, joined
+from roofcast.features.kernels.rows import MEASURED_ENGINES
 from roofcast.features.pipeline import arrays, estimate_metrics
 from roofcast.training.robust import solve
 from roofcast.training.targets import log_ratio
@@ -31,12 +32,16 @@ SCALE: Final = {
 Normalised TTFT is left out: over requests of unlike lengths it tells of the lengths as much as of the engine.
 Throughput counts only in rows that tell neither TTFT nor TPOT: in a closed loop it follows from them."""
 
-ROWS_PER_GROUP: Final = 30.0
-"""How many independent observations the root of a group's rows is worth against the priors."""
+ROWS_PER_GROUP: Final = 6.0
+"""How many independent observations a group's rows are worth against the priors: as many as it has engines and
+accelerators that choose its kernels, say. Its other rows share these choices."""
 
 N_PER_CELL: Final = 40
 """Rows of one LLM, engine, accelerator, precision and kind of load that are fitted to, spread over their workloads:
 more say the same again."""
+
+UNMEASURED_SPREAD: Final = 3.0
+"""How many times farther from the typical engine one may lie whose kernels are in no table."""
 
 _STEP: Final = 1e-3
 
@@ -99,10 +104,13 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
     measured : shape (n_row, n_metric)
         Columns `METRICS`, NaN where unknown.
     groups : shape (n_row,)
-        Rows of one group together weigh as the root of their number.
+        Groups weigh the same, however many rows they have.
 
     Notes
     -----
+    A row's weight multiplies its loss and not its residual, so that an error counts linearly from the same size on in
+    groups of every size.
+
     Every coefficient has a typical value, and most a value of each engine that is shrunk towards it. A row depends
     on one engine alone, so the slopes of all engines cost no more evaluations than those of the typical values.
     """
@@ -112,13 +120,12 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
         return DEFAULT_COEFFICIENTS
     chosen = groups.iloc[rows]
     size = pd.Series(count, index=chosen.index).groupby(chosen).transform("sum").to_numpy()
-    weight = np.sqrt(ROWS_PER_GROUP / size)
     is_known = np.concatenate([values > 0 for values in outcome.values()])
     space = _Space(np.tile(d["config.engine"].astype(np.intp), len(outcome))[is_known])
 
     def residuals(c: Coefficients) -> FloatArray:
         values = estimate_metrics(d, estimate(d, c))
-        parts = [weight * log_ratio(outcome[m], values[m]) / SCALE[m] for m in outcome]
+        parts = [log_ratio(outcome[m], values[m]) / SCALE[m] for m in outcome]
         return np.asarray(np.nan_to_num(np.concatenate(parts)[is_known]), dtype=np.float64)
 
     def slopes(x: FloatArray, at: FloatArray) -> FloatArray:
@@ -126,7 +133,7 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
         columns = [(residuals(c.moved(i, _STEP)) - at) / _STEP for i in range(len(NAMES))]
         return space.jacobian(np.stack(columns, axis=1))
 
-    stands_for = np.tile(count, len(outcome))[is_known]
+    stands_for = np.tile(count * np.minimum(ROWS_PER_GROUP / size, 1.0), len(outcome))[is_known]
     return space.coefficients(solve(lambda x: residuals(space.coefficients(x)), slopes, space.size, stands_for))
 
 
@@ -166,19 +173,22 @@ class _Space:
 
     def __init__(self, engine: npt.NDArray[np.intp]) -> None:
         self.sd = np.array([prior.log_sd for prior in PRIORS.values()])
-        self.engine_sd = np.array([prior.engine_log_sd for prior in PRIORS.values()])
-        self.free = np.flatnonzero(self.engine_sd > 0)
+        engine_sd = np.array([prior.engine_log_sd for prior in PRIORS.values()])
+        self.free = np.flatnonzero(engine_sd > 0)
         self.present = np.unique(engine)
+        spread = np.where(np.isin(np.array(ENGINES)[self.present], MEASURED_ENGINES), 1.0, UNMEASURED_SPREAD)
+        self.engine_sd = spread[:, None] * engine_sd[self.free]
         self.masks = [engine == place for place in self.present]
         self.size = len(NAMES) + len(self.present) * len(self.free)
 
     def coefficients(self, x: FloatArray) -> Coefficients:
         n = len(NAMES)
         offset = np.zeros((len(ENGINES), n))
-        own = x[n:].reshape(len(self.present), len(self.free)) * self.engine_sd[self.free]
+        own = x[n:].reshape(self.engine_sd.shape) * self.engine_sd
         offset[np.ix_(self.present, self.free)] = own
         return Coefficients(DEFAULT_COEFFICIENTS.typical + x[:n] * self.sd, offset)
 
     def jacobian(self, slope: FloatArray) -> FloatArray:
-        own = slope[:, self.free] * self.engine_sd[self.free]
-        return np.hstack([slope * self.sd, *(own * mask[:, None] for mask in self.masks)])
+        own = slope[:, self.free]
+        parts = zip(self.masks, self.engine_sd, strict=True)
+        return np.hstack([slope * self.sd, *(own * sd * mask[:, None] for mask, sd in parts)])

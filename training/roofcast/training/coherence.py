@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.batching import Estimate
+from roofcast.features.pipeline import arrays
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -32,9 +33,10 @@ def following(descriptors: pd.DataFrame) -> dict[str, BoolArray]:
     E2E does under any load that comes and goes, throughput in a closed loop. Static batches are measured whole, and
     all of an offline run is there at once.
     """
-    is_live = (descriptors["workload.is_static"] == 0).to_numpy()
-    is_closed = is_live & descriptors["workload.concurrency"].notna().to_numpy()
-    is_open = is_live & descriptors["workload.request_rate_per_s"].notna().to_numpy()
+    d = arrays(descriptors)
+    is_live = d["workload.is_static"] == 0
+    is_closed = is_live & ~np.isnan(d["workload.concurrency"])
+    is_open = is_live & ~np.isnan(d["workload.request_rate_per_s"])
     return {E2E: is_closed | is_open, THROUGHPUT: is_closed}
 
 

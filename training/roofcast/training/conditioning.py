@@ -12,6 +12,8 @@ from roofcast.training.predictor import References, RoofcastPredictor
 def narrowed(predictor: RoofcastPredictor, metrics: Collection[str]) -> RoofcastPredictor:
     """Return the predictor of some metrics alone, which answers sooner and promises what these can.
 
+    Reference measurements of the others still count.
+
     Parameters
     ----------
     predictor
@@ -20,6 +22,7 @@ def narrowed(predictor: RoofcastPredictor, metrics: Collection[str]) -> Roofcast
         To keep, with those that they follow from; those that it does not predict are left out.
     """
     some = copy.copy(predictor)
+    some.whole = predictor
     kept = {*metrics, *(SOURCES if any(metric in FOLLOWERS for metric in metrics) else ())}
     some.metrics_ = tuple(metric for metric in predictor.metrics_ if metric in kept)
     some.uncertainty_ = {metric: predictor.uncertainty_[metric] for metric in some.metrics_}

@@ -173,9 +173,14 @@ class Effects(BaseEstimator):  # type: ignore[misc]
 
     @cached_property
     def _tables(self) -> Tables | None:
-        """What answers sooner; none after conditioning, since few ask what references change."""
+        """What answers sooner; none after conditioning, since few ask what references change.
+
+        The factor that they are made with is larger than all else here, and rarely needed again.
+        """
         anchors = self.anchors_
-        return build_tables(anchors.keys, anchors.workload, self.sd_[:-1] ** 2, self._lower, self._weights)
+        tables = build_tables(anchors.keys, anchors.workload, self.sd_[:-1] ** 2, self._lower, self._weights)
+        del self._lower
+        return tables
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what cannot be worked out again: the rest is a hundred times as large."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -139,38 +139,28 @@ class PointPredictor(BaseEstimator):  # type: ignore[misc]
         parts = self.predict_columns(X, metrics)
         return frame(parts.value, tuple(parts.value), X.index), parts.features, parts.whole
 
-    def predict_columns(self, X: pd.DataFrame, metrics: Collection[str] | None = None) -> Parts:
-        """Return predictions of some metrics, or of all, with what they were made of."""
+    def predict_columns(
+        self, X: pd.DataFrame, metrics: Collection[str] | None = None, estimate: Estimate | None = None
+    ) -> Parts:
+        """Return predictions of some metrics, or of all, with what they were made of; `estimate` if it is known."""
         check_is_fitted(self)
-        features, estimates, whole = build_features(X, self.coefficients_)
         wanted = [m for m in self.metrics_ if metrics is None or m in metrics]
+        features, estimates, whole = build_features(X, self.coefficients_, estimate, {*wanted, *SOURCES})
         follows = following(X) if set(SOURCES) <= set(self.metrics_) else {}
         led = any(m in follows for m in wanted)
-        asked = _Asked.from_features(features.to_numpy())
-        value = {
-            m: estimates[m] if m in follows and follows[m].all() else self._corrected(m, estimates[m], asked)
-            for m in self.metrics_
-            if m in wanted or (led and m in SOURCES)
-        }
-        pace = self._pace(value, estimates, features.to_numpy()) if led else {}
+        asked = _Asked.from_features(features.to_numpy(), with_means=led)
+        value, pace = {}, {}
+        for m in self.metrics_:
+            if m in wanted and m in follows and follows[m].all():
+                value[m] = estimates[m]
+            elif m in wanted or (led and m in SOURCES):
+                found = self.regressors_[m].predict_unchecked(asked.rows)
+                value[m] = np.asarray(estimates[m] * np.exp(_rising(found, asked, _sign(m))))
+                if led and m in SOURCES:
+                    pace[m] = value[m] / estimates[m]
+                    pace[m][asked.means] = np.exp(found[len(found) - len(asked.means) :])
         answer = coherent(value, estimates, pace, whole, X)
         return Parts({m: answer[m] for m in wanted}, estimates, pace, features, whole)
-
-    def _pace(
-        self, value: Mapping[str, FloatArray], estimates: Mapping[str, FloatArray], features: FloatArray
-    ) -> dict[str, FloatArray]:
-        """Return predicted over estimated mean of `SOURCES`, whatever statistics were asked."""
-        rows = np.flatnonzero(features[:, IS_MEAN_PLACE] < 0.5)
-        means = features[rows]
-        means[:, [IS_MEAN_PLACE, QUANTILE_PLACE]] = 1.0, 0.5
-        pace = {m: value[m] / estimates[m] for m in SOURCES}
-        if len(rows):
-            for metric in SOURCES:
-                pace[metric][rows] = np.exp(self.regressors_[metric].predict_unchecked(means))
-        return pace
-
-    def _corrected(self, metric: str, estimated: FloatArray, asked: _Asked) -> FloatArray:
-        return np.asarray(estimated * np.exp(_rising(self.regressors_[metric], asked, _sign(metric))))
 
     def predict(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the predicted metrics: shape (n_question, n_metric)."""
@@ -221,28 +211,34 @@ def at_quantile(features: FloatArray, quantile: float) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Rows as they are asked, followed by those of higher quantiles as if each lower one had been asked.
+    """Rows as they are asked, then those of higher quantiles as if each lower one, and the mean, had been asked.
 
     Parameters
     ----------
-    rows : shape (n_row + n_lower, n_feature)
+    rows : shape (n_row + n_lower + n_mean, n_feature)
     lower
         Which of the n rows each group of the lower ones stands for, quantile by quantile.
+    means
+        Which of them the last ones stand for.
     """
 
     rows: FloatArray
     lower: tuple[npt.NDArray[np.intp], ...]
+    means: npt.NDArray[np.intp]
 
     @classmethod
-    def from_features(cls, features: FloatArray) -> Self:
+    def from_features(cls, features: FloatArray, *, with_means: bool) -> Self:
         above = [(q, np.flatnonzero(features[:, QUANTILE_PLACE] > q)) for q in _QUANTILES]
         lower = [(q, rows) for q, rows in above if len(rows)]
-        parts = [features, *(at_quantile(features[rows], q) for q, rows in lower)]
-        return cls(np.concatenate(parts), tuple(rows for _, rows in lower))
+        means = np.flatnonzero((features[:, IS_MEAN_PLACE] < 0.5) & with_means)
+        as_means = features[means]
+        as_means[:, [IS_MEAN_PLACE, QUANTILE_PLACE]] = 1.0, 0.5
+        parts = [features, *(at_quantile(features[rows], q) for q, rows in lower), as_means]
+        return cls(np.concatenate(parts), tuple(rows for _, rows in lower), means)
 
 
-def _rising(regressor: ResidualRegressor, asked: _Asked, sign: int) -> FloatArray:
-    """Return the correction, no less for a quantile than for a lower one.
+def _rising(correction: FloatArray, asked: _Asked, sign: int) -> FloatArray:
+    """Return the correction of the rows that are asked, no less for a quantile than for a lower one.
 
     Absolute loss fits leaves anew after the trees have grown, which breaks a monotone constraint; so the correction
     of each quantile is the greatest up to it. The estimate below it rises by itself.
@@ -252,8 +248,8 @@ def _rising(regressor: ResidualRegressor, asked: _Asked, sign: int) -> FloatArra
     V. Chernozhukov, I. Fernandez-Val and A. Galichon, "Quantile and Probability Curves Without Crossing",
     Econometrica 2010.
     """
-    found = sign * regressor.predict_unchecked(asked.rows)
-    start = len(found) - sum(map(len, asked.lower))
+    found = sign * correction
+    start = len(found) - sum(map(len, asked.lower)) - len(asked.means)
     greatest = found[:start]
     for rows in asked.lower:
         greatest[rows] = np.maximum(greatest[rows], found[start : start + len(rows)])

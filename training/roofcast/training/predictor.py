@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from roofcast.training.targets import log_ratio
 from roofcast.training.uncertainty import Uncertainty, fit_uncertainty
 
 FloatArray = npt.NDArray[np.float64]
+
+TWINS: Final = ("tpot_s", "itl_s")
+"""Time a token over requests, and over gaps: where the one runs slower than predicted, so does the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,11 @@ class RoofcastPredictor(PointPredictor):
         Predictions of the training rows with their lineage held out: shape (n_row, n_metric).
     feature_range_
         Least and greatest value of each feature in training: shape (2, n_feature).
+    whole
+        Of a predictor that was narrowed to some metrics, the one of all; else None.
     """
+
+    whole: RoofcastPredictor | None = None
 
     def fit(self, X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series, progress: Progress | None = None) -> Self:
         """Fit, predict every lineage from the others, and return the predictor."""
@@ -119,7 +126,11 @@ class RoofcastPredictor(PointPredictor):
         return self
 
     def predict_interval(
-        self, X: pd.DataFrame, level: float = 0.9, references: References | None = None
+        self,
+        X: pd.DataFrame,
+        level: float = 0.9,
+        references: References | None = None,
+        estimate: Estimate | None = None,
     ) -> Prediction:
         """Return predictions with intervals made to hold an unseen LLM's measurement with probability `level`.
 
@@ -130,6 +141,8 @@ class RoofcastPredictor(PointPredictor):
             Of the intervals.
         references
             Measurements that shift and tighten the predictions of what resembles them.
+        estimate
+            Of the questions by this predictor's coefficients, if it was made before.
 
         Raises
         ------
@@ -137,7 +150,7 @@ class RoofcastPredictor(PointPredictor):
             If `level` is more than the number of lineages measured can promise.
         """
         self.check_level(level)
-        parts, known = self.predict_columns(X), self.known(references)
+        parts, known = self.predict_columns(X, estimate=estimate), self.known(references)
         matrix, asked = parts.features.to_numpy(), places(X)
         shifts = {metric: known[metric].shift(matrix, asked) for metric in parts.value}
         value = _moved(X, parts, {metric: mean for metric, (mean, _) in shifts.items()})
@@ -169,8 +182,12 @@ class RoofcastPredictor(PointPredictor):
         """Return the distribution of errors by metric, given reference measurements.
 
         A measurement of what follows from TTFT and TPOT tells of the one of them that the row does not, so that the
-        three stay in keeping.
+        three stay in keeping. So does a mean or median of ITL, which is TPOT taken over other samples, and the other
+        way round.
         """
+        if self.whole is not None:
+            told_of_all = self.whole.known(references)
+            return {metric: told_of_all[metric] for metric in self.uncertainty_}
         known = dict(self.uncertainty_)
         if references is None or references.X.empty:
             return known
@@ -184,6 +201,7 @@ class RoofcastPredictor(PointPredictor):
             else np.full(len(matrix), np.nan)
             for metric in known
         }
+        _pair(error, (references.X["workload.quantile"] == 0.5).to_numpy())
         if parts.pace:
             _lead(error, following(references.X))
         for metric, uncertainty in known.items():
@@ -221,9 +239,9 @@ class RoofcastPredictor(PointPredictor):
 
     def outside(self, features: pd.DataFrame) -> pd.Series:
         """Return, per question, the features that lie outside what was measured, separated by spaces."""
-        low, high = self.feature_range_.loc["min"], self.feature_range_.loc["max"]
-        margin = 0.05 * (high - low) + 1e-9
-        beyond = ((features < low - margin) | (features > high + margin)).to_numpy()
+        low, high = self.feature_range_.to_numpy()
+        margin, values = 0.05 * (high - low) + 1e-9, features.to_numpy()
+        beyond = (values < low - margin) | (values > high + margin)
         names = features.columns.to_numpy()
         return pd.Series([" ".join(names[row]) for row in beyond], index=features.index, dtype=object)
 
@@ -233,6 +251,14 @@ def _moved(X: pd.DataFrame, parts: Parts, shifts: Mapping[str, FloatArray]) -> d
     moved = {metric: parts.value[metric] * np.exp(shift) for metric, shift in shifts.items()}
     pace = {metric: factor * np.exp(shifts[metric]) for metric, factor in parts.pace.items()}
     return coherent(moved, parts.estimates, pace, parts.whole, X)
+
+
+def _pair(error: dict[str, FloatArray], is_central: npt.NDArray[np.bool_]) -> None:
+    """Let errors of ITL stand for those of TPOT that are not told, and the other way round."""
+    for metric, twin in (TWINS, TWINS[::-1]):
+        if metric in error and twin in error:
+            lacks = is_central & np.isnan(error[metric])
+            error[metric] = np.where(lacks, error[twin], error[metric])
 
 
 def _lead(error: dict[str, FloatArray], rows: Mapping[str, npt.NDArray[np.bool_]]) -> None:

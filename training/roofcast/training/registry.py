@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from filelock import FileLock
 from sqlalchemy.exc import SQLAlchemyError
 
-from roofcast.data.errors import InputError, NotReadyError, UnknownNameError
+from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
 from roofcast.training.bundle import FILE_NAME, ModelBundle, load_bundle, sha256
 
 if TYPE_CHECKING:
@@ -30,13 +30,22 @@ if TYPE_CHECKING:
 MODEL_NAME: Final = "roofcast"
 EXPERIMENT: Final = "roofcast"
 CHAMPION: Final = "champion"
-PREVIOUS: Final = "previous"
+HISTORY_TAG: Final = "earlier_champions"
+"""Of the registered model: the versions that were in service before the champion, oldest first."""
+
+MOST_EARLIER: Final = 100
+"""How many of them are kept; a tag holds some thousand letters."""
+
 CHECKSUM_TAG: Final = "sha256"
 
 BUNDLE_MODE: Final = 0o644
 """Of a bundle that was fetched: a start without the registry loads none that others may write."""
 
 URI_VARIABLE: Final = "MLFLOW_TRACKING_URI"
+
+NO_EARLIER: Final = (
+    "there is no earlier champion to go back to; `roofcast promote VERSION` puts any version in service"
+)
 
 NO_CHAMPION: Final = "no predictor is promoted yet; run `roofcast retrain`"
 
@@ -71,6 +80,25 @@ class Registry:
         self.tracking_uri = tracking_uri or f"sqlite:///{home / 'mlflow.db'}"
         self._creating = FileLock(home / "mlflow.lock")
         self._artifact_location = None if tracking_uri else (home / "artifacts").as_uri()
+
+    def stamp(self) -> str:
+        """Return what is another one after every change of an embedded store; blank where nothing tells.
+
+        SQLite counts the changes of a file in its header, unless it writes them into a file beside it.
+
+        References
+        ----------
+        "Database File Format", section 1.3.7, sqlite.org.
+        """
+        if not self._artifact_location:
+            return ""
+        try:
+            with (self._home / "mlflow.db").open("rb") as file:
+                header = file.read(28)
+                changed = os.fstat(file.fileno()).st_mtime_ns
+        except OSError:
+            return ""
+        return f"{header[24:28].hex()}-{changed}" if header[18:20] == b"\1\1" else ""
 
     @functools.cached_property
     def _client(self) -> MlflowClient:
@@ -137,8 +165,8 @@ class Registry:
             found = self._client.search_model_versions(f"name = '{MODEL_NAME}'")
         return sorted(map(_champion, found), key=lambda c: int(c.version), reverse=True)
 
-    def promote(self, version: str) -> Champion:
-        """Put a version in service; the one before stays within reach of `rollback`.
+    def find(self, version: str) -> Champion:
+        """Return a version, whether or not it is in service.
 
         Raises
         ------
@@ -148,25 +176,63 @@ class Registry:
         known = {champion.version: champion for champion in self.versions()}
         if version not in known:
             raise UnknownNameError("version", version, known)
-        before = self.champion()
-        with reachable(self.tracking_uri):
-            if before and before.version != version:
-                self._client.set_registered_model_alias(MODEL_NAME, PREVIOUS, before.version)
-            self._client.set_registered_model_alias(MODEL_NAME, CHAMPION, version)
         return known[version]
 
-    def rollback(self) -> Champion:
-        """Put the version before the champion back in service.
+    def promote(self, version: str) -> Champion:
+        """Put a version in service; the one before stays within reach of `rollback`.
 
         Raises
         ------
-        InputError
+        UnknownNameError
+            If there is no such version.
+        """
+        found, before = self.find(version), self.champion()
+        with reachable(self.tracking_uri):
+            if before and before.version != version:
+                self._keep_earlier([*self._earlier(), before.version])
+            self._client.set_registered_model_alias(MODEL_NAME, CHAMPION, version)
+        return found
+
+    def previous(self) -> Champion:
+        """Return the version that `rollback` would put back; one that was deleted since is passed over.
+
+        Raises
+        ------
+        NoAnswerError
             If there is none.
         """
-        previous = self._aliased(PREVIOUS)
-        if previous is None:
-            raise InputError("version", "there is no earlier champion to go back to")
-        return self.promote(previous.version)
+        return self._way_back()[-1]
+
+    def rollback(self) -> Champion:
+        """Put the version before the champion back in service; asked again, the one before that.
+
+        Raises
+        ------
+        NoAnswerError
+            If there is none.
+        """
+        way = self._way_back()
+        with reachable(self.tracking_uri):
+            self._client.set_registered_model_alias(MODEL_NAME, CHAMPION, way[-1].version)
+            self._keep_earlier([champion.version for champion in way[:-1]])
+        return way[-1]
+
+    def _way_back(self) -> list[Champion]:
+        """Return the earlier champions that are still there, oldest first, the last of them another than now's."""
+        now, known = self.champion(), {champion.version: champion for champion in self.versions()}
+        with reachable(self.tracking_uri):
+            earlier = [known[version] for version in self._earlier() if version in known] if known else []
+        while earlier and earlier[-1] == now:  # left by who was stopped between two writes
+            earlier.pop()
+        if not earlier:
+            raise NoAnswerError(NO_EARLIER)
+        return earlier
+
+    def _earlier(self) -> list[str]:
+        return str(self._client.get_registered_model(MODEL_NAME).tags.get(HISTORY_TAG, "")).split()
+
+    def _keep_earlier(self, versions: list[str]) -> None:
+        self._client.set_registered_model_tag(MODEL_NAME, HISTORY_TAG, " ".join(versions[-MOST_EARLIER:]))
 
     def load(self, champion: Champion) -> ModelBundle:
         """Return the bundle of a version, fetched if need be and checked against its checksum."""

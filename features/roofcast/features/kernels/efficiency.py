@@ -24,9 +24,11 @@ class GemmEfficiency:
         Time of a product of nothing: launch, prologue, scaling of the activations where they are quantised.
     bandwidth_ratio, flop_ratio
         Shares of the peak bandwidth and of the peak operations that a very large product reaches.
-    pad_row, pad_column, pad_depth
-        Rows, columns and depth by which a product computes as if it were larger: tiles that are partly empty, and
+    pad_row, pad_column
+        Rows and columns by which a product computes as if it were larger: tiles that are partly empty, and
         multiprocessors without one.
+    depth_s
+        Time in which one tile takes one more element of the sum, whatever the other tiles do.
     """
 
     launch_s: Number
@@ -34,7 +36,7 @@ class GemmEfficiency:
     flop_ratio: Number
     pad_row: Number
     pad_column: Number
-    pad_depth: Number
+    depth_s: Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +137,8 @@ class LinkEfficiency:
     crowding: Number
 
 
-def joint_s(memory_s: FloatArray, compute_s: FloatArray) -> FloatArray:
-    """Return the time of moving and computing that overlap, though not wholly: a soft maximum of power 4.
+def joint_s(*times: FloatArray) -> FloatArray:
+    """Return the time of moving, computing and waiting that overlap, though not wholly: a soft maximum of power 4.
 
     Examples
     --------
@@ -145,6 +147,8 @@ def joint_s(memory_s: FloatArray, compute_s: FloatArray) -> FloatArray:
     >>> joint_s(np.array([1.0, 1.0]), np.array([0.0, 1.0])).round(3)
     array([1.   , 1.189])
     """
-    memory, compute = memory_s * memory_s, compute_s * compute_s
-    total: FloatArray = np.sqrt(np.sqrt(memory * memory + compute * compute))
-    return total
+    squares = [time * time for time in times]
+    total: FloatArray = squares[0] * squares[0]
+    for square in squares[1:]:
+        total = total + square * square
+    return np.sqrt(np.sqrt(total))

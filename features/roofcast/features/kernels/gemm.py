@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from roofcast.features.kernels.efficiency import FloatArray, GemmEfficiency, Number, joint_s
 
 OUTPUT_BYTE = 2.0
@@ -35,9 +37,10 @@ def gemm_s(
 
     Notes
     -----
-    ``launch + (moving^4 + computing^4)^(1/4)`` with ``computing = 2 (m + m0) (n + n0) (k + k0) / (flop_ratio peak)``.
-    The pads stand for what tiles and waves cost, without their steps: a product of few rows or few columns computes
-    as if it had some more.
+    ``launch + (moving^4 + computing^4 + walking^4)^(1/4)`` with ``computing = 2 (m + m0) (n + n0) k / (flop_ratio
+    peak)`` and ``walking = depth_s k``. The pads stand for what tiles and waves cost, without their steps: a product
+    of few rows or few columns computes as if it had some more. Each tile sums over the whole depth, block after block
+    at the latency of the memory, so that a deep product takes its time even if it has few columns.
 
     References
     ----------
@@ -46,16 +49,17 @@ def gemm_s(
 
     Examples
     --------
-    With all ratios 1 and no pads, 2 GB over 1 TB/s take 2 ms; computing is negligible:
+    With all ratios 1, no pads and no walk, 2 GB over 1 TB/s take 2 ms; computing is negligible:
 
-    >>> import numpy as np
     >>> ideal = GemmEfficiency(0.0, 1.0, 1.0, 0.0, 0.0, 0.0)
     >>> peaks = {"flop_per_s": 1e15, "bandwidth_byte_per_s": 1e12}
     >>> gemm_s(np.array([0.0]), 1e4, 1e5, weight_byte=2.0, activation_byte=2.0, efficiency=ideal, **peaks)
     array([0.002])
     """
     byte = weight_byte * n * k + m * (activation_byte * k + OUTPUT_BYTE * n)
-    flop = 2.0 * (m + efficiency.pad_row) * (n + efficiency.pad_column) * (k + efficiency.pad_depth)
+    flop = 2.0 * (m + efficiency.pad_row) * ((n + efficiency.pad_column) * k)
     return efficiency.launch_s + joint_s(
-        byte / (efficiency.bandwidth_ratio * bandwidth_byte_per_s), flop / (efficiency.flop_ratio * flop_per_s)
+        byte / (efficiency.bandwidth_ratio * bandwidth_byte_per_s),
+        flop / (efficiency.flop_ratio * flop_per_s),
+        np.asarray(efficiency.depth_s * k),
     )

@@ -14,6 +14,7 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import OutOfRangeError
 from roofcast.serving.answering import ANSWER_METRICS, answer
 from roofcast.serving.bulk.chunks import Chunk
+from roofcast.serving.bulk.inline import InlineModels
 from roofcast.serving.bulk.media import LEVEL_HEADER, VERSION_HEADER, Kind
 from roofcast.serving.bulk.ndjson import JsonWriter, NdjsonWriter, check_lines, read_lines
 from roofcast.serving.bulk.parquet import ParquetWriter, read_unpacked, unpacked
@@ -69,7 +70,7 @@ def answers_to_body(
         chunks = read_unpacked(unpacked(body, max_row))
     else:
         check_lines(body, max_row)
-        chunks = read_lines(body)
+        chunks = read_lines(body, InlineModels(asked.catalog))
     yield from answers_to_chunks(chunks, wanted, asked)
 
 
@@ -87,7 +88,8 @@ def answers_to_chunks(chunks: Iterator[Chunk], wanted: Kind, asked: Asked) -> It
 
 def answers_of(chunk: Chunk, asked: Asked) -> pd.DataFrame:
     """Return the answers to some rows, without the questions; where one has none the reason says which it is."""
-    known = answer(chunk.questions, asked.loaded.bundle, asked.catalog, asked.level, asked.references)
+    catalog = chunk.models.known(asked.catalog) if chunk.models else asked.catalog
+    known = answer(chunk.questions, asked.loaded.bundle, catalog, asked.level, asked.references)
     answers = known.iloc[:, chunk.questions.shape[1] :]
     count_answers(answers)
     if not chunk.place:

@@ -11,6 +11,8 @@ import pandas as pd
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from roofcast.serving.bulk.inline import InlineModels
+
 N_ROW: Final = 5_000
 """Rows that are answered at once: enough that a call costs little beside them, and a few megabytes."""
 
@@ -36,6 +38,8 @@ class Chunk:
         The rows as they were sent, as JSON objects that are not closed yet; None if they were not sent as JSON.
     batch
         The rows as they were sent in Parquet; None if they were not.
+    models
+        That the rows bring along; None if they cannot.
     """
 
     questions: pd.DataFrame
@@ -44,3 +48,4 @@ class Chunk:
     refused: Mapping[int, str] = field(default_factory=dict)
     echoes: Sequence[bytes] | None = None
     batch: pa.RecordBatch | None = None
+    models: InlineModels | None = None

@@ -14,10 +14,11 @@ from roofcast.data.errors import InputError
 from roofcast.data.schema import QUESTION_COLUMNS
 from roofcast.serving.bodies import read_object
 from roofcast.serving.bulk.chunks import MAX_TEXT, N_ROW, Chunk
+from roofcast.serving.bulk.inline import InlineModels
 from roofcast.serving.rows import table
 
 MAX_LINE_BYTE: Final = 65_536
-"""Longest line that is read: each column with its longest text, escaped."""
+"""Longest line that is read: each column with its longest text, escaped, or a model's configuration."""
 
 _BLOCK_BYTE: Final = 1_000_000
 _BLANK: Final[Mapping[str, Any]] = dict.fromkeys(("model", "accelerator"))
@@ -42,21 +43,35 @@ def check_lines(body: IO[bytes], max_row: int) -> None:
     body.seek(0)
 
 
-def read_lines(body: IO[bytes]) -> Iterator[Chunk]:
-    """Return the rows of the lines, in order; lines that are blank are none."""
+def read_lines(body: IO[bytes], models: InlineModels) -> Iterator[Chunk]:
+    """Return the rows of the lines, in order; lines that are blank are none.
+
+    Parameters
+    ----------
+    body
+        That `check_lines` has passed.
+    models
+        Where those go that rows bring along.
+    """
     lines = _lines(body)
     while part := list(islice(lines, N_ROW)):
         rows: list[Mapping[str, Any]] = []
         refused: dict[int, str] = {}
         for position, (_, line) in enumerate(part):
             try:
-                rows.append(read_row(line))
+                rows.append(read_row(line, models))
             except InputError as error:
                 refused[position] = InputError.__str__(error)  # without the place, which is another here
                 rows.append(_BLANK)
-        echoes = [b"{" if i in refused else line[:-1].rstrip() for i, (_, line) in enumerate(part)]
+        echoes = [b"{" if i in refused else _echo(line, rows[i], models) for i, (_, line) in enumerate(part)]
         questions = table([_BLANK, *rows]).iloc[1:].reset_index(drop=True)
-        yield Chunk(questions, "line", [number for number, _ in part], refused, echoes)
+        yield Chunk(questions, "line", [number for number, _ in part], refused, echoes, models=models)
+
+
+def _echo(line: bytes, row: Mapping[str, Any], models: InlineModels) -> bytes:
+    """Return a row as it was written, without its end; of a model's configuration the name is left."""
+    name = models.names.get(row.get("model", ""))
+    return to_json({**row, "model": name})[:-1] if name else line[:-1].rstrip()
 
 
 def _lines(body: IO[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -71,21 +86,24 @@ def _lines(body: IO[bytes]) -> Iterator[tuple[int, bytes]]:
             yield number, text
 
 
-def read_row(line: bytes) -> Mapping[str, Any]:
-    """Return the fields of one question.
+def read_row(line: bytes, models: InlineModels) -> Mapping[str, Any]:
+    """Return the fields of one question; a model that comes with its configuration goes to `models`, which names it.
 
     Most lines are plain: no more colons than fields means that no field is given twice and none is an object.
 
     Raises
     ------
     InputError
-        If it is no JSON object of columns of questions, each a number, a text, true, false or null.
+        If it is no JSON object of columns of questions, each a number, a text, true, false or null, or its model's
+        configuration is no language model's.
 
     Examples
     --------
-    >>> read_row(b'{"model": "llama-7b", "tp": 2}')
+    >>> from roofcast.data.catalog import load_catalog
+    >>> models = InlineModels(load_catalog())
+    >>> read_row(b'{"model": "llama-7b", "tp": 2}', models)
     {'model': 'llama-7b', 'tp': 2}
-    >>> read_row(b'{"tp": 1, "tp": 2}')
+    >>> read_row(b'{"tp": 1, "tp": 2}', models)
     Traceback (most recent call last):
     ...
     roofcast.data.errors.SchemaError: body: tp: is given twice; keep one
@@ -101,7 +119,8 @@ def read_row(line: bytes) -> Mapping[str, Any]:
     if not fields.keys() <= QUESTION_COLUMNS.keys():
         name = next(iter(fields.keys() - QUESTION_COLUMNS.keys()))
         raise InputError(name, f"is not a column of questions; they are {', '.join(QUESTION_COLUMNS)}")
-    return fields
+    model = fields.get("model")
+    return {**fields, "model": models.read(model)} if isinstance(model, dict) else fields
 
 
 def _read_with_care(line: bytes) -> Mapping[str, Any]:
@@ -109,7 +128,7 @@ def _read_with_care(line: bytes) -> Mapping[str, Any]:
         raise InputError("", f"must be at most {MAX_LINE_BYTE} bytes")
     fields = read_object(line)
     for name, value in fields.items():
-        if isinstance(value, list | dict):
+        if isinstance(value, list | dict) and not (name == "model" and isinstance(value, dict)):
             raise InputError(name, "must be a number, a text, true, false or null")
         if isinstance(value, str) and len(value) > MAX_TEXT:
             raise InputError(name, f"must be at most {MAX_TEXT} characters long")

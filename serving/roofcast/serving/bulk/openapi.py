@@ -11,14 +11,18 @@ from roofcast.serving.problems import PROBLEM_TYPE
 from roofcast.serving.schemas import QUESTION, ProblemResponse
 
 _LINES: Final = {
-    "schema": {"type": "string", "description": "A JSON object a line: a row as in the JSON body's `rows`."},
+    "schema": {
+        "type": "string",
+        "description": "A JSON object a line: a row as in the JSON body's `rows`. In place of a name, `model` may be "
+        "an object as in its `models`, up to 100 different ones in a body.",
+    },
     "example": json.dumps(QUESTION) + "\n",
 }
 _FILE: Final = {
     "schema": {
         "type": "string",
         "format": "binary",
-        "description": "Columns as the fields of a row, of texts or numbers, none of them nested.",
+        "description": "Columns as the fields of a row, texts or numbers, none of them nested; models by name alone.",
     }
 }
 

@@ -102,7 +102,7 @@ class ParquetWriter:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        asked = chunk.batch or _batch(chunk.questions)
+        asked = chunk.batch or _batch(chunk)
         told = pa.RecordBatch.from_pandas(answers, schema=_answer_schema(answers), preserve_index=False)
         names = [*asked.schema.names, *told.schema.names]
         both = pa.RecordBatch.from_arrays([*asked.columns, *told.columns], names=names)
@@ -118,10 +118,16 @@ class ParquetWriter:
         return self._pipe.drain()
 
 
-def _batch(questions: pd.DataFrame) -> pa.RecordBatch:
-    """Return questions that were sent as JSON, each column of one type; a number that is none becomes null."""
+def _batch(chunk: Chunk) -> pa.RecordBatch:
+    """Return questions that were sent as JSON, each column of one type; a number that is none becomes null.
+
+    Of a model that came with its configuration the name is left.
+    """
     import pyarrow as pa
 
+    questions = chunk.questions
+    if chunk.models:
+        questions = questions.assign(model=questions["model"].replace(chunk.models.names))
     columns = {}
     for name in QUESTION_COLUMNS:
         given = questions[name] if name in questions else pd.Series(None, questions.index, dtype=object)

@@ -22,6 +22,9 @@ from roofcast.serving.bulk import WRONG_FILE
 
 _MAX_LIST: Final = 100_000
 
+NAMES_ALONE: Final = "; a model that comes with its configuration goes as NDJSON"
+"""Parquet holds names of models: a configuration written out for each row would be most of the file."""
+
 
 class Limits(NamedTuple):
     """What a file may be.
@@ -115,7 +118,8 @@ def _is_wanted(field: pa.Field, limits: Limits) -> bool:
 
 def _wrong_type(field: pa.Field, limits: Limits) -> WrongFileError:
     wanted = "numbers" if field.name in limits.numbers else "texts"
-    return WrongFileError(field.name, f"must be a column of {wanted}, got {str(field.type)[:100]}")
+    cure = NAMES_ALONE if field.name == "model" else ""
+    return WrongFileError(field.name, f"must be a column of {wanted}, got {str(field.type)[:100]}{cure}")
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -140,7 +144,8 @@ def _checked(batch: pa.RecordBatch, limits: Limits) -> pa.RecordBatch:
         if types.is_dictionary(column.type):
             longest = compute.max(compute.binary_length(column.dictionary)).as_py() or 0
             if longest > limits.text:
-                raise WrongFileError(name, f"must be at most {limits.text} bytes long, got {longest}")
+                cure = NAMES_ALONE if name == "model" else ""
+                raise WrongFileError(name, f"must be at most {limits.text} bytes long, got {longest}{cure}")
     return batch
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import hashlib
 import json
 from collections.abc import Iterable
@@ -64,7 +65,12 @@ class BasisOf:
                     json.dumps([*map(dict, (catalog.model_aliases, catalog.accelerator_aliases))], sort_keys=True),
                 ]),
             )  # fmt: skip
-        return Basis(version("roofcast"), champion.version, champion.sha256, *last[1:])
+        return Basis(_package_version(), champion.version, champion.sha256, *last[1:])
+
+
+@functools.cache
+def _package_version() -> str:
+    return version("roofcast")
 
 
 def _json(spec: Spec) -> str:

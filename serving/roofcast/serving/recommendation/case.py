@@ -9,6 +9,7 @@ from typing import Final
 import pandas as pd
 
 from roofcast.data.specs import ModelSpec, Offer
+from roofcast.features.questions import Cells
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.recommendation.forecasting import THROUGHPUT
 from roofcast.serving.recommendation.results import Replica
@@ -48,7 +49,7 @@ class Case:
     market: Market
     offers: list[Offer]
     replicas: list[Replica]
-    table: pd.DataFrame
+    table: dict[str, Cells]
     descriptors: pd.DataFrame
     confidence: float
     level: float

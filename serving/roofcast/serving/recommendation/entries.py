@@ -14,6 +14,7 @@ from roofcast.data.units import H_PER_MONTH, S_PER_H, TOKEN_PER_MTOKEN
 from roofcast.features.batching import Estimate, estimate
 from roofcast.features.breakdown import break_down
 from roofcast.features.power import replica_power_w
+from roofcast.features.roots import taken
 from roofcast.serving.extrapolation import outside_columns
 from roofcast.serving.recommendation.case import Case, Plan, reported
 from roofcast.serving.recommendation.confidence import ErrorScale, chance_of_all
@@ -97,12 +98,17 @@ def _forecast(plans: Sequence[Plan], case: Case, forecaster: Forecaster) -> _For
     start = {name: len(rows) * i for i, name in enumerate(dict.fromkeys(["mean", *(s for _, s in wanted)]))}
     asked = pd.concat([forecaster.table(rows, load, statistic) for statistic in start], ignore_index=True)
     metrics = {metric for metric, _ in wanted}
-    prediction = narrowed(case.bundle.predictor, metrics).predict_interval(asked, case.level)
+    once = estimate(forecaster.at(rows, load, "mean"), case.bundle.predictor.coefficients_)
+    every = taken(once, np.tile(np.arange(len(rows)), len(start)))
+    prediction = narrowed(case.bundle.predictor, metrics).predict_interval(asked, case.level, estimate=every)
     plain = narrowed(case.plain, metrics) if case.plain else None
     forecaster.n_predicted += len(asked)
     chance = _chance(load, case, prediction, start)
     value = _columns(prediction.value)
     in_flight = load * value["e2e_s"][: len(load)] if forecaster.is_open else load
+    own = in_flight[:n]
+    if case.demand.think_time_s:  # a request alone is the least that can be predicted, and more than few users send
+        own = np.where(own > 1.0, own, np.minimum(own, _waiting(plans, case, value["e2e_s"][:n])))
     first = case.demand.limits[0]
     told = forecaster.table(rows[:n], load[:n], first.statistic)
     return _Forecast(
@@ -111,17 +117,17 @@ def _forecast(plans: Sequence[Plan], case: Case, forecaster: Forecaster) -> _For
         value,
         _columns(prediction.low),
         _columns(prediction.high),
-        _columns(plain.predict_interval(asked, ANY_LEVEL).value) if plain else {},
+        _columns(plain.predict_interval(asked, ANY_LEVEL, estimate=every).value) if plain else {},
         start,
         chance,
-        in_flight[:n],
+        own,
         _most_users(plans, chance >= case.confidence, in_flight),
-        _power_w(rows[:n], load[:n], forecaster),
+        _power_w(forecaster.at(rows[:n], load[:n], "mean"), taken(once, np.arange(n)), case),
         _p_runs(told, case),
         nearest(case.plain or case.bundle.predictor, case.bundle.anchors, told, first.metric, N_NEAREST),
         outside_columns(
             replace(prediction, features=prediction.features.head(n)),
-            case.table.iloc[rows[:n]].reset_index(drop=True),
+            {name: cells[rows[:n]] for name, cells in case.table.items()},
             case.bundle,
             case.market.accelerators,
         ),
@@ -135,6 +141,12 @@ def _points(plans: Sequence[Plan]) -> tuple[npt.NDArray[np.intp], FloatArray]:
         rows += [plan.row] * (1 + len(plan.more))
         load += [plan.capacity, *plan.more]
     return np.array(rows, dtype=np.intp), np.array(load)
+
+
+def _waiting(plans: Sequence[Plan], case: Case, e2e_s: FloatArray) -> FloatArray:
+    """Return how many users of each plan's replica wait for an answer, by the interactive response-time law."""
+    users = case.demand.peak / np.array([plan.n_replica for plan in plans])
+    return np.asarray(users * e2e_s / (e2e_s + case.demand.think_time_s))
 
 
 def _most_users(plans: Sequence[Plan], is_met: npt.NDArray[np.bool_], in_flight: FloatArray) -> FloatArray:
@@ -177,10 +189,8 @@ def _p_runs(descriptors: pd.DataFrame, case: Case) -> FloatArray | None:
     return classifier.predict_proba(memory_columns(descriptors, memory))[:, 1]
 
 
-def _power_w(rows: npt.NDArray[np.intp], load: FloatArray, forecaster: Forecaster) -> FloatArray:
-    d, coefficients = forecaster.at(rows, load, "mean"), forecaster.predictor.coefficients_
-    e = estimate(d, coefficients)
-    return replica_power_w(d, e, break_down(d, coefficients, e))
+def _power_w(d: dict[str, FloatArray], e: Estimate, case: Case) -> FloatArray:
+    return replica_power_w(d, e, break_down(d, case.bundle.predictor.coefficients_, e))
 
 
 def _entry(k: int, plan: Plan, case: Case, forecast: _Forecast) -> Entry:

@@ -32,6 +32,14 @@ STEP = 0.5
 SHARES: Final = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Rates to try, over the rate that a replica serves with every place taken; near that one the queue has no end."""
 
+ASKED: Final = (
+    "workload.concurrency",
+    "workload.request_rate_per_s",
+    "workload.is_mean",
+    "workload.quantile",
+)
+"""Descriptors that differ from load to load and from statistic to statistic."""
+
 
 def most_users(bundle: ModelBundle) -> float:
     """Return the most users that any replica was measured with, for each of its accelerators."""
@@ -76,6 +84,8 @@ class Forecaster:
         self.predictor, self.is_open = predictor, is_open
         self.columns = descriptors.columns
         self.d = arrays(descriptors)
+        self._matrix = descriptors.to_numpy(dtype=float)
+        self._asked = self.columns.get_indexer(pd.Index(ASKED))
         self.n_predicted = 0
 
     def scale(self, metric: str) -> ErrorScale:
@@ -90,14 +100,15 @@ class Forecaster:
         d = {name: values[rows] for name, values in self.d.items()}
         none = np.full(len(rows), np.nan)
         d["workload.concurrency"], d["workload.request_rate_per_s"] = (none, load) if is_open else (load, none)
-        d["workload.is_mean"] = np.full(len(rows), float(statistic == "mean"))
-        d["workload.quantile"] = np.full(len(rows), QUANTILE[statistic])
-        return d
+        return d | _asking(statistic, len(rows))
 
     def table(self, rows: IndexArray, load: FloatArray, statistic: str) -> pd.DataFrame:
         """Return the same as a table, columns in the order of `roofcast.features.columns.DESCRIPTORS`."""
-        d = self.at(rows, load, statistic)
-        return pd.DataFrame(np.stack([d[name] for name in self.columns]).T, columns=self.columns, copy=False)
+        block = self._matrix[rows]
+        none = np.full(len(rows), np.nan)
+        loads = (none, load) if self.is_open else (load, none)
+        block[:, self._asked] = np.stack([*loads, *_asking(statistic, len(rows)).values()], axis=1)
+        return pd.DataFrame(block, columns=self.columns, copy=False)
 
     @property
     def memory(self) -> Memory:
@@ -122,16 +133,20 @@ class Forecaster:
         return np.asarray(served[:, None] * np.array(SHARES), dtype=np.float64)
 
     def estimate(
-        self, rows: IndexArray, load: FloatArray, statistics: Collection[str]
+        self, rows: IndexArray, load: FloatArray, asked: Mapping[str, Collection[str]]
     ) -> tuple[dict[str, dict[str, FloatArray]], Estimate]:
-        """Return the estimates by statistic and metric, and the estimate whole."""
+        """Return the estimates of metrics by statistic, and the estimate whole."""
         coefficients = self.predictor.coefficients_
-        e = estimate(self.at(rows, load, "mean"), coefficients)
-        found = {s: estimate_statistics(self.at(rows, load, s), coefficients, e) for s in statistics}
+        d = self.at(rows, load, "mean")
+        e = estimate(d, coefficients)
+        found = {
+            statistic: estimate_statistics(d | _asking(statistic, len(rows)), coefficients, e, metrics)
+            for statistic, metrics in asked.items()
+        }
         return found, e
 
     def predict(
-        self, rows: IndexArray, load: FloatArray, asked: Mapping[str, Collection[str]]
+        self, rows: IndexArray, load: FloatArray, asked: Mapping[str, Collection[str]], whole: Estimate
     ) -> dict[tuple[str, str], Medians]:
         """Return predictions of replicas at loads, by metric and statistic.
 
@@ -140,11 +155,13 @@ class Forecaster:
         rows, load : shape (n_point,)
         asked
             Metrics by statistic.
+        whole
+            The estimate of these points.
         """
         found = {}
         for statistic, metrics in asked.items():
             some = narrowed(self.predictor, metrics)
-            prediction = some.predict_interval(self.table(rows, load, statistic), ANY_LEVEL)
+            prediction = some.predict_interval(self.table(rows, load, statistic), ANY_LEVEL, estimate=whole)
             self.n_predicted += len(rows)
             for metric in some.metrics_:
                 found[metric, statistic] = self._medians(prediction, metric)
@@ -155,3 +172,11 @@ class Forecaster:
         n_sd = self.predictor.uncertainty_[metric].conformal.quantile(prediction.level)
         value, high = (part[metric].to_numpy(dtype=float) for part in (prediction.value, prediction.high))
         return Medians(np.log(value), np.log(high / value) / n_sd)
+
+
+def _asking(statistic: str, n: int) -> dict[str, FloatArray]:
+    """Return the descriptors that ask for a statistic, the last of `ASKED`."""
+    return {
+        "workload.is_mean": np.full(n, float(statistic == "mean")),
+        "workload.quantile": np.full(n, QUANTILE[statistic]),
+    }

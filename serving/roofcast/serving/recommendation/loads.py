@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from roofcast.features.batching import Estimate
+from roofcast.features.roots import taken
 from roofcast.serving.demand import Demand
 from roofcast.serving.recommendation.confidence import chance_of_all
 from roofcast.serving.recommendation.forecasting import THROUGHPUT, Forecaster, Medians
@@ -70,11 +72,12 @@ class LoadGrid:
         limited = [(limit.metric, limit.statistic) for limit in self.limits]
         self.needs_rate = demand.think_time_s > 0
         quantities = dict.fromkeys([*limited, *([RATE] if self.needs_rate else [])])
-        self._estimates, self.log_latency, n_served = _estimates(forecaster, loads, top, list(quantities))
-        self.top = np.minimum(top, n_served - 1)
         self.asked: dict[str, list[str]] = {}
         for metric, statistic in quantities:
             self.asked.setdefault(statistic, []).append(metric)
+        self._estimates, self.log_latency, n_served, self._whole = _estimates(forecaster, loads, top, self.asked)
+        self._first = (np.cumsum(top >= 0) - 1) * loads.shape[1]
+        self.top = np.minimum(top, n_served - 1)
         shape = len(top), loads.shape[1]
         self.known = np.zeros(shape, dtype=bool)
         self._offset = {quantity: np.zeros(shape) for quantity in quantities}
@@ -105,7 +108,8 @@ class LoadGrid:
         asked = {statistic: list(metrics) for statistic, metrics in self.asked.items()}
         for metric, statistic in also:
             asked[statistic] = [*dict.fromkeys([*asked.get(statistic, []), metric])]
-        found = self.forecaster.predict(rows, self.loads[rows, places], asked)
+        whole = taken(self._whole, self._first[rows] + places)
+        found = self.forecaster.predict(rows, self.loads[rows, places], asked, whole)
         for quantity in self._offset:
             estimate = self._estimates[quantity]
             self._offset[quantity][rows, places] = found[quantity].log_value - estimate[rows, places]
@@ -178,24 +182,24 @@ def floor_per_replica(limit: Limit, demand: Demand, users: FloatArray) -> FloatA
 
 
 def _estimates(
-    forecaster: Forecaster, loads: FloatArray, top: IndexArray, quantities: list[Quantity]
-) -> tuple[dict[Quantity, FloatArray], FloatArray, IndexArray]:
-    """Return the logarithms of the estimates and of the mean latency, and how many levels can be served.
+    forecaster: Forecaster, loads: FloatArray, top: IndexArray, asked: Mapping[str, Collection[str]]
+) -> tuple[dict[Quantity, FloatArray], FloatArray, IndexArray, Estimate]:
+    """Return logarithms of the estimates and of the mean latency, how many levels can be served, and the estimate.
 
-    The former are 0 for replicas that are not to be used.
+    The former are 0 for replicas that are not to be used; the last is of the others alone, level by level.
     """
     rows, n_level = np.flatnonzero(top >= 0), loads.shape[1]
     at = np.repeat(rows, n_level)
-    values, e = forecaster.estimate(at, loads[rows].ravel(), dict.fromkeys(statistic for _, statistic in quantities))
+    values, e = forecaster.estimate(at, loads[rows].ravel(), asked)
 
     def whole(some: FloatArray) -> FloatArray:
         every = np.zeros(loads.shape)
         every[rows] = some.reshape(len(rows), n_level)
         return every
 
-    found = {(metric, statistic): whole(np.log(values[statistic][metric])) for metric, statistic in quantities}
+    found = {(m, statistic): whole(np.log(values[statistic][m])) for statistic, some in asked.items() for m in some}
     n_served = (np.cumsum(whole(e.is_saturated.astype(float)), axis=1) == 0).sum(axis=1)
-    return found, whole(np.log(e.e2e_s)), np.asarray(n_served, dtype=np.intp)
+    return found, whole(np.log(e.e2e_s)), np.asarray(n_served, dtype=np.intp), e
 
 
 def _neighbours(known: BoolArray) -> tuple[IndexArray, IndexArray, FloatArray]:

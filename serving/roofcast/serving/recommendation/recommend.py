@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec
 from roofcast.features.memory import Memory
+from roofcast.features.questions import distinct
 from roofcast.serving.answering import context_problem, longest_context
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.recommendation.case import Case, Plan, reported
@@ -136,7 +136,7 @@ def _answer(case: Case, n_entry: int, n_rejection: int, no_engine: list[Rejectio
     pairs = Pairs.of(case.replicas, case.offers, case.market.accelerators, case.bounds.max_nodes)
     search = Search(grid, pairs, case.budget)
     main = Goal(case.confidence, pairs.offer, n_entry)
-    rival = Goal(case.confidence, pd.factorize(case.table["accelerator"])[0][pairs.row], 2)
+    rival = Goal(case.confidence, distinct(case.table["accelerator"])[0][pairs.row], 2)
     surer = {c: Goal(c, np.zeros_like(pairs.offer), 1) for c in CONFIDENCES}
     search.run([main, rival, *surer.values()])
     chosen = search.winners(main)
@@ -217,10 +217,21 @@ def _plans(chosen: IndexArray, search: Search, case: Case, loads: FloatArray, mo
 def _own_load(
     search: Search, row: IndexArray, n_replica: FloatArray, capacity: IndexArray, demand: Demand
 ) -> FloatArray:
-    """Return the load of each replica at the peak: its share of the users or of the rate, or the level that does."""
-    share = demand.needed * (1 - demand.headroom) / n_replica
+    """Return the load of each replica at the peak: its share of the users or of the rate, none of whom is invented.
+
+    Of users who think, those who wait are found between the levels that serve less and more than the share; there is
+    no load of less than one request.
+    """
+    share = demand.peak / n_replica
     if demand.users is None:
         return share
     if not demand.think_time_s:
         return np.ceil(share - 1e-9)
-    return search.grid.loads[row, search.own_place(row, n_replica, capacity)]
+    grid, place = search.grid, search.own_place(row, n_replica, capacity)
+    none = np.zeros_like(share)
+    low, few = (
+        np.where(place > 0, values[row, np.maximum(place - 1, 0)], none) for values in (grid.loads, grid.served)
+    )
+    high, many = grid.loads[row, place], grid.served[row, place]
+    part = np.clip((share - few) / np.maximum(many - few, np.finfo(float).tiny), 0.0, 1.0)
+    return np.maximum(low + part * (high - low), 1.0)

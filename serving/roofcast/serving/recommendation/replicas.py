@@ -6,11 +6,13 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors import describe
 from roofcast.features.precisions import served_precision
+from roofcast.features.questions import Cells
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.recommendation.engines import engines_of, runs_on
 from roofcast.serving.recommendation.results import Rejection, Replica
@@ -111,7 +113,7 @@ def _precisions(part: AcceleratorSpec, model: ModelSpec, bounds: Constraints) ->
 
 
 def describe_replicas(
-    table: pd.DataFrame, model: ModelSpec, accelerators: Mapping[str, AcceleratorSpec]
+    table: Mapping[str, Cells], model: ModelSpec, accelerators: Mapping[str, AcceleratorSpec]
 ) -> pd.DataFrame:
     """Return the descriptors of the questions in a steady state, long after a common start."""
     return describe(table, {model.id: model}, accelerators).assign(**{"workload.n_wave": math.inf})
@@ -119,18 +121,21 @@ def describe_replicas(
 
 def question_table(
     replicas: list[Replica], model: ModelSpec, demand: Demand, constraints: Constraints
-) -> pd.DataFrame:
+) -> dict[str, Cells]:
     """Return one question per replica: a single user, means."""
-    columns = ("accelerator", "tp", "pp", "dp", "ep", "engine", "weight_precision")
-    table = pd.DataFrame({name: [getattr(r, name) for r in replicas] for name in columns})
-    return table.assign(
-        model=model.id,
-        n_accelerator=[float(r.n_accelerator) for r in replicas],
-        kv_precision=constraints.kv_precision,
-        n_input_token=float(demand.n_input_token),
-        n_output_token=float(demand.n_output_token),
-        length_variation=demand.length_variation,
-        prefix_cache_ratio=demand.prefix_cache_ratio,
-        concurrency=1.0,
-        statistic="mean",
-    )
+    names = ("accelerator", "engine", "weight_precision")
+    sizes = ("n_accelerator", "tp", "pp", "dp", "ep")
+    same_text = {"model": model.id, "kv_precision": constraints.kv_precision, "statistic": "mean"}
+    same_size = {
+        "n_input_token": demand.n_input_token,
+        "n_output_token": demand.n_output_token,
+        "length_variation": demand.length_variation,
+        "prefix_cache_ratio": demand.prefix_cache_ratio,
+        "concurrency": 1.0,
+    }
+    return {
+        **{name: np.array([getattr(r, name) for r in replicas], dtype=object) for name in names},
+        **{name: np.array([getattr(r, name) for r in replicas], dtype=float) for name in sizes},
+        **{name: np.full(len(replicas), value, dtype=object) for name, value in same_text.items()},
+        **{name: np.full(len(replicas), value, dtype=float) for name, value in same_size.items()},
+    }

@@ -164,11 +164,17 @@ class Search:
         Of the cheapest themselves every level is asked about, as the first miss may come early.
         """
         standing = self.standing(goal.confidence)
-        rows = np.unique(self.pairs.row[standing.least <= self._limit(goal, standing)])
+        rows = self._rows_of(standing.least <= self._limit(goal, standing))
         wanted = self._around(rows, standing.capacity[rows])
-        best = np.unique(self.pairs.row[self.winners(goal)])
+        best = self._rows_of(self.winners(goal))
         wanted[best] |= np.arange(wanted.shape[1]) <= self.grid.top[best][:, None]
         return wanted
+
+    def _rows_of(self, pairs: IndexArray | BoolArray) -> IndexArray:
+        """Return the places of the replicas of some pairs, each once."""
+        is_one = np.zeros(len(self.grid.top), dtype=bool)
+        is_one[self.pairs.row[pairs]] = True
+        return np.flatnonzero(is_one)
 
     def _around(self, rows: IndexArray, place: IndexArray) -> BoolArray:
         """Return the levels around some places of some replicas, where those and the next are not known."""

@@ -1,15 +1,15 @@
-"""What is known: models, accelerators, offers, campaigns and the predictor in service."""
+"""What is known: models, accelerators, offers, campaigns, the predictor in service and how good it is."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from fastapi import APIRouter
 
 from roofcast.data.campaigns import CAMPAIGNS, CampaignInfo, load_campaign_info
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.serving.dependencies import Bench, Loaded
-from roofcast.serving.schemas import OwnCampaign
+from roofcast.serving.published import read_figures
+from roofcast.serving.schemas import OwnCampaign, PredictorResponse, ScoreboardResponse
+from roofcast.serving.workbench import InService
 
 router = APIRouter(tags=["knowledge"])
 
@@ -40,16 +40,37 @@ def list_campaigns(bench: Bench) -> list[CampaignInfo | OwnCampaign]:
 
 
 @router.get("/v1/predictor")
-def get_predictor(loaded: Loaded) -> dict[str, Any]:
+def get_predictor(loaded: Loaded) -> PredictorResponse:
     """Return the champion in service: version, data and held-out errors."""
+    return described(loaded)
+
+
+def described(loaded: InService) -> PredictorResponse:
+    """Return what there is to tell of a predictor."""
     bundle = loaded.bundle
-    return {
-        "version": loaded.champion.version,
-        "sha256": loaded.champion.sha256,
-        "roofcast_version": bundle.roofcast_version,
-        "data_digest": bundle.data_digest,
-        "n_row": len(bundle.row_ids),
-        "engines": list(bundle.engines),
-        "held_out": bundle.scores,
-        "highest_level": bundle.predictor.highest_level,
-    }
+    return PredictorResponse(
+        version=loaded.champion.version,
+        sha256=loaded.champion.sha256,
+        roofcast_version=bundle.roofcast_version,
+        data_digest=bundle.data_digest,
+        n_row=len(bundle.row_ids),
+        engines=list(bundle.engines),
+        held_out=bundle.scores,
+        highest_level=bundle.predictor.highest_level,
+    )
+
+
+@router.get("/v1/scoreboard")
+def get_scoreboard(bench: Bench, loaded: Loaded) -> ScoreboardResponse:
+    """Return how good the predictor in service is: its held-out errors, and the figures of the protocols run here.
+
+    `roofcast scoreboard`, run with the service's state folder, brings the latter; before that there are none.
+    """
+    predictor = described(loaded)
+    return ScoreboardResponse(
+        predictor_version=predictor.version,
+        data_digest=predictor.data_digest,
+        n_row=predictor.n_row,
+        held_out=predictor.held_out,
+        protocols=read_figures(bench.settings.home),
+    )

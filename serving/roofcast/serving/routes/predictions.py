@@ -33,13 +33,19 @@ _ROW: Final = TypeAdapter(Row)
 router = APIRouter(tags=["predictions"], route_class=JsonRoute)
 bulk = APIRouter(route_class=BulkRoute)
 
+
+def _none() -> list[str]:  # pydantic reads the signature at each request, which takes long for `list`
+    return []
+
+
 QueryLevel = Annotated[Level | None, Query(description="Probability of the intervals; goes before a body's.")]
 QueryReferences = Annotated[
     list[Annotated[str, Field(max_length=2000)]],
     Query(
         max_length=20,
-        default_factory=list,
-        description="Measurements that the predictions are to know, with those of a body; a JSON object each.",
+        default_factory=_none,
+        description="Measurements that the predictions are to know, with those of a body; a JSON object each. With "
+        "all headers they must fit into 16 KiB.",
     ),
 ]
 
@@ -119,7 +125,8 @@ def post_predictions(
         answers = answer_columns(questions, loaded.bundle, catalog, asked.level, references)
         count_answers(answers)
         rows = records_of(questions | answers)
-        return PredictionResponse(predictor_version=loaded.champion.version, level=asked.level, rows=rows)
+        answer = PredictionResponse(predictor_version=loaded.champion.version, level=asked.level, rows=rows)
+        return Response(answer.model_dump_json(), media_type=wanted)  # else checked again, in another thread
     chunk = Chunk(table(request.rows), "", range(1, len(request.rows) + 1))
     body = b"".join(answers_to_chunks(iter([chunk]), wanted, asked))
     return Response(body, media_type=wanted, headers=asked.headers)

@@ -1,22 +1,31 @@
-"""``PUT /v1/predictor``: put another version into service."""
+"""``PUT /v1/predictor`` and ``POST /v1/predictor/rollback``: put another version into service."""
 
 from __future__ import annotations
 
-from typing import Any
+from fastapi import APIRouter, Request
 
-from fastapi import APIRouter
-
+from roofcast.serving.access import CONSUMER
 from roofcast.serving.bodies import JsonRoute
 from roofcast.serving.dependencies import Bench
-from roofcast.serving.routes.knowledge import get_predictor
-from roofcast.serving.schemas import PromotionRequest
+from roofcast.serving.promoting import promote, roll_back, swap
+from roofcast.serving.routes.knowledge import described
+from roofcast.serving.schemas import PredictorResponse, PromotionRequest
 
 router = APIRouter(tags=["knowledge"], route_class=JsonRoute)
 
 
 @router.put("/v1/predictor")
-def put_predictor(request: PromotionRequest, bench: Bench) -> dict[str, Any]:
+def put_predictor(request: PromotionRequest, *, http: Request, bench: Bench) -> PredictorResponse:
     """Promote a version of the registry, as after a bad retraining; every server process follows within seconds."""
-    bench.registry.promote(request.version)
-    bench.refresh()
-    return get_predictor(bench.in_service)
+    promote(bench, request.version, http.scope[CONSUMER])
+    return described(swap(bench))
+
+
+@router.post("/v1/predictor/rollback")
+def post_rollback(http: Request, bench: Bench) -> PredictorResponse:
+    """Put the version before the champion back into service, and asked again the one before that.
+
+    If there is none left to go back to, the answer is 409 and the champion stays.
+    """
+    roll_back(bench, http.scope[CONSUMER])
+    return described(swap(bench))

@@ -125,7 +125,7 @@ COMPUTE_KINDS: Final = (
         aside={"thinner_than_a_layer": lambda t: (t["n"] < 128) | (t["k"] < 128)},
         describe=_gemm,
         seconds=gemm_s,
-        start=(5e-6, 0.85, 0.75, 64.0, 256.0, 256.0),
+        start=(5e-6, 0.85, 0.75, 64.0, 256.0, 1e-9),
         ideal=(0.0, 1.0, 1.0, 0.0, 0.0, 0.0),
         spread=(1.0, 0.15, 0.5, 0.7, 0.7, 0.7),
     ),

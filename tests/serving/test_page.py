@@ -1,0 +1,55 @@
+"""The page at ``/``: it comes from the package alone, and runs nothing that it did not bring."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.serving.client import Client
+
+LINK = re.compile(r'(?:href|src)="([^"]+)"')
+
+
+def test_the_page_and_what_it_names_come_from_the_service(shared: Client) -> None:
+    page = shared.get("/")
+    assert page.status_code == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    names = set(LINK.findall(page.text)) - {"data:,"}
+    assert names == {"page.css", "page.js", "docs"}
+    for name in names:
+        assert shared.get(f"/{name}").status_code == 200
+    assert shared.send("HEAD", "/").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/page.js", "/page.css"])
+def test_nothing_foreign_can_run_on_it(shared: Client, path: str) -> None:
+    answer = shared.get(path)
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert not re.search(r"https?://|innerHTML|\bon\w+=|\beval\b|style=", answer.text)
+
+
+def test_the_script_finds_every_part_of_the_page_that_it_names(shared: Client) -> None:
+    page, script = shared.get("/").text, shared.get("/page.js").text
+    parts = set(re.findall(r'id="(\w+)"', page))
+    assert set(re.findall(r'(?:at|number)\("(\w+)"\)', script)) <= parts
+    document = shared.app.openapi()
+    schemas = document["components"]["schemas"]
+    assert set(re.findall(r"\be\.(\w+)", script)) <= set(schemas["EntryResponse"]["properties"])
+    assert set(re.findall(r"\br\.(\w+)", script)) <= set(schemas["RejectionResponse"]["properties"])
+    assert set(re.findall(r"\banswer\.(\w+)", script)) - {"detail"} <= set(
+        schemas["RecommendationResponse"]["properties"]
+    )
+    assert {f"/{path}" for path in re.findall(r'ask\("([\w/]+)"', script)} <= set(document["paths"])
+
+
+def test_the_script_is_javascript(shared: Client) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    text = shared.get("/page.js").text
+    found = subprocess.run([node, "--check", "-"], input=text, capture_output=True, text=True, check=False)  # noqa: S603
+    assert found.returncode == 0, found.stderr
