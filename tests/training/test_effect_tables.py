@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from roofcast.training.effects import TERMS, Effects, FloatArray, Places
+from roofcast.training.effects import DOUBT, TERMS, Effects, FloatArray, Places
 from tests.training.builders import places_of, random_places
 
 NAMES = ("accelerator", "engine", "precision", "load", "split", "model", "kind")
@@ -32,7 +32,7 @@ def asked_of(effects: Effects) -> Places:
 def plain(effects: Effects, X: Places) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation by the formula, with the whole covariance."""
     cross = effects._covariance(X, effects.anchors_)
-    noise = effects.sd_[-1] ** 2 * np.eye(len(effects.errors_))
+    noise = DOUBT * effects.sd_[-1] ** 2 * np.eye(len(effects.errors_))
     inverse = np.linalg.inv(effects._covariance(effects.anchors_, effects.anchors_) + noise)
     variance = (effects.sd_**2).sum() - np.einsum("ni,ij,nj->n", cross, inverse, cross)
     return cross @ inverse @ effects.errors_, np.sqrt(np.maximum(variance, effects.sd_[-1] ** 2))

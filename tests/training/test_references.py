@@ -99,7 +99,7 @@ def test_elsewhere_the_llm_is_taken_to_be_slower_too_but_less(world: World) -> N
 def test_other_llms_elsewhere_do_not_move(world: World) -> None:
     shift, q = world.shift(world.told(3)), world.questions
     others = ((q["model"] != NEW) & ((q["engine"] != ENGINES[0]) | (q["accelerator"] != PARTS[0]))).to_numpy()
-    assert np.abs(shift[others]).max() < 0.002
+    assert np.abs(shift[others]).max() < 0.02
 
 
 def test_the_first_point_tells_far_more_than_the_next(world: World) -> None:
@@ -117,12 +117,31 @@ def test_points_narrow_the_interval_and_never_widen_one(world: World) -> None:
     assert np.median(widths[2][world.here]) < 0.6 * np.median(widths[0][world.here])
 
 
-@pytest.mark.parametrize("factor", [2.0, 5.0])
-def test_points_that_agree_are_believed(factor: float, world: World) -> None:
+def test_points_that_agree_lie_within_their_own_interval(world: World) -> None:
+    references = world.told(5, 2.0)
+    answer = world.predictor.predict_interval(references.X, LEVEL, references)
+    inside = references.y["tpot_s"].between(answer.low["tpot_s"], answer.high["tpot_s"])
+    assert inside.mean() >= 0.6
+
+
+@pytest.mark.parametrize("factor", [0.2, 5.0])
+def test_points_that_agree_are_believed_however_far_off(factor: float, world: World) -> None:
     references = world.told(5, factor)
     answer = world.predictor.predict_interval(references.X, LEVEL, references)
     missed = np.abs(np.log(answer.value["tpot_s"] / references.y["tpot_s"]))
-    assert (missed < 0.1).mean() >= 0.6
+    assert missed.max() < 0.3
+
+
+def test_points_of_an_llm_that_was_learnt_from_are_believed_too(world: World) -> None:
+    """One's own stack may be slower than those that the LLM was measured on."""
+    rows = np.flatnonzero(
+        (world.questions["model"] == MODELS[0])
+        & (world.questions["engine"] == ENGINES[0])
+        & (world.questions["accelerator"] == PARTS[0])
+    )[:5]
+    references = References(world.X.iloc[rows], pd.DataFrame({"tpot_s": 2.0 * world.predicted.iloc[rows]}))
+    answer = world.predictor.predict_interval(references.X, LEVEL, references)
+    np.testing.assert_allclose(answer.value["tpot_s"], references.y["tpot_s"], rtol=0.15)
 
 
 def test_draws_know_the_points_too(world: World) -> None:

@@ -34,5 +34,5 @@ def conditioned(predictor: RoofcastPredictor, references: References | None) -> 
     if references is None:
         return predictor
     told = copy.copy(predictor)
-    told.uncertainty_ = predictor.known(references)
+    told.uncertainty_, told.whole = predictor.known(references), None
     return told

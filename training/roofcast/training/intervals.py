@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -10,6 +12,9 @@ from roofcast.data.errors import OutOfRangeError
 
 FloatArray = npt.NDArray[np.float64]
 
+LEAST: Final = 1e-9
+"""Least quantile: intervals are never points, for spreads are read off their bounds."""
+
 
 class GroupedConformal:
     """Quantiles of held-out errors in which a group weighs as the root of its rows.
@@ -17,7 +22,8 @@ class GroupedConformal:
     That is halfway between one vote a group and one vote a row: an LLM of two rows says less of the next one than an
     LLM of two hundred, but not a hundredth. If groups are exchangeable, and rows within a group too, a new group's
     row, the group drawn by such weights, has an error below ``quantile(level)`` with a probability that nears `level`
-    as groups grow many, and is with n of them ``level * n / (n + 1)`` at least.
+    as groups grow many and none outweighs the rest. Groups of equal size are covered ``level * n / (n + 1)`` at least
+    by n of them; if large groups are the hard ones, less.
 
     Parameters
     ----------
@@ -29,8 +35,7 @@ class GroupedConformal:
     ----------
     R. Dunn, L. Wasserman and A. Ramdas, "Distribution-Free Prediction Sets for Two-Layer Hierarchical Models", JASA
     2023: the quantile of pooled groups.
-    Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", 2023: the bound, which
-    they reach exactly by counting one group yet to come.
+    Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", 2023: the bound.
     """
 
     def __init__(self, scores: FloatArray, groups: pd.Series) -> None:
@@ -71,4 +76,4 @@ class GroupedConformal:
                 f"there are {self.n_group}; ask for at most {self.highest_level:.3f}"
             )
         position = int(np.searchsorted(self._cumulative, level - 1e-9))
-        return float(self._scores[min(position, len(self._scores) - 1)])
+        return max(float(self._scores[min(position, len(self._scores) - 1)]), LEAST)

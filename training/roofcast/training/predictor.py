@@ -185,31 +185,33 @@ class RoofcastPredictor(PointPredictor):
         three stay in keeping. So does a mean or median of ITL, which is TPOT taken over other samples, and the other
         way round.
         """
-        if self.whole is not None:
-            told_of_all = self.whole.known(references)
-            return {metric: told_of_all[metric] for metric in self.uncertainty_}
         known = dict(self.uncertainty_)
         if references is None or references.X.empty:
             return known
+        errors = (self.whole or self)._errors(references)
+        matrix, given = build_features(references.X, self.coefficients_)[0].to_numpy(), places(references.X)
+        for metric, uncertainty in known.items():
+            told = np.flatnonzero(~np.isnan(errors[metric]))
+            if len(told):
+                known[metric] = uncertainty.conditioned(matrix[told], given.take(told), errors[metric][told])
+        return known
+
+    def _errors(self, references: References) -> dict[str, FloatArray]:
+        """Return logarithms of measurement over the trees' prediction by metric: shapes (n_row,), NaN if not told."""
         parts = self.predict_columns(references.X)
         matrix, given = parts.features.to_numpy(), places(references.X)
-        means = {metric: known[metric].shift(matrix, given)[0] for metric in known}
+        means = {metric: known.shift(matrix, given)[0] for metric, known in self.uncertainty_.items()}
         expected = _moved(references.X, parts, means)
         error = {
             metric: log_ratio(references.y[metric].to_numpy(dtype=float), expected[metric])
             if metric in references.y
             else np.full(len(matrix), np.nan)
-            for metric in known
+            for metric in means
         }
         _pair(error, (references.X["workload.quantile"] == 0.5).to_numpy())
         if parts.pace:
             _lead(error, following(references.X))
-        for metric, uncertainty in known.items():
-            told = np.flatnonzero(~np.isnan(error[metric]))
-            if len(told):
-                shifted = (error[metric] + means[metric])[told]
-                known[metric] = uncertainty.conditioned(matrix[told], given.take(told), shifted)
-        return known
+        return {metric: error[metric] + means[metric] for metric in error}
 
     def warm(self, metrics: Collection[str]) -> Self:
         """Work out now what the first prediction of some metrics would, and return the predictor."""

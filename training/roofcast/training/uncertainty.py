@@ -39,18 +39,12 @@ class Uncertainty:
         Errors of lineages left out, in standard deviations of the process.
     anchor_row
         Which of the rows that it was fitted to are the process's anchors: shape (n_anchor,).
-    trust
-        Share of the process's mean that moves the prediction of an LLM of which nothing was measured.
-    untold
-        The process before reference measurements.
     """
 
     spread: Spread
     effects: Effects
     conformal: GroupedConformal
     anchor_row: npt.NDArray[np.intp]
-    trust: float
-    untold: Effects
 
     def shift(self, features: FloatArray, asked: Places) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the logarithm, each of shape (n_question,).
@@ -58,7 +52,6 @@ class Uncertainty:
         All quantiles of a question share the mean, that of its median, so that they keep their order.
         """
         mean, sd = self.effects.predict(asked)
-        mean = self._trusted(asked, mean)
         is_tail = features[:, QUANTILE_PLACE] != 0.5
         sizes = self.spread.predict(np.concatenate([features, at_quantile(features[is_tail], 0.5)]))
         own = sizes[: len(features)]
@@ -75,18 +68,12 @@ class Uncertainty:
         mean, covariance = self.effects.joint(asked)
         level = min(TYPICAL_LEVEL, self.conformal.highest_level)
         wider = self.conformal.quantile(level) / NormalDist().inv_cdf(0.5 + level / 2)
-        return size * self._trusted(asked, mean), covariance * np.outer(size, size) * wider**2
+        return size * mean, covariance * np.outer(size, size) * wider**2
 
     def conditioned(self, features: FloatArray, given: Places, error: FloatArray) -> Uncertainty:
         """Return the distribution given reference measurements: logarithms over their prediction, shape (n,)."""
         scaled = error / self.spread.predict(at_quantile(features, 0.5))
-        distrusted = (1 - self.trust) * self.untold.predict(given)[0]
-        return replace(self, effects=self.effects.conditioned(given, scaled + distrusted))
-
-    def _trusted(self, asked: Places, mean: FloatArray) -> FloatArray:
-        """Return the process's mean less what is not believed of it; what references added is believed whole."""
-        untold = mean if self.effects is self.untold else self.untold.predict(asked)[0]
-        return mean - (1 - self.trust) * untold
+        return replace(self, effects=self.effects.conditioned(given, scaled))
 
 
 def fit_uncertainty(
@@ -123,38 +110,6 @@ def fit_uncertainty(
     effects = Effects().fit(asked.take(central), scaled)
     anchors = anchor_rows(asked.take(central))
     mean, sd = effects.predict_left_out(asked.take(central), lineage, lineage[anchors])
-    moving = np.where(is_moved[central], mean, 0.0)
-    trust = trusted_share(moving, scaled, groups.iloc[central])
-    conformal = GroupedConformal(np.abs(scaled - trust * moving) / sd, groups.iloc[central])
-    spread = Spread.fitted(features, error, weight)
-    return Uncertainty(spread, effects, conformal, central[anchors], trust, effects)
-
-
-def trusted_share(mean: FloatArray, error: FloatArray, groups: pd.Series) -> float:
-    """Return the share, 0 to 1, of a predicted error that leaves the least absolute error over groups left out.
-
-    Parameters
-    ----------
-    mean : shape (n_row,)
-        Predicted without the row's group.
-    error : shape (n_row,)
-    groups : shape (n_row,)
-        A group weighs as the root of its rows.
-
-    Notes
-    -----
-    The sum of ``weight * |error - share * mean|`` is least at a weighted median of ``error / mean``.
-
-    Examples
-    --------
-    >>> trusted_share(np.array([1.0, 2.0, -1.0]), np.array([0.5, 1.0, 0.1]), pd.Series([0, 1, 2]))
-    0.5
-    """
-    weight = np.abs(mean) / np.sqrt(groups.groupby(groups).transform("size").to_numpy())
-    tells = weight > 0
-    if not tells.any():
-        return 1.0
-    share, weight = error[tells] / mean[tells], weight[tells]
-    order = np.argsort(share)
-    reached = np.cumsum(weight[order])
-    return float(np.clip(share[order][np.searchsorted(reached, reached[-1] / 2)], 0.0, 1.0))
+    scores = np.abs(scaled - np.where(is_moved[central], mean, 0.0)) / sd
+    conformal = GroupedConformal(scores, groups.iloc[central])
+    return Uncertainty(Spread.fitted(features, error, weight), effects, conformal, central[anchors])
