@@ -12,7 +12,10 @@ from roofcast.serving.bulk.media import Kind
 
 @schemathesis.serializer(Kind.NDJSON.value)
 def lines(_context: Any, value: Any) -> bytes:
-    """Return texts as they are, and nothing of what is to be wrong: whatever is written on a line is a text."""
+    """Return texts as they are, and an empty body for what is to be refused whole.
+
+    Whatever JSON is written on a line is answered in its place; `test_fuzzed_inputs` has lines of every sort.
+    """
     return value if isinstance(value, bytes) else value.encode() if isinstance(value, str) else b""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 from typing import Any
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from roofcast.data.errors import RoofcastError
 from roofcast.data.formats import FORMATS, read_measurements
 from roofcast.data.measurements import validate_measurements
+from roofcast.data.schema import QUESTION_COLUMNS
+from roofcast.serving.bulk.media import Kind
 from roofcast.serving.slo import METRIC_OF, format_limit, parse_limit
 from tests.attack.conftest import EFFORT
 from tests.data.model_configs import PUBLISHED
@@ -107,6 +110,35 @@ def test_limits_over_http(local: Client, texts: list[str]) -> None:
 @given(st.dictionaries(st.sampled_from([*a_measurement(), "note", "\x00", "ttft"]), st.sampled_from(ODD), max_size=3))
 def test_measured_rows(local: Client, changes: dict[str, Any]) -> None:
     check(local, "/v1/measurements", {"rows": [a_measurement(), a_measurement(**changes)]})
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.sampled_from(ODD),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=6,
+)
+MODELS = st.fixed_dictionaries({"name": JSON, "config": st.just(CONFIG) | JSON}) | JSON
+CHANGES = st.dictionaries(st.sampled_from([*QUESTION_COLUMNS]), JSON, max_size=3)
+LINES = (
+    st.builds(lambda changes: a_question(**changes), CHANGES)
+    | CHANGES
+    | st.builds(lambda model: a_question(model=model), MODELS)
+    | JSON
+)
+
+
+@quick(60)
+@given(st.lists(LINES.map(json.dumps).map(str.encode) | st.binary(min_size=1, max_size=30), min_size=1, max_size=6))
+def test_lines_in_bulk(local: Client, lines: list[bytes]) -> None:
+    """Each line that is not blank is answered, and a sound one as if it were alone."""
+    body = b"\n".join([json.dumps(a_question()).encode(), *lines])
+    response = local.send("POST", "/v1/predictions", body, {"content-type": Kind.NDJSON.value})
+    assert response.status_code == 200, response.text
+    answers = [json.loads(line, parse_constant=pytest.fail) for line in response.content.strip().split(b"\n")]
+    n_line = sum(bool(line.strip().removeprefix(codecs.BOM_UTF8)) for line in body.split(b"\n"))
+    assert len(answers) == n_line
+    assert answers[0]["status"] == "ok"
+    assert all(answer["status"] == "ok" or answer["reason"] for answer in answers)
 
 
 HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,ttft_s\n"

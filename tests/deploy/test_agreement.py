@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 import typer
 
+from roofcast.serving.bulk.parquet import MAX_UNPACKED_BYTE
 from roofcast.serving.cli import app
 from roofcast.serving.routes import health
+from roofcast.serving.settings import Settings
 from tests.deploy.files import (
     DOCKERFILE,
     ROOT,
@@ -70,6 +72,15 @@ def test_state_is_on_a_volume() -> None:
     assert {"name": "state", "mountPath": home} in container()["volumeMounts"]
     named = {volume.partition(":")[0] for s in compose()["services"].values() for volume in s["volumes"]}
     assert named == set(compose()["volumes"])
+
+
+def test_there_is_room_for_as_many_bodies_in_bulk_as_are_taken() -> None:
+    volumes = manifests()["deployment.yaml"]["spec"]["template"]["spec"]["volumes"]
+    (scratch,) = (volume for volume in volumes if volume["name"] == "scratch")
+    n_process = int(container()["args"][container()["args"].index("--workers") + 1])
+    settings = Settings()
+    most_byte = n_process * settings.max_bulk_request * (settings.max_bulk_byte + MAX_UNPACKED_BYTE)
+    assert most_byte < int(scratch["emptyDir"]["sizeLimit"].removesuffix("Gi")) * 2**30
 
 
 def test_what_the_image_copies_is_there_and_let_through() -> None:

@@ -244,7 +244,8 @@ def test_every_example_of_the_openapi_document_works(client: Client) -> None:
     for method, path, body in calls:
         headers = {} if body is None else {"content-type": "application/json"}
         response = client.send(method.upper(), path, None if body is None else json.dumps(body), headers)
-        assert response.status_code < 400, (path, response.text)
+        nothing_to_go_back_to = path == "/v1/predictor/rollback" and response.status_code == 409
+        assert response.status_code < 400 or nothing_to_go_back_to, (path, response.text)
 
 
 def test_the_openapi_document_tells_of_problems(shared: Client) -> None:

@@ -104,14 +104,16 @@ class Bulk:
 
 def test_only_so_many_requests_in_bulk_are_taken_at_a_time(home: Path) -> None:
     settings = Settings(home=home, poll_s=3600, max_bulk_request=2, max_body_byte=1000)
-    taken, refused, later = [Bulk(20), Bulk()], Bulk(), Bulk()
+    taken, again, refused, later = [Bulk(20), Bulk()], Bulk(), Bulk(), Bulk()
 
     async def ask() -> None:
         async with anyio.create_task_group() as group:
-            for bulk in taken:
-                group.start_soon(client.app, scope_of(), bulk.receive, bulk.send)
-            await anyio.wait_all_tasks_blocked()
-            await client.app(scope_of(), refused.receive, refused.send)
+            for bulk, caller in zip(taken, ("a", "b"), strict=True):
+                group.start_soon(client.app, scope_of(caller), bulk.receive, bulk.send)
+                await anyio.wait_all_tasks_blocked()
+                if bulk is taken[0]:
+                    await client.app(scope_of(caller), again.receive, again.send)
+            await client.app(scope_of("c"), refused.receive, refused.send)
             for bulk in (*taken, later):
                 bulk.may_end.set()
         await client.app(scope_of(), later.receive, later.send)
@@ -119,7 +121,10 @@ def test_only_so_many_requests_in_bulk_are_taken_at_a_time(home: Path) -> None:
     with running(create_app(settings)) as client:
         client.run(ask)
         assert client.post("/v1/predictions", {"rows": [a_question()]}).status_code == 200
-    assert [bulk.status for bulk in (*taken, refused, later)] == [200, 200, 503, 200]
+    assert [bulk.status for bulk in (*taken, again, refused, later)] == [200, 200, 503, 503, 200]
+    assert (
+        b"1 requests in bulk of yours are being answered, as many as one caller may have" in again.answer[1]["body"]
+    )
     assert dict(refused.answer[0]["headers"])[b"retry-after"] == b"5"
     assert b"2 requests in bulk are being answered" in refused.answer[1]["body"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +34,12 @@ def test_every_line_is_a_row_or_a_refusal(lines: list[bytes], end: bytes) -> Non
             row = json.loads(echo + b"}")
             assert row.keys() <= QUESTION_COLUMNS.keys()
             assert (i in chunk.refused) <= (row == {})
+
+
+@pytest.mark.parametrize("value", ["{}", '{"a": 1}', "[]", '[{"a": 1}]'])
+def test_a_value_that_is_no_value_is_refused_whatever_is_in_it(value: str) -> None:
+    with pytest.raises(InputError, match="tp: must be a number, a text, true, false or null"):
+        read_row(f'{{"tp": {value}}}'.encode(), MODELS)
 
 
 @settings(deadline=None)

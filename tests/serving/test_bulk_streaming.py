@@ -32,11 +32,12 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-def scope_of() -> dict[str, Any]:
+def scope_of(caller: str = "test") -> dict[str, Any]:
     headers = [(b"content-type", Kind.NDJSON.encode())]
     return {
         "type": "http", "method": "POST", "path": PATH, "raw_path": PATH.encode(), "query_string": b"",
         "headers": headers, "http_version": "1.1", "scheme": "http", "server": ("test", 80), "root_path": "",
+        "client": (caller, 1),
     }  # fmt: skip
 
 

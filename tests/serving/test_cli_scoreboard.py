@@ -37,6 +37,16 @@ def test_a_protocol_is_shown_and_written_as_figures_rows_and_page(
     assert {name: told.figures for name, told in kept.items()} == figures
 
 
+def test_a_state_folder_that_cannot_be_written_is_told_of_before_the_hours(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scoreboard, "run_scoreboard", lambda *_, **__: pytest.fail("it computes"))
+    (tmp_path / "home").touch()
+    status, _, said = run("scoreboard", "--protocol", "P3")
+    assert status != 0
+    assert "set ROOFCAST_HOME to one that can" in said
+
+
 def test_all_campaigns_are_predicted_once_for_both_protocols(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ PATH = "/v1/retrainings"
 QUICKEST = '{"n_member": 1, "n_estimators": 2, "calibrate": false}'
 
 
-def wait_until(holds: Callable[[], bool], timeout_s: float = 60.0) -> None:
+def wait_until(holds: Callable[[], bool], timeout_s: float = 180.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < deadline, "it did not happen in time"

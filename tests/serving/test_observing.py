@@ -88,6 +88,20 @@ def test_logs_are_json_lines_where_no_person_reads(
     assert "INFO roofcast.access [mine]: GET /v1/nothing 404" in third
 
 
+def test_who_changed_the_predictor_is_logged_at_any_level(
+    client: Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(logging.getLogger("httpx"), "propagate", False)
+    configure_service_logs("json", "error")
+    send(client, "mine", "/v1/nothing")
+    client.bench.registry.promote("1", by="me")
+    configure_service_logs("json")
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    told = {"action": "promotion", "caller": "me", "version_before": "1", "version": "1"}
+    assert line.items() >= {"logger": "roofcast.audit", **told}.items()
+
+
 def test_metrics_count_what_is_answered(client: Client) -> None:
     before = metrics_of(client.get("/metrics").text)
     rows = [a_question(), a_question(n_input_token=9_000), a_question(model="unknown")]

@@ -46,10 +46,30 @@ def test_the_script_finds_every_part_of_the_page_that_it_names(shared: Client) -
     assert {f"/{path}" for path in re.findall(r'ask\("([\w/]+)"', script)} <= set(document["paths"])
 
 
-def test_the_script_is_javascript(shared: Client) -> None:
+def run_node(script: str) -> str:
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
-    text = shared.get("/page.js").text
-    found = subprocess.run([node, "--check", "-"], input=text, capture_output=True, text=True, check=False)  # noqa: S603
+    found = subprocess.run([node, "-"], input=script, capture_output=True, text=True, check=False)  # noqa: S603
     assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+STAND_IN = """
+const parts = {}, told = [];
+const part = () => ({ value: "", on: {}, replaceChildren() {}, addEventListener(kind, act) { this.on[kind] = act; },
+  classList: { is: false, toggle(name, is) { this.is = is; }, contains() { return this.is; } } });
+globalThis.document = { getElementById: (id) => (parts[id] ??= part()) };
+globalThis.Option = class {};
+globalThis.fetch = async (path, { headers }) => headers.authorization === "Bearer good"
+  ? { ok: true, json: async () => (path === "v1/models" ? [{ id: "a" }] : { version: "7" }) }
+  : { ok: false, json: async () => ({ detail: "this takes a key" }) };
+const tell_now = () => console.log(`${parts.predictor?.innerText ?? ""}|${parts.status?.innerText ?? ""}`);
+setTimeout(() => { tell_now(); parts.key.value = "good"; parts.key.on.change(); }, 10);
+setTimeout(tell_now, 50);
+"""
+
+
+def test_a_page_that_lacked_a_key_begins_anew_once_one_is_typed(shared: Client) -> None:
+    said = run_node(STAND_IN + shared.get("/page.js").text.replace('"use strict";', ""))
+    assert said.splitlines() == ["|this takes a key", "Predictor version 7.|"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ import pytest
 
 from roofcast.client import Client as RoofcastClient
 from roofcast.client import NoAnswerError
+from roofcast.data.errors import RoofcastError
+from roofcast.serving.promoting import roll_back
 from roofcast.serving.published import FILE_NAME, keep_figures, read_figures
+from roofcast.serving.settings import Settings
+from roofcast.serving.workbench import Workbench
+from roofcast.training.bundle import ModelBundle
+from roofcast.training.registry import MODEL_NAME, Champion, Registry
 from tests.serving.client import Client, Run, a_question, problem_of
 from tests.serving.test_app import register_copy, version_of
 from tests.serving.test_client import Wire
@@ -59,9 +66,83 @@ def test_only_admins_may(client: Client) -> None:
 
 def break_version(client: Client) -> str:
     """Register a version whose bundle is not what its checksum says."""
-    champion = client.bench.registry.champion()
-    assert champion is not None
-    return client.bench.registry.register(f"runs:/{champion.run_id}/bundle", champion.run_id, "0" * 64)
+    registry, champion = client.bench.registry, client.bench.in_service.champion
+    source = registry._client.get_model_version_download_uri(MODEL_NAME, champion.version)
+    return registry.register(source, champion.run_id, "0" * 64)
+
+
+def lose_version(client: Client, folder: Path) -> str:
+    """Register a version whose files are gone."""
+    registry, champion = client.bench.registry, client.bench.in_service.champion
+    return registry.register((folder / "gone").as_uri(), champion.run_id, "1" * 64)
+
+
+@pytest.fixture
+def loads(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the versions whose bundles were loaded, in order."""
+    seen: list[str] = []
+    load = client.bench.registry.load
+
+    def noted(champion: Champion) -> ModelBundle:
+        seen.append(champion.version)
+        return load(champion)
+
+    monkeypatch.setattr(client.bench.registry, "load", noted)
+    return seen
+
+
+def test_a_bundle_is_loaded_once_to_be_tried_and_served(client: Client, loads: list[str]) -> None:
+    second = register_copy(client.bench)
+    assert promote(client, second).json()["version"] == second
+    assert client.send("POST", ROLLBACK).json()["version"] == "1"
+    assert loads == [second, "1"]
+
+
+def test_a_version_without_files_is_refused_and_the_champion_stays(client: Client, tmp_path: Path) -> None:
+    lost = lose_version(client, tmp_path)
+    problem = problem_of(promote(client, lost), 422)
+    assert (problem["field"], f"version {lost} has lost its files" in problem["detail"]) == ("bundle", True)
+    client.bench.registry.promote(lost)
+    client.bench.registry.promote("1")
+    problem_of(client.send("POST", ROLLBACK), 422)
+    assert version_of(client) == champion_of(client) == "1"
+
+
+def test_of_two_who_roll_back_at_once_one_is_refused(
+    client: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second asks while the first tries its bundle, and finds the champion gone that it meant."""
+    second, third = register_copy(client.bench), register_copy(client.bench)
+    for version in (second, third):
+        client.bench.registry.promote(version)
+    other = Workbench(settings)
+    has_looked, said = threading.Event(), []
+
+    def look_and_wait() -> Champion | None:
+        found = Registry.champion(other.registry)
+        has_looked.set()
+        return found
+
+    def ask() -> None:
+        try:
+            roll_back(other, "the second")
+        except RoofcastError as error:
+            said.append(str(error))
+
+    asker = threading.Thread(target=ask)
+    load = client.bench.registry.load
+
+    def load_meanwhile(champion: Champion) -> ModelBundle:
+        asker.start()
+        assert has_looked.wait(30)
+        return load(champion)
+
+    monkeypatch.setattr(other.registry, "champion", look_and_wait)
+    monkeypatch.setattr(client.bench.registry, "load", load_meanwhile)
+    assert roll_back(client.bench, "the first").champion.version == second
+    asker.join(30)
+    assert said == [f"the champion was version {third}, and version {second} is now; look, and ask again"]
+    assert champion_of(client) == second
 
 
 def test_a_version_that_cannot_be_served_is_refused_and_the_champion_stays(client: Client, run: Run) -> None:

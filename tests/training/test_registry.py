@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
 
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
+from roofcast.training import registry as registry_module
 from roofcast.training.bundle import FILE_NAME, ModelBundle
 from roofcast.training.dataset import TrainingSet
 from roofcast.training.registry import CHECKSUM_TAG, URI_VARIABLE, Champion, Registry
@@ -95,6 +98,44 @@ def test_rollback_goes_to_the_champion_before_and_asked_again_further_back(three
     with pytest.raises(NoAnswerError, match="no earlier champion"):
         registry.rollback()
     assert version_of(registry.champion()) == "1"
+
+
+def test_a_rollback_from_a_champion_that_is_gone_is_refused(three: Versions) -> None:
+    registry, _ = three
+    for version in ("1", "2"):
+        seen = registry.promote(version)
+    registry.promote("3")
+    with pytest.raises(NoAnswerError, match="the champion was version 2, and version 3 is now; look, and ask again"):
+        registry.rollback(seen)
+    assert version_of(registry.champion()) == "3"
+    assert registry.rollback(registry.champion()).version == "2"
+
+
+def test_changes_wait_for_each_other_but_not_for_ever(three: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, _ = three
+    registry.promote("1")
+    monkeypatch.setattr(registry_module, "CHANGE_WAIT_S", 0.1)
+    with registry.changing():
+        assert registry.promote("2").version == "2", "who holds the champion may change it"
+        with ThreadPoolExecutor(1) as other:
+            for change in (lambda: Registry(registry._home).promote("3"), registry.rollback):
+                with pytest.raises(NotReadyError, match="being changed by somebody else"):
+                    other.submit(change).result(30)
+    assert version_of(registry.champion()) == "2"
+
+
+def test_every_change_is_told_to_the_audit(three: Versions, caplog: pytest.LogCaptureFixture) -> None:
+    registry, _ = three
+    with caplog.at_level(logging.INFO, registry_module.audit.name):
+        registry.promote("1", by="me")
+        registry.promote("2")
+        registry.rollback(by="you")
+    told = [(r.action, r.caller, r.version_before, r.version) for r in caplog.records]  # type: ignore[attr-defined]
+    assert told == [
+        ("promotion", "me", "none", "1"),
+        ("promotion", "a program", "1", "2"),
+        ("rollback", "you", "2", "1"),
+    ]
 
 
 def test_a_promotion_after_a_rollback_can_be_taken_back(three: Versions) -> None:
@@ -206,6 +247,15 @@ def test_the_checksum_is_a_tag_of_the_version(three: Versions) -> None:
     registry, _ = three
     found = registry._client.get_model_version("roofcast", "1")
     assert found.tags[CHECKSUM_TAG] == registry.promote("1").sha256
+
+
+def test_a_version_whose_files_are_gone_says_so(registry: Registry, tmp_path: Path) -> None:
+    with registry.run("a test") as run_id:
+        pass
+    for source in ((tmp_path / "gone").as_uri(), f"runs:/{run_id}/bundle"):
+        version = registry.register(source, run_id, "0" * 64)
+        with pytest.raises(InputError, match=f"bundle: version {version} has lost its files; promote another one"):
+            registry.load(registry.find(version))
 
 
 @pytest.fixture

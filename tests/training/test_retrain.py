@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -146,11 +147,15 @@ def test_any_name_of_a_lineage_makes_a_metric(group: str, home: Path) -> None:
         mlflow.log_metrics(_fold_metrics(folds))
 
 
-def test_a_champion_of_other_rows_is_replaced(story: Story, subset: TrainingSet, tmp_path: Path) -> None:
+def test_a_champion_of_other_rows_is_replaced(
+    story: Story, subset: TrainingSet, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     registry = _copy(story, tmp_path)
     foreign = replace(subset, ids="x" + subset.ids)
-    report = retrain(foreign, registry, WORSE)
+    with caplog.at_level(logging.INFO, "roofcast.audit"):
+        report = retrain(foreign, registry, WORSE)
     assert report.promoted
+    assert f"promotion by a retraining: version {report.version} is in service, was " in caplog.text
     assert report.reason == "the champion answered nothing that was measured"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from http import HTTPStatus
 from tempfile import SpooledTemporaryFile
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roofcast.data.errors import InputError
 from roofcast.data.huggingface import parse_config
+from roofcast.serving.access import CONSUMER
 from roofcast.serving.bulk.media import Kind, bulk_kind, wanted_kind
 from roofcast.serving.problems import RETRY_AFTER_S, problem
 
@@ -33,7 +35,8 @@ class BodyLimit:
 
     Rows in bulk may be larger. They are kept in a file and not in memory; the route finds it in the scope. All of a
     body is there before it is answered: most clients read nothing until they have sent everything. Only so many are
-    taken at a time, which bounds what they need on disk; others are answered 503 before their body is read.
+    taken at a time, which bounds what they need on disk, and of one caller one less, so that nobody shuts out all
+    others; what is over is answered 503 before its body is read.
     """
 
     def __init__(self, app: ASGIApp, max_byte: int, max_s: float, max_bulk_byte: int, max_bulk_request: int) -> None:
@@ -42,22 +45,25 @@ class BodyLimit:
         self.max_s = max_s
         self.max_bulk_byte = max_bulk_byte
         self.max_bulk_request = max_bulk_request
-        self._n_bulk = 0
+        self._bulk: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body up to the limits, then hand it on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        is_bulk = bulk_kind(scope) is not None
-        if is_bulk and self._n_bulk >= self.max_bulk_request:
-            await self._too_busy()(scope, receive, send)
+        if bulk_kind(scope) is None:
+            await self._take(scope, receive, send, is_bulk=False)
             return
-        self._n_bulk += is_bulk
+        caller = scope.get(CONSUMER, "")
+        if why_not := self._too_busy(caller):
+            await why_not(scope, receive, send)
+            return
+        self._bulk[caller] += 1
         try:
-            await self._take(scope, receive, send, is_bulk=is_bulk)
+            await self._take(scope, receive, send, is_bulk=True)
         finally:
-            self._n_bulk -= is_bulk
+            self._bulk -= Counter([caller])
 
     async def _take(self, scope: Scope, receive: Receive, send: Send, *, is_bulk: bool) -> None:
         with SpooledTemporaryFile(max_size=self.max_byte) as body:
@@ -70,8 +76,15 @@ class BodyLimit:
                 whole = {"type": "http.request", "body": b"" if is_bulk else body.read(), "more_body": False}
                 await self.app(scope, _replaying(whole, receive), send)
 
-    def _too_busy(self) -> Response:
-        detail = f"{self.max_bulk_request} requests in bulk are being answered, as many as are taken at a time"
+    def _too_busy(self, caller: str) -> Response | None:
+        if self._bulk.total() >= self.max_bulk_request:
+            detail = f"{self.max_bulk_request} requests in bulk are being answered, as many as are taken at a time"
+        elif self._bulk[caller] >= max(1, self.max_bulk_request - 1):
+            detail = (
+                f"{self._bulk[caller]} requests in bulk of yours are being answered, as many as one caller may have"
+            )
+        else:
+            return None
         return problem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", f"{detail}; ask again in {RETRY_AFTER_S} seconds")
 
     async def _read(self, scope: Scope, receive: Receive, body: IO[bytes], max_byte: int) -> Message | Response:

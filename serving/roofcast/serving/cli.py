@@ -220,7 +220,7 @@ def promote(
     """Put a version into service."""
     from roofcast.serving import promoting
 
-    _show_champion(promoting.promote(open_workbench(), version, promoting.COMMAND_LINE), as_json=as_json)
+    _show_champion(promoting.promote(open_workbench(), version, promoting.COMMAND_LINE).champion, as_json=as_json)
 
 
 @app.command()
@@ -228,7 +228,7 @@ def rollback(as_json: AsJson = False) -> None:
     """Put the version before the champion back into service, and asked again the one before that."""
     from roofcast.serving import promoting
 
-    _show_champion(promoting.roll_back(open_workbench(), promoting.COMMAND_LINE), as_json=as_json)
+    _show_champion(promoting.roll_back(open_workbench(), promoting.COMMAND_LINE).champion, as_json=as_json)
 
 
 def _show_champion(champion: Champion, *, as_json: bool) -> None:
@@ -244,14 +244,14 @@ def scoreboard(
 ) -> None:
     """Judge roofcast and its peers by the protocols; the service shows the figures under `/v1/scoreboard`."""
     from roofcast.serving.files import make_folder
-    from roofcast.serving.published import keep_figures
+    from roofcast.serving.published import keep_figures, open_figures
     from roofcast.serving.settings import load_settings
-    from roofcast.serving.state import make_home
     from roofcast.training.protocols.held_out import LlmPilotPredictor
     from roofcast.training.scoreboard import figure_rows, run_scoreboard
     from roofcast.training.scoreboard_page import write_page
 
     names = [name.strip() for name in protocol.split(",")]
+    home = open_figures(load_settings().home)
     for folder in filter(None, (json_file and json_file.parent, dump, docs)):
         make_folder(folder)
     predictor = LlmPilotPredictor() if {"P1", "P2"} & set(names) else None
@@ -267,7 +267,7 @@ def scoreboard(
         board.dump(dump)
     if docs:
         write_page(board, docs)
-    keep_figures(make_home(load_settings().home), json.loads(board.to_json()), today())
+    keep_figures(home, json.loads(board.to_json()), today())
 
 
 @app.command()

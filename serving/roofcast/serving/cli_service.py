@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_HEADER_BYTE: Final = 16_384
-"""Most bytes of headers that have not ended yet; uvicorn answers 400 to more."""
+MAX_HEADER_BYTE: Final = 131_072
+"""Most bytes of headers that have not ended yet: what references in a query may take. uvicorn answers 400 to more."""
 
 FINISH_S: Final = 25
 """How long requests may take to finish once the service stops; with the drain within the 30 of most platforms."""

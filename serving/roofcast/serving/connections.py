@@ -1,4 +1,4 @@
-"""Connections that may not keep a server busy by saying little: slow-loris, and clients that hang up halfway."""
+"""Connections that may not keep a server busy by saying or reading little, and clients that hang up halfway."""
 
 from __future__ import annotations
 
@@ -13,21 +13,25 @@ _WAITING: Final = (h11.IDLE, h11.DONE)
 
 
 class PromptConnection(H11Protocol):
-    """Uvicorn's protocol, which closes connections that take too long over headers, or over a body nobody wants.
+    """Uvicorn's protocol, which closes connections that take too long over headers, bodies nobody wants, or answers.
 
     Uvicorn itself ends only what sends nothing after an answer, and takes each byte for a sign of life. A client that
-    has sent its request and closes its half of the connection still gets the answer.
+    has sent its request and closes its half of the connection still gets the answer. Of an answer that is not read
+    only so much is sent; the connection is dropped if that much is not taken in time, and whoever makes the rest of
+    the answer is told that nobody is there.
 
     Parameters
     ----------
     max_s
-        Longest that a connection may go without a request under way once anything has come, or before anything has.
+        Longest that a connection may go without a request under way once anything has come, or before anything has;
+        and longest that a client may take to read what waits for it.
     """
 
     def __init__(self, *arguments: Any, max_s: float, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._max_s = max_s
         self._deadline: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Start the clock."""
@@ -35,8 +39,9 @@ class PromptConnection(H11Protocol):
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the clocks."""
         self._forget()
+        self._read_on()
         super().connection_lost(exc)
 
     def handle_events(self) -> None:
@@ -50,6 +55,21 @@ class PromptConnection(H11Protocol):
         if is_asked:
             self.cycle.keep_alive = False
         return is_asked
+
+    def pause_writing(self) -> None:
+        """Start the clock of a client that does not read."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(self._max_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Stop it: the client has read nearly all."""
+        super().resume_writing()
+        self._read_on()
+
+    def _read_on(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _watch(self) -> None:
         """Start the clock where nothing is to be answered, if it does not run yet; stop it where something is."""

@@ -14,6 +14,9 @@ MLFLOW_DEFAULTS: Final = {
 }
 """A server that is down is told of in seconds, not after the four minutes of MLflow's own defaults."""
 
+AUDIT: Final = "roofcast.audit"
+"""Its lines are written whatever the level: who put which version into service."""
+
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
@@ -60,5 +63,8 @@ def _config(
         "formatters": {"chosen": formatter},
         "handlers": {"stderr": handler},
         "root": {"level": level.upper(), "handlers": ["stderr"]},
-        "loggers": {name: {"level": "ERROR"} for name in ("alembic", "asgi_correlation_id", "huey", "mlflow")},
+        "loggers": {
+            AUDIT: {"level": "INFO"},
+            **{name: {"level": "ERROR"} for name in ("alembic", "asgi_correlation_id", "huey", "mlflow")},
+        },
     }

@@ -1,19 +1,15 @@
-"""Another version into service, by whoever may: tried before it is taken, and told of in the log."""
+"""Another version into service, by whoever may: tried before it is taken; the registry tells the log of it."""
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from roofcast.serving.workbench import InService, Workbench
-from roofcast.training.registry import Champion
-
-logger = logging.getLogger("roofcast.audit")
 
 COMMAND_LINE: Final = "the command line"
 
 
-def promote(bench: Workbench, version: str, by: str) -> Champion:
+def promote(bench: Workbench, version: str, by: str) -> InService:
     """Put a version into service and return it; one that cannot be served is refused, and the one in service stays.
 
     Parameters
@@ -32,34 +28,40 @@ def promote(bench: Workbench, version: str, by: str) -> Champion:
     InputError
         If its bundle cannot be read, as after an upgrade that changed the columns.
     """
-    bench.registry.load(bench.registry.find(version))
-    before = bench.registry.champion()
-    return _told("promotion", by, before, bench.registry.promote(version))
+    registry = bench.registry
+    bundle = registry.load(registry.find(version))
+    return InService(registry.promote(version, by), bundle)
 
 
-def roll_back(bench: Workbench, by: str) -> Champion:
+def roll_back(bench: Workbench, by: str) -> InService:
     """Put the version before the champion back into service and return it; asked again, the one before that.
+
+    Of two who ask at once the second is refused: the champion that was to go is gone.
 
     Raises
     ------
     NoAnswerError
-        If there is none.
+        If there is none, or another champion has come since this was asked for.
     InputError
         If its bundle cannot be read; the one in service stays.
     """
-    bench.registry.load(bench.registry.previous())
-    before = bench.registry.champion()
-    return _told("rollback", by, before, bench.registry.rollback())
+    registry = bench.registry
+    asked_of = registry.champion()
+    with registry.changing():
+        tried = registry.previous()
+        bundle = registry.load(tried)
+        return InService(registry.rollback(asked_of, by), bundle)
 
 
-def swap(bench: Workbench) -> InService:
-    """Return what is in service here once the champion is; other server processes follow within seconds."""
-    bench.refresh()
+def swap(bench: Workbench, tried: InService) -> InService:
+    """Return what is in service here once the champion is; other server processes follow within seconds.
+
+    Parameters
+    ----------
+    bench
+        Of this server process.
+    tried
+        What was put into service, so that it is not loaded again.
+    """
+    bench.refresh(tried)
     return bench.in_service
-
-
-def _told(what: str, by: str, before: Champion | None, after: Champion) -> Champion:
-    was = before.version if before else "none"
-    fields = {"action": what, "caller": by, "version_before": was, "version": after.version}
-    logger.info("%s by %s: version %s is in service, was %s", what, by, after.version, was, extra=fields)
-    return after

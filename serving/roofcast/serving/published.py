@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import os
+import tempfile
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -12,13 +13,31 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from roofcast.data.errors import NotReadyError
 from roofcast.serving.schemas import ProtocolFigures
+from roofcast.serving.state import make_home
 
 logger = logging.getLogger(__name__)
 
 FILE_NAME: Final = "scoreboard.json"
 
 _FIGURES: Final = TypeAdapter(dict[str, ProtocolFigures])
+
+
+def open_figures(home: Path) -> Path:
+    """Return the state folder, where figures can be kept from now on: the computing takes hours, so ask before it.
+
+    Raises
+    ------
+    NotReadyError
+        If it cannot be made or written.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=make_home(home)):
+            return home
+    except OSError as error:
+        problem = f"the state folder {home} cannot be written: {error.strerror or error}"
+        raise NotReadyError(f"{problem}; set ROOFCAST_HOME to one that can") from error
 
 
 def keep_figures(home: Path, figures: Mapping[str, Any], today: dt.date) -> None:

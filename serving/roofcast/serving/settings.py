@@ -42,7 +42,8 @@ class Settings(BaseSettings):
     max_body_byte
         Largest request body.
     max_body_s
-        Longest that a request's headers may take to arrive, and then its body, in seconds.
+        Longest that a request's headers may take to arrive, and then its body, and that what was sent of its answer
+        may wait to be read, in seconds.
     max_row
         Most rows of one prediction request in JSON.
     max_bulk_byte
@@ -50,8 +51,8 @@ class Settings(BaseSettings):
     max_bulk_row
         Most rows of such a body.
     max_bulk_request
-        Most such requests that a server process takes at a time, each with its body on disk; further ones are told to
-        come back.
+        Most such requests that a server process takes at a time, each with its body on disk, and of one key or
+        address one less; further ones are told to come back.
     require_key
         ``write``: only writing takes an API key; ``all``: reading, predicting and metrics do too.
     rate_limit
@@ -62,7 +63,7 @@ class Settings(BaseSettings):
     log_format
         ``json`` lines or ``text``; ``auto`` is text on a terminal and JSON elsewhere.
     log_level
-        Least that is logged; ``warning`` leaves out the line for each request.
+        Least that is logged; ``warning`` leaves out the line for each request, nothing those of ``roofcast.audit``.
     training
         What retrainings use, as JSON; what is left out keeps its default.
     """

@@ -163,10 +163,15 @@ class Workbench:
             raise NotReadyError(self._why_none)
         return loaded
 
-    def refresh(self) -> bool:
+    def refresh(self, tried: InService | None = None) -> bool:
         """Load the registry's champion if it is not the one in service; return whether one was loaded.
 
         A registry that has not changed since the last time is not asked.
+
+        Parameters
+        ----------
+        tried
+            A version whose bundle is loaded already, and is taken as it is.
 
         Raises
         ------
@@ -182,15 +187,15 @@ class Workbench:
             champion = self.registry.champion()
             is_new = champion is not None and not (self._in_service and self._in_service.champion == champion)
             if champion is not None and is_new:
-                self._put_in_service(champion)
+                self._put_in_service(champion, tried.bundle if tried and tried.champion == champion else None)
             if champion is not None and (is_new or stamp != self._stamp):
                 self._last_champion.keep(champion, stamp)
                 self._stamp = stamp
             return is_new
 
-    def _put_in_service(self, champion: Champion) -> None:
+    def _put_in_service(self, champion: Champion, bundle: ModelBundle | None = None) -> None:
         try:
-            bundle = self.registry.load(champion)
+            bundle = bundle or self.registry.load(champion)
         except InputError as error:
             self._why_none = f"the champion, version {champion.version}, cannot be used: {error}"
             raise

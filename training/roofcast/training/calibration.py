@@ -33,8 +33,9 @@ Normalised TTFT is left out: over requests of unlike lengths it tells of the len
 Throughput counts only in rows that tell neither TTFT nor TPOT: in a closed loop it follows from them."""
 
 ROWS_PER_GROUP: Final = 6.0
-"""How many independent observations a group's rows are worth against the priors: as many as it has engines and
-accelerators that choose its kernels, say. Its other rows share these choices."""
+"""Most rows that a group counts as against the priors: as many as it has engines and accelerators that choose its
+kernels, say. Its other rows share these choices. A group of fewer rows counts as those; each metric that a row tells
+counts by itself, so that a row of TTFT and TPOT counts twice."""
 
 N_PER_CELL: Final = 40
 """Rows of one LLM, engine, accelerator, precision and kind of load that are fitted to, spread over their workloads:
@@ -104,7 +105,7 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
     measured : shape (n_row, n_metric)
         Columns `METRICS`, NaN where unknown.
     groups : shape (n_row,)
-        Groups weigh the same, however many rows they have.
+        A group's rows count as `ROWS_PER_GROUP` at most, however many they are.
 
     Notes
     -----

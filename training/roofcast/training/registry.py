@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
 import sqlite3
 import tempfile
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from sqlalchemy.exc import SQLAlchemyError
 
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
@@ -26,6 +27,9 @@ from roofcast.training.bundle import FILE_NAME, ModelBundle, load_bundle, sha256
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
     from mlflow.tracking import MlflowClient
+
+audit = logging.getLogger("roofcast.audit")
+"""Is told of every change of what is in service, whoever asked."""
 
 MODEL_NAME: Final = "roofcast"
 EXPERIMENT: Final = "roofcast"
@@ -46,6 +50,12 @@ URI_VARIABLE: Final = "MLFLOW_TRACKING_URI"
 NO_EARLIER: Final = (
     "there is no earlier champion to go back to; `roofcast promote VERSION` puts any version in service"
 )
+
+PROGRAM: Final = "a program"
+"""Who asked for a change, where nobody says."""
+
+CHANGE_WAIT_S: Final = 60.0
+"""How long a change of the champion waits for another one, which may be fetching a bundle."""
 
 NO_CHAMPION: Final = "no predictor is promoted yet; run `roofcast retrain`"
 
@@ -79,6 +89,7 @@ class Registry:
         self._home = home
         self.tracking_uri = tracking_uri or f"sqlite:///{home / 'mlflow.db'}"
         self._creating = FileLock(home / "mlflow.lock")
+        self._changing = FileLock(home / "champion.lock")
         self._artifact_location = None if tracking_uri else (home / "artifacts").as_uri()
 
     def stamp(self) -> str:
@@ -178,19 +189,46 @@ class Registry:
             raise UnknownNameError("version", version, known)
         return known[version]
 
-    def promote(self, version: str) -> Champion:
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """Hold the champion still: nobody else who works in this state folder changes it until the block ends.
+
+        Raises
+        ------
+        NotReadyError
+            If somebody else is at it for too long.
+        """
+        try:
+            self._changing.acquire(timeout=CHANGE_WAIT_S)
+        except Timeout as error:
+            raise NotReadyError("the champion is being changed by somebody else; ask again") from error
+        try:
+            yield
+        finally:
+            self._changing.release()
+
+    def promote(self, version: str, by: str = PROGRAM) -> Champion:
         """Put a version in service; the one before stays within reach of `rollback`.
+
+        Parameters
+        ----------
+        version
+            In this registry.
+        by
+            Who asked, for the log.
 
         Raises
         ------
         UnknownNameError
             If there is no such version.
         """
-        found, before = self.find(version), self.champion()
-        with reachable(self.tracking_uri):
-            if before and before.version != version:
-                self._keep_earlier([*self._earlier(), before.version])
-            self._client.set_registered_model_alias(MODEL_NAME, CHAMPION, version)
+        with self.changing():
+            found, before = self.find(version), self.champion()
+            with reachable(self.tracking_uri):
+                if before and before.version != version:
+                    self._keep_earlier([*self._earlier(), before.version])
+                self._client.set_registered_model_alias(MODEL_NAME, CHAMPION, version)
+            _tell("promotion", by, before, found)
         return found
 
     def previous(self) -> Champion:
@@ -201,25 +239,40 @@ class Registry:
         NoAnswerError
             If there is none.
         """
-        return self._way_back()[-1]
+        return self._way_back(self.champion())[-1]
 
-    def rollback(self) -> Champion:
+    def rollback(self, expected: Champion | None = None, by: str = PROGRAM) -> Champion:
         """Put the version before the champion back in service; asked again, the one before that.
+
+        Parameters
+        ----------
+        expected
+            The champion that is to go; None for whichever it is.
+        by
+            Who asked, for the log.
 
         Raises
         ------
         NoAnswerError
-            If there is none.
+            If there is none, or the champion is another one by now.
         """
-        way = self._way_back()
-        with reachable(self.tracking_uri):
-            self._client.set_registered_model_alias(MODEL_NAME, CHAMPION, way[-1].version)
-            self._keep_earlier([champion.version for champion in way[:-1]])
+        with self.changing():
+            now = self.champion()
+            if expected and now != expected:
+                has = f"version {now.version} is" if now else "none is"
+                raise NoAnswerError(
+                    f"the champion was version {expected.version}, and {has} now; look, and ask again"
+                )
+            way = self._way_back(now)
+            with reachable(self.tracking_uri):
+                self._client.set_registered_model_alias(MODEL_NAME, CHAMPION, way[-1].version)
+                self._keep_earlier([champion.version for champion in way[:-1]])
+            _tell("rollback", by, now, way[-1])
         return way[-1]
 
-    def _way_back(self) -> list[Champion]:
+    def _way_back(self, now: Champion | None) -> list[Champion]:
         """Return the earlier champions that are still there, oldest first, the last of them another than now's."""
-        now, known = self.champion(), {champion.version: champion for champion in self.versions()}
+        known = {champion.version: champion for champion in self.versions()}
         with reachable(self.tracking_uri):
             earlier = [known[version] for version in self._earlier() if version in known] if known else []
         while earlier and earlier[-1] == now:  # left by who was stopped between two writes
@@ -251,17 +304,26 @@ class Registry:
         return self._home / "bundles" / f"{champion.sha256}.joblib"
 
     def _fetch(self, champion: Champion, file: Path) -> None:
-        import mlflow
-
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=file.parent) as folder, reachable(self.tracking_uri):
-            uri = self._client.get_model_version_download_uri(MODEL_NAME, champion.version)
-            fetched = mlflow.artifacts.download_artifacts(uri, dst_path=folder, tracking_uri=self.tracking_uri)
-            found = next(Path(fetched).rglob(FILE_NAME), None)
+            found = next(self._download(champion, folder).rglob(FILE_NAME), None)
             if found is None:
                 raise InputError("bundle", f"version {champion.version} holds no {FILE_NAME}; retrain")
             found.chmod(BUNDLE_MODE)
             found.replace(file)
+
+    def _download(self, champion: Champion, folder: str) -> Path:
+        import mlflow
+        from mlflow.exceptions import MlflowException
+
+        try:
+            uri = self._client.get_model_version_download_uri(MODEL_NAME, champion.version)
+            return Path(mlflow.artifacts.download_artifacts(uri, dst_path=folder, tracking_uri=self.tracking_uri))
+        except (MlflowException, FileNotFoundError) as error:
+            if isinstance(error, MlflowException) and error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            problem = f"version {champion.version} has lost its files; promote another one, or retrain"
+            raise InputError("bundle", problem) from error
 
     def _aliased(self, alias: str) -> Champion | None:
         from mlflow.exceptions import MlflowException
@@ -290,6 +352,12 @@ def _speak_to(uri: str) -> None:
         os.environ.pop(URI_VARIABLE, None)
     else:
         os.environ[URI_VARIABLE] = before
+
+
+def _tell(action: str, by: str, before: Champion | None, after: Champion) -> None:
+    was = before.version if before else "none"
+    fields = {"action": action, "caller": by, "version_before": was, "version": after.version}
+    audit.info("%s by %s: version %s is in service, was %s", action, by, after.version, was, extra=fields)
 
 
 def _champion(version: ModelVersion) -> Champion:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
@@ -19,6 +19,9 @@ from roofcast.training.metrics import error_summary
 from roofcast.training.point import Progress, predict_held_out
 from roofcast.training.predictor import RoofcastPredictor
 from roofcast.training.registry import Champion, Registry
+
+RETRAINING: Final = "a retraining"
+"""Who puts its version in service, for the log."""
 
 
 class RetrainingReport(Spec):
@@ -110,11 +113,9 @@ def retrain(
     verdict = _judged(candidate, champion, registry, data, progress)
     folds = score_folds(data, candidate.predictor.held_out_)
     version = log_training(registry, candidate, data, config, folds)
-    while verdict.promoted and (now := registry.champion()) != champion:
-        champion = now
+    while verdict.promoted and not _promoted_over(champion, version, registry):
+        champion = registry.champion()
         verdict = _judged(candidate, champion, registry, data, progress)
-    if verdict.promoted:
-        registry.promote(version)
     return RetrainingReport(
         version=version,
         promoted=verdict.promoted,
@@ -141,6 +142,15 @@ def _judged(
         known = data.ids.isin(incumbent.row_ids).to_numpy()
         rival = predict_held_out(incumbent.predictor, data.X, data.y, data.groups, progress, trainable=known)
     return judge(data.y, candidate.predictor.held_out_, rival, data.groups, no_champion)
+
+
+def _promoted_over(champion: Champion | None, version: str, registry: Registry) -> bool:
+    """Put a version in service if the champion is still the one that it was judged against; return whether it was."""
+    with registry.changing():
+        is_same = registry.champion() == champion
+        if is_same:
+            registry.promote(version, by=RETRAINING)
+    return is_same
 
 
 def _load(registry: Registry, champion: Champion | None) -> tuple[ModelBundle | None, str]:

@@ -89,7 +89,8 @@ def _lines(body: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 def read_row(line: bytes, models: InlineModels) -> Mapping[str, Any]:
     """Return the fields of one question; a model that comes with its configuration goes to `models`, which names it.
 
-    Most lines are plain: no more colons than fields means that no field is given twice and none is an object.
+    Most lines are plain: one brace means that no field is an object, and no more colons than fields that none is
+    given twice.
 
     Raises
     ------
@@ -109,7 +110,7 @@ def read_row(line: bytes, models: InlineModels) -> Mapping[str, Any]:
     roofcast.data.errors.SchemaError: body: tp: is given twice; keep one
     """
     fields: Mapping[str, Any] | None = None
-    if len(line) <= MAX_TEXT and b"\\" not in line and b"[" not in line:
+    if len(line) <= MAX_TEXT and b"\\" not in line and b"[" not in line and line.count(b"{") == 1:
         try:
             fields = from_json(line, allow_inf_nan=False)
         except ValueError:

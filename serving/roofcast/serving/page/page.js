@@ -81,14 +81,16 @@ async function recommend(event) {
 }
 
 async function begin() {
-  at("question").addEventListener("submit", recommend);
   try {
     const models = await ask("v1/models");
     at("models").replaceChildren(...models.map((model) => new Option(model.id)));
     at("predictor").innerText = `Predictor version ${(await ask("v1/predictor")).version}.`;
+    if (at("status").classList.contains("problem")) tell("");  // such as that a key was missing
   } catch (error) {
     tell(error.message, true);
   }
 }
 
+at("question").addEventListener("submit", recommend);
+at("key").addEventListener("change", begin);
 begin();

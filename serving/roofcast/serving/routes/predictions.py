@@ -45,7 +45,7 @@ QueryReferences = Annotated[
         max_length=20,
         default_factory=_none,
         description="Measurements that the predictions are to know, with those of a body; a JSON object each. With "
-        "all headers they must fit into 16 KiB.",
+        "all headers they must fit into 128 KiB.",
     ),
 ]
 

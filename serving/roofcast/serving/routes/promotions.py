@@ -17,15 +17,14 @@ router = APIRouter(tags=["knowledge"], route_class=JsonRoute)
 @router.put("/v1/predictor")
 def put_predictor(request: PromotionRequest, *, http: Request, bench: Bench) -> PredictorResponse:
     """Promote a version of the registry, as after a bad retraining; every server process follows within seconds."""
-    promote(bench, request.version, http.scope[CONSUMER])
-    return described(swap(bench))
+    return described(swap(bench, promote(bench, request.version, http.scope[CONSUMER])))
 
 
 @router.post("/v1/predictor/rollback")
 def post_rollback(http: Request, bench: Bench) -> PredictorResponse:
     """Put the version before the champion back into service, and asked again the one before that.
 
-    If there is none left to go back to, the answer is 409 and the champion stays.
+    If there is none left to go back to, or another one has come into service meanwhile, the answer is 409 and the
+    champion stays.
     """
-    roll_back(bench, http.scope[CONSUMER])
-    return described(swap(bench))
+    return described(swap(bench, roll_back(bench, http.scope[CONSUMER])))
