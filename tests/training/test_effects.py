@@ -121,16 +121,15 @@ def test_left_out_is_the_process_without_the_group() -> None:
     groups = np.arange(24) % 5
     fitted = Effects(3).fit(X, y)
     asked, of = random_places(30, seed=7), np.arange(30) % 6
-    mean, sd = fitted.predict_left_out(asked, of, groups)
+    sd = fitted.sd_left_out(asked, of, groups)
     for group in range(6):
         inside, rest = of == group, groups != group
-        wanted_mean, wanted = plain_process(X.take(rest), y[rest], asked.take(inside), fitted.sd_)
-        np.testing.assert_allclose(mean[inside], wanted_mean, rtol=1e-7, atol=1e-9)
+        _, wanted = plain_process(X.take(rest), y[rest], asked.take(inside), fitted.sd_)
         np.testing.assert_allclose(sd[inside] ** 2, np.diag(wanted) + fitted.sd_[-1] ** 2, rtol=1e-7)
 
 
-def test_conditioning_is_the_process_with_the_rows_added() -> None:
-    X, y, asked = single_anchors(20), errors_of(20), random_places(10, seed=5)
+def test_conditioning_on_what_is_likely_is_the_process_with_the_rows_added() -> None:
+    X, y, asked = single_anchors(20), 0.3 * errors_of(20), random_places(10, seed=5)
     some, rest = np.arange(20) < 14, np.arange(20) >= 14
     before = prior().fit(X.take(some), y[some])
     mean, sd = before.predict(asked)

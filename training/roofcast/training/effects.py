@@ -55,10 +55,14 @@ GRAIN: Final = 0.5 * float(np.log(2))
 LARGEST: Final = 3.0
 """Errors count to this size; a larger one is a fault, not an effect."""
 
-DOUBT: Final = 256.0
-"""How many times the variance of a reference's noise an anchor's counts. Anchors are errors of other predictors that
-never saw their lineage; the one that is asked learnt from all of them, and anchors of a lineage repeat each other. Of
-factors from 1 to 256 this left the least error over lineages left out inside every fold of P4."""
+DOUBT: Final = 4.0
+"""How many times the variance of a reference's noise an anchor's counts: what is measured on the stack in
+question tells more of it than what others measured, some of it years ago."""
+
+DEGREES: Final = 4.0
+"""Degrees of freedom of the noise of references: few, for a queue or a cold start makes a point many times slower."""
+
+N_REWEIGHTING: Final = 10
 
 N_SIZED: Final = 450
 """Questions that the sizes of the effects are fitted to, whole configurations drawn by chance."""
@@ -115,7 +119,8 @@ class Effects(BaseEstimator):  # type: ignore[misc]
     sd_
         Standard deviation of each of `TERMS`, of the workload's effect and of the noise.
     anchors_, errors_
-        The questions that the process is conditioned on, and their errors.
+        The questions that the process is conditioned on, and their errors: those it was fitted to, or, after
+        `about`, those of another predictor.
 
     References
     ----------
@@ -151,15 +156,27 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         self.sd_, self.anchors_, self.errors_ = np.exp(log_sd), anchors, errors
         return self
 
+    def about(self, errors: FloatArray) -> Effects:
+        """Return a copy of the same sizes whose anchors have other errors: shape (n_anchor,)."""
+        check_is_fitted(self)
+        other = Effects(self.n_iteration)
+        other.sd_, other.anchors_ = self.sd_, self.anchors_
+        other.errors_ = np.clip(errors, -LARGEST, LARGEST)
+        return other
+
     def conditioned(self, X: Places, y: FloatArray) -> Effects:
-        """Return a copy that also knows these errors: reference measurements, without a new fit."""
+        """Return a copy that also knows these errors: reference measurements, without a new fit.
+
+        One that is far off and alone in it counts less (`agreement`).
+        """
         check_is_fitted(self)
         told = Effects(self.n_iteration)
         told.sd_, told.anchors_ = self.sd_, self.anchors_.followed_by(X)
         told.errors_ = np.append(self.errors_, y)
-        lower, n = self._lower, len(self.errors_)
+        lower, n, noise = self._lower, len(self.errors_), self.sd_[-1] ** 2
         side = solve_triangular(lower, self._covariance(self.anchors_, X), lower=True, check_finite=False)
-        corner = self._covariance(X, X) + self.sd_[-1] ** 2 * np.eye(len(y)) - side.T @ side
+        prior = self._covariance(X, X)
+        corner = prior - side.T @ side + np.diag(noise / agreement(y, prior, noise))
         grown = np.zeros((n + len(y), n + len(y)))
         grown[:n, :n], grown[n:, :n], grown[n:, n:] = lower, side.T, np.linalg.cholesky(corner)
         told._lower, told._tables = grown, None
@@ -230,10 +247,8 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         prior = self._covariance(X, X)
         return cross @ self._weights, prior - cross @ cho_solve((self._lower, True), cross.T)
 
-    def predict_left_out(
-        self, X: Places, groups: npt.NDArray[Any], anchor_groups: npt.NDArray[Any]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return what `predict` would say of questions if the anchors of their group were not known: shapes (n,).
+    def sd_left_out(self, X: Places, groups: npt.NDArray[Any], anchor_groups: npt.NDArray[Any]) -> FloatArray:
+        """Return the standard deviation of errors if the anchors of their group were not known: shape (n,).
 
         Parameters
         ----------
@@ -249,7 +264,7 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         precision = cho_solve((self._lower, True), np.eye(len(self.errors_)))
-        mean, sd = np.empty(len(groups)), np.empty(len(groups))
+        sd = np.empty(len(groups))
         for group in np.unique(groups):
             rows, own = np.flatnonzero(groups == group), anchor_groups == group
             cross = self._covariance(X.take(rows), self.anchors_)
@@ -257,12 +272,9 @@ class Effects(BaseEstimator):  # type: ignore[misc]
             lower = np.linalg.cholesky(precision[np.ix_(own, own)])
             spread = cross @ precision
             lost = solve_triangular(lower, spread[:, own].T, lower=True, check_finite=False)
-            weights = self._weights - precision[:, own] @ self.errors_[own]
-            there = solve_triangular(lower, weights[own], lower=True, check_finite=False)
-            mean[rows] = cross @ weights - lost.T @ there
             explained = (spread * cross).sum(axis=1) - (lost**2).sum(axis=0)
             sd[rows] = np.sqrt(np.maximum((self.sd_**2).sum() - explained, self.sd_[-1] ** 2))
-        return mean, sd
+        return sd
 
     def nearest(self, X: Places, n: int = 3) -> tuple[npt.NDArray[np.intp], FloatArray]:
         """Return each question's `n` most telling anchors, and their correlation with it: shapes (n_question, n)."""
@@ -292,6 +304,44 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         kinds = pd.util.hash_pandas_object(pd.DataFrame(np.hstack([keys, workload.view(np.uint64)])), index=False)
         _, first, back = np.unique(kinds.to_numpy(), return_index=True, return_inverse=True)
         return first, back
+
+
+def agreement(errors: FloatArray, covariance: FloatArray, noise: float) -> FloatArray:
+    """Return what each measurement counts for, 0 to 1: less the further it lies from what the others make likely.
+
+    Parameters
+    ----------
+    errors : shape (n,)
+        Of mean 0 before any was measured.
+    covariance : shape (n, n)
+        Of the errors, without noise.
+    noise
+        Variance of the noise.
+
+    Notes
+    -----
+    Noise of Student's t distribution, by reweighting: one point far off is as likely a fault as a slow machine;
+    several that agree are not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one, shared = np.array([5.0]), np.ones((3, 3))
+    >>> agreement(one, shared[:1, :1], 0.1).round(2), agreement(np.array([5.0, 5.1, 4.9]), shared, 0.1).round(2)
+    (array([0.19]), array([1., 1., 1.]))
+
+    References
+    ----------
+    C. Liu and D. B. Rubin, "ML estimation of the t distribution using EM and its extensions", Statistica Sinica 1995.
+    """
+    weight = np.ones(len(errors))
+    for _ in range(N_REWEIGHTING):
+        precision = np.linalg.inv(covariance + np.diag(noise / weight))
+        own = np.diag(precision)
+        spread = 1 / own - noise / weight + noise
+        distance = (precision @ errors / own) ** 2 / spread
+        weight = np.minimum((DEGREES + 1) / (DEGREES + distance), 1.0)
+    return weight
 
 
 class _Objective:

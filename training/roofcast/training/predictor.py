@@ -103,24 +103,23 @@ class RoofcastPredictor(PointPredictor):
         """Fit, predict every lineage from the others, and return the predictor."""
         self.held_out_ = predict_held_out(self, X, y, groups, progress)
         super().fit(X, y, groups)
-        features, _, _ = build_features(X, self.coefficients_)
-        self.feature_range_ = features.agg(["min", "max"])
-        matrix, asked = features.to_numpy(), places(X)
+        parts = self.predict_columns(X)
+        self.feature_range_ = parts.features.agg(["min", "max"])
+        matrix, asked = parts.features.to_numpy(), places(X)
         is_central = (X["workload.quantile"] == 0.5).to_numpy()
-        follows = following(X) if set(SOURCES) <= set(self.metrics_) else {}
         self.uncertainty_: dict[str, Uncertainty] = {}
         for metric in self.metrics_:
-            error = log_ratio(y[metric].to_numpy(dtype=float), self.held_out_[metric].to_numpy())
+            measured = y[metric].to_numpy(dtype=float)
+            error = log_ratio(measured, self.held_out_[metric].to_numpy())
             known = np.flatnonzero(~np.isnan(error))
             if len(groups.iloc[known[is_central[known]]].unique()) > 1:
-                is_moved = ~follows[metric] if metric in follows else np.ones(len(X), dtype=bool)
                 self.uncertainty_[metric] = fit_uncertainty(
                     matrix[known],
                     asked.take(known),
                     error[known],
                     groups.iloc[known],
+                    left=log_ratio(measured, parts.value[metric])[known],
                     is_central=is_central[known],
-                    is_moved=is_moved[known],
                 )
         self.metrics_ = tuple(m for m in self.metrics_ if m in self.uncertainty_)
         return self

@@ -82,10 +82,13 @@ def fit_uncertainty(
     error: FloatArray,
     groups: pd.Series,
     *,
+    left: FloatArray,
     is_central: npt.NDArray[np.bool_],
-    is_moved: npt.NDArray[np.bool_],
 ) -> Uncertainty:
     """Return the distribution of errors like those given.
+
+    Errors of lineages left out tell how large errors are and what they share. What is still wrong of the prediction
+    that learnt from all moves it, and nothing else: it is all that its trees have not taken up.
 
     Parameters
     ----------
@@ -96,10 +99,10 @@ def fit_uncertainty(
         Logarithm of measurement over a prediction that never saw the row's lineage.
     groups : shape (n_row,)
         Lineage of each row.
+    left : shape (n_row,)
+        As `error`, of the prediction that learnt from all rows.
     is_central : shape (n_row,)
         Whether the row is a mean or a median; tails share the effects of those.
-    is_moved : shape (n_row,)
-        Whether the mean of the process moves a prediction of such a row; if not, its interval is about the plain one.
     """
     weight = row_weights(asked.keys[:, -1])
     usual = np.empty(len(error))
@@ -109,7 +112,7 @@ def fit_uncertainty(
     scaled, lineage = (error / usual)[central], groups.to_numpy()[central]
     effects = Effects().fit(asked.take(central), scaled)
     anchors = anchor_rows(asked.take(central))
-    mean, sd = effects.predict_left_out(asked.take(central), lineage, lineage[anchors])
-    scores = np.abs(scaled - np.where(is_moved[central], mean, 0.0)) / sd
-    conformal = GroupedConformal(scores, groups.iloc[central])
-    return Uncertainty(Spread.fitted(features, error, weight), effects, conformal, central[anchors])
+    sd = effects.sd_left_out(asked.take(central), lineage, lineage[anchors])
+    conformal = GroupedConformal(np.abs(scaled) / sd, groups.iloc[central])
+    spread, rows = Spread.fitted(features, error, weight), central[anchors]
+    return Uncertainty(spread, effects.about(left[rows] / spread.predict(features[rows])), conformal, rows)
