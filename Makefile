@@ -14,8 +14,9 @@ help:            ## List the targets
 serve: $(VENV)/.serve  ## Set up, train if nothing is promoted, serve on 127.0.0.1:8000
 	$(BIN)/roofcast serve --port $(PORT)
 
+# One thread for linear algebra: on a busy machine several wait for each other, ten times as long as they work.
 test: check      ## Set up and run every check and test
-	$(BIN)/pytest --durations=15
+	OMP_NUM_THREADS=1 $(BIN)/pytest --durations=15
 
 check: $(VENV)/.dev    ## Lint, types, import contracts
 	$(BIN)/ruff check .

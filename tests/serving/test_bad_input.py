@@ -150,13 +150,19 @@ def test_a_body_over_a_megabyte_is_refused_unread(shared: Client, place: str) ->
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"model": {"name": "m", "config": {k: v for k, v in CONFIG.items() if k != "hidden_size"}}}, "hidden_size"),
-        ({"model": {"name": "m", "config": CONFIG | {"num_hidden_layers": "forty"}}}, "num_hidden_layers"),
-        ({"model": {"name": "m", "config": CONFIG | {"num_hidden_layers": -1}}}, "num_hidden_layers"),
-        ({"model": {"name": "m", "config": CONFIG | {"hidden_size": 10**400}}}, "hidden_size"),
-        ({"model": {"name": "m", "config": CONFIG | {"vocab_size": [1, {"a": []}]}}}, "vocab_size"),
-        ({"model": {"name": "m", "config": {"_class_name": "UNet2DConditionModel"}}}, "_class_name"),
-        ({"model": {"name": "m", "config": {"model_type": "bert"}}}, "model_type"),
+        (
+            {"model": {"name": "m", "config": {k: v for k, v in CONFIG.items() if k != "hidden_size"}}},
+            "model.config.hidden_size",
+        ),
+        (
+            {"model": {"name": "m", "config": CONFIG | {"num_hidden_layers": "forty"}}},
+            "model.config.num_hidden_layers",
+        ),
+        ({"model": {"name": "m", "config": CONFIG | {"num_hidden_layers": -1}}}, "model.config.num_hidden_layers"),
+        ({"model": {"name": "m", "config": CONFIG | {"hidden_size": 10**400}}}, "model.config.hidden_size"),
+        ({"model": {"name": "m", "config": CONFIG | {"vocab_size": [1, {"a": []}]}}}, "model.config.vocab_size"),
+        ({"model": {"name": "m", "config": {"_class_name": "UNet2DConditionModel"}}}, "model.config._class_name"),
+        ({"model": {"name": "m", "config": {"model_type": "bert"}}}, "model.config.model_type"),
         ({"model": {"name": "m", "config": {}}}, None),
         ({"model": {"name": "m", "config": []}}, "model.config"),
         ({"model": {"name": "", "config": CONFIG}}, "model.name"),
@@ -199,6 +205,20 @@ def test_bad_demands_name_the_field(shared: Client, changes: dict[str, Any], fie
 def test_unknown_limits_list_near_misses(shared: Client, limit: str) -> None:
     problem = problem_of(shared.post(RECOMMEND, a_demand(limits=[limit])), 404)
     assert {"ttft", "p95"} & set(problem["did_you_mean"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"limits": ["latency<=1s"]}, "there are e2e, itl, nttft, throughput, throughput_per_user, tpot, ttft"),
+        ({"limits": ["ttft:p42<=1s"]}, "p95"),
+        ({"constraints": {"pricing": ["preemptible"]}}, "there are on_demand, reserved_1y, reserved_3y, spot"),
+        ({"constraints": {"accelerators": ["h1000"]}}, "GET /v1/accelerators lists what is"),
+        ({"constraints": {"providers": ["Amazon"]}}, "did you mean 'aws'?"),
+    ],
+)
+def test_names_that_look_like_none_are_told_what_there_is(shared: Client, changes: dict[str, Any], said: str) -> None:
+    assert said in problem_of(shared.post(RECOMMEND, a_demand(**changes)), 404)["detail"]
 
 
 def test_names_in_any_script_are_welcome(shared: Client) -> None:

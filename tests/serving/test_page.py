@@ -39,6 +39,7 @@ def test_the_script_finds_every_part_of_the_page_that_it_names(shared: Client) -
     document = shared.app.openapi()
     schemas = document["components"]["schemas"]
     assert set(re.findall(r"\be\.(\w+)", script)) <= set(schemas["EntryResponse"]["properties"])
+    assert set(re.findall(r"\bf\.(\w+)", script)) <= set(schemas["FleetResponse"]["properties"])
     assert set(re.findall(r"\br\.(\w+)", script)) <= set(schemas["RejectionResponse"]["properties"])
     assert set(re.findall(r"\banswer\.(\w+)", script)) - {"detail"} <= set(
         schemas["RecommendationResponse"]["properties"]

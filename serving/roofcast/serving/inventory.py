@@ -13,6 +13,7 @@ from pydantic import Field
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import Count, Offer
+from roofcast.serving.naming import unknown
 from roofcast.serving.own_files import OWNED
 
 REGION: Final = "own"
@@ -186,7 +187,7 @@ def _bounds(field: str, change: PriceChange, offers: list[Offer], catalog: Catal
 def _spelt(field: str, name: str, known: Iterable[str]) -> str:
     by_key = {value.casefold(): value for value in known}
     if name.casefold() not in by_key:
-        raise UnknownNameError(field, name, by_key.values())
+        raise unknown(field, name, by_key.values())
     return by_key[name.casefold()]
 
 

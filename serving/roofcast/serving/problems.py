@@ -23,6 +23,9 @@ STATUS_OF: Final[tuple[tuple[type[RoofcastError], HTTPStatus, str], ...]] = (
 )
 """First match wins: subclasses stand before their bases."""
 
+LISTS: Final = {"accelerator": "/v1/accelerators", "model": "/v1/models"}
+"""Where the names are that a field may have, by its last part."""
+
 PROBLEM_TYPE: Final = "application/problem+json"
 REQUEST_ID_HEADER: Final = "X-Request-ID"
 RETRY_AFTER_S: Final = 5
@@ -74,8 +77,16 @@ def problem_of(error: RoofcastError) -> JSONResponse:
     """Return what an error is over HTTP; one that nothing stands for is raised."""
     for kind, status, name in STATUS_OF:
         if isinstance(error, kind):
-            return problem(status, name, str(error), getattr(error, "field", ""), getattr(error, "near", ()))
+            return problem(status, name, _told(error), getattr(error, "field", ""), getattr(error, "near", ()))
     raise error
+
+
+def _told(error: RoofcastError) -> str:
+    """Return an error in words; of a name that nothing looks like, also where the list is."""
+    if isinstance(error, UnknownNameError) and not error.near:
+        place = LISTS.get(error.field.rpartition(".")[2])
+        return f"{error}; GET {place} lists what is" if place else str(error)
+    return str(error)
 
 
 def _printable(text: str, limit: int = 1000) -> str:

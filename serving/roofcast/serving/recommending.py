@@ -15,12 +15,14 @@ from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
 from roofcast.serving.deployment.served import ENGINES as DEPLOYED
 from roofcast.serving.inventory import owned_nodes, repriced
+from roofcast.serving.naming import unknown
 from roofcast.serving.own_files import staleness_warnings
 from roofcast.serving.recommendation.basis import BasisOf
 from roofcast.serving.recommendation.recommend import recommend
 from roofcast.serving.recommendation.responses import response_of
 from roofcast.serving.recommendation.results import Recommendation
 from roofcast.serving.references import references_of
+from roofcast.serving.schemas import ModelConfig
 from roofcast.serving.schemas_recommending import (
     ConstraintsRequest,
     RecommendationRequest,
@@ -54,7 +56,7 @@ def answer_recommendation(
     if isinstance(request.model, str):
         name, model = request.model, catalog.model(request.model)
     else:
-        name, model = request.model.name, bench.read_config(request.model.name, request.model.config)
+        name, model = request.model.name, _read_config(bench, request.model)
     demand = demand_of(request)
     market = _repriced(catalog, request, today)
     known = {*loaded.bundle.engines, *ENGINES} - {""}
@@ -71,12 +73,19 @@ def answer_recommendation(
         n_rejection=request.n_rejection,
         references=_references_of(request, model, catalog, loaded.bundle),
     )
-    warnings = staleness_warnings(result.offers, today)
+    warnings = [*result.warnings, *staleness_warnings(result.offers, today)]
     response = response_of(result, model, request, basis_of(catalog, loaded.champion), warnings)
     if request.deployment:
         question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, constraints)
         _deploy(response, result, request.deployment, question)
     return response
+
+
+def _read_config(bench: Workbench, given: ModelConfig) -> ModelSpec:
+    try:
+        return bench.read_config(given.name, given.config)
+    except InputError as error:
+        raise InputError(f"model.config.{error.field}".removesuffix("."), error.problem) from error
 
 
 def _repriced(catalog: Catalog, request: RecommendationRequest, today: dt.date) -> Catalog:
@@ -173,5 +182,5 @@ def _known(field: str, names: Iterable[str], known: Iterable[str]) -> frozenset[
     by_key = {name.casefold(): name for name in known}
     for name in names:
         if name.casefold() not in by_key:
-            raise UnknownNameError(field, name, by_key.values())
+            raise unknown(field, name, by_key.values())
     return frozenset(by_key[name.casefold()] for name in names)

@@ -93,7 +93,13 @@ class MetricResponse(BaseModel):
     value: float
     low: float
     high: float
-    limit: float | None
+    limit: Annotated[
+        float | None,
+        Field(
+            description="The tightest asked for. Of a floor on the deployment's throughput, what a replica must make "
+            "at its load; null at a request rate, where the floor sets how many replicas there are instead."
+        ),
+    ]
     uncalibrated: Annotated[float | None, Field(description="The value without the references given.")]
 
 
@@ -143,14 +149,24 @@ class EntryResponse(ReplicaResponse, OfferResponse):
     memory_used_byte: float
     memory_usable_byte: float
     bottleneck: str
-    nearest: Annotated[list[dict[str, Any]], Field(description="The measurements that tell most about it.")]
+    nearest: Annotated[
+        list[dict[str, Any]],
+        Field(
+            description="The measurements that tell most about it; empty if the errors of none go with its own by a "
+            "correlation of 0.3 or more."
+        ),
+    ]
     outside: bool
     outside_columns: list[str]
     deployment: Annotated[str | None, Field(description="The command line or manifest that was asked for.")] = None
 
 
 class RejectionResponse(ReplicaResponse):
-    """A way to run the model that does not do; `excess` is what it needs over what it may, null if far beyond."""
+    """A way to run the model that does not do.
+
+    `excess` is what it needs over what it may, or the cost of what is dearer over that of the cheapest entry; null
+    if far beyond.
+    """
 
     reason: Reason
     detail: str
@@ -219,6 +235,11 @@ class RecommendationResponse(BaseModel):
     n_rejected: int
     rejections: list[RejectionResponse]
     families: Annotated[
-        list[RejectionResponse], Field(description="The nearest miss of each accelerator without an entry.")
+        list[RejectionResponse],
+        Field(
+            description="The nearest miss on owned nodes that are in no entry, then of each accelerator without one."
+        ),
     ]
-    warnings: Annotated[list[str], Field(description="What to know before relying on it, such as old prices.")] = []
+    warnings: Annotated[
+        list[str], Field(description="What to know before relying on it: old prices, limits that are out of reach.")
+    ] = []

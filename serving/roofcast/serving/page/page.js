@@ -15,6 +15,10 @@ const COLUMNS = {
   "limits met": (e) => few(e.p_limits_met),
   "bottleneck": (e) => e.bottleneck + (e.outside ? "; outside what was measured" : ""),
 };
+const { "USD/h": USD_PER_H, rent, replicas, runs } = COLUMNS;
+const FLEET = {
+  "USD/h": USD_PER_H, rent, replicas, runs, "in flight on each, at most": (f) => few(f.users_per_replica),
+};
 const FAMILIES = { "accelerator": (r) => r.accelerator, "reason": (r) => r.reason, "detail": (r) => r.detail };
 
 function split(entry) {
@@ -66,14 +70,18 @@ function tell(text, isProblem = false) {
 async function recommend(event) {
   event.preventDefault();
   tell("…");
-  at("entries").hidden = at("rejected").hidden = true;
+  at("entries").hidden = at("mixed").hidden = at("rejected").hidden = true;
   try {
     const answer = await ask("v1/recommendations", await question());
     fill(at("entries"), COLUMNS, answer.entries);
     fill(at("families"), FAMILIES, answer.families);
+    fill(at("fleet"), FLEET, answer.fleet);
     at("entries").hidden = !answer.entries.length;
+    at("mixed").hidden = !answer.fleet.length;
     at("rejected").hidden = !answer.families.length;
-    const found = answer.entries.length ? "the cheapest first" : "nothing meets the limits";
+    const some = answer.entries.length ? "the cheapest first" : "nothing of one kind meets the limits";
+    const total = answer.fleet.reduce((sum, f) => sum + f.cost_usd_per_h, 0);
+    const found = answer.fleet.length ? `${some}; a mixture costs ${few(total)} USD/h` : some;
     tell([`${answer.model}: ${answer.n_candidate} candidates, ${found}.`, ...answer.warnings].join("\n"));
   } catch (error) {
     tell(error.message, true);

@@ -15,6 +15,7 @@ from roofcast.features.batching import Estimate, estimate
 from roofcast.features.breakdown import break_down
 from roofcast.features.power import replica_power_w
 from roofcast.features.roots import taken
+from roofcast.serving.demand import Demand
 from roofcast.serving.extrapolation import outside_columns
 from roofcast.serving.recommendation.case import Case, Plan, reported
 from roofcast.serving.recommendation.confidence import ErrorScale, chance_of_all
@@ -195,7 +196,7 @@ def _power_w(d: dict[str, FloatArray], e: Estimate, case: Case) -> FloatArray:
 
 def _entry(k: int, plan: Plan, case: Case, forecast: _Forecast) -> Entry:
     memory = forecast.estimate.memory
-    metrics = _metrics(k, case, forecast)
+    metrics = _metrics(k, plan.load, case, forecast)
     offer, replica = case.offers[plan.offer], case.replicas[plan.row]
     per_output = plan.cost / (_token_per_s(k, plan, case, forecast) * S_PER_H) * TOKEN_PER_MTOKEN
     ratio = case.demand.n_output_token / case.demand.n_input_token
@@ -224,14 +225,23 @@ def _entry(k: int, plan: Plan, case: Case, forecast: _Forecast) -> Entry:
     )
 
 
-def _metrics(k: int, case: Case, forecast: _Forecast) -> tuple[PredictedMetric, ...]:
+def _metrics(k: int, users: float, case: Case, forecast: _Forecast) -> tuple[PredictedMetric, ...]:
     metrics = []
     for (metric, statistic), limit in reported(case.demand).items():
         row = forecast.start[statistic] + k
         value, low, high = (float(part[metric][row]) for part in (forecast.value, forecast.low, forecast.high))
         plain = float(forecast.uncalibrated[metric][row]) if forecast.uncalibrated else None
-        metrics.append(PredictedMetric(metric, statistic, value, low, high, limit, plain))
+        bound = limit if limit is not None else _floor(metric, users, case.demand)
+        metrics.append(PredictedMetric(metric, statistic, value, low, high, bound, plain))
     return tuple(metrics)
+
+
+def _floor(metric: str, users: float, demand: Demand) -> float | None:
+    """Return what a replica with so many requests in flight must make for the floors on the deployment."""
+    floors = [limit for limit in demand.limits if limit.is_floor and metric == limit.metric]
+    if demand.users is None or not floors:
+        return None
+    return max(float(floor_per_replica(limit, demand, np.array(users))) for limit in floors)
 
 
 def _token_per_s(k: int, plan: Plan, case: Case, forecast: _Forecast) -> float:

@@ -12,6 +12,9 @@ from roofcast.training.effects import places
 from roofcast.training.explanations import WORKLOAD, Anchors
 from roofcast.training.predictor import RoofcastPredictor
 
+LEAST_CORRELATION: Final = 0.3
+"""Below it the error of a measurement says next to nothing about the question's."""
+
 SHOWN: Final = (
     "model", "accelerator", "n_accelerator", "engine", "weight_precision", "n_input_token", "n_output_token",
     "concurrency", "request_rate", "statistic", "campaign", "date",
@@ -23,7 +26,7 @@ def nearest(
 ) -> list[tuple[dict[str, Any], ...]]:
     """Return of each question the measurements whose errors go most with its own, at most `n`, as JSON values.
 
-    There are none where no measurement has anything to do with it.
+    There are none where no measurement goes with it by `LEAST_CORRELATION` or more.
 
     Among those that tell as much, the nearest workload comes first. `roofcast.training.explanations` says it at
     length, and slower.
@@ -48,7 +51,7 @@ def nearest(
     for i, anchors in enumerate(order):
         distance = np.nansum(np.abs(np.log(measured[anchors] / asked[i])), axis=1)
         best = np.lexsort((distance, -correlation[i].round(6)))[:n]
-        picked.append(best[correlation[i][best] > 0])
+        picked.append(best[correlation[i][best] >= LEAST_CORRELATION])
     chosen = np.concatenate([order[i][best] for i, best in enumerate(picked)])
     rows, back = np.unique(place[chosen], return_inverse=True)
     told = kept.rows.iloc[rows]

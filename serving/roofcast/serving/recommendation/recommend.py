@@ -15,6 +15,7 @@ from roofcast.features.memory import Memory
 from roofcast.features.questions import distinct
 from roofcast.serving.answering import context_problem, longest_context
 from roofcast.serving.demand import Constraints, Demand
+from roofcast.serving.inventory import OwnedNodes
 from roofcast.serving.recommendation.case import Case, Plan, reported
 from roofcast.serving.recommendation.confidence import check_confidence
 from roofcast.serving.recommendation.entries import build_entries
@@ -22,7 +23,8 @@ from roofcast.serving.recommendation.fleet import mixed_fleet
 from roofcast.serving.recommendation.forecasting import Forecaster, most_users, user_levels
 from roofcast.serving.recommendation.front import pareto_front
 from roofcast.serving.recommendation.loads import LoadGrid
-from roofcast.serving.recommendation.rejecting import families, find_misses, tell
+from roofcast.serving.recommendation.reaching import out_of_reach
+from roofcast.serving.recommendation.rejecting import families, find_misses, owned, tell
 from roofcast.serving.recommendation.replicas import describe_replicas, enumerate_replicas, question_table
 from roofcast.serving.recommendation.results import Recommendation, Rejection
 from roofcast.serving.recommendation.search import Goal, Search
@@ -143,7 +145,9 @@ def _answer(case: Case, n_entry: int, n_rejection: int, no_engine: list[Rejectio
     entries = build_entries(_plans(chosen, search, case, loads, most), case, forecaster)
     alone = entries[0].cost_usd_per_h if entries else math.inf
     misses = find_misses(search, main, chosen, case, memory)
-    with_entry = {entry.replica.accelerator for entry in entries}
+    own = owned(search, main, chosen, case, memory)
+    rented = {offer.accelerator for offer in case.offers if not isinstance(offer, OwnedNodes)}
+    told_of = {entry.replica.accelerator for entry in entries} | {miss.replica.accelerator for miss in own} - rented
     told = [tell(misses, misses.order[:n_rejection], search, case, memory), no_engine]
     costs = search.costs(rival)
     answer = Recommendation(
@@ -151,7 +155,7 @@ def _answer(case: Case, n_entry: int, n_rejection: int, no_engine: list[Rejectio
         fleet=mixed_fleet(search, main, alone, case),
         rejections=tuple([*told[0], *told[1]][:n_rejection]),
         n_rejected=len(misses.order) + len(no_engine),
-        families=(*families(misses, case, with_entry, search, memory), *no_engine),
+        families=(*own, *families(misses, case, told_of, search, memory), *no_engine),
         pareto=(),
         runner_up_usd_per_h=costs[1] if len(costs) > 1 else None,
         cost_of_confidence={c: next(iter(search.costs(goal)), None) for c, goal in surer.items()},
@@ -159,6 +163,7 @@ def _answer(case: Case, n_entry: int, n_rejection: int, no_engine: list[Rejectio
         n_candidate=int(np.maximum(most + 1, 1).sum()),
         n_offer=len(case.offers),
         n_predicted=0,
+        warnings=() if entries else out_of_reach(search, case, memory),
     )
     front = pareto_front(search, case)
     return replace(answer, pareto=front, n_predicted=forecaster.n_predicted)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.memory import Memory
+from roofcast.serving.inventory import OwnedNodes
 from roofcast.serving.recommendation.case import Case
+from roofcast.serving.recommendation.loads import MOST_EXCESS
 from roofcast.serving.recommendation.results import REASONS, Rejection
 from roofcast.serving.recommendation.search import Goal, Search
 
@@ -34,21 +36,26 @@ class Misses:
         Least cost, in US dollars an hour; infinite if there is none.
     limit
         Place of the limit that is missed by most.
+    cheapest
+        Cost of the first entry, in US dollars an hour; infinite if there is none.
     """
 
     reason: IndexArray
     excess: FloatArray
     cost: FloatArray
     limit: IndexArray
+    cheapest: float
 
     @property
     def order(self) -> IndexArray:
         """Places of the replicas that are rejected, the nearest miss first."""
-        rows = np.lexsort((self.excess, self.reason))
+        rows = np.lexsort((self.cost, self.excess, self.reason))
         return np.asarray(rows[self.reason[rows] >= 0], dtype=np.intp)
 
 
-def find_misses(search: Search, goal: Goal, chosen: IndexArray, case: Case, memory: Memory) -> Misses:
+def find_misses(
+    search: Search, goal: Goal, chosen: IndexArray, case: Case, memory: Memory, *, offer: int | None = None
+) -> Misses:
     """Return what stood in the way of each replica, as far as the search went.
 
     Parameters
@@ -61,14 +68,17 @@ def find_misses(search: Search, goal: Goal, chosen: IndexArray, case: Case, memo
         What was asked.
     memory
         Of each replica.
+    offer
+        Place of the only offer that is looked at; None for all.
     """
     standing, pairs, n = search.standing(goal.confidence), search.pairs, len(case.replicas)
+    some = np.arange(len(pairs.row)) if offer is None else np.flatnonzero(pairs.offer == offer)
     least = np.full(n, np.inf)
-    np.minimum.at(least, pairs.row, standing.least)
-    has_offer = np.isin(np.arange(n), pairs.row)
-    last = max(float(standing.cost[chosen].max(initial=0.0)), 1e-12)
+    np.minimum.at(least, pairs.row[some], standing.least[some])
+    has_offer = np.isin(np.arange(n), pairs.row[some])
+    cheapest = float(standing.cost[chosen].min(initial=np.inf))
     reason = np.full(n, _RANK["dearer"])
-    excess = np.maximum(least / last, 1.0)
+    excess = np.maximum(least / min(max(cheapest, 1e-12), MOST_EXCESS), 1.0)
     is_over = least > case.budget
     reason[is_over], excess[is_over] = _RANK["over_budget"], least[is_over] / case.budget
     is_short = ~np.isfinite(least)
@@ -83,8 +93,8 @@ def find_misses(search: Search, goal: Goal, chosen: IndexArray, case: Case, memo
     reason[~has_offer], excess[~has_offer] = _RANK["no_offer"], 1.0
     reason[~memory.fits] = _RANK["does_not_fit"]
     excess[~memory.fits] = (memory.needed_byte / np.maximum(memory.usable_byte, 1.0))[~memory.fits]
-    reason[pairs.row[chosen]] = -1
-    return Misses(reason, excess, least, limit)
+    reason[pairs.row[np.intersect1d(chosen, some)]] = -1
+    return Misses(reason, excess, least, limit, cheapest)
 
 
 def tell(
@@ -114,6 +124,19 @@ def families(
     return tell(misses, list(first.values()), search, case, memory)
 
 
+def owned(search: Search, goal: Goal, chosen: IndexArray, case: Case, memory: Memory) -> list[Rejection]:
+    """Return the nearest miss on each kind of one's own nodes that is in no entry."""
+    names = np.array([replica.accelerator for replica in case.replicas])
+    found = []
+    for k, nodes in enumerate(case.offers):
+        if isinstance(nodes, OwnedNodes) and k not in search.pairs.offer[chosen]:
+            misses = find_misses(search, goal, chosen, case, memory, offer=k)
+            rows = misses.order[names[misses.order] == nodes.accelerator][:1]
+            told = tell(misses, rows, search, case, memory)
+            found += [replace(one, detail=f"owned {nodes.instance_type}: {one.detail}") for one in told]
+    return found
+
+
 def _detail(i: int, misses: Misses, search: Search, case: Case, memory: Memory) -> str:
     reason, cost = REASONS[misses.reason[i]], float(misses.cost[i])
     if reason == "does_not_fit":
@@ -127,7 +150,7 @@ def _detail(i: int, misses: Misses, search: Search, case: Case, memory: Memory) 
         return "needs more nodes than there are"
     if reason == "no_offer":
         return f"no instance has room for {case.replicas[i].n_accelerator} accelerators, nor a whole number of nodes"
-    return f"costs {cost:.2f} USD/h at least, and what is recommended costs no more"
+    return f"costs {cost:.2f} USD/h at least; the cheapest that meets the limits costs {misses.cheapest:.2f}"
 
 
 def _missed(i: int, misses: Misses, search: Search, case: Case) -> str:

@@ -178,7 +178,7 @@ class Recommendation:
     rejections, n_rejected
         Replicas that are in no entry, the nearest miss first, and how many there are in all.
     families
-        Of each accelerator without an entry, the nearest miss.
+        Of nodes of one's own, and of each accelerator without an entry, the nearest miss.
     pareto
         Non-dominated deployments, by rising cost.
     runner_up_usd_per_h
@@ -189,6 +189,8 @@ class Recommendation:
         Ways to run the model that were looked at, these with every load, and offers within the bounds.
     n_predicted
         Rows that the learner was asked for.
+    warnings
+        Which limits are out of reach, and what the best would be.
     """
 
     entries: tuple[Entry, ...]
@@ -203,6 +205,7 @@ class Recommendation:
     n_candidate: int
     n_offer: int
     n_predicted: int
+    warnings: tuple[str, ...] = ()
 
     @property
     def offers(self) -> tuple[Offer, ...]:
