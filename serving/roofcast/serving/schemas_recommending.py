@@ -153,7 +153,7 @@ class EntryResponse(ReplicaResponse, OfferResponse):
         list[dict[str, Any]],
         Field(
             description="The measurements that tell most about it; empty if the errors of none go with its own by a "
-            "correlation of 0.3 or more."
+            "correlation of 0.15 or more."
         ),
     ]
     outside: bool

@@ -12,7 +12,7 @@ from roofcast.training.effects import places
 from roofcast.training.explanations import WORKLOAD, Anchors
 from roofcast.training.predictor import RoofcastPredictor
 
-LEAST_CORRELATION: Final = 0.3
+LEAST_CORRELATION: Final = 0.15
 """Below it the error of a measurement says next to nothing about the question's."""
 
 SHOWN: Final = (
