@@ -16,7 +16,7 @@ serve: $(VENV)/.serve  ## Set up, train if nothing is promoted, serve on 127.0.0
 
 # One thread for linear algebra: on a busy machine several wait for each other, ten times as long as they work.
 test: check      ## Set up and run every check and test
-	OMP_NUM_THREADS=1 $(BIN)/pytest --durations=15
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --durations=15
 
 check: $(VENV)/.dev    ## Lint, types, import contracts
 	$(BIN)/ruff check .

@@ -15,8 +15,8 @@ from roofcast.serving.workbench import Workbench
 from roofcast.training.config import TrainingConfig
 from tests.postgres import REQUIRED_VARIABLE, running_server, server_binaries
 
-settings.register_profile("steady", derandomize=True)
-settings.register_profile("wandering")
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("wandering", deadline=None)
 settings.load_profile(os.environ.get("ROOFCAST_HYPOTHESIS", "steady"))
 
 QUICK = TrainingConfig(n_estimators=40, n_fold=3, calibrate=False)

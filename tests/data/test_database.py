@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import socket
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,19 @@ def test_a_folder_with_odd_characters_is_no_obstacle(tmp_path: Path) -> None:
     folder = tmp_path / "100 % größe"
     folder.mkdir()
     migrate(url_of(folder / "state.sqlite"))
+
+
+def test_a_database_is_closed_while_others_ask_for_its_version(tmp_path: Path) -> None:
+    url = url_of(tmp_path / "state.sqlite")
+    migrate(url)
+    for _ in range(30):
+        database = Database(url)
+        with ThreadPoolExecutor(3) as others:
+            known = database.version()
+            asked = [others.submit(database.version) for _ in range(300)]
+            database.close()
+        assert {answer.result() for answer in asked} <= {known, None}
+        assert database.version() is None
 
 
 def test_sqlite_is_set_up_to_lose_nothing(tmp_path: Path) -> None:

@@ -245,6 +245,33 @@ def test_models_are_registered_once(store: MeasurementStore) -> None:
     assert store.models() == [a_model(id="ours/another", released="2025-01-31"), a_model()]
 
 
+def add_models(url: str, *names: str) -> None:
+    with MeasurementStore(url) as store:
+        for name in names:
+            store.add_model(a_model(id=name), {})
+
+
+def test_models_that_another_process_registers_are_seen(url: str) -> None:
+    with MeasurementStore(url).migrate() as store:
+        assert store.models() == []
+        for n in (1, 2):
+            process = PROCESSES.Process(target=add_models, args=(url, f"ours/{n}"))
+            process.start()
+            process.join(60)
+            assert [spec.id for spec in store.models()] == ["ours/1", "ours/2"][:n]
+
+
+def test_models_are_read_anew_only_after_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with MeasurementStore(f"sqlite:///{tmp_path / 'state.sqlite'}").migrate() as store:
+        store.add_model(a_model(), {})
+        first = store.models()
+        with monkeypatch.context() as patch:
+            patch.setattr(store.database, "reading", None)
+            assert store.models() == first
+        store.add_model(a_model(id="ours/z"), {})
+        assert [spec.id for spec in store.models()] == ["ours/tiny", "ours/z"]
+
+
 def test_another_model_of_the_same_id_is_refused(store: MeasurementStore) -> None:
     store.add_model(a_model(), {})
     with pytest.raises(InputError, match="another architecture is registered as 'ours/tiny'"):

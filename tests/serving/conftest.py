@@ -5,13 +5,16 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import joblib
 import pytest
 
 from roofcast.serving import cli
 from roofcast.serving.app import create_app
 from roofcast.serving.settings import Settings
 from roofcast.serving.workbench import Workbench
+from roofcast.training.bundle import sha256
 from tests.conftest import QUICK
 from tests.serving.client import Client, Run, running
 
@@ -23,6 +26,25 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         if name.startswith(("ROOFCAST_", "MLFLOW_TRACKING")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("ROOFCAST_HOME", str(tmp_path / "home"))
+
+
+_LAST_READ: dict[str, Any] = {}
+
+
+@pytest.fixture(autouse=True)
+def a_bundle_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give what was read last again if the file is the same: it is warm, which takes seconds at every start."""
+    read = joblib.load
+
+    def load(path: Path) -> Any:
+        checksum = sha256(path)
+        if checksum not in _LAST_READ:
+            bundle = read(path)
+            _LAST_READ.clear()
+            _LAST_READ[checksum] = bundle
+        return _LAST_READ[checksum]
+
+    monkeypatch.setattr("roofcast.training.bundle.joblib.load", load)
 
 
 @pytest.fixture

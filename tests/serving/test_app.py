@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -23,7 +24,7 @@ from tests.serving.client import CONFIG, Client, a_demand, a_measurement, a_ques
 QUESTION = {"rows": [a_question()]}
 
 
-def wait_until(holds: Callable[[], bool], timeout_s: float = 10.0) -> None:
+def wait_until(holds: Callable[[], bool], timeout_s: float = 60.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -119,8 +120,8 @@ def test_a_bug_while_polling_does_not_end_the_polling(
 
 
 @pytest.fixture
-def hung_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let the registry not answer before the test has ended."""
+def hung_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Let the registry not answer before the event is set; stopping waits for the thread that asks."""
     ended = threading.Event()
 
     def refresh(_: Workbench) -> bool:
@@ -129,22 +130,29 @@ def hung_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(app_module, "STARTUP_WAIT_S", 0.05)
     monkeypatch.setattr(Workbench, "refresh", refresh)
-    threading.Timer(5, ended.set).start()  # stopping waits for the thread that asks
-    yield
+    yield ended
     ended.set()
 
 
-@pytest.mark.usefixtures("hung_registry")
-def test_a_slow_registry_does_not_hold_up_the_start(settings: Settings) -> None:
-    (settings.home / FILE_NAME).unlink()
+@contextmanager
+def running_unanswered(settings: Settings, registry: threading.Event) -> Iterator[Client]:
+    """Give a client of an application whose registry answers only when the block has ended."""
     with running(create_app(settings)) as client:
+        try:
+            yield client
+        finally:
+            registry.set()
+
+
+def test_a_slow_registry_does_not_hold_up_the_start(settings: Settings, hung_registry: threading.Event) -> None:
+    (settings.home / FILE_NAME).unlink()
+    with running_unanswered(settings, hung_registry) as client:
         assert client.get("/healthz").status_code == 200
         problem_of(client.get("/readyz"), 503)
 
 
-@pytest.mark.usefixtures("hung_registry")
-def test_the_champion_that_served_last_serves_at_once(settings: Settings) -> None:
-    with running(create_app(settings)) as client:
+def test_the_champion_that_served_last_serves_at_once(settings: Settings, hung_registry: threading.Event) -> None:
+    with running_unanswered(settings, hung_registry) as client:
         assert client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "1"
 
 

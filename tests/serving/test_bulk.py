@@ -108,7 +108,7 @@ def test_no_line_is_no_question(shared: Client, body: bytes) -> None:
 
 def test_what_is_wrong_with_all_of_it_has_a_status_of_its_own(shared: Client) -> None:
     body = lines_of(a_question())
-    assert "ask for at most 0.97" in problem_of(post(shared, b"{}" + body, "?level=0.99"), 409)["detail"]
+    assert "ask for at most 0.9" in problem_of(post(shared, b"{}" + body, "?level=0.99"), 409)["detail"]
     assert problem_of(post(shared, body, "?level=2"), 422)["field"] == "level"
     problem_of(post(shared, body, accept="text/csv"), 406)
     problem_of(post(shared, body, **{"content-encoding": "gzip"}), 415)

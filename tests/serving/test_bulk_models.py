@@ -79,12 +79,14 @@ def test_parquet_has_names_alone(shared: Client) -> None:
 
     told = table_of(post(shared, lines_of(a_question(model=MINE), a_question()), accept=PARQUET))
     assert (told["model"], told["status"]) == (["my-14b", MODEL], ["ok", "ok"])
-    for model in (MINE, json.dumps(MINE) + " " * 1000):
+    text = json.dumps(MINE)
+    few = '{"name": "my-14b", "config": {}}'
+    for row in ({"model": MINE}, {"model": text + " " * 1000}, {"model": few}, {"model_config": text}):
         buffer = pa.BufferOutputStream()
-        pq.write_table(pa.Table.from_pylist([a_question(model=model)]), buffer)
+        pq.write_table(pa.Table.from_pylist([a_question(**row)]), buffer)
         response = shared.send("POST", PATH, buffer.getvalue().to_pybytes(), {"content-type": PARQUET})
         problem = problem_of(response, 422)
-        assert problem["field"] == "model"
+        assert problem["field"] == next(iter(row))
         assert "a model that comes with its configuration goes as NDJSON" in problem["detail"]
 
 

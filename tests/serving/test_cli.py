@@ -77,6 +77,19 @@ def test_a_ranking_for_people(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("home")
+def test_nodes_that_are_there_are_given_as_one_option_each(run: Run) -> None:
+    own = ("--inventory", "h100-sxm-80gb=16,8,1.5", "--inventory", "a100-sxm-80gb=4,1,0", "--top", "50")
+    status, out, err = recommend(run, "--users", "20", "--json", "--provider", "lambda", *own)
+    assert status == 0, err
+    entries = [entry for entry in json.loads(out)["entries"] if entry["provider"] == "owned"]
+    assert {entry["instance_type"]: entry["price_usd_per_h"] for entry in entries} == {
+        "8x nvidia-h100-sxm-80gb": 12.0, "1x nvidia-a100-sxm-80gb": 0.0,
+    }  # fmt: skip
+    _, out, err = recommend(run, "--users", "20", "--json", "--provider", "owned", *own)
+    assert {entry["provider"] for entry in json.loads(out)["entries"]} == {"owned"}, err
+
+
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
     ("more", "status", "said"),
     [
@@ -96,6 +109,9 @@ def test_a_ranking_for_people(run: Run) -> None:
         (("--users", "1", "--level", "0.95"), 1, "ask for at most 0.900"),
         (("--users", "1", "--level", "7"), 2, "level"),
         (("--users", "1", "--top", "0"), 2, "n_entry"),
+        (("--users", "1", "--inventory", "h100-sxm-80gb=16"), 2, "inventory: must be ACCELERATOR=COUNT,PER_NODE,USD"),
+        (("--users", "1", "--inventory", "h100-sxm-80gb=15,8,1"), 2, "must be a multiple of n_per_node"),
+        (("--users", "1", "--inventory", "h10=16,8,1"), 2, "constraints.inventory.0.accelerator: no 'h10' is known"),
         (("--users", "1", "--model", "llama-9"), 2, "model: no 'llama-9' is known"),
         (("--users", "1", "--model", ""), 2, "model"),
     ],

@@ -13,6 +13,7 @@ from roofcast.data.errors import InputError
 from roofcast.serving.measuring import Workload, measure_next, settings_of
 from roofcast.serving.workbench import Workbench
 from roofcast.training.bundle import sha256
+from roofcast.training.retrain import RetrainingReport
 from tests.builders import a_model
 from tests.serving.client import ACCELERATOR, MODEL, Run
 
@@ -51,6 +52,18 @@ def test_measurements_worth_taking_are_named(run: Run) -> None:
     assert all(0 < row["tpot_s_narrower"] < 1 for row in rows)
     status, out, _ = run("measure-next", "--model", MODEL, "--accelerator", ACCELERATOR)
     assert (status, "ttft_s_narrower" in out) == (0, True)
+
+
+def test_a_retraining_is_told_with_what_it_did_not_learn_from(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = RetrainingReport(
+        version="2", promoted=True, reason="not worse", candidate_error=0.25, champion_error=0.26, n_row=90,
+        n_group=9, set_aside={"not_ok": 6, "near_duplicate": 4}, scores={"ttft_s": {"mape": 0.31}},
+    )  # fmt: skip
+    monkeypatch.setattr(Workbench, "retrain", lambda *_, **__: report)
+    status, out, _ = run("retrain")
+    lines = [line.split() for line in out.splitlines()]
+    assert (status, ["not_ok", "6"] in lines, ["near_duplicate", "4"] in lines) == (0, True, True)
+    assert ["ttft_s", "0.31"] in lines
 
 
 def test_only_engines_that_run_there_count() -> None:

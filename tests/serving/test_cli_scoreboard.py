@@ -34,7 +34,7 @@ def test_a_protocol_is_shown_and_written_as_figures_rows_and_page(
     assert (tmp_path / "dump" / "P3.csv").exists()
     assert "| **roofcast** |" in (tmp_path / "docs" / "SCOREBOARD.md").read_text()
     kept = read_figures(tmp_path / "home")
-    assert {name: told.figures for name, told in kept.items()} == figures
+    assert {name: kept[name].figures for name in figures} == figures
 
 
 def test_a_state_folder_that_cannot_be_written_is_told_of_before_the_hours(

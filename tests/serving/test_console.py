@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import os
 import sys
@@ -10,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from roofcast.serving import console
-from roofcast.serving.console import reporting, track, track_retraining
+from roofcast.serving.console import reporting, show, track, track_retraining
 
 
 def retrain(n_round: int) -> None:
@@ -51,6 +52,13 @@ def test_a_bar_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     said = on_terminal(monkeypatch, is_terminal=False)
     assert list(track([1, 2])) == [1, 2]
     assert said.getvalue() == ""
+
+
+def test_a_table_tells_times_to_the_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = io.StringIO()
+    monkeypatch.setattr(console, "out", Console(file=said, width=100))
+    show([{"made": dt.datetime(2026, 11, 22, 5, 0, 39, 364856, dt.UTC)}], as_json=False)
+    assert said.getvalue().split("\n")[1].strip() == "2026-11-22 05:00 UTC"
 
 
 def test_a_reader_that_has_gone_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,7 +165,7 @@ def test_a_worker_stops_with_its_parent(home: Path) -> None:
     finally:
         parent.kill()
         parent.wait()
-    wait_until(lambda: not workers_of(parent.pid) and not is_working(home), timeout_s=10)
+    wait_until(lambda: not workers_of(parent.pid) and not is_working(home), timeout_s=60)
 
 
 def test_a_retraining_that_waits_serves_all_who_ask(queue: JobQueue) -> None:

@@ -167,7 +167,9 @@ def test_a_running_service_takes_up_own_hardware(client: Client, home: Path) -> 
     put(home, "accelerators/mine.toml", an_accelerator_file())
     put(home, "offers/attic.csv", an_offer_file())
     assert ID in {spec["id"] for spec in client.get("/v1/accelerators").json()}
-    assert "attic" in {o["provider"] for o in client.get("/v1/offers").json()}
+    told = client.get("/v1/offers").json()
+    assert "attic" in {o["provider"] for o in told}
+    assert {type(o["price_usd_per_h"]) for o in told} <= {float, int}
     answer = client.post("/v1/recommendations", a_demand(constraints={"providers": ["attic"]})).json()
     assert {entry["accelerator"] for entry in answer["entries"]} == {ID}
     (row,) = client.post("/v1/predictions", {"rows": [a_question(accelerator="x1-96gb")]}).json()["rows"]

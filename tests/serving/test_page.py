@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from roofcast.serving.workloads import PRESETS
 from tests.serving.client import Client
 
 LINK = re.compile(r'(?:href|src)="([^"]+)"')
@@ -74,3 +75,8 @@ setTimeout(tell_now, 50);
 def test_a_page_that_lacked_a_key_begins_anew_once_one_is_typed(shared: Client) -> None:
     said = run_node(STAND_IN + shared.get("/page.js").text.replace('"use strict";', ""))
     assert said.splitlines() == ["|this takes a key", "Predictor version 7.|"]
+
+
+def test_the_page_offers_every_preset(shared: Client) -> None:
+    chosen = shared.get("/").text.partition('<select id="preset">')[2].partition("</select>")[0]
+    assert re.findall(r"<option>(\w+)</option>", chosen) == list(PRESETS)

@@ -19,6 +19,7 @@ from roofcast.serving.settings import Settings
 from roofcast.serving.workbench import Workbench
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.registry import MODEL_NAME, Champion, Registry
+from tests.conftest import QUICK
 from tests.serving.client import Client, Run, a_question, problem_of
 from tests.serving.test_app import register_copy, version_of
 from tests.serving.test_client import Wire
@@ -75,6 +76,12 @@ def lose_version(client: Client, folder: Path) -> str:
     """Register a version whose files are gone."""
     registry, champion = client.bench.registry, client.bench.in_service.champion
     return registry.register((folder / "gone").as_uri(), champion.run_id, "1" * 64)
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    """Return settings of a service that does not look for another champion while one is promoted."""
+    return Settings(home=home, training=QUICK, poll_s=3600)
 
 
 @pytest.fixture
@@ -179,19 +186,20 @@ def test_the_scoreboard_tells_of_the_predictor_and_of_what_was_computed_here(cli
     assert (board["predictor_version"], board["n_row"]) == ("1", predictor["n_row"])
     assert board["held_out"] == predictor["held_out"]
     assert board["held_out"]["ttft_s"]["median_ape"] > 0
-    assert board["protocols"] == {}
-    keep_figures(home, FIGURES, dt.date(2026, 11, 1))
-    keep_figures(home, {"P4": {"tpot": {"mape": 0.2}}}, dt.date(2026, 11, 20))
+    assert board["protocols"]["P3"]["figures"]
+    keep_figures(home, FIGURES, dt.date(2036, 11, 1))
+    keep_figures(home, {"P4": {"tpot": {"mape": 0.2}}}, dt.date(2036, 11, 20))
     told = client.get(BOARD).json()["protocols"]
-    assert list(told) == ["P1", "P4"]
+    assert list(told) == list(board["protocols"])
     assert told["P1"]["figures"] == FIGURES["P1"]
-    assert told["P1"]["computed_on"] == "2026-11-01"
+    assert told["P1"]["computed_on"] == "2036-11-01"
     assert told["P4"]["roofcast_version"]
+    assert told["P3"] == board["protocols"]["P3"]
 
 
 def test_a_scoreboard_that_is_damaged_is_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / FILE_NAME).write_text('{"P1": 1}')
-    assert read_figures(tmp_path) == {}
+    assert read_figures(tmp_path) == read_figures(tmp_path / "nowhere")
     assert "cannot be read" in caplog.text
-    keep_figures(tmp_path, FIGURES, dt.date(2026, 11, 1))
+    keep_figures(tmp_path, FIGURES, dt.date(2036, 11, 1))
     assert read_figures(tmp_path)["P1"].figures == FIGURES["P1"]

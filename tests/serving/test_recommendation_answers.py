@@ -113,6 +113,18 @@ def test_an_answer_can_be_told_from_another(shared: Client) -> None:
     assert len(first["basis"]["offers_sha256"]) == 64
 
 
+def test_a_wait_that_no_limit_bounds_is_told(shared: Client) -> None:
+    many = {"n_input_token": 1000, "n_output_token": 200, "users": 2000, "think_time_s": 60}
+    (told,) = [one for one in rank(shared, workload=many, limits=["tpot:p50<=60ms"])["warnings"] if "wait" in one]
+    assert "no limit bounds that; add one on ttft or e2e" in told
+    for bound in ("ttft:p50<=5s", "e2e:p50<=20s"):
+        answer = rank(shared, workload=many, limits=["tpot:p50<=60ms", bound])
+        assert answer["entries"]
+        assert not any("wait" in one for one in answer["warnings"])
+    short = {"n_input_token": 100, "n_output_token": 200, "users": 1}
+    assert not any("wait" in one for one in rank(shared, workload=short, limits=["tpot:p50<=60ms"])["warnings"])
+
+
 def test_prices_of_the_request_count(shared: Client) -> None:
     override = {"accelerator": "nvidia-h100-sxm-80gb", "price_usd_per_h": 0.01}
     assert rank(shared, price_overrides=[override])["entries"][0]["accelerator"] == "nvidia-h100-sxm-80gb"
@@ -152,6 +164,16 @@ def test_what_is_owned_is_told_of_where_it_is_dearer(shared: Client) -> None:
     assert short["reason"] == "too_few_nodes"
 
 
+def test_beside_what_is_free_nothing_is_so_many_times_as_dear(shared: Client) -> None:
+    own = {"accelerator": "nvidia-h100-sxm-80gb", "count": 8, "n_per_node": 8, "usd_per_h": 0.0}
+    answer = rank(shared, constraints={"inventory": [own]}, n_entry=1, n_rejection=500)
+    dearer = [one for one in answer["rejections"] if one["reason"] == "dearer"]
+    paid = [one for one in dearer if not one["detail"].startswith("costs 0.00")]
+    assert paid
+    assert {one["excess"] for one in paid} == {None}
+    assert all(one["detail"].endswith("the cheapest that meets the limits is free") for one in paid)
+
+
 def test_what_is_dearer_is_compared_with_the_cheapest(shared: Client) -> None:
     answer = rank(shared, n_entry=5)
     cheapest = answer["entries"][0]["cost_usd_per_h"]
@@ -170,6 +192,18 @@ def test_limits_that_nothing_meets_are_told_with_the_best_there_is(shared: Clien
     (floor,) = rank(shared, workload=thousand, limits=["throughput>=900000000"])["warnings"]
     assert " token/s on " in floor
     assert not rank(shared, constraints={"max_usd_per_h": 0.01})["warnings"]
+
+
+@pytest.mark.parametrize("floor", [200, 2000])
+def test_a_floor_that_users_who_think_cannot_reach_is_told_with_the_best_there_is(floor: int, shared: Client) -> None:
+    thinking = {"n_input_token": 120, "n_output_token": 20, "users": 1000, "think_time_s": 100.0}
+    (said,) = rank(shared, workload=thinking, limits=[f"throughput>={floor}"])["warnings"]
+    best = float(said.split("the best is ")[1].split()[0])
+    assert said.startswith(f"throughput>={floor} is out of reach: the best is ")
+    assert best < 1000 * 20 / 100.0  # as if every answer came at once
+    reached = rank(shared, workload=thinking, limits=[f"throughput>={best * 0.99:.1f}"])
+    assert reached["entries"]
+    assert not any("out of reach" in warning for warning in reached["warnings"])
 
 
 def test_headroom_and_thinking_count(shared: Client) -> None:

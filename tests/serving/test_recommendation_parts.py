@@ -140,3 +140,16 @@ def test_precisions_are_those_that_the_part_computes_in() -> None:
     replicas, none = enumerate_replicas(a_model(), parts, offers, Constraints(weight_precisions=frozenset({"fp4"})))
     assert replicas == []
     assert all("does not compute in" in rejection.detail for rejection in none)
+
+
+def test_where_a_gpu_has_no_bf16_an_engine_serves_fp16_or_nothing() -> None:
+    parts = load_catalog().accelerators
+    offers = [an_offer("nvidia-v100-sxm2-32gb", 1, 1.0), an_offer("nvidia-t4-16gb", 1, 1.0), an_offer(L4, 1, 1.0)]
+    replicas, none = enumerate_replicas(a_model(), parts, offers)
+    found = {(r.accelerator, r.engine, r.weight_precision) for r in replicas if r.accelerator != L4}
+    assert found == {("nvidia-v100-sxm2-32gb", "vllm", "fp16"), ("nvidia-t4-16gb", "vllm", "fp16")}
+    assert none == []
+    replicas, none = enumerate_replicas(a_model(), parts, offers, Constraints(weight_precisions=frozenset({"bf16"})))
+    assert {replica.accelerator for replica in replicas} == {L4}
+    assert [rejection.reason for rejection in none] == ["no_engine", "no_engine"]
+    assert all("vllm serves bf16 from compute capability 8.0 on" in rejection.detail for rejection in none)

@@ -191,6 +191,17 @@ def test_a_level_that_cannot_be_promised_says_the_highest(shared: Client) -> Non
     assert rank(shared, level=0.9)["level"] == 0.9
 
 
+def test_a_preset_beyond_the_context_is_named_with_its_lengths_and_a_cure(shared: Client) -> None:
+    asked = a_demand(model="meta-llama/Llama-2-7b-hf", workload={"preset": "agents", "users": 4})
+    problem = problem_of(shared.post(PATH, asked), 422)
+    assert problem["field"] == "workload.preset"
+    assert "'agents' makes requests of 67800 input and 527 output tokens" in problem["detail"]
+    assert "the context of meta-llama/Llama-2-7b-hf is 4096" in problem["detail"]
+    assert "give n_input_token and n_output_token" in problem["detail"]
+    own = {"preset": "agents", "users": 4, "n_input_token": 5000, "n_output_token": 5}
+    assert problem_of(shared.post(PATH, asked | {"workload": own}), 422)["field"] == "n_input_token"
+
+
 def test_intervals_widen_with_the_level(shared: Client) -> None:
     narrow, wide = (rank(shared, level=level)["entries"][0]["predictions"][0] for level in (0.5, 0.9))
     assert narrow["value"] == wide["value"]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 from dataclasses import replace
 from importlib.metadata import version
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +15,8 @@ from roofcast.serving import console
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.own_files import staleness_warnings
 from roofcast.serving.recommendation import recommend as recommending
-from roofcast.serving.recommendation.front import pareto_front
+from roofcast.serving.recommendation.forecasting import Forecaster
 from roofcast.serving.recommendation.replicas import describe_replicas, enumerate_replicas, question_table
-from roofcast.serving.recommendation.results import FrontPoint
-from roofcast.serving.recommendation.search import Search
 from roofcast.serving.slo import parse_limit
 from roofcast.serving.workbench import Workbench
 from tests.builders import a_model
@@ -75,23 +71,40 @@ def test_no_more_is_carried_than_the_users_send(bench: Workbench, users: float, 
         assert entry.load_per_replica == pytest.approx(waiting if think_time_s else np.ceil(share), rel=0.1)
 
 
-def test_the_front_is_sized_by_what_the_learner_said_last(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: dict[str, Any] = {}
+@pytest.mark.parametrize(
+    "load",
+    [{"users": 400.0, "think_time_s": 5.0}, {"users": 400.0}, {"users": 2.0, "think_time_s": 60.0}, {"rate": 9.0}],
+)
+def test_the_front_shows_what_each_replica_carries(bench: Workbench, load: dict[str, float]) -> None:
+    users, rate, think_time_s = load.get("users"), load.get("rate"), load.get("think_time_s", 0.0)
+    demand = Demand(500, 100, users, rate, (parse_limit("tpot:p50<=60ms"),), think_time_s=think_time_s)
+    bundle = bench.in_service.bundle
+    result = recommending.recommend(bundle, a_model(), Market(), demand)
+    assert result.pareto
+    costs, latencies = zip(*((point.cost_usd_per_h, point.e2e_s) for point in result.pareto), strict=True)
+    assert list(costs) == sorted(costs)
+    assert list(latencies) == sorted(latencies, reverse=True)
+    table = question_table([point.replica for point in result.pareto], a_model(), demand, Constraints())
+    forecaster = Forecaster(
+        bundle.predictor, describe_replicas(table, a_model(), Market().accelerators), is_open=bool(rate)
+    )
+    share = np.array([demand.peak / point.n_replica for point in result.pareto])
+    in_flight = np.array([point.load_per_replica for point in result.pareto])
+    asked = share if rate else np.maximum(in_flight, 1.0)
+    rows = np.arange(len(share))
+    _, whole = forecaster.estimate(rows, asked, {})
+    found = forecaster.predict(rows, asked, {"p50": ["e2e_s"], "mean": ["e2e_s"]}, whole)
+    assert latencies == pytest.approx(np.exp(found["e2e_s", "p50"].log_value))
+    mean_s = np.exp(found["e2e_s", "mean"].log_value)
+    carried = share * mean_s if rate else share * mean_s / (mean_s + think_time_s) if think_time_s else np.ceil(share)
+    assert in_flight == pytest.approx(carried, rel=0.1)
+    for point in result.pareto:
+        assert point.cost_usd_per_h == pytest.approx(point.n_instance * float(point.offer.price_usd_per_h))
 
-    def kept(search: Search, case: Any) -> tuple[FrontPoint, ...]:
-        seen.update(search=search, case=case)
-        return pareto_front(search, case)
 
-    monkeypatch.setattr(recommending, "pareto_front", kept)
+def test_prices_of_the_front_alone_are_told_of_when_old(bench: Workbench) -> None:
     demand = Demand(500, 100, 400, None, (parse_limit("tpot:p50<=60ms"),), think_time_s=5.0)
     result = recommending.recommend(bench.in_service.bundle, a_model(), Market(), demand)
-    assert result.pareto
-    grid, case = seen["search"].grid, seen["case"]
-    for point in result.pareto:
-        row = case.replicas.index(point.replica)
-        place = int(np.flatnonzero(grid.loads[row] == point.load_per_replica)[0])
-        assert point.n_replica == max(math.ceil(grid.needed / grid.served[row, place] - 1e-9), 1)
-        assert point.cost_usd_per_h == pytest.approx(point.n_instance * float(point.offer.price_usd_per_h))
     beyond = replace(result, entries=(), fleet=())
     assert {offer.id for offer in beyond.offers} == {point.offer.id for point in result.pareto}
     (warning,) = staleness_warnings(beyond.offers, dt.date(2036, 1, 1))

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from roofcast.serving.cli_service import N_THREAD
 from tests.serving.client import a_demand
 from tests.serving.test_jobs import is_working, workers_of
 
@@ -38,7 +39,8 @@ def wait_for(url: str, process: subprocess.Popen[bytes], timeout_s: float = 60) 
 def test_the_service_starts_answers_and_stops_with_its_worker(home: Path) -> None:
     port = free_port()
     command = [sys.executable, "-c", "from roofcast.serving.cli import main; main()", "serve", "--port", str(port)]
-    process = subprocess.Popen(command, env={**os.environ, "ROOFCAST_HOME": str(home)})  # noqa: S603
+    environment = {name: value for name, value in os.environ.items() if name != N_THREAD}
+    process = subprocess.Popen(command, env={**environment, "ROOFCAST_HOME": str(home)})  # noqa: S603
     try:
         url = f"http://127.0.0.1:{port}"
         wait_for(f"{url}/readyz", process)
@@ -47,7 +49,8 @@ def test_the_service_starts_answers_and_stops_with_its_worker(home: Path) -> Non
         deadline = time.monotonic() + 60
         while not is_working(home) and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert len(workers_of(process.pid)) == 1
+        (worker,) = workers_of(process.pid)
+        assert f"{N_THREAD}=1" in Path(f"/proc/{worker}/environ").read_text().split("\0")
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     finally:

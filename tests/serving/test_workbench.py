@@ -83,7 +83,7 @@ def test_nothing_is_in_service_before_a_champion(empty_home: Path, tmp_path: Pat
 def test_a_champion_of_other_columns_says_why_it_does_not_serve(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roofcast.training.bundle.fingerprint", lambda: "another")
+    monkeypatch.setattr("roofcast.training.bundle.layout", lambda: "another")
     bench = Workbench(settings)
     with pytest.raises(InputError, match="this version has another; retrain"):
         bench.refresh()

@@ -12,13 +12,12 @@ from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.data.measurements import validate_measurements
 from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
-from roofcast.features.fingerprint import fingerprint
 from roofcast.features.identity import joined
 from roofcast.features.pipeline import METRICS, build_features
-from roofcast.training.bundle import ModelBundle
+from roofcast.training.bundle import ModelBundle, layout
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset import TrainingSet, build_training_set
-from roofcast.training.effects import TERMS, Places
+from roofcast.training.places import TERMS, YOURS, Places
 from roofcast.training.predictor import RoofcastPredictor
 from tests.data.builders import a_row
 
@@ -55,7 +54,7 @@ def a_bundle(data: TrainingSet, **changes: Any) -> ModelBundle:
     """Return a bundle fitted in a moment."""
     predictor = RoofcastPredictor(QUICK, ("tpot_s",)).fit(data.X, data.y, data.groups)
     fields = {
-        "predictor": predictor, "fingerprint": fingerprint(), "data_digest": data.digest,
+        "predictor": predictor, "fingerprint": layout(), "data_digest": data.digest,
         "row_ids": tuple(data.ids), "engines": (), "accelerators": (), "scores": {"tpot_s": {"mape": 0.1}},
     }  # fmt: skip
     return ModelBundle(**(fields | changes))
@@ -68,10 +67,13 @@ def random_places(n_question: int, *, seed: int = 0, n_model: int = 5, n_other: 
     keys = {name: rng.integers(first, first + n_other, n_question).astype(np.uint64) for name in names}
     keys["model"] = rng.integers(first, first + n_model, n_question).astype(np.uint64)
     keys["kind"] = keys["model"] % 2 + first
-    return places_of(keys, rng.uniform(0, 6, (n_question, 3)))
+    workload = rng.uniform(0, 6, (n_question, 3))
+    return places_of(keys, workload, rng.choice(np.array([YOURS, 5, 6], dtype=np.uint64), n_question))
 
 
-def places_of(keys: dict[str, Any], workload: Any) -> Places:
+def places_of(keys: dict[str, Any], workload: Any, stack: Any = None) -> Places:
     """Return where questions of these identities stand."""
     unsigned = {name: np.asarray(key, dtype=np.uint64) for name, key in keys.items()}
-    return Places(np.stack([joined(unsigned, term) for term in TERMS], axis=1), np.asarray(workload, dtype=float))
+    of_term = np.stack([joined(unsigned, term) for term in TERMS], axis=1)
+    whose = np.full(len(of_term), YOURS) if stack is None else stack
+    return Places(of_term, np.asarray(workload, dtype=float), np.asarray(whose, dtype=np.uint64))

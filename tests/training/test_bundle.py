@@ -105,9 +105,7 @@ def test_other_content_is_refused_by_its_type(content: object, kind: str, tmp_pa
 def test_other_columns_are_refused(bundle: ModelBundle, tmp_path: Path) -> None:
     path = tmp_path / "bundle.joblib"
     checksum = replace(bundle, fingerprint="0" * 16, roofcast_version="0.0.1").save(path)
-    with pytest.raises(
-        InputError, match=r"made by roofcast 0\.0\.1 with columns 0{16}, this version has .*; retrain"
-    ):
+    with pytest.raises(InputError, match=r"made by roofcast 0\.0\.1 of layout 0{16}, this version has .*; retrain"):
         load_bundle(path, checksum)
 
 

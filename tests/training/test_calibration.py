@@ -16,6 +16,7 @@ from roofcast.training.calibration import (
     N_PER_CELL,
     Calibration,
     _fitted_rows,
+    _told,
     coefficient_report,
     fit_coefficients,
 )
@@ -184,7 +185,9 @@ def test_an_engine_without_kernel_tables_may_lie_farther_away() -> None:
 def test_rows_that_tell_nothing_are_not_fitted_to() -> None:
     X, y = questions().head(6), measured(truth()).head(6)
     y.iloc[[1, 4]] = np.nan
-    assert _fitted_rows(X, y)[0].tolist() == [0, 2, 3, 5]
+    told = {"e2e_s": 4.0, "output_throughput_token_per_s": 800.0}
+    y.iloc[2] = pd.Series(told).reindex(y.columns)  # the time of a static batch, told as a rate too
+    assert _fitted_rows(X, _told(y))[0].tolist() == [0, 3, 5]
 
 
 def test_an_uncalibrated_estimate_says_so() -> None:

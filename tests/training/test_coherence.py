@@ -59,6 +59,20 @@ def test_static_batches_and_offline_runs_follow_nothing(means: pd.DataFrame) -> 
     assert not following(rate)[THROUGHPUT].any()
 
 
+def test_an_open_loop_puts_out_what_its_rate_asks_for(predictor: RoofcastPredictor, means: pd.DataFrame) -> None:
+    rate = means.assign(**{"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.05})
+    answer = predictor.predict_interval(rate, 0.5)
+    assert not answer.estimate.is_saturated.all()
+    wanted = (0.05 * rate["workload.n_output_token"])[~answer.estimate.is_saturated]
+    np.testing.assert_allclose(answer.value[THROUGHPUT][~answer.estimate.is_saturated], wanted, rtol=1e-6)
+    for bound in (answer.low, answer.high):
+        np.testing.assert_array_equal(bound[THROUGHPUT], answer.value[THROUGHPUT])
+    told = References(rate, pd.DataFrame({THROUGHPUT: answer.value[THROUGHPUT] / 2}))
+    pd.testing.assert_frame_equal(
+        predictor.predict_interval(means, 0.5, told).value, predictor.predict_interval(means, 0.5).value
+    )
+
+
 def test_without_ttft_or_tpot_nothing_changes(predictor: RoofcastPredictor, means: pd.DataFrame) -> None:
     _, estimates, whole = build_features(means, predictor.coefficients_)
     value = {"e2e_s": estimates["e2e_s"] * 2, "ttft_s": estimates["ttft_s"]}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from roofcast.data.campaigns import CAMPAIGNS
@@ -52,6 +53,14 @@ def test_taking_rows_keeps_the_tables_aligned(campaign: TrainingSet) -> None:
 
 def test_every_shipped_campaign_is_learnt_from() -> None:
     assert TRAINED_ON == CAMPAIGNS
+
+
+def test_ones_own_rows_are_one_stack_whatever_their_campaign_is_called() -> None:
+    rows = measurements(*({"model": "a", "accelerator": "p", "tpot_s": 0.01 + i / 1000} for i in range(3)))
+    rows = rows.assign(campaign=["silicon", "ours", "silicon"])
+    data = build_training_set(rows, MODELS, PARTS, n_own=2)
+    assert data.stacks.tolist() == ["silicon", "", ""]
+    assert data.take(np.array([False, True, True])).stacks.tolist() == ["", ""]
 
 
 def test_derived_outcomes_are_no_targets() -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from roofcast.training.effects import DOUBT, TERMS, Effects, FloatArray, Places
+from roofcast.training.effects import Effects, FloatArray
+from roofcast.training.places import TERMS, Places
 from tests.training.builders import places_of, random_places
 
 NAMES = ("accelerator", "engine", "precision", "load", "split", "model", "kind")
@@ -24,7 +26,8 @@ def fitted(n: int = 60) -> Effects:
 def asked_of(effects: Effects) -> Places:
     """Return anchors, anchors at other workloads, and questions that share some of their keys or none."""
     rng = np.random.default_rng(5)
-    moved = Places(effects.anchors_.keys, effects.anchors_.workload + rng.normal(0, 1, (len(effects.errors_), 3)))
+    shift = rng.normal(0, 1, (len(effects.errors_), 3))
+    moved = replace(effects.anchors_, workload=effects.anchors_.workload + shift)
     strange = [random_places(40, seed=seed, n_model=9, n_other=3, first=first) for seed, first in ((1, 1), (2, 2))]
     return effects.anchors_.followed_by(moved).followed_by(strange[0]).followed_by(strange[1])
 
@@ -32,7 +35,7 @@ def asked_of(effects: Effects) -> Places:
 def plain(effects: Effects, X: Places) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation by the formula, with the whole covariance."""
     cross = effects._covariance(X, effects.anchors_)
-    noise = DOUBT * effects.sd_[-1] ** 2 * np.eye(len(effects.errors_))
+    noise = effects.sd_[-1] ** 2 * np.eye(len(effects.errors_))
     inverse = np.linalg.inv(effects._covariance(effects.anchors_, effects.anchors_) + noise)
     variance = (effects.sd_**2).sum() - np.einsum("ni,ij,nj->n", cross, inverse, cross)
     return cross @ inverse @ effects.errors_, np.sqrt(np.maximum(variance, effects.sd_[-1] ** 2))
@@ -40,7 +43,7 @@ def plain(effects: Effects, X: Places) -> tuple[FloatArray, FloatArray]:
 
 def test_tables_say_what_the_formula_says() -> None:
     effects = fitted()
-    assert np.unique(effects.anchors_.keys[:, -1], return_counts=True)[1].max() == 4
+    assert np.unique(effects.anchors_.keys[:, -1], return_counts=True)[1].max() == 12, "four of each of three stacks"
     X = asked_of(effects)
     for found, wanted in zip(effects.predict(X), plain(effects, X), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
@@ -48,9 +51,11 @@ def test_tables_say_what_the_formula_says() -> None:
 
 def test_every_question_is_told_by_the_tables_but_those_of_half_a_configuration() -> None:
     effects = fitted()
-    X = asked_of(effects)
+    X = asked_of(effects).asked()
     assert effects._tables is not None
     assert effects._tables.look_up(X.keys, X.workload)[2].all()
+    for found, wanted in zip(effects.predict(X), plain(effects, X), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
 def test_the_same_configuration_of_another_kind_is_told_too() -> None:
@@ -71,7 +76,7 @@ def test_keys_of_two_terms_are_two_even_if_alike() -> None:
     keys = np.full((4, len(TERMS)), 7, dtype=np.uint64)
     keys[:, -1] = np.arange(4)
     keys[1, 0] = 9
-    X = Places(keys, np.zeros((4, 3)))
+    X = Places(keys, np.zeros((4, 3)), np.zeros(4, dtype=np.uint64))
     effects = Effects(n_iteration=0).fit(X, np.arange(4.0))
     for found, wanted in zip(effects.predict(X), plain(effects, X), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)

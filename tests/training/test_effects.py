@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,14 @@ from sklearn.exceptions import NotFittedError
 
 from roofcast.features.identity import identities, joined
 from roofcast.training.effect_tables import LENGTH
-from roofcast.training.effects import (
-    DOUBT,
+from roofcast.training.effects import LARGEST, NOISE_SD, WORKLOAD_SD, Effects, FloatArray
+from roofcast.training.places import (
     GRAIN,
-    LARGEST,
-    NOISE_SD,
+    OF_STACK,
+    OF_STACK_AT,
     OWN,
     TERMS,
-    WORKLOAD_SD,
-    Effects,
-    FloatArray,
+    YOURS,
     Places,
     anchor_rows,
     places,
@@ -27,7 +26,7 @@ from roofcast.training.effects import (
 from tests.builders import a_question, describe_questions
 from tests.training.builders import places_of, random_places
 
-PRIOR_SD = np.array([*TERMS.values(), WORKLOAD_SD, NOISE_SD])
+PRIOR_SD = np.array([*TERMS.values(), *OF_STACK.values(), WORKLOAD_SD, NOISE_SD])
 
 
 def prior() -> Effects:
@@ -51,24 +50,19 @@ def plain_covariance(X: Places, other: Places, sd: FloatArray) -> FloatArray:
     """Return the covariance of two sets of errors without their noise, pair by pair."""
     table = np.zeros((len(X.keys), len(other.keys)))
     for i, j in np.ndindex(table.shape):
-        for place, size in enumerate(sd[:-2]):
+        of_stack = dict(zip(OF_STACK_AT, sd[len(TERMS) : -2], strict=True)) if X.stack[i] == other.stack[j] else {}
+        for place, size in enumerate(sd[: len(TERMS)]):
             if X.keys[i, place] == other.keys[j, place]:
-                table[i, j] += size**2
+                table[i, j] += size**2 + of_stack.get(place, 0.0) ** 2
         if X.keys[i, -1] == other.keys[j, -1]:
             distance = np.linalg.norm(X.workload[i] - other.workload[j]) / LENGTH
             table[i, j] += sd[-2] ** 2 * np.exp(-(distance**2) / 2)
     return table
 
 
-def plain_process(
-    X: Places, y: FloatArray, asked: Places, sd: FloatArray, n_reference: int = 0
-) -> tuple[FloatArray, FloatArray]:
-    """Return mean and covariance of errors, without their own noise, by the textbook's formula and an inverse.
-
-    All but the last `n_reference` are anchors.
-    """
-    doubt = np.where(np.arange(len(y)) < len(y) - n_reference, DOUBT, 1.0)
-    inverse = np.linalg.inv(plain_covariance(X, X, sd) + sd[-1] ** 2 * np.diag(doubt))
+def plain_process(X: Places, y: FloatArray, asked: Places, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and covariance of errors, without their own noise, by the textbook's formula and an inverse."""
+    inverse = np.linalg.inv(plain_covariance(X, X, sd) + sd[-1] ** 2 * np.eye(len(y)))
     cross = plain_covariance(asked, X, sd)
     return cross @ inverse @ y, plain_covariance(asked, asked, sd) - cross @ inverse @ cross.T
 
@@ -134,7 +128,7 @@ def test_conditioning_on_what_is_likely_is_the_process_with_the_rows_added() -> 
     before = prior().fit(X.take(some), y[some])
     mean, sd = before.predict(asked)
     later = before.conditioned(X.take(rest), y[rest])
-    wanted_mean, wanted = plain_process(X, y, asked, before.sd_, n_reference=6)
+    wanted_mean, wanted = plain_process(X, y, asked, before.sd_)
     np.testing.assert_allclose(later.predict(asked)[0], wanted_mean, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(later.predict(asked)[1] ** 2, np.diag(wanted) + before.sd_[-1] ** 2, rtol=1e-8)
     assert later.get_params() == before.get_params()
@@ -217,6 +211,27 @@ def test_places_come_from_descriptions() -> None:
         np.testing.assert_array_equal(found.keys[:, i], joined(keys, term))
     pair = found.take(np.array([0])).followed_by(found.take(np.array([1])))
     np.testing.assert_array_equal(pair.keys, found.keys[:2])
+
+
+def test_a_stack_without_a_name_is_that_of_whoever_asks() -> None:
+    X = describe_questions(a_question(), a_question(), a_question(), a_question())
+    found = places(X, pd.Series(["ours", "", "theirs", "ours"])).stack
+    assert found[1] == YOURS == places(X).stack[0]
+    assert found[0] == found[3]
+    assert len({*found.tolist()}) == 3
+    np.testing.assert_array_equal(places(X, pd.Series(["ours"] * 4)).asked().stack, YOURS)
+
+
+def test_few_rows_of_ones_own_stack_outweigh_many_of_others() -> None:
+    """Sixteen of four stacks say twice as slow, two of one's own twice as fast, all of one configuration."""
+    error = np.r_[np.full(16, 0.7), np.full(2, -0.7)]
+    of_stack = np.r_[np.repeat([5, 6, 7, 8], 4), YOURS, YOURS]
+    X = places_of(dict.fromkeys((*OWN, "kind"), np.ones(18)), np.linspace(0, 3, 54).reshape(18, 3), of_stack)
+    fitted = prior().fit(X, error)
+    assert len(fitted.errors_) == 18
+    mine = X.take(np.array([16]))
+    assert fitted.predict(mine)[0] < -0.2
+    assert fitted.predict(replace(mine, stack=np.array([9], dtype=np.uint64)))[0] > 0.1
 
 
 def test_it_keeps_the_rules_of_scikit_learn() -> None:

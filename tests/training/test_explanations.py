@@ -8,9 +8,9 @@ from roofcast.features.identity import identities
 from roofcast.features.pipeline import build_features
 from roofcast.training.conditioning import conditioned, narrowed
 from roofcast.training.dataset import TrainingSet
-from roofcast.training.effects import places
 from roofcast.training.explanations import PARTS, Anchors, build_anchors, contributions, nearest_measurements
 from roofcast.training.importance import group_importance, shap_values
+from roofcast.training.places import places
 from roofcast.training.predictor import References, RoofcastPredictor
 from tests.training.builders import QUICK
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from roofcast.training.dataset import TrainingSet
-from roofcast.training.effects import places
 from roofcast.training.measure_next import rank_measurements
+from roofcast.training.places import places
 from roofcast.training.predictor import References, RoofcastPredictor
 from tests.training.builders import QUICK
 
@@ -19,7 +19,7 @@ def settings(subset: TrainingSet, n: int = 12) -> TrainingSet:
     """Return one row of each of some accelerators, of a model that nobody measured."""
     X = subset.X.assign(**{"model.n_layer": 77.0, "workload.concurrency": 8.0})
     first = ~X.duplicated(["hardware.bandwidth_byte_per_s", "config.tp"]).to_numpy()
-    data = TrainingSet(subset.measurements, X, subset.y, subset.groups, subset.ids).take(first)
+    data = TrainingSet(subset.measurements, X, subset.y, subset.groups, subset.stacks, subset.ids).take(first)
     return data.take(np.arange(len(data.X)) < n)
 
 

@@ -84,7 +84,7 @@ def test_every_method_is_judged_on_the_same_rows(subset: TrainingSet, outcomes: 
 
 
 def test_nothing_is_chosen_by_the_outer_rows(subset: TrainingSet, outcomes: dict[str, Outcome]) -> None:
-    data = TrainingSet(subset.measurements, subset.X, subset.y.copy(), subset.groups, subset.ids)
+    data = TrainingSet(subset.measurements, subset.X, subset.y.copy(), subset.groups, subset.stacks, subset.ids)
     data.y.iloc[outcomes[NONE].row] *= 3.0
     outer = splits(data)[0]
     again = compare(outer, splits(data, outer.train.row), n_trial=2)

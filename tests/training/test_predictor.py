@@ -15,7 +15,7 @@ from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.calibration import fit_coefficients
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset import TrainingSet
-from roofcast.training.effects import places
+from roofcast.training.places import places
 from roofcast.training.point import PointPredictor, predict_held_out
 from roofcast.training.predictor import References, RoofcastPredictor
 from tests.training.builders import LINEAGES, QUICK, synthetic
@@ -139,6 +139,22 @@ def test_what_was_learnt_from_moves_towards_its_measurement(
     for metric in predictor.metrics_:
         after, before = ((table[metric] / y[metric]).map(np.log).abs().median() for table in (moved, plain))
         assert after < 0.85 * before, metric
+
+
+def test_a_few_rows_of_ones_own_move_what_others_measured(subset: TrainingSet) -> None:
+    """The stack that is asked about takes half as long as the others' in two of the rows that they measured."""
+    theirs = (subset.groups == "llama-13b").to_numpy()
+    mine = np.flatnonzero(theirs)[[0, 5]]
+    X = pd.concat([subset.X, subset.X.iloc[mine]], ignore_index=True)
+    y = pd.concat([subset.y, subset.y.iloc[mine] / 2], ignore_index=True)
+    groups = pd.concat([subset.groups, subset.groups.iloc[mine]], ignore_index=True)
+    apart = pd.Series(["theirs"] * len(subset.X) + ["", ""])
+    asked, told = subset.X[theirs], {}
+    for name, stacks in (("one", None), ("apart", apart)):
+        fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(X, y, groups, stacks=stacks)
+        ratio = fitted.predict_interval(asked, 0.5).value["tpot_s"] / subset.y["tpot_s"][theirs]
+        told[name] = np.median(ratio)
+    assert told["apart"] < 0.95 * told["one"]
 
 
 def _anchors(predictor: RoofcastPredictor, campaign: TrainingSet, metric: str) -> npt.NDArray[np.intp]:

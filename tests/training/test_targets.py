@@ -36,6 +36,13 @@ def test_derived_outcomes_are_left_out() -> None:
     np.testing.assert_array_equal(table["e2e_s"], [4.0, NAN, 4.0])
 
 
+def test_the_rate_of_a_static_batch_is_its_time_told_otherwise() -> None:
+    told = {"e2e_s": 4.0, "output_throughput_token_per_s": 800.0, "statistic": "mean"}
+    told |= {"derived": "output_throughput_token_per_s"}
+    table = outcomes(measurements(told, told | {"load": "static_batch"}))
+    np.testing.assert_array_equal(table["output_throughput_token_per_s"], [NAN, 800.0])
+
+
 def test_the_name_of_a_metric_within_another_is_not_that_metric() -> None:
     table = outcomes(measurements({"ttft_s": 0.5, "nttft_s_per_token": 1e-3, "derived": "nttft_s_per_token"}))
     assert table["ttft_s"].tolist() == [0.5]

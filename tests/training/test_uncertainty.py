@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from roofcast.features.columns import FEATURE_NAMES
-from roofcast.training.effects import Places
+from roofcast.training.places import Places
 from roofcast.training.uncertainty import Uncertainty, fit_uncertainty
 from tests.training.builders import places_of
 

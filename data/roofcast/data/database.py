@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +63,9 @@ class Database:
         if self._is_sqlite:
             sa.event.listen(self.engine, "connect", _configure_sqlite)
             sa.event.listen(self.engine, "begin", _begin_sqlite)
+        self._watching: sa.PoolProxiedConnection | None = None
+        self._watch = threading.Lock()
+        self._is_closed = False
 
     @property
     def _is_sqlite(self) -> bool:
@@ -91,6 +96,28 @@ class Database:
             writer = connection.execution_options(begin="BEGIN IMMEDIATE")
             with writer.begin():
                 yield writer
+
+    def version(self) -> int | None:
+        """Return what is another number after every change that anyone keeps; None where nothing tells.
+
+        A file of SQLite tells a connection of what others changed: one is kept for that, and writes nothing.
+
+        References
+        ----------
+        "PRAGMA data_version", sqlite.org.
+        """
+        if not self._is_sqlite or self.url.database in _IN_MEMORY:
+            return None
+        with self._watch:
+            if self._is_closed:
+                return None
+            try:
+                if self._watching is None:
+                    self._watching = self.engine.raw_connection()
+                return int(self._watching.driver_connection.execute("PRAGMA data_version").fetchone()[0])  # type: ignore[union-attr]
+            except (sqlite3.Error, sa.exc.SQLAlchemyError):
+                self._stop_watching()
+                return None
 
     def schema_state(self) -> SchemaState:
         """Return what the database holds; writes nothing, and makes no file.
@@ -127,8 +154,16 @@ class Database:
             command.upgrade(config, "head")
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection; what another thread is asking is waited for."""
+        with self._watch:
+            self._is_closed = True
+            self._stop_watching()
         self.engine.dispose()
+
+    def _stop_watching(self) -> None:
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.invalidate()
 
     def _use_write_ahead_log(self) -> None:
         """Switch SQLite to write-ahead logging, which stays; SQLite does not wait for others on its own here."""

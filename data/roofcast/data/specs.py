@@ -6,7 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 
 from roofcast.data.errors import InputError
 
@@ -27,6 +27,8 @@ CountOrNone = Annotated[int, Field(ge=0, le=10**7)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Source = Annotated[str, Field(min_length=1, max_length=2000)]
+Money = Annotated[Decimal, PlainSerializer(float, return_type=float, when_used="json")]
+"""Exact as it was read; a number in JSON, as every other amount there."""
 
 
 class Spec(BaseModel):
@@ -205,8 +207,8 @@ class Offer(Spec):
     vcpu: Positive | None = None
     memory_byte: Positive | None = None
     pricing: Pricing
-    price_usd_per_h: Annotated[Decimal, Field(gt=0, lt=100_000)]
-    listed_price_per_h: Annotated[Decimal, Field(gt=0)] | None = None
+    price_usd_per_h: Annotated[Money, Field(gt=0, lt=100_000)]
+    listed_price_per_h: Annotated[Money, Field(gt=0)] | None = None
     listed_currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = "USD"
     as_of: dt.date
     source: Source

@@ -6,7 +6,7 @@ import datetime as dt
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import pandas as pd
 import sqlalchemy as sa
@@ -22,6 +22,8 @@ from roofcast.data.specs import ModelSpec
 from roofcast.data.tables import MEASUREMENT, MODEL, RETRAINING
 
 State = Literal["queued", "running", "done", "failed"]
+
+_ALL_MODELS: Final = sa.select(MODEL.c.spec, MODEL.c.config).order_by(MODEL.c.id)
 
 
 def default_url() -> str:
@@ -65,6 +67,7 @@ class MeasurementStore:
 
     def __init__(self, url: str | None = None) -> None:
         self.database = Database(url or default_url())
+        self._models: tuple[int | None, list[ModelSpec]] = None, []
 
     def __enter__(self) -> Self:
         return self
@@ -185,10 +188,16 @@ class MeasurementStore:
             _keep_model(self.database, connection, spec, config)
 
     def models(self) -> list[ModelSpec]:
-        """Return the registered models, by id, as this version reads their configurations."""
-        with self.database.reading() as connection:
-            rows = connection.execute(sa.select(MODEL.c.spec, MODEL.c.config).order_by(MODEL.c.id)).all()
-        return [_as_read_now(spec, config) for spec, config in rows]
+        """Return the registered models, by id, as this version reads their configurations.
+
+        They are read anew only after a change, where the database tells of changes.
+        """
+        version = self.database.version()
+        if version is None or version != self._models[0]:
+            with self.database.reading() as connection:
+                rows = connection.execute(_ALL_MODELS).all()
+            self._models = version, [_as_read_now(spec, config) for spec, config in rows]
+        return [*self._models[1]]
 
     def add_retraining(self, owner: str = "") -> Retraining:
         """Keep a request to retrain and return it, queued."""

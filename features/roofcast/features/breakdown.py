@@ -32,6 +32,18 @@ _LAYERS: Final = ("model.n_layer", "model.n_encoder_layer", "model.n_mlp_layer")
 _LOSSES: Final = ("launch_s", "step_s", "crowding")
 _SHARES: Final = ("bandwidth_ratio", "flop_ratio")
 _KERNELS: Final = ("projections and MLP", "head", "experts", "attention")
+_IDEAL_LINKS: Final = {
+    "hardware.link_byte_per_s": 2.0, "hardware.network_byte_per_s": 1.0, "hardware.network_latency_s": 0.0,
+}  # fmt: skip
+
+_PEAK: Final = np.array([np.nan, np.inf, np.nan, np.inf, 1.0, np.inf])[:, None]
+_BANDWIDTH: Final = np.array([np.nan, np.inf, np.inf, np.nan, np.inf, 1.0])[:, None]
+"""Peaks of the cases in which a pass is run, shape (n_case, 1); NaN for what it has.
+
+They tell its time, that of launches, of launches and computing, of launches and moving, its operations, its bytes."""
+
+_IS_IDEAL: Final = np.array([False, False, False, False, True, True])[:, None]
+_BYTE: Final = 5
 
 Times = dict[str, FloatArray]
 Run = Callable[[Setting], PassTime]
@@ -183,22 +195,19 @@ def breakdown_table(parts: list[Part], index: pd.Index | None = None) -> pd.Data
 
 def _pass_parts(phase: Phase, s: Setting, time: PassTime, run: Run) -> list[Part]:
     """Return the operators of one pass that took `time`, and its launches and gaps last; `run` runs it elsewhere."""
-    ideal = _ideal(s)
-    launch = _operators(_on(s, np.inf, np.inf), run)
-    compute = _operators(_on(s, None, np.inf), run)
-    memory = _operators(_on(s, np.inf, None), run)
-    flop = _operators(_on(ideal, 1.0, np.inf), run)
-    byte = _operators(_on(ideal, np.inf, 1.0), run)
-    seconds = _split(time, _head(s, run))
+    found = _operators(run(_cases(s)), len(time.dense_s))
+    head_s = found["head"][0]
+    seconds = {**_fields(time), "projections and MLP": time.dense_s - head_s, "head": head_s}
     none = np.zeros_like(time.dense_s)
-    parts = [
-        Part(phase, name, _by_bound(seconds[name], launch[name], compute[name], memory[name]), flop[name], byte[name])
-        for name in _KERNELS
-    ]
+    parts = []
+    for name in _KERNELS:
+        _, launch, compute, memory, flop, byte = found[name]
+        parts.append(Part(phase, name, _by_bound(seconds[name], launch, compute, memory), flop, byte))
+    moved, sent = found["element-wise"][_BYTE], found["messages"][_BYTE]
     return [
         *parts,
-        Part(phase, "element-wise", {"memory": time.elementwise_s}, none, byte["element-wise"]),
-        Part(phase, "messages", {"link": time.link_s}, none, byte["messages"]),
+        Part(phase, "element-wise", {"memory": time.elementwise_s}, none, moved),
+        Part(phase, "messages", {"link": time.link_s}, none, sent),
         Part(phase, "launches and gaps", {"launch": time.overhead_s}, none, none),
     ]
 
@@ -218,14 +227,15 @@ def _times(part: Part, factor: FloatArray) -> Part:
     return replace(part, bound_s=bound_s, flop=factor * part.flop, byte=factor * part.byte)
 
 
-def _operators(s: Setting, run: Run) -> Times:
-    return _split(run(s), _head(s, run))
+def _operators(time: PassTime, n: int) -> Times:
+    """Return the operators of a pass in all of `_cases`: shapes (n_case, n_question)."""
+    dense, without_layers = np.broadcast_to(time.dense_s, (2, len(_PEAK), n))
+    every = {name: np.broadcast_to(seconds, (2, len(_PEAK), n))[0] for name, seconds in _fields(time).items()}
+    return {**every, "projections and MLP": dense - without_layers, "head": without_layers}
 
 
-def _split(time: PassTime, head_s: FloatArray) -> Times:
+def _fields(time: PassTime) -> Times:
     return {
-        "projections and MLP": time.dense_s - head_s,
-        "head": head_s,
         "experts": time.expert_s,
         "attention": time.attention_s,
         "element-wise": time.elementwise_s,
@@ -233,36 +243,36 @@ def _split(time: PassTime, head_s: FloatArray) -> Times:
     }
 
 
-def _head(s: Setting, run: Run) -> FloatArray:
-    """Return what a model without layers takes: its head."""
-    none = np.zeros_like(s.d["model.n_layer"])
-    return run(replace(s, d={**s.d, **dict.fromkeys(_LAYERS, none)})).dense_s
-
-
 def _prefill_alone(s: Setting, n_prompt: FloatArray) -> PassTime:
     return replace(estimate_prefill(s, n_prompt), expert_s=alone_expert_s(s, n_prompt))
 
 
-def _on(s: Setting, peak: float | None, bandwidth: float | None) -> Setting:
-    """Return the setting on other hardware; None keeps what it has."""
-    like = s.d["model.n_layer"]
-    changed = dict.fromkeys(_PEAKS, peak) | {"hardware.bandwidth_byte_per_s": bandwidth}
-    given = {name: np.full_like(like, value) for name, value in changed.items() if value is not None}
-    return replace(s, d={**s.d, **given})
+def _cases(s: Setting) -> Setting:
+    """Return the setting in all cases at once: as it is, then on hardware of other peaks, each also without layers.
 
-
-def _ideal(s: Setting) -> Setting:
-    """Return the setting with kernels and links that waste nothing; links carry one byte a second each way."""
-    like = s.d["model.n_layer"]
-    links = {"hardware.link_byte_per_s": 2.0, "hardware.network_byte_per_s": 1.0, "hardware.network_latency_s": 0.0}
-    d = {**s.d, **{name: np.full_like(like, value) for name, value in links.items()}}
-    ratios = dict.fromkeys(_RATIOS, np.ones_like(like))
-    c = {name: ratios.get(name, s.c[name]) for name in NAMES}
+    Arrays that differ from case to case have shape (n_case, n_question), those of layers (2, 1, n_question). Without
+    layers the head alone is left. Kernels and links of the ideal cases waste nothing; links carry one byte a second
+    each way.
+    """
+    d = dict(s.d)
+    for name in _PEAKS:
+        d[name] = np.where(np.isnan(_PEAK), d[name], _PEAK)
+    d["hardware.bandwidth_byte_per_s"] = np.where(
+        np.isnan(_BANDWIDTH), d["hardware.bandwidth_byte_per_s"], _BANDWIDTH
+    )
+    for name, value in _IDEAL_LINKS.items():
+        d[name] = np.where(_IS_IDEAL, value, d[name])
+    for name in _LAYERS:
+        d[name] = np.stack([d[name], np.zeros_like(d[name])])[:, None]
+    c = {name: np.where(_IS_IDEAL, 1.0, s.c[name]) if name in _RATIOS else s.c[name] for name in NAMES}
     kernels = RowKernels(*(_lossless(getattr(s.k, field.name)) for field in fields(RowKernels)))
     return Setting(d, RowCoefficients(c), kernels)
 
 
 def _lossless(efficiency: Any) -> Any:
+    """Return the parameters of kernels, in the ideal cases without losses."""
     names = [field.name for field in fields(efficiency)]
-    lost = {name: 0.0 for name in names if name in _LOSSES or name.startswith("pad_")}
-    return replace(efficiency, **lost, **{name: 1.0 for name in names if name in _SHARES})
+    ideal = {name: 0.0 for name in names if name in _LOSSES or name.startswith("pad_")}
+    ideal |= {name: 1.0 for name in names if name in _SHARES}
+    changed = {name: np.where(_IS_IDEAL, value, getattr(efficiency, name)) for name, value in ideal.items()}
+    return replace(efficiency, **changed)

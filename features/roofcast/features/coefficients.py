@@ -153,8 +153,8 @@ class Coefficients:
         logs = self.typical + self.offset
         highest = np.where([prior.is_share for prior in PRIORS.values()], 1.0, np.inf)
         lowest = np.array([prior.lowest for prior in PRIORS.values()])
-        table = np.clip(np.exp(logs), lowest, highest)[engine.astype(np.intp)]
-        return RowCoefficients(dict(zip(NAMES, np.ascontiguousarray(table.T), strict=True)))
+        table = np.clip(np.exp(logs), lowest, highest).T
+        return RowCoefficients(dict(zip(NAMES, table.take(engine.astype(np.intp), axis=1), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

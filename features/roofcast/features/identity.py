@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -46,6 +47,8 @@ _KERNELS: Final = (
 
 _HASHED: Final = (*(name for columns in _COLUMNS.values() for name in columns), "workload.is_static")
 _NAN: Final = np.array(np.nan).view(np.uint64)
+_START: Final = np.uint64(0x345678)
+_END: Final = np.uint64(97_531)
 
 CELL: Final = ("model", "accelerator", "engine", "precision", "load")
 """What rows share that say much the same."""
@@ -90,8 +93,15 @@ def joined(keys: Mapping[str, KeyArray], names: tuple[str, ...]) -> KeyArray:
 
 def joined_by_term(keys: Mapping[str, KeyArray], terms: Sequence[tuple[str, ...]]) -> KeyArray:
     """Return for each of several terms one key for all that it names: shape (n_question, n_term)."""
-    mixed = {name: _mixed(key) for name, key in keys.items()}
-    return np.stack([_combined([mixed[name] for name in term]) for term in terms], axis=1)
+    place = {name: i for i, name in enumerate(keys)}
+    mixed = _mixed(np.stack([*keys.values()]))
+    found = np.full((len(terms), mixed.shape[1]), _START, dtype=np.uint64)
+    for i in range(max(map(len, terms))):
+        rows = [k for k, term in enumerate(terms) if i < len(term)]
+        parts = mixed[[place[terms[k][i]] for k in rows]]
+        factor = np.array([_factors(len(terms[k]))[i] for k in rows], dtype=np.uint64)
+        found[rows] = (found[rows] ^ parts) * factor[:, None]
+    return np.ascontiguousarray((found + _END).T)
 
 
 def _bits(values: FloatArray) -> KeyArray:
@@ -119,11 +129,15 @@ def _mixed(bits: KeyArray) -> KeyArray:
 
 def _combined(parts: Sequence[KeyArray]) -> KeyArray:
     """Return one key for several, in their order: that of `pandas.util.hash_pandas_object`, without its frames."""
-    key = np.full(len(parts[0]), 0x345678, dtype=np.uint64)
-    factor = 1_000_003
-    for left, part in zip(range(len(parts), 0, -1), parts, strict=True):
+    key = np.full(len(parts[0]), _START, dtype=np.uint64)
+    for part, factor in zip(parts, _factors(len(parts)), strict=True):
         key ^= part
-        key *= np.uint64(factor)
-        factor += 82_520 + 2 * left
-    key += np.uint64(97_531)
+        key *= factor
+    key += _END
     return key
+
+
+@functools.cache
+def _factors(n: int) -> tuple[np.uint64, ...]:
+    """Return what is multiplied by after each of `n` parts."""
+    return tuple(np.uint64(1_000_003 + sum(82_520 + 2 * (n - i) for i in range(k))) for k in range(n))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from roofcast.features.batching import Estimate
 from roofcast.features.coefficients import Coefficients
+from roofcast.features.columns import ENGINES
 from roofcast.features.loop import Loop, Requests, closed_loop
 from roofcast.features.loop_tails import e2e_quantile, itl_quantile, tpot_quantile, ttft_quantile
 from roofcast.features.open_loop import open_loop
@@ -68,7 +69,7 @@ def _quantile(metric: str, loop: Loop, q: float) -> tuple[FloatArray, FloatArray
 
 
 def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.intp], *, at_rate: bool) -> Loop:
-    engine = c.by_row(d["config.engine"][rows])
+    interference = c.by_row(np.arange(len(ENGINES), dtype=float))["prefill_interference"]
     variation = d["workload.length_variation"][rows]
     width = variation * np.sqrt(12.0)
     n_rank = d["config.dp"][rows]
@@ -81,7 +82,7 @@ def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.int
         n_chunk=np.zeros(len(rows)),
         n_together=np.maximum(_PASS_TOKEN / d["workload.n_input_token"][rows], 1.0),
         poll_step=d["config.poll_interval_step"][rows],
-        interference_ratio=engine["prefill_interference"],
+        interference_ratio=interference[d["config.engine"][rows].astype(np.intp)],
         spread=np.minimum(width / (1 + width / 2), _WIDEST),
         n_wave=np.where(np.isnan(known := d["workload.n_wave"][rows]), np.inf, known),
     )

@@ -205,8 +205,8 @@ class Offer(TypedDict):
     vcpu: NotRequired[float | None]
     memory_byte: NotRequired[float | None]
     pricing: Literal["on_demand", "spot", "reserved_1y", "reserved_3y"]
-    price_usd_per_h: str
-    listed_price_per_h: NotRequired[str | None]
+    price_usd_per_h: float
+    listed_price_per_h: NotRequired[float | None]
     listed_currency: NotRequired[str]
     as_of: str
     source: str

@@ -20,9 +20,10 @@ from roofcast.features.batching import Estimate
 from roofcast.features.checks import FLAGS, check_questions
 from roofcast.features.descriptors import describe
 from roofcast.features.questions import Cells, distinct
+from roofcast.serving.capabilities import precision_problem
 from roofcast.serving.extrapolation import outside_columns
 from roofcast.serving.parsing import ASSUMED_LOAD, Problem, Table, check_columns, filled, note, parsed
-from roofcast.serving.splits import split_problem
+from roofcast.serving.splits import assumed_split_problem, split_problem
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.conditioning import narrowed
 from roofcast.training.predictor import Prediction, References
@@ -120,6 +121,7 @@ def _checked(questions: Mapping[str, Cells], catalog: Catalog) -> tuple[Table, l
     table, problems = parsed(questions)
     _resolve(table, problems, catalog)
     _check_model_splits(table, problems, catalog)
+    _check_precisions(table, problems, catalog)
     _check_contexts(table, problems, catalog)
     return table, problems
 
@@ -182,6 +184,20 @@ def _check_model_splits(table: Table, problems: list[Problem | None], catalog: C
             problems[i] = ("invalid", reason) if reason else None
 
 
+def _check_precisions(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
+    """Note weights that were asked for in a precision which the engine does not serve on the accelerator."""
+    found: dict[tuple[str, str, str], str] = {}
+    asked = zip(table["engine"], table["weight_precision"], table["accelerator"], strict=True)
+    for i, (engine, precision, accelerator) in enumerate(asked):
+        if not engine or not precision or problems[i] is not None:
+            continue
+        key = engine, precision, accelerator
+        if key not in found:
+            found[key] = precision_problem(engine, precision, catalog.accelerators[accelerator])
+        if found[key]:
+            problems[i] = "invalid", f"weight_precision: {found[key]}"
+
+
 def _check_contexts(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
     model, ids = distinct(table["model"])
     longest = np.array([longest_context(catalog.models[str(name)]) if name else math.inf for name in ids])[model]
@@ -236,7 +252,9 @@ def _predict(
     answers["outside"][rows] = [bool(columns) for columns in beyond]
     answers["reason"][rows] = remarks(descriptors, bundle, some[ASSUMED_LOAD])
     failed = []
-    for i, problem in zip(rows.tolist(), unanswerable(prediction.estimate), strict=True):
+    splits = assumed_split_problems(descriptors, some, catalog)
+    for i, split, whole in zip(rows.tolist(), splits, unanswerable(prediction.estimate), strict=True):
+        problem = split or whole
         if problem is not None:
             problems[i] = problem
             failed.append(i)
@@ -259,6 +277,19 @@ def remarks(descriptors: pd.DataFrame, bundle: ModelBundle, is_load_assumed: npt
     for i in np.flatnonzero(holds.any(axis=1)).tolist():
         found[i] = "; ".join(itertools.compress(texts, holds[i].tolist()))
     return found
+
+
+def assumed_split_problems(
+    descriptors: pd.DataFrame, table: Mapping[str, Cells] | pd.DataFrame, catalog: Catalog
+) -> list[Problem | None]:
+    """Return per question whether a blank `tp` was taken for one that the model does not admit, and for which."""
+    tp = descriptors["config.tp"].to_numpy()
+    problems: list[Problem | None] = [None] * len(tp)
+    is_blank = np.isnan(np.asarray(table["tp"], dtype=float))
+    for i in np.flatnonzero(is_blank & (tp > 1)).tolist():
+        model, engine, n = catalog.models[table["model"][i]], table["engine"][i], table["n_accelerator"][i]
+        problems[i] = ("invalid", text) if (text := assumed_split_problem(model, tp[i], n, engine)) else None
+    return problems
 
 
 def unanswerable(estimate: Estimate) -> list[Problem | None]:

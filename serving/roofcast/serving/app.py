@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import Any
 
 from asgi_correlation_id import CorrelationIdMiddleware
 from fastapi import FastAPI
@@ -86,10 +88,20 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     _install_middleware(app, chosen)
     for module in ROUTERS:
         app.include_router(module.router)
-    document = describe_access(describe_problems(app.openapi()), chosen.require_key)
-    setattr(app, "openapi", lambda: document)  # noqa: B010  (FastAPI's own way; mypy forbids the plain assignment)
+    _describe(app, chosen)
     trace(app)
     return app
+
+
+def _describe(app: FastAPI, settings: Settings) -> None:
+    """Add keys and problems to the document, which is made when first asked for."""
+    described = app.openapi
+
+    @functools.cache
+    def document() -> dict[str, Any]:
+        return describe_access(describe_problems(described()), settings.require_key)
+
+    setattr(app, "openapi", document)  # noqa: B010  (FastAPI's own way; mypy forbids the plain assignment)
 
 
 def _install_middleware(app: FastAPI, settings: Settings) -> None:

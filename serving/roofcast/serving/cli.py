@@ -127,6 +127,14 @@ def recommend(
     pricing: Annotated[list[str] | None, typer.Option(help="Admit this kind of price; may be repeated.")] = None,
     budget: Annotated[float | None, typer.Option(help="Most USD per hour.")] = None,
     nodes: Annotated[int, typer.Option(help="Most nodes that one replica may span.")] = 1,
+    inventory: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ACCELERATOR=COUNT,PER_NODE,USD_PER_H",
+            help="Nodes that are there already, the price of one accelerator, such as h100-sxm-80gb=16,8,1.2; "
+            "may be repeated.",
+        ),
+    ] = None,
     confidence: Annotated[float, typer.Option(help="Least probability that all limits are met.")] = 0.8,
     reference: ReferenceFile = None,
     deployment: Annotated[
@@ -137,12 +145,13 @@ def recommend(
     as_json: AsJson = False,
 ) -> None:
     """Rank hardware by cost among what meets the limits."""
-    from roofcast.serving.files import read_rows
+    from roofcast.serving.files import named_stocks, read_rows
 
     if [concurrency, rate, users].count(None) != 2:
         raise InputError("concurrency", "give exactly one of --concurrency, --rate and --users")
     bounds: dict[str, Any] = {"providers": provider, "regions": region, "pricing": pricing, "vendors": vendor}
     bounds |= {"accelerators": accelerator, "weight_precisions": precision, "engines": engine}
+    bounds |= {"inventory": named_stocks(inventory or [])}
     fields = {
         "model": model,
         "workload": _given(
@@ -209,7 +218,9 @@ def retrain(as_json: AsJson = False) -> None:
     if as_json:
         print(report.model_dump_json())
         return
-    show([report.model_dump(exclude={"scores"})], as_json=False)
+    show([report.model_dump(exclude={"scores", "set_aside"})], as_json=False)
+    aside = [{"rule": rule, "measurements": n} for rule, n in report.set_aside.items()]
+    show(aside, as_json=False, title="\nset aside, not learnt from")
     show([{"metric": m, **scores} for m, scores in report.scores.items()], as_json=False, title="\nheld-out lineages")
 
 
@@ -244,7 +255,7 @@ def scoreboard(
 ) -> None:
     """Judge roofcast and its peers by the protocols; the service shows the figures under `/v1/scoreboard`."""
     from roofcast.serving.files import make_folder
-    from roofcast.serving.published import keep_figures, open_figures
+    from roofcast.serving.published import keep_figures, open_figures, ship_figures
     from roofcast.serving.settings import load_settings
     from roofcast.training.protocols.held_out import LlmPilotPredictor
     from roofcast.training.scoreboard import figure_rows, run_scoreboard
@@ -259,7 +270,8 @@ def scoreboard(
         board = run_scoreboard(
             names, predictor, progress=progress, rule_llm_pilot=predictor.rule if predictor else None
         )
-    for name, figures in json.loads(board.to_json()).items():
+    found = json.loads(board.to_json())
+    for name, figures in found.items():
         show(figure_rows(name, figures), as_json=False, title=f"\n{name}")
     if json_file:
         json_file.write_text(board.to_json() + "\n", encoding="utf-8")
@@ -267,7 +279,8 @@ def scoreboard(
         board.dump(dump)
     if docs:
         write_page(board, docs)
-    keep_figures(home, json.loads(board.to_json()), today())
+        ship_figures(docs, found, today())
+    keep_figures(home, found, today())
 
 
 @app.command()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 import sys
@@ -34,6 +35,10 @@ HUNG_S: Final = 60
 """How long one of several server processes may give no sign of life before it is replaced; uvicorn's own 5 s are over
 before a process on a busy machine has imported what it needs."""
 
+N_THREAD: Final = "OMP_NUM_THREADS"
+"""Variable that bounds the threads of linear algebra in each process. Requests and processes share the cores: two
+that each take a thread for every core wait for each other, and loading a predictor costs them four times as much."""
+
 
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -41,6 +46,7 @@ def serve(
     workers: Annotated[int, typer.Option(min=1, max=64, help="Server processes.")] = 1,
 ) -> None:
     """Serve predictions and recommendations over HTTP; trains first if nothing promoted can be used."""
+    os.environ.setdefault(N_THREAD, "1")  # read once, when numpy is first imported
     import uvicorn
 
     from roofcast.data.database import Database

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import sys
@@ -65,6 +66,8 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
+    if isinstance(value, dt.datetime):
+        return f"{value:%Y-%m-%d %H:%M} UTC"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -76,7 +79,7 @@ def show_recommendation(response: dict[str, Any]) -> None:
             "USD/Mtoken out": entry["cost_usd_per_million_output_token"],
             "instance": _instance(entry),
             "replica": _replica(entry),
-            "users": f"{entry['load_per_replica']:.4g} of {entry['users_per_replica']:.4g}",
+            "in flight": f"{entry['load_per_replica']:.4g} of {entry['users_per_replica']:.4g}",
             "P(limits met)": f"{entry['p_limits_met']:.2f}",
             **{
                 f"{metric['metric']}:{metric['statistic']}": _interval(metric)

@@ -172,14 +172,13 @@ class Constraints:
 
     def admits(self, offer: Offer) -> bool:
         """Return whether an offer is within the bounds; of owned nodes only the accelerator counts."""
-        pairs = (
-            (self.accelerators, offer.accelerator),
-            (self.providers, offer.provider),
-            (self.regions, offer.region),
-            (self.pricing, offer.pricing),
+        if self.accelerators and offer.accelerator not in self.accelerators:
+            return False
+        return isinstance(offer, OwnedNodes) or (
+            (not self.pricing or offer.pricing in self.pricing)
+            and (not self.providers or offer.provider in self.providers)
+            and (not self.regions or offer.region in self.regions)
         )
-        bounds = pairs[:1] if isinstance(offer, OwnedNodes) else pairs
-        return all(not admitted or value in admitted for admitted, value in bounds)
 
     def supply(self, offers: Iterable[Offer]) -> list[Offer]:
         """Return what may be chosen: one's own nodes, then the offers that are within the bounds."""

@@ -21,9 +21,9 @@ from roofcast.features.limits import Limits, greatest
 from roofcast.features.pipeline import arrays, estimate_metrics
 from roofcast.features.power import replica_power_w
 from roofcast.features.whatif import DRAM_BYTE_PER_S, FACTORS, NODES, steps_of, sweep
-from roofcast.serving.answering import ANSWER_METRICS, LOAD_REMARK, checked
+from roofcast.serving.answering import ANSWER_METRICS, LOAD_REMARK, assumed_split_problems, checked
 from roofcast.serving.explaining_predictions import explain_predictions
-from roofcast.serving.parsing import ASSUMED_LOAD
+from roofcast.serving.parsing import ASSUMED_LOAD, Problem
 from roofcast.serving.rows import records
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.predictor import References
@@ -142,14 +142,12 @@ def explain(
         If a question cannot be answered; with the row and the reason of the first.
     """
     table, problems = checked(questions, catalog)
-    for row, problem in enumerate(problems, 1):
-        if problem is not None:
-            field, _, text = problem[1].partition(": ")
-            raise SchemaError(field, text, *(("rows", row) if len(problems) > 1 else ()))
+    _raise_first(problems)
     used = list(parts) or [catalog.accelerators[name] for name in table["accelerator"]]
     table["accelerator"] = [part.id for part in used]
     accelerators = {part.id: part for part in used}
     descriptors = describe(table, catalog.models, accelerators)
+    _raise_first(assumed_split_problems(descriptors, table, catalog))
     d = arrays(descriptors)
     coefficients = bundle.predictor.coefficients_ if bundle else DEFAULT_COEFFICIENTS
     e = estimate(d, coefficients)
@@ -160,6 +158,13 @@ def explain(
         prediction = explain_predictions(descriptors, table, bundle, known, level=level, references=references)
     power = replica_power_w(d, e, operators)
     return Explanation(table, used, d, e, operators, greatest(d, e.memory), power, prediction)
+
+
+def _raise_first(problems: Sequence[Problem | None]) -> None:
+    for row, problem in enumerate(problems, 1):
+        if problem is not None:
+            field, _, text = problem[1].partition(": ")
+            raise SchemaError(field, text, *(("rows", row) if len(problems) > 1 else ()))
 
 
 def scaled_by(spec: AcceleratorSpec, written: Sequence[str]) -> AcceleratorSpec:

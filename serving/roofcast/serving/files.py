@@ -28,6 +28,8 @@ Qwen/Qwen3-32B,nvidia-h100-sxm-80gb,2,,512,128,32,,mean
 """
 """Questions that can be answered, to start from: a closed loop, an open loop, and one that leaves the engine open."""
 
+_STOCK: Final = re.compile(r"(\d{1,9}),(\d{1,9}),(\d{1,9}(?:\.\d{1,9})?)", re.ASCII)
+
 
 def read_questions(path: Path) -> pd.DataFrame:
     """Return a CSV of questions, cells as written; the index is the line of each.
@@ -149,6 +151,32 @@ def named_rates(texts: list[str]) -> dict[str, Decimal]:
             raise InputError("rate", f"must name each currency once, got {key} twice")
         rates[key] = Decimal(amount)
     return rates
+
+
+def named_stocks(texts: list[str]) -> list[dict[str, str | float]]:
+    """Return the inventory of texts such as ``h100-sxm-80gb=16,8,1.2``, as `constraints` of a request has it.
+
+    Raises
+    ------
+    InputError
+        If a text has another form; whether the numbers make sense is told where the request is read.
+
+    Examples
+    --------
+    >>> named_stocks(["h100-sxm-80gb=16,8,1.2"])
+    [{'accelerator': 'h100-sxm-80gb', 'count': 16, 'n_per_node': 8, 'usd_per_h': 1.2}]
+    """
+    stocks: list[dict[str, str | float]] = []
+    form = "ACCELERATOR=COUNT,PER_NODE,USD_PER_H such as h100-sxm-80gb=16,8,1.2"
+    for text in texts:
+        accelerator, told = _pair("inventory", form, text)
+        found = _STOCK.fullmatch(told)
+        if found is None:
+            raise InputError("inventory", f"must be {form}, got {text!r}")
+        count, n_per_node, usd_per_h = found.groups()
+        numbers = {"count": int(count), "n_per_node": int(n_per_node), "usd_per_h": float(usd_per_h)}
+        stocks.append({"accelerator": accelerator, **numbers})
+    return stocks
 
 
 def named_or_read(model: str, catalog: Catalog) -> str | dict[str, Any]:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
-from roofcast.data.specs import Count, Offer
+from roofcast.data.specs import Count, Money, Offer
 from roofcast.serving.naming import unknown
 from roofcast.serving.own_files import OWNED
 
@@ -24,7 +24,7 @@ _SOURCE: Final = "price of the request"
 class OwnedNodes(Offer):
     """Nodes of one's own: an offer of which there are `n_node`; where the cost is sunk the price is 0."""
 
-    price_usd_per_h: Annotated[Decimal, Field(ge=0, lt=MAX_USD_PER_H)]
+    price_usd_per_h: Annotated[Money, Field(ge=0, lt=MAX_USD_PER_H)]
     n_node: Count
 
 

@@ -1,4 +1,4 @@
-"""Figures of the scoreboard as last computed here, for the service to show: a file in the state folder."""
+"""Figures of the scoreboard, for the service to show: those that come with the package, and those computed here."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ from roofcast.serving.state import make_home
 logger = logging.getLogger(__name__)
 
 FILE_NAME: Final = "scoreboard.json"
+
+SHIPPED: Final = Path(__file__).with_name(FILE_NAME)
+"""Figures of `docs/SCOREBOARD.md`, written with it."""
+
+OWN_DOCS: Final = Path(__file__).parents[3] / "docs"
+"""Folder of that page where the package lies in its source tree."""
 
 _FIGURES: Final = TypeAdapter(dict[str, ProtocolFigures])
 
@@ -52,17 +58,51 @@ def keep_figures(home: Path, figures: Mapping[str, Any], today: dt.date) -> None
     today
         When they were computed.
     """
-    computed = {"roofcast_version": version("roofcast"), "computed_on": today.isoformat()}
-    fresh = {name: ProtocolFigures.model_validate(computed | {"figures": found}) for name, found in figures.items()}
-    draft = home / f".{FILE_NAME}.{os.getpid()}"
-    draft.write_bytes(_FIGURES.dump_json(read_figures(home) | fresh))
-    draft.replace(home / FILE_NAME)
+    _write(home / FILE_NAME, _read(home / FILE_NAME) | _computed(figures, today))
+
+
+def ship_figures(docs: Path, figures: Mapping[str, Any], today: dt.date) -> None:
+    """Write the figures of a page into the package, if it is the package's own page; it has these and no others.
+
+    Parameters
+    ----------
+    docs
+        Folder that the page was written to.
+    figures, today
+        As of `keep_figures`.
+    """
+    if docs.resolve() == OWN_DOCS:
+        _write(SHIPPED, _computed(figures, today))
 
 
 def read_figures(home: Path) -> dict[str, ProtocolFigures]:
-    """Return the figures that were kept, by protocol; none if there are none that can be read."""
+    """Return the newest figures of each protocol: those computed here, and those that come with the package.
+
+    Of figures that are as old as each other, one's own count; a file that cannot be read is logged and left out.
+    """
+    shipped, own = _read(SHIPPED), _read(home / FILE_NAME)
+    newest = {name: told for name, told in own.items() if name not in shipped or not _is_older(told, shipped[name])}
+    return shipped | newest
+
+
+def _is_older(told: ProtocolFigures, than: ProtocolFigures) -> bool:
+    return told.computed_on < than.computed_on
+
+
+def _computed(figures: Mapping[str, Any], today: dt.date) -> dict[str, ProtocolFigures]:
+    computed = {"roofcast_version": version("roofcast"), "computed_on": today.isoformat()}
+    return {name: ProtocolFigures.model_validate(computed | {"figures": found}) for name, found in figures.items()}
+
+
+def _write(file: Path, figures: dict[str, ProtocolFigures]) -> None:
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft.write_bytes(_FIGURES.dump_json(figures) + b"\n")
+    draft.replace(file)
+
+
+def _read(file: Path) -> dict[str, ProtocolFigures]:
     try:
-        return _FIGURES.validate_json((home / FILE_NAME).read_bytes())
+        return _FIGURES.validate_json(file.read_bytes())
     except FileNotFoundError:
         return {}
     except (OSError, ValidationError) as error:

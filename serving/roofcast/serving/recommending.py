@@ -11,6 +11,7 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.features.columns import ENGINES
+from roofcast.serving.answering import longest_context
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
 from roofcast.serving.deployment.served import ENGINES as DEPLOYED
@@ -33,6 +34,9 @@ from roofcast.serving.state import find_model
 from roofcast.serving.workbench import InService, Workbench
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.predictor import References
+
+BOUNDS_OF_WAIT: Final = frozenset({"ttft_s", "nttft_s_per_token", "e2e_s"})
+"""Limits on these bound how long a request waits for its first token."""
 
 basis_of: Final = BasisOf()
 
@@ -58,6 +62,7 @@ def answer_recommendation(
     else:
         name, model = request.model.name, _read_config(bench, request.model)
     demand = demand_of(request)
+    _check_preset(request, demand, model)
     market = _repriced(catalog, request, today)
     known = {*loaded.bundle.engines, *ENGINES} - {""}
     constraints = constraints_of(request.constraints, market, today, known, request.deployment)
@@ -75,10 +80,23 @@ def answer_recommendation(
     )
     warnings = [*result.warnings, *staleness_warnings(result.offers, today)]
     response = response_of(result, model, request, basis_of(catalog, loaded.champion), warnings)
+    response.warnings.extend(_unbounded_wait(response, demand))
     if request.deployment:
         question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, constraints)
         _deploy(response, result, request.deployment, question)
     return response
+
+
+def _unbounded_wait(response: RecommendationResponse, demand: Demand) -> list[str]:
+    """Return a warning if the first entry's requests mostly wait for their first token, which no limit bounds."""
+    if not response.entries or {limit.metric for limit in demand.limits} & BOUNDS_OF_WAIT:
+        return []
+    median = {one.metric: one.value for one in response.entries[0].predictions if one.statistic == "p50"}
+    wait, whole = median["ttft_s"], median["e2e_s"]
+    if wait < whole / 2:
+        return []
+    spent = f"the first entry's requests wait {wait:.3g} s of {whole:.3g} s for their first token"
+    return [f"{spent}, in the median, and no limit bounds that; add one on ttft or e2e"]
 
 
 def _read_config(bench: Workbench, given: ModelConfig) -> ModelSpec:
@@ -120,6 +138,18 @@ def _deploy(response: RecommendationResponse, result: Recommendation, kind: str,
         except InputError as error:
             reasons[str(error)] = None
     response.warnings.extend(reasons)
+
+
+def _check_preset(request: RecommendationRequest, demand: Demand, model: ModelSpec) -> None:
+    """Raise if a preset makes requests that are longer than the model's context: name it, its lengths and a cure."""
+    longest, asked = longest_context(model), request.workload
+    is_given = None not in (asked.n_input_token, asked.n_output_token)
+    if asked.preset is None or is_given or demand.n_input_token + demand.n_output_token <= longest:
+        return
+    lengths = f"{demand.n_input_token:g} input and {demand.n_output_token:g} output tokens"
+    cure = "choose a model of a longer context, or give n_input_token and n_output_token"
+    problem = f"{asked.preset!r} makes requests of {lengths}, and the context of {model.id} is {longest:g}; {cure}"
+    raise InputError("workload.preset", problem)
 
 
 def demand_of(request: RecommendationRequest) -> Demand:
@@ -164,8 +194,9 @@ def constraints_of(
     if not asked and deployment in DEPLOYED:
         asked = [deployment]
     one = [request.weight_precision] if request.weight_precision else []
+    own = owned_nodes((item.stock() for item in request.inventory), catalog, today)
     return Constraints(
-        providers=_known("constraints.providers", request.providers, {o.provider for o in catalog.offers}),
+        providers=_known("constraints.providers", request.providers, {o.provider for o in [*catalog.offers, *own]}),
         regions=_known("constraints.regions", request.regions, {o.region for o in catalog.offers}),
         accelerators=frozenset(admitted),
         pricing=_known("constraints.pricing", request.pricing, get_args(Pricing)),
@@ -174,7 +205,7 @@ def constraints_of(
         engines=_known("constraints.engines", asked, known_engines),
         weight_precisions=frozenset([*request.weight_precisions, *one]),
         max_nodes=request.max_nodes,
-        inventory=owned_nodes((item.stock() for item in request.inventory), catalog, today),
+        inventory=own,
     )
 
 

@@ -199,7 +199,7 @@ class ProtocolFigures(BaseModel):
 
 
 class ScoreboardResponse(BaseModel):
-    """How good the predictor in service is, and what `roofcast scoreboard` last found here, by protocol."""
+    """How good the predictor in service is, and what `roofcast scoreboard` last found, by protocol."""
 
     predictor_version: str
     data_digest: str

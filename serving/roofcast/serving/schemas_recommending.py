@@ -165,7 +165,7 @@ class RejectionResponse(ReplicaResponse):
     """A way to run the model that does not do.
 
     `excess` is what it needs over what it may, or the cost of what is dearer over that of the cheapest entry; null
-    if far beyond.
+    if far beyond, or if the cheapest is free.
     """
 
     reason: Reason
@@ -174,7 +174,7 @@ class RejectionResponse(ReplicaResponse):
 
 
 class FrontResponse(ReplicaResponse, OfferResponse):
-    """A deployment that no other beats in cost and median end-to-end latency together."""
+    """A deployment that no other beats in cost and median end-to-end latency together, under the load it carries."""
 
     cost_usd_per_h: float
     e2e_s: float

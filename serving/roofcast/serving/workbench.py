@@ -230,10 +230,9 @@ class Workbench:
         """Return the shipped campaigns and the measurements in the store, each row once, as one training set."""
         catalog = self.catalog
         shipped, kept = load_campaigns(TRAINED_ON), self.store.load()
-        if len(kept):
-            is_new = ~pd.Series(row_ids(kept), index=kept.index).isin(row_ids(shipped))
-            shipped = pd.concat([shipped, kept[is_new]], ignore_index=True)
-        return build_training_set(shipped, catalog.models, catalog.accelerators)
+        own = kept[~pd.Series(row_ids(kept), index=kept.index).isin(row_ids(shipped))] if len(kept) else kept
+        rows = pd.concat([shipped, own], ignore_index=True) if len(own) else shipped.reset_index(drop=True)
+        return build_training_set(rows, catalog.models, catalog.accelerators, n_own=len(own))
 
     def retrain(self, progress: Progress | None = None) -> RetrainingReport:
         """Fit, judge and, if not worse, promote a predictor on everything known.

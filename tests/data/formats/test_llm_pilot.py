@@ -196,7 +196,7 @@ def test_damage_anywhere_is_refused_or_harmless(tmp_path: Path) -> None:
     file = tmp_path / "run.csv"
     whole = CRASHING.read_bytes()
     n_refused = 0
-    for _ in range(150):
+    for _ in range(60):
         content = bytearray(whole)
         for _ in range(pick.choice([1, 3, 20])):
             place = pick.randrange(len(content))
@@ -209,7 +209,7 @@ def test_damage_anywhere_is_refused_or_harmless(tmp_path: Path) -> None:
         except SchemaError as error:
             n_refused += 1
             assert error.source == "run.csv"  # noqa: PT017
-    assert n_refused > 50
+    assert n_refused > 20
 
 
 def test_an_unknown_gpu_is_refused_with_those_that_are_known(tmp_path: Path) -> None:

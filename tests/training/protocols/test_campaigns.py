@@ -82,7 +82,7 @@ def test_the_json_has_the_promised_keys(board: Scoreboard) -> None:
     assert list(figures["P5"]) == ["1", "3", "5"]
     assert set(figures["P5"]["3"]) == {"tpot", "ttft", "P4"}
     assert set(figures["P5"]["3"]["P4"]) == METRICS
-    assert set(figures["P5"]["3"]["tpot"]) == set(ERRORS)
+    assert set(figures["P5"]["3"]["tpot"]) == {*ERRORS, "coverage_90", "width_90"}
 
 
 def test_the_dump_gives_every_figure_of_p4_back(board: Scoreboard, dump: dict[str, pd.DataFrame]) -> None:
@@ -109,6 +109,11 @@ def test_the_dump_gives_every_figure_of_p5_back(board: Scoreboard, dump: dict[st
         kept = [of[of[column].notna() | of["predicted"].isna()] for column in columns]
         draws = [error_figures(some["measured"], some[name]) for some, name in zip(kept, columns, strict=True)]
         assert [line[name] for name in ERRORS] == pytest.approx(np.mean(draws, axis=0), nan_ok=True)
+        shares = []
+        for some, name in zip(kept, columns, strict=True):
+            low, high = (some[name.replace("predicted", side)] for side in ("low_90", "high_90"))
+            shares.append(((some["measured"] >= low) & (some["measured"] <= high))[some[name].notna()].mean())
+        assert line["coverage_90"] == pytest.approx(np.mean(shares), nan_ok=True)
 
 
 def test_what_is_beyond_the_estimate_is_asked_and_not_answered(board: Scoreboard) -> None:

@@ -13,8 +13,10 @@ import pandas as pd
 
 from roofcast.data.errors import InputError
 from roofcast.features.fingerprint import fingerprint
+from roofcast.training.effect_tables import LENGTH
 from roofcast.training.explanations import Anchors
 from roofcast.training.feasibility import FeasibilityClassifier
+from roofcast.training.places import GRAIN, OF_STACK, TERMS
 from roofcast.training.predictor import RoofcastPredictor
 
 FILE_NAME = "bundle.joblib"
@@ -29,7 +31,7 @@ class ModelBundle:
     predictor
         Fitted.
     fingerprint
-        Of the columns it was fitted with.
+        `layout` of what it was fitted with.
     data_digest, row_ids
         Of the measurements it was fitted to.
     engines, accelerators
@@ -61,6 +63,18 @@ class ModelBundle:
         checksum = sha256(path)
         checksum_file(path).write_text(checksum, encoding="ascii")
         return checksum
+
+
+def layout() -> str:
+    """Return a digest of columns, codes and effects; a bundle made with others is refused.
+
+    Examples
+    --------
+    >>> len(layout())
+    16
+    """
+    parts = repr((fingerprint(), [*TERMS], [*OF_STACK], GRAIN, LENGTH))
+    return hashlib.blake2b(parts.encode(), digest_size=8).hexdigest()
 
 
 def checksum_file(path: Path) -> Path:
@@ -105,11 +119,11 @@ def load_bundle(path: Path, expected_sha256: str) -> ModelBundle:
         raise InputError(
             "bundle", f"{path.name} was made by another version of roofcast, whose bundles differ; retrain"
         )
-    if bundle.fingerprint != fingerprint():
+    if bundle.fingerprint != layout():
         raise InputError(
             "bundle",
-            f"was made by roofcast {bundle.roofcast_version} with columns {bundle.fingerprint}, this version has "
-            f"{fingerprint()}; retrain",
+            f"was made by roofcast {bundle.roofcast_version} of layout {bundle.fingerprint}, this version has "
+            f"{layout()}; retrain",
         )
     return bundle
 

@@ -30,7 +30,9 @@ SCALE: Final = {
 """Error, in natural logarithms, up to which a metric counts quadratically: what is left after a good fit.
 
 Normalised TTFT is left out: over requests of unlike lengths it tells of the lengths as much as of the engine.
-Throughput counts only in rows that tell neither TTFT nor TPOT: in a closed loop it follows from them."""
+Throughput counts only in rows that tell no latency: in a closed loop it follows from TTFT and TPOT, and static
+batches of which the whole time is told are mostly of engines before their rewrite, which would draw away the
+coefficients of today's."""
 
 ROWS_PER_GROUP: Final = 6.0
 """Most rows that a group counts as against the priors: as many as it has engines and accelerators that choose its
@@ -115,8 +117,10 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
     Every coefficient has a typical value, and most a value of each engine that is shrunk towards it. A row depends
     on one engine alone, so the slopes of all engines cost no more evaluations than those of the typical values.
     """
-    rows, count = _fitted_rows(descriptors, measured)
-    d, outcome = arrays(descriptors.iloc[rows]), _targets(measured.iloc[rows])
+    told = _told(measured)
+    rows, count = _fitted_rows(descriptors, told)
+    d = arrays(descriptors.iloc[rows])
+    outcome = {m: told[m].to_numpy()[rows] for m in SCALE if (told[m].iloc[rows] > 0).any()}
     if not outcome:
         return DEFAULT_COEFFICIENTS
     chosen = groups.iloc[rows]
@@ -138,7 +142,7 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
     return space.coefficients(solve(lambda x: residuals(space.coefficients(x)), slopes, space.size, stands_for))
 
 
-def _fitted_rows(descriptors: pd.DataFrame, measured: pd.DataFrame) -> tuple[npt.NDArray[np.intp], FloatArray]:
+def _fitted_rows(descriptors: pd.DataFrame, told: pd.DataFrame) -> tuple[npt.NDArray[np.intp], FloatArray]:
     """Return places of rows of central statistics that tell something, and how many rows each stands for.
 
     They are `N_PER_CELL` of each cell at most.
@@ -146,7 +150,7 @@ def _fitted_rows(descriptors: pd.DataFrame, measured: pd.DataFrame) -> tuple[npt
     Request rates are left out unless there is nothing else: the estimate of one costs as much as twenty others, and
     its coefficients are theirs.
     """
-    tells = measured[list(SCALE)].notna().any(axis=1) & (descriptors["workload.quantile"] == 0.5)
+    tells = (told > 0).any(axis=1) & (descriptors["workload.quantile"] == 0.5)
     is_open = descriptors["workload.request_rate_per_s"].notna()
     rows = np.flatnonzero(tells & ~is_open) if (tells & ~is_open).any() else np.flatnonzero(tells)
     some = descriptors.iloc[rows]
@@ -161,12 +165,14 @@ def _fitted_rows(descriptors: pd.DataFrame, measured: pd.DataFrame) -> tuple[npt
     return kept["row"].to_numpy(), kept["count"].to_numpy(dtype=float)
 
 
-def _targets(measured: pd.DataFrame) -> dict[str, FloatArray]:
-    outcome = {m: measured[m].to_numpy(dtype=float) for m in SCALE}
-    is_told = ~(np.isnan(outcome["ttft_s"]) & np.isnan(outcome["tpot_s"]) & np.isnan(outcome["itl_s"]))
-    outcome["output_throughput_token_per_s"] = np.where(is_told, np.nan, outcome["output_throughput_token_per_s"])
-    outcome["itl_s"] = np.where(np.isnan(outcome["tpot_s"]), outcome["itl_s"], np.nan)
-    return {m: values for m, values in outcome.items() if (values > 0).any()}
+def _told(measured: pd.DataFrame) -> pd.DataFrame:
+    """Return what each row tells the fit, NaN where nothing: shape (n_row, len(SCALE))."""
+    told = measured[list(SCALE)].astype(float)
+    has_latency = measured[["ttft_s", "tpot_s", "itl_s", "e2e_s"]].notna().any(axis=1)
+    return told.assign(
+        output_throughput_token_per_s=told["output_throughput_token_per_s"].mask(has_latency),
+        itl_s=told["itl_s"].where(told["tpot_s"].isna()),
+    )
 
 
 class _Space:

@@ -1,7 +1,8 @@
 """Metrics that follow from others: what a request takes in all, and what a loop puts out.
 
 A request takes the time to its first token and one time per token for each of the rest; a closed loop finishes as
-many requests as are in flight in the time that one takes. Predicted apart, the three would contradict each other.
+many requests as are in flight in the time that one takes; an open loop finishes what comes, at the rate it comes.
+Predicted apart, they would contradict each other.
 """
 
 from __future__ import annotations
@@ -34,10 +35,14 @@ def following(descriptors: pd.DataFrame) -> dict[str, BoolArray]:
     all of an offline run is there at once.
     """
     d = arrays(descriptors)
-    is_live = d["workload.is_static"] == 0
-    is_closed = is_live & ~np.isnan(d["workload.concurrency"])
-    is_open = is_live & ~np.isnan(d["workload.request_rate_per_s"])
-    return {E2E: is_closed | is_open, THROUGHPUT: is_closed}
+    is_closed = (d["workload.is_static"] == 0) & ~np.isnan(d["workload.concurrency"])
+    return {E2E: is_closed | at_a_rate(descriptors), THROUGHPUT: is_closed}
+
+
+def at_a_rate(descriptors: pd.DataFrame) -> BoolArray:
+    """Return which questions ask about an open loop, which puts out what its rate asks for: shape (n_question,)."""
+    d = arrays(descriptors)
+    return np.asarray((d["workload.is_static"] == 0) & ~np.isnan(d["workload.request_rate_per_s"]))
 
 
 def coherent(
@@ -50,7 +55,8 @@ def coherent(
     """Return predictions by metric, E2E and throughput in keeping with TTFT and TPOT where they follow from these.
 
     Both move away from their estimates as the mean stay of a request does. So the estimate of a percentile keeps its
-    shape, and its order among the others. Throughput is of the run, whatever percentile is asked.
+    shape, and its order among the others. Throughput is of the run, whatever percentile is asked; of an open
+    loop it is the estimate, the rate.
 
     Parameters
     ----------
@@ -63,6 +69,8 @@ def coherent(
     descriptors : shape (n_question, n_descriptor)
     """
     answer = dict(value)
+    if THROUGHPUT in value:
+        answer[THROUGHPUT] = np.where(at_a_rate(descriptors), estimates[THROUGHPUT], value[THROUGHPUT])
     if not pace:
         return answer
     for metric, rows in following(descriptors).items():
@@ -72,7 +80,7 @@ def coherent(
             ratio = _sum(after) / _sum(before)
             moved = estimates[metric] * (ratio if metric == E2E else 1 / ratio)
             least = value["ttft_s"] if metric == E2E else 0.0
-            answer[metric] = np.where(rows, np.maximum(moved, least), value[metric])
+            answer[metric] = np.where(rows, np.maximum(moved, least), answer[metric])
     return answer
 
 

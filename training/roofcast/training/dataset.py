@@ -36,6 +36,8 @@ class TrainingSet:
     y : shape (n_row, n_metric)
     groups : shape (n_row,)
         Fold group of each row's LLM: lineages that share an architecture's shape share a group.
+    stacks : shape (n_row,)
+        Shipped campaign that each row is of; empty for one's own, whose stack will be asked about.
     ids : shape (n_row,)
         Content hash of each row.
     set_aside
@@ -48,6 +50,7 @@ class TrainingSet:
     X: pd.DataFrame
     y: pd.DataFrame
     groups: pd.Series
+    stacks: pd.Series
     ids: pd.Series
     set_aside: dict[str, int] = field(default_factory=dict)
     attempts: Attempts | None = None
@@ -59,13 +62,28 @@ class TrainingSet:
 
     def take(self, mask: npt.NDArray[np.bool_]) -> TrainingSet:
         """Return the rows where `mask` is true."""
-        return TrainingSet(self.measurements[mask], self.X[mask], self.y[mask], self.groups[mask], self.ids[mask])
+        return TrainingSet(
+            self.measurements[mask], self.X[mask], self.y[mask], self.groups[mask], self.stacks[mask], self.ids[mask]
+        )
 
 
 def build_training_set(
-    measurements: pd.DataFrame, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
+    measurements: pd.DataFrame,
+    models: Mapping[str, ModelSpec],
+    accelerators: Mapping[str, AcceleratorSpec],
+    *,
+    n_own: int = 0,
 ) -> TrainingSet:
     """Return the training set of the measurements that `roofcast.training.quality.review` does not set aside.
+
+    Parameters
+    ----------
+    measurements
+        With an index from 0 on.
+    models, accelerators
+        What is known by name.
+    n_own
+        How many of the last rows were measured on one's own stack, whatever they call their campaign.
 
     Raises
     ------
@@ -73,12 +91,16 @@ def build_training_set(
         If no row remains.
     """
     set_aside = review(measurements, models, accelerators)
-    rows = measurements.drop(index=set_aside.index).reset_index(drop=True)
+    rows = measurements.drop(index=set_aside.index)
+    is_own = rows.index >= len(measurements) - n_own
+    rows = rows.reset_index(drop=True)
     if rows.empty:
         rules = ", ".join(set_aside["rule"].unique())
         raise InputError("measurements", f"none can be learnt from ({rules or 'there are none'}); import some first")
     groups = rows["model"].map({name: spec.fold_group for name, spec in models.items()}).rename("group")
+    stacks = rows["campaign"].mask(is_own, "").rename("stack")
     ids = pd.Series(row_ids(rows), index=rows.index, name="id")
     counts = {str(rule): int(n) for rule, n in set_aside["rule"].value_counts().items()}
     attempts = build_attempts(rows, measurements[measurements["status"] == "out_of_memory"], models, accelerators)
-    return TrainingSet(rows, describe(rows, models, accelerators), outcomes(rows), groups, ids, counts, attempts)
+    X, y = describe(rows, models, accelerators), outcomes(rows)
+    return TrainingSet(rows, X, y, groups, stacks, ids, counts, attempts)

@@ -16,6 +16,7 @@ from scipy.linalg.lapack import dpotri
 from scipy.sparse import csr_array
 
 from roofcast.features.identity import KeyArray
+from roofcast.training.places import Places
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -92,44 +93,48 @@ class Tables:
 
 
 def build_tables(
-    keys: KeyArray, workload: FloatArray, variance: FloatArray, lower: FloatArray, weights: FloatArray
+    anchors: Places, share: FloatArray, of_workload: float, lower: FloatArray, weights: FloatArray
 ) -> Tables:
-    """Return the tables of a process.
+    """Return the tables of a process, for questions of `YOURS`.
 
     Parameters
     ----------
-    keys, workload : shapes (n_anchor, n_term) and (n_anchor, n_size)
-        Of its anchors.
-    variance : shape (n_term + 1,)
-        Of each term's effect and of the workload's.
+    anchors
+        Of n anchors.
+    share : shape (n_anchor, n_term)
+        Covariance of each anchor with questions that share its key of a term; of the last, the same for all.
+    of_workload
+        Variance of the workload's effect.
     lower : shape (n_anchor, n_anchor)
-        Cholesky factor of the covariance of the anchors' errors.
+        Cholesky factor of the covariance of the anchors' errors, zero above the diagonal.
     weights : shape (n_anchor,)
         Its inverse times the errors.
     """
+    keys, workload = anchors.keys, anchors.workload
     n_anchor, n_far = len(keys), keys.shape[1] - 1
     level, of_anchor = np.unique(_by_term(keys[:, :-1]), return_inverse=True)
     rows = np.arange(0, n_anchor * n_far + 1, n_far)
     has = csr_array((np.ones(n_anchor * n_far), of_anchor.ravel(), rows), shape=(n_anchor, len(level)))
-    share = csr_array((np.tile(variance[:n_far], n_anchor), of_anchor.ravel(), rows), shape=has.shape)
+    shared = csr_array((share[:, :-1].ravel(), of_anchor.ravel(), rows), shape=has.shape)
     half = dpotri(lower, lower=1)[0]
-    inverse = np.tril(half) + np.tril(half, -1).T
-    pulled = share.T @ inverse
+    inverse = half + half.T
+    inverse[np.diag_indices(n_anchor)] *= 0.5
+    pulled = shared.T @ inverse
     configuration, first = np.unique(_signature(keys), return_index=True)
     own, members = _members(keys[:, -1])
-    near = members[np.searchsorted(own, keys[first, -1])]
-    is_near = near >= 0
+    row = members[np.searchsorted(own, keys[first, -1])]
+    is_row = row >= 0
     return Tables(
         level=level,
-        pull=np.append(share.T @ weights, 0.0),
-        known=np.pad(share.T @ pulled.T, (0, 1)),
-        variance=(float(variance[n_far]), float(variance[n_far + 1])),
+        pull=np.append(shared.T @ weights, 0.0),
+        known=np.pad(shared.T @ pulled.T, (0, 1)),
+        variance=(float(share[0, -1]), of_workload),
         configuration=configuration,
         own=own,
-        workload=workload[near],
-        weight=weights[near] * is_near,
-        cross=2 * np.take_along_axis(has[first] @ pulled, near, axis=1) * is_near,
-        precision=inverse[near[:, :, None], near[:, None, :]] * (is_near[:, :, None] & is_near[:, None, :]),
+        workload=workload[row],
+        weight=weights[row] * is_row,
+        cross=2 * np.take_along_axis(has[first] @ pulled, row, axis=1) * is_row,
+        precision=inverse[row[:, :, None], row[:, None, :]] * (is_row[:, :, None] & is_row[:, None, :]),
     )
 
 

@@ -8,7 +8,6 @@ was, and measurements given later condition it without training.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Self
 
@@ -20,44 +19,18 @@ from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from roofcast.features.identity import KeyArray, identities, joined_by_term
-from roofcast.features.pipeline import arrays
 from roofcast.training.effect_tables import Tables, build_tables, fading
+from roofcast.training.places import OF_STACK, OF_STACK_AT, TERMS, YOURS, Places, anchor_rows
 
 FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-
-TERMS: Final[dict[tuple[str, ...], float]] = {
-    ("engine", "load"): 0.4,
-    ("accelerator",): 0.2,
-    ("accelerator", "engine", "load"): 0.4,
-    ("accelerator", "engine", "precision"): 0.3,
-    ("kind", "engine"): 0.2,
-    ("kind", "engine", "accelerator", "precision"): 0.3,
-    ("model",): 0.2,
-    ("model", "engine"): 0.2,
-    ("model", "engine", "accelerator"): 0.3,
-    ("model", "engine", "accelerator", "precision", "load"): 0.3,
-    ("model", "engine", "accelerator", "precision", "load", "split"): 0.3,
-}
-"""What questions share, and the prior median of its standard deviation."""
-
-OWN: Final = tuple(TERMS)[-1]
-"""What two questions must share for their workloads to be compared."""
 
 WORKLOAD_SD: Final = 0.5
 NOISE_SD: Final = 0.4
 """Prior medians of the effect that fades with the workloads' distance, and of what is left."""
 
 PRIOR_LOG_SD: Final = 0.7
-GRAIN: Final = 0.5 * float(np.log(2))
-
 LARGEST: Final = 3.0
 """Errors count to this size; a larger one is a fault, not an effect."""
-
-DOUBT: Final = 4.0
-"""How many times the variance of a reference's noise an anchor's counts: what is measured on the stack in
-question tells more of it than what others measured, some of it years ago."""
 
 DEGREES: Final = 4.0
 """Degrees of freedom of the noise of references: few, for a queue or a cold start makes a point many times slower."""
@@ -65,45 +38,11 @@ DEGREES: Final = 4.0
 N_REWEIGHTING: Final = 10
 
 N_SIZED: Final = 450
-"""Questions that the sizes of the effects are fitted to, whole configurations drawn by chance."""
+"""Questions that the sizes of the effects are fitted to, configurations drawn by chance."""
 
 _WORKED_OUT: Final = ("_lower", "_weights", "_tables")
 
 _LIMITS: Final = (0.03, 3.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where questions stand to each other.
-
-    Parameters
-    ----------
-    keys : shape (n_question, n_term)
-        What each question has in the place of each term.
-    workload : shape (n_question, 3)
-        Natural logarithms of input length, output length and load, to half an octave: what lies nearer is the same to
-        an effect that fades over two octaves.
-    """
-
-    keys: KeyArray
-    workload: FloatArray
-
-    def take(self, rows: npt.NDArray[np.intp] | BoolArray) -> Places:
-        """Return some of them."""
-        return Places(self.keys[rows], self.workload[rows])
-
-    def followed_by(self, other: Places) -> Places:
-        """Return these and then the others."""
-        return Places(np.vstack([self.keys, other.keys]), np.vstack([self.workload, other.workload]))
-
-
-def places(descriptors: pd.DataFrame) -> Places:
-    """Return where questions stand to each other, from their descriptors: shape (n_question, n_descriptor)."""
-    d = arrays(descriptors)
-    load = np.where(np.isnan(d["workload.concurrency"]), d["workload.request_rate_per_s"], d["workload.concurrency"])
-    sizes = [d["workload.n_input_token"], d["workload.n_output_token"], np.where(np.isnan(load), 1.0, load)]
-    keys = joined_by_term(identities(descriptors), tuple(TERMS))
-    return Places(keys, np.rint(np.log(np.stack(sizes, axis=1)) / GRAIN) * GRAIN)
 
 
 class Effects(BaseEstimator):  # type: ignore[misc]
@@ -117,7 +56,7 @@ class Effects(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     sd_
-        Standard deviation of each of `TERMS`, of the workload's effect and of the noise.
+        Standard deviation of each of `TERMS`, of each of `OF_STACK`, of the workload's effect and of the noise.
     anchors_, errors_
         The questions that the process is conditioned on, and their errors: those it was fitted to, or, after
         `about`, those of another predictor.
@@ -141,7 +80,7 @@ class Effects(BaseEstimator):  # type: ignore[misc]
             Errors of predictions that did not know the LLM, in units of the error that such questions have.
         """
         rows = anchor_rows(X)
-        start = np.log(np.array([*TERMS.values(), WORKLOAD_SD, NOISE_SD]))
+        start = np.log(np.array([*TERMS.values(), *OF_STACK.values(), WORKLOAD_SD, NOISE_SD]))
         anchors, errors = X.take(rows), np.clip(y[rows], -LARGEST, LARGEST)
         bounds = [(np.log(_LIMITS[0]), np.log(_LIMITS[1]))] * len(start)
         log_sd = start
@@ -157,11 +96,15 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         return self
 
     def about(self, errors: FloatArray) -> Effects:
-        """Return a copy of the same sizes whose anchors have other errors: shape (n_anchor,)."""
+        """Return a copy of the same sizes whose anchors have other errors: shape (n_anchor,).
+
+        Those of `YOURS` count whole: one's own stack may lie far from all others.
+        """
         check_is_fitted(self)
         other = Effects(self.n_iteration)
         other.sd_, other.anchors_ = self.sd_, self.anchors_
-        other.errors_ = np.clip(errors, -LARGEST, LARGEST)
+        is_yours = self.anchors_.stack == YOURS
+        other.errors_ = np.where(is_yours, errors, np.clip(errors, -LARGEST, LARGEST))
         return other
 
     def conditioned(self, X: Places, y: FloatArray) -> Effects:
@@ -186,7 +129,7 @@ class Effects(BaseEstimator):  # type: ignore[misc]
     def _lower(self) -> FloatArray:
         """The Cholesky factor of the covariance of the anchors' errors."""
         covariance = self._covariance(self.anchors_, self.anchors_)
-        covariance[np.diag_indices(len(self.errors_))] += DOUBT * self.sd_[-1] ** 2
+        covariance[np.diag_indices(len(self.errors_))] += self.sd_[-1] ** 2
         return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
     @cached_property
@@ -200,7 +143,9 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         The factor that they are made with is larger than all else here, and rarely needed again.
         """
         anchors = self.anchors_
-        tables = build_tables(anchors.keys, anchors.workload, self.sd_[:-1] ** 2, self._lower, self._weights)
+        shared, of_stack, of_workload = self._variances()
+        share = shared + of_stack * (anchors.stack == YOURS)[:, None]
+        tables = build_tables(anchors, share, of_workload, self._lower, self._weights)
         self.__dict__.pop("_lower", None)
         return tables
 
@@ -219,6 +164,7 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self._tables:
             mean, explained, is_told = self._tables.look_up(X.keys, X.workload)
+            is_told &= X.stack == YOURS
         else:
             mean, explained, is_told = np.empty(len(X.keys)), np.empty(len(X.keys)), np.zeros(len(X.keys), dtype=bool)
         rest = np.flatnonzero(~is_told)
@@ -283,13 +229,23 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         order = np.argsort(-shared, axis=1, kind="stable")[:, :n]
         return order, np.take_along_axis(shared, order, axis=1)
 
+    def _variances(self) -> tuple[FloatArray, FloatArray, float]:
+        """Return the variance of each of `TERMS`, what a shared stack adds to each, and that of the workload."""
+        variance, of_stack = self.sd_**2, np.zeros(len(TERMS))
+        of_stack[[*OF_STACK_AT]] = variance[len(TERMS) : -2]
+        return variance[: len(TERMS)], of_stack, float(variance[-2])
+
     def _covariance(self, X: Places, other: Places) -> FloatArray:
-        variance = self.sd_**2
-        total = np.zeros((len(X.keys), len(other.keys)))
-        for size, mine, theirs in zip(variance[:-2], X.keys.T, other.keys.T, strict=True):
-            total += size * (mine[:, None] == theirs)
+        shared, of_stack, of_workload = self._variances()
+        is_stack = X.stack[:, None] == other.stack
+        total = np.zeros(is_stack.shape)
+        for size, more, mine, theirs in zip(shared, of_stack, X.keys.T, other.keys.T, strict=True):
+            is_same = mine[:, None] == theirs
+            total += size * is_same
+            if more:
+                total += more * (is_same & is_stack)
         near = np.nonzero(X.keys[:, -1, None] == other.keys[:, -1])
-        total[near] += variance[-2] * fading(X.workload[near[0]] - other.workload[near[1]])
+        total[near] += of_workload * fading(X.workload[near[0]] - other.workload[near[1]])
         return total
 
     def _distinct(self, X: Places) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -301,7 +257,8 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         for i, anchored in enumerate(self.anchors_.keys.T):
             keys[:, i] = np.where(np.isin(X.keys[:, i], anchored), X.keys[:, i], 0)
         workload = X.workload * (keys[:, -1:] != 0)
-        kinds = pd.util.hash_pandas_object(pd.DataFrame(np.hstack([keys, workload.view(np.uint64)])), index=False)
+        told = np.hstack([keys, workload.view(np.uint64), X.stack[:, None]])
+        kinds = pd.util.hash_pandas_object(pd.DataFrame(told), index=False)
         _, first, back = np.unique(kinds.to_numpy(), return_index=True, return_inverse=True)
         return first, back
 
@@ -368,26 +325,23 @@ class _Objective:
 def _parts(X: Places, other: Places) -> list[FloatArray]:
     """Return the correlation of each effect between two sets of questions: shapes (n, n_other)."""
     same = [(X.keys[:, i, None] == other.keys[None, :, i]).astype(float) for i in range(X.keys.shape[1])]
-    return [*same, same[-1] * fading(X.workload[:, None, :] - other.workload[None, :, :])]
+    is_stack = X.stack[:, None] == other.stack
+    near = same[-1] * fading(X.workload[:, None, :] - other.workload[None, :, :])
+    return [*same, *(same[i] * is_stack for i in OF_STACK_AT), near]
 
 
 def _drawn(anchors: Places) -> npt.NDArray[np.intp]:
-    """Return places of the anchors of some configurations, `N_SIZED` at most."""
+    """Return places of the anchors of some configurations, `N_SIZED` at most.
+
+    Half of them are of what several stacks measured, as far as there are such: these alone tell stacks apart.
+    """
     order = np.unique(anchors.keys[:, -1])
     order = order[np.random.default_rng(0).permutation(len(order))]
     by_key = np.argsort(order)
-    place = np.searchsorted(order[by_key], anchors.keys[:, -1])
-    return np.sort(np.argsort(by_key[place], kind="stable")[:N_SIZED])
-
-
-def anchor_rows(X: Places) -> npt.NDArray[np.intp]:
-    """Return rows of each configuration: of the least load, of the median and its neighbour, and of the greatest.
-
-    Neighbours tell noise from what fades with distance.
-    """
-    table = pd.DataFrame({"own": X.keys[:, -1], "load": X.workload[:, -1], "row": np.arange(len(X.keys))})
-    table = table.sort_values(["own", "load", "row"])
-    last = table.groupby("own")["row"].transform("size").to_numpy() - 1
-    place = table.groupby("own").cumcount().to_numpy()
-    is_wanted = np.isin(place - last // 2, (0, 1)) | (place == 0) | (place == last)
-    return np.sort(table["row"].to_numpy()[is_wanted])
+    place = by_key[np.searchsorted(order[by_key], anchors.keys[:, -1])]
+    cells = pd.DataFrame({"cell": anchors.keys[:, OF_STACK_AT[-1]], "stack": anchors.stack})
+    is_shared = (cells.groupby("cell")["stack"].transform("nunique") > 1).to_numpy()
+    turn = np.empty(len(place))
+    for some in (np.flatnonzero(is_shared), np.flatnonzero(~is_shared)):
+        turn[some[np.argsort(place[some], kind="stable")]] = np.arange(len(some))
+    return np.sort(np.argsort(turn, kind="stable")[:N_SIZED])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,17 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from xgboost import XGBRegressor
 
+from roofcast.training.trees import Trees
+
 FloatArray = npt.NDArray[np.float64]
+
+FEW: Final = 20
+"""Rows up to which a call of the library takes longer than `Trees` do."""
+
+DEEPEST: Final = 6
+"""Depth beyond which filling trees up would take them more memory than it is worth."""
+
+_WORKED_OUT: Final = "_trees"
 
 
 class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -80,6 +90,7 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y : shape (n_row,)
         sample_weight : shape (n_row,), or None for equal weights
         """
+        self.__dict__.pop(_WORKED_OUT, None)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
@@ -105,6 +116,7 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             are taken around their median.
         """
         check_is_fitted(self)
+        self.__dict__.pop(_WORKED_OUT, None)
         X = np.concatenate([columns for columns, _, _ in parts])
         y = np.concatenate([target - np.median(target) for _, target, _ in parts])
         weight = np.concatenate([weight for _, _, weight in parts])
@@ -119,8 +131,24 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_unchecked(self, X: FloatArray) -> FloatArray:
         """Return what `predict` does, of a matrix known to have the right columns, without the time of checks."""
-        left = np.mean([member.get_booster().inplace_predict(X) for member in self.members_], axis=0)
-        return np.asarray(self.median_ + left, dtype=np.float64)
+        trees: Trees | None = self.__dict__.get(_WORKED_OUT)
+        found = (
+            trees.predict(X)
+            if trees and len(X) <= FEW
+            else [member.get_booster().inplace_predict(X, validate_features=False) for member in self.members_]
+        )
+        return np.asarray(self.median_ + sum(found) / len(found), dtype=np.float64)
+
+    def warm(self) -> Self:
+        """Work out what answers few rows sooner, and return the regressor; of deep trees nothing does."""
+        check_is_fitted(self)
+        if self.max_depth <= DEEPEST:
+            setattr(self, _WORKED_OUT, Trees.of([member.get_booster() for member in self.members_]))
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what cannot be worked out again."""
+        return {name: value for name, value in super().__getstate__().items() if name != _WORKED_OUT}
 
     def _member(self, seed: int) -> XGBRegressor:
         return XGBRegressor(

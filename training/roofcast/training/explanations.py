@@ -13,10 +13,10 @@ import pandas as pd
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.identity import identities
 from roofcast.features.pipeline import METRICS
-from roofcast.training.coherence import E2E, SOURCES, following, shares
+from roofcast.training.coherence import E2E, SOURCES, THROUGHPUT, at_a_rate, following, shares
 from roofcast.training.dataset import TrainingSet
-from roofcast.training.effects import places
 from roofcast.training.importance import group_blocks, group_importance, shap_values
+from roofcast.training.places import places
 from roofcast.training.point import Parts
 from roofcast.training.predictor import References, RoofcastPredictor
 from roofcast.training.targets import log_ratio
@@ -103,6 +103,8 @@ def contributions(
     shifted = plain if references is None else predictor.predict_interval(X, _ANY_LEVEL, references).value
     tables = {metric: _of_trees(predictor, metric, parts.features) for metric in raw}
     tables |= _led(tables, parts, X)
+    if THROUGHPUT in tables:
+        tables[THROUGHPUT] = tables[THROUGHPUT].mask(pd.Series(at_a_rate(X), X.index), 0.0, axis=0)
     for metric, table in tables.items():
         table["estimate"] = np.log(estimates[metric])
         table["workload"] += np.log(raw[metric]) - table.sum(axis=1)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.pipeline import build_features
-from roofcast.training.effects import places
+from roofcast.training.places import places
 from roofcast.training.predictor import RoofcastPredictor
 
 FloatArray = npt.NDArray[np.float64]

@@ -32,7 +32,7 @@ FloatArray = npt.NDArray[np.float64]
 _QUANTILES: Final = tuple(sorted(set(QUANTILE.values())))
 
 POOLED: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
-"""Metrics that tell of the same kernels, and are measured of unlike LLMs and accelerators."""
+"""Metrics that tell of the same kernels, static batches aside, and are measured of unlike LLMs and accelerators."""
 
 LEARNS_FROM_POOL: Final = "tpot_s"
 """Metric that trees fitted to all of `POOLED` help: it is measured of the fewest LLMs and accelerators."""
@@ -112,17 +112,19 @@ class PointPredictor(BaseEstimator):  # type: ignore[misc]
         features, estimates, _ = build_features(X, self.coefficients_)
         cells = joined(identities(X), CELL)
         self.metrics_ = tuple(m for m in self.metrics if (y[m] > 0).any())
-        columns, parts = features.to_numpy(), {}
+        columns, pool = features.to_numpy(), {}
+        is_live = (X["workload.is_static"] == 0).to_numpy()
         self.regressors_: dict[str, ResidualRegressor] = {}
         for metric in self.metrics_:
             target = log_ratio(y[metric].to_numpy(dtype=float), estimates[metric])
             known = ~np.isnan(target)
             weight = row_weights(cells[known])
             self.regressors_[metric] = _regressor(config).fit(columns[known], target[known], weight)
-            parts[metric] = (columns[known], _sign(metric) * target[known], weight)
-        pool = [parts[metric] for metric in POOLED if metric in parts]
-        if LEARNS_FROM_POOL in parts and len(pool) > 1:
-            self.regressors_[LEARNS_FROM_POOL].learn_besides(pool)
+            if metric in POOLED and (known & is_live).any():
+                weight = row_weights(cells[known & is_live])
+                pool[metric] = (columns[known & is_live], _sign(metric) * target[known & is_live], weight)
+        if LEARNS_FROM_POOL in pool and len(pool) > 1:
+            self.regressors_[LEARNS_FROM_POOL].learn_besides([*pool.values()])
         return self
 
     def _coefficients(
@@ -145,9 +147,10 @@ class PointPredictor(BaseEstimator):  # type: ignore[misc]
         """Return predictions of some metrics, or of all, with what they were made of; `estimate` if it is known."""
         check_is_fitted(self)
         wanted = [m for m in self.metrics_ if metrics is None or m in metrics]
-        features, estimates, whole = build_features(X, self.coefficients_, estimate, {*wanted, *SOURCES})
         follows = following(X) if set(SOURCES) <= set(self.metrics_) else {}
         led = any(m in follows for m in wanted)
+        needed = {*wanted, *(SOURCES if led else ())}
+        features, estimates, whole = build_features(X, self.coefficients_, estimate, needed)
         asked = _Asked.from_features(features.to_numpy(), with_means=led)
         value, pace = {}, {}
         for m in self.metrics_:

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.features.batching import Estimate
 from roofcast.features.pipeline import build_features, frame
-from roofcast.training.coherence import E2E, FOLLOWERS, SOURCES, coherent, following
-from roofcast.training.effects import places
+from roofcast.training.coherence import E2E, FOLLOWERS, SOURCES, THROUGHPUT, at_a_rate, coherent, following
+from roofcast.training.places import places
 from roofcast.training.point import Parts, PointPredictor, Progress, predict_held_out
 from roofcast.training.targets import log_ratio
 from roofcast.training.uncertainty import Uncertainty, fit_uncertainty
@@ -99,13 +99,29 @@ class RoofcastPredictor(PointPredictor):
 
     whole: RoofcastPredictor | None = None
 
-    def fit(self, X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series, progress: Progress | None = None) -> Self:
-        """Fit, predict every lineage from the others, and return the predictor."""
+    def fit(
+        self,
+        X: pd.DataFrame,
+        y: pd.DataFrame,
+        groups: pd.Series,
+        progress: Progress | None = None,
+        *,
+        stacks: pd.Series | None = None,
+    ) -> Self:
+        """Fit, predict every lineage from the others, and return the predictor.
+
+        Parameters
+        ----------
+        X, y, groups, progress
+            As in `PointPredictor.fit` and `predict_held_out`.
+        stacks : shape (n_row,)
+            Names of whose stack each row was measured on; empty, or None for all, for that which questions are about.
+        """
         self.held_out_ = predict_held_out(self, X, y, groups, progress)
         super().fit(X, y, groups)
         parts = self.predict_columns(X)
         self.feature_range_ = parts.features.agg(["min", "max"])
-        matrix, asked = parts.features.to_numpy(), places(X)
+        matrix, asked = parts.features.to_numpy(), places(X, stacks)
         is_central = (X["workload.quantile"] == 0.5).to_numpy()
         self.uncertainty_: dict[str, Uncertainty] = {}
         for metric in self.metrics_:
@@ -156,6 +172,8 @@ class RoofcastPredictor(PointPredictor):
         low, high = {}, {}
         for metric, (_, sd) in shifts.items():
             half = sd * known[metric].conformal.quantile(level)
+            if metric == THROUGHPUT:
+                half = np.where(at_a_rate(X), 0.0, half)
             low[metric], high[metric] = value[metric] * np.exp(-half), value[metric] * np.exp(half)
         of_value, of_low, of_high = (frame(part, tuple(parts.value), X.index) for part in (value, low, high))
         return Prediction(of_value, of_low, of_high, level, parts.whole, parts.features)
@@ -207,6 +225,8 @@ class RoofcastPredictor(PointPredictor):
             else np.full(len(matrix), np.nan)
             for metric in means
         }
+        if THROUGHPUT in error:
+            error[THROUGHPUT] = np.where(at_a_rate(references.X), np.nan, error[THROUGHPUT])
         _pair(error, (references.X["workload.quantile"] == 0.5).to_numpy())
         if parts.pace:
             _lead(error, following(references.X))
@@ -215,7 +235,8 @@ class RoofcastPredictor(PointPredictor):
     def warm(self, metrics: Collection[str]) -> Self:
         """Work out now what the first prediction of some metrics would, and return the predictor."""
         for metric in self.uncertainty_.keys() & set(metrics):
-            self.uncertainty_[metric].effects.warm()
+            self.regressors_[metric].warm()
+            self.uncertainty_[metric].warm()
         return self
 
     def check_level(self, level: float) -> None:

@@ -8,8 +8,7 @@ import pandas as pd
 
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
-from roofcast.features.fingerprint import fingerprint
-from roofcast.training.bundle import ModelBundle
+from roofcast.training.bundle import ModelBundle, layout
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset import TrainingSet
 from roofcast.training.explanations import build_anchors
@@ -66,12 +65,12 @@ def fit_bundle(
     """
     if data.groups.nunique() < 2:
         raise InputError("measurements", "must span two LLM lineages at least, got one; import another campaign")
-    predictor = RoofcastPredictor(config).fit(data.X, data.y, data.groups, progress)
+    predictor = RoofcastPredictor(config).fit(data.X, data.y, data.groups, progress, stacks=data.stacks)
     folds = score_folds(data, predictor.held_out_)
     scores = folds.groupby("metric")[["mape", "median_ape", "within_25"]].mean()
     return ModelBundle(
         predictor=predictor,
-        fingerprint=fingerprint(),
+        fingerprint=layout(),
         data_digest=data.digest,
         row_ids=tuple(data.ids),
         engines=tuple(sorted(set(data.measurements["engine"]) - {""})),

@@ -241,7 +241,8 @@ def _campaign_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
 
 
 def _reference_result(dump: pd.DataFrame) -> ProtocolResult:
-    columns = [name for name in map(str, dump) if not name.startswith(("low_", "high_", "by_"))]
+    plain = {name for name in map(str, dump) if name.startswith(("low_", "high_", "by_")) and "_draw_" not in name}
+    columns = [name for name in map(str, dump) if name not in plain]
     lines = dump.loc[dump["metric"] != DERIVED, columns].reset_index(drop=True)
     return ProtocolResult(reference_figures(lines), {"P5": lines})
 

@@ -26,9 +26,15 @@ def log_ratio(measured: FloatArray, estimate: FloatArray) -> FloatArray:
 
 
 def outcomes(measurements: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns of `METRICS`, NaN where a row does not say, derived it, or its run did not end well."""
-    is_measured = {name: ~measurements["derived"].str.contains(rf"\b{name}\b") for name in METRICS}
-    return measurements[list(METRICS)].where(measurements["status"] == "ok").where(pd.DataFrame(is_measured))
+    """Return the columns of `METRICS`, NaN where a row does not say, derived it, or its run did not end well.
+
+    The throughput of a static batch is never derived: it is the time of the whole batch, told as a rate. That of an
+    open loop is its rate, and no outcome.
+    """
+    is_measured = pd.DataFrame({name: ~measurements["derived"].str.contains(rf"\b{name}\b") for name in METRICS})
+    is_measured["output_throughput_token_per_s"] |= measurements["load"] == "static_batch"
+    is_measured["output_throughput_token_per_s"] &= measurements["load"] != "open_loop"
+    return measurements[list(METRICS)].where(measurements["status"] == "ok").where(is_measured)
 
 
 def row_weights(groups: npt.NDArray[Any] | pd.Series) -> FloatArray:

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.training.effects import Effects, Places, anchor_rows
+from roofcast.training.effects import Effects
 from roofcast.training.intervals import GroupedConformal
+from roofcast.training.places import Places, anchor_rows
 from roofcast.training.point import QUANTILE_PLACE, at_quantile
 from roofcast.training.spread import Spread
 from roofcast.training.targets import row_weights
@@ -45,6 +46,11 @@ class Uncertainty:
     effects: Effects
     conformal: GroupedConformal
     anchor_row: npt.NDArray[np.intp]
+
+    def warm(self) -> None:
+        """Work out now what the first prediction would."""
+        self.effects.warm()
+        self.spread.warm()
 
     def shift(self, features: FloatArray, asked: Places) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the logarithm, each of shape (n_question,).
@@ -94,7 +100,7 @@ def fit_uncertainty(
     ----------
     features : shape (n_row, n_feature)
     asked
-        Places of the n rows.
+        Places of the n rows, on the stacks that were measured. Intervals are made for whoever asks about another.
     error : shape (n_row,)
         Logarithm of measurement over a prediction that never saw the row's lineage.
     groups : shape (n_row,)
@@ -112,7 +118,7 @@ def fit_uncertainty(
     scaled, lineage = (error / usual)[central], groups.to_numpy()[central]
     effects = Effects().fit(asked.take(central), scaled)
     anchors = anchor_rows(asked.take(central))
-    sd = effects.sd_left_out(asked.take(central), lineage, lineage[anchors])
+    sd = effects.sd_left_out(asked.take(central).asked(), lineage, lineage[anchors])
     conformal = GroupedConformal(np.abs(scaled) / sd, groups.iloc[central])
     spread, rows = Spread.fitted(features, error, weight), central[anchors]
     return Uncertainty(spread, effects.about(left[rows] / spread.predict(features[rows])), conformal, rows)

@@ -103,7 +103,8 @@ def _check_columns(schema: pa.Schema, limits: Limits) -> None:
         if schema.names.count(name) > 1:
             raise WrongFileError(name, "is given twice as a column; keep one")
         if name not in known:
-            raise WrongFileError(name, f"is not a column of questions; they are {', '.join(known)}")
+            cure = NAMES_ALONE if "config" in name else ""
+            raise WrongFileError(name, f"is not a column of questions; they are {', '.join(known)}{cure}")
     for name in limits.required:
         if name not in schema.names:
             raise WrongFileError(name, "must be a column of the questions")
@@ -146,6 +147,8 @@ def _checked(batch: pa.RecordBatch, limits: Limits) -> pa.RecordBatch:
             if longest > limits.text:
                 cure = NAMES_ALONE if name == "model" else ""
                 raise WrongFileError(name, f"must be at most {limits.text} bytes long, got {longest}{cure}")
+            if name == "model" and compute.any(compute.starts_with(column.dictionary, "{")).as_py():
+                raise WrongFileError(name, f"must be a name, got JSON{NAMES_ALONE}")
     return batch
 
 

@@ -3,16 +3,21 @@
 
 const at = (id) => document.getElementById(id);
 const few = (value) => Number(value.toPrecision(3)).toLocaleString("en");
+const usd = (value) => value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const SHOWN = {
+  ttft_s: "TTFT", tpot_s: "TPOT", itl_s: "ITL", e2e_s: "end to end", nttft_s_per_token: "TTFT per input token",
+  output_throughput_token_per_s: "throughput",
+};
 
 const COLUMNS = {
-  "USD/h": (e) => few(e.cost_usd_per_h),
-  "USD/M output": (e) => few(e.cost_usd_per_million_output_token),
+  "USD/h": (e) => usd(e.cost_usd_per_h),
+  "USD/M output tokens": (e) => few(e.cost_usd_per_million_output_token),
   "rent": (e) => `${e.n_instance} × ${e.provider} ${e.instance_type} ${e.region} ${e.pricing}`,
   "replicas": (e) => `${e.n_replica} × ${e.accelerator}, ${split(e)}`,
   "runs": (e) => `${e.engine} ${e.weight_precision}`,
   "in flight, of at most": (e) => `${few(e.load_per_replica)} of ${few(e.users_per_replica)}`,
   "predicted, with interval": (e) => e.predictions.map(metric).join("\n"),
-  "limits met": (e) => few(e.p_limits_met),
+  "limits met with probability": (e) => (Math.floor(e.p_limits_met * 1000) / 1000).toString(),
   "bottleneck": (e) => e.bottleneck + (e.outside ? "; outside what was measured" : ""),
 };
 const { "USD/h": USD_PER_H, rent, replicas, runs } = COLUMNS;
@@ -27,17 +32,25 @@ function split(entry) {
 }
 
 function metric(told) {
-  return `${told.metric} ${told.statistic}: ${few(told.value)} (${few(told.low)} to ${few(told.high)})`;
+  const isTime = told.metric.includes("_s") && !told.metric.endsWith("_per_s");
+  const [scale, unit] = !isTime ? [1, "tokens/s"] : told.high < 10 ? [1000, "ms"] : [1, "s"];
+  const [value, low, high] = [told.value, told.low, told.high].map((number) => few(number * scale));
+  return `${SHOWN[told.metric] ?? told.metric} ${told.statistic}: ${value} ${unit} (${low} to ${high})`;
 }
 
 function fill(table, columns, rows) {
+  const names = Object.keys(columns);
   const line = (cells, kind) => {
     const row = document.createElement("tr");
-    for (const text of cells) row.appendChild(document.createElement(kind)).innerText = text;
+    cells.forEach((text, i) => {
+      const cell = row.appendChild(document.createElement(kind));
+      cell.textContent = text;
+      cell.dataset.label = names[i];  // shown where the screen is too narrow for a head
+    });
     return row;
   };
   const body = rows.map((row) => line(Object.values(columns).map((cell) => cell(row)), "td"));
-  table.replaceChildren(line(Object.keys(columns), "th"), ...body);
+  table.replaceChildren(line(names, "th"), ...body);
 }
 
 async function ask(path, body) {
@@ -52,14 +65,28 @@ async function ask(path, body) {
 async function question() {
   const number = (id) => Number(at(id).value);
   const file = at("config").files[0];
+  const workload = { [at("kind").value]: number("load") };
+  if (at("preset").value) workload.preset = at("preset").value;
+  if (at("n_input_token").value) workload.n_input_token = number("n_input_token");
+  if (at("n_output_token").value) workload.n_output_token = number("n_output_token");
   return {
     model: file ? { name: file.name, config: JSON.parse(await file.text()) } : at("model").value,
-    workload: {
-      n_input_token: number("n_input_token"), n_output_token: number("n_output_token"), [at("kind").value]: number("load"),
-    },
+    workload,
     limits: at("limits").value.split("\n").map((limit) => limit.trim()).filter(Boolean),
     confidence: number("confidence"),
+    constraints: {
+      providers: at("providers").value.split(",").map((name) => name.trim()).filter(Boolean),
+      pricing: at("spot").checked ? ["on_demand", "spot"] : ["on_demand"],
+    },
   };
+}
+
+function choosePreset() {
+  for (const length of [at("n_input_token"), at("n_output_token")]) {
+    length.required = !at("preset").value;
+    if (at("preset").value) length.value = "";  // what is typed then counts before the preset
+    length.placeholder = at("preset").value && "measured";
+  }
 }
 
 function tell(text, isProblem = false) {
@@ -82,7 +109,7 @@ async function recommend(event) {
     const some = answer.entries.length ? "the cheapest first" : "nothing of one kind meets the limits";
     const total = answer.fleet.reduce((sum, f) => sum + f.cost_usd_per_h, 0);
     const found = answer.fleet.length ? `${some}; a mixture costs ${few(total)} USD/h` : some;
-    tell([`${answer.model}: ${answer.n_candidate} candidates, ${found}.`, ...answer.warnings].join("\n"));
+    tell([`${answer.model}: ${answer.n_candidate.toLocaleString("en")} candidates, ${found}.`, ...answer.warnings].join("\n"));
   } catch (error) {
     tell(error.message, true);
   }
@@ -100,5 +127,6 @@ async function begin() {
 }
 
 at("question").addEventListener("submit", recommend);
+at("preset").addEventListener("change", choosePreset);
 at("key").addEventListener("change", begin);
 begin();

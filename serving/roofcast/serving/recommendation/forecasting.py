@@ -44,8 +44,9 @@ ASKED: Final = (
 def most_users(bundle: ModelBundle) -> float:
     """Return the most users that any replica was measured with, for each of its accelerators."""
     rows = bundle.anchors.rows
-    closed = rows[rows["load"] == "closed_loop"]
-    return float((closed["concurrency"] / closed["n_accelerator"]).max())
+    is_closed = (rows["load"] == "closed_loop").to_numpy()
+    n_user, n_accelerator = (rows[name].to_numpy()[is_closed] for name in ("concurrency", "n_accelerator"))
+    return float(np.nanmax(n_user / n_accelerator))
 
 
 def user_levels(most: float) -> FloatArray:
@@ -84,7 +85,7 @@ class Forecaster:
         self.predictor, self.is_open = predictor, is_open
         self.columns = descriptors.columns
         self.d = arrays(descriptors)
-        self._matrix = descriptors.to_numpy(dtype=float)
+        self._block = np.ascontiguousarray(descriptors.to_numpy(dtype=float).T)
         self._asked = self.columns.get_indexer(pd.Index(ASKED))
         self.n_predicted = 0
 
@@ -104,11 +105,11 @@ class Forecaster:
 
     def table(self, rows: IndexArray, load: FloatArray, statistic: str) -> pd.DataFrame:
         """Return the same as a table, columns in the order of `roofcast.features.columns.DESCRIPTORS`."""
-        block = self._matrix[rows]
+        block = self._block[:, rows]
         none = np.full(len(rows), np.nan)
         loads = (none, load) if self.is_open else (load, none)
-        block[:, self._asked] = np.stack([*loads, *_asking(statistic, len(rows)).values()], axis=1)
-        return pd.DataFrame(block, columns=self.columns, copy=False)
+        block[self._asked] = [*loads, *_asking(statistic, len(rows)).values()]
+        return pd.DataFrame(block.T, columns=self.columns, copy=False)
 
     @property
     def memory(self) -> Memory:

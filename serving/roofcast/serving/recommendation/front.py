@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from roofcast.serving.demand import Demand
 from roofcast.serving.recommendation.case import Case
 from roofcast.serving.recommendation.loads import LATENCY
 from roofcast.serving.recommendation.results import FrontPoint
@@ -23,40 +25,82 @@ NEAR: Final = 1.3
 MOST_ASKED: Final = 150
 """Points that the learner is asked about."""
 
+MEAN_LATENCY: Final = ("e2e_s", "mean")
+"""Which tells how many requests are in flight, by Little's law."""
+
 
 def pareto_front(search: Search, case: Case) -> tuple[FrontPoint, ...]:
     """Return non-dominated deployments within the limits, the cheapest first.
 
-    All replicas, offers and loads are compared by the estimate; what comes near its front is predicted, and the
-    predictions are compared again.
+    All replicas, offers and sizes are compared by the estimate; what comes near its front is predicted under its own
+    share of the peak, and the predictions are compared again.
     """
     grid = search.grid
-    kept = _cheapest_pairs(search.pairs)
-    pair, place = _points(search, kept, case)
+    pair, place = _points(search, _cheapest_pairs(search.pairs), case)
     near = _near_front(_sizes(search, pair, place, case)[2], grid.log_latency[search.pairs.row[pair], place])
     if not len(near):
         return ()
     pair, place = pair[near], place[near]
     row = search.pairs.row[pair]
-    points, back = np.unique(np.stack([row, place]), axis=1, return_inverse=True)
-    found = grid.learn(points[0], points[1], also=[LATENCY])
-    latency = np.exp(found[LATENCY].log_value)[back.ravel()]
+    is_sized_by_level = grid.needs_rate or grid.demand.headroom > 0
+    if is_sized_by_level:
+        wanted = np.zeros_like(grid.known)
+        wanted[row, place] = True
+        grid.ask(wanted)
     n_replica, n_instance, cost = _sizes(search, pair, place, case)  # of what the learner just said
-    chance, in_flight = grid.chance[row, place], grid.in_flight(row, place)
-    is_met = chance >= case.confidence
+    carried = _carried(search, row, n_replica, place)
+    is_met = carried.chance >= case.confidence
+    if is_sized_by_level:
+        is_met &= grid.chance[row, place] >= case.confidence
     return tuple(
         FrontPoint(
             cost_usd_per_h=float(cost[k]),
-            e2e_s=float(latency[k]),
-            p_limits_met=float(chance[k]),
+            e2e_s=float(carried.latency_s[k]),
+            p_limits_met=float(carried.chance[k]),
             offer=case.offers[search.pairs.offer[pair[k]]],
             replica=case.replicas[row[k]],
-            load_per_replica=float(in_flight[k]),
+            load_per_replica=float(carried.in_flight[k]),
             n_replica=int(n_replica[k]),
             n_instance=int(n_instance[k]),
         )
-        for k in non_dominated(np.where(is_met, cost, np.inf), latency)
+        for k in non_dominated(np.where(is_met, cost, np.inf), carried.latency_s)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """What is predicted of replicas under their own share of the peak; arrays have shape (n_point,)."""
+
+    latency_s: FloatArray
+    chance: FloatArray
+    in_flight: FloatArray
+
+
+def _carried(search: Search, row: IndexArray, n_replica: FloatArray, capacity: IndexArray) -> _Carried:
+    """Return the predictions at the load that each replica carries, those of the same replica and load asked once."""
+    grid = search.grid
+    forecaster, demand = grid.forecaster, grid.demand
+    load = search.own_load(row, n_replica, capacity)
+    (rows, loads), back = np.unique(np.stack([row, load]), axis=1, return_inverse=True)
+    rows = rows.astype(np.intp)
+    asked = {statistic: list(metrics) for statistic, metrics in grid.asked.items()}
+    needs_mean = forecaster.is_open or demand.think_time_s > 0
+    for metric, statistic in (LATENCY, MEAN_LATENCY) if needs_mean else (LATENCY,):
+        asked[statistic] = [*dict.fromkeys([*asked.get(statistic, []), metric])]
+    _, whole = forecaster.estimate(rows, loads, {})
+    found = forecaster.predict(rows, loads, asked, whole)
+    back = back.ravel()
+    in_flight = load
+    if needs_mean:
+        mean_s = np.exp(found[MEAN_LATENCY].log_value)[back]
+        in_flight = load * mean_s if forecaster.is_open else _waiting(load, demand.peak / n_replica, mean_s, demand)
+    return _Carried(np.exp(found[LATENCY].log_value)[back], grid.chance_of(found, loads)[back], in_flight)
+
+
+def _waiting(load: FloatArray, users: FloatArray, mean_s: FloatArray, demand: Demand) -> FloatArray:
+    """Return the requests in flight of users who think: no fewer than one are predicted, and few users send less."""
+    waiting = users * mean_s / (mean_s + demand.think_time_s)
+    return np.where(load > 1.0, load, np.minimum(load, waiting))
 
 
 def non_dominated(cost: FloatArray, latency: FloatArray) -> IndexArray:
@@ -84,10 +128,12 @@ def _cheapest_pairs(pairs: Pairs) -> IndexArray:
 
 
 def _points(search: Search, kept: IndexArray, case: Case) -> tuple[IndexArray, IndexArray]:
-    """Return pair and level of every deployment that may meet the limits."""
+    """Return pair and level of every deployment that may meet the limits, of those of one size the least level."""
     capacity = search.standing(case.confidence).capacity[search.pairs.row[kept]]
     which, place = np.nonzero(np.arange(search.grid.loads.shape[1]) <= capacity[:, None])
-    return kept[which], np.asarray(place, dtype=np.intp)
+    n_replica = _sizes(search, kept[which], place, case)[0]
+    is_first = np.concatenate([[True], (np.diff(which) != 0) | (np.diff(n_replica) != 0)])[: len(which)]
+    return kept[which[is_first]], np.asarray(place[is_first], dtype=np.intp)
 
 
 def _sizes(

@@ -118,6 +118,15 @@ class LoadGrid:
         self._renew(np.unique(rows))
         return found
 
+    def chance_of(self, found: Mapping[Quantity, Medians], load: FloatArray) -> FloatArray:
+        """Return the probability that all limits are met where the learner said so much, shape (n_point,)."""
+        chances = [np.ones_like(load)]
+        for limit in self.limits:
+            told = found[limit.metric, limit.statistic]
+            z = -self._over(limit, told.log_value, load) / told.sd
+            chances.append(self._scales[limit.metric].chance_below(z))
+        return chance_of_all(chances, ["", *(limit.metric for limit in self.limits)])
+
     def in_flight(self, rows: IndexArray, places: IndexArray) -> FloatArray:
         """Return the requests in flight on replicas at levels; at a rate the estimated ones, by Little's law."""
         load = self.loads[rows, places]
@@ -130,6 +139,13 @@ class LoadGrid:
             sd = self._sd[limit.metric, limit.statistic][rows, 0]
             every.append(self._log_over(limit, rows)[:, 0] + sd * self._scales[limit.metric].z_at(confidence))
         return np.asarray(np.exp(np.minimum(np.stack(every, axis=1), math.log(MOST_EXCESS))), dtype=np.float64)
+
+    def reached_at_least(self, limit: Limit, rows: IndexArray, confidence: float) -> FloatArray:
+        """Return what the metric of a floor is with some confidence at least, at the least load: shape (n_row,)."""
+        quantity = limit.metric, limit.statistic
+        log_value = self._estimates[quantity][rows, 0] + self._offset[quantity][rows, 0]
+        sd = self._sd[quantity][rows, 0]
+        return np.asarray(np.exp(log_value - sd * self._scales[limit.metric].z_at(confidence)), dtype=np.float64)
 
     def _renew(self, rows: IndexArray) -> None:
         """Spread what was learnt along the loads of some replicas, and compute what follows from it."""
@@ -153,10 +169,12 @@ class LoadGrid:
     def _log_over(self, limit: Limit, rows: IndexArray) -> FloatArray:
         """Return the logarithm of the median over the limit, of a floor of the limit over the median."""
         quantity = limit.metric, limit.statistic
-        log_value = self._estimates[quantity][rows] + self._offset[quantity][rows]
+        return self._over(limit, self._estimates[quantity][rows] + self._offset[quantity][rows], self.loads[rows])
+
+    def _over(self, limit: Limit, log_value: FloatArray, load: FloatArray) -> FloatArray:
         if not limit.is_floor:
             return np.asarray(log_value - math.log(limit.value))
-        return np.asarray(np.log(floor_per_replica(limit, self.demand, self.loads[rows])) - log_value)
+        return np.asarray(np.log(floor_per_replica(limit, self.demand, load)) - log_value)
 
 
 def needed_by(demand: Demand) -> float:
@@ -179,6 +197,28 @@ def floor_per_replica(limit: Limit, demand: Demand, users: FloatArray) -> FloatA
     peak = demand.needed * (1.0 - demand.headroom)
     left = peak - limit.value * demand.think_time_s / demand.n_output_token
     return limit.value * users / left if left > 0 else np.full_like(users, np.inf)
+
+
+def throughput_of_all(demand: Demand, users: FloatArray, token_per_s: FloatArray) -> FloatArray:
+    """Return the throughput of a whole deployment of such replicas at the peak; the inverse of `floor_per_replica`.
+
+    Parameters
+    ----------
+    demand
+        Of users.
+    users, token_per_s : shape (n_replica,)
+        Requests in flight on a replica, and what it makes then.
+
+    Examples
+    --------
+    Ten users, each alone on a replica of 50 tokens/s, who think 2 s after an answer of 100 tokens that took 2 s:
+
+    >>> demand = Demand(500, 100, 10, None, (), think_time_s=2.0)
+    >>> throughput_of_all(demand, np.ones(1), np.array([50.0])).tolist()
+    [250.0]
+    """
+    in_all = users + token_per_s * demand.think_time_s / demand.n_output_token
+    return np.asarray(token_per_s * demand.peak / in_all, dtype=np.float64)
 
 
 def _estimates(

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from roofcast.serving.rows import records
-from roofcast.training.effects import places
+from roofcast.features.questions import Cells
+from roofcast.serving.parsing import filled
+from roofcast.serving.rows import records_of
 from roofcast.training.explanations import WORKLOAD, Anchors
+from roofcast.training.places import places
 from roofcast.training.predictor import RoofcastPredictor
 
-LEAST_CORRELATION: Final = 0.15
+LEAST_CORRELATION: Final = 0.1
 """Below it the error of a measurement says next to nothing about the question's."""
 
 SHOWN: Final = (
@@ -46,18 +49,27 @@ def nearest(
         return [()] * len(X)
     order, correlation = predictor.uncertainty_[metric].effects.nearest(places(X), len(place))
     asked = X[[f"workload.{name}" for name in (*WORKLOAD[:3], "request_rate_per_s")]].to_numpy(dtype=float)
-    measured = kept.rows[list(WORKLOAD)].to_numpy(dtype=float)[place]
+    measured = np.stack([kept.rows[name].to_numpy(dtype=float)[place] for name in WORKLOAD], axis=1)
     picked = []
     for i, anchors in enumerate(order):
-        distance = np.nansum(np.abs(np.log(measured[anchors] / asked[i])), axis=1)
-        best = np.lexsort((distance, -correlation[i].round(6)))[:n]
+        telling = correlation[i].round(6)
+        alike = np.flatnonzero(telling >= max(telling[:n][-1], LEAST_CORRELATION))
+        distance = np.nansum(np.abs(np.log(measured[anchors[alike]] / asked[i])), axis=1)
+        best = alike[np.lexsort((distance, -telling[alike]))[:n]]
         picked.append(best[correlation[i][best] >= LEAST_CORRELATION])
     chosen = np.concatenate([order[i][best] for i, best in enumerate(picked)])
     rows, back = np.unique(place[chosen], return_inverse=True)
-    told = kept.rows.iloc[rows]
-    shown = records(told[list(SHOWN)].assign(metric=metric, measured=told[metric]))
+    shown = records_of({
+        **{name: _some(kept.rows[name], rows) for name in SHOWN},
+        "metric": filled(len(rows), metric),
+        "measured": _some(kept.rows[metric], rows),
+    })  # fmt: skip
     every = iter(back.tolist())
     return [
         tuple({**shown[next(every)], "correlation": float(correlation[i][k])} for k in best)
         for i, best in enumerate(picked)
     ]
+
+
+def _some(column: pd.Series, rows: npt.NDArray[np.intp]) -> Cells:
+    return np.asarray(column.array.take(rows).to_numpy())

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_DOWN, ROUND_UP, Context
+
 import numpy as np
+import numpy.typing as npt
 
 from roofcast.data.units import ms_from_s
 from roofcast.features.memory import Memory
 from roofcast.serving.recommendation.case import Case
-from roofcast.serving.recommendation.loads import MOST_EXCESS
+from roofcast.serving.recommendation.loads import MOST_EXCESS, throughput_of_all
 from roofcast.serving.recommendation.search import Search
 from roofcast.serving.slo import Limit
+
+FloatArray = npt.NDArray[np.float64]
+IndexArray = npt.NDArray[np.intp]
+
+_DOWN, _UP = (Context(prec=3, rounding=rounding) for rounding in (ROUND_DOWN, ROUND_UP))
+"""Three digits that promise no more than was found: of what is wanted high, and of what is wanted low."""
 
 
 def out_of_reach(search: Search, case: Case, memory: Memory) -> tuple[str, ...]:
@@ -34,21 +43,28 @@ def out_of_reach(search: Search, case: Case, memory: Memory) -> tuple[str, ...]:
     over = grid.excess_at_least(rows, case.confidence)
     least = "with a single user on each replica" if case.demand.users is not None else "at the least rate looked at"
     promise = f"{least}, at a confidence of {case.confidence:g}"
-    best = over.argmin(axis=0)
-    told = [
-        f"{limit.text} is out of reach{_best(limit, float(over[i, j]), case, int(rows[i]), promise)}"
-        for j, (limit, i) in enumerate(zip(grid.limits, best.tolist(), strict=True))
-        if over[i, j] > 1
-    ]
+    told = []
+    for limit, excess in zip(grid.limits, over.T, strict=True):
+        if excess.min() > 1:
+            best = _best(limit, excess, rows, search, case)
+            told.append(f"{limit.text} is out of reach{best} {promise}")
     return tuple(told) or (f"each limit is within reach by itself, but not all of them together {promise}",)
 
 
-def _best(limit: Limit, excess: float, case: Case, row: int, promise: str) -> str:
-    if excess >= MOST_EXCESS or (limit.is_floor and case.demand.think_time_s):
-        return f" {promise}"
-    replica = case.replicas[row]
-    where = f"on {replica.accelerator} {replica.split} ({replica.engine}, {replica.weight_precision}) {promise}"
+def _best(limit: Limit, excess: FloatArray, rows: IndexArray, search: Search, case: Case) -> str:
+    """Return the best that any of some replicas reaches, and which; empty if that is as good as nothing."""
     if limit.is_floor:
-        return f": the best is {float(f'{limit.value / excess:.3g}'):g} {limit.unit} {where}"
+        made = search.grid.reached_at_least(limit, rows, case.confidence)
+        whole = throughput_of_all(case.demand, search.grid.loads[rows, 0], made)
+        best = _DOWN.create_decimal_from_float(whole.max())
+        return f": the best is {float(best):.10g} {limit.unit} {_where(case, rows[whole.argmax()])}"
+    if excess.min() >= MOST_EXCESS:
+        return ""
     unit = limit.unit.replace("s", "ms", 1)
-    return f": the best is {ms_from_s(limit.value * excess):.3g} {unit} {where}"
+    best = _UP.create_decimal_from_float(ms_from_s(limit.value * excess.min()))
+    return f": the best is {float(best):.10g} {unit} {_where(case, rows[excess.argmin()])}"
+
+
+def _where(case: Case, row: int) -> str:
+    replica = case.replicas[row]
+    return f"on {replica.accelerator} {replica.split} ({replica.engine}, {replica.weight_precision})"

@@ -199,7 +199,7 @@ def _plans(chosen: IndexArray, search: Search, case: Case, loads: FloatArray, mo
     row = pairs.row[chosen]
     capacity = standing.capacity[row]
     n_replica = search.n_replica(standing.capacity, grid.served)[row]
-    load = _own_load(search, row, n_replica, capacity, case.demand)
+    load = search.own_load(row, n_replica, capacity)
     n_instance = np.ceil(n_replica / pairs.per_instance[chosen] - 1e-9)
     is_useless = np.arange(loads.shape[1]) >= grid.loads.shape[1]
     may_hold_more = (capacity == grid.top[row]) & is_useless[most[row]]
@@ -217,26 +217,3 @@ def _plans(chosen: IndexArray, search: Search, case: Case, loads: FloatArray, mo
         )
         for k, pair in enumerate(chosen.tolist())
     ]
-
-
-def _own_load(
-    search: Search, row: IndexArray, n_replica: FloatArray, capacity: IndexArray, demand: Demand
-) -> FloatArray:
-    """Return the load of each replica at the peak: its share of the users or of the rate, none of whom is invented.
-
-    Of users who think, those who wait are found between the levels that serve less and more than the share; there is
-    no load of less than one request.
-    """
-    share = demand.peak / n_replica
-    if demand.users is None:
-        return share
-    if not demand.think_time_s:
-        return np.ceil(share - 1e-9)
-    grid, place = search.grid, search.own_place(row, n_replica, capacity)
-    none = np.zeros_like(share)
-    low, few = (
-        np.where(place > 0, values[row, np.maximum(place - 1, 0)], none) for values in (grid.loads, grid.served)
-    )
-    high, many = grid.loads[row, place], grid.served[row, place]
-    part = np.clip((share - few) / np.maximum(many - few, np.finfo(float).tiny), 0.0, 1.0)
-    return np.maximum(low + part * (high - low), 1.0)

@@ -31,7 +31,7 @@ class Misses:
     reason
         Place in `REASONS`; -1 for a replica of an entry.
     excess
-        What it needs over what it may.
+        What it needs over what it may; infinite beside a deployment that costs nothing, or far beyond.
     cost
         Least cost, in US dollars an hour; infinite if there is none.
     limit
@@ -78,7 +78,7 @@ def find_misses(
     has_offer = np.isin(np.arange(n), pairs.row[some])
     cheapest = float(standing.cost[chosen].min(initial=np.inf))
     reason = np.full(n, _RANK["dearer"])
-    excess = np.maximum(least / min(max(cheapest, 1e-12), MOST_EXCESS), 1.0)
+    excess = _over_cheapest(least, cheapest)
     is_over = least > case.budget
     reason[is_over], excess[is_over] = _RANK["over_budget"], least[is_over] / case.budget
     is_short = ~np.isfinite(least)
@@ -89,12 +89,29 @@ def find_misses(
         over = search.grid.excess_at_least(missed, case.confidence)
         limit[missed] = over.argmax(axis=1)
         reason[missed] = _RANK["misses_limit"]
-        excess[missed] = np.maximum(over.max(axis=1), case.confidence / search.grid.chance[missed, 0])
+        most = over.max(axis=1)
+        found = np.maximum(most, case.confidence / search.grid.chance[missed, 0])
+        excess[missed] = np.where(most >= MOST_EXCESS, np.inf, found)
     reason[~has_offer], excess[~has_offer] = _RANK["no_offer"], 1.0
     reason[~memory.fits] = _RANK["does_not_fit"]
     excess[~memory.fits] = (memory.needed_byte / np.maximum(memory.usable_byte, 1.0))[~memory.fits]
     reason[pairs.row[np.intersect1d(chosen, some)]] = -1
     return Misses(reason, excess, least, limit, cheapest)
+
+
+def _over_cheapest(cost: FloatArray, cheapest: float) -> FloatArray:
+    """Return costs over the cheapest, at least 1; infinite beside one that costs nothing.
+
+    Examples
+    --------
+    >>> _over_cheapest(np.array([4.0, 1.0, 0.0]), 2.0).tolist(), _over_cheapest(np.array([4.0, 0.0]), 0.0).tolist()
+    ([2.0, 1.0, 1.0], [inf, 1.0])
+    """
+    if not np.isfinite(cheapest):
+        return np.ones_like(cost)
+    if cheapest == 0:
+        return np.where(cost > 0, np.inf, 1.0)
+    return np.maximum(cost / cheapest, 1.0)
 
 
 def tell(
@@ -150,7 +167,8 @@ def _detail(i: int, misses: Misses, search: Search, case: Case, memory: Memory) 
         return "needs more nodes than there are"
     if reason == "no_offer":
         return f"no instance has room for {case.replicas[i].n_accelerator} accelerators, nor a whole number of nodes"
-    return f"costs {cost:.2f} USD/h at least; the cheapest that meets the limits costs {misses.cheapest:.2f}"
+    other = f"costs {misses.cheapest:.2f}" if misses.cheapest else "is free"
+    return f"costs {cost:.2f} USD/h at least; the cheapest that meets the limits {other}"
 
 
 def _missed(i: int, misses: Misses, search: Search, case: Case) -> str:

@@ -11,8 +11,8 @@ import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors import describe
-from roofcast.features.precisions import served_precision
 from roofcast.features.questions import Cells
+from roofcast.serving.capabilities import precision_on, precision_problem
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.recommendation.engines import engines_of, runs_on
 from roofcast.serving.recommendation.results import Rejection, Replica
@@ -60,15 +60,13 @@ def enumerate_replicas(
     replicas, rejections = [], []
     for name, n in sorted(largest.items()):
         part = accelerators[name]
-        engines, precisions = _engines(part, bounds), _precisions(part, model, bounds)
-        if not engines or not precisions:
-            detail = _no_engine(part, bounds) if not engines else f"{part.name} does not compute in what is admitted"
-            rejections.append(Rejection(Replica(name), "no_engine", detail, 1.0))
+        ways, problem = _ways(part, model, bounds)
+        if not ways:
+            rejections.append(Rejection(Replica(name), "no_engine", problem, 1.0))
         for tp, pp, dp, ep in splits(model, n * bounds.max_nodes):
             replicas += [
                 Replica(name, tp, pp, dp, ep, engine, precision)
-                for precision in precisions
-                for engine in engines
+                for precision, engine in ways
                 if not split_problem(model, tp, ep, engine) and not (dp > 1 and engine in NO_ATTENTION_DP)
             ]
     return replicas, rejections
@@ -105,11 +103,27 @@ def _no_engine(part: AcceleratorSpec, bounds: Constraints) -> str:
     return f"none of {', '.join(wanted)} is known to run on {part.vendor} {part.name}"
 
 
-def _precisions(part: AcceleratorSpec, model: ModelSpec, bounds: Constraints) -> tuple[str, ...]:
-    own = served_precision(model.weight_precision)
+def _ways(part: AcceleratorSpec, model: ModelSpec, bounds: Constraints) -> tuple[list[tuple[str, str]], str]:
+    """Return precisions with the engines that serve them on a part, and why there is none."""
+    engines = _engines(part, bounds)
+    if not engines:
+        return [], _no_engine(part, bounds)
+    asked = [
+        (precision, engine)
+        for engine in engines
+        for precision in _precisions(precision_on(engine, model.weight_precision, part), part, bounds)
+    ]
+    if not asked:
+        return [], f"{part.name} does not compute in what is admitted"
+    problems = {pair: precision_problem(pair[1], pair[0], part) for pair in asked}
+    ways = sorted(pair for pair, problem in problems.items() if not problem)
+    return ways, "" if ways else next(iter(problems.values()))
+
+
+def _precisions(own: str, part: AcceleratorSpec, bounds: Constraints) -> Collection[str]:
     wanted: Collection[str] = bounds.weight_precisions or {own}
     able = {own, *COMPUTED_ANYWHERE, *map(str, part.peak_flop_per_s)}
-    return tuple(sorted(precision for precision in wanted if precision in able))
+    return sorted(precision for precision in wanted if precision in able)
 
 
 def describe_replicas(

@@ -57,10 +57,14 @@ def response_of(
 
 
 def _shown(kind: type[Shown], found: Any, **more: Any) -> Shown:
-    own = {f.name: getattr(found, f.name) for f in dataclasses.fields(found) if f.name in kind.model_fields}
+    own = {name: value for name, value in _fields(found).items() if name in kind.model_fields}
     if "predictions" in own:
-        own["predictions"] = [dataclasses.asdict(metric) for metric in found.predictions]
+        own["predictions"] = [_fields(metric) for metric in found.predictions]
     return kind.model_validate({**_offer(found.offer), **_replica(found.replica), **own, **more})
+
+
+def _fields(found: Any) -> Values:
+    return {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
 
 
 def _rejection(rejection: Rejection) -> RejectionResponse:

@@ -139,7 +139,8 @@ class Rejection:
 class FrontPoint:
     """A deployment that no other beats in cost and end-to-end latency together.
 
-    `e2e_s` is the median latency predicted at `load_per_replica` requests in flight on each replica.
+    `e2e_s` is the median latency predicted, and `p_limits_met` the probability that all limits are met, where each
+    replica carries its share of the peak: `load_per_replica` requests in flight.
     """
 
     cost_usd_per_h: float

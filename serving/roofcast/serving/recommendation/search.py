@@ -124,7 +124,10 @@ class Search:
         Of pairs that cost the same the one comes first that rather meets the limits, then that of fewer accelerators.
         """
         standing = self.standing(goal.confidence)
-        some = np.flatnonzero(standing.cost <= self._limit(goal, standing))
+        return self._winners(goal, standing, self._limit(goal, standing))
+
+    def _winners(self, goal: Goal, standing: Standing, limit: float) -> IndexArray:
+        some = np.flatnonzero(standing.cost <= limit)
         row = self.pairs.row[some]
         n_replica = self.n_replica(standing.capacity, self.grid.served)[row]
         chance = self.grid.chance[row, self.own_place(row, n_replica, standing.capacity[row])]
@@ -150,6 +153,31 @@ class Search:
         is_enough = self.grid.served[row] >= share[:, None] - 1e-9
         return np.minimum(np.where(is_enough.any(axis=1), is_enough.argmax(axis=1), capacity), capacity)
 
+    def own_load(self, row: IndexArray, n_replica: FloatArray, capacity: IndexArray) -> FloatArray:
+        """Return the load of each replica at the peak: its share of the users or of the rate, none of it invented.
+
+        Of users who think, those who wait are found between the levels that serve less and more than the share; there
+        is no load of less than one request.
+
+        Parameters
+        ----------
+        row, n_replica, capacity : shape (n,)
+            As of `own_place`.
+        """
+        grid, demand = self.grid, self.grid.demand
+        share = demand.peak / n_replica
+        if demand.users is None:
+            return np.asarray(share, dtype=np.float64)
+        if not demand.think_time_s:
+            return np.asarray(np.ceil(share - 1e-9), dtype=np.float64)
+        place, none = self.own_place(row, n_replica, capacity), np.zeros_like(share)
+        low, few = (
+            np.where(place > 0, values[row, np.maximum(place - 1, 0)], none) for values in (grid.loads, grid.served)
+        )
+        high, many = grid.loads[row, place], grid.served[row, place]
+        part = np.clip((share - few) / np.maximum(many - few, np.finfo(float).tiny), 0.0, 1.0)
+        return np.asarray(np.maximum(low + part * (high - low), 1.0), dtype=np.float64)
+
     def _limit(self, goal: Goal, standing: Standing) -> float:
         """Return the cost of the last group that is wanted, as far as is guessed."""
         least = np.full(int(goal.group.max(initial=-1)) + 1, np.inf)
@@ -164,9 +192,10 @@ class Search:
         Of the cheapest themselves every level is asked about, as the first miss may come early.
         """
         standing = self.standing(goal.confidence)
-        rows = self._rows_of(standing.least <= self._limit(goal, standing))
+        limit = self._limit(goal, standing)
+        rows = self._rows_of(standing.least <= limit)
         wanted = self._around(rows, standing.capacity[rows])
-        best = self._rows_of(self.winners(goal))
+        best = self._rows_of(self._winners(goal, standing, limit))
         wanted[best] |= np.arange(wanted.shape[1]) <= self.grid.top[best][:, None]
         return wanted
 

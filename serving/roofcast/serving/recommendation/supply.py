@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -62,25 +63,26 @@ class Pairs:
         max_nodes: int,
     ) -> Self:
         """Return every replica on every offer that has room for it."""
-        size = np.array([r.n_accelerator for r in replicas], dtype=float)
         by_part: dict[str, list[int]] = {}
         for i, replica in enumerate(replicas):
             by_part.setdefault(replica.accelerator, []).append(i)
         alike: dict[tuple[str, int], list[int]] = {}
         for k, offer in enumerate(offers):
             alike.setdefault((offer.accelerator, offer.n_accelerator), []).append(k)
-        rows, places, per = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)], [np.empty(0)]
-        for (name, n), same in alike.items():
-            own = np.array(by_part.get(name, ()), dtype=np.intp)
-            n_on = _replicas_on_instance(size[own], n, _is_whole(offers[same[0]], accelerators), max_nodes)
-            own, n_on = own[n_on > 0], n_on[n_on > 0]
-            rows.append(np.tile(own, len(same)))
-            places.append(np.repeat(np.array(same, dtype=np.intp), len(own)))
-            per.append(np.tile(n_on, len(same)))
-        place = np.concatenate(places)
+        own = [by_part.get(name, []) for name, _ in alike]
+        row, kind = _chained(own)
+        n = np.array([n for _, n in alike], dtype=float)
+        is_whole = np.array([_is_whole(offers[same[0]], accelerators) for same in alike.values()], dtype=bool)
+        size = np.array([replica.n_accelerator for replica in replicas], dtype=float)
+        n_on = _replicas_on_instance(size[row], n[kind], is_whole[kind], max_nodes)
+        row, kind, n_on = row[n_on > 0], kind[n_on > 0], n_on[n_on > 0]
+        some, kind_of_offer = _chained(alike.values())
+        n_row = np.bincount(kind, minlength=len(alike))[kind_of_offer]
+        first = np.searchsorted(kind, kind_of_offer) - (np.cumsum(n_row) - n_row)
+        place, pair = np.repeat(some, n_row), np.arange(n_row.sum()) + np.repeat(first, n_row)
         price = np.array([float(offer.price_usd_per_h) for offer in offers])
         n_node = np.array([float(o.n_node) if isinstance(o, OwnedNodes) else np.inf for o in offers])
-        return cls(np.concatenate(rows), place, np.concatenate(per), price[place], n_node[place])
+        return cls(row[pair], place, n_on[pair], price[place], n_node[place])
 
     def instances(self, n_replica: FloatArray) -> FloatArray:
         """Return the instances that so many replicas take, one number a pair, whether or not there are so many."""
@@ -100,7 +102,13 @@ def _is_whole(offer: Offer, accelerators: Mapping[str, AcceleratorSpec]) -> bool
     return offer.n_accelerator >= joined
 
 
-def _replicas_on_instance(size: FloatArray, n: int, is_whole: bool, max_nodes: int) -> FloatArray:
+def _chained(lists: Collection[list[int]]) -> tuple[IndexArray, IndexArray]:
+    """Return the items of lists, one list after the other, and the place of the list that each comes from."""
+    items = np.array([*itertools.chain.from_iterable(lists)], dtype=np.intp)
+    return items, np.repeat(np.arange(len(lists)), [len(some) for some in lists])
+
+
+def _replicas_on_instance(size: FloatArray, n: FloatArray, is_whole: BoolArray, max_nodes: int) -> FloatArray:
     """Return how many replicas of each size an instance holds: a fraction if one spans nodes, 0 if it has no room."""
     spans = is_whole & (size > n) & (size % n == 0) & (size <= n * max_nodes)
     return np.where(spans, n / size, np.floor(n / size))

@@ -62,9 +62,10 @@ def described(loaded: InService) -> PredictorResponse:
 
 @router.get("/v1/scoreboard")
 def get_scoreboard(bench: Bench, loaded: Loaded) -> ScoreboardResponse:
-    """Return how good the predictor in service is: its held-out errors, and the figures of the protocols run here.
+    """Return how good the predictor in service is: its held-out errors, and the figures of the protocols.
 
-    `roofcast scoreboard`, run with the service's state folder, brings the latter; before that there are none.
+    The latter come with the package, as in docs/SCOREBOARD.md; those that `roofcast scoreboard` computed later in the
+    service's state folder take their place.
     """
     predictor = described(loaded)
     return ScoreboardResponse(

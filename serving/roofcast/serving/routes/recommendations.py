@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Any
 
-from roofcast.serving.bodies import JsonRoute
+from fastapi import APIRouter, Response
+
+from roofcast.serving.bodies import JSON_TYPE, JsonRoute
 from roofcast.serving.dependencies import Bench, Loaded, Today
 from roofcast.serving.metrics import RECOMMENDATIONS
 from roofcast.serving.recommending import answer_recommendation
@@ -13,14 +15,12 @@ from roofcast.serving.schemas_recommending import RecommendationRequest, Recomme
 router = APIRouter(tags=["recommendations"], route_class=JsonRoute)
 
 
-@router.post("/v1/recommendations")
-def post_recommendation(
-    request: RecommendationRequest, bench: Bench, loaded: Loaded, today: Today
-) -> RecommendationResponse:
+@router.post("/v1/recommendations", response_model=RecommendationResponse)
+def post_recommendation(request: RecommendationRequest, bench: Bench, loaded: Loaded, today: Today) -> Any:
     """Rank hardware and configuration by cost among what meets the limits with the confidence asked.
 
     An empty ranking is an answer: the rejections say what stood in the way, the nearest miss first.
     """
-    response = answer_recommendation(request, bench, loaded, today)
-    RECOMMENDATIONS.labels("yes" if response.entries else "no").inc()
-    return response
+    answer = answer_recommendation(request, bench, loaded, today)
+    RECOMMENDATIONS.labels("yes" if answer.entries else "no").inc()
+    return Response(answer.model_dump_json(), media_type=JSON_TYPE)  # else checked again, in another thread

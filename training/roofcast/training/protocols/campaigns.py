@@ -93,6 +93,11 @@ class CampaignRows:
     groups: pd.Series
 
     @property
+    def stacks(self) -> pd.Series:
+        """Whose stack measured each row: none is that of whoever asks."""
+        return self.measurements["campaign"]
+
+    @property
     def is_sound(self) -> npt.NDArray[np.bool_]:
         """Whether a row may be learnt from."""
         return np.asarray(self.measurements["rule"] == "")
@@ -123,7 +128,7 @@ def build_campaign_rows(measurements: pd.DataFrame, catalog: Catalog) -> Campaig
     rows["lineage"] = rows["model"].map({name: spec.lineage for name, spec in specs.items()})
     rows["run"] = with_twins(rows, rows.groupby([n for n in KEY_COLUMNS if n != "statistic"], dropna=False).ngroup())
     groups = rows["model"].map({name: spec.fold_group for name, spec in specs.items()}).rename("group")
-    return CampaignRows(rows, describe(rows, specs, catalog.accelerators), _judged_outcomes(rows), groups)
+    return CampaignRows(rows, describe(rows, specs, catalog.accelerators), outcomes(rows), groups)
 
 
 def with_twins(rows: pd.DataFrame, run: pd.Series) -> pd.Series:
@@ -179,13 +184,6 @@ def with_halves(questions: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _judged_outcomes(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what was measured; the throughput of an open loop is its rate, and no measurement."""
-    y = outcomes(rows)
-    is_set = rows["load"] == "open_loop"
-    return y.assign(output_throughput_token_per_s=y["output_throughput_token_per_s"].mask(is_set))
-
-
 def predict_campaigns(
     rows: CampaignRows,
     config: TrainingConfig | None = None,
@@ -198,13 +196,14 @@ def predict_campaigns(
     -------
     One line a row and metric that was measured, or derived: `fold`, `row`, what was asked of whom, `question` (equal
     where the descriptors are), `metric`, `measured`, `predicted`, ``low_50`` to ``high_90``, ``by_NAME`` for each of
-    `BASELINES`, and ``predicted_k_draw_i`` given k reference points in draw i, NaN for rows of the points' own runs
+    `BASELINES`, and given k reference points in draw i ``predicted_k_draw_i``, ``low_90_k_draw_i`` and
+    ``high_90_k_draw_i``, NaN for rows of the points' own runs
     """
     folds = list(leave_one_group_out(rows.groups, n_fold))
     parts = []
     for done, (train, test) in enumerate(folds, start=1):
         seen = rows.take(train[rows.is_sound[train]])
-        predictor = RoofcastPredictor(config, COLUMNS).fit(seen.X, seen.y, seen.groups)
+        predictor = RoofcastPredictor(config, COLUMNS).fit(seen.X, seen.y, seen.groups, stacks=seen.stacks)
         answers = {**_plain(predictor, rows, test), **_baselines(predictor, seen, rows.X.iloc[test])}
         parts.append(_lines(rows, test, {**answers, **_given(predictor, rows, test)}).assign(fold=done))
         if progress is not None:
@@ -216,9 +215,10 @@ def _lines(rows: CampaignRows, test: npt.NDArray[np.intp], answers: Mapping[str,
     """Return the dump's lines of a fold from each answer's name and its table of shape (n_test, n_metric)."""
     told = rows.measurements.iloc[test]
     question = pd.util.hash_pandas_object(rows.X.iloc[test], index=False)
-    measured = {metric: (column, rows.y[column].iloc[test]) for metric, column in JUDGED.items()}
-    is_derived = told["derived"].str.contains(rf"\b{THROUGHPUT}\b") & (told["load"] != "open_loop")
-    measured[DERIVED] = (THROUGHPUT, told[THROUGHPUT].where(is_derived))
+    y, is_derived = rows.y.iloc[test], told["derived"].str.contains(rf"\b{THROUGHPUT}\b")
+    y = y.assign(**{THROUGHPUT: y[THROUGHPUT].mask(is_derived)})
+    measured = {metric: (column, y[column]) for metric, column in JUDGED.items()}
+    measured[DERIVED] = (THROUGHPUT, told[THROUGHPUT].where(is_derived & (told["load"] != "open_loop")))
     tables = []
     for metric, (column, truth) in measured.items():
         cells = {name: table[column] for name, table in answers.items() if column in table}
@@ -255,15 +255,17 @@ def _baselines(predictor: RoofcastPredictor, seen: CampaignRows, asked: pd.DataF
 
 def _given(predictor: RoofcastPredictor, rows: CampaignRows, test: npt.NDArray[np.intp]) -> dict[str, pd.DataFrame]:
     """Return predictions given reference points, blank for every row of the points' own runs."""
-    run, answers = rows.measurements["run"].iloc[test], {}
+    run = rows.measurements["run"].iloc[test]
+    answers: dict[str, pd.DataFrame] = {}
     for k in N_REFERENCE:
         for draw in range(N_DRAW):
             points = _drawn_points(rows, test, k, draw)
             chosen = test[points.to_numpy()]
             references = References(rows.X.iloc[chosen], rows.y.iloc[chosen])
-            answer = predictor.predict_interval(rows.X.iloc[test], LEVELS[0], references)
+            answer = predictor.predict_interval(rows.X.iloc[test], LEVELS[-1], references)
             is_blank = run.isin(run[points]) | _is_blank(rows, test) | answer.estimate.is_saturated
-            answers[f"predicted_{k}_draw_{draw}"] = answer.value.mask(is_blank, axis=0)
+            told = {"predicted": answer.value, "low_90": answer.low, "high_90": answer.high}
+            answers |= {f"{name}_{k}_draw_{draw}": table.mask(is_blank, axis=0) for name, table in told.items()}
     return answers
 
 
@@ -293,12 +295,18 @@ def campaign_figures(dump: pd.DataFrame) -> dict[str, dict[str, float]]:
     for metric, rows in judged(dump).groupby("metric", sort=False):
         answered = rows[rows["predicted"].notna()]
         values = error_summary(rows["measured"], rows["predicted"])
-        for level in ("50", "80", "90"):
+        for level in ("50", "80"):
             is_inside = answered["measured"].between(answered[f"low_{level}"], answered[f"high_{level}"])
             values[f"coverage_{level}"] = float(is_inside.mean())
-        values["width_90"] = float((answered["high_90"] / answered["low_90"]).median())
-        figures[str(metric)] = values
+        figures[str(metric)] = {**values, **_inside(answered, "90")}
     return figures
+
+
+def _inside(answered: pd.DataFrame, bounds: str) -> dict[str, float]:
+    """Return the share of measurements within the 90 % interval of these columns, and its median width."""
+    low, high = answered[f"low_{bounds}"], answered[f"high_{bounds}"]
+    is_inside = answered["measured"].between(low, high)
+    return {"coverage_90": float(is_inside.mean()), "width_90": float((high / low).median())}
 
 
 def judged(dump: pd.DataFrame) -> pd.DataFrame:
@@ -338,9 +346,11 @@ def _draw_means(rows: pd.DataFrame, k: int, metrics: tuple[str, ...]) -> dict[st
     for metric in metrics:
         of_metric = rows[rows["metric"] == metric]
         draws = []
-        for column in (f"predicted_{k}_draw_{i}" for i in range(N_DRAW)):
+        for place in (f"{k}_draw_{i}" for i in range(N_DRAW)):
+            column = f"predicted_{place}"
             asked = of_metric[of_metric[column].notna() | of_metric["predicted"].isna()]
-            draws.append(error_summary(asked["measured"], asked[column]))
+            inside = _inside(asked[asked[column].notna()], f"90_{place}")
+            draws.append({**error_summary(asked["measured"], asked[column]), **inside})
         if len(of_metric):
             figures[metric] = {name: float(np.mean([draw[name] for draw in draws])) for name in draws[0]}
     return figures

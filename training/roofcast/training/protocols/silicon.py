@@ -103,7 +103,7 @@ class Fold:
     def predictor(self) -> RoofcastPredictor:
         """Return roofcast's predictor, trained on `everything` as for service; methods of a fold share it."""
         rows = self.everything
-        return RoofcastPredictor(self.config, COLUMNS).fit(rows.X, rows.y, rows.groups)
+        return RoofcastPredictor(self.config, COLUMNS).fit(rows.X, rows.y, rows.groups, stacks=rows.stacks)
 
 
 Method = Callable[[Fold], pd.DataFrame]
