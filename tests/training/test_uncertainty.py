@@ -32,7 +32,7 @@ class Rows:
     def fitted(self, share_left: float = 0.0) -> Uncertainty:
         """Return what is known if the predictor that learnt from all still has so much of each error."""
         every, left = np.ones(len(self.error), dtype=bool), share_left * self.error
-        return fit_uncertainty(self.features, self.places, self.error, self.group, left=left, is_central=every)
+        return fit_uncertainty(self.features, self.places, self.error, self.group, left=left, is_central=every)[0]
 
     def is_inside(self, known: Uncertainty, level: float) -> npt.NDArray[np.bool_]:
         mean, sd = known.shift(self.features, self.places)
@@ -111,11 +111,14 @@ def test_the_anchors_are_rows_that_it_was_fitted_to(worlds: list[tuple[Uncertain
 def test_tails_take_part_in_sizes_and_not_in_effects() -> None:
     rows = draw_rows(12, 4, 3)
     is_central = np.arange(48) % 4 > 0
-    known = fit_uncertainty(
+    known, expected = fit_uncertainty(
         rows.features, rows.places, rows.error, rows.group, left=rows.error, is_central=is_central
     )
     assert is_central[known.anchor_row].all()
     assert known.conformal.n_group == 12
+    np.testing.assert_array_equal(np.isnan(expected), ~is_central)
+    scores = np.abs(rows.error)[is_central] / expected[is_central]
+    assert np.median(scores) == pytest.approx(known.conformal.quantile(0.5), rel=0.2)
 
 
 def test_draws_are_of_the_mean_of_the_interval(worlds: list[tuple[Uncertainty, Rows]]) -> None:

@@ -108,6 +108,33 @@ def shares(pace: Mapping[str, FloatArray], whole: Estimate, descriptors: pd.Data
     return {metric: logarithmic_mean(after[metric], before[metric]) / all_of_it for metric in SOURCES}
 
 
+def asked_shares(
+    value: Mapping[str, FloatArray],
+    estimates: Mapping[str, FloatArray],
+    pace: Mapping[str, FloatArray],
+    whole: Estimate,
+    descriptors: pd.DataFrame,
+) -> dict[str, dict[str, FloatArray]]:
+    """Return `shares` of each metric that follows, by the corrections that `coherent` moves it by."""
+    asked = {metric: value[metric] / estimates[metric] for metric in SOURCES}
+    return {metric: shares(asked if metric == E2E else pace, whole, descriptors) for metric in FOLLOWERS}
+
+
+def composed(share: Mapping[str, FloatArray], sd: Mapping[str, FloatArray]) -> FloatArray:
+    """Return the standard deviation of what follows, from those of the logarithms of TTFT and of TPOT.
+
+    Their errors are taken to have nothing to do with each other.
+
+    Parameters
+    ----------
+    share
+        Of one metric, as `shares` gives them, each of shape (n_question,).
+    sd
+        By metric, of the same shapes.
+    """
+    return np.asarray(np.hypot(*(share[metric] * sd[metric] for metric in SOURCES)))
+
+
 def _stay(
     pace: Mapping[str, FloatArray], whole: Estimate, descriptors: pd.DataFrame
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:

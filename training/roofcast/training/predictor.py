@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.features.batching import Estimate
 from roofcast.features.pipeline import build_features, frame
-from roofcast.training.coherence import E2E, FOLLOWERS, SOURCES, THROUGHPUT, at_a_rate, coherent, following
+from roofcast.training.coherence import THROUGHPUT, at_a_rate, coherent, following
+from roofcast.training.followers import lead, scores_of_followers, sds_of_followers
+from roofcast.training.intervals import GroupedConformal
 from roofcast.training.places import places
 from roofcast.training.point import Parts, PointPredictor, Progress, predict_held_out
 from roofcast.training.targets import log_ratio
@@ -124,12 +126,14 @@ class RoofcastPredictor(PointPredictor):
         matrix, asked = parts.features.to_numpy(), places(X, stacks)
         is_central = (X["workload.quantile"] == 0.5).to_numpy()
         self.uncertainty_: dict[str, Uncertainty] = {}
+        errors, expected = {}, {}
         for metric in self.metrics_:
             measured = y[metric].to_numpy(dtype=float)
             error = log_ratio(measured, self.held_out_[metric].to_numpy())
             known = np.flatnonzero(~np.isnan(error))
             if len(groups.iloc[known[is_central[known]]].unique()) > 1:
-                self.uncertainty_[metric] = fit_uncertainty(
+                errors[metric], expected[metric] = error, np.full(len(error), np.nan)
+                self.uncertainty_[metric], expected[metric][known] = fit_uncertainty(
                     matrix[known],
                     asked.take(known),
                     error[known],
@@ -138,6 +142,9 @@ class RoofcastPredictor(PointPredictor):
                     is_central=is_central[known],
                 )
         self.metrics_ = tuple(m for m in self.metrics_ if m in self.uncertainty_)
+        for metric, scores in scores_of_followers(X, parts, errors, expected).items():
+            conformal = GroupedConformal(scores, groups)
+            self.uncertainty_[metric] = replace(self.uncertainty_[metric], conformal=conformal)
         return self
 
     def predict_interval(
@@ -169,11 +176,10 @@ class RoofcastPredictor(PointPredictor):
         matrix, asked = parts.features.to_numpy(), places(X)
         shifts = {metric: known[metric].shift(matrix, asked) for metric in parts.value}
         value = _moved(X, parts, {metric: mean for metric, (mean, _) in shifts.items()})
+        sds = {metric: sd for metric, (_, sd) in shifts.items()}
         low, high = {}, {}
-        for metric, (_, sd) in shifts.items():
+        for metric, sd in (sds | sds_of_followers(X, parts, known, asked, sds)).items():
             half = sd * known[metric].conformal.quantile(level)
-            if metric == THROUGHPUT:
-                half = np.where(at_a_rate(X), 0.0, half)
             low[metric], high[metric] = value[metric] * np.exp(-half), value[metric] * np.exp(half)
         of_value, of_low, of_high = (frame(part, tuple(parts.value), X.index) for part in (value, low, high))
         return Prediction(of_value, of_low, of_high, level, parts.whole, parts.features)
@@ -229,7 +235,7 @@ class RoofcastPredictor(PointPredictor):
             error[THROUGHPUT] = np.where(at_a_rate(references.X), np.nan, error[THROUGHPUT])
         _pair(error, (references.X["workload.quantile"] == 0.5).to_numpy())
         if parts.pace:
-            _lead(error, following(references.X))
+            lead(error, following(references.X))
         return {metric: error[metric] + means[metric] for metric in error}
 
     def warm(self, metrics: Collection[str]) -> Self:
@@ -281,16 +287,3 @@ def _pair(error: dict[str, FloatArray], is_central: npt.NDArray[np.bool_]) -> No
         if metric in error and twin in error:
             lacks = is_central & np.isnan(error[metric])
             error[metric] = np.where(lacks, error[twin], error[metric])
-
-
-def _lead(error: dict[str, FloatArray], rows: Mapping[str, npt.NDArray[np.bool_]]) -> None:
-    """Let errors of metrics that follow stand for those of TTFT or TPOT that are not told, and tell nothing more."""
-    for metric in FOLLOWERS:
-        if metric not in error:
-            continue
-        sign = 1 if metric == E2E else -1
-        for source in SOURCES:
-            lacks = rows[metric] & np.isnan(error[source])
-            error[source] = np.where(lacks, sign * error[metric], error[source])
-        is_told = rows[metric] & ~np.isnan(error["ttft_s"]) & ~np.isnan(error["tpot_s"])
-        error[metric] = np.where(rows[metric], np.where(is_told, 0.0, np.nan), error[metric])

@@ -90,8 +90,10 @@ def fit_uncertainty(
     *,
     left: FloatArray,
     is_central: npt.NDArray[np.bool_],
-) -> Uncertainty:
-    """Return the distribution of errors like those given.
+) -> tuple[Uncertainty, FloatArray]:
+    """Return the distribution of errors like those given, and how large each of these was expected to be.
+
+    The latter are standard deviations of shape (n_row,), without the row's lineage, and NaN for tails.
 
     Errors of lineages left out tell how large errors are and what they share. What is still wrong of the prediction
     that learnt from all moves it, and nothing else: it is all that its trees have not taken up.
@@ -121,4 +123,7 @@ def fit_uncertainty(
     sd = effects.sd_left_out(asked.take(central).asked(), lineage, lineage[anchors])
     conformal = GroupedConformal(np.abs(scaled) / sd, groups.iloc[central])
     spread, rows = Spread.fitted(features, error, weight), central[anchors]
-    return Uncertainty(spread, effects.about(left[rows] / spread.predict(features[rows])), conformal, rows)
+    expected = np.full(len(error), np.nan)
+    expected[central] = usual[central] * sd
+    about = effects.about(left[rows] / spread.predict(features[rows]))
+    return Uncertainty(spread, about, conformal, rows), expected
