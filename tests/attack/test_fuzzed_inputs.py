@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from roofcast.data.errors import RoofcastError
 from roofcast.data.formats import FORMATS, read_measurements
 from roofcast.data.measurements import validate_measurements
-from roofcast.data.schema import QUESTION_COLUMNS
+from roofcast.data.schema import ASKED_COLUMNS
 from roofcast.serving.bulk.media import Kind
 from roofcast.serving.slo import METRIC_OF, format_limit, parse_limit
 from tests.attack.conftest import EFFORT
@@ -118,7 +118,7 @@ JSON = st.recursive(
     max_leaves=6,
 )
 MODELS = st.fixed_dictionaries({"name": JSON, "config": st.just(CONFIG) | JSON}) | JSON
-CHANGES = st.dictionaries(st.sampled_from([*QUESTION_COLUMNS]), JSON, max_size=3)
+CHANGES = st.dictionaries(st.sampled_from([*ASKED_COLUMNS]), JSON, max_size=3)
 LINES = (
     st.builds(lambda changes: a_question(**changes), CHANGES)
     | CHANGES

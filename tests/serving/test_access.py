@@ -10,6 +10,7 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
+from roofcast.data.api_keys import ApiKey, KeyStore
 from roofcast.data.errors import NotReadyError
 from roofcast.serving import access
 from roofcast.serving.access import FOR_ADMINS, QUESTIONS, needed_scope
@@ -87,6 +88,36 @@ def test_a_known_key_is_not_looked_up_again_at_once(client: Client, monkeypatch:
     assert client.send("POST", RETRAIN).status_code == 202
     monkeypatch.setattr(ring, "_store", None)
     assert client.send("POST", RETRAIN).status_code == 202
+
+
+def test_who_guesses_keys_beyond_the_limit_is_refused_without_a_look(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[str] = []
+    find = KeyStore.find
+
+    def looking(keys: KeyStore, digest: str) -> ApiKey | None:
+        looked_up.append(digest)
+        return find(keys, digest)
+
+    with running(create_app(Settings(home=home, poll_s=3600, rate_limit="3/hour"))) as opened:
+        known, other = opened.make_key("read"), opened.make_key("read")
+        opened.use_key(known)
+        assert opened.get(RETRAIN).status_code == 200
+        monkeypatch.setattr(KeyStore, "find", looking)
+        opened.use_key(other)
+        assert opened.get("/metrics").status_code == 200, "what is not limited is not counted"
+        looked_up.clear()
+        statuses = []
+        for i, path in enumerate([RETRAIN, RETRAIN, "/metrics", *[RETRAIN, "/metrics"] * 10]):
+            opened.use_key(f"made up {i}")
+            statuses.append(opened.get(path).status_code)
+        assert statuses == [401, 401, 401] + [429] * 20
+        assert len(looked_up) == 4, "the first that is refused is looked up too"
+        for key in (known, other):
+            opened.use_key(key)
+            left = [opened.get(RETRAIN).headers["ratelimit-remaining"] for _ in range(2)]
+            assert left == (["1", "0"] if key is known else ["2", "1"]), "a key has its own count"
 
 
 def test_the_key_is_asked_for_before_the_body_is_looked_at(client: Client) -> None:

@@ -53,6 +53,19 @@ def workers_of(parent: int) -> list[int]:
     return found
 
 
+def away_twice(change: Callable[..., object]) -> Callable[..., object]:
+    """Return a change of a store that does not answer the first two times."""
+    answers = iter([NotReadyError("the store is away")] * 2)
+
+    def changing(*arguments: object) -> object:
+        problem = next(answers, None)
+        if problem:
+            raise problem
+        return change(*arguments)
+
+    return changing
+
+
 @pytest.fixture
 def queue(settings: Settings) -> Iterator[JobQueue]:
     bench = Workbench(settings)
@@ -124,6 +137,58 @@ def test_a_bug_fails_the_job_and_keeps_its_traceback(queue: JobQueue, monkeypatc
     with pytest.raises(ZeroDivisionError):
         queue.run(record.id)
     assert queue._bench.store.retraining(record.id).error == "ZeroDivisionError: a bug"
+
+
+@pytest.mark.parametrize("end", ["finish", "fail"])
+def test_what_came_of_a_job_is_recorded_when_the_store_is_back(
+    end: str, queue: JobQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = RetrainingReport(
+        version="2", promoted=True, reason="", candidate_error=0.1, n_row=1, n_group=1, set_aside={}, scores={},
+        champion_error=None,
+    )  # fmt: skip
+    pauses: list[float] = []
+
+    def retrain() -> RetrainingReport:
+        if end == "fail":
+            raise OutOfRangeError("too few rows")
+        return report
+
+    store = queue._bench.store
+    for name in ("start_retraining", f"{end}_retraining"):
+        monkeypatch.setattr(store, name, away_twice(getattr(store, name)))
+    monkeypatch.setattr(queue._bench, "retrain", retrain)
+    monkeypatch.setattr(jobs, "MOST_RECORD_PAUSE_S", 1.5)
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    record = queue.submit()
+    queue.run(record.id)
+    ended = store.retraining(record.id)
+    assert (ended.state, ended.error) == (("done", "") if end == "finish" else ("failed", "too few rows"))
+    assert pauses == [1.0, 1.5, 1.0, 1.5]
+
+
+def test_a_change_whose_answer_was_lost_is_not_refused_when_repeated(
+    queue: JobQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store keeps the change, and the connection ends before it says so."""
+    store = queue._bench.store
+    fail = store.fail_retraining
+    lost = iter([True, False])
+
+    def fail_silently(id_: str, error: str) -> None:
+        fail(id_, error)
+        if next(lost):
+            raise NotReadyError("the connection was lost")
+
+    def retrain() -> RetrainingReport:
+        raise OutOfRangeError("too few rows")
+
+    monkeypatch.setattr(store, "fail_retraining", fail_silently)
+    monkeypatch.setattr(queue._bench, "retrain", retrain)
+    monkeypatch.setattr(jobs, "RECORD_PAUSE_S", 0.0)
+    record = queue.submit()
+    queue.run(record.id)
+    assert store.retraining(record.id).error == "too few rows"
 
 
 def test_what_a_dead_worker_left_is_sorted_out(queue: JobQueue) -> None:

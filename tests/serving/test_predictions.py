@@ -41,6 +41,15 @@ def test_a_load_that_is_not_given_is_told_of(shared: Client) -> None:
     assert blank["ttft_s"] == given["ttft_s"]
 
 
+def test_a_long_run_forgets_its_start(shared: Client) -> None:
+    many = {"concurrency": 64, "statistic": "p99"}
+    rows = [a_question(**many, n_request=n) for n in (64, 640, 1e9)]
+    at_once, short, long = (row["ttft_s"] for row in predict(shared, *rows))
+    assert long < min(at_once, short)
+    (wrong,) = predict(shared, a_question(n_request=0))
+    assert (wrong["status"], wrong["reason"][:9]) == ("invalid", "n_request")
+
+
 def test_a_bad_row_gets_a_status_and_the_others_their_answers(shared: Client) -> None:
     rows = [
         a_question(),

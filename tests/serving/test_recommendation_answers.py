@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -139,8 +140,14 @@ def test_nodes_that_are_there_come_first_and_no_more_of_them(shared: Client) -> 
         shared, workload=many, constraints={"inventory": [own], "providers": ["aws"]}, n_entry=200, n_rejection=500
     )
     assert all(entry["provider"] != "owned" for entry in answer["entries"])
-    assert {part["provider"] for part in answer["fleet"]} == {"owned", "aws"}
-    assert sum(part["cost_usd_per_h"] for part in answer["fleet"]) < answer["entries"][0]["cost_usd_per_h"]
+    fleet = answer["fleet"]
+    assert {part["provider"] for part in fleet} == {"owned", "aws"}
+    assert sum(part["cost_usd_per_h"] for part in fleet) < answer["entries"][0]["cost_usd_per_h"]
+    assert all(part["p_limits_met"] >= answer["confidence"] for part in fleet)
+    assert all(part["load_per_replica"] <= part["in_flight_per_replica"] for part in fleet)
+    carried = sum(part["load_per_replica"] * part["n_replica"] for part in fleet)
+    assert 20_000 <= carried <= 20_000 + sum(part["n_replica"] for part in fleet)
+    assert {metric["metric"] for metric in fleet[0]["predictions"]} >= {"nttft_s_per_token", "itl_s"}
 
 
 def test_what_is_owned_is_told_of_where_it_is_dearer(shared: Client) -> None:
@@ -148,9 +155,10 @@ def test_what_is_owned_is_told_of_where_it_is_dearer(shared: Client) -> None:
     answer = rank(shared, constraints={"inventory": [own]}, n_entry=3)
     told, *rest = answer["families"]
     cheapest = answer["entries"][0]["cost_usd_per_h"]
+    bound = " at least" if "at least" in told["detail"] else ""
     assert told["accelerator"] == "nvidia-h100-sxm-80gb"
     assert told["detail"] == (
-        "owned 8x nvidia-h100-sxm-80gb: costs 400.00 USD/h at least; "
+        f"owned 8x nvidia-h100-sxm-80gb: costs 400.00 USD/h{bound}; "
         f"the cheapest that meets the limits costs {cheapest:.2f}"
     )
     assert told["excess"] == pytest.approx(400 / cheapest)
@@ -168,10 +176,12 @@ def test_beside_what_is_free_nothing_is_so_many_times_as_dear(shared: Client) ->
     own = {"accelerator": "nvidia-h100-sxm-80gb", "count": 8, "n_per_node": 8, "usd_per_h": 0.0}
     answer = rank(shared, constraints={"inventory": [own]}, n_entry=1, n_rejection=500)
     dearer = [one for one in answer["rejections"] if one["reason"] == "dearer"]
-    paid = [one for one in dearer if not one["detail"].startswith("costs 0.00")]
-    assert paid
-    assert {one["excess"] for one in paid} == {None}
-    assert all(one["detail"].endswith("the cheapest that meets the limits is free") for one in paid)
+    assert dearer
+    assert {one["excess"] for one in dearer} == {None}
+    assert all(one["detail"].endswith("the cheapest that meets the limits is free") for one in dearer)
+    free = [one for one in answer["rejections"] if one["reason"] == "same_cost"]
+    assert free
+    assert all(one["detail"].startswith("costs 0.00 USD/h, as the cheapest does; ") for one in free)
 
 
 def test_what_is_dearer_is_compared_with_the_cheapest(shared: Client) -> None:
@@ -227,11 +237,36 @@ def test_a_floor_on_throughput_is_a_limit(shared: Client) -> None:
     thinking = {"n_input_token": 120, "n_output_token": 20, "users": 10, "think_time_s": 1000.0}
     never = rank(shared, workload=thinking, limits=["throughput>=2000"])
     assert {rejection["reason"] for rejection in never["rejections"]} == {"misses_limit"}
-    workload = {"n_input_token": 120, "n_output_token": 20, "request_rate_per_s": 1}
-    most = rank(shared, workload=workload, limits=["itl:p50<=50ms", "throughput>=200000"])["entries"][0]
-    throughput = next(m for m in most["predictions"] if m["metric"] == "output_throughput_token_per_s")
-    assert most["n_replica"] > 1
-    assert throughput["limit"] is None
+
+
+def test_a_floor_at_a_rate_is_met_by_the_rate_or_refused(shared: Client) -> None:
+    workload = {"n_input_token": 120, "n_output_token": 20, "request_rate_per_s": 100}
+    plain = rank(shared, workload=workload, limits=["itl:p50<=50ms"])
+    met = rank(shared, workload=workload, limits=["itl:p50<=50ms", "throughput>=2000"])
+    for name in ("instance_type", "engine", "n_replica", "cost_usd_per_h", "p_limits_met"):
+        assert [entry[name] for entry in met["entries"]] == [entry[name] for entry in plain["entries"]]
+    assert met["cost_of_confidence"] == plain["cost_of_confidence"]
+    made = next(m for m in met["entries"][0]["predictions"] if m["metric"] == "output_throughput_token_per_s")
+    assert made["limit"] is None
+    assert rank(shared, workload=workload, limits=["throughput>=2000"])["entries"][0]["p_limits_met"] == 1
+    more = a_demand(workload=workload, limits=["itl:p50<=50ms", "throughput>=2001"])
+    problem = problem_of(shared.post(PATH, more), 422)
+    assert problem["field"] == "limits"
+    assert "is 2000 tokens/s; lower the floor to that, or raise request_rate_per_s to 100.05" in problem["detail"]
+
+
+def test_limits_that_are_almost_met_are_told_with_a_probability_below_what_is_asked(shared: Client) -> None:
+    one = rank(shared, limits=["ttft:p50<=0.05ms"], n_rejection=500)["rejections"]
+    both = rank(shared, limits=["ttft:p50<=0.05ms", "itl:p50<=1ms"], n_rejection=500)["rejections"]
+    for told, words in ((one, "is missed with a single user: met with"), (both, "all limits are met together with")):
+        missed = [r["detail"] for r in told if r["reason"] == "misses_limit"]
+        assert missed
+        for detail in missed:
+            found = re.search(r" probability (\S+), 0\.8 is asked$", detail)
+            assert found
+            assert words in detail
+            assert float(found[1]) < 0.8
+            assert len(found[1].partition("e")[0].lstrip("0.")) <= 3
 
 
 @pytest.mark.usefixtures("home")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, get_args
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,16 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.data.specs import Offer
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.inventory import OwnedNodes
-from roofcast.serving.recommendation.confidence import ErrorScale
+from roofcast.serving.recommendation.confidence import ErrorScale, check_confidence, highest_confidence
 from roofcast.serving.recommendation.engines import engines_of, runs_on
 from roofcast.serving.recommendation.front import non_dominated
-from roofcast.serving.recommendation.loads import floor_per_replica, needed_by
+from roofcast.serving.recommendation.loads import check_floors, floor_per_replica
+from roofcast.serving.recommendation.rejecting import Misses, tell
 from roofcast.serving.recommendation.replicas import enumerate_replicas, splits
-from roofcast.serving.recommendation.results import Replica
+from roofcast.serving.recommendation.results import REASONS, Replica
 from roofcast.serving.recommendation.supply import Pairs
+from roofcast.serving.schemas_recommending import Reason
 from roofcast.serving.slo import parse_limit
 from roofcast.training.intervals import GroupedConformal
 from tests.builders import a_model
@@ -124,10 +130,60 @@ def test_a_floor_is_shared_by_the_replicas_that_hold_all_users() -> None:
     assert np.isinf(floor_per_replica(limit, Demand(500, 100, 50, None, (), think_time_s=10.0), np.ones(1))).all()
 
 
-def test_a_floor_at_a_rate_is_a_greater_rate() -> None:
+def test_a_rate_meets_the_floors_up_to_what_it_brings() -> None:
     limits = (parse_limit("throughput>=1000"),)
-    assert needed_by(Demand(500, 100, None, 3, limits)) == 10
-    assert needed_by(Demand(500, 100, None, 30, limits)) == 30
+    check_floors(Demand(500, 100, None, 10, limits))
+    check_floors(Demand(500, 100, None, 5, limits, peak_factor=2))
+    check_floors(Demand(500, 100, 1, None, limits))
+    check_floors(Demand(500, 100, None, 1e-9, (parse_limit("e2e<=1s"),)))
+    with pytest.raises(InputError) as refusal:
+        check_floors(Demand(500, 100, None, 3, limits, peak_factor=2))
+    assert refusal.value.field == "limits"
+    told = "a peak of 6 a second times 100 output tokens is 600 tokens/s; lower the floor to that, or raise"
+    assert f"{told} request_rate_per_s to 5" in str(refusal.value)
+
+
+def test_more_than_can_be_promised_is_no_confidence_to_ask_for() -> None:
+    scales = {"ttft_s": a_conformal(), "itl_s": a_conformal()}
+    highest = highest_confidence(scales)
+    assert highest == pytest.approx(((1 + scales["itl_s"].highest_level) / 2) ** 2)
+    check_confidence(highest, scales)
+    with pytest.raises(OutOfRangeError):
+        check_confidence(highest + 1e-6, scales)
+    check_confidence(0.999, {})
+
+
+def told_of(reason: str, cost: float, chance: float = 1.0, limits: tuple[str, ...] = ("e2e<=1s",)) -> str:
+    """Return what is said of one replica beside a cheapest of 2 USD/h, a budget of 300 and a confidence of 0.8."""
+    found = Misses(
+        reason=np.array([REASONS.index(reason)]), excess=np.ones(1), cost=np.array([cost]),
+        is_known=np.array([cost != 250.0]), limit=np.zeros(1, dtype=np.intp), cheapest=2.0,
+    )  # fmt: skip
+    grid = SimpleNamespace(limits=[parse_limit(text) for text in limits], chance=np.array([[chance]]))
+    demand = Demand(500, 100, 50, None, ())
+    case: Any = SimpleNamespace(replicas=[Replica(L4)], budget=300.0, confidence=0.8, demand=demand)
+    search: Any = SimpleNamespace(grid=grid)
+    memory: Any = None
+    (one,) = tell(found, [0], search, case, memory)
+    assert one.reason == reason
+    return one.detail
+
+
+def test_the_schema_knows_every_reason() -> None:
+    assert get_args(Reason) == REASONS
+
+
+def test_what_is_rejected_is_told_with_figures_that_differ_from_what_they_miss() -> None:
+    assert told_of("dearer", 4.0) == "costs 4.00 USD/h; the cheapest that meets the limits costs 2.00"
+    assert told_of("dearer", 2.004) == "costs 2.004000 USD/h; the cheapest that meets the limits costs 2.000000"
+    assert told_of("dearer", 250.0).startswith("costs 250.00 USD/h at least; ")
+    assert told_of("over_budget", 300.001) == "costs 300.001000 USD/h, over the budget of 300.000000"
+    assert told_of("same_cost", 2.0).startswith("costs 2.00 USD/h, as the cheapest does; of the same cost, ")
+    missed = "with a single user: {} with probability {}, 0.8 is asked"
+    assert told_of("misses_limit", 4.0, 0.79996) == "e2e<=1s is missed " + missed.format("met", 0.799)
+    assert told_of("misses_limit", 4.0, 0.0123456, ("ttft<=1s", "itl<=1s")) == (
+        "ttft<=1s is furthest off " + missed.format("all limits are met together", 0.0123)
+    )
 
 
 def test_precisions_are_those_that_the_part_computes_in() -> None:

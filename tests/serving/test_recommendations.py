@@ -52,23 +52,102 @@ def test_entries_carry_the_demand(shared: Client) -> None:
     for entry in rank(shared)["entries"]:
         offer = offers[entry["provider"], entry["region"], entry["instance_type"], entry["pricing"]]
         assert entry["users_per_replica"] * entry["n_replica"] >= 200
-        assert entry["load_per_replica"] <= entry["users_per_replica"]
+        assert entry["load_per_replica"] <= entry["in_flight_per_replica"] == entry["users_per_replica"]
         assert entry["load_per_replica"] * entry["n_replica"] >= 200
         size = entry["tensor_parallel"] * entry["pipeline_parallel"] * entry["data_parallel"]
         assert entry["n_instance"] * (offer.n_accelerator // size) >= entry["n_replica"]
         assert entry["memory_used_byte"] <= entry["memory_usable_byte"]
 
 
+def test_an_entry_is_what_predictions_say_of_a_service_that_has_run_for_long(shared: Client) -> None:
+    first = rank(shared, limits=["ttft:p95<=5s"])["entries"][0]
+    split = {
+        short: first[f"{long}_parallel"] for short, long in (("tp", "tensor"), ("pp", "pipeline"), ("dp", "data"))
+    }
+    question = {
+        **{name: first[name] for name in ("accelerator", "engine", "weight_precision")}, **split,
+        "model": "my-14b", "n_accelerator": math.prod(split.values()), "ep": first["expert_parallel"],
+        "n_input_token": 120, "n_output_token": 20, "concurrency": first["load_per_replica"], "statistic": "p95",
+    }  # fmt: skip
+    asked = {"models": [{"name": "my-14b", "config": CONFIG}], "rows": [question | {"n_request": 1e9}, question]}
+    long, usual = shared.post("/v1/predictions", asked).json()["rows"]
+    said = metric(first, "ttft_s", "p95")
+    assert long["ttft_s"] == pytest.approx(said["value"], rel=1e-6)
+    assert long["ttft_s_hi"] == pytest.approx(said["high"], rel=1e-6)
+    assert usual["ttft_s"] != pytest.approx(said["value"], rel=1e-3)
+
+
 def test_costs_can_be_recomputed_by_hand(shared: Client) -> None:
     for entry in rank(shared)["entries"]:
         per_h = entry["n_instance"] * entry["price_usd_per_h"]
         throughput = metric(entry, "output_throughput_token_per_s", "mean")["value"]
-        token_per_h = throughput * 200 / entry["load_per_replica"] * 3600
+        request_per_h = throughput / 20 * 200 / entry["load_per_replica"] * 3600
         assert entry["cost_usd_per_h"] == pytest.approx(per_h)
         assert entry["cost_usd_per_month"] == pytest.approx(per_h * 730)
-        assert entry["cost_usd_per_million_output_token"] == pytest.approx(per_h / token_per_h * 1e6)
-        assert entry["cost_usd_per_million_input_token"] == pytest.approx(per_h / (token_per_h * 6) * 1e6)
-        assert entry["cost_usd_per_million_token"] == pytest.approx(per_h / (token_per_h * 7) * 1e6)
+        assert entry["cost_usd_per_million_token"] == pytest.approx(per_h / (request_per_h * 140) * 1e6)
+        assert of_request(entry, 120, 20) == pytest.approx(per_h / request_per_h)
+        assert min(entry["cost_usd_per_million_input_token"], entry["cost_usd_per_million_output_token"]) > 0
+
+
+def of_request(entry: dict[str, Any], n_input: float, n_output: float) -> float:
+    """Return the US dollars that a request costs by the prices of its tokens."""
+    of_input, of_output = (entry[f"cost_usd_per_million_{part}_token"] for part in ("input", "output"))
+    return float(n_input * of_input + n_output * of_output) / 1e6
+
+
+@pytest.mark.parametrize("load", [{"request_rate_per_s": 4}, {"users": 90, "think_time_s": 8}, {"users": 60}])
+def test_a_peak_makes_tokens_dearer(shared: Client, load: dict[str, float]) -> None:
+    workload = {"n_input_token": 1000, "n_output_token": 200, "peak_factor": 10, **load}
+    entry = rank(shared, workload=workload, n_entry=1)["entries"][0]
+    if "request_rate_per_s" in load:
+        assert of_request(entry, 1000, 200) * 4 * 3600 * 730 == pytest.approx(entry["cost_usd_per_month"])
+    alike = rank(shared, workload=workload | {name: 10 * load[name] for name in load if name != "think_time_s"}
+                 | {"peak_factor": 1}, n_entry=1)["entries"][0]  # fmt: skip
+    assert alike["cost_usd_per_h"] == pytest.approx(entry["cost_usd_per_h"])
+    assert of_request(alike, 1000, 200) * 10 == pytest.approx(of_request(entry, 1000, 200))
+
+
+@pytest.mark.parametrize(
+    "load",
+    [{"users": 700}, {"users": 5}, {"users": 700, "think_time_s": 5}, {"users": 9, "think_time_s": 300},
+     {"request_rate_per_s": 90}, {"request_rate_per_s": 0.1}],
+)  # fmt: skip
+def test_replicas_can_be_counted_by_hand(shared: Client, load: dict[str, float]) -> None:
+    workload = {"n_input_token": 500, "n_output_token": 100, "peak_factor": 1.5, "headroom": 0.2, **load}
+    entries = rank(shared, workload=workload, n_entry=20)["entries"]
+    assert entries
+    for entry in entries:
+        at_rate = "request_rate_per_s" in load
+        assert (entry["users_per_replica"] is None) == at_rate
+        served = entry["request_rate_per_replica"] if at_rate else entry["users_per_replica"]
+        peak = load.get("users", load.get("request_rate_per_s", 0.0)) * 1.5
+        assert math.ceil(peak / 0.8 / served * (1 - 1e-9)) == entry["n_replica"]
+        thinking = entry["request_rate_per_replica"] * load.get("think_time_s", 0)
+        assert at_rate or served == pytest.approx(entry["in_flight_per_replica"] + thinking)
+
+
+VARIED = {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150, "users": 20}
+
+
+def test_that_long_prompts_are_not_known_of_is_a_warning(shared: Client) -> None:
+    limits = ["ttft:p95<=5s", "e2e:p99<=60s", "tpot:p95<=1s"]
+    (warning,) = (w for w in rank(shared, workload=VARIED, limits=limits)["warnings"] if "prompt" in w)
+    assert warning.startswith("workload.n_input_token: every prompt is taken to have the mean length, 428 tokens, so")
+    assert "so ttft:p95<=5s, e2e:p99<=60s does not know of the long ones" in warning
+    assert "ask again with n_input_token 1200, their p95, as a number" in warning
+
+
+@pytest.mark.parametrize(
+    ("workload", "limit"),
+    [
+        (VARIED, "tpot:p95<=1s"),
+        (VARIED, "ttft:mean<=5s"),
+        (VARIED | {"n_input_token": 428}, "ttft:p95<=5s"),
+        (VARIED | {"n_input_token": {"p50": 300, "p95": 400}}, "ttft:p95<=5s"),
+    ],
+)
+def test_there_is_no_warning_of_prompts_without_cause(shared: Client, workload: dict[str, Any], limit: str) -> None:
+    assert not [w for w in rank(shared, workload=workload, limits=[limit])["warnings"] if "prompt" in w]
 
 
 def test_the_same_question_gets_the_same_answer(shared: Client) -> None:
@@ -80,11 +159,10 @@ def test_a_rate_is_carried_at_the_load_that_it_makes(shared: Client) -> None:
     slow = rank(shared, workload=workload)["entries"][0]
     assert (slow["n_replica"], slow["n_instance"]) == (1, 1)
     assert 0 < slow["load_per_replica"] < 1
-    assert slow["load_per_replica"] <= slow["users_per_replica"]
-    token_per_h = 0.1 * 20 * 3600
-    assert slow["cost_usd_per_million_output_token"] == pytest.approx(slow["cost_usd_per_h"] / token_per_h * 1e6)
+    assert slow["load_per_replica"] <= slow["in_flight_per_replica"]
+    assert of_request(slow, 120, 20) == pytest.approx(slow["cost_usd_per_h"] / (0.1 * 3600))
     fast = rank(shared, workload=workload | {"request_rate_per_s": 300})["entries"][0]
-    assert 1 < fast["load_per_replica"] <= fast["users_per_replica"]
+    assert 1 < fast["load_per_replica"] <= fast["in_flight_per_replica"]
     assert fast["cost_usd_per_h"] > slow["cost_usd_per_h"]
 
 

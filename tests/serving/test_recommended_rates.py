@@ -51,7 +51,8 @@ def test_each_replica_serves_its_share_of_a_rate(shared: Client) -> None:
         assert entry["p_limits_met"] >= 0.75
         told = metric(entry, "ttft_s", "p95")["value"]
         assert told == pytest.approx(answer["ttft_s"], rel=1e-6)
-        assert 0 < entry["load_per_replica"] <= entry["users_per_replica"]
+        assert 0 < entry["load_per_replica"] <= entry["in_flight_per_replica"]
+        assert entry["users_per_replica"] is None
         assert entry["p_runs"] is None or 0 < entry["p_runs"] < 1
 
 
@@ -67,7 +68,7 @@ def test_no_more_is_carried_than_the_users_send(bench: Workbench, users: float, 
         share = users / entry.n_replica
         waiting = share * e2e_s / (e2e_s + think_time_s)
         assert entry.load_per_replica <= max(np.ceil(share), 1)
-        assert entry.load_per_replica <= entry.users_per_replica
+        assert entry.load_per_replica <= entry.in_flight_per_replica
         assert entry.load_per_replica == pytest.approx(waiting if think_time_s else np.ceil(share), rel=0.1)
 
 
@@ -141,14 +142,17 @@ def test_a_mixture_is_shown_with_its_total(n_entry: int, monkeypatch: pytest.Mon
     }  # fmt: skip
     entry = part | {
         "cost_usd_per_h": 9.0, "cost_usd_per_million_output_token": 1.0, "load_per_replica": 1.23456,
-        "users_per_replica": 2.0, "p_limits_met": 0.9, "predictions": [], "outside": False,
+        "cost_usd_per_million_input_token": 0.1, "users_per_replica": 2.0, "in_flight_per_replica": 3.0,
+        "request_rate_per_replica": 4.0, "p_limits_met": 0.9, "predictions": [], "outside": False,
     }  # fmt: skip
     told = Console(record=True, width=200)
     monkeypatch.setattr(console, "out", told)
     console.show_recommendation({
         "model": "m", "confidence": 0.8, "entries": [entry] * n_entry, "cost_of_confidence": [], "families": [],
-        "fleet": [part | {"cost_usd_per_h": 1.5}, part | {"cost_usd_per_h": 2.0}], "n_configuration": 1,
+        "fleet": [entry | part | {"cost_usd_per_h": usd} for usd in (1.5, 2.0)], "n_configuration": 1,
     })  # fmt: skip
     text = told.export_text()
     assert ("cheaper than the first: a mixture for 3.5 USD/h" in text) == (n_entry > 0)
+    assert ("2 users" in text) == (n_entry > 0)
+    assert text.count("1.235 of 3") == n_entry + 2
     assert ("no kind of instance alone will do: a mixture for 3.5 USD/h" in text) == (n_entry == 0)

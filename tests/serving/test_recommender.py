@@ -11,9 +11,11 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.serving.demand import Constraints, Demand
+from roofcast.serving.recommendation import front
+from roofcast.serving.recommendation.confidence import highest_confidence
 from roofcast.serving.recommendation.forecasting import Forecaster, most_users, user_levels
 from roofcast.serving.recommendation.loads import LoadGrid
-from roofcast.serving.recommendation.recommend import recommend
+from roofcast.serving.recommendation.recommend import CONFIDENCES, recommend
 from roofcast.serving.recommendation.replicas import describe_replicas, enumerate_replicas, question_table
 from roofcast.serving.recommendation.results import Recommendation
 from roofcast.serving.recommendation.supply import Pairs
@@ -121,7 +123,7 @@ def test_no_replica_is_loaded_beyond_what_was_measured(bench: Workbench) -> None
         bench.in_service.bundle, a_model(), load_catalog(), a_demand(users=1e5, limits=("itl:p50<=9s",))
     )
     assert result.entries
-    assert all(entry.users_per_replica <= most * entry.replica.n_accelerator for entry in result.entries)
+    assert all(entry.in_flight_per_replica <= most * entry.replica.n_accelerator for entry in result.entries)
 
 
 def every_configuration(result: Recommendation) -> int:
@@ -178,10 +180,97 @@ def test_weights_in_fewer_bits_need_less_memory(bench: Workbench) -> None:
 def test_more_certainty_never_costs_less(bench: Workbench) -> None:
     result = recommend(bench.in_service.bundle, a_model(), load_catalog(), a_demand(500))
     costs = [cost for cost in result.cost_of_confidence.values() if cost is not None]
-    assert list(result.cost_of_confidence) == [0.5, 0.8, 0.9, 0.95]
+    assert list(result.cost_of_confidence)[:3] == [0.5, 0.8, 0.9]
     assert costs == sorted(costs)
     assert result.cost_of_confidence[0.8] == result.entries[0].cost_usd_per_h
     assert all(entry.p_limits_met >= 0.75 for entry in result.entries)
+
+
+NO_HARDWARE = Constraints(accelerators=frozenset({"nvidia-l4-24gb"}), weight_precisions=frozenset({"fp4"}))
+
+
+@pytest.mark.parametrize("bounds", [Constraints(), NO_HARDWARE])
+def test_no_cost_is_told_of_more_certainty_than_can_be_promised(bench: Workbench, bounds: Constraints) -> None:
+    bundle, found = bench.in_service.bundle, []
+    for limits in (["itl:p50<=9s"], ["nttft:p50<=9s", "ttft:p95<=9s", "itl:p50<=9s", "e2e:p95<=900s"]):
+        demand = a_demand(limits=limits)
+        told = list(recommend(bundle, a_model(), Market(), demand, bounds).cost_of_confidence)
+        highest = highest_confidence({m: bundle.predictor.uncertainty_[m].conformal for m in metrics_of(demand)})
+        assert told == [confidence for confidence in CONFIDENCES if confidence <= highest]
+        found.append(told)
+    assert len(found[1]) < len(found[0]), "four can be promised together less surely than one"
+
+
+def metrics_of(demand: Demand) -> set[str]:
+    return {limit.metric for limit in demand.limits}
+
+
+@pytest.mark.parametrize(
+    "demand",
+    [
+        a_demand(500),
+        a_demand(2000, ("ttft:p95<=3s", "tpot:p50<=60ms"), think_time_s=60.0),
+        a_rate(20, ("ttft:p95<=3s",)),
+    ],
+)
+def test_no_entry_beats_the_front_or_is_missing_from_it(
+    bench: Workbench, demand: Demand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever few points the learner is asked about besides."""
+    monkeypatch.setattr(front, "MOST_ASKED", 3)
+    result = recommend(bench.in_service.bundle, a_model(), load_catalog(), demand)
+    shown = {(point.offer.id, point.replica, point.n_replica) for point in result.pareto}
+    points = [(point.cost_usd_per_h, point.e2e_s) for point in result.pareto]
+    assert result.entries
+    for entry in result.entries:
+        (e2e_s,) = (m.value for m in entry.predictions if (m.metric, m.statistic) == ("e2e_s", "p50"))
+        mine = entry.cost_usd_per_h, e2e_s
+        assert not any(np.less_equal(mine, point).all() and np.less(mine, point).any() for point in points)
+        is_beaten = any(np.less_equal(point, np.add(mine, 1e-9)).all() for point in points)
+        assert (entry.offer.id, entry.replica, entry.n_replica) in shown or is_beaten
+
+
+@pytest.mark.parametrize("n_entry", [1, 10])
+def test_what_is_called_dearer_is(bench: Workbench, n_entry: int) -> None:
+    """A cost is told as it is where the learner was asked, and as a bound above the cheapest elsewhere."""
+    demand = Demand(8000, 20, 3000, None, tuple(map(parse_limit, ("ttft:p95<=3s", "tpot:p50<=60ms"))), 60.0)
+    bounds = Constraints(pricing=frozenset({"on_demand", "spot"}), max_usd_per_h=300.0)
+    result = recommend(
+        bench.in_service.bundle, a_model(), load_catalog(), demand, bounds, n_entry=n_entry, n_rejection=EVERY
+    )
+    cheapest = result.entries[0].cost_usd_per_h
+    dearer = [rejection for rejection in result.rejections if rejection.reason == "dearer"]
+    assert {" at least" in rejection.detail for rejection in dearer} == {True, False}
+    for rejection in dearer:
+        assert rejection.excess > 1
+        assert float(rejection.detail.split()[1]) > cheapest
+
+
+def test_what_costs_the_same_is_not_called_dearer(bench: Workbench) -> None:
+    """A single user is served by any engine on the cheapest instance."""
+    demand = a_demand(1, ("itl:p50<=9s",))
+    result = recommend(bench.in_service.bundle, a_model(), load_catalog(), demand, n_entry=1, n_rejection=EVERY)
+    cheapest = result.entries[0].cost_usd_per_h
+    same = [rejection for rejection in result.rejections if rejection.reason == "same_cost"]
+    assert same
+    assert same == list(result.rejections[: len(same)])
+    for rejection in same:
+        assert rejection.excess == 1
+        assert rejection.detail.startswith(f"costs {cheapest:.2f} USD/h, as the cheapest does; of the same cost, ")
+    assert all(rejection.excess > 1 for rejection in result.rejections if rejection.reason == "dearer")
+
+
+def test_the_cost_told_of_what_is_dearer_is_that_of_the_deployment(bench: Workbench) -> None:
+    """With an entry of every offer, the best on each accelerator is told with the cost that its entry has."""
+    demand = a_demand(3000, ("ttft:p95<=3s", "tpot:p50<=60ms"), think_time_s=60.0)
+    bundle = bench.in_service.bundle
+    every = recommend(bundle, a_model(), load_catalog(), demand, n_entry=EVERY)
+    few = recommend(bundle, a_model(), load_catalog(), demand, n_entry=10)
+    least = {e.replica.accelerator: e.cost_usd_per_h for e in reversed(every.entries)}
+    known = [f for f in few.families if f.reason == "dearer" and " at least" not in f.detail]
+    assert known
+    for family in known:
+        assert family.excess * few.entries[0].cost_usd_per_h == pytest.approx(least[family.replica.accelerator])
 
 
 def test_the_front_is_not_dominated(bench: Workbench) -> None:

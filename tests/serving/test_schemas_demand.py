@@ -39,6 +39,13 @@ def test_percentiles_give_mean_and_variation() -> None:
     demand = a_workload(n_output_token={"p50": 100, "p95": 400}).demand(())
     assert demand.n_output_token == pytest.approx(142.6, abs=0.1)
     assert demand.length_variation == pytest.approx(1.017, abs=0.001)
+    assert math.isnan(demand.input_variation)
+
+
+def test_percentiles_of_prompts_are_kept_apart_from_those_of_answers() -> None:
+    demand = a_workload(n_input_token={"p50": 300, "p95": 1200}).demand(())
+    assert demand.lengths[0].percentile("p95") == pytest.approx(1200)
+    assert math.isnan(demand.length_variation)
 
 
 def test_what_is_given_counts_before_the_preset() -> None:

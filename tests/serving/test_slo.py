@@ -24,6 +24,7 @@ from roofcast.serving.slo import FLOORS, METRIC_OF, Limit, format_limit, parse_l
         ("nttft:p50<=0.1ms", "nttft_s_per_token", "p50", 1e-4),
         ("throughput_per_user>=25", "tpot_s", "p95", 0.04),
         ("throughput_per_user:mean>=25 tok/s", "tpot_s", "mean", 0.04),
+        ("throughput_per_user>=1000000000", "tpot_s", "p95", 1e-9),
     ],
 )
 def test_limits_are_read(text: str, metric: str, statistic: str, value_s: float) -> None:
@@ -62,6 +63,7 @@ def test_other_texts_are_refused(text: str) -> None:
         ("throughput_per_user<25", "throughput_per_user is wanted high"),
         ("e2e<=20", "needs its time in ms or s"),
         ("throughput>=20ms", "is in tokens per second: write throughput>=20"),
+        ("throughput>=1000000001", "must lie between 1.2e-05 and 1e+09 tokens/s"),
         ("throughput:p95>=2000", "throughput is one figure of the run: write throughput>=2000"),
     ],
 )

@@ -5,6 +5,7 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +70,24 @@ def test_two_percentiles_lie_on_the_distribution(median: float, ratio: float) ->
     assert lengths.percentile("p50") == pytest.approx(median)
     assert lengths.percentile("p95") == pytest.approx(median * ratio)
     assert lengths.mean >= median * (1 - 1e-9)
+
+
+@given(st.floats(1, 100_000), st.floats(0.01, 5), NAMES)
+def test_what_is_above_a_percentile_is_the_rest(mean: float, variation: float, name: str) -> None:
+    lengths = Lengths(mean, variation)
+    assert lengths.share_above(lengths.percentile(name)) == pytest.approx(1 - float(name[1:]) / 100, abs=1e-9)
+
+
+@pytest.mark.parametrize("variation", [0.0, 0.4, 1.5])
+def test_sums_of_two_lengths_are_as_drawn(variation: float) -> None:
+    parts = Lengths(1000, 0.8), Lengths(300, variation)
+    rng = np.random.default_rng(1)
+    drawn = sum(
+        np.exp(rng.normal(math.log(p.percentile("p50")), math.log1p(p.variation**2) ** 0.5, 10**6)) for p in parts
+    )
+    for n_token in (0, 800, 2000, 5000):
+        assert parts[0].share_above_with(parts[1], n_token) == pytest.approx(np.mean(drawn > n_token), abs=2e-3)
+        assert parts[1].share_above_with(parts[0], n_token) == pytest.approx(np.mean(drawn > n_token), abs=2e-3)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from roofcast.features.pipeline import build_features
-from roofcast.training.coherence import coherent, following, logarithmic_mean, shares
+from roofcast.training.coherence import Loads, coherent, logarithmic_mean, shares
 from roofcast.training.conditioning import narrowed
 from roofcast.training.dataset import TrainingSet
 from roofcast.training.predictor import References, RoofcastPredictor
@@ -54,9 +54,9 @@ def test_static_batches_and_offline_runs_follow_nothing(means: pd.DataFrame) -> 
     offline = means.head(2).assign(**{"workload.concurrency": np.nan})
     rate = offline.assign(**{"workload.request_rate_per_s": 1.0})
     for X in (static, offline):
-        assert not any(rows.any() for rows in following(X).values())
-    assert following(rate)["e2e_s"].all()
-    assert not following(rate)[THROUGHPUT].any()
+        assert not any(rows.any() for rows in Loads.of(X).follows.values())
+    assert Loads.of(rate).follows["e2e_s"].all()
+    assert not Loads.of(rate).follows[THROUGHPUT].any()
 
 
 def test_an_open_loop_puts_out_what_its_rate_asks_for(predictor: RoofcastPredictor, means: pd.DataFrame) -> None:
@@ -76,7 +76,7 @@ def test_an_open_loop_puts_out_what_its_rate_asks_for(predictor: RoofcastPredict
 def test_without_ttft_or_tpot_nothing_changes(predictor: RoofcastPredictor, means: pd.DataFrame) -> None:
     _, estimates, whole = build_features(means, predictor.coefficients_)
     value = {"e2e_s": estimates["e2e_s"] * 2, "ttft_s": estimates["ttft_s"]}
-    assert coherent(value, estimates, {}, whole, means) == value
+    assert coherent(value, estimates, {}, whole, Loads.of(means)) == value
 
 
 def test_the_shares_of_corrections_sum_to_the_whole(predictor: RoofcastPredictor, means: pd.DataFrame) -> None:
@@ -84,8 +84,8 @@ def test_the_shares_of_corrections_sum_to_the_whole(predictor: RoofcastPredictor
     factor = {"ttft_s": 3.0, "tpot_s": 0.7}
     value = {metric: estimates[metric] * factor[metric] for metric in factor} | {THROUGHPUT: estimates[THROUGHPUT]}
     pace = {metric: np.full(len(means), f) for metric, f in factor.items()}
-    parts = shares(pace, whole, means)
-    moved = np.log(coherent(value, estimates, pace, whole, means)[THROUGHPUT] / estimates[THROUGHPUT])
+    parts = shares(pace, whole, Loads.of(means))
+    moved = np.log(coherent(value, estimates, pace, whole, Loads.of(means))[THROUGHPUT] / estimates[THROUGHPUT])
     np.testing.assert_allclose(-sum(parts[m] * np.log(factor[m]) for m in factor), moved, rtol=1e-9)
 
 

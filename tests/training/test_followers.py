@@ -73,10 +73,10 @@ def test_the_promise_is_made_of_the_errors_of_the_parts(predictor: RoofcastPredi
     n = len(means)
     errors = {"ttft_s": np.full(n, 0.3), "tpot_s": np.full(n, 0.3), "e2e_s": np.full(n, 5.0)}
     same = dict.fromkeys(errors, np.full(n, 0.1))
-    scores = scores_of_followers(means, parts, errors, same)
+    scores = scores_of_followers(parts, errors, same)
     assert list(scores) == ["e2e_s"]
     assert (scores["e2e_s"] >= 3 - 1e-9).all()
     assert (scores["e2e_s"] <= 3 * np.sqrt(2) + 1e-9).all()
     without = errors | {"tpot_s": np.full(n, np.nan)}
-    assert np.isnan(scores_of_followers(means, parts, without, same)["e2e_s"]).all()
-    assert scores_of_followers(means, parts, {"e2e_s": errors["e2e_s"]}, same) == {}
+    assert np.isnan(scores_of_followers(parts, without, same)["e2e_s"]).all()
+    assert scores_of_followers(parts, {"e2e_s": errors["e2e_s"]}, same) == {}

@@ -55,7 +55,7 @@ QUESTION_COLUMNS: Final = {
     "request_rate": _number(1e-9, 1e6),
     "statistic": _text(STATISTICS, required=True),
 }
-"""What identifies a question; `roofcast predict` reads the same columns. Rates are in requests per second."""
+"""What identifies a question. Rates are in requests per second."""
 
 OUTCOME_COLUMNS: Final = {
     "ttft_s": _number(1e-7, _MAX_S),
@@ -122,6 +122,11 @@ waits for others to fill a prefill (``batch_wait_timeout_iters``).
 
 `n_request` counts every request that was sent, `n_failed` those of them that failed. `date` is the day of the
 measurement, `YYYY-MM-DD`, or as much of it as is known (`YYYY-MM`, `YYYY`)."""
+
+ASKED_COLUMNS: Final = {**QUESTION_COLUMNS, "n_request": CONTEXT_COLUMNS["n_request"]}
+"""What a question may say: with `n_request`, the requests of the run that is asked about, as many at once as are in
+flight. Blank asks for what published runs of unknown length show, in which some of the start is left; 1e9 for a
+service that has run for long, as recommendations do."""
 
 MEASUREMENT_COLUMNS: Final = (*QUESTION_COLUMNS, *OUTCOME_COLUMNS, *CONTEXT_COLUMNS)
 KEY_COLUMNS: Final = (*QUESTION_COLUMNS, "flash_attention", "load", "date", "campaign")

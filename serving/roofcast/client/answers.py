@@ -67,26 +67,6 @@ class Check(TypedDict):
     detail: NotRequired[str]
 
 
-class FleetResponse(TypedDict):
-    provider: str
-    region: str
-    instance_type: str
-    pricing: str
-    price_usd_per_h: float
-    price_as_of: str
-    accelerator: str
-    engine: str
-    weight_precision: str
-    tensor_parallel: int
-    pipeline_parallel: int
-    data_parallel: int
-    expert_parallel: int
-    users_per_replica: float
-    n_replica: int
-    n_instance: int
-    cost_usd_per_h: float
-
-
 class FrontResponse(TypedDict):
     provider: str
     region: str
@@ -268,7 +248,9 @@ class RejectionResponse(TypedDict):
     pipeline_parallel: int
     data_parallel: int
     expert_parallel: int
-    reason: Literal["dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"]
+    reason: Literal[
+        "same_cost", "dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"
+    ]
     detail: str
     excess: float | None
 
@@ -306,7 +288,9 @@ class EntryResponse(TypedDict):
     data_parallel: int
     expert_parallel: int
     rank: int
-    users_per_replica: float
+    users_per_replica: float | None
+    in_flight_per_replica: float
+    request_rate_per_replica: float
     load_per_replica: float
     n_replica: int
     n_instance: int
@@ -326,6 +310,35 @@ class EntryResponse(TypedDict):
     outside: bool
     outside_columns: list[str]
     deployment: NotRequired[str | None]
+
+
+class FleetResponse(TypedDict):
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    price_usd_per_h: float
+    price_as_of: str
+    accelerator: str
+    engine: str
+    weight_precision: str
+    tensor_parallel: int
+    pipeline_parallel: int
+    data_parallel: int
+    expert_parallel: int
+    in_flight_per_replica: float
+    load_per_replica: float
+    n_replica: int
+    n_instance: int
+    cost_usd_per_h: float
+    p_limits_met: float
+    predictions: list[MetricResponse]
+    power_w: float
+    memory_used_byte: float
+    memory_usable_byte: float
+    bottleneck: str
+    outside: bool
+    outside_columns: list[str]
 
 
 class MetricReasons(TypedDict):

@@ -86,6 +86,10 @@ class KeyRing:
         self._store = store
         self._seen: LRUCache[str, _Seen] = LRUCache(maxsize=1024)
 
+    def has_seen(self, secret: str) -> bool:
+        """Return whether a key of this secret was found before."""
+        return digest_of(secret) in self._seen
+
     async def find(self, secret: str) -> ApiKey | None:
         """Return the key of a secret, in whatever state; None if there is none.
 
@@ -111,12 +115,17 @@ class KeyRing:
 
 
 class Admission:
-    """ASGI middleware that lets in who may: 401, 403 and 429 are answered before a body is read."""
+    """ASGI middleware that lets in who may: 401, 403 and 429 are answered before a body is read.
+
+    Who brings no valid key is counted by address. Where that was over its limit the address is counted before a key
+    that was never seen is looked up, so that guesses cost no more than the limit admits.
+    """
 
     def __init__(self, app: ASGIApp, require: RequireKey, rates: RateLimits | None) -> None:
         self.app = app
         self.require = require
         self.rates = rates
+        self._over: LRUCache[str, bool] = LRUCache(maxsize=4096)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand the request on, or answer it."""
@@ -124,27 +133,38 @@ class Admission:
             await self.app(scope, receive, send)
             return
         need = needed_scope(scope["method"], scope["path"], self.require)
-        key, refusal = await self._judge(scope, need)
-        consumer = scope[CONSUMER] = f"key:{key.name}" if key else _address(scope)
-        if self.rates and scope["path"].startswith(API):
-            is_admitted, headers = await self.rates.hit(consumer)
+        address, is_guess = _address(scope), self._is_guess(scope, need)
+        told = await self.rates.hit(address) if self.rates and is_guess and self._over.get(address) else None
+        key, refusal = (None, None) if told and not told[0] else await self._judge(scope, need)
+        scope[CONSUMER] = f"key:{key.name}" if key else address
+        is_counted = scope["path"].startswith(API) or (is_guess and not key)
+        if self.rates and is_counted and (key or not told):
+            told = await self.rates.hit(scope[CONSUMER])
+        if told:
+            is_admitted, headers = told
             send = _with_headers(send, headers)
             if not is_admitted:
                 refusal = _too_many(headers)
+            if not key:
+                self._over[address] = not is_admitted
         await (refusal or self.app)(scope, receive, send)
+
+    def _is_guess(self, scope: Scope, need: api_keys.Scope | None) -> bool:
+        """Return whether a request brings a key that has to be looked up and was never found."""
+        secret = _secret(scope)
+        is_looked_up = need is not None or scope["path"].startswith(GUARDED)
+        return is_looked_up and secret is not None and not scope["app"].state.key_ring.has_seen(secret)
 
     async def _judge(self, scope: Scope, need: api_keys.Scope | None) -> tuple[ApiKey | None, Response | None]:
         """Return the key that opens the way, if one came along, or the answer to who may not."""
         if need is None and not scope["path"].startswith(GUARDED):
             return None, None
-        given = Headers(scope=scope).get("authorization", "")
-        kind, _, secret = given.partition(" ")
-        if not given:
+        if not Headers(scope=scope).get("authorization"):
             return None, _unauthorised(need) if need else None
-        key = None
-        if kind.lower() == "bearer":
+        key, secret = None, _secret(scope)
+        if secret is not None:
             try:
-                key = await scope["app"].state.key_ring.find(secret.strip())
+                key = await scope["app"].state.key_ring.find(secret)
             except NotReadyError as error:
                 return None, problem_of(error) if need else None
         state = key.state if key else "unknown"
@@ -175,6 +195,12 @@ def _too_many(headers: Mapping[str, str]) -> Response:
     wait = headers["ratelimit-reset"]
     detail = f"more requests than {headers['ratelimit-limit']} in their time; ask again in {wait} seconds"
     return problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests", detail, headers={"retry-after": wait})
+
+
+def _secret(scope: Scope) -> str | None:
+    """Return the secret of the key that a request brings; None if it brings none, or something else."""
+    kind, _, secret = Headers(scope=scope).get("authorization", "").partition(" ")
+    return secret.strip() if kind.lower() == "bearer" else None
 
 
 def _address(scope: Scope) -> str:

@@ -61,7 +61,7 @@ def answer(
     Parameters
     ----------
     questions
-        Columns of `QUESTION_COLUMNS`, blank where unknown; model and accelerator by any name the catalogue knows.
+        Columns of `ASKED_COLUMNS`, blank where unknown; model and accelerator by any name the catalogue knows.
         A blank `n_accelerator` is one, a blank `statistic` the mean, a blank load a single request at a time, of
         which the reason tells; the rest is filled as `roofcast.features.descriptors.describe` says.
     level

@@ -46,6 +46,7 @@ QUESTION_OPTIONS: Final = {
     "concurrency": "Requests in flight.",
     "request_rate": "Requests a second.",
     "statistic": "Of the prediction: mean, p50, p90, p95 or p99.",
+    "n_request": "Requests of the run that is asked about; 1e9 for a service that has run for long.",
 }
 """The columns of one row of ``predict``, and the help of the option for each."""
 

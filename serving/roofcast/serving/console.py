@@ -75,31 +75,23 @@ def show_recommendation(response: dict[str, Any]) -> None:
     """Print a recommendation as tables: what does, what it could cost, and what does not and why."""
     entries = [
         {
-            "USD/h": entry["cost_usd_per_h"],
+            **_part(entry),
+            "USD/Mtoken in": entry["cost_usd_per_million_input_token"],
             "USD/Mtoken out": entry["cost_usd_per_million_output_token"],
-            "instance": _instance(entry),
-            "replica": _replica(entry),
-            "in flight": f"{entry['load_per_replica']:.4g} of {entry['users_per_replica']:.4g}",
-            "P(limits met)": f"{entry['p_limits_met']:.2f}",
-            **{
-                f"{metric['metric']}:{metric['statistic']}": _interval(metric)
-                for metric in entry["predictions"]
-                if metric["limit"] is not None
-            },
-            "outside": "yes" if entry["outside"] else "",
+            "each serves": _served(entry),
         }
         for entry in response["entries"]
     ]
     title = f"{response['model']}: least cost first, limits met with probability {response['confidence']:g}"
     show(entries, as_json=False, title=title)
     if response["fleet"]:
-        parts = [
-            {"USD/h": part["cost_usd_per_h"], "instance": _instance(part), "replica": _replica(part)}
-            for part in response["fleet"]
-        ]
         why = "cheaper than the first" if entries else "no kind of instance alone will do"
         total = sum(part["cost_usd_per_h"] for part in response["fleet"])
-        show(parts, as_json=False, title=f"\n{why}: a mixture for {total:.4g} USD/h")
+        show(
+            [_part(part) for part in response["fleet"]],
+            as_json=False,
+            title=f"\n{why}: a mixture for {total:.4g} USD/h",
+        )
     costs = [{"P(limits met)": cost["confidence"], "USD/h": cost["cost_usd_per_h"]} for cost in _costs(response)]
     show(costs, as_json=False, title="\nwhat certainty costs")
     columns = ("accelerator", "engine", "tensor_parallel", "reason", "detail")
@@ -108,6 +100,22 @@ def show_recommendation(response: dict[str, Any]) -> None:
         f"\n{len(families)} accelerators in no entry: the nearest of their {response['n_configuration']} ways to run"
     )
     show(families, as_json=False, title=title)
+
+
+def _part(entry: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "USD/h": entry["cost_usd_per_h"],
+        "instance": _instance(entry),
+        "replica": _replica(entry),
+        "in flight": f"{entry['load_per_replica']:.4g} of {entry['in_flight_per_replica']:.4g}",
+        "P(limits met)": f"{entry['p_limits_met']:.2f}",
+        **{
+            f"{metric['metric']}:{metric['statistic']}": _interval(metric)
+            for metric in entry["predictions"]
+            if metric["limit"] is not None
+        },
+        "outside": "yes" if entry["outside"] else "",
+    }
 
 
 def _costs(response: dict[str, Any]) -> list[dict[str, Any]]:
@@ -124,6 +132,12 @@ def _replica(entry: dict[str, Any]) -> str:
     degrees = {short: entry[f"{name}_parallel"] for short, name in names.items()}
     split = " ".join(f"{short}{n}" for short, n in degrees.items() if n > 1 or short == "tp")
     return f"{entry['n_replica']} x {entry['accelerator']} {split} {entry['engine']} {entry['weight_precision']}"
+
+
+def _served(entry: dict[str, Any]) -> str:
+    """Return what one replica serves at most, in the unit of the demand."""
+    users = entry["users_per_replica"]
+    return f"{entry['request_rate_per_replica']:.4g} requests/s" if users is None else f"{users:.4g} users"
 
 
 def _interval(metric: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import Offer
 from roofcast.serving.inventory import OwnedNodes
 from roofcast.serving.slo import Limit
+from roofcast.serving.workloads import Lengths
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -42,6 +43,9 @@ class Demand:
         Standard deviation of the output lengths over their mean; NaN if unknown.
     prefix_cache_ratio
         Share of the input that is found in the prefix cache; NaN if unknown.
+    input_variation
+        Standard deviation of the input lengths over their mean; NaN if unknown. No forecast knows of it: prompts are
+        taken to be of the mean length.
 
     Raises
     ------
@@ -59,6 +63,7 @@ class Demand:
     peak_factor: float = 1.0
     length_variation: float = math.nan
     prefix_cache_ratio: float = math.nan
+    input_variation: float = math.nan
 
     def __post_init__(self) -> None:
         if (self.users is None) == (self.request_rate_per_s is None):
@@ -77,6 +82,14 @@ class Demand:
         """The load at the peak, in users or in requests per second."""
         load = self.users if self.users is not None else self.request_rate_per_s
         return float(load or 0.0) * self.peak_factor
+
+    @property
+    def lengths(self) -> tuple[Lengths, Lengths]:
+        """Lengths of prompts and of answers; the variation is NaN where it is not known."""
+        return (
+            Lengths(self.n_input_token, self.input_variation),
+            Lengths(self.n_output_token, self.length_variation),
+        )
 
     @property
     def needed(self) -> float:

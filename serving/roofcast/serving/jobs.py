@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -35,7 +35,13 @@ logger = logging.getLogger(__name__)
 
 RESTART_PAUSE_S: Final = 5.0
 STOP_WAIT_S: Final = 10.0
-INTERRUPTED: Final = "the process that ran it ended; ask for it again"
+INTERRUPTED: Final = (
+    "the process that ran it ended before it could say what came of it; see which version is in service, and ask for "
+    "it again if that is an older one"
+)
+RECORD_PAUSE_S: Final = 1.0
+MOST_RECORD_PAUSE_S: Final = 60.0
+"""How long a store that does not answer is left alone before it is asked again: at first `RECORD_PAUSE_S`."""
 
 
 class JobQueue:
@@ -78,20 +84,22 @@ class JobQueue:
 
     def run(self, retraining_id: str) -> None:
         """Do one retraining and record what came of it; one that is no longer queued is left alone."""
-        store = self._bench.store
         try:
-            store.start_retraining(retraining_id)
+            _persist(lambda: self._bench.store.start_retraining(retraining_id))
         except InputError:
             return
         try:
             report = self._bench.retrain()
         except RoofcastError as error:
-            store.fail_retraining(retraining_id, str(error))
+            self._fail(retraining_id, str(error))
         except Exception as error:
-            store.fail_retraining(retraining_id, f"{type(error).__name__}: {error}")
+            self._fail(retraining_id, f"{type(error).__name__}: {error}")
             raise
         else:
-            store.finish_retraining(retraining_id, report.model_dump(mode="json"))
+            _persist(lambda: self._bench.store.finish_retraining(retraining_id, report.model_dump(mode="json")))
+
+    def _fail(self, retraining_id: str, problem: str) -> None:
+        _persist(lambda: self._bench.store.fail_retraining(retraining_id, problem))
 
     def ensure_predictor(self) -> None:
         """Ask for a retraining if no champion can be loaded: an upgrade that changed the columns leaves one so."""
@@ -118,6 +126,30 @@ class JobQueue:
                 self._bench.store.fail_retraining(record.id, INTERRUPTED)
             elif record.state == "queued":
                 self._task(record.id)
+
+
+def _persist(change: Callable[[], object]) -> None:
+    """Change a record, again and again for as long as the store does not answer and the process lives.
+
+    Raises
+    ------
+    InputError
+        If the record is in no state for it; not if a change whose answer was lost may have brought it there.
+    """
+    pause_s, is_first = RECORD_PAUSE_S, True
+    while True:
+        try:
+            change()
+        except NotReadyError as error:
+            logger.warning("a retraining cannot be recorded, which is tried again in %g s: %s", pause_s, error)
+        except InputError:
+            if is_first:
+                raise
+            return
+        else:
+            return
+        time.sleep(pause_s)
+        pause_s, is_first = min(2 * pause_s, MOST_RECORD_PAUSE_S), False
 
 
 def owner_id(home: Path) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.schema import QUESTION_COLUMNS
+from roofcast.data.schema import ASKED_COLUMNS
 from roofcast.data.specs import PRECISIONS, STATISTICS
 from roofcast.features.questions import Cells
 
@@ -24,6 +24,7 @@ ASSUMED_LOAD: Final = "load_is_assumed"
 _BOUNDS: Final[dict[str, tuple[float, float]]] = {
     "n_accelerator": (1, 100_000), "tp": (1, 100_000), "pp": (1, 100_000), "dp": (1, 100_000), "ep": (1, 100_000),
     "n_input_token": (1, 1e7), "n_output_token": (1, 1e7), "concurrency": (1, 1e6), "request_rate": (1e-9, 1e6),
+    "n_request": (1, 1e9),
 }  # fmt: skip
 _WHOLE: Final = ("n_accelerator", "tp", "pp", "dp", "ep")
 _DEFAULTS: Final[dict[str, float]] = {"n_accelerator": 1.0}
@@ -47,8 +48,8 @@ def check_columns(names: list[Any]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise SchemaError(str(name), "is given twice as a column of the questions")
-        if name not in QUESTION_COLUMNS:
-            raise SchemaError(str(name), f"is not a column of questions; they are {', '.join(QUESTION_COLUMNS)}")
+        if name not in ASKED_COLUMNS:
+            raise SchemaError(str(name), f"is not a column of questions; they are {', '.join(ASKED_COLUMNS)}")
     for name in ("model", "accelerator"):
         if name not in names:
             raise SchemaError(name, "must be a column of the questions")
@@ -67,7 +68,7 @@ def parsed(questions: Mapping[str, Cells]) -> tuple[Table, list[Problem | None]]
     problems: list[Problem | None] = [None] * n_row
     blank = np.full(n_row, np.nan)
     table: Table = {}
-    for name in QUESTION_COLUMNS:
+    for name in ASKED_COLUMNS:
         read = _numbers if name in _BOUNDS else _texts
         table[name] = read(name, questions.get(name, blank), problems)
     is_told = {name: ~np.isnan(table[name]) for name in ("concurrency", "request_rate")}

@@ -13,7 +13,7 @@ from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
 from roofcast.data.errors import RoofcastError
 from roofcast.data.formats import FORMATS
 from roofcast.data.offer_file import OFFER_FIELDS
-from roofcast.data.schema import CONTEXT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
+from roofcast.data.schema import ASKED_COLUMNS, CONTEXT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
 from roofcast.features.coefficients import PRIORS
 from roofcast.features.columns import DESCRIPTORS, FEATURES, Column
 from roofcast.serving.adding import OWNED_FIELDS
@@ -35,9 +35,9 @@ def _lines() -> Iterator[str]:
     yield from _section("Settings", _table(("variable", "default", "meaning"), _settings()))
     yield from _section("Errors", _table(("error", "is a", "meaning"), _errors(RoofcastError)))
     yield from _section("Limits", _limits())
-    yield from _section("Rows of questions", [_names(QUESTION_COLUMNS)])
+    yield from _section("Rows of questions", [_names(ASKED_COLUMNS)])
     yield from _section("Rows of answers", _answer_columns())
-    yield from _section("Rows of references", [_names([*QUESTION_COLUMNS, *REFERENCE_METRICS])])
+    yield from _section("Rows of references", [_names([*ASKED_COLUMNS, *REFERENCE_METRICS])])
     yield from _section("Rows of measurements", [_names([*QUESTION_COLUMNS, *OUTCOME_COLUMNS, *CONTEXT_COLUMNS])])
     yield from _section("Import formats", _table(("format", "title"), ((f.name, f.title) for f in FORMATS.values())))
     yield from _section("Files of accelerators", [_names(ACCELERATOR_FIELDS)])

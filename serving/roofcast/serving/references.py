@@ -12,7 +12,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import SchemaError
 from roofcast.data.quantities import e2e_from_parts
-from roofcast.data.schema import QUESTION_COLUMNS
+from roofcast.data.schema import ASKED_COLUMNS
 from roofcast.features.descriptors import describe
 from roofcast.serving.answering import checked, unanswerable
 from roofcast.serving.files import read_questions
@@ -101,7 +101,7 @@ def read_reference_file(path: Path, catalog: Catalog, predictor: RoofcastPredict
 
 
 def _check_columns(rows: pd.DataFrame, source: str) -> None:
-    known = (*QUESTION_COLUMNS, *REFERENCE_METRICS)
+    known = (*ASKED_COLUMNS, *REFERENCE_METRICS)
     if rows.empty:
         raise SchemaError("", "there is no row", source)
     for name in rows.columns[rows.columns.duplicated()]:

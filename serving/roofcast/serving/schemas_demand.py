@@ -83,7 +83,8 @@ class WorkloadRequest(Message):
             names = ("n_input_token", "n_output_token", "length_variation", "prefix_cache_ratio")
             shape = {name: getattr(preset, name) for name in names}
         if self.n_input_token is not None:
-            shape["n_input_token"] = _lengths(self.n_input_token).mean
+            lengths = _lengths(self.n_input_token)
+            shape |= {"n_input_token": lengths.mean, "input_variation": lengths.variation}
         if self.n_output_token is not None:
             lengths = _lengths(self.n_output_token)
             shape |= {"n_output_token": lengths.mean, "length_variation": lengths.variation}

@@ -9,12 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from roofcast.data.specs import Precision
 from roofcast.serving.messages import Message, Text
+from roofcast.serving.recommendation.nearest import LEAST_CORRELATION
 from roofcast.serving.schemas import QWEN_LIKE_CONFIG, Level, ModelChoice, References
 from roofcast.serving.schemas_demand import InventoryItem, PriceOverride, WorkloadRequest
 
 Texts = Annotated[list[Text], Field(max_length=200)]
 Deployment = Literal["", "vllm", "sglang", "trtllm", "kubernetes", "kserve"]
-Reason = Literal["dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"]
+Reason = Literal[
+    "same_cost", "dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"
+]
 """Those of `roofcast.serving.recommendation.results.REASONS`."""
 
 Confidence = Annotated[
@@ -97,7 +100,7 @@ class MetricResponse(BaseModel):
         float | None,
         Field(
             description="The tightest asked for. Of a floor on the deployment's throughput, what a replica must make "
-            "at its load; null at a request rate, where the floor sets how many replicas there are instead."
+            "at its load; null at a request rate, which meets a floor by being served."
         ),
     ]
     uncalibrated: Annotated[float | None, Field(description="The value without the references given.")]
@@ -130,21 +133,60 @@ class EntryResponse(ReplicaResponse, OfferResponse):
     """One way to meet the demand; costs and power are of the whole deployment, memory is of one replica."""
 
     rank: int
-    users_per_replica: float
-    load_per_replica: float
-    n_replica: int
+    users_per_replica: Annotated[
+        float | None,
+        Field(
+            description="Users whom one replica serves at most within the limits, those who wait and those who "
+            "think; null at a request rate."
+        ),
+    ]
+    in_flight_per_replica: Annotated[
+        float, Field(description="Requests in flight on it then: a mean, if users think or requests come at a rate.")
+    ]
+    request_rate_per_replica: Annotated[
+        float,
+        Field(description="Requests a second that it finishes then; at a request rate, what it serves at most."),
+    ]
+    load_per_replica: Annotated[
+        float, Field(description="Requests in flight on a replica under its share of the peak.")
+    ]
+    n_replica: Annotated[
+        int,
+        Field(
+            description="Load at the peak / (1 - headroom) / `users_per_replica`, or at a request rate / "
+            "`request_rate_per_replica`, rounded up."
+        ),
+    ]
     n_instance: int
     cost_usd_per_h: float
     cost_usd_per_month: float
-    cost_usd_per_million_input_token: float
-    cost_usd_per_million_output_token: float
-    cost_usd_per_million_token: float
+    cost_usd_per_million_input_token: Annotated[
+        float,
+        Field(
+            description="Of the prompts' share of a request's cost, by the time that the estimate has accelerators "
+            "spend on prefill and on decoding. With the price of output tokens it adds up to the cost of a request."
+        ),
+    ]
+    cost_usd_per_million_output_token: Annotated[float, Field(description="Likewise of the answers' share.")]
+    cost_usd_per_million_token: Annotated[
+        float,
+        Field(
+            description="The bill over all tokens, input and output, of the load given, not of its peak; users are "
+            "taken to send as often off the peak as at it."
+        ),
+    ]
     p_limits_met: Annotated[float, Field(description="Probability that all limits are met under that load.")]
     p_runs: Annotated[
         float | None,
         Field(description="Probability that a replica's memory suffices; null if the predictor cannot tell."),
     ]
-    predictions: list[MetricResponse]
+    predictions: Annotated[
+        list[MetricResponse],
+        Field(
+            description="Of a service that has run for long. `/v1/predictions` says so too where a row's `n_request` "
+            "is 1e9, and without it what a benchmark run shows, which starts with all requests at once."
+        ),
+    ]
     power_w: Annotated[float, Field(description="Mean draw of the accelerators that serve.")]
     memory_used_byte: float
     memory_usable_byte: float
@@ -153,7 +195,7 @@ class EntryResponse(ReplicaResponse, OfferResponse):
         list[dict[str, Any]],
         Field(
             description="The measurements that tell most about it; empty if the errors of none go with its own by a "
-            "correlation of 0.15 or more."
+            f"correlation of {LEAST_CORRELATION:g} or more."
         ),
     ]
     outside: bool
@@ -165,7 +207,8 @@ class RejectionResponse(ReplicaResponse):
     """A way to run the model that does not do.
 
     `excess` is what it needs over what it may, or the cost of what is dearer over that of the cheapest entry; null
-    if far beyond, or if the cheapest is free.
+    if far beyond, or if the cheapest is free. What costs the same as the cheapest, `same_cost`, is not dearer:
+    `detail` says what is shown instead.
     """
 
     reason: Reason
@@ -185,12 +228,29 @@ class FrontResponse(ReplicaResponse, OfferResponse):
 
 
 class FleetResponse(ReplicaResponse, OfferResponse):
-    """Instances of one kind in a mixed deployment."""
+    """Instances of one kind in a mixed deployment; each replica carries its share of what all of them serve."""
 
-    users_per_replica: float
+    in_flight_per_replica: Annotated[
+        float,
+        Field(
+            description="Most requests in flight on a replica within the limits: a mean, if users think or requests "
+            "come at a rate."
+        ),
+    ]
+    load_per_replica: Annotated[
+        float, Field(description="Requests in flight on a replica under its share of the peak.")
+    ]
     n_replica: int
     n_instance: int
     cost_usd_per_h: float
+    p_limits_met: Annotated[float, Field(description="Probability that all limits are met under that load.")]
+    predictions: list[MetricResponse]
+    power_w: float
+    memory_used_byte: float
+    memory_usable_byte: float
+    bottleneck: str
+    outside: bool
+    outside_columns: list[str]
 
 
 class CertaintyResponse(BaseModel):
@@ -230,7 +290,12 @@ class RecommendationResponse(BaseModel):
     runner_up_usd_per_h: Annotated[
         float | None, Field(description="Least cost on another accelerator than the first entry's.")
     ]
-    cost_of_confidence: list[CertaintyResponse]
+    cost_of_confidence: Annotated[
+        list[CertaintyResponse],
+        Field(
+            description="Probabilities that are more than the measurements can promise for these limits are left out."
+        ),
+    ]
     pareto: list[FrontResponse]
     n_rejected: int
     rejections: list[RejectionResponse]

@@ -34,7 +34,7 @@ MAX_LIMIT_TOKEN_PER_S: Final = 1e9
 
 _GRAMMAR: Final = re.compile(
     r"\s*(?P<metric>[a-z0-9_]+)\s*(?::\s*(?P<statistic>[a-z0-9]+))?\s*(?P<sign>[<>]=?)\s*"
-    r"(?P<value>\d{1,9}(?:\.\d{1,30})?)\s*(?P<unit>[a-z]*(?:/s)?)\s*",
+    r"(?P<value>\d{1,30}(?:\.\d{1,30})?)\s*(?P<unit>[a-z]*(?:/s)?)\s*",
     re.ASCII,
 )
 _SHAPE: Final = "must look like 'ttft:p95<=500ms', 'e2e:mean<=20s' or 'throughput>=2000'"

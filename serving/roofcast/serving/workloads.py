@@ -20,6 +20,7 @@ from roofcast.data.formats.deliveries import markdown_table, write_tables
 
 MAX_TOKEN: Final = 10_000_000.0
 _ROUNDING: Final = 1e-9
+_N_INTERVAL: Final = 1000
 
 _AZURE: Final = "https://github.com/Azure/AzurePublicDataset/blob/master/"
 _MLPERF: Final = "https://github.com/mlcommons/inference/tree/master/language/"
@@ -154,8 +155,46 @@ class Lengths:
         >>> round(Lengths(mean=500.0, variation=0.0).percentile("p95"), 6)
         500.0
         """
+        return self._at(_normal_quantile(name))
+
+    def share_above(self, n_token: float) -> float:
+        """Return the share of requests that are longer than so many tokens.
+
+        Examples
+        --------
+        Half of the requests are longer than the median, and all of them than nothing:
+
+        >>> lengths = lengths_from_percentiles({"p50": 300, "p95": 1200})
+        >>> round(lengths.share_above(300), 6), round(lengths.share_above(1200), 6), lengths.share_above(0)
+        (0.5, 0.05, 1.0)
+        """
         variance = math.log1p(self.variation**2)
-        return self.mean * math.exp(_normal_quantile(name) * math.sqrt(variance) - variance / 2)
+        if n_token <= 0 or not variance:
+            return float(self.mean > n_token)
+        return NormalDist().cdf((math.log(self.mean / n_token) - variance / 2) / math.sqrt(variance))
+
+    def share_above_with(self, other: Lengths, n_token: float) -> float:
+        """Return the share of requests that are longer than so many tokens together with a part of other lengths.
+
+        Notes
+        -----
+        The parts are taken to vary independently. The share is the mean of that of the part which varies more, over
+        what the other one leaves of the tokens in the middles of a thousand equally likely intervals.
+
+        Examples
+        --------
+        >>> lengths = lengths_from_percentiles({"p50": 100, "p95": 400})
+        >>> round(Lengths(900.0, 0.0).share_above_with(lengths, 1000), 6)
+        0.5
+        """
+        narrow, wide = sorted((self, other), key=lambda lengths: lengths.mean * lengths.variation)
+        middles = (NormalDist().inv_cdf((i + 0.5) / _N_INTERVAL) for i in range(_N_INTERVAL))
+        return math.fsum(wide.share_above(n_token - narrow._at(z)) for z in middles) / _N_INTERVAL
+
+    def _at(self, z: float) -> float:
+        """Return the length at a quantile of the normal distribution."""
+        variance = math.log1p(self.variation**2)
+        return self.mean * math.exp(z * math.sqrt(variance) - variance / 2)
 
 
 def lengths_from_percentiles(percentiles: Mapping[str, float]) -> Lengths:

@@ -33,13 +33,21 @@ def an_offer(**changes: Any) -> Offer:
 
 
 def an_entry(
-    accelerator: str = H100, tp: int = 2, users: float = 64.0, replica: Replica | None = None, **offer: Any
+    accelerator: str = H100,
+    tp: int = 2,
+    in_flight: float = 64.0,
+    capacity: float = 500.0,
+    replica: Replica | None = None,
+    **offer: Any,
 ) -> Entry:
-    """Return three replicas of `tp` accelerators, each good for so many users; any engine runs them."""
+    """Return three replicas of `tp` accelerators, each good for so many requests; any engine runs them."""
     return Entry(
         offer=an_offer(accelerator=accelerator, **offer),
         replica=replica or Replica(accelerator, tp),
-        users_per_replica=users,
+        users_per_replica=in_flight,
+        in_flight_per_replica=in_flight,
+        request_rate_per_replica=8.0,
+        capacity_per_replica=capacity,
         n_replica=3,
         n_instance=1,
         cost_usd_per_h=55.0,
@@ -61,10 +69,15 @@ def an_entry(
     )
 
 
-def a_question(model: ModelSpec | None = None, checkpoint: str = "ours/dense-7b", **constraints: Any) -> Question:
-    """Return a question about 1,000 tokens in and 200 out."""
-    demand = Demand(1000, 200, 150, None, ())
-    return Question(model or a_model(), checkpoint, load_catalog().accelerators, demand, Constraints(**constraints))
+def a_question(
+    model: ModelSpec | None = None,
+    checkpoint: str = "ours/dense-7b",
+    demand: Demand | None = None,
+    **constraints: Any,
+) -> Question:
+    """Return a question about 1,000 tokens in and 200 out, unless there is another demand."""
+    asked = demand or Demand(1000, 200, 150, None, ())
+    return Question(model or a_model(), checkpoint, load_catalog().accelerators, asked, Constraints(**constraints))
 
 
 def a_served(engine: str = "vllm", entry: Entry | None = None, question: Question | None = None) -> Served:

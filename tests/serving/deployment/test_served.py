@@ -1,13 +1,26 @@
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.serving.demand import Demand
+from roofcast.serving.deployment import deployment
+from roofcast.serving.deployment.manifests import kubernetes
 from roofcast.serving.deployment.platforms import platform_of
-from roofcast.serving.deployment.served import checkpoint_of
+from roofcast.serving.deployment.served import checkpoint_of, longest_request
+from roofcast.serving.schemas_demand import WorkloadRequest
+from roofcast.serving.workloads import Lengths, lengths_from_percentiles
 from tests.builders import a_model, an_accelerator
 from tests.serving.deployment.builders import a_question, a_served, an_entry
+
+VARIATIONS = st.just(0.0) | st.floats(0.01, 3)
 
 
 def test_requests_may_be_twice_the_mean_within_the_model() -> None:
@@ -15,8 +28,59 @@ def test_requests_may_be_twice_the_mean_within_the_model() -> None:
     assert a_served(question=a_question(a_model(max_context_token=2048))).n_token == 2048
 
 
+def test_requests_that_were_said_to_come_are_admitted() -> None:
+    asked = {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150, "users": 20}
+    served = a_served(question=a_question(demand=WorkloadRequest.model_validate(asked).demand(())))
+    prompt = lengths_from_percentiles({"p50": 300, "p95": 1200})
+    assert served.n_token == math.ceil(prompt.percentile("p99.9") + 2 * 150) > 1200 + 150
+    assert served.refused_ratio == 0
+
+
+def test_answers_of_a_preset_are_admitted_as_they_vary() -> None:
+    demand = WorkloadRequest(preset="rag", users=20).demand(())
+    answer = Lengths(290, 0.70).percentile("p99.9")
+    assert a_served(question=a_question(demand=demand)).n_token == math.ceil(2 * 3050 + answer)
+
+
+@given(st.floats(10, 1e5), VARIATIONS, st.floats(1, 1e4), VARIATIONS)
+def test_one_request_in_a_thousand_is_longer_at_most(n_in: float, v_in: float, n_out: float, v_out: float) -> None:
+    demand = Demand(n_in, n_out, 8, None, (), length_variation=v_out, input_variation=v_in)
+    prompt, answer = demand.lengths
+    assert prompt.share_above_with(answer, longest_request(demand)) <= 0.001 * (1 + 1e-6)
+
+
+def test_requests_that_the_context_refuses_are_told_of() -> None:
+    asked = {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150, "users": 20}
+    demand = WorkloadRequest.model_validate(asked).demand(())
+    question = a_question(a_model(max_context_token=1350), demand=demand)
+    served = a_served(question=question)
+    assert served.n_token == 1350
+    assert served.refused_ratio == pytest.approx(0.05, abs=1e-6)
+    told = (
+        "# 5 % of the requests asked about are longer than 1350 tokens, the context of the model, and are refused\n"
+    )
+    assert f"\n{told}vllm serve" in deployment("vllm", an_entry(), question)
+    made = deployment("kubernetes", an_entry(), question)
+    assert made.startswith(told)
+    assert list(yaml.safe_load_all(made)) == kubernetes(served)
+    assert a_served(question=a_question(a_model(max_context_token=2048))).refused_ratio == 0, "who knows how many"
+
+
 def test_no_more_requests_run_than_meet_the_limits() -> None:
-    assert a_served(entry=an_entry(users=45.2)).n_sequence == 46
+    assert a_served(entry=an_entry(in_flight=45.2, capacity=20.0)).n_sequence == 46
+
+
+@pytest.mark.parametrize(
+    "load",
+    [{"users": None, "request_rate_per_s": 5.0}, {"users": 900, "request_rate_per_s": None, "think_time_s": 9}],
+)
+@pytest.mark.parametrize(
+    ("mean", "capacity", "n"), [(49.0, 500.0, 77), (49.0, 60.2, 61), (49.0, 20.0, 49), (0.25, 9, 3)]
+)
+def test_a_mean_in_flight_is_no_cap(load: dict[str, Any], mean: float, capacity: float, n: int) -> None:
+    demand = Demand(n_input_token=1000, n_output_token=200, limits=(), **load)
+    served = a_served(entry=an_entry(in_flight=mean, capacity=capacity), question=a_question(demand=demand))
+    assert served.n_sequence == n
 
 
 def test_an_engine_that_is_not_known_is_refused_by_name() -> None:

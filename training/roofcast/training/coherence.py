@@ -8,7 +8,8 @@ Predicted apart, they would contradict each other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,21 +29,34 @@ THROUGHPUT: Final = "output_throughput_token_per_s"
 FOLLOWERS: Final = (E2E, THROUGHPUT)
 
 
-def following(descriptors: pd.DataFrame) -> dict[str, BoolArray]:
-    """Return by metric which questions' answers follow from TTFT and TPOT, each of shape (n_question,).
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """How questions are loaded; arrays of shape (n_question,).
 
-    E2E does under any load that comes and goes, throughput in a closed loop. Static batches are measured whole, and
-    all of an offline run is there at once.
+    Parameters
+    ----------
+    follows
+        By metric of `FOLLOWERS`, which questions' answers follow from TTFT and TPOT. E2E does under any load that
+        comes and goes, throughput in a closed loop. Static batches are measured whole, and all of an offline run is
+        there at once.
+    is_at_a_rate
+        Which ask about an open loop, which puts out what its rate asks for.
+    n_later
+        Output tokens after the first.
     """
-    d = arrays(descriptors)
-    is_closed = (d["workload.is_static"] == 0) & ~np.isnan(d["workload.concurrency"])
-    return {E2E: is_closed | at_a_rate(descriptors), THROUGHPUT: is_closed}
 
+    follows: dict[str, BoolArray]
+    is_at_a_rate: BoolArray
+    n_later: FloatArray
 
-def at_a_rate(descriptors: pd.DataFrame) -> BoolArray:
-    """Return which questions ask about an open loop, which puts out what its rate asks for: shape (n_question,)."""
-    d = arrays(descriptors)
-    return np.asarray((d["workload.is_static"] == 0) & ~np.isnan(d["workload.request_rate_per_s"]))
+    @classmethod
+    def of(cls, descriptors: pd.DataFrame) -> Self:
+        """Return the loads of questions: shape (n_question, n_descriptor)."""
+        d = arrays(descriptors)
+        comes_and_goes = d["workload.is_static"] == 0
+        is_closed = comes_and_goes & ~np.isnan(d["workload.concurrency"])
+        is_open = comes_and_goes & ~np.isnan(d["workload.request_rate_per_s"])
+        return cls({E2E: is_closed | is_open, THROUGHPUT: is_closed}, is_open, d["workload.n_output_token"] - 1)
 
 
 def coherent(
@@ -50,7 +64,7 @@ def coherent(
     estimates: Mapping[str, FloatArray],
     pace: Mapping[str, FloatArray],
     whole: Estimate,
-    descriptors: pd.DataFrame,
+    loads: Loads,
 ) -> dict[str, FloatArray]:
     """Return predictions by metric, E2E and throughput in keeping with TTFT and TPOT where they follow from these.
 
@@ -66,17 +80,18 @@ def coherent(
         Predicted over estimated mean of `SOURCES`, of the same shapes; empty where one is not predicted.
     whole
         The estimate, of means.
-    descriptors : shape (n_question, n_descriptor)
+    loads
+        Of the questions.
     """
     answer = dict(value)
     if THROUGHPUT in value:
-        answer[THROUGHPUT] = np.where(at_a_rate(descriptors), estimates[THROUGHPUT], value[THROUGHPUT])
+        answer[THROUGHPUT] = np.where(loads.is_at_a_rate, estimates[THROUGHPUT], value[THROUGHPUT])
     if not pace:
         return answer
-    for metric, rows in following(descriptors).items():
+    for metric, rows in loads.follows.items():
         if metric in value:
             asked = {m: value[m] / estimates[m] for m in SOURCES} if metric == E2E else pace
-            before, after = _stay(asked, whole, descriptors)
+            before, after = _stay(asked, whole, loads)
             ratio = _sum(after) / _sum(before)
             moved = estimates[metric] * (ratio if metric == E2E else 1 / ratio)
             least = value["ttft_s"] if metric == E2E else 0.0
@@ -84,14 +99,14 @@ def coherent(
     return answer
 
 
-def shares(pace: Mapping[str, FloatArray], whole: Estimate, descriptors: pd.DataFrame) -> dict[str, FloatArray]:
+def shares(pace: Mapping[str, FloatArray], whole: Estimate, loads: Loads) -> dict[str, FloatArray]:
     """Return how much the corrections of TTFT and of TPOT count in what follows, each of shape (n_question,).
 
     Parameters
     ----------
     pace
         The corrections, as factors.
-    whole, descriptors
+    whole, loads
         As in `coherent`.
 
     Notes
@@ -103,7 +118,7 @@ def shares(pace: Mapping[str, FloatArray], whole: Estimate, descriptors: pd.Data
     ----------
     B. W. Ang, "The LMDI approach to decomposition analysis: a practical guide", Energy Policy 2005.
     """
-    before, after = _stay(pace, whole, descriptors)
+    before, after = _stay(pace, whole, loads)
     all_of_it = logarithmic_mean(_sum(after), _sum(before))
     return {metric: logarithmic_mean(after[metric], before[metric]) / all_of_it for metric in SOURCES}
 
@@ -113,11 +128,11 @@ def asked_shares(
     estimates: Mapping[str, FloatArray],
     pace: Mapping[str, FloatArray],
     whole: Estimate,
-    descriptors: pd.DataFrame,
+    loads: Loads,
 ) -> dict[str, dict[str, FloatArray]]:
     """Return `shares` of each metric that follows, by the corrections that `coherent` moves it by."""
     asked = {metric: value[metric] / estimates[metric] for metric in SOURCES}
-    return {metric: shares(asked if metric == E2E else pace, whole, descriptors) for metric in FOLLOWERS}
+    return {metric: shares(asked if metric == E2E else pace, whole, loads) for metric in FOLLOWERS}
 
 
 def composed(share: Mapping[str, FloatArray], sd: Mapping[str, FloatArray]) -> FloatArray:
@@ -136,11 +151,10 @@ def composed(share: Mapping[str, FloatArray], sd: Mapping[str, FloatArray]) -> F
 
 
 def _stay(
-    pace: Mapping[str, FloatArray], whole: Estimate, descriptors: pd.DataFrame
+    pace: Mapping[str, FloatArray], whole: Estimate, loads: Loads
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Return the mean seconds up to the first token and after it, as estimated and as predicted."""
-    n_later = descriptors["workload.n_output_token"].to_numpy(dtype=float) - 1
-    before = {"ttft_s": whole.ttft_s, "tpot_s": n_later * whole.tpot_s}
+    before = {"ttft_s": whole.ttft_s, "tpot_s": loads.n_later * whole.tpot_s}
     return before, {metric: seconds * pace[metric] for metric, seconds in before.items()}
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.identity import identities
 from roofcast.features.pipeline import METRICS
-from roofcast.training.coherence import E2E, SOURCES, THROUGHPUT, at_a_rate, following, shares
+from roofcast.training.coherence import E2E, SOURCES, THROUGHPUT, shares
 from roofcast.training.dataset import TrainingSet
 from roofcast.training.importance import group_blocks, group_importance, shap_values
 from roofcast.training.places import places
@@ -104,7 +104,7 @@ def contributions(
     tables = {metric: _of_trees(predictor, metric, parts.features) for metric in raw}
     tables |= _led(tables, parts, X)
     if THROUGHPUT in tables:
-        tables[THROUGHPUT] = tables[THROUGHPUT].mask(pd.Series(at_a_rate(X), X.index), 0.0, axis=0)
+        tables[THROUGHPUT] = tables[THROUGHPUT].mask(pd.Series(parts.loads.is_at_a_rate, X.index), 0.0, axis=0)
     for metric, table in tables.items():
         table["estimate"] = np.log(estimates[metric])
         table["workload"] += np.log(raw[metric]) - table.sum(axis=1)
@@ -123,11 +123,11 @@ def _led(tables: Mapping[str, pd.DataFrame], parts: Parts, X: pd.DataFrame) -> d
     """Return what the parts of TTFT and TPOT add to the metrics that follow from these, where they do."""
     if not set(SOURCES) <= tables.keys():
         return {}
-    share = shares({m: parts.value[m] / parts.estimates[m] for m in SOURCES}, parts.whole, X)
+    share = shares({m: parts.value[m] / parts.estimates[m] for m in SOURCES}, parts.whole, parts.loads)
     whole = sum(tables[metric].mul(share[metric], axis=0) for metric in SOURCES)
     return {
         metric: tables[metric].mask(pd.Series(rows, X.index), whole if metric == E2E else -whole, axis=0)
-        for metric, rows in following(X).items()
+        for metric, rows in parts.loads.follows.items()
         if metric in tables
     }
 

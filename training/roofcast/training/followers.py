@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from roofcast.training.coherence import (
     E2E,
@@ -17,39 +16,37 @@ from roofcast.training.coherence import (
     SOURCES,
     THROUGHPUT,
     asked_shares,
-    at_a_rate,
     composed,
-    following,
 )
 from roofcast.training.places import Places
-from roofcast.training.point import Parts, at_quantile
+from roofcast.training.point import QUANTILE_PLACE, Parts, at_quantile
 from roofcast.training.uncertainty import Uncertainty
 
 FloatArray = npt.NDArray[np.float64]
 
 
 def sds_of_followers(
-    X: pd.DataFrame, parts: Parts, known: Mapping[str, Uncertainty], asked: Places, sds: Mapping[str, FloatArray]
+    parts: Parts, known: Mapping[str, Uncertainty], asked: Places, sds: Mapping[str, FloatArray]
 ) -> dict[str, FloatArray]:
     """Return the standard deviations of what follows from TTFT and TPOT, as wide as these make it.
 
     Throughput is of the run: it follows from the means, whatever percentile is asked. At a rate there is no doubt.
     """
-    found = {}
-    share = asked_shares(parts.value, parts.estimates, parts.pace, parts.whole, X) if parts.pace else {}
+    found, features = {}, parts.features.to_numpy()
+    share = asked_shares(parts.value, parts.estimates, parts.pace, parts.whole, parts.loads) if parts.pace else {}
     for metric in parts.value.keys() & share.keys():
         sources = {source: sds[source] for source in SOURCES}
-        if metric == THROUGHPUT and (X["workload.quantile"] != 0.5).any():
-            central = at_quantile(parts.features.to_numpy(), 0.5)
+        if metric == THROUGHPUT and (features[:, QUANTILE_PLACE] != 0.5).any():
+            central = at_quantile(features, 0.5)
             sources = {source: known[source].shift(central, asked)[1] for source in SOURCES}
-        found[metric] = np.where(following(X)[metric], composed(share[metric], sources), sds[metric])
+        found[metric] = np.where(parts.loads.follows[metric], composed(share[metric], sources), sds[metric])
     if THROUGHPUT in sds:
-        found[THROUGHPUT] = np.where(at_a_rate(X), 0.0, found.get(THROUGHPUT, sds[THROUGHPUT]))
+        found[THROUGHPUT] = np.where(parts.loads.is_at_a_rate, 0.0, found.get(THROUGHPUT, sds[THROUGHPUT]))
     return found
 
 
 def scores_of_followers(
-    X: pd.DataFrame, parts: Parts, errors: Mapping[str, FloatArray], expected: Mapping[str, FloatArray]
+    parts: Parts, errors: Mapping[str, FloatArray], expected: Mapping[str, FloatArray]
 ) -> dict[str, FloatArray]:
     """Return errors over their expected size by metric, each of shape (n_row,), NaN where one is not known.
 
@@ -58,12 +55,12 @@ def scores_of_followers(
     """
     if not parts.pace or not set(SOURCES) <= errors.keys():
         return {}
-    share = asked_shares(parts.value, parts.estimates, parts.pace, parts.whole, X)
+    share = asked_shares(parts.value, parts.estimates, parts.pace, parts.whole, parts.loads)
     scores = {}
     for metric in errors.keys() & share.keys():
         error = sum(share[metric][source] * errors[source] for source in SOURCES)
         led = np.abs(error) / composed(share[metric], expected)
-        scores[metric] = np.where(following(X)[metric], led, np.abs(errors[metric]) / expected[metric])
+        scores[metric] = np.where(parts.loads.follows[metric], led, np.abs(errors[metric]) / expected[metric])
     return scores
 
 

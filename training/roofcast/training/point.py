@@ -19,7 +19,7 @@ from roofcast.features.descriptors import QUANTILE
 from roofcast.features.identity import CELL, identities, joined
 from roofcast.features.pipeline import METRICS, build_features, frame
 from roofcast.training.calibration import fit_coefficients
-from roofcast.training.coherence import SOURCES, coherent, following
+from roofcast.training.coherence import SOURCES, Loads, coherent
 from roofcast.training.config import TrainingConfig
 from roofcast.training.estimators import ResidualRegressor
 from roofcast.training.targets import log_ratio, row_weights
@@ -55,6 +55,8 @@ class Parts:
         What the learner saw.
     whole
         The estimate, of means.
+    loads
+        Of the questions.
     """
 
     value: dict[str, FloatArray]
@@ -62,6 +64,7 @@ class Parts:
     pace: dict[str, FloatArray]
     features: pd.DataFrame
     whole: Estimate
+    loads: Loads
 
 
 class PointPredictor(BaseEstimator):  # type: ignore[misc]
@@ -147,7 +150,8 @@ class PointPredictor(BaseEstimator):  # type: ignore[misc]
         """Return predictions of some metrics, or of all, with what they were made of; `estimate` if it is known."""
         check_is_fitted(self)
         wanted = [m for m in self.metrics_ if metrics is None or m in metrics]
-        follows = following(X) if set(SOURCES) <= set(self.metrics_) else {}
+        loads = Loads.of(X)
+        follows = loads.follows if set(SOURCES) <= set(self.metrics_) else {}
         led = any(m in follows for m in wanted)
         needed = {*wanted, *(SOURCES if led else ())}
         features, estimates, whole = build_features(X, self.coefficients_, estimate, needed)
@@ -162,8 +166,8 @@ class PointPredictor(BaseEstimator):  # type: ignore[misc]
                 if led and m in SOURCES:
                     pace[m] = value[m] / estimates[m]
                     pace[m][asked.means] = np.exp(found[len(found) - len(asked.means) :])
-        answer = coherent(value, estimates, pace, whole, X)
-        return Parts({m: answer[m] for m in wanted}, estimates, pace, features, whole)
+        answer = coherent(value, estimates, pace, whole, loads)
+        return Parts({m: answer[m] for m in wanted}, estimates, pace, features, whole, loads)
 
     def predict(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the predicted metrics: shape (n_question, n_metric)."""

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.features.batching import Estimate
 from roofcast.features.pipeline import build_features, frame
-from roofcast.training.coherence import THROUGHPUT, at_a_rate, coherent, following
+from roofcast.training.coherence import THROUGHPUT, coherent
 from roofcast.training.followers import lead, scores_of_followers, sds_of_followers
 from roofcast.training.intervals import GroupedConformal
 from roofcast.training.places import places
@@ -142,7 +142,7 @@ class RoofcastPredictor(PointPredictor):
                     is_central=is_central[known],
                 )
         self.metrics_ = tuple(m for m in self.metrics_ if m in self.uncertainty_)
-        for metric, scores in scores_of_followers(X, parts, errors, expected).items():
+        for metric, scores in scores_of_followers(parts, errors, expected).items():
             conformal = GroupedConformal(scores, groups)
             self.uncertainty_[metric] = replace(self.uncertainty_[metric], conformal=conformal)
         return self
@@ -175,10 +175,10 @@ class RoofcastPredictor(PointPredictor):
         parts, known = self.predict_columns(X, estimate=estimate), self.known(references)
         matrix, asked = parts.features.to_numpy(), places(X)
         shifts = {metric: known[metric].shift(matrix, asked) for metric in parts.value}
-        value = _moved(X, parts, {metric: mean for metric, (mean, _) in shifts.items()})
+        value = _moved(parts, {metric: mean for metric, (mean, _) in shifts.items()})
         sds = {metric: sd for metric, (_, sd) in shifts.items()}
         low, high = {}, {}
-        for metric, sd in (sds | sds_of_followers(X, parts, known, asked, sds)).items():
+        for metric, sd in (sds | sds_of_followers(parts, known, asked, sds)).items():
             half = sd * known[metric].conformal.quantile(level)
             low[metric], high[metric] = value[metric] * np.exp(-half), value[metric] * np.exp(half)
         of_value, of_low, of_high = (frame(part, tuple(parts.value), X.index) for part in (value, low, high))
@@ -199,7 +199,7 @@ class RoofcastPredictor(PointPredictor):
         for metric in parts.value:
             mean, covariance = known[metric].joint(matrix, asked)
             draws[metric] = rng.multivariate_normal(mean, covariance, n_draw, check_valid="ignore", method="eigh")
-        return _moved(X, parts, draws)
+        return _moved(parts, draws)
 
     def known(self, references: References | None) -> dict[str, Uncertainty]:
         """Return the distribution of errors by metric, given reference measurements.
@@ -224,7 +224,7 @@ class RoofcastPredictor(PointPredictor):
         parts = self.predict_columns(references.X)
         matrix, given = parts.features.to_numpy(), places(references.X)
         means = {metric: known.shift(matrix, given)[0] for metric, known in self.uncertainty_.items()}
-        expected = _moved(references.X, parts, means)
+        expected = _moved(parts, means)
         error = {
             metric: log_ratio(references.y[metric].to_numpy(dtype=float), expected[metric])
             if metric in references.y
@@ -232,10 +232,10 @@ class RoofcastPredictor(PointPredictor):
             for metric in means
         }
         if THROUGHPUT in error:
-            error[THROUGHPUT] = np.where(at_a_rate(references.X), np.nan, error[THROUGHPUT])
+            error[THROUGHPUT] = np.where(parts.loads.is_at_a_rate, np.nan, error[THROUGHPUT])
         _pair(error, (references.X["workload.quantile"] == 0.5).to_numpy())
         if parts.pace:
-            lead(error, following(references.X))
+            lead(error, parts.loads.follows)
         return {metric: error[metric] + means[metric] for metric in error}
 
     def warm(self, metrics: Collection[str]) -> Self:
@@ -274,11 +274,11 @@ class RoofcastPredictor(PointPredictor):
         return pd.Series([" ".join(names[row]) for row in beyond], index=features.index, dtype=object)
 
 
-def _moved(X: pd.DataFrame, parts: Parts, shifts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+def _moved(parts: Parts, shifts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """Return predictions moved by these logarithms, of shapes that end in (n_question,), and kept in keeping."""
     moved = {metric: parts.value[metric] * np.exp(shift) for metric, shift in shifts.items()}
     pace = {metric: factor * np.exp(shifts[metric]) for metric, factor in parts.pace.items()}
-    return coherent(moved, parts.estimates, pace, parts.whole, X)
+    return coherent(moved, parts.estimates, pace, parts.whole, parts.loads)
 
 
 def _pair(error: dict[str, FloatArray], is_central: npt.NDArray[np.bool_]) -> None:

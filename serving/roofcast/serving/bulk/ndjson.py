@@ -11,7 +11,7 @@ import pandas as pd
 from pydantic_core import from_json, to_json
 
 from roofcast.data.errors import InputError
-from roofcast.data.schema import QUESTION_COLUMNS
+from roofcast.data.schema import ASKED_COLUMNS
 from roofcast.serving.bodies import read_object
 from roofcast.serving.bulk.chunks import MAX_TEXT, N_ROW, Chunk
 from roofcast.serving.bulk.inline import InlineModels
@@ -117,9 +117,9 @@ def read_row(line: bytes, models: InlineModels) -> Mapping[str, Any]:
             fields = None
     if not isinstance(fields, dict) or len(fields) != line.count(b":"):
         fields = _read_with_care(line)
-    if not fields.keys() <= QUESTION_COLUMNS.keys():
-        name = next(iter(fields.keys() - QUESTION_COLUMNS.keys()))
-        raise InputError(name, f"is not a column of questions; they are {', '.join(QUESTION_COLUMNS)}")
+    if not fields.keys() <= ASKED_COLUMNS.keys():
+        name = next(iter(fields.keys() - ASKED_COLUMNS.keys()))
+        raise InputError(name, f"is not a column of questions; they are {', '.join(ASKED_COLUMNS)}")
     model = fields.get("model")
     return {**fields, "model": models.read(model)} if isinstance(model, dict) else fields
 

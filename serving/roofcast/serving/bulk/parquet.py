@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Final
 import pandas as pd
 
 from roofcast.data.errors import InputError
-from roofcast.data.schema import NUMBER_COLUMNS, QUESTION_COLUMNS
+from roofcast.data.schema import ASKED_COLUMNS, NUMBER_COLUMNS
 from roofcast.serving.bulk import WRONG_FILE
 from roofcast.serving.bulk.chunks import MAX_TEXT, N_ROW, Chunk
 
@@ -31,8 +31,8 @@ _MAX_MEMORY_BYTE: Final = 1_500_000_000
 """Address space of the process that unpacks, of which libraries take the half."""
 
 _MAX_S: Final = 30
-_TEXTS: Final = [name for name in QUESTION_COLUMNS if name not in NUMBER_COLUMNS]
-_NUMBERS: Final = [name for name in QUESTION_COLUMNS if name in NUMBER_COLUMNS]
+_TEXTS: Final = [name for name in ASKED_COLUMNS if name not in NUMBER_COLUMNS]
+_NUMBERS: Final = [name for name in ASKED_COLUMNS if name in NUMBER_COLUMNS]
 _ENVIRONMENT: Final = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -129,7 +129,7 @@ def _batch(chunk: Chunk) -> pa.RecordBatch:
     if chunk.models:
         questions = questions.assign(model=questions["model"].replace(chunk.models.names))
     columns = {}
-    for name in QUESTION_COLUMNS:
+    for name in ASKED_COLUMNS:
         given = questions[name] if name in questions else pd.Series(None, questions.index, dtype=object)
         if name in NUMBER_COLUMNS:
             columns[name] = pa.array(

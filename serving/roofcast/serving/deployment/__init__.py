@@ -1,7 +1,7 @@
 """Ready-to-use artefacts of an entry of a recommendation: command lines of engines, manifests of clusters.
 
-What is written is what the forecast was made for: precision, split, share of memory, and no more requests at once
-than the entry serves within the limits. `docs/DEPLOYMENT.md` says what is left to fill in.
+What is written is what the forecast was made for: precision, split, share of memory, and as many requests at once
+as the entry has in flight within the limits. `docs/DEPLOYMENT.md` says what is left to fill in.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import yaml
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.serving.deployment.engines import command
 from roofcast.serving.deployment.manifests import kserve, kubernetes
-from roofcast.serving.deployment.served import ENGINES, Question, checkpoint_of, engine_of, served_by
+from roofcast.serving.deployment.served import ENGINES, Question, checkpoint_of, engine_of, remark, served_by
 from roofcast.serving.recommendation.results import Entry
 
 __all__ = ["KINDS", "Question", "checkpoint_of", "deployment", "deployments"]
@@ -46,7 +46,8 @@ def deployment(kind: str, entry: Entry, question: Question) -> str:
     if kind in ENGINES:
         return command(served_by(kind, entry, question))
     served = served_by(engine_of(entry, question) or ENGINES[0], entry, question)
-    return yaml.safe_dump_all(_MANIFESTS[kind](served), sort_keys=False, allow_unicode=True)
+    text = yaml.safe_dump_all(_MANIFESTS[kind](served), sort_keys=False, allow_unicode=True)
+    return remark(served) + text
 
 
 def deployments(entry: Entry, question: Question) -> dict[str, str]:

@@ -18,7 +18,7 @@ from typing import Final
 from roofcast.data.errors import InputError
 from roofcast.features.precisions import served_precision
 from roofcast.serving.deployment.names import label_value
-from roofcast.serving.deployment.served import Served
+from roofcast.serving.deployment.served import Served, remark
 
 Option = tuple[str, ...]
 """An option with its value, or the words of a program."""
@@ -46,7 +46,9 @@ def options(served: Served) -> list[Option]:
 
 
 def command(served: Served) -> str:
-    """Return the command line of one replica, quoted for a shell, with a comment on how many there are to be.
+    """Return the command line of one replica, quoted for a shell, with comments.
+
+    They say how many replicas there are to be, and which requests are refused.
 
     Raises
     ------
@@ -55,7 +57,7 @@ def command(served: Served) -> str:
     """
     words = " \\\n    ".join(shlex.join(option) for option in options(served))
     parts = f"{served.n_accelerator} x {label_value(served.accelerator)}"
-    return f"# one of {served.n_replica} replicas, each on {parts}\n{words}\n"
+    return f"# one of {served.n_replica} replicas, each on {parts}\n{remark(served)}{words}\n"
 
 
 def _vllm(served: Served) -> list[Option]:

@@ -17,11 +17,18 @@ from roofcast.serving.deployment.names import check_argument
 from roofcast.serving.deployment.platforms import Platform, platform_of
 from roofcast.serving.recommendation.results import Entry
 from roofcast.serving.splits import split_problem
+from roofcast.serving.workloads import Lengths
 
 ENGINES: Final = ("vllm", "sglang", "trtllm")
 
+COVERED: Final = "p99.9"
+"""Percentile of prompts and of answers that is admitted, where it is known how they vary."""
+
 LENGTH_MARGIN: Final = 2.0
-"""Longest request admitted, over the mean one that was asked about."""
+"""Longest prompt or answer admitted over the mean one, where it is not."""
+
+N_SD: Final = 4.0
+"""Standard deviations above the mean number of requests in flight up to which none waits for a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,9 @@ class Served:
         Of the checkpoint, of the weights as served, and of the cache; the last is blank for the engine's own choice.
     n_token
         Longest request, answer included.
+    refused_ratio
+        Share of the requests that are longer, where the model's context is too short for what `COVERED` asks; else 0,
+        as where it is not known how lengths vary.
     n_sequence
         Most requests at once.
     memory_ratio
@@ -75,6 +85,7 @@ class Served:
     weight_precision: str
     kv_precision: str
     n_token: int
+    refused_ratio: float
     n_sequence: int
     memory_ratio: float | None
     n_accelerator: int
@@ -137,7 +148,8 @@ def served_by(engine: str, entry: Entry, question: Question) -> Served:
     tp = replica.tp * platform.n_device
     if problem := split_problem(model, tp, engine=engine):
         raise InputError("deployment", f"{part.name} is {platform.n_device} devices to {engine}; {problem}")
-    longest = math.ceil(LENGTH_MARGIN * (demand.n_input_token + demand.n_output_token))
+    longest = longest_request(demand)
+    n_token = min(longest, model.max_context_token or longest)
     return Served(
         engine=engine,
         checkpoint=check_argument("model", question.checkpoint),
@@ -154,12 +166,73 @@ def served_by(engine: str, entry: Entry, question: Question) -> Served:
         or bounds.weight_precision
         or served_precision(model.weight_precision),
         kv_precision=bounds.kv_precision,
-        n_token=min(longest, model.max_context_token or longest),
-        n_sequence=math.ceil(entry.users_per_replica),
+        n_token=n_token,
+        refused_ratio=_share_longer(demand, n_token) if n_token < longest else 0.0,
+        n_sequence=most_at_once(entry, demand),
         memory_ratio=_memory_ratio(engine, asked, part.memory_byte),
         n_accelerator=replica.n_accelerator,
         n_replica=entry.n_replica,
     )
+
+
+def most_at_once(entry: Entry, demand: Demand) -> int:
+    """Return how many requests an engine may run at once.
+
+    Users who do not think have so many in flight, and no more are let in than meet the limits. At a rate, or where
+    users think, that number is a mean: an engine that stops there lets requests wait which the forecast let run.
+
+    Notes
+    -----
+    Little's law gives the mean ``m`` in flight. Requests that come at random and do not wait for each other are in
+    flight in a number that is Poisson about it, whatever their service times; its standard deviation is the square
+    root of ``m``. So the engine takes ``m + 4 sqrt(m)``, or what fits in memory by the estimate if that is less, and
+    at least ``m``.
+
+    References
+    ----------
+    J. D. C. Little, "A Proof for the Queuing Formula L = lambda W", Operations Research 9(3), 1961; L. Takács,
+    "Introduction to the Theory of Queues", Oxford University Press, 1962 (the queue with infinitely many servers).
+    """
+    mean = entry.in_flight_per_replica
+    if demand.users is not None and not demand.think_time_s:
+        return math.ceil(mean)
+    return math.ceil(max(mean, min(mean + N_SD * math.sqrt(mean), entry.capacity_per_replica)))
+
+
+def longest_request(demand: Demand) -> int:
+    """Return the tokens of the longest request that an engine should admit, whatever the model's context.
+
+    Prompts and answers each count with the percentile `COVERED` of the log-normal lengths that were asked about, or
+    where a mean alone was given with `LENGTH_MARGIN` of it. Where long prompts have long answers the sum of the two
+    percentiles is that of the sum; it is more where they vary independently.
+
+    Examples
+    --------
+    >>> longest_request(Demand(1000, 200, 8, None, ()))
+    2400
+    >>> longest_request(Demand(1000, 200, 8, None, (), length_variation=0.0))
+    2200
+    """
+    return math.ceil(
+        sum(
+            LENGTH_MARGIN * one.mean if math.isnan(one.variation) else one.percentile(COVERED)
+            for one in demand.lengths
+        )
+    )
+
+
+def _share_longer(demand: Demand, n_token: int) -> float:
+    """Return the share of requests of more tokens; what is not known to vary is of its mean length."""
+    prompt, answer = (Lengths(one.mean, 0.0) if math.isnan(one.variation) else one for one in demand.lengths)
+    return prompt.share_above_with(answer, n_token)
+
+
+def remark(served: Served) -> str:
+    """Return a line of comment on the requests that will be refused, for a shell and for YAML; empty if none will."""
+    if not served.refused_ratio:
+        return ""
+    longer = f"{100 * served.refused_ratio:.2g} % of the requests asked about"
+    return f"# {longer} are longer than {served.n_token} tokens, the context of the model, and are refused\n"
 
 
 def _memory_ratio(engine: str, asked: str, memory_byte: float) -> float | None:

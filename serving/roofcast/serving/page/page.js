@@ -11,19 +11,20 @@ const SHOWN = {
 
 const COLUMNS = {
   "USD/h": (e) => usd(e.cost_usd_per_h),
-  "USD/M output tokens": (e) => few(e.cost_usd_per_million_output_token),
+  "USD/M tokens, input and output": (e) =>
+    `${few(e.cost_usd_per_million_input_token)} and ${few(e.cost_usd_per_million_output_token)}`,
   "rent": (e) => `${e.n_instance} × ${e.provider} ${e.instance_type} ${e.region} ${e.pricing}`,
   "replicas": (e) => `${e.n_replica} × ${e.accelerator}, ${split(e)}`,
   "runs": (e) => `${e.engine} ${e.weight_precision}`,
-  "in flight, of at most": (e) => `${few(e.load_per_replica)} of ${few(e.users_per_replica)}`,
+  "each serves at most": (e) =>
+    e.users_per_replica === null ? `${few(e.request_rate_per_replica)} requests/s` : `${few(e.users_per_replica)} users`,
+  "in flight, of at most": (e) => `${few(e.load_per_replica)} of ${few(e.in_flight_per_replica)}`,
   "predicted, with interval": (e) => e.predictions.map(metric).join("\n"),
   "limits met with probability": (e) => (Math.floor(e.p_limits_met * 1000) / 1000).toString(),
   "bottleneck": (e) => e.bottleneck + (e.outside ? "; outside what was measured" : ""),
 };
-const { "USD/h": USD_PER_H, rent, replicas, runs } = COLUMNS;
-const FLEET = {
-  "USD/h": USD_PER_H, rent, replicas, runs, "in flight on each, at most": (f) => few(f.users_per_replica),
-};
+const OF_ALL = ["USD/M tokens, input and output", "each serves at most"];
+const FLEET = Object.fromEntries(Object.entries(COLUMNS).filter(([name]) => !OF_ALL.includes(name)));
 const FAMILIES = { "accelerator": (r) => r.accelerator, "reason": (r) => r.reason, "detail": (r) => r.detail };
 
 function split(entry) {

@@ -17,6 +17,9 @@ FloatArray = npt.NDArray[np.float64]
 N_STEP: Final = 50
 """Levels from 0 to 1 at which the distribution of errors is read; between them it is taken to be straight."""
 
+ROUNDING: Final = 1e-9
+"""How far above what can be promised a confidence may be that was computed from it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorScale:
@@ -94,6 +97,17 @@ def chance_of_all(chances: Sequence[FloatArray], metrics: Sequence[str]) -> Floa
     return together
 
 
+def highest_confidence(scales: Mapping[str, GroupedConformal]) -> float:
+    """Return the greatest probability that the measurements can promise of all limits.
+
+    Parameters
+    ----------
+    scales
+        Of each metric that is limited.
+    """
+    return float(np.prod([(1 + scale.highest_level) / 2 for scale in scales.values()]))
+
+
 def check_confidence(confidence: float, scales: Mapping[str, GroupedConformal]) -> None:
     """Raise if a confidence is no probability above a half, or more than the measurements can promise.
 
@@ -113,8 +127,8 @@ def check_confidence(confidence: float, scales: Mapping[str, GroupedConformal]) 
     """
     if not 0.5 <= confidence < 1:
         raise InputError("confidence", f"must be at least 0.5 and below 1, got {confidence:g}")
-    highest = float(np.prod([(1 + scale.highest_level) / 2 for scale in scales.values()]))
-    if confidence > highest + 1e-9:
+    highest = highest_confidence(scales)
+    if confidence > highest + ROUNDING:
         raise OutOfRangeError(
             f"a confidence of {confidence:g} is more than the measurements can promise for these limits; ask for at "
             f"most {highest - 0.0005:.3f}"

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.data.units import H_PER_MONTH, S_PER_H, TOKEN_PER_MTOKEN
+from roofcast.data.units import H_PER_MONTH
 from roofcast.features.batching import Estimate, estimate
 from roofcast.features.breakdown import break_down
 from roofcast.features.power import replica_power_w
@@ -20,9 +20,10 @@ from roofcast.serving.extrapolation import outside_columns
 from roofcast.serving.recommendation.case import Case, Plan, reported
 from roofcast.serving.recommendation.confidence import ErrorScale, chance_of_all
 from roofcast.serving.recommendation.forecasting import ANY_LEVEL, THROUGHPUT, Forecaster
-from roofcast.serving.recommendation.loads import floor_per_replica
+from roofcast.serving.recommendation.loads import floor_per_replica, limits_of_replicas
 from roofcast.serving.recommendation.nearest import nearest
 from roofcast.serving.recommendation.results import Entry, PredictedMetric
+from roofcast.serving.recommendation.token_costs import input_share, token_costs
 from roofcast.training.conditioning import narrowed
 from roofcast.training.feasibility import memory_columns, memory_of
 from roofcast.training.predictor import Prediction
@@ -30,6 +31,23 @@ from roofcast.training.predictor import Prediction
 FloatArray = npt.NDArray[np.float64]
 
 N_NEAREST: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Most:
+    """The most that a replica of each plan serves within the limits; arrays have shape (n_plan,).
+
+    Parameters
+    ----------
+    in_flight, request_rate_per_s
+        Requests in it, and those that it finishes.
+    users
+        Those who wait and those who think; None at a rate.
+    """
+
+    in_flight: FloatArray
+    request_rate_per_s: FloatArray
+    users: FloatArray | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +64,11 @@ class _Forecast:
         The medians without reference measurements, empty if there are none.
     start
         By statistic, the first of its rows.
-    chance, in_flight, users, power_w : shape (n_plan,)
-        That all limits are met, the requests in flight on a replica, the most within the limits, and its watts.
+    chance, in_flight, power_w, input_share : shape (n_plan,)
+        That all limits are met, the requests in flight on a replica, its watts, and what share of its work is
+        prompts'.
+    most
+        What a replica serves at most.
     p_runs
         Probability that each plan's memory does; None if the bundle cannot tell.
     nearest
@@ -65,8 +86,9 @@ class _Forecast:
     start: dict[str, int]
     chance: FloatArray
     in_flight: FloatArray
-    users: FloatArray
     power_w: FloatArray
+    input_share: FloatArray
+    most: _Most
     p_runs: FloatArray | None
     nearest: list[tuple[dict[str, object], ...]]
     outside_columns: list[tuple[str, ...]]
@@ -107,6 +129,7 @@ def _forecast(plans: Sequence[Plan], case: Case, forecaster: Forecaster) -> _For
     chance = _chance(load, case, prediction, start)
     value = _columns(prediction.value)
     in_flight = load * value["e2e_s"][: len(load)] if forecaster.is_open else load
+    request_rate = load if forecaster.is_open else value[THROUGHPUT][: len(load)] / case.demand.n_output_token
     own = in_flight[:n]
     if case.demand.think_time_s:  # a request alone is the least that can be predicted, and more than few users send
         own = np.where(own > 1.0, own, np.minimum(own, _waiting(plans, case, value["e2e_s"][:n])))
@@ -122,8 +145,8 @@ def _forecast(plans: Sequence[Plan], case: Case, forecaster: Forecaster) -> _For
         start,
         chance,
         own,
-        _most_users(plans, chance >= case.confidence, in_flight),
-        _power_w(forecaster.at(rows[:n], load[:n], "mean"), taken(once, np.arange(n)), case),
+        *_work(forecaster.at(rows[:n], load[:n], "mean"), taken(once, np.arange(n)), case),
+        _most(plans, case.demand, chance >= case.confidence, in_flight, request_rate),
         _p_runs(told, case),
         nearest(case.plain or case.bundle.predictor, case.bundle.anchors, told, first.metric, N_NEAREST),
         outside_columns(
@@ -150,15 +173,22 @@ def _waiting(plans: Sequence[Plan], case: Case, e2e_s: FloatArray) -> FloatArray
     return np.asarray(users * e2e_s / (e2e_s + case.demand.think_time_s))
 
 
-def _most_users(plans: Sequence[Plan], is_met: npt.NDArray[np.bool_], in_flight: FloatArray) -> FloatArray:
-    """Return the most requests in flight on a replica up to which the limits are met, no fewer than its own."""
-    most, start = [], len(plans)
-    for own, plan in zip(in_flight, plans, strict=False):
+def _most(
+    plans: Sequence[Plan],
+    demand: Demand,
+    is_met: npt.NDArray[np.bool_],
+    in_flight: FloatArray,
+    request_rate: FloatArray,
+) -> _Most:
+    """Return what a replica of each plan serves up to where the limits are met; arrays are over `_points`."""
+    last, start = [], len(plans)
+    for plan in plans:
         met = is_met[start + 1 : start + 1 + len(plan.more)]
-        n_more = len(met) if met.all() else int(met.argmin())
-        most.append(max(float(in_flight[start + n_more]), float(own)))
+        last.append(start + (len(met) if met.all() else int(met.argmin())))
         start += 1 + len(plan.more)
-    return np.array(most)
+    most = np.maximum(in_flight[last], in_flight[: len(plans)])
+    rate = request_rate[last]
+    return _Most(most, rate, None if demand.users is None else demand.served(most, rate))
 
 
 def _columns(table: pd.DataFrame) -> dict[str, FloatArray]:
@@ -167,9 +197,7 @@ def _columns(table: pd.DataFrame) -> dict[str, FloatArray]:
 
 def _chance(load: FloatArray, case: Case, prediction: Prediction, start: dict[str, int]) -> FloatArray:
     chances, metrics = [np.ones(len(load))], [""]
-    for limit in case.demand.limits:
-        if limit.is_floor and case.demand.users is None:
-            continue
+    for limit in limits_of_replicas(case.demand):
         conformal = case.bundle.predictor.uncertainty_[limit.metric].conformal
         rows = slice(start[limit.statistic], start[limit.statistic] + len(load))
         value, high = (part[limit.metric].to_numpy()[rows] for part in (prediction.value, prediction.high))
@@ -190,27 +218,33 @@ def _p_runs(descriptors: pd.DataFrame, case: Case) -> FloatArray | None:
     return classifier.predict_proba(memory_columns(descriptors, memory))[:, 1]
 
 
-def _power_w(d: dict[str, FloatArray], e: Estimate, case: Case) -> FloatArray:
-    return replica_power_w(d, e, break_down(d, case.bundle.predictor.coefficients_, e))
+def _work(d: dict[str, FloatArray], e: Estimate, case: Case) -> tuple[FloatArray, FloatArray]:
+    """Return the watts of each replica, and what share of its work is prompts'."""
+    parts = break_down(d, case.bundle.predictor.coefficients_, e)
+    return replica_power_w(d, e, parts), input_share(d, e, parts)
 
 
 def _entry(k: int, plan: Plan, case: Case, forecast: _Forecast) -> Entry:
     memory = forecast.estimate.memory
     metrics = _metrics(k, plan.load, case, forecast)
     offer, replica = case.offers[plan.offer], case.replicas[plan.row]
-    per_output = plan.cost / (_token_per_s(k, plan, case, forecast) * S_PER_H) * TOKEN_PER_MTOKEN
-    ratio = case.demand.n_output_token / case.demand.n_input_token
+    rate = float(forecast.value[THROUGHPUT][k]) / case.demand.n_output_token
+    costs = token_costs(case.demand, plan.cost, plan.load, rate, float(forecast.input_share[k]))
+    most = forecast.most
     return Entry(
         offer=offer,
         replica=replica,
-        users_per_replica=float(forecast.users[k]),
+        users_per_replica=None if most.users is None else float(most.users[k]),
+        in_flight_per_replica=float(most.in_flight[k]),
+        request_rate_per_replica=float(most.request_rate_per_s[k]),
+        capacity_per_replica=float(memory.capacity[k]),
         n_replica=plan.n_replica,
         n_instance=plan.n_instance,
         cost_usd_per_h=plan.cost,
         cost_usd_per_month=plan.cost * H_PER_MONTH,
-        cost_usd_per_million_input_token=per_output * ratio,
-        cost_usd_per_million_output_token=per_output,
-        cost_usd_per_million_token=per_output * ratio / (1 + ratio),
+        cost_usd_per_million_input_token=costs.input,
+        cost_usd_per_million_output_token=costs.output,
+        cost_usd_per_million_token=costs.every,
         load_per_replica=float(forecast.in_flight[k]),
         predictions=metrics,
         p_limits_met=float(forecast.chance[k]),
@@ -242,16 +276,6 @@ def _floor(metric: str, users: float, demand: Demand) -> float | None:
     if demand.users is None or not floors:
         return None
     return max(float(floor_per_replica(limit, demand, np.array(users))) for limit in floors)
-
-
-def _token_per_s(k: int, plan: Plan, case: Case, forecast: _Forecast) -> float:
-    """Return the output tokens a second of the whole deployment at the peak."""
-    demand = case.demand
-    peak = demand.needed * (1 - demand.headroom)
-    if demand.users is None:
-        return peak * demand.n_output_token
-    token_per_s = float(forecast.value[THROUGHPUT][k])
-    return token_per_s * peak / demand.served(plan.load, token_per_s / demand.n_output_token)
 
 
 def bottleneck(features: pd.Series) -> str:

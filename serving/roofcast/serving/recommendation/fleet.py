@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.serving.fleets import FleetType, cheapest_fleet
-from roofcast.serving.recommendation.case import Case
-from roofcast.serving.recommendation.results import FleetPart
+from roofcast.serving.recommendation.case import Case, Plan
 from roofcast.serving.recommendation.search import Goal, Search
 
 IndexArray = npt.NDArray[np.intp]
@@ -21,8 +20,10 @@ WORTH: Final = 0.995
 """Share of the cost of one kind that a mixture must stay below to be worth its trouble."""
 
 
-def mixed_fleet(search: Search, goal: Goal, alone: float, case: Case) -> tuple[FleetPart, ...]:
-    """Return a mixture that costs less than one kind of instance alone; empty if there is none.
+def mixed_fleet(search: Search, goal: Goal, alone: float, case: Case) -> list[Plan]:
+    """Return the parts of a mixture that costs less than one kind of instance alone; empty if there is none.
+
+    Each replica carries as much of the peak as it serves of all that they serve together.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ def mixed_fleet(search: Search, goal: Goal, alone: float, case: Case) -> tuple[F
     """
     likely = _types(search, goal)
     if len(likely) < 2 or _least(search, goal, likely) >= WORTH * alone:
-        return ()
+        return []
     search.look_around(np.unique(search.pairs.row[likely]), goal.confidence)
     types = _types(search, goal)
     types = types[_is_known(search, goal, types)]
@@ -44,8 +45,10 @@ def mixed_fleet(search: Search, goal: Goal, alone: float, case: Case) -> tuple[F
     kinds = [FleetType(float(p), float(s), float(n)) for p, s, n in zip(price, served, most, strict=True)]
     found = cheapest_fleet(kinds, search.grid.needed)
     if found.missing or found.cost >= WORTH * alone or found.cost > case.budget or _n_kind(found.counts) < 2:
-        return ()
-    return tuple(_part(int(types[k]), n, search, goal, case) for k, n in enumerate(found.counts) if n)
+        return []
+    counts = np.array(found.counts)
+    used = np.flatnonzero(counts)
+    return _parts(types[used], counts[used], float(served @ counts), search, goal)
 
 
 def _least(search: Search, goal: Goal, types: IndexArray) -> float:
@@ -85,15 +88,24 @@ def _served(search: Search, goal: Goal, pair: IndexArray) -> npt.NDArray[np.floa
     return np.asarray(search.grid.served[row, place] * np.floor(search.pairs.per_instance[pair]), dtype=np.float64)
 
 
-def _part(pair: int, n: int, search: Search, goal: Goal, case: Case) -> FleetPart:
-    pairs = search.pairs
-    row = int(pairs.row[pair])
-    capacity = search.standing(goal.confidence).capacity[[row]]
-    return FleetPart(
-        offer=case.offers[pairs.offer[pair]],
-        replica=case.replicas[row],
-        users_per_replica=float(search.grid.in_flight(pairs.row[[pair]], capacity)[0]),
-        n_replica=int(pairs.per_instance[pair]) * n,
-        n_instance=n,
-        cost_usd_per_h=float(pairs.price[pair]) * n,
-    )
+def _parts(
+    pair: IndexArray, n_instance: npt.NDArray[np.intp], served: float, search: Search, goal: Goal
+) -> list[Plan]:
+    """Return what each kind of instance does of what they serve together."""
+    pairs, grid = search.pairs, search.grid
+    row, per_instance = pairs.row[pair], np.floor(pairs.per_instance[pair])
+    capacity = search.standing(goal.confidence).capacity[row]
+    load = search.own_load(row, served / grid.served[row, capacity], capacity)
+    return [
+        Plan(
+            row=int(row[k]),
+            offer=int(pairs.offer[pair[k]]),
+            load=float(load[k]),
+            capacity=float(grid.loads[row[k], capacity[k]]),
+            more=(),
+            n_replica=int(per_instance[k] * n_instance[k]),
+            n_instance=int(n_instance[k]),
+            cost=float(pairs.price[pair[k]] * n_instance[k]),
+        )
+        for k in range(len(pair))
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from roofcast.serving.demand import Demand
 from roofcast.serving.recommendation.case import Case
 from roofcast.serving.recommendation.loads import LATENCY
-from roofcast.serving.recommendation.results import FrontPoint
+from roofcast.serving.recommendation.results import Entry, FrontPoint
 from roofcast.serving.recommendation.search import Search
 from roofcast.serving.recommendation.supply import Pairs
 
@@ -29,17 +30,50 @@ MEAN_LATENCY: Final = ("e2e_s", "mean")
 """Which tells how many requests are in flight, by Little's law."""
 
 
-def pareto_front(search: Search, case: Case) -> tuple[FrontPoint, ...]:
+def pareto_front(search: Search, case: Case, entries: Sequence[Entry]) -> tuple[FrontPoint, ...]:
     """Return non-dominated deployments within the limits, the cheapest first.
 
     All replicas, offers and sizes are compared by the estimate; what comes near its front is predicted under its own
-    share of the peak, and the predictions are compared again.
+    share of the peak, and the predictions are compared again, together with those of the entries.
+
+    Parameters
+    ----------
+    search
+        That has ended.
+    case
+        What was asked.
+    entries
+        Of the same answer.
     """
+    every = [*_near_points(search, case), *map(_point_of, entries)]
+    points = [*{(point.offer.id, point.replica, point.n_replica): point for point in every}.values()]
+    cost = np.array([point.cost_usd_per_h for point in points])
+    latency = np.array([point.e2e_s for point in points])
+    return tuple(points[k] for k in non_dominated(cost.round(9), latency))
+
+
+def _point_of(entry: Entry) -> FrontPoint:
+    """Return an entry as a point: both are forecast under the same load."""
+    (e2e_s,) = (one.value for one in entry.predictions if (one.metric, one.statistic) == LATENCY)
+    return FrontPoint(
+        cost_usd_per_h=entry.cost_usd_per_h,
+        e2e_s=e2e_s,
+        p_limits_met=entry.p_limits_met,
+        offer=entry.offer,
+        replica=entry.replica,
+        load_per_replica=entry.load_per_replica,
+        n_replica=entry.n_replica,
+        n_instance=entry.n_instance,
+    )
+
+
+def _near_points(search: Search, case: Case) -> list[FrontPoint]:
+    """Return deployments within the limits that are on the front of all that was predicted."""
     grid = search.grid
     pair, place = _points(search, _cheapest_pairs(search.pairs), case)
     near = _near_front(_sizes(search, pair, place, case)[2], grid.log_latency[search.pairs.row[pair], place])
     if not len(near):
-        return ()
+        return []
     pair, place = pair[near], place[near]
     row = search.pairs.row[pair]
     is_sized_by_level = grid.needs_rate or grid.demand.headroom > 0
@@ -52,7 +86,7 @@ def pareto_front(search: Search, case: Case) -> tuple[FrontPoint, ...]:
     is_met = carried.chance >= case.confidence
     if is_sized_by_level:
         is_met &= grid.chance[row, place] >= case.confidence
-    return tuple(
+    return [
         FrontPoint(
             cost_usd_per_h=float(cost[k]),
             e2e_s=float(carried.latency_s[k]),
@@ -64,7 +98,7 @@ def pareto_front(search: Search, case: Case) -> tuple[FrontPoint, ...]:
             n_instance=int(n_instance[k]),
         )
         for k in non_dominated(np.where(is_met, cost, np.inf), carried.latency_s)
-    )
+    ]
 
 
 @dataclass(frozen=True, slots=True)

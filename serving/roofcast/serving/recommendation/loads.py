@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from roofcast.data.errors import InputError
 from roofcast.features.batching import Estimate
 from roofcast.features.roots import taken
 from roofcast.serving.demand import Demand
@@ -67,8 +68,8 @@ class LoadGrid:
 
     def __init__(self, forecaster: Forecaster, demand: Demand, loads: FloatArray, top: IndexArray) -> None:
         self.forecaster, self.demand, self.loads = forecaster, demand, loads
-        self.limits = [limit for limit in demand.limits if not (limit.is_floor and demand.users is None)]
-        self.needed = needed_by(demand)
+        self.limits = limits_of_replicas(demand)
+        self.needed = demand.needed
         limited = [(limit.metric, limit.statistic) for limit in self.limits]
         self.needs_rate = demand.think_time_s > 0
         quantities = dict.fromkeys([*limited, *([RATE] if self.needs_rate else [])])
@@ -177,12 +178,31 @@ class LoadGrid:
         return np.asarray(np.log(floor_per_replica(limit, self.demand, load)) - log_value)
 
 
-def needed_by(demand: Demand) -> float:
-    """Return what a demand needs: at a rate, also the requests that a floor on throughput comes from."""
+def limits_of_replicas(demand: Demand) -> list[Limit]:
+    """Return the limits that a replica may miss: who serves a rate meets the floors that `check_floors` admits."""
+    return [limit for limit in demand.limits if not (limit.is_floor and demand.users is None)]
+
+
+def check_floors(demand: Demand) -> None:
+    """Raise if a floor on throughput is above what requests at a rate can bring, however many replicas there are.
+
+    Raises
+    ------
+    InputError
+        If it is above requests a second at the peak times output tokens of each.
+    """
     if demand.users is not None:
-        return demand.needed
-    floors = [limit.value / demand.n_output_token for limit in demand.limits if limit.is_floor]
-    return max([demand.needed, *floors])
+        return
+    most = demand.peak * demand.n_output_token
+    for limit in demand.limits:
+        if limit.is_floor and limit.value > most * (1 + 1e-9):
+            rate = limit.value / (demand.n_output_token * demand.peak_factor)
+            raise InputError(
+                "limits",
+                f"{limit.text} is more than the requests bring: a peak of {demand.peak:.10g} a second times "
+                f"{demand.n_output_token:.10g} output tokens is {most:.10g} tokens/s; lower the floor to that, or "
+                f"raise request_rate_per_s to {rate:.10g}",
+            )
 
 
 def floor_per_replica(limit: Limit, demand: Demand, users: FloatArray) -> FloatArray:

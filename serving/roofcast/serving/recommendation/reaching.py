@@ -17,7 +17,7 @@ from roofcast.serving.slo import Limit
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
 
-_DOWN, _UP = (Context(prec=3, rounding=rounding) for rounding in (ROUND_DOWN, ROUND_UP))
+DOWN, _UP = (Context(prec=3, rounding=rounding) for rounding in (ROUND_DOWN, ROUND_UP))
 """Three digits that promise no more than was found: of what is wanted high, and of what is wanted low."""
 
 
@@ -56,7 +56,7 @@ def _best(limit: Limit, excess: FloatArray, rows: IndexArray, search: Search, ca
     if limit.is_floor:
         made = search.grid.reached_at_least(limit, rows, case.confidence)
         whole = throughput_of_all(case.demand, search.grid.loads[rows, 0], made)
-        best = _DOWN.create_decimal_from_float(whole.max())
+        best = DOWN.create_decimal_from_float(whole.max())
         return f": the best is {float(best):.10g} {limit.unit} {_where(case, rows[whole.argmax()])}"
     if excess.min() >= MOST_EXCESS:
         return ""

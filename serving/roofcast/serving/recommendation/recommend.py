@@ -17,20 +17,21 @@ from roofcast.serving.answering import context_problem, longest_context
 from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.inventory import OwnedNodes
 from roofcast.serving.recommendation.case import Case, Plan, reported
-from roofcast.serving.recommendation.confidence import check_confidence
+from roofcast.serving.recommendation.confidence import ROUNDING, check_confidence, highest_confidence
 from roofcast.serving.recommendation.entries import build_entries
 from roofcast.serving.recommendation.fleet import mixed_fleet
 from roofcast.serving.recommendation.forecasting import Forecaster, most_users, user_levels
 from roofcast.serving.recommendation.front import pareto_front
-from roofcast.serving.recommendation.loads import LoadGrid
+from roofcast.serving.recommendation.loads import LoadGrid, check_floors, limits_of_replicas
 from roofcast.serving.recommendation.reaching import out_of_reach
 from roofcast.serving.recommendation.rejecting import families, find_misses, owned, tell
 from roofcast.serving.recommendation.replicas import describe_replicas, enumerate_replicas, question_table
-from roofcast.serving.recommendation.results import Recommendation, Rejection
+from roofcast.serving.recommendation.results import Entry, Recommendation, Rejection
 from roofcast.serving.recommendation.search import Goal, Search
 from roofcast.serving.recommendation.supply import Market, Pairs
 from roofcast.training.bundle import ModelBundle
 from roofcast.training.conditioning import conditioned, narrowed
+from roofcast.training.intervals import GroupedConformal
 from roofcast.training.predictor import References
 
 IndexArray = npt.NDArray[np.intp]
@@ -39,7 +40,7 @@ FloatArray = npt.NDArray[np.float64]
 DEFAULT_CONFIDENCE: Final = 0.8
 
 CONFIDENCES: Final = (0.5, 0.8, 0.9, 0.95)
-"""Whose costs are told."""
+"""Whose costs are told, as far as the measurements can promise them."""
 
 
 def recommend(
@@ -90,7 +91,7 @@ def recommend(
         raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
     replicas, no_engine = enumerate_replicas(model, market.accelerators, offers, bounds)
     if not replicas:
-        return _nothing(no_engine, len(offers), n_rejection)
+        return _nothing(no_engine, len(offers), n_rejection, _promised(bundle, demand))
     table = question_table(replicas, model, demand, bounds)
     descriptors = describe_replicas(table, model, market.accelerators)
     told = replace(bundle, predictor=conditioned(bundle.predictor, references))
@@ -103,15 +104,29 @@ def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: fl
     if not demand.limits:
         raise InputError("limits", "must be one at least")
     narrowed(bundle.predictor, [metric for metric, _ in reported(demand)]).check_level(level)
-    known = bundle.predictor.uncertainty_
-    check_confidence(confidence, {limit.metric: known[limit.metric].conformal for limit in demand.limits})
+    check_floors(demand)
+    check_confidence(confidence, _scales(bundle, demand))
     longest = longest_context(model)
     if demand.n_input_token + demand.n_output_token > longest:
         problem = context_problem(demand.n_input_token, demand.n_output_token, longest)
         raise InputError("n_input_token", problem.partition(": ")[2])
 
 
-def _nothing(no_engine: list[Rejection], n_offer: int, n_rejection: int) -> Recommendation:
+def _scales(bundle: ModelBundle, demand: Demand) -> dict[str, GroupedConformal]:
+    """Return how errors are distributed, of each metric that a replica may miss a limit on."""
+    known = bundle.predictor.uncertainty_
+    return {limit.metric: known[limit.metric].conformal for limit in limits_of_replicas(demand)}
+
+
+def _promised(bundle: ModelBundle, demand: Demand) -> tuple[float, ...]:
+    """Return those of `CONFIDENCES` that the measurements can promise."""
+    highest = highest_confidence(_scales(bundle, demand))
+    return tuple(confidence for confidence in CONFIDENCES if confidence <= highest + ROUNDING)
+
+
+def _nothing(
+    no_engine: list[Rejection], n_offer: int, n_rejection: int, confidences: tuple[float, ...]
+) -> Recommendation:
     """Return the answer where no engine or precision that is admitted runs on what is on offer."""
     return Recommendation(
         entries=(),
@@ -121,7 +136,7 @@ def _nothing(no_engine: list[Rejection], n_offer: int, n_rejection: int) -> Reco
         families=tuple(no_engine),
         pareto=(),
         runner_up_usd_per_h=None,
-        cost_of_confidence=dict.fromkeys(CONFIDENCES),
+        cost_of_confidence=dict.fromkeys(confidences),
         n_configuration=0,
         n_candidate=0,
         n_offer=n_offer,
@@ -139,7 +154,7 @@ def _answer(case: Case, n_entry: int, n_rejection: int, no_engine: list[Rejectio
     search = Search(grid, pairs, case.budget)
     main = Goal(case.confidence, pairs.offer, n_entry)
     rival = Goal(case.confidence, distinct(case.table["accelerator"])[0][pairs.row], 2)
-    surer = {c: Goal(c, np.zeros_like(pairs.offer), 1) for c in CONFIDENCES}
+    surer = {c: Goal(c, np.zeros_like(pairs.offer), 1) for c in _promised(case.bundle, case.demand)}
     search.run([main, rival, *surer.values()])
     chosen = search.winners(main)
     entries = build_entries(_plans(chosen, search, case, loads, most), case, forecaster)
@@ -152,7 +167,7 @@ def _answer(case: Case, n_entry: int, n_rejection: int, no_engine: list[Rejectio
     costs = search.costs(rival)
     answer = Recommendation(
         entries=entries,
-        fleet=mixed_fleet(search, main, alone, case),
+        fleet=_fleet(mixed_fleet(search, main, alone, case), case, forecaster),
         rejections=tuple([*told[0], *told[1]][:n_rejection]),
         n_rejected=len(misses.order) + len(no_engine),
         families=(*own, *families(misses, case, told_of, search, memory), *no_engine),
@@ -165,8 +180,14 @@ def _answer(case: Case, n_entry: int, n_rejection: int, no_engine: list[Rejectio
         n_predicted=0,
         warnings=() if entries else out_of_reach(search, case, memory),
     )
-    front = pareto_front(search, case)
+    front = pareto_front(search, case, entries)
     return replace(answer, pareto=front, n_predicted=forecaster.n_predicted)
+
+
+def _fleet(parts: list[Plan], case: Case, forecaster: Forecaster) -> tuple[Entry, ...]:
+    """Return what is predicted of a mixture's parts; nothing if one of them would miss the limits."""
+    entries = build_entries(parts, case, forecaster)
+    return entries if all(entry.p_limits_met >= case.confidence for entry in entries) else ()
 
 
 def _loads(case: Case, forecaster: Forecaster, memory: Memory) -> tuple[FloatArray, IndexArray]:

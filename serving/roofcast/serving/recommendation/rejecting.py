@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,18 @@ from roofcast.features.memory import Memory
 from roofcast.serving.inventory import OwnedNodes
 from roofcast.serving.recommendation.case import Case
 from roofcast.serving.recommendation.loads import MOST_EXCESS
+from roofcast.serving.recommendation.reaching import DOWN
 from roofcast.serving.recommendation.results import REASONS, Rejection
 from roofcast.serving.recommendation.search import Goal, Search
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
+
+_TIE: Final = (
+    "of the same cost, what meets the limits with the higher probability comes first (to two digits), then what has "
+    "fewer accelerators, then what was looked at first"
+)
 
 _RANK = {reason: i for i, reason in enumerate(REASONS)}
 
@@ -33,7 +41,9 @@ class Misses:
     excess
         What it needs over what it may; infinite beside a deployment that costs nothing, or far beyond.
     cost
-        Least cost, in US dollars an hour; infinite if there is none.
+        Cost, in US dollars an hour; infinite if there is none.
+    is_known
+        Whether the learner was asked where the cost was decided; else it is the least possible.
     limit
         Place of the limit that is missed by most.
     cheapest
@@ -43,6 +53,7 @@ class Misses:
     reason: IndexArray
     excess: FloatArray
     cost: FloatArray
+    is_known: BoolArray
     limit: IndexArray
     cheapest: float
 
@@ -78,6 +89,7 @@ def find_misses(
     has_offer = np.isin(np.arange(n), pairs.row[some])
     cheapest = float(standing.cost[chosen].min(initial=np.inf))
     reason = np.full(n, _RANK["dearer"])
+    reason[least.round(9) <= np.round(cheapest, 9)] = _RANK["same_cost"]
     excess = _over_cheapest(least, cheapest)
     is_over = least > case.budget
     reason[is_over], excess[is_over] = _RANK["over_budget"], least[is_over] / case.budget
@@ -96,7 +108,7 @@ def find_misses(
     reason[~memory.fits] = _RANK["does_not_fit"]
     excess[~memory.fits] = (memory.needed_byte / np.maximum(memory.usable_byte, 1.0))[~memory.fits]
     reason[pairs.row[np.intersect1d(chosen, some)]] = -1
-    return Misses(reason, excess, least, limit, cheapest)
+    return Misses(reason, excess, least, standing.is_known, limit, cheapest)
 
 
 def _over_cheapest(cost: FloatArray, cheapest: float) -> FloatArray:
@@ -155,24 +167,38 @@ def owned(search: Search, goal: Goal, chosen: IndexArray, case: Case, memory: Me
 
 
 def _detail(i: int, misses: Misses, search: Search, case: Case, memory: Memory) -> str:
-    reason, cost = REASONS[misses.reason[i]], float(misses.cost[i])
+    reason = REASONS[misses.reason[i]]
     if reason == "does_not_fit":
         needed, usable = memory.needed_byte[i] / BYTE_PER_GB, memory.usable_byte[i] / BYTE_PER_GB
         return f"weights and one request need {needed:.1f} GB of {usable:.1f} GB usable"
     if reason == "misses_limit":
         return _missed(i, misses, search, case)
-    if reason == "over_budget":
-        return f"costs {cost:.2f} USD/h at least, over the budget of {case.budget:.2f}"
     if reason == "too_few_nodes":
         return "needs more nodes than there are"
     if reason == "no_offer":
         return f"no instance has room for {case.replicas[i].n_accelerator} accelerators, nor a whole number of nodes"
-    other = f"costs {misses.cheapest:.2f}" if misses.cheapest else "is free"
-    return f"costs {cost:.2f} USD/h at least; the cheapest that meets the limits {other}"
+    return _cost(i, misses, case)
+
+
+def _cost(i: int, misses: Misses, case: Case) -> str:
+    reason = REASONS[misses.reason[i]]
+    bound = case.budget if reason == "over_budget" else misses.cheapest
+    is_close = reason != "same_cost" and f"{misses.cost[i]:.2f}" == f"{bound:.2f}"
+    n_digit = 6 if is_close else 2
+    cost = f"costs {misses.cost[i]:.{n_digit}f} USD/h" + ("" if misses.is_known[i] else " at least")
+    if reason == "over_budget":
+        return f"{cost}, over the budget of {bound:.{n_digit}f}"
+    if reason == "same_cost":
+        return f"{cost}, as the cheapest does; {_TIE}"
+    other = f"costs {bound:.{n_digit}f}" if bound else "is free"
+    return f"{cost}; the cheapest that meets the limits {other}"
 
 
 def _missed(i: int, misses: Misses, search: Search, case: Case) -> str:
-    chance = float(search.grid.chance[i, 0])
-    limit = search.grid.limits[int(misses.limit[i])]
+    limits = search.grid.limits
+    limit = limits[int(misses.limit[i])]
+    chance = float(DOWN.create_decimal_from_float(search.grid.chance[i, 0]))
     least = "with a single user" if case.demand.users is not None else "at the least rate looked at"
-    return f"{limit.text} is missed {least}: met with probability {chance:.2g}, {case.confidence:g} is asked"
+    said = "is missed" if len(limits) == 1 else "is furthest off"
+    met = "met" if len(limits) == 1 else "all limits are met together"
+    return f"{limit.text} {said} {least}: {met} with probability {chance:g}, {case.confidence:g} is asked"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
@@ -21,6 +21,16 @@ from roofcast.serving.schemas_recommending import (
     RecommendationResponse,
     RejectionResponse,
 )
+from roofcast.serving.slo import parse_limit
+
+FROM_PROMPTS: Final = frozenset({"ttft_s", "nttft_s_per_token", "e2e_s"})
+"""Metrics that hold the time of a request's own prefill."""
+
+TAIL: Final = frozenset({"p90", "p95", "p99"})
+"""Statistics of slow requests."""
+
+LONG_PROMPT: Final = 1.5
+"""A 95th percentile of the prompts that is as many times their mean makes slow requests."""
 
 Values = dict[str, Any]
 Shown = TypeVar("Shown", bound=BaseModel)
@@ -52,8 +62,22 @@ def response_of(
         n_rejected=result.n_rejected,
         rejections=[_rejection(rejection) for rejection in result.rejections],
         families=[_rejection(rejection) for rejection in result.families],
-        warnings=warnings,
+        warnings=[*warnings, *_long_prompts(request)],
     )
+
+
+def _long_prompts(request: RecommendationRequest) -> list[str]:
+    """Return a warning if a limit is on slow requests, long prompts make such, and no forecast knows of these."""
+    demand = request.workload.demand(tuple(parse_limit(text) for text in request.limits))
+    unaware = [one.text for one in demand.limits if one.metric in FROM_PROMPTS and one.statistic in TAIL]
+    prompt = demand.lengths[0]
+    if not unaware or not (long := prompt.percentile("p95")) > LONG_PROMPT * prompt.mean:
+        return []
+    return [
+        f"workload.n_input_token: every prompt is taken to have the mean length, {prompt.mean:.0f} tokens, so "
+        f"{', '.join(unaware)} does not know of the long ones; for the worst case ask again with n_input_token "
+        f"{long:.0f}, their p95, as a number"
+    ]
 
 
 def _shown(kind: type[Shown], found: Any, **more: Any) -> Shown:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from roofcast.data.specs import Offer
 
 REASONS: Final = (
+    "same_cost",
     "dearer",
     "over_budget",
     "too_few_nodes",
@@ -82,12 +83,20 @@ class PredictedMetric:
 class Entry:
     """One way to meet the demand; names say the units, costs are of the whole deployment.
 
+    Its replicas are the demand at the peak, headroom left, over what one of them serves, rounded up.
+
     Parameters
     ----------
     offer, replica
         What is rented, and what runs on it.
     users_per_replica
-        Most requests in flight on a replica within the limits, at the confidence asked.
+        Users whom a replica serves at most within the limits, at the confidence asked: those who wait and those who
+        think; None at a rate.
+    in_flight_per_replica, request_rate_per_replica
+        Requests in flight on it then, and those that it finishes in a second. At a rate, or where users think, the
+        former is a mean.
+    capacity_per_replica
+        Requests of the mean length that fit in its memory by the estimate.
     load_per_replica
         Requests in flight on a replica under its share of the peak.
     p_limits_met
@@ -104,7 +113,10 @@ class Entry:
 
     offer: Offer
     replica: Replica
-    users_per_replica: float
+    users_per_replica: float | None
+    in_flight_per_replica: float
+    request_rate_per_replica: float
+    capacity_per_replica: float
     n_replica: int
     n_instance: int
     cost_usd_per_h: float
@@ -154,18 +166,6 @@ class FrontPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class FleetPart:
-    """Instances of one kind in a mixed deployment, and what each of their replicas holds."""
-
-    offer: Offer
-    replica: Replica
-    users_per_replica: float
-    n_replica: int
-    n_instance: int
-    cost_usd_per_h: float
-
-
-@dataclass(frozen=True, slots=True)
 class Recommendation:
     """Entries by rising cost, and what stands around them.
 
@@ -174,8 +174,9 @@ class Recommendation:
     entries
         The best replica for each of the cheapest offers.
     fleet
-        A mixture of instances that costs less than the first entry, or serves what none of them does alone; empty if
-        there is none.
+        The parts of a mixture of instances that costs less than the first entry, or serves what none of them does
+        alone; empty if there is none. Each part meets the limits at the confidence asked, and its tokens' costs are
+        its share of all that tokens cost.
     rejections, n_rejected
         Replicas that are in no entry, the nearest miss first, and how many there are in all.
     families
@@ -185,7 +186,7 @@ class Recommendation:
     runner_up_usd_per_h
         Least cost on another accelerator than the first entry's; None if there is none.
     cost_of_confidence
-        Least cost by probability that the limits are met; None where nothing will do.
+        Least cost by probability that the limits are met, as far as it can be promised; None where nothing will do.
     n_configuration, n_candidate, n_offer
         Ways to run the model that were looked at, these with every load, and offers within the bounds.
     n_predicted
@@ -195,7 +196,7 @@ class Recommendation:
     """
 
     entries: tuple[Entry, ...]
-    fleet: tuple[FleetPart, ...]
+    fleet: tuple[Entry, ...]
     rejections: tuple[Rejection, ...]
     n_rejected: int
     families: tuple[Rejection, ...]

@@ -53,13 +53,16 @@ class Standing:
     capacity, bound : shape (n_replica,)
         Place of the greatest level within the limits as far as is guessed, and as far as is known; -1 for none.
     cost, least : shape (n_pair,)
-        Cost of the deployment at either, in US dollars an hour.
+        Cost of the deployment at either, in US dollars an hour; the same where the capacity is known.
+    is_known : shape (n_replica,)
+        Whether the learner was asked about the capacity and the level above it.
     """
 
     capacity: IndexArray
     bound: IndexArray
     cost: FloatArray
     least: FloatArray
+    is_known: BoolArray
 
 
 class Search:
@@ -110,7 +113,9 @@ class Search:
         bound = np.minimum(_first(~met & grid.known) - 1, grid.top)
         cost = self.pairs.cost(self.n_replica(capacity, grid.served)[self.pairs.row])
         least = self.pairs.cost(self.n_replica(bound, grid.most_served)[self.pairs.row])
-        return Standing(capacity, bound, cost, np.minimum(least, cost))
+        is_known = self._is_known(np.arange(len(capacity)), capacity)
+        least = np.where(is_known[self.pairs.row], cost, np.minimum(least, cost))
+        return Standing(capacity, bound, cost, least, is_known)
 
     def n_replica(self, place: IndexArray, served: FloatArray) -> FloatArray:
         """Return how many replicas serve the demand at a level each; infinitely many where the level is none."""
@@ -208,12 +213,18 @@ class Search:
     def _around(self, rows: IndexArray, place: IndexArray) -> BoolArray:
         """Return the levels around some places of some replicas, where those and the next are not known."""
         known, top = self.grid.known, self.grid.top
-        is_known = known[rows, np.maximum(place, 0)] & known[rows, np.minimum(place + 1, top[rows])]
+        is_known = self._is_known(rows, place)
         rows, place = rows[~is_known], place[~is_known]
         levels = np.arange(known.shape[1])
         wanted = np.zeros_like(known)
         wanted[rows] = (levels >= place[:, None] - N_AROUND) & (levels <= place[:, None] + 1 + N_AROUND)
         return np.asarray(wanted & (levels <= top[:, None]), dtype=np.bool_)
+
+    def _is_known(self, rows: IndexArray, place: IndexArray) -> BoolArray:
+        """Return whether some places of some replicas are known, and the levels above them."""
+        known = self.grid.known
+        above = np.minimum(place + 1, self.grid.top[rows])
+        return np.asarray(known[rows, np.maximum(place, 0)] & known[rows, above], dtype=np.bool_)
 
 
 def _first(is_so: BoolArray) -> IndexArray:
