@@ -4,11 +4,13 @@ import shutil
 import warnings
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from roofcast.training.dataset import TrainingSet
+from roofcast.training.predictor import RoofcastPredictor
 from roofcast.training.registry import Registry
-from tests.training.builders import a_campaign, a_subset
+from tests.training.builders import QUICK, a_campaign, a_subset
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # MLflow's own tables use a loader that SQLAlchemy has deprecated
@@ -18,6 +20,19 @@ with warnings.catch_warnings():
 def campaign() -> TrainingSet:
     """Return the shipped measurements."""
     return a_campaign()
+
+
+@pytest.fixture(scope="session")
+def quick(campaign: TrainingSet) -> RoofcastPredictor:
+    """Return a predictor of every metric that was quick to fit."""
+    return RoofcastPredictor(QUICK).fit(campaign.X, campaign.y, campaign.groups)
+
+
+@pytest.fixture(scope="session")
+def means(campaign: TrainingSet) -> pd.DataFrame:
+    """Return some questions for means of closed loops."""
+    X = campaign.X[campaign.X["workload.is_mean"] > 0]
+    return X[X["workload.concurrency"].notna()].iloc[::20]
 
 
 @pytest.fixture(scope="session")
