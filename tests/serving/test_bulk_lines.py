@@ -36,6 +36,11 @@ def test_every_line_is_a_row_or_a_refusal(lines: list[bytes], end: bytes) -> Non
             assert (i in chunk.refused) <= (row == {})
 
 
+def test_a_row_is_echoed_on_one_line_to_every_reader() -> None:
+    (chunk,) = read_lines(io.BytesIO(b'{\r"model": "llama-7b",\r\n{"model":\r"a b"}\r\n'), MODELS)
+    assert chunk.echoes == [b"{", b'{"model": "a b"']
+
+
 @pytest.mark.parametrize("value", ["{}", '{"a": 1}', "[]", '[{"a": 1}]'])
 def test_a_value_that_is_no_value_is_refused_whatever_is_in_it(value: str) -> None:
     with pytest.raises(InputError, match="tp: must be a number, a text, true, false or null"):

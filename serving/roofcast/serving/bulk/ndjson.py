@@ -69,9 +69,12 @@ def read_lines(body: IO[bytes], models: InlineModels) -> Iterator[Chunk]:
 
 
 def _echo(line: bytes, row: Mapping[str, Any], models: InlineModels) -> bytes:
-    """Return a row as it was written, without its end; of a model's configuration the name is left."""
+    """Return a row as it was written, without its end; of a model's configuration the name is left.
+
+    A carriage return between two fields becomes a space: to some readers it ends a line.
+    """
     name = models.names.get(row.get("model", ""))
-    return to_json({**row, "model": name})[:-1] if name else line[:-1].rstrip()
+    return to_json({**row, "model": name})[:-1] if name else line[:-1].rstrip().replace(b"\r", b" ")
 
 
 def _lines(body: IO[bytes]) -> Iterator[tuple[int, bytes]]:
