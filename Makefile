@@ -37,19 +37,19 @@ scoreboard: $(VENV)/.serve  ## The protocols by which predictions are judged
 	$(BIN)/roofcast scoreboard --protocol P1,P2,P3,P4,P5 --json out/scoreboard.json --dump out
 
 experiments: $(VENV)/.dev   ## Compare learners by nested search, into MLflow and docs/EXPERIMENTS.md; about a quarter of an hour
-	$(BIN)/python -m roofcast.training.experiments --trials 12
+	$(BIN)/python -m research.experiments --trials 12
 
 notebooks: $(VENV)/.dev     ## Execute the notebooks and keep their figures
 	$(BIN)/python -m tests.notebooks.execution notebooks/*.ipynb
 
 reference: $(VENV)/.serve   ## Write docs/REFERENCE.md and the tables of METRICS.md and REVIEW_RULES.md anew
 	$(BIN)/roofcast reference > docs/REFERENCE.md
-	$(BIN)/python -m roofcast.data.formats.deliveries docs/METRICS.md
-	$(BIN)/python -m roofcast.training.review_rules docs/REVIEW_RULES.md
-	$(BIN)/python -m roofcast.serving.workloads docs/WORKLOADS.md
+	$(BIN)/python -m roofcast.data.docs_tables docs/METRICS.md
+	$(BIN)/python -m research.review_rules docs/REVIEW_RULES.md
+	$(BIN)/python -m roofcast.serving.recommend.demand.presets docs/WORKLOADS.md
 
 client: $(VENV)/.dev        ## Write the client's types anew from the OpenAPI document
-	$(BIN)/python -m roofcast.serving.client_models
+	$(BIN)/python -m codegen.client_types
 
 lock: $(VENV)/.dev     ## Resolve the locks anew
 	$(PIP) uv

@@ -26,20 +26,20 @@ from benchmarks.load import DEMAND
 from benchmarks.over_http import beside_peer, report
 from benchmarks.over_http import measure as measure_over_http
 from roofcast.data.catalog import load_catalog
-from roofcast.features.batching import estimate
-from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import arrays, build_features
-from roofcast.serving.answering import ANSWER_METRICS, answer
-from roofcast.serving.app import create_app
-from roofcast.serving.demand import Constraints
+from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.http.app import create_app
 from roofcast.serving.logs import configure_service_logs
-from roofcast.serving.recommendation.forecasting import Forecaster, most_users, user_levels
-from roofcast.serving.recommendation.replicas import describe_replicas, enumerate_replicas, question_table
-from roofcast.serving.recommending import demand_of
-from roofcast.serving.schemas_recommending import RecommendationRequest
-from roofcast.serving.settings import Settings
-from roofcast.serving.workbench import Workbench
-from roofcast.training.conditioning import narrowed
+from roofcast.serving.predict.answers import ANSWER_METRICS, answer
+from roofcast.serving.recommend.api.models import RecommendationRequest
+from roofcast.serving.recommend.api.service import demand_of
+from roofcast.serving.recommend.demand.demand import Constraints
+from roofcast.serving.recommend.search.evaluation import Forecaster, most_users, user_levels
+from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, question_table
+from roofcast.training.learner.conditioning import narrowed
 
 N_BULK_ROW = 20_000
 N_ESTIMATE_ROW = 10_000

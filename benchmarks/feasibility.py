@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
-from roofcast.training.dataset import TRAINED_ON, build_training_set
-from roofcast.training.feasibility import feasibility_figures
+from roofcast.training.dataset.training_set import TRAINED_ON, build_training_set
+from roofcast.training.learner.out_of_memory import feasibility_figures
 
 
 def main() -> None:

@@ -16,9 +16,9 @@ import pandas as pd
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import InputError
-from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
-from roofcast.features.descriptors import describe
-from roofcast.features.memory import Memory, estimate_memory
+from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.features.engine.memory import Memory, estimate_memory
 from roofcast.features.pipeline import arrays
 
 GROUP = ["campaign", "model", "accelerator", "n_accelerator", "engine", "weight_precision"]

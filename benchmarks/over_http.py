@@ -30,9 +30,9 @@ from benchmarks.load import (
     quantiles_ms,
 )
 from roofcast.data.units import ms_from_s
+from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.logs import configure_logs
-from roofcast.serving.settings import Settings
-from roofcast.serving.workbench import Workbench
 from tests.attack.service import Service, serving
 
 N_PREDICTION: Final = 500

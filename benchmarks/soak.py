@@ -22,11 +22,11 @@ import numpy as np
 
 from benchmarks.load import MEASURED, PREDICTION, QUESTION, RECOMMENDATION, Answer, Request, drive
 from benchmarks.over_http import ENVIRONMENT, MB, report, trained
-from roofcast.data.api_keys import KeyStore
-from roofcast.data.database import Database
+from roofcast.data.store.api_keys import KeyStore
+from roofcast.data.store.database import Database
 from roofcast.data.units import ms_from_s
+from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.logs import configure_logs
-from roofcast.serving.settings import Settings
 from tests.attack.service import Service, serving
 from tests.serving.client import CONFIG
 

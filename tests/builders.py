@@ -10,7 +10,7 @@ import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.features.columns import DESCRIPTOR_NAMES
-from roofcast.features.descriptors import describe
+from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.examples import example_descriptors
 
 FloatArray = npt.NDArray[np.float64]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from roofcast.serving.settings import Settings
-from roofcast.serving.workbench import Workbench
+from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.settings import Settings
 from roofcast.training.config import TrainingConfig
 from tests.postgres import REQUIRED_VARIABLE, running_server, server_binaries
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from roofcast.data.api_keys import KeyStore, Scope
-from roofcast.data.database import Database
-from roofcast.serving.app import create_app
-from roofcast.serving.settings import Settings
+from roofcast.data.store.api_keys import KeyStore, Scope
+from roofcast.data.store.database import Database
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.http.app import create_app
 from tests.attack.service import Service, serving
 from tests.conftest import QUICK
-from tests.serving.client import Client, running
+from tests.serving.http_client import Client, running
 
 EFFORT = int(os.environ.get("ROOFCAST_ATTACK") or 1)
 """By how much more than in CI is tried; tests of minutes are skipped at 1."""

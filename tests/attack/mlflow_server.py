@@ -7,7 +7,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from roofcast.training.registry import CHECKSUM_TAG, MODEL_NAME, Champion
+from roofcast.training.lifecycle.registry import CHECKSUM_TAG, MODEL_NAME, Champion
 
 QUICK_TO_GIVE_UP = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "2"}
 """For the environment of a service that asks it."""

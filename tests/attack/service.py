@@ -18,7 +18,7 @@ import httpx
 START_S = 120.0
 """How long a start may take on a machine that does other things as well."""
 
-_COMMAND = (sys.executable, "-c", "from roofcast.serving.cli import main; main()", "serve")
+_COMMAND = (sys.executable, "-c", "from roofcast.serving.cli.app import main; main()", "serve")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.attack.service import Service, wait_until
-from tests.serving.client import a_question
+from tests.serving.http_client import a_question
 
 POST = b"POST /v1/predictions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 QUESTION = json.dumps({"rows": [a_question()]}).encode()

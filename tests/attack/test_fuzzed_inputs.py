@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roofcast.data.errors import RoofcastError
-from roofcast.data.formats import FORMATS, read_measurements
-from roofcast.data.measurements import validate_measurements
-from roofcast.data.schema import ASKED_COLUMNS
-from roofcast.serving.bulk.media import Kind
-from roofcast.serving.slo import METRIC_OF, format_limit, parse_limit
+from roofcast.data.importers import FORMATS, read_measurements
+from roofcast.data.measurements.schema import ASKED_COLUMNS
+from roofcast.data.measurements.validation import validate_measurements
+from roofcast.serving.http.bulk.media import Kind
+from roofcast.serving.recommend.demand.slo import METRIC_OF, format_limit, parse_limit
 from tests.attack.conftest import EFFORT
-from tests.data.model_configs import PUBLISHED
-from tests.serving.client import CONFIG, Client, a_demand, a_measurement, a_question, problem_of
+from tests.data.model_config.model_configs import PUBLISHED
+from tests.serving.http_client import CONFIG, Client, a_demand, a_measurement, a_question, problem_of
 
 REFUSALS = {404, 409, 422}
 ODD: tuple[Any, ...] = (

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.serving.client import Client, a_measurement, problem_of
+from tests.serving.http_client import Client, a_measurement, problem_of
 
 MEASURE, PROMOTE, RETRAIN = "/v1/measurements", "/v1/predictor", "/v1/retrainings"
 WRITES = (("POST", MEASURE, {"rows": [a_measurement()]}), ("POST", RETRAIN, None), ("PUT", PROMOTE, {"version": "1"}))

@@ -14,14 +14,14 @@ from typing import Any
 import httpx
 import pytest
 
-from roofcast.serving.settings import Settings
-from roofcast.serving.workbench import Workbench
+from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.settings import Settings
 from tests.attack.conftest import EFFORT, make_key, only_home
 from tests.attack.mlflow_server import QUICK_TO_GIVE_UP, MlflowServer
 from tests.attack.service import START_S, Service, serving, wait_until
 from tests.postgres import new_database
-from tests.serving.client import a_measurement, a_question
-from tests.serving.test_watching import set_open
+from tests.serving.http.telemetry.test_health import set_open
+from tests.serving.http_client import a_measurement, a_question
 
 N_KILL = 1 if EFFORT == 1 else 20
 QUESTION = {"rows": [a_question()]}

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from roofcast.serving.bulk.parquet import MAX_UNPACKED_BYTE
-from roofcast.serving.cli import app
-from roofcast.serving.routes import health
-from roofcast.serving.settings import Settings
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.cli.app import app
+from roofcast.serving.http.bulk.parquet import MAX_UNPACKED_BYTE
+from roofcast.serving.http.routes import health
 from tests.deploy.files import (
     DOCKERFILE,
     ROOT,

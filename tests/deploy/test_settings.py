@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from roofcast.serving.settings import Settings
+from roofcast.serving.app_state.settings import Settings
 from tests.deploy.files import ROOT, compose, image_variables, manifests
 
 OTHERS = {

@@ -13,9 +13,9 @@ import pytest
 import uvicorn
 
 from roofcast.client import Client
-from roofcast.data.api_keys import KeyStore
-from roofcast.serving.app import create_app
-from roofcast.serving.settings import Settings
+from roofcast.data.store.api_keys import KeyStore
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.http.app import create_app
 
 PAGE = (Path(__file__).parents[2] / "docs" / "CLIENT.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from roofcast.serving.app import create_app
-from roofcast.serving.cli import app
-from roofcast.serving.settings import Settings
-from tests.serving.client import Client, running
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.cli.app import app
+from roofcast.serving.http.app import create_app
+from tests.serving.http_client import Client, running
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

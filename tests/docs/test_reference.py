@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from roofcast.serving.reference import parameter_texts, reference
-from roofcast.serving.settings import Settings
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.cli.reference import parameter_texts, reference
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.features.batching import estimate
-from roofcast.features.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.columns import FEATURE_NAMES
-from roofcast.features.descriptors import describe
+from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
+from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import (
     ENGINES_SEEN_WIDELY,
     METRICS,

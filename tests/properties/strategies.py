@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from roofcast.features.coefficients import DEFAULT_COEFFICIENTS, PRIORS, Coefficients
 from roofcast.features.columns import ENGINES
-from roofcast.features.kernels.rows import PRECISIONS
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, PRIORS, Coefficients
+from roofcast.features.engine.kernels.rows import PRECISIONS
 from tests.builders import FloatArray, an_example
 
 Question = dict[str, FloatArray]

@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roofcast.features import batching
-from roofcast.features.batching import Estimate, estimate
-from roofcast.features.coefficients import DEFAULT_COEFFICIENTS as C
-from roofcast.features.coefficients import PRIORS, Coefficients
-from roofcast.features.kernels.efficiency import GemmEfficiency
-from roofcast.features.memory import weight_byte
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
+from roofcast.features.engine.coefficients import PRIORS, Coefficients
+from roofcast.features.engine.estimate import Estimate, estimate
+from roofcast.features.engine.kernels.efficiency import GemmEfficiency
+from roofcast.features.engine.memory import weight_byte
 from roofcast.features.pipeline import METRICS, arrays, estimate_metrics, estimate_statistics
 from tests.builders import a_model, a_question, an_accelerator, an_example, describe_questions
-from tests.features.ideal import IDEAL, INSTANT, logs
+from tests.features.engine.ideal import IDEAL, INSTANT, logs
 from tests.properties.strategies import Question, coefficients, questions
 
 SLACK = 1 + 1e-9
@@ -225,7 +224,7 @@ def test_a_slower_clock_stretches_every_time_alike(question: Question, factor: f
     stretched = changed(question, 1 / factor, *(f"hardware.{name}" for name in RATES))
     stretched = changed(stretched, factor, "hardware.network_latency_s")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batching, "kernels_by_row", lambda _: IDEAL)
+        patch.setattr("roofcast.features.engine.estimate.kernels_by_row", lambda _: IDEAL)
         before, after = (estimate_metrics(q, estimate(q, c)) for q, c in ((question, C), (stretched, slow)))
     for metric in METRICS:
         expected = before[metric][0] * (1 / factor if metric.startswith("output") else factor)
@@ -244,7 +243,7 @@ def test_bytes_and_operations_have_no_unit_of_their_own(question: Question, fact
     roomy = question | free | {"hardware.memory_byte": np.array([INSTANT])}
     grown = changed(roomy, factor, *(f"hardware.{name}" for name in RATES), *(f"model.{name}" for name in LAYERS))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batching, "kernels_by_row", lambda _: headless)
+        patch.setattr("roofcast.features.engine.estimate.kernels_by_row", lambda _: headless)
         before, after = (estimate(q, logs(elementwise_ratio=10.0)) for q in (roomy, grown))
     for metric in LATENCIES:
         assert getattr(after, metric)[0] == pytest.approx(getattr(before, metric)[0]), metric

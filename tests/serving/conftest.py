@@ -10,13 +10,13 @@ from typing import Any
 import joblib
 import pytest
 
-from roofcast.serving import cli
-from roofcast.serving.app import create_app
-from roofcast.serving.settings import Settings
-from roofcast.serving.workbench import Workbench
-from roofcast.training.bundle import sha256
+from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.cli import app
+from roofcast.serving.http.app import create_app
+from roofcast.training.lifecycle.bundle import sha256
 from tests.conftest import QUICK
-from tests.serving.client import Client, Run, running
+from tests.serving.http_client import Client, Run, running
 
 
 @pytest.fixture(autouse=True)
@@ -44,18 +44,18 @@ def a_bundle_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
             _LAST_READ[checksum] = bundle
         return _LAST_READ[checksum]
 
-    monkeypatch.setattr("roofcast.training.bundle.joblib.load", load)
+    monkeypatch.setattr("roofcast.training.lifecycle.bundle.joblib.load", load)
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that runs the command line as a shell would, and gives its status and what it said."""
-    monkeypatch.setattr(cli, "configure_logs", lambda: None)
+    monkeypatch.setattr(app, "configure_logs", lambda: None)
 
     def call(*arguments: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["roofcast", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            app.main()
         said = capsys.readouterr()
         return int(ended.value.code or 0), said.out, said.err
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from roofcast.data.accelerator_file import accelerator_template
+from roofcast.data.catalog.accelerator_file import accelerator_template
 
 ID = "acme-x1-96gb"
 """Of the accelerator that the template describes."""

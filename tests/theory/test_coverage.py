@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from roofcast.training.intervals import GroupedConformal
+from roofcast.training.learner.conformal import GroupedConformal
 
 N_DRAW = 2000
 N_GROUP = 9

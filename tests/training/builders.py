@@ -10,16 +10,16 @@ import pandas as pd
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
-from roofcast.data.measurements import validate_measurements
-from roofcast.features.coefficients import DEFAULT_COEFFICIENTS
-from roofcast.features.identity import joined
+from roofcast.data.measurements.validation import validate_measurements
+from roofcast.features.descriptors.config_hash import joined
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.pipeline import METRICS, build_features
-from roofcast.training.bundle import ModelBundle, layout
 from roofcast.training.config import TrainingConfig
-from roofcast.training.dataset import TrainingSet, build_training_set
-from roofcast.training.places import TERMS, YOURS, Places
-from roofcast.training.predictor import RoofcastPredictor
-from tests.data.builders import a_row
+from roofcast.training.dataset.training_set import TrainingSet, build_training_set
+from roofcast.training.learner.group_keys import TERMS, YOURS, Places
+from roofcast.training.learner.predictor import RoofcastPredictor
+from roofcast.training.lifecycle.bundle import ModelBundle, layout
+from tests.data.row_builders import a_row
 
 QUICK = TrainingConfig(n_estimators=20, n_fold=3, calibrate=False)
 LINEAGES = ("codegen2-16b", "starcoder-15b", "llama-13b")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from roofcast.training.dataset import TrainingSet
-from roofcast.training.predictor import RoofcastPredictor
-from roofcast.training.registry import Registry
+from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.learner.predictor import RoofcastPredictor
+from roofcast.training.lifecycle.registry import Registry
 from tests.training.builders import QUICK, a_campaign, a_subset
 
 with warnings.catch_warnings():

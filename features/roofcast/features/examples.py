@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.kernels.rows import parts
+from roofcast.features.engine.kernels.rows import parts
 
 
 def example_descriptors() -> dict[str, npt.NDArray[np.float64]]:

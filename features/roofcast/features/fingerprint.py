@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from roofcast.features.columns import DESCRIPTORS, ENGINES, FEATURES
-from roofcast.features.kernels.rows import PRECISIONS, parts
+from roofcast.features.engine.kernels.rows import PRECISIONS, parts
 
 
 def fingerprint() -> str:

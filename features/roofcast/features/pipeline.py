@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.batching import Estimate, estimate
-from roofcast.features.coefficients import Coefficients
 from roofcast.features.columns import DESCRIPTOR_NAMES, ENGINES, FEATURE_NAMES
-from roofcast.features.tails import quantile_ratios
-from roofcast.features.waves import n_wave
+from roofcast.features.engine.coefficients import Coefficients
+from roofcast.features.engine.estimate import Estimate, estimate
+from roofcast.features.engine.loop.percentile_ratios import quantile_ratios
+from roofcast.features.engine.loop.startup_burst import n_wave
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from builders.campaigns.campaign_builder import contradiction_of
 from roofcast.data import campaigns
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info, load_campaigns, load_licence
-from roofcast.data.campaigns.gathering import contradiction_of
 from roofcast.data.errors import UnknownNameError
-from roofcast.data.measurements import row_ids, validate_measurements
-from roofcast.data.schema import MEASUREMENT_COLUMNS
+from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS
+from roofcast.data.measurements.validation import row_ids, validate_measurements
 
 
 def test_every_campaign_is_complete() -> None:

@@ -5,8 +5,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from builders.training_campaigns.build import TRAINING_BUILDERS
 from roofcast.data import training_campaigns
 from roofcast.data.errors import UnknownNameError
+from roofcast.data.measurements.training_schema import TRAINING_COLUMNS
+from roofcast.data.measurements.training_validation import (
+    token_per_step,
+    training_row_ids,
+    validate_training_measurements,
+)
 from roofcast.data.training_campaigns import (
     TRAINING_CAMPAIGNS,
     load_training_campaign_info,
@@ -14,9 +21,6 @@ from roofcast.data.training_campaigns import (
     load_training_quarantine,
     training_catalog,
 )
-from roofcast.data.training_campaigns.build import TRAINING_BUILDERS
-from roofcast.data.training_measurements import token_per_step, training_row_ids, validate_training_measurements
-from roofcast.data.training_schema import TRAINING_COLUMNS
 
 REASONS = {
     "duplicate", "not_training", "unknown_accelerator", "unknown_model", "no_outcome", "superseded", "placeholder",

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import ModelSpec, Offer
-from roofcast.serving.demand import Constraints, Demand
 from roofcast.serving.deployment import Question
 from roofcast.serving.deployment.served import Served, served_by
-from roofcast.serving.recommendation.results import Entry, Replica
+from roofcast.serving.recommend.answer.recommendation import Entry, Replica
+from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from tests.builders import a_model
 
 H100 = "nvidia-h100-sxm-80gb"

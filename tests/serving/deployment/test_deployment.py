@@ -5,13 +5,13 @@ import yaml
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, UnknownNameError
-from roofcast.serving.demand import Constraints, Demand
+from roofcast.serving.app_state.app_state import Workbench
 from roofcast.serving.deployment import KINDS, Question, checkpoint_of, deployment, deployments
 from roofcast.serving.deployment.platforms import platform_of
-from roofcast.serving.recommendation.recommend import recommend
-from roofcast.serving.recommendation.results import Replica
-from roofcast.serving.slo import parse_limit
-from roofcast.serving.workbench import Workbench
+from roofcast.serving.recommend.answer.recommendation import Replica
+from roofcast.serving.recommend.demand.demand import Constraints, Demand
+from roofcast.serving.recommend.demand.slo import parse_limit
+from roofcast.serving.recommend.recommendation import recommend
 from tests.builders import a_model
 from tests.serving.deployment.builders import a_question, an_entry
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, UnknownNameError
-from roofcast.serving.demand import Demand
 from roofcast.serving.deployment import deployment
 from roofcast.serving.deployment.manifests import kubernetes
 from roofcast.serving.deployment.platforms import platform_of
 from roofcast.serving.deployment.served import checkpoint_of, longest_request
-from roofcast.serving.schemas_demand import WorkloadRequest
-from roofcast.serving.workloads import Lengths, lengths_from_percentiles
+from roofcast.serving.recommend.api.demand_request import WorkloadRequest
+from roofcast.serving.recommend.demand.demand import Demand
+from roofcast.serving.recommend.demand.presets import Lengths, lengths_from_percentiles
 from tests.builders import a_model, an_accelerator
 from tests.serving.deployment.builders import a_question, a_served, an_entry
 

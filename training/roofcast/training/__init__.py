@@ -9,12 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from roofcast.training.bundle import ModelBundle, load_bundle
     from roofcast.training.config import TrainingConfig
-    from roofcast.training.explanations import Anchors, contributions, nearest_measurements
-    from roofcast.training.measure_next import rank_measurements
-    from roofcast.training.point import PointPredictor
-    from roofcast.training.predictor import Prediction, References, RoofcastPredictor
+    from roofcast.training.explain.contributions import Anchors, contributions, nearest_measurements
+    from roofcast.training.explain.measure_next import rank_measurements
+    from roofcast.training.learner.predictor import Prediction, References, RoofcastPredictor
+    from roofcast.training.learner.ratio_model import PointPredictor
+    from roofcast.training.lifecycle.bundle import ModelBundle, load_bundle
 
 __all__ = [
     "Anchors",
@@ -31,17 +31,17 @@ __all__ = [
 ]
 
 _MODULE_OF: Final = {
-    "Anchors": "explanations",
-    "ModelBundle": "bundle",
-    "PointPredictor": "point",
-    "Prediction": "predictor",
-    "References": "predictor",
-    "RoofcastPredictor": "predictor",
+    "Anchors": "explain.contributions",
+    "ModelBundle": "lifecycle.bundle",
+    "PointPredictor": "learner.ratio_model",
+    "Prediction": "learner.predictor",
+    "References": "learner.predictor",
+    "RoofcastPredictor": "learner.predictor",
     "TrainingConfig": "config",
-    "contributions": "explanations",
-    "load_bundle": "bundle",
-    "nearest_measurements": "explanations",
-    "rank_measurements": "measure_next",
+    "contributions": "explain.contributions",
+    "load_bundle": "lifecycle.bundle",
+    "nearest_measurements": "explain.contributions",
+    "rank_measurements": "explain.measure_next",
 }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from roofcast.data.campaigns.shipped import CampaignInfo, ShippedCampaigns
-from roofcast.data.measurements import validate_measurements
+from roofcast.data.campaigns.loader import CampaignInfo, ShippedCampaigns
+from roofcast.data.measurements.validation import validate_measurements
 
 __all__ = [
     "CAMPAIGNS",

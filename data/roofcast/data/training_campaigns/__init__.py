@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from roofcast.data.campaigns.shipped import ShippedCampaigns
-from roofcast.data.training_campaigns.shapes import load_training_models, training_catalog
-from roofcast.data.training_measurements import validate_training_measurements
+from roofcast.data.campaigns.loader import ShippedCampaigns
+from roofcast.data.measurements.training_validation import validate_training_measurements
+from roofcast.data.training_campaigns.models import load_training_models, training_catalog
 
 __all__ = [
     "TRAINING_CAMPAIGNS",

@@ -14,7 +14,7 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.serving.deployment.engines import command
 from roofcast.serving.deployment.manifests import kserve, kubernetes
 from roofcast.serving.deployment.served import ENGINES, Question, checkpoint_of, engine_of, remark, served_by
-from roofcast.serving.recommendation.results import Entry
+from roofcast.serving.recommend.answer.recommendation import Entry
 
 __all__ = ["KINDS", "Question", "checkpoint_of", "deployment", "deployments"]
 

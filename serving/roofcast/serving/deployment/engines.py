@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from roofcast.data.errors import InputError
-from roofcast.features.precisions import served_precision
+from roofcast.features.descriptors.precisions import served_precision
 from roofcast.serving.deployment.names import label_value
 from roofcast.serving.deployment.served import Served, remark
 

@@ -10,14 +10,14 @@ from typing import Final
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
-from roofcast.features.memory import ENGINE_MEMORY
-from roofcast.features.precisions import served_precision
-from roofcast.serving.demand import Constraints, Demand
+from roofcast.features.descriptors.precisions import served_precision
+from roofcast.features.engine.memory import ENGINE_MEMORY
+from roofcast.features.validity.splits import split_problem
 from roofcast.serving.deployment.names import check_argument
 from roofcast.serving.deployment.platforms import Platform, platform_of
-from roofcast.serving.recommendation.results import Entry
-from roofcast.serving.splits import split_problem
-from roofcast.serving.workloads import Lengths
+from roofcast.serving.recommend.answer.recommendation import Entry
+from roofcast.serving.recommend.demand.demand import Constraints, Demand
+from roofcast.serving.recommend.demand.presets import Lengths
 
 ENGINES: Final = ("vllm", "sglang", "trtllm")
 

@@ -1,0 +1,1 @@
+"""Builders of campaigns, catalogue and document tables from raw files; not part of the wheel."""

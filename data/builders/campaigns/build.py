@@ -1,0 +1,126 @@
+"""Rebuild campaigns from their published files: ``python -m builders.campaigns.build --help``."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from builders.campaigns.argonne import build_argonne
+from builders.campaigns.aws_neuron import build_aws_neuron
+from builders.campaigns.built import Built
+from builders.campaigns.dgx_spark import build_dgx_spark
+from builders.campaigns.dstack import build_dstack
+from builders.campaigns.fastertransformer import build_fastertransformer
+from builders.campaigns.inferencemax import build_inferencemax
+from builders.campaigns.llm_pilot import build_llm_pilot
+from builders.campaigns.lmdeploy import build_lmdeploy
+from builders.campaigns.mlc import build_mlc
+from builders.campaigns.mlperf_inference import build_mlperf_inference
+from builders.campaigns.optimum_habana import build_optimum_habana
+from builders.campaigns.rocm_vllm import build_rocm_vllm
+from builders.campaigns.silicon.campaign import build_silicon
+from builders.campaigns.trtllm_overview import build_trtllm_overview
+from roofcast.data import campaigns
+from roofcast.data.errors import SchemaError
+from roofcast.data.measurements.schema import KEY_COLUMNS
+
+BUILDERS: Final[dict[str, Callable[[Path], Built]]] = {
+    "llm_pilot": build_llm_pilot,
+    "trtllm_overview": build_trtllm_overview,
+    "inferencemax": build_inferencemax,
+    "silicon": build_silicon,
+    "argonne": build_argonne,
+    "mlperf_inference": build_mlperf_inference,
+    "dgx_spark": build_dgx_spark,
+    "rocm_vllm": build_rocm_vllm,
+    "lmdeploy": build_lmdeploy,
+    "dstack": build_dstack,
+    "fastertransformer": build_fastertransformer,
+    "optimum_habana": build_optimum_habana,
+    "aws_neuron": build_aws_neuron,
+    "mlc": build_mlc,
+}
+"""By campaign: from the folder that holds every source's published files to what was built."""
+
+
+def save(built: Built, folder: Path, order: Sequence[str] = KEY_COLUMNS) -> None:
+    """Write rows in this order, quarantine and counts of a campaign; the same rows give the same bytes."""
+    ordered = built.rows.sort_values(list(order), kind="stable")
+    is_blank = ordered.isna().all() | (ordered == "").all()
+    _write(ordered.loc[:, ~is_blank].apply(lambda column: column.map(_cell)), folder / "rows.csv")
+    quarantine = folder / "quarantine.csv"
+    if len(built.quarantined):
+        _write(built.quarantined.sort_values(["reference", "reason"], kind="stable"), quarantine)
+    else:
+        quarantine.unlink(missing_ok=True)
+    _save_counts(folder / "campaign.toml", built)
+
+
+def _write(table: pd.DataFrame, file: Path) -> None:
+    file.write_text(table.to_csv(index=False, lineterminator="\n"), encoding="utf-8", newline="\n")
+
+
+def _save_counts(file: Path, built: Built) -> None:
+    text = file.read_text(encoding="utf-8")
+    counts = {"n_read": built.n_read, "n_quarantined": len(built.quarantined), "n_row": len(built.rows)}
+    for name, count in counts.items():
+        text = re.sub(rf"^{name} = \d+$", f"{name} = {count}", text, flags=re.MULTILINE)
+    file.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _cell(value: float | str) -> str:
+    if isinstance(value, float):
+        return "" if pd.isna(value) else repr(float(value)).removesuffix(".0")
+    return str(value)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Build campaigns and write their rows."""
+    run("builders.campaigns.build", BUILDERS, Path(campaigns.__file__).parent, arguments)
+
+
+def run(
+    module: str,
+    builders: Mapping[str, Callable[[Path], Built]],
+    out: Path,
+    arguments: Sequence[str] | None = None,
+    order: Sequence[str] = KEY_COLUMNS,
+) -> None:
+    """Build the campaigns that the command line names, out of these, and write their rows.
+
+    Parameters
+    ----------
+    module
+        Name of the program in its help.
+    builders, out
+        From the folder of the published files to what was built, by campaign; and where the campaigns' folders lie.
+    arguments
+        Words of the command line; those of the process if None.
+    order
+        Columns by which rows are ordered.
+    """
+    parser = argparse.ArgumentParser(prog=module, description=f"Build campaigns: python -m {module}")
+    parser.add_argument("campaigns", nargs="*", metavar="CAMPAIGN", help="names; all of them by default")
+    published = "folder of the published files: holds raw/, llm_pilot/ and silicon/"
+    parser.add_argument("--raw", type=Path, required=True, help=published)
+    parser.add_argument("--out", type=Path, default=out, help="folder of the campaigns' folders")
+    options = parser.parse_args(arguments)
+    unknown = set(options.campaigns) - set(builders)
+    if unknown:
+        parser.error(f"no campaign is named {', '.join(sorted(unknown))}; there are {', '.join(builders)}")
+    for name in options.campaigns or builders:
+        try:
+            built = builders[name](options.raw)
+        except SchemaError as error:
+            parser.error(f"{name}: {error}")
+        save(built, options.out / name, order)
+        print(f"{name}: {built.n_read} read, {len(built.quarantined)} quarantined, {len(built.rows)} rows written")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""Gather a campaign's rows: names looked up in the catalogue, figures rounded, what is set aside written down."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from builders.campaigns.built import Built
+from roofcast.data.campaigns.loader import QUARANTINE_COLUMNS
+from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import SchemaError, UnknownNameError
+from roofcast.data.importers.run_plausibility import check_plausible
+from roofcast.data.measurements.schema import NUMBER_COLUMNS, OUTCOME_COLUMNS
+from roofcast.data.measurements.validation import validate_measurements
+from roofcast.data.specs import BYTE_PER_WEIGHT, STATISTICS, AcceleratorSpec, ModelSpec
+
+Row = dict[str, object]
+"""Columns of the measurement table by name; of a published row, all cells are text."""
+
+N_DIGIT: Final = 6
+"""Significant digits that are kept of a figure."""
+
+_BLANKS: Final = ("", "-", "nan", "none", "todo")
+
+
+class Gathering:
+    """Rows of one campaign while its files are read.
+
+    Parameters
+    ----------
+    campaign
+        Name under which the rows are kept.
+    models, accelerators
+        Names that the source alone uses, to names that the catalogue knows; an empty one says that there is none.
+    """
+
+    def __init__(
+        self,
+        campaign: str,
+        models: Mapping[str, str] | None = None,
+        accelerators: Mapping[str, str] | None = None,
+    ) -> None:
+        self.campaign = campaign
+        self._models = dict(models or {})
+        self._accelerators = dict(accelerators or {})
+        self._rows: list[Row] = []
+        self._aside: list[tuple[str, str, str]] = []
+        self._n_read = 0
+        self._seen: set[tuple[object, ...]] = set()
+
+    def is_new(self, *run: object) -> bool:
+        """Return whether a run with these marks was not asked about before; a nan equals none, not even itself."""
+        n_seen = len(self._seen)
+        self._seen.add(run)
+        return len(self._seen) > n_seen
+
+    def keep(self, reference: str, rows: Iterable[Row], n_published: int = 1) -> None:
+        """Take the rows of a published one, or of several that belong together; set them aside by rule.
+
+        Rules: ``unknown_model``, ``unknown_accelerator``, ``no_outcome``, ``implausible`` (what importers refuse, see
+        `contradiction_of`) and ``exact_repeat``.
+
+        Parameters
+        ----------
+        reference
+            What identifies the published row in its source.
+        rows
+            One a statistic, with the source's own names of model and accelerator.
+        n_published
+            How many published rows they come from.
+        """
+        catalog = load_catalog()
+        known: list[Row] = []
+        for row in rows:
+            model = self._models.get(str(row["model"]), str(row["model"]))
+            accelerator = self._accelerators.get(str(row["accelerator"]), str(row["accelerator"]))
+            try:
+                found = {"model": catalog.model(model).id}
+                found["accelerator"] = catalog.accelerator(accelerator).id
+            except UnknownNameError as error:
+                detail = str(row[error.field]) or "not stated"
+                self.set_aside(reference, f"unknown_{error.field}", detail, n_published)
+                return
+            known.append({**row, **found, "campaign": self.campaign})
+        if not known:
+            self.set_aside(reference, "no_outcome", "the row holds no figure", n_published)
+            return
+        contradiction = contradiction_of(known)
+        if contradiction:
+            self.set_aside(reference, "implausible", contradiction, n_published)
+            return
+        rows = [{name: _rounded(name, value) for name, value in row.items()} for row in known]
+        if not self.is_new("row", *(repr(sorted(row.items())) for row in rows)):
+            self.set_aside(reference, "exact_repeat", "the same run to the last digit", n_published)
+            return
+        self._n_read += n_published
+        self._rows += rows
+
+    def set_aside(self, reference: str, reason: str, detail: str, n_published: int = 1) -> None:
+        """Put a published row into the quarantine, under the rule's short name and what it found."""
+        self._n_read += n_published
+        self._aside += [(reference, reason, detail)] * n_published
+
+    def built(self) -> Built:
+        """Return the campaign.
+
+        Raises
+        ------
+        SchemaError
+            If a row breaks the schema.
+        """
+        rows = validate_measurements(pd.DataFrame(self._rows), self.campaign)
+        aside = pd.DataFrame(self._aside, columns=list(QUARANTINE_COLUMNS), dtype=str)
+        return Built(rows, self._n_read, aside)
+
+
+def contradiction_of(rows: Iterable[Row]) -> str:
+    """Return how the numbers of runs contradict each other, by the rules that importers obey; empty if they do not.
+
+    Parameters
+    ----------
+    rows
+        Of one run or more, one a statistic; rows that differ in nothing but outcomes and statistic are one run.
+
+    Examples
+    --------
+    >>> contradiction_of([{"ttft_s": 1.0, "tpot_s": 20.0, "e2e_s": 3.0, "n_output_token": 100}])[:55]
+    'E2E of 3 s is far from TTFT + TPOT x (output tokens - 1'
+    """
+    runs: dict[str, tuple[Row, dict[str, Mapping[str, float]]]] = {}
+    for row in rows:
+        cells = {name: value for name, value in row.items() if name not in OUTCOME_COLUMNS and name != "statistic"}
+        outcomes = {name: float(str(value)) for name, value in row.items() if _is_figure(name, value)}
+        runs.setdefault(repr(sorted(cells.items())), (cells, {}))[1][str(row.get("statistic", "mean"))] = outcomes
+    for cells, statistics in runs.values():
+        try:
+            check_plausible(cells, statistics, "")
+        except SchemaError as error:
+            return error.problem
+    return ""
+
+
+def records_of(file: Path, encoding: str = "utf-8-sig") -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield each line of a CSV file below its header, with the reference ``name:line``; blank lines are left out.
+
+    Raises
+    ------
+    SchemaError
+        If the file is missing, or a line has more or fewer cells than the header.
+    """
+    if not file.is_file():
+        raise SchemaError("", "no such file", file.name)
+    with file.open(encoding=encoding, newline="") as stream:
+        reader = csv.reader(stream)
+        header = [name.strip() for name in next(reader, [])]
+        for cells in reader:
+            if not any(cells):
+                continue
+            if len(cells) != len(header):
+                problem = f"must have {len(header)} cells as the header has, got {len(cells)}"
+                raise SchemaError("", problem, file.name, reader.line_num)
+            texts = (cell.strip() for cell in cells)
+            yield f"{file.name}:{reader.line_num}", dict(zip(header, texts, strict=True))
+
+
+def number_of(text: str) -> float:
+    """Return the number in a published cell, whatever separates its thousands; nan if it is blank.
+
+    Raises
+    ------
+    ValueError
+        If the cell holds something else.
+
+    Examples
+    --------
+    >>> number_of("33,379.00")
+    33379.0
+    >>> number_of("TODO")
+    nan
+    """
+    plain = text.strip().replace(",", "")
+    return math.nan if plain.lower() in _BLANKS else float(plain)
+
+
+def weight_read_s(model: ModelSpec, accelerator: AcceleratorSpec, n_accelerator: int, precision: str) -> float:
+    """Return the least time of one decoding step: the weights that a token uses, read once at full bandwidth.
+
+    The table of input embeddings is left out where it is not the output's too, since a step reads a row of it alone.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> catalog = load_catalog()
+    >>> llama, h100 = catalog.model("Llama-2-7b-hf"), catalog.accelerator("nvidia-h100-sxm-80gb")
+    >>> round(1000 * weight_read_s(llama, h100, 1, "fp16"), 2)
+    3.94
+    """
+    n_lookup = 0 if model.tie_word_embeddings else model.vocab_size * model.hidden_size
+    n_byte = (model.n_param_active - n_lookup) * BYTE_PER_WEIGHT[precision]
+    return n_byte / (accelerator.bandwidth_byte_per_s * n_accelerator)
+
+
+def rows_by_statistic(common: Row, outcomes: Mapping[str, Row]) -> list[Row]:
+    """Return a row for each statistic that has a figure, in the order of the schema.
+
+    Parameters
+    ----------
+    common
+        Cells that all rows share.
+    outcomes
+        Other cells by statistic.
+
+    Examples
+    --------
+    >>> rows_by_statistic({"tp": 1}, {"p50": {"ttft_s": 0.2}, "p99": {"ttft_s": float("nan")}})
+    [{'tp': 1, 'statistic': 'p50', 'ttft_s': 0.2}]
+    """
+    return [
+        {**common, "statistic": statistic, **outcomes[statistic]}
+        for statistic in STATISTICS
+        if any(_is_figure(name, value) for name, value in outcomes.get(statistic, {}).items())
+    ]
+
+
+def rounded(value: float) -> float:
+    """Return the value to `N_DIGIT` significant digits.
+
+    Examples
+    --------
+    >>> rounded(12.3456789)
+    12.3457
+    """
+    return float(f"{value:.{N_DIGIT}g}")
+
+
+def _is_figure(name: str, value: object) -> bool:
+    return name in OUTCOME_COLUMNS and isinstance(value, float) and not math.isnan(value)
+
+
+def _rounded(name: str, value: object) -> object:
+    return rounded(value) if name in NUMBER_COLUMNS and isinstance(value, float) else value

@@ -1,0 +1,117 @@
+"""LLM-Pilot's campaign: its raw files, held against the medians that LLM-Pilot published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from builders.campaigns.built import Built
+from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.importers import read_measurements
+from roofcast.data.importers.llm_pilot.runs import ACCELERATORS, MODELS
+from roofcast.data.measurements.validation import validate_measurements
+from roofcast.data.units import s_from_ms
+
+POINT_COLUMNS: Final = ("model", "accelerator", "n_accelerator", "concurrency")
+MEDIAN_COLUMNS: Final = {"median_nttft": "nttft_s_per_token", "median_itl": "itl_s"}
+RTOL: Final = 1e-5
+RAW: Final = "llm_pilot/performance_characterization_data_raw.tar.xz"
+PUBLISHED: Final = "llm_pilot/published_predictions/expected_predictions_LLM-Pilot.csv"
+NOTE: Final = "published medians alone, raw file missing; request lengths of the run with 64 users"
+
+_LENGTHS_FROM_N_USER: Final = 64
+
+
+def build_llm_pilot(root: Path) -> Built:
+    """Return the campaign built from the files under `root`; see `rows_of_llm_pilot`."""
+    rows = rows_of_llm_pilot(root / RAW, root / PUBLISHED)
+    return Built(rows, n_read=len(rows.drop_duplicates(list(POINT_COLUMNS))))
+
+
+def rows_of_llm_pilot(raw: Path, published: Path) -> pd.DataFrame:
+    """Return the campaign's rows: five for each raw file, one for each point that has published medians alone.
+
+    Parameters
+    ----------
+    raw
+        Folder or archive of LLM-Pilot's raw files.
+    published
+        One of its expected_predictions_*.csv.
+
+    Raises
+    ------
+    InputError
+        If a median of the raw files differs from the published one, or is not published.
+    SchemaError
+        If a file is damaged or of another format.
+    """
+    measured = read_measurements("llm_pilot", [raw], "llm_pilot")
+    medians = load_medians(published)
+    missing = check_medians(measured, medians)
+    return pd.concat([measured, _rows_of_medians(missing, measured)], ignore_index=True)
+
+
+def load_medians(file: Path) -> pd.DataFrame:
+    """Return the published median nTTFT and ITL, in seconds, with the key of each point.
+
+    Raises
+    ------
+    SchemaError
+        If the file lacks a column of theirs.
+    """
+    table = pd.read_csv(file)
+    for name in ("model", "gpu", "num_users", *MEDIAN_COLUMNS):
+        if name not in table.columns:
+            raise SchemaError(name, "no such column: this holds no published medians", file.name, 1)
+    profile = table["gpu"].str.extract(r"^(?P<n>\d+) x (?P<gpu>\w+)$")
+    medians = pd.DataFrame(
+        {
+            "model": table["model"].replace(MODELS),
+            "accelerator": profile["gpu"].map(ACCELERATORS),
+            "n_accelerator": profile["n"].astype(float),
+            "concurrency": table["num_users"].astype(float),
+        }
+    )
+    for theirs, ours in MEDIAN_COLUMNS.items():
+        medians[ours] = table[theirs] * s_from_ms(1.0)
+    return medians
+
+
+def check_medians(measured: pd.DataFrame, medians: pd.DataFrame) -> pd.DataFrame:
+    """Return the published points that were not measured, once all that were agree.
+
+    Raises
+    ------
+    InputError
+        If a median differs by more than `RTOL`, or a measured point was not published.
+    """
+    middle = measured[measured["statistic"] == "p50"]
+    both = middle.merge(medians, on=list(POINT_COLUMNS), how="outer", suffixes=("", "_published"), indicator=True)
+    for name in MEDIAN_COLUMNS.values():
+        found = both[both["_merge"] != "right_only"]
+        differs = ~np.isclose(found[name], found[f"{name}_published"], rtol=RTOL, atol=0.0)
+        if differs.any():
+            first = found[differs].iloc[0]
+            place = ", ".join(f"{first[column]}" for column in POINT_COLUMNS)
+            problem = f"{first[name]:g} is measured but {first[name + '_published']:g} published for {place}"
+            raise InputError(name, problem)
+    is_missing = both["_merge"] == "right_only"
+    missing = both.loc[is_missing, list(POINT_COLUMNS)]
+    for name in MEDIAN_COLUMNS.values():
+        missing[name] = both.loc[is_missing, f"{name}_published"]
+    return missing
+
+
+def _rows_of_medians(missing: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
+    nearby = measured[(measured["statistic"] == "p50") & (measured["concurrency"] == _LENGTHS_FROM_N_USER)]
+    on = ["model", "accelerator", "n_accelerator"]
+    configured = ["engine", "weight_precision", "kv_precision", "tp", "pp", "dp", "flash_attention", "load"]
+    lengths = ["n_input_token", "n_output_token", "length_variation"]
+    rows = missing.merge(nearby[[*on, *configured, *lengths]], on=on, how="left")
+    for name in MEDIAN_COLUMNS.values():
+        rows[name] = rows[name].map(lambda value: float(f"{value:.6g}"))
+    rows = rows.assign(statistic="p50", campaign="llm_pilot", note=NOTE)
+    return validate_measurements(rows, "published medians")

@@ -1,0 +1,158 @@
+"""The dated public configurations of InferenceX, and what they tell about a measured row."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from builders.campaigns.silicon.source import SourceRow
+from roofcast.data.errors import SchemaError
+
+GRACE: Final = dt.timedelta(days=1)
+"""A configuration is run in its pull request before the history shows it, and once more when it changes."""
+
+_COLUMNS: Final = (
+    "date", "key", "image", "prec", "fw", "isl", "osl", "tp", "ep", "dpa", "c0", "c1", "spec",
+)  # fmt: skip
+_FAMILIES: Final = {
+    "dsr1": "deepseek", "gptoss": "gpt-oss", "minimaxm2.5": "minimax", "kimik2.5": "kimi", "qwen3.5": "qwen3.5",
+    "glm5": "glm-5",
+}  # fmt: skip
+_SYSTEMS: Final = {"b200": "b200_sxm", "b300": "b300_sxm", "h100": "h100_sxm", "h200": "h200_sxm"}
+_ENGINES: Final = {"trt": "trtllm"}
+_PRECISIONS: Final = {"nvfp4": "fp4"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One line of the history: from `date` on, `key` runs these points with this image."""
+
+    date: dt.date
+    key: str
+    image: str
+    question: tuple[str, ...]
+    tp: int
+    ep: int
+    dp_attention: bool
+    low: int
+    high: int
+    mtp: bool
+
+    @property
+    def version(self) -> str:
+        """Engine version within the image's tag."""
+        tag = self.image.rpartition(":")[2]
+        found = re.match(r"v?(\d[\w.]*)", tag)
+        return found[1] if found else tag
+
+
+class History:
+    """Configurations by question; a question is model family, system, engine, precision and nominal lengths."""
+
+    def __init__(self, settings: Sequence[Setting]) -> None:
+        self._settings: dict[tuple[str, ...], list[Setting]] = defaultdict(list)
+        for setting in settings:
+            self._settings[setting.question].append(setting)
+
+    def asked(self, row: SourceRow) -> list[Setting]:
+        """Return what each key ran for the row's question on its day: its last state by then.
+
+        A row without a date gets every state.
+        """
+        return self._on(question_of(row), row.date)
+
+    def _on(self, question: tuple[str, ...], date: dt.date | None) -> list[Setting]:
+        settings = self._settings.get(question, [])
+        if date is None:
+            return settings
+        known = [s for s in settings if s.date <= date + GRACE]
+        last = {s.key: max(t.date for t in known if t.key == s.key) for s in known}
+        return [s for s in known if s.date == last[s.key]]
+
+    def matches(self, row: SourceRow, label: tuple[int, int]) -> list[Setting]:
+        """Return the settings on the row's day of its parallelism, concurrency, image and version."""
+        return [
+            s
+            for s in self.asked(row)
+            if (s.tp, s.ep) == label and s.low <= (row.concurrency or 0) <= s.high and _is_of(s, row)
+        ]
+
+    def points(self, row: SourceRow, label: tuple[int, int], *, mtp: bool) -> set[tuple[str, str, int]]:
+        """Return every (input, output, concurrency) run on the row's day with its parallelism, with or without MTP.
+
+        Concurrency doubles from the lowest to the highest of a setting.
+        """
+        family = question_of(row)[:4]
+        points = set()
+        for question in self._settings:
+            if question[:4] != family:
+                continue
+            for s in self._on(question, row.date):
+                if (s.tp, s.ep) == label and s.mtp is mtp:
+                    steps = (s.low * 2**k for k in range((s.high // s.low).bit_length()))
+                    points |= {(question[4], question[5], c) for c in steps if c <= s.high}
+        return points
+
+    def highest_concurrency(self, row: SourceRow) -> int | None:
+        """Return the most requests in flight that were ever run for the row's question; None if it is not listed."""
+        return max((s.high for s in self._settings.get(question_of(row), [])), default=None)
+
+    def version(self, row: SourceRow) -> str:
+        """Return the engine version on the row's day if all its settings name the same one, else blank."""
+        versions = {s.version for s in self.asked(row)} if row.date else set()
+        return versions.pop() if len(versions) == 1 else ""
+
+
+def load_history(file: Path) -> History:
+    """Return the history of a table of configurations; models without measured rows are left out.
+
+    Raises
+    ------
+    SchemaError
+        If a column is missing.
+    """
+    table = pd.read_csv(file, dtype=str, keep_default_na=False)
+    for name in _COLUMNS:
+        if name not in table.columns:
+            raise SchemaError(name, "no such column: this is no table of configurations", file.name, 1)
+    records = [{str(k): str(v) for k, v in record.items()} for record in table.to_dict("records")]
+    return History([_setting(r) for r in records if r["key"].partition("-")[0] in _FAMILIES])
+
+
+def _setting(record: dict[str, str]) -> Setting:
+    family, _, system = record["key"].split("-")[:3]
+    engine = _ENGINES.get(record["fw"], record["fw"])
+    precision = _PRECISIONS.get(record["prec"], record["prec"])
+    return Setting(
+        date=dt.date.fromisoformat(record["date"]),
+        key=record["key"],
+        image=record["image"].replace("#", "/"),
+        question=(_FAMILIES[family], _SYSTEMS[system], engine, precision, record["isl"], record["osl"]),
+        tp=int(record["tp"]),
+        ep=int(record["ep"]),
+        dp_attention=record["dpa"] == "True",
+        low=int(record["c0"]),
+        high=int(record["c1"]),
+        mtp=record["spec"] == "mtp",
+    )
+
+
+def question_of(row: SourceRow) -> tuple[str, ...]:
+    """Return the question that a row answers, in the history's words."""
+    model = row.cells["model_path"].rpartition("/")[2].lower()
+    family = next((name for name in _FAMILIES.values() if model.startswith(name)), model)
+    return (family, *(row.cells[name] for name in ("system", "backend", "precision", "isl", "osl")))
+
+
+def _is_of(setting: Setting, row: SourceRow) -> bool:
+    if row.image:
+        return setting.image == row.image
+    version = row.cells["backend_version"]
+    return not version or setting.version.startswith(version)

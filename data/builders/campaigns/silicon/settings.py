@@ -1,0 +1,81 @@
+"""Server settings of `silicon_sample.csv`: looked up in the launch scripts of InferenceX by id and day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from builders.campaigns.silicon.geometry import NODE, Geometry
+from builders.campaigns.silicon.history import question_of
+from builders.campaigns.silicon.scripts import SCRIPTS, Launch, Script, Value
+from builders.campaigns.silicon.source import SourceRow
+from builders.campaigns.silicon.speculation import Mtp
+
+Settings = dict[str, str | int | None]
+"""Columns of the measurement table by name."""
+
+COLUMNS: Final = {
+    "poll_interval_step": "poll",
+    "stream_interval_token": "stream",
+    "chunk_size_token": "chunk",
+    "attention_dp_wait_step": "dp_wait",
+    "batch_wait_step": "batch_wait",
+    "n_speculative_token": "n_draft",
+}
+"""Which setting of a script each column holds."""
+
+NVFP4_CACHE: Final = "fp8"
+"""NVIDIA's NVFP4 checkpoints carry scales for an FP8 cache, and engines left at ``auto`` use it."""
+
+
+def settings_of(row: SourceRow, geometry: Geometry, mtp: Mtp) -> Settings:
+    """Return what is known of a row's server, by column; what hangs on an unsure multi-token prediction is left out.
+
+    Examples
+    --------
+    >>> cells = {"model_path": "deepseek-ai/DeepSeek-R1", "system": "b200_sxm", "backend": "sglang", "isl": "1024"}
+    >>> cells |= {"precision": "fp4", "osl": "1024", "mode": "agg"}
+    >>> cells |= {"silicon_data_source": "db-dump/x; silicon_concurrency=64; measured=2026-03-25"}
+    >>> settings_of(SourceRow(1, "dump", cells), Geometry(8, tp=8, dp=1), "no")["poll_interval_step"]
+    30
+    """
+    answers = [_settings(row, geometry, is_mtp) for is_mtp in (True, False) if mtp in ("unsure", _word(is_mtp))]
+    return {name: value for name, value in answers[0].items() if all(a.get(name) == value for a in answers)}
+
+
+def script_of(row: SourceRow, mtp: bool, scripts: Sequence[Script] = SCRIPTS) -> Script | None:
+    """Return the script that served an aggregated row of InferenceX on its day; None if none is known."""
+    if row.is_disaggregated or not row.is_inferencex or row.date is None:
+        return None
+    model, system, engine, precision = question_of(row)[:4]
+    day = row.date.isoformat()
+    for script in scripts:
+        is_asked = (script.model, script.engine) == (model, engine) and precision in script.precisions.split()
+        is_there = system.removesuffix("_sxm") in script.systems.split() and script.mtp in (None, mtp)
+        if is_asked and is_there and script.since <= day <= (script.until or day):
+            return script
+    return None
+
+
+def _settings(row: SourceRow, geometry: Geometry, mtp: bool) -> Settings:
+    script = script_of(row, mtp) if geometry.n_accelerator <= NODE else None
+    if script is None:
+        is_nvfp4 = row.cells["precision"] == "fp4" and question_of(row)[0] != "gpt-oss"
+        return {"kv_precision": NVFP4_CACHE if is_nvfp4 else ""}
+    run = Launch(
+        n_input=int(row.cells["isl"]),
+        n_output=int(row.cells["osl"]),
+        concurrency=row.concurrency or 0,
+        n_device=geometry.n_accelerator,
+        has_dp=(geometry.dp or 1) > 1,
+    )
+    values = {column: _value(getattr(script, name), run) for column, name in COLUMNS.items()}
+    return {"kv_precision": script.kv, **values}
+
+
+def _value(value: Value, run: Launch) -> int | None:
+    return value(run) if callable(value) else value
+
+
+def _word(is_mtp: bool) -> Mtp:
+    return "yes" if is_mtp else "no"

@@ -1,0 +1,1 @@
+"""Conversion of collected facts into the tables of the catalogue."""

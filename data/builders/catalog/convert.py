@@ -1,0 +1,313 @@
+"""One row of collected facts to one row of a catalogue table; sourced repairs; reasons to leave a row out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from builders.catalog.repairs import ACCELERATOR_REPAIRS, DIFFERENCES, MODEL_REPAIRS
+from roofcast.data.catalog.tables import PEAK_COLUMNS
+from roofcast.data.specs import Attention
+
+Row = dict[str, str]
+
+_NOT_REREAD: Final = "Not re-read here (vendor datasheet value)"
+
+
+class SkippedRow(Exception):  # noqa: N818
+    """The row is left out; the text says why."""
+
+
+MODEL_COLUMNS: Final[Mapping[str, str]] = {
+    "id": "id", "lineage": "lineage", "fold_group": "fold_group", "family": "family", "model_type": "model_type",
+    "n_layer": "n_layers", "n_encoder_layer": "n_encoder_layers", "hidden_size": "hidden_size",
+    "intermediate_size": "intermediate_size", "mlp_gated": "mlp_gated", "n_head": "n_heads",
+    "n_kv_head": "n_kv_heads",
+    "head_dim": "head_dim", "attention": "attention", "kv_lora_rank": "kv_lora_rank", "q_lora_rank": "q_lora_rank",
+    "qk_rope_head_dim": "qk_rope_head_dim", "v_head_dim": "v_head_dim", "sliding_window": "sliding_window",
+    "n_sliding_layer": "n_sliding_attention_layers", "n_linear_layer": "n_linear_attention_layers",
+    "vocab_size": "vocab_size", "tie_word_embeddings": "tie_word_embeddings",
+    "max_context_token": "max_position_embeddings", "n_expert": "n_experts",
+    "n_expert_per_token": "n_experts_per_token", "n_shared_expert": "n_shared_experts",
+    "moe_intermediate_size": "moe_intermediate_size",
+    "shared_expert_intermediate_size": "shared_expert_intermediate_size", "n_dense_layer": "n_dense_layers",
+    "weight_precision": "torch_dtype", "n_param": "n_params_total", "n_param_active": "n_params_active",
+    "n_param_published": "n_params_published", "n_param_published_source": "n_params_published_source",
+    "released": "release_date", "source": "source", "note": "note",
+}  # fmt: skip
+
+OWN_COLUMNS: Final = ("n_param_lookup", "n_sparse_layer", "sparse_top_k")
+"""Columns of ``models.csv`` that the collected table lacks."""
+
+_NEEDED: Final = (
+    "n_layer",
+    "hidden_size",
+    "n_head",
+    "n_kv_head",
+    "head_dim",
+    "vocab_size",
+    "n_param",
+    "n_param_active",
+)
+
+_DTYPES: Final = {
+    "": "bf16", "bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "bfloat16 (FP8 checkpoint)": "fp8",
+    "bfloat16 (experts MXFP4)": "fp4",
+}  # fmt: skip
+
+_SAME: Final = 1e-3
+
+_CHECKPOINTS: Final = (("FP8 block-quantised", "fp8"), ("INT4 QAT experts", "int4"), ("INT4 experts", "int4"))
+
+_LATENT: Final[Mapping[str, tuple[str, str]]] = {
+    "nemotron-3-super-120b-a12b": ("1024", "672"),
+    "nemotron-3-ultra-550b-a55b": ("2048", "1280"),
+}
+"""Lineage to the width on which its experts work, and the expert width that has as many weights at full width."""
+
+
+def convert_model(raw: Row) -> Row:
+    """Return the row of ``models.csv``.
+
+    Raises
+    ------
+    SkippedRow
+        If a width or a count is not known.
+    """
+    raw = raw | MODEL_REPAIRS.get(raw["id"], {})
+    row = {column: raw[name].strip() for column, name in MODEL_COLUMNS.items()}
+    missing = next((name for name in _NEEDED if not row[name]), "")
+    if missing or not (row["intermediate_size"] or row["moe_intermediate_size"]):
+        raise SkippedRow(f"{missing or 'intermediate_size'} not known")
+    row["n_param_difference"] = _difference(raw)
+    row |= {column: raw.get(column, "") for column in OWN_COLUMNS}
+    row["attention"] = _attention(raw)
+    row["weight_precision"] = _checkpoint_precision(raw)
+    if len(row["released"]) != len("2025-12-31"):
+        row["released"] = ""
+    if row["sliding_window"] and not row["n_sliding_layer"]:
+        row["n_sliding_layer"] = row["n_layer"]
+    if row["n_sliding_layer"] in {"", "0"}:
+        row["n_sliding_layer"] = row["sliding_window"] = ""
+    if row["n_expert"]:
+        _complete_experts(raw, row)
+    elif raw["attention"] == "mamba-hybrid":
+        _make_blocks(raw, row)
+    return row
+
+
+def _difference(raw: Row) -> str:
+    """Return why the published count is another, empty where the two agree within one part in a thousand."""
+    published = int(raw["n_params_published"] or 0)
+    if not published or abs(int(raw["n_params_total"]) / published - 1) <= _SAME:
+        return ""
+    said = " ".join([raw["n_params_published_source"], raw.get("explained_extra_what", ""), raw.get("status", "")])
+    return next((reason for words, reason in DIFFERENCES if words in said), "")
+
+
+def _attention(raw: Row) -> str:
+    known: tuple[Attention, ...] = ("mha", "gqa", "mqa", "mla")
+    if raw["attention"] in known:
+        return raw["attention"]
+    return "mla" if raw["kv_lora_rank"] else "gqa"
+
+
+def _checkpoint_precision(raw: Row) -> str:
+    if raw["lineage"] == "deepseek-v3-671b":
+        return "fp8"
+    return next((p for text, p in _CHECKPOINTS if text in raw["note"]), _DTYPES[raw["torch_dtype"]])
+
+
+def _complete_experts(raw: Row, row: Row) -> None:
+    n_shared = int(row["n_shared_expert"] or 0)
+    if n_shared and not row["shared_expert_intermediate_size"]:
+        row["shared_expert_intermediate_size"] = str(n_shared * int(row["moe_intermediate_size"]))
+    if raw["attention"] == "mamba-hybrid":
+        n_moe = int(raw["n_linear_attention_layers"])
+        row["n_dense_layer"] = str(int(row["n_layer"]) - n_moe)
+        _make_blocks(raw, row)
+    if row["lineage"] in _LATENT:
+        latent, width = _LATENT[row["lineage"]]
+        row["moe_intermediate_size"] = width
+        note = f"experts of width {raw['moe_intermediate_size']} on a latent of {latent}, given as equal weights"
+        row["note"] = "; ".join(filter(None, [row["note"], note]))
+
+
+def _make_blocks(raw: Row, row: Row) -> None:
+    """Count blocks without attention as linear: none keeps a cache that grows."""
+    row["n_linear_layer"] = str(int(row["n_layer"]) - int(raw["n_full_attention_layers"]))
+
+
+ACCELERATOR_COLUMNS: Final[Mapping[str, str]] = {
+    "id": "id", "vendor": "vendor", "name": "name", "architecture": "architecture", "year": "year",
+    "form_factor": "form_factor", "memory_type": "memory_type", "memory_gib": "memory_gb",
+    "bandwidth_gb_per_s": "memory_bandwidth_gb_s",
+    **{column: f"{p}_{'tops' if p.startswith('int') else 'tflops'}" for column, p in PEAK_COLUMNS.items()},
+    "l2_mib": "l2_mb", "tdp_w": "tdp_w", "link": "scale_up_interconnect",
+    "link_bandwidth_gb_per_s": "scale_up_bandwidth_gb_s", "link_domain_size": "scale_up_domain_size",
+    "pcie_gen": "pcie_gen", "source": "source", "note": "note",
+}  # fmt: skip
+
+_PCIE_GB_PER_S: Final = {"3": "32", "4": "64", "5": "128"}
+"""Sixteen lanes, both directions together."""
+
+
+def convert_accelerator(raw: Row) -> Row:
+    """Return the row of ``accelerators.csv``.
+
+    An optional bridge between pairs of PCIe cards is left out: the part as sold talks over PCIe.
+
+    Raises
+    ------
+    SkippedRow
+        If memory, bandwidth, every floating-point peak or the link is not known.
+    """
+    row = {column: raw[name].strip() for column, name in ACCELERATOR_COLUMNS.items()}
+    row["note"] = row["note"].replace(_NOT_REREAD, "From the maker's data sheet as quoted elsewhere")
+    for column, value in ACCELERATOR_REPAIRS.get(row["id"], {}).items():
+        row[column] = f"{row[column]}; {value}" if column == "source" else value
+    if "bridge (pairs) / pcie" in row["link"]:
+        row["link"] = f"pcie{row['pcie_gen']}"
+        row["link_bandwidth_gb_per_s"] = _PCIE_GB_PER_S[row["pcie_gen"]]
+        row["link_domain_size"] = "1"
+    needs = {
+        "memory": row["memory_gib"],
+        "bandwidth": row["bandwidth_gb_per_s"],
+        "peak": next(
+            (row[f"peak_{p}_tflop_per_s"] for p in ("fp16", "bf16", "fp32") if row[f"peak_{p}_tflop_per_s"]), ""
+        ),
+        "link": row["link_bandwidth_gb_per_s"] and row["link_domain_size"],
+    }
+    missing = next((name for name, value in needs.items() if not value), "")
+    if missing:
+        raise SkippedRow(f"{missing} not known ({row['id']})")
+    return row
+
+
+_OFFER_COLUMNS: Final[Mapping[str, str]] = {
+    "provider": "provider", "region": "region", "instance_type": "instance_type", "accelerator": "accelerator",
+    "n_accelerator": "n_accelerator", "vcpu": "vcpu", "host_memory_gib": "memory_gb", "pricing": "pricing",
+    "price_usd_per_h": "price_usd_per_h", "as_of": "as_of", "source": "source", "licence": "licence",
+}  # fmt: skip
+
+_LLM_PILOT_PARTS: Final = {"A100": "nvidia-a100-pcie-40gb", "V100": "nvidia-v100-pcie-16gb"}
+
+
+def convert_offer(raw: Row) -> Row:
+    """Return the row of ``offers.csv``.
+
+    Raises
+    ------
+    SkippedRow
+        If it has no date, no licence or no accelerator, is an ask, or its term is a guess.
+    """
+    row = {column: raw[name].strip() for column, name in _OFFER_COLUMNS.items()}
+    reasons = {
+        "processor only": row["n_accelerator"] == "0",
+        "no date": not row["as_of"],
+        "no licence": not row["licence"] or "no LICENSE" in row["licence"],
+        "ask on a market": row["provider"].startswith("vast"),
+        "term of the reservation inferred": "aws-neuron-sdk" in row["source"],
+    }
+    reason = next((name for name, holds in reasons.items() if holds), "")
+    if reason:
+        raise SkippedRow(reason)
+    if "LLM-Pilot" in row["provider"]:
+        row["provider"] = "llm-pilot-price-list"
+        part = row["instance_type"].rpartition(" ")[2]
+        row["accelerator"] = _LLM_PILOT_PARTS.get(part, row["accelerator"])
+    row["provider"] = row["provider"].partition(" (")[0]
+    row["region"] = row["region"] or "global"
+    return row
+
+
+_RUN_LABEL: Final = re.compile(
+    r"^/|^fp16 |[$(>*]|yaml|\d\d\.\d\d|-tp\d|-mtp-|-(api|rag|agentic)-|-99"
+    r"|node|maxtext|training|tuning|lora|turbo| dev |tensor\d|trtllm|reap50-|_pre$|_dyn$",
+    re.IGNORECASE,
+)
+
+
+def convert_model_alias(raw: Row) -> Row:
+    """Return the row of ``model_aliases.csv``.
+
+    Raises
+    ------
+    SkippedRow
+        If the name means several models, none of the catalogue, or is a path or the label of a run.
+    """
+    alias, target = raw["raw_name"].strip(), raw["canonical_id"]
+    if raw["context"] or raw["resolved"] != "yes" or not target:
+        raise SkippedRow("means several models or none")
+    words = re.findall(r"[a-z]{3,}", target.rpartition("/")[2].casefold())
+    letters = re.sub(r"[^a-z]", "", alias.casefold())
+    if _RUN_LABEL.search(alias) or not any(w in letters for w in words):
+        raise SkippedRow("path or label of a run")
+    return {"alias": alias, "id": target, "weight_precision": _named_precision(raw["quant_in_name"].casefold())}
+
+
+def _named_precision(quantisation: str) -> str:
+    """Return the precision that a name implies, empty if none."""
+    marks = {
+        "fp8": "fp8", "nvfp4": "fp4", "mxfp4": "fp4", "int4": "int4", "w4a16": "int4", "q4_": "int4", "int8": "int8",
+        "q8_": "int8", "bf16": "bf16", "f16": "fp16", "fp16": "fp16",
+    }  # fmt: skip
+    precision = next((p for mark, p in marks.items() if mark in quantisation), "")
+    if quantisation and not precision:
+        raise SkippedRow("weights of a precision that is not modelled")
+    return precision
+
+
+def convert_accelerator_alias(raw: Row) -> Row:
+    """Return the row of ``accelerator_aliases.csv``.
+
+    Raises
+    ------
+    SkippedRow
+        If the name may mean several parts, or says more than the part.
+    """
+    alias, target = raw["raw_gpu"].strip(), raw["canonical_id"]
+    if not target or raw["confidence"] not in {"high", "medium"}:
+        raise SkippedRow("may mean several parts")
+    says_more = r"\(|xlarge|dual|results|virtualized|-cts|-trt|^dgx-|\bx\d+"
+    if re.search(says_more, alias.casefold()) or not alias.isascii():
+        raise SkippedRow("says more than the part")
+    return {"alias": alias, "id": target}
+
+
+def consolidate(table: str, rows: Sequence[Row], known: Mapping[str, set[str]]) -> tuple[list[Row], list[str]]:
+    """Return the rows in order, each key once, without those that point nowhere; and the reasons.
+
+    Of several offers of one key the newest stays; of one date, the cheapest.
+    """
+    if table == "offers.csv":
+        return _newest([r for r in rows if r["accelerator"] in known["accelerators.csv"]], rows)
+    if table in {"models.csv", "accelerators.csv"}:
+        return sorted(rows, key=lambda r: r["id"].casefold()), []
+    return _unambiguous(rows, known[f"{table.partition('_')[0]}s.csv"])
+
+
+def _unambiguous(rows: Sequence[Row], ids: set[str]) -> tuple[list[Row], list[str]]:
+    names = {_key(part) for i in ids for part in (i, i.rpartition("/")[2])}
+    targets: dict[str, set[str]] = {}
+    kept: dict[str, Row] = {}
+    for row in rows:
+        key = _key(row["alias"])
+        targets.setdefault(key, set()).add(row["id"])
+        if row["id"] in ids and key not in names:
+            kept.setdefault(key, row)
+    certain = [kept[k] for k in sorted(kept) if len(targets[k]) == 1]
+    return certain, ["said before, ambiguous, or of a row left out"] * (len(rows) - len(certain))
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[\s_]+", "-", name.casefold())
+
+
+def _newest(rows: Sequence[Row], offered: Sequence[Row]) -> tuple[list[Row], list[str]]:
+    best: dict[tuple[str, ...], Row] = {}
+    for row in sorted(rows, key=lambda r: (r["as_of"], -float(r["price_usd_per_h"]))):
+        best[tuple(row[c] for c in ("provider", "region", "instance_type", "pricing"))] = row
+    reasons = ["accelerator left out"] * (len(offered) - len(rows)) + ["newer one kept"] * (len(rows) - len(best))
+    return [best[k] for k in sorted(best)], reasons

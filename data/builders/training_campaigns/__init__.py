@@ -1,0 +1,1 @@
+"""One module for each source of training and fine-tuning runs."""

@@ -1,0 +1,60 @@
+"""Rebuild training campaigns: ``python -m builders.training_campaigns.build --help``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from builders.campaigns.build import run
+from builders.campaigns.built import Built
+from builders.training_campaigns.bigscience import build_bigscience
+from builders.training_campaigns.dgxc import build_dgxc
+from builders.training_campaigns.finetuning import build_litgpt, build_peft
+from builders.training_campaigns.fsdp import build_fms_fsdp, build_vectorlm
+from builders.training_campaigns.habana import build_habana
+from builders.training_campaigns.launcher import build_launcher
+from builders.training_campaigns.llm_foundry import build_llm_foundry
+from builders.training_campaigns.mlperf import build_mlperf
+from builders.training_campaigns.nemo import build_automodel, build_megatron_bridge, build_nemo
+from builders.training_campaigns.neuron import build_neuron
+from builders.training_campaigns.others import build_colossalai, build_jax_toolbox, build_xtuner
+from builders.training_campaigns.torch import build_torchtitan, build_torchtune
+from builders.training_campaigns.tpu import build_maxtext, build_tpu_recipes
+from roofcast.data import training_campaigns
+from roofcast.data.measurements.training_schema import TRAINING_KEY_COLUMNS
+
+TRAINING_BUILDERS: Final[dict[str, Callable[[Path], Built]]] = {
+    "mosaic_llm_foundry": build_llm_foundry,
+    "nemo_megatron_bridge": build_megatron_bridge,
+    "nemo": build_nemo,
+    "nemo_framework_launcher": build_launcher,
+    "nemo_automodel": build_automodel,
+    "dgxc_benchmarking": build_dgxc,
+    "mlperf_training": build_mlperf,
+    "bigscience": build_bigscience,
+    "torchtitan": build_torchtitan,
+    "torchtune": build_torchtune,
+    "fms_fsdp": build_fms_fsdp,
+    "vectorlm": build_vectorlm,
+    "litgpt": build_litgpt,
+    "hf_peft_method_comparison": build_peft,
+    "maxtext": build_maxtext,
+    "tpu_recipes": build_tpu_recipes,
+    "jax_toolbox": build_jax_toolbox,
+    "xtuner": build_xtuner,
+    "colossalai": build_colossalai,
+    "aws_neuron_training": build_neuron,
+    "optimum_habana_training": build_habana,
+}
+"""By campaign: from the folder that holds every source's published files to what was built."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Build training campaigns and write their rows."""
+    folder = Path(training_campaigns.__file__).parent
+    run("builders.training_campaigns.build", TRAINING_BUILDERS, folder, arguments, TRAINING_KEY_COLUMNS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Fine-tuning on one or few accelerators: Lightning's LitGPT and Hugging Face PEFT's comparison of methods."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from builders.campaigns.built import Built
+from builders.campaigns.pages import PageRow, number, read_pages
+from builders.training_campaigns.duplicates import EXACT_RTOL
+from builders.training_campaigns.headers import read_cells
+from builders.training_campaigns.source_rows import Aside, Candidate, build
+from roofcast.data.units import BYTE_PER_GB, s_from_ms
+
+LITGPT: Final = "raw/litgpt/tables.jsonl"
+PEFT: Final = "raw/hf_peft_method_comparison/metamathqa_results.csv"
+
+_MACHINE: Final = re.compile(r"(\d+)x(\w+)")
+_MACHINES: Final = {"A100": "A100 40GB"}
+"""Lightning's machines; their A100 had 40 GB."""
+
+_METHODS: Final = {"full": "full", "lora": "lora", "qlora": "qlora", "galore": "full"}
+_S_PER_MIN: Final = 60.0
+_PEFT_RUN: Final = "run_info.train_config."
+_PEFT_TRAIN: Final = "train_info."
+
+
+def build_litgpt(root: Path) -> Built:
+    """Return LitGPT's campaign built from the files under `root`."""
+    pages = read_pages(root / LITGPT)
+    return build("litgpt", len(pages), (_litgpt(page) for page in pages))
+
+
+def build_peft(root: Path) -> Built:
+    """Return the campaign of PEFT's method comparison built from the files under `root`.
+
+    Training time is that of 5,000 steps without evaluation, so that a step's time follows from it.
+    """
+    with (root / PEFT).open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    return build("hf_peft_method_comparison", len(rows), _peft(rows), EXACT_RTOL)
+
+
+def _litgpt(page: PageRow) -> Candidate | Aside:
+    if "thunder" in page.file:
+        return _thunder(page)
+    if "finetune_lora" in page.file:
+        return _tutorial(page)
+    config = page.cells.get("Config") or page.cells.get("col", "")
+    runtime = page.cells.get("Training runtime", "")
+    machine = _MACHINE.search(page.cells.get("Machine") or runtime)
+    name, _, recipe = config.partition("/")
+    method = _METHODS.get(recipe.partition(".")[0], "")
+    minutes = number(runtime.partition("(")[0].strip())
+    if minutes is None or machine is None:
+        return Aside(page.reference, "no_outcome", "time or machine not filled in")
+    return Candidate(
+        page.reference,
+        read_cells(page.cells)
+        | {
+            "model": name, "accelerator": _MACHINES.get(machine[2], machine[2]), "n_accelerator": float(machine[1]),
+            "method": method or "full",
+            "framework": "litgpt", "date": page.date, "compute_precision": "bf16", "duration_s": minutes * _S_PER_MIN,
+            "weight_precision": "int4" if method == "qlora" else "bf16",
+            "optimizer": "galore-adamw" if "galore" in recipe else "adamw", "packing": "padded",
+            "note": f"{page.cells.get('Epochs', '?')} epochs of 2,000 Alpaca examples; {config}",
+        },
+    )  # fmt: skip
+
+
+def _thunder(page: PageRow) -> Candidate | Aside:
+    step = number(page.cells["ms/iter @ step 10"])
+    if step is None:
+        return Aside(page.reference, "no_outcome", "not supported, or not yet measured")
+    setting = page.cells["Setting"]
+    compiler = page.cells.get("Compiler") or page.cells.get("Compiler/JIT", "")
+    executors = page.cells.get("Executors", "")
+    return Candidate(
+        page.reference,
+        read_cells(page.cells)
+        | {
+            "model": "TinyLlama-1.1B-intermediate-step-1431k-3T", "accelerator": "A100 40GB", "method": "pretrain",
+            "framework": "litgpt", "date": page.date, "step_time_s": s_from_ms(step), "compute_precision": "bf16",
+            "sharding": {"Fully-sharded ZeRO 3": "fsdp", "Replicated": "ddp"}.get(setting, ""),
+            "note": "; ".join(part for part in (setting, compiler, executors) if part not in {"", "-"})[:200],
+        },
+    )  # fmt: skip
+
+
+def _tutorial(page: PageRow) -> Candidate:
+    settings, memory = page.cells["Settings"], number(page.cells["Training Memory"])
+    quantized = "bnb" in settings
+    minutes = number(page.cells["Training Time"])
+    return Candidate(
+        page.reference,
+        {
+            "model": "Llama-2-7b-hf" if "Llama 2 7B" in page.intro else "stablelm-base-alpha-3b",
+            "accelerator": "A100 40GB", "n_accelerator": 1.0, "method": "qlora" if quantized else "lora",
+            "framework": "litgpt", "date": page.date, "n_micro_batch_sequence": 1.0,
+            "weight_precision": "int4" if quantized else "bf16" if "bf16-true" in settings else "fp32",
+            "compute_precision": "bf16", "memory_byte_per_accelerator": memory * BYTE_PER_GB if memory else None,
+            "duration_s": minutes * _S_PER_MIN if minutes else None,
+            "status": "out_of_memory" if "OutOfMemory" in page.cells["Training Memory"] else "ok",
+            "note": f"1,000 iterations; {settings.replace('--', '')}",
+        },
+    )  # fmt: skip
+
+
+def _peft(rows: list[dict[str, str]]) -> Iterator[Candidate]:
+    for number_of_row, row in enumerate(rows, start=1):
+        kind = row["run_info.peft_config.peft_type"]
+        name = row["run_info.experiment_name"]
+        seconds, steps = number(row[f"{_PEFT_TRAIN}train_time"]), number(row[f"{_PEFT_RUN}max_steps"])
+        is_full = "full" in name.split("/")[0]
+        yield Candidate(
+            f"metamathqa_results.csv#{number_of_row}",
+            {
+                "model": row[f"{_PEFT_RUN}model_id"], "accelerator": row["meta_info.system_info.accelerator"],
+                "n_accelerator": 1.0, "framework": "peft",
+                "framework_version": row["meta_info.package_info.peft-version"],
+                "software": f"torch {row['meta_info.package_info.torch-version']}, "
+                f"transformers {row['meta_info.package_info.transformers-version']}",
+                "method": "full" if is_full else "lora" if kind == "LORA" else "adapter",
+                "adapter_rank": number(row["run_info.peft_config.r"]), "compute_precision": "bf16",
+                "weight_precision": "bf16", "n_micro_batch_sequence": number(row[f"{_PEFT_RUN}batch_size"]),
+                "n_global_batch_sequence": number(row[f"{_PEFT_RUN}batch_size"]),
+                "optimizer": row[f"{_PEFT_RUN}optimizer_type"].casefold(), "packing": "padded",
+                "recomputation": "full" if row[f"{_PEFT_RUN}use_gc"] == "True" else "none",
+                "step_time_s": seconds / steps if seconds and steps else None, "duration_s": seconds,
+                "memory_byte_per_accelerator": number(row[f"{_PEFT_TRAIN}accelerator_memory_max"]),
+                "date": row["run_info.created_at"][:10], "note": f"{name}; sequences of at most 768 tokens"[:200],
+            },
+        )  # fmt: skip

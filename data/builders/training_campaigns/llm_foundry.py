@@ -1,0 +1,70 @@
+"""MosaicML's LLM Foundry: throughput of MPT models over sizes, lengths and numbers of A100 and H100."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from builders.campaigns.built import Built
+from builders.campaigns.pages import PageRow, number, read_pages
+from builders.training_campaigns.duplicates import EXACT_RTOL
+from builders.training_campaigns.headers import plain, read_cells
+from builders.training_campaigns.source_rows import PER_ACCELERATOR, Candidate, Cells, build
+
+RAW: Final = "raw/mosaic_llm_foundry/train_throughput_tables.jsonl"
+
+_ACCELERATORS: Final = {"a100_40gb": "A100 40GB", "a100_80gb": "A100 80GB", "h100_80gb": "H100 80GB"}
+_PRECISIONS: Final = {"amp_bf16": "bf16", "bf16": "bf16", "amp_fp8": "fp8", "fp8": "fp8", "amp_fp16": "fp16"}
+_SHARDINGS: Final = {"FULL_SHARD": "fsdp", "SHARD_GRAD_OP": "zero2", "NO_SHARD": "ddp"}
+
+
+def build_llm_foundry(root: Path) -> Built:
+    """Return the campaign built from the files under `root`.
+
+    Revisions repeat every digit of a run: what differs in the last one, often in one table, was measured twice.
+    """
+    pages = read_pages(root / RAW)
+    return build("mosaic_llm_foundry", len(pages), _candidates(pages), EXACT_RTOL)
+
+
+def _candidates(pages: list[PageRow]) -> Iterator[Candidate]:
+    for page in pages:
+        aligned = _aligned(page.cells)
+        texts = {plain(heading): text for heading, text in aligned.items()}
+        cells = read_cells(aligned)
+        if "throughput_token_per_s" in cells:
+            cells.pop(PER_ACCELERATOR, None)  # the same, rounded once more
+        yield Candidate(page.reference, cells | _context(texts) | {"date": page.date})
+
+
+def _aligned(cells: dict[str, str]) -> dict[str, str]:
+    """Return the cells under their own headings: revisions of October 2023 forgot that of the model FLOP/s."""
+    if number(cells.get("Precision")) is None:
+        return cells
+    headings = list(cells)
+    position = headings.index("MicroBatchSize")
+    whole = [*headings[:position], "Model TFLOP", *headings[position:]]
+    return dict(zip(whole, cells.values(), strict=False))
+
+
+def _context(texts: dict[str, str]) -> Cells:
+    recompute = texts.get("actckpt", texts.get("activationcheckpointing", "")).casefold()
+    offload = texts.get("actcpuoffload", texts.get("activationcpuoffload", "")).casefold()
+    precision = texts.get("precision", "")
+    return {
+        "model": f"mpt-{texts['model'].removeprefix('gpt')}",
+        "accelerator": _ACCELERATORS.get(texts.get("gputype", texts.get("gpu", "")), ""),
+        "framework": "llm-foundry",
+        "compute_precision": _PRECISIONS.get(precision, ""),
+        "precision_recipe": _recipe(precision, texts.get("mpmode", "")),
+        "sharding": _SHARDINGS.get(texts.get("shardstrategy", texts.get("shardingstrategy", "")), ""),
+        "recomputation": {"true": "full", "false": "none"}.get(recompute, ""),
+        "offload": {"true": "activations", "false": "none"}.get(offload, ""),
+        "method": "pretrain",
+    }
+
+
+def _recipe(precision: str, mode: str) -> str:
+    """Return whether computing is autocast, and what FSDP keeps and sends in low precision: all, or weights only."""
+    return f"{'amp' if precision.startswith('amp') else 'plain'}-{mode.casefold()}"

@@ -1,0 +1,155 @@
+"""NVIDIA's NeMo family: Megatron Bridge, NeMo and NeMo AutoModel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from builders.campaigns.built import Built
+from builders.campaigns.pages import PageRow, number, read_pages, split_brackets
+from builders.training_campaigns.headers import plain, read_cells
+from builders.training_campaigns.launcher import found_examples
+from builders.training_campaigns.recipes import RECIPES, method_of
+from builders.training_campaigns.source_rows import PER_ACCELERATOR, Aside, Candidate, Cells, build
+
+BRIDGE: Final = "raw/nemo_megatron_bridge/perf_summary_tables.jsonl"
+NEMO: Final = "raw/nemo/perf_tables.jsonl"
+AUTOMODEL: Final = "raw/nemo_automodel/tables.jsonl"
+
+_RELEASE: Final = re.compile(r"(\d\d\.\d\d(?:\.\d\d)?) NeMo Container")
+_SYSTEM: Final = re.compile(r"DGX-\w+")
+_MODEL: Final = re.compile(r"Model: (.+)$")
+_PRECISION: Final = re.compile(r"\b(BF16|FP8)\b")
+_NAMED: Final = re.compile(r"LLAMA\d-\d+B|GPT3 20B")
+_VARIANT: Final = re.compile(r"\s*\(([^)]*)\)")
+
+_RECOUNTED: Final = ("2025-12-04", "GPT OSS 120B", "5630", "223")
+"""First day, model, tokens and TFLOP/s of a row that its page repeats with other FLOP/s on the same day, for good."""
+
+_LONG: Final = "LLAMA2-7B (FP8)"
+"""Model and precision of the table of long inputs, by ``performance_long_sequence.md`` of the same repository."""
+
+
+def build_megatron_bridge(root: Path) -> Built:
+    """Return Megatron Bridge's campaign built from the files under `root`.
+
+    A cell such as ``1 (16)`` holds two runs. The page says below its tables that brackets mean the other scaling of
+    the same FP8 (blocks of 32, on H100 of 128), and its next release prints ``FP8-CS (FP8-MX)`` beside such cells.
+    """
+    pages = read_pages(root / BRIDGE)
+    return build("nemo_megatron_bridge", len(pages), (found for page in pages for found in _bridge(page)))
+
+
+def build_nemo(root: Path) -> Built:
+    """Return NeMo's campaign built from the files under `root`.
+
+    Its first pages repeat runs of the launcher's examples, which is where they count.
+    """
+    pages = read_pages(root / NEMO)
+    examples = {_figures(found): found.reference for found in found_examples(root) if isinstance(found, Candidate)}
+    return build("nemo", len(pages), (_unless_example(_nemo(page), examples) for page in pages))
+
+
+def build_automodel(root: Path) -> Built:
+    """Return NeMo AutoModel's campaign built from the files under `root`."""
+    pages = read_pages(root / AUTOMODEL)
+    return build("nemo_automodel", len(pages), (_automodel(page) for page in pages))
+
+
+def _bridge(page: PageRow) -> Iterator[Candidate | Aside]:
+    release = _first(_RELEASE, page.heading)
+    if "Precision" not in page.cells and release == "25.11":
+        yield Aside(page.reference, "superseded", "first draft of the 25.11 tables, replaced on the same day")
+        return
+    told = (page.cells.get(name) for name in ("Model", "Tokens / sec / GPU", "Model TFLOP / sec / GPU"))
+    if (page.date, *told) == _RECOUNTED:
+        yield Aside(page.reference, "superseded", "FLOP/s counted anew on the same day")
+        return
+    if "Model TFLOP / sec / GPU" not in page.cells:
+        yield Aside(page.reference, "malformed", "a cell is missing, so that the others stand under wrong headings")
+        return
+    model = page.cells.get("Model") or _first(_MODEL, page.heading)
+    numbers = {heading: text for heading, text in page.cells.items() if heading not in {"Model", "System"}}
+    outside, inside = split_brackets(numbers)
+    system = page.cells.get("System") or _first(_SYSTEM, page.heading)
+    shared: Cells = {
+        "model": _VARIANT.sub("", model).strip(), "note": "; ".join(_VARIANT.findall(model)),
+        "accelerator": system, "framework": "megatron-bridge", "framework_version": release,
+        "software": f"NeMo container {release}", "date": page.date, "method": method_of(page.heading),
+    }  # fmt: skip
+    named = "Precision" in page.cells
+    blocks = "FP8-SC" if system == "DGX-H100" else "FP8-MX"
+    yield Candidate(page.reference, shared | _bridge_cells(outside, "" if inside is None or named else "FP8-CS"))
+    if inside is not None:
+        yield Candidate(f"{page.reference}()", shared | _bridge_cells(inside, "" if named else blocks))
+
+
+def _bridge_cells(texts: dict[str, str], precision: str) -> Cells:
+    compute, recipe = RECIPES.get(precision or texts.get("Precision", ""), ("", ""))
+    return _with_sharding(texts) | {"compute_precision": compute, "precision_recipe": recipe}
+
+
+def _with_sharding(texts: dict[str, str]) -> Cells:
+    cells = read_cells(texts)
+    sharded = number(texts.get("FSDP"))
+    if sharded is not None:
+        cells["sharding"] = "fsdp" if sharded else "ddp"
+    return cells
+
+
+def _figures(found: Candidate) -> tuple[object, ...]:
+    """Return model, method, accelerators and tokens per second of each, which some tables give for all together."""
+    cells = found.cells
+    n_accelerator, whole = cells.get("n_accelerator"), cells.get("throughput_token_per_s")
+    rate = float(str(whole)) / float(str(n_accelerator)) if whole and n_accelerator else cells.get(PER_ACCELERATOR)
+    return str(cells["model"]).casefold(), cells["method"], n_accelerator, rate
+
+
+def _unless_example(found: Candidate, examples: Mapping[tuple[object, ...], str]) -> Candidate | Aside:
+    figures = _figures(found)
+    twin = examples.get(figures) if figures[-1] else None
+    return found if twin is None else Aside(found.reference, "duplicate", f"the same as the launcher's {twin}")
+
+
+def _nemo(page: PageRow) -> Candidate:
+    place = f"{page.heading} {_LONG}" if "Long Input Sequences" in page.heading else page.heading
+    precision = page.cells.get("Precision") or _first(_PRECISION, f"{page.intro} {place}")
+    compute, recipe = RECIPES.get(precision, ("", ""))
+    task = page.cells.get("Task", "")
+    context: Cells = {
+        "model": page.cells.get("Model") or _first(_NAMED, f"{place} {page.intro}"),
+        "accelerator": _first(_SYSTEM, f"{page.heading} {page.intro}") or "DGX-H100",
+        "framework": "nemo", "date": page.date, "method": method_of(task or page.heading),
+        "compute_precision": compute, "precision_recipe": recipe,
+        "packing": "packed" if "Packed Sequence Length" in page.cells else "",
+    }  # fmt: skip
+    cells = read_cells(page.cells)
+    if "batchsize" in {plain(heading) for heading in page.cells}:
+        cells["n_global_batch_sequence"] = number(page.cells["Batch Size"])
+    return Candidate(page.reference, cells | context)
+
+
+def _automodel(page: PageRow) -> Candidate | Aside:
+    if "Model" not in page.cells and "Technique" not in page.cells:
+        return Aside(page.reference, "not_training", page.heading[-120:])
+    context: Cells = {
+        "model": _VARIANT.sub("", page.cells.get("Model", "Llama-3.2-1B")).replace("2-node", "").strip(),
+        "accelerator": "DGX-H100",
+        "framework": "nemo-automodel", "date": page.date, "method": method_of(page.heading),
+        "compute_precision": "bf16" if "BF16" in page.heading else "",
+        "note": page.cells.get("Technique", page.cells.get("Kernel Optimizations", "")).removeprefix("+ "),
+    }  # fmt: skip
+    return Candidate(page.reference, _with_sharding(page.cells) | _accumulation(page.cells) | context)
+
+
+def _accumulation(texts: Mapping[str, str]) -> Cells:
+    """Return the micro batches of a step; AutoModel counts local batches, of which a pipeline makes several."""
+    passes, local, micro = (number(texts.get(name)) for name in ("GA", "LBS", "MBS"))
+    return {"n_gradient_accumulation": passes * local / micro} if passes and local and micro else {}
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    return match[match.lastindex or 0] if match else ""

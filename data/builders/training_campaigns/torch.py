@@ -1,0 +1,143 @@
+"""PyTorch's own trainers: torchtitan's pretraining and torchtune's fine-tuning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from builders.campaigns.built import Built
+from builders.campaigns.pages import PageRow, number, read_pages
+from builders.training_campaigns.headers import read_cells
+from builders.training_campaigns.source_rows import PER_ACCELERATOR, Aside, Candidate, Cells, build
+
+TITAN: Final = "raw/torchtitan/perf_tables.jsonl"
+TUNE: Final = "raw/torchtune/tables.jsonl"
+
+_MODEL: Final = re.compile(r"Llama ?3(?:\.1)? (8|70|405)b", re.IGNORECASE)
+_GPUS: Final = re.compile(r"(\d+)x? (?:power limited )?(?:H100s|GPUs?|B200 GPUs)", re.IGNORECASE)
+_LOCAL: Final = re.compile(r"(?:local batch size|, batch size) (\d+)", re.IGNORECASE)
+_GLOBAL: Final = re.compile(r"global batch size (\d+)", re.IGNORECASE)
+_SIZES: Final = {"tp": re.compile(r"TP[ =]?(\d+)"), "pp": re.compile(r"PP ?(\d+)"), "cp": re.compile(r"CP (\d+)")}
+_LENGTH: Final = re.compile(r"sequence length (\d+)", re.IGNORECASE)
+_LINK: Final = re.compile(r"\[\+? ?([^\]]+)\]\([^)]*\)")
+
+_PRECISIONS: Final = (
+    ("mxfp8", "fp8", "mxfp8"),
+    ("rowwise", "fp8", "fp8-row"),
+    ("float8", "fp8", "fp8-tensor"),
+    ("bfloat16", "bf16", ""),
+)
+
+TITAN_LENGTH: Final = 8192
+"""Sequence length of torchtitan's Llama 3 configurations, where a table does not give another."""
+
+
+def build_torchtitan(root: Path) -> Built:
+    """Return torchtitan's campaign built from the files under `root`."""
+    pages = read_pages(root / TITAN)
+    return build("torchtitan", len(pages), (found for page in pages for found in _titan(page)))
+
+
+def build_torchtune(root: Path) -> Built:
+    """Return torchtune's campaign built from the files under `root`; each row adds a technique to the one above."""
+    pages = read_pages(root / TUNE)
+    return build("torchtune", len(pages), (_tune(page) for page in pages))
+
+
+def _titan(page: PageRow) -> Iterator[Candidate | Aside]:
+    place = f"{page.heading} {page.intro}"
+    if not page.file.startswith(("benchmarks/asyncTP", "benchmarks/llama3", "docs/performance", "docs/mxfp8")):
+        yield Aside(page.reference, "not_training", page.file)
+        return
+    rates = {name: text for name, text in page.cells.items() if "tokens/s" in name}
+    for name, text in rates.items() or {"": None}.items():
+        cells = read_cells(page.cells) | _titan_context(page, f"{place} {' '.join(page.cells.values())}")
+        if text is not None:
+            cells |= {PER_ACCELERATOR: number(text), "note": f"{cells['note']} {name}".strip()}
+        yield Candidate(f"{page.reference}{':' + name if len(rates) > 1 else ''}", cells)
+
+
+def _titan_context(page: PageRow, place: str) -> Cells:
+    model = _MODEL.search(place) or re.search(r"llama3-(8)b", page.file)
+    name = f"Llama-3.1-{model[1]}B" if model else ""
+    if "mxfp8" in page.file:
+        name = "Llama-4-Scout-17B-16E-Instruct" if "MoE" in page.heading else "Llama-3.1-8B"
+    technique = next(
+        (page.cells[n] for n in ("Techniques", "Schedule", "Quantization", "Scaling Method") if n in page.cells), ""
+    )
+    words = f"{place} {technique}".casefold()
+    precision = next(((p, r) for word, p, r in _PRECISIONS if word in words), ("bf16", ""))
+    found = {size: pattern.search(place) for size, pattern in _SIZES.items()}
+    gpus, local, whole = _GPUS.search(place), _LOCAL.search(place), _GLOBAL.search(place)
+    length = _LENGTH.search(place)
+    nodes = number(page.cells.get("NUM_NODES"))
+    return {
+        "model": name, "accelerator": _titan_accelerator(page),
+        "n_accelerator": nodes * 8 if nodes else number(gpus[1]) if gpus else None, "n_node": nodes,
+        "framework": "torchtitan", "date": page.date, "method": "pretrain", "note": technique[:200],
+        "sharding": "fsdp",
+        "compute_precision": precision[0], "precision_recipe": precision[1],
+        "recomputation": _recomputation(words),
+        "n_micro_batch_sequence": number(local[1]) if local else None,
+        "n_global_batch_sequence": number(whole[1]) if whole else None,
+        "n_token_per_sequence": number(page.cells.get("Sequence Length"))
+        or (number(length[1]) if length else TITAN_LENGTH),
+        **{size: number(match[1]) if match else None for size, match in found.items()},
+    }  # fmt: skip
+
+
+def _recomputation(words: str) -> str:
+    if "selective" in words or " sac" in words:
+        return "selective"
+    return "full" if "full ac" in words else ""
+
+
+def _titan_accelerator(page: PageRow) -> str:
+    if "h200" in page.file:
+        return "H200"
+    if "mxfp8" in page.file:
+        return "GB200" if "MoE" in page.heading else "B200"
+    return "nvidia-h100-sxm-96gb"  # HBM2e parts, as the report's hardware section says
+
+
+def _tune(page: PageRow) -> Candidate | Aside:
+    if "Technique" not in page.cells:
+        return Aside(page.reference, "not_training", page.heading[-120:])
+    technique = _LINK.sub(r"\1", page.cells["Technique"]).removeprefix("+ ")
+    order = list(_TUNE_STEPS)
+    position = order.index(technique) if technique in order else order.index("Chunked Cross Entropy")
+    steps = order[: position + 1]
+    cells: Cells = read_cells(page.cells)
+    for step in steps:
+        cells |= _TUNE_STEPS[step]
+    return Candidate(
+        page.reference,
+        cells
+        | {
+            "model": "Llama-3.2-3B", "accelerator": "A100", "n_accelerator": 1.0, "framework": "torchtune",
+            "compute_precision": "bf16", "n_micro_batch_sequence": 2.0, "n_token_per_sequence": 4096,
+            "throughput_token_per_s": number(page.cells["Tokens Per Second"]), "date": page.date, "note": technique,
+        },
+    )  # fmt: skip
+
+
+_TUNE_STEPS: Final[dict[str, Cells]] = {
+    "Baseline": {
+        "method": "full",
+        "packing": "padded",
+        "recomputation": "none",
+        "offload": "none",
+        "optimizer": "adamw",
+    },
+    "Packed Dataset": {"packing": "packed"},
+    "Compile": {},
+    "Chunked Cross Entropy": {},
+    "Activation Checkpointing": {"recomputation": "full"},
+    "Fuse optimizer step into backward": {},
+    "Activation Offloading": {"offload": "activations"},
+    "8-bit AdamW": {"optimizer": "adamw8bit"},
+    "LoRA": {"method": "lora"},
+    "QLoRA": {"method": "qlora", "weight_precision": "int4"},
+}

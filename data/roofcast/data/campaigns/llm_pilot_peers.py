@@ -1,0 +1,105 @@
+"""LLM-Pilot's benchmark as published: what was measured, what seven methods predicted, what a GPU costs.
+
+The tables beside this module come from github.com/IBM/LLM-performance-prediction (CDLA-Permissive-2.0; its text is
+`llm_pilot/LICENSE`), rewritten by `builders.campaigns.llm_pilot_peers`.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import importlib.resources
+from decimal import Decimal
+from importlib.resources.abc import Traversable
+from typing import Final
+
+import pandas as pd
+
+PEERS: Final = ("LLM-Pilot", "RF", "PerfNet", "PerfNetV2", "PARIS", "Selecta", "Morphling")
+"""Methods whose predictions were published, each made with the LLM in question held out."""
+
+MEASURED: Final = "measured"
+"""Stands in the column `method` of `peers.csv` where others name a predictor."""
+
+POINT_COLUMNS: Final = ("model", "profile", "users")
+LATENCY_COLUMNS: Final = ("nttft_s_per_token", "itl_s")
+MEASURED_COLUMNS: Final = ("measured_nttft_s_per_token", "measured_itl_s")
+
+
+def _folder() -> Traversable:
+    return importlib.resources.files("roofcast.data.campaigns") / "llm_pilot"
+
+
+@functools.cache
+def _rows() -> pd.DataFrame:
+    with (_folder() / "peers.csv").open("r", encoding="utf-8") as stream:
+        return pd.read_csv(stream, converters=dict.fromkeys(LATENCY_COLUMNS, float))
+
+
+def load_measured_points() -> pd.DataFrame:
+    """Return the measured medians of the 528 points, two of which have no raw file.
+
+    Returns
+    -------
+    One row a point with `POINT_COLUMNS` and `MEASURED_COLUMNS`; `profile` reads like ``4 x T4``, `users` counts
+    concurrent users, nTTFT is the time to first token over the tokens of the prompt.
+
+    Examples
+    --------
+    >>> points = load_measured_points()
+    >>> len(points), points["model"].nunique(), points["profile"].nunique()
+    (528, 10, 14)
+    """
+    rows = _rows()
+    measured = rows[rows["method"] == MEASURED].drop(columns="method")
+    names = dict(zip(LATENCY_COLUMNS, MEASURED_COLUMNS, strict=True))
+    return measured.rename(columns=names).reset_index(drop=True)
+
+
+def load_peer_predictions() -> pd.DataFrame:
+    """Return what each peer predicted for each point, with what was measured there.
+
+    Predictions stand as published: some of LLM-Pilot's nTTFT are negative, PerfNet's are mostly 0.
+
+    Returns
+    -------
+    One row a method and point with `method`, `POINT_COLUMNS`, `LATENCY_COLUMNS` (predicted) and `MEASURED_COLUMNS`
+
+    Examples
+    --------
+    >>> load_peer_predictions().groupby("method").size().unique().tolist()
+    [528]
+    """
+    rows = _rows()
+    predicted = rows[rows["method"] != MEASURED]
+    return predicted.merge(load_measured_points(), on=list(POINT_COLUMNS), how="left", validate="many_to_one")
+
+
+def load_profile_prices() -> dict[str, Decimal]:
+    """Return the hourly price in USD of each GPU profile, digit for digit and in the order as published.
+
+    Examples
+    --------
+    >>> load_profile_prices()["1 x A100"]
+    Decimal('4.09625')
+    """
+    with (_folder() / "prices.csv").open("r", encoding="utf-8") as stream:
+        return {row["profile"]: Decimal(row["price_usd_per_h"]) for row in csv.DictReader(stream)}
+
+
+@functools.cache
+def load_tie_order() -> dict[str, tuple[str, ...]]:
+    """Return the GPU profiles of each LLM in the order that settles ties of predicted cost.
+
+    It is the order of first appearance in the published table after sorting it by users with an unstable quicksort:
+    of more than twenty orders tried, the one that gives P2's quoted figures for every peer. Whether they were scored
+    that way is not known. Such a sort gives other orders on other machines, so the order is kept as data.
+
+    Examples
+    --------
+    >>> load_tie_order()["google/flan-ul2"][:2]
+    ('1 x H100', '4 x H100')
+    """
+    with (_folder() / "tie_order.csv").open("r", encoding="utf-8") as stream:
+        order = pd.read_csv(stream)
+    return {str(model): tuple(profiles) for model, profiles in order.groupby("model", sort=False)["profile"]}

@@ -1,0 +1,153 @@
+"""Accelerators that a user describes in a TOML file, in the units of data sheets."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from roofcast.data.catalog import tables
+from roofcast.data.errors import InputError, SchemaError, near_misses
+from roofcast.data.specs import AcceleratorSpec
+
+MAX_ACCELERATOR_FILE_BYTE: Final = 65_536
+
+_TEMPLATE: Final = """\
+# One accelerator, from its data sheet. Peaks are dense: halve what is marked "with sparsity".
+id = "acme-x1-96gb"                # your name for it, such as maker-part-memory
+vendor = "Acme"
+name = "X1"
+architecture = "X"                 # optional; lets its ratios be checked against its family
+year = 2026                        # optional
+form_factor = "PCIe"               # optional
+memory_type = "HBM3"               # optional; lets bandwidth and capacity be checked
+memory_gib = 96
+bandwidth_gb_per_s = 4000
+peak_bf16_tflop_per_s = 800        # at least one of fp32, bf16 and fp16
+peak_fp16_tflop_per_s = 800
+peak_fp8_tflop_per_s = 1600        # optional, as are fp32, tf32, int8, fp4 and int4
+l2_mib = 64                        # optional; the last cache
+tdp_w = 600                        # optional
+link = "pcie5"                     # what connects several of them
+link_bandwidth_gb_per_s = 128      # of one accelerator, both directions together
+link_domain_size = 1               # how many one such fabric connects
+pcie_gen = 5                       # optional
+source = "Acme X1 data sheet, revision 3"
+note = ""                          # optional
+"""
+
+_SHEET_FIELDS: Final[Mapping[str, str]] = {
+    "memory_byte": "memory_gib",
+    "bandwidth_byte_per_s": "bandwidth_gb_per_s",
+    "link_bandwidth_byte_per_s": "link_bandwidth_gb_per_s",
+    "l2_byte": "l2_mib",
+}
+_SPEC_FIELDS: Final = frozenset(AcceleratorSpec.model_fields) - {*_SHEET_FIELDS, "peak_flop_per_s"}
+FIELDS: Final = (*sorted(_SPEC_FIELDS), *_SHEET_FIELDS.values(), *tables.PEAK_COLUMNS)
+
+
+def accelerator_template() -> str:
+    """Return the text of a file that describes an accelerator, with each field explained.
+
+    Examples
+    --------
+    >>> parse_accelerator(accelerator_template()).memory_byte / 2**30
+    96.0
+    """
+    return _TEMPLATE
+
+
+def load_accelerator_file(path: Path | str) -> AcceleratorSpec:
+    """Return the accelerator of a TOML file.
+
+    A number may be wrong and still be read; see `roofcast.data.catalog.accelerator_lint.lint_accelerators`.
+
+    Raises
+    ------
+    SchemaError
+        If the file cannot be read, is too large, is no TOML, or a field is unknown, missing or wrong; names file,
+        line and field.
+    """
+    file = Path(path)
+    try:
+        with file.open("rb") as stream:
+            body = stream.read(MAX_ACCELERATOR_FILE_BYTE + 1)
+        if len(body) > MAX_ACCELERATOR_FILE_BYTE:
+            raise SchemaError("", f"must be at most {MAX_ACCELERATOR_FILE_BYTE} bytes", file.name)
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SchemaError("", "must be UTF-8 text", file.name) from error
+    except SchemaError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SchemaError("", f"cannot be read: {reason.lower()}", file.name) from error
+    return parse_accelerator(text, file.name)
+
+
+def parse_accelerator(text: str, source: str = "accelerator.toml") -> AcceleratorSpec:
+    """Return the accelerator that a TOML text describes.
+
+    Raises
+    ------
+    SchemaError
+        If it is no TOML, or a field is unknown, missing or wrong; names line and field.
+
+    Examples
+    --------
+    >>> parse_accelerator("memory_gb = 80", "mine.toml")
+    Traceback (most recent call last):
+    ...
+    roofcast.data.errors.SchemaError: mine.toml, line 1: memory_gb: is no field; did you mean memory_gib?
+    """
+    fields = _parsed(text, source)
+    for name in fields:
+        if name not in FIELDS:
+            near = near_misses(name, FIELDS, n=1)
+            cure = f"; did you mean {near[0]}?" if near else f"; the fields are {', '.join(FIELDS)}"
+            _refuse(text, source, name, f"is no field{cure}")
+    try:
+        for name, value in fields.items():
+            _check_kind(name, value)
+        return AcceleratorSpec.parse(tables.with_peaks(tables.fields_in_si(fields)))
+    except InputError as error:
+        _refuse(text, source, _sheet_field(error.field), error.problem)
+
+
+def _parsed(text: str, source: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)", str(error))
+        problem = str(error).replace(place[0], "") if place else str(error)
+        line = int(place[1] or len(text.splitlines())) if place else 0
+        raise SchemaError("", f"is no valid TOML: {problem[:1].lower()}{problem[1:200]}", source, line) from error
+    except (RecursionError, ValueError) as error:
+        raise SchemaError("", "is no valid TOML: nested too deeply, or a number too long", source) from error
+
+
+def _check_kind(name: str, value: object) -> None:
+    is_measured = name in _SHEET_FIELDS.values() or name in tables.PEAK_COLUMNS
+    if isinstance(value, bool) or (is_measured and not isinstance(value, int | float)):
+        raise InputError(name, f"must be a number without quotes, got a {type(value).__name__}")
+    if isinstance(value, str) and not value.isprintable():
+        raise InputError(name, "must be printable text on one line")
+    if name == "id" and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", str(value)):
+        raise InputError(name, "must be made of letters, digits and the signs - . _ +, and begin with none of these")
+
+
+def _sheet_field(field: str) -> str:
+    precision = field.removeprefix("peak_flop_per_s.")
+    return f"peak_{precision}_tflop_per_s" if precision != field else _SHEET_FIELDS.get(field, field)
+
+
+def _refuse(text: str, source: str, field: str, problem: str) -> NoReturn:
+    lines = enumerate(text.splitlines(), start=1)
+    line = (
+        next((n for n, content in lines if re.match(rf'\s*"?{re.escape(field)}"?\s*[=.]', content)), 0)
+        if field
+        else 0
+    )
+    raise SchemaError(field, problem, source, line)

@@ -1,0 +1,1 @@
+"""AIPerf and genai-perf."""

@@ -1,0 +1,94 @@
+"""AIPerf's and genai-perf's artifacts: the summary of a run (JSON or CSV), its requests (JSONL), a sweep's table.
+
+Their *inter-token latency* is the mean gap of a request, our TPOT; *inter-chunk latency* pools single gaps, our ITL.
+Every metric carries its unit. Of a folder of artifacts each run is read once, out of the fullest file: its summary
+in JSON, else in CSV, else its requests; a sweep's table only where its runs are not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from roofcast.data.importers.aiperf.records import is_records, run_of_records
+from roofcast.data.importers.aiperf.summary import is_summary, run_of_summary
+from roofcast.data.importers.aiperf.tables import is_summary_csv, is_sweep_csv, run_of_csv, runs_of_sweep
+from roofcast.data.importers.format import Format
+from roofcast.data.importers.runs import CLIENT_OUTCOMES, Run, run_reader
+from roofcast.data.importers.sources import MAX_START_BYTE, Source, files_of, is_archive, start_of
+from roofcast.data.json_input import read_document
+from roofcast.data.specs import STATISTICS
+
+SUFFIXES: Final = (".json", ".jsonl", ".csv")
+_REPEATED: Final = {"phases", "aggregate"}
+"""Folders of artifacts that repeat what stands elsewhere."""
+
+
+def recognises(file: Path) -> bool:
+    """Return whether the file begins as one of the artifacts."""
+    return _kind(start_of(file, *SUFFIXES)) != ""
+
+
+def _kind(start: bytes) -> str:
+    """Return what a file is that begins so; empty if none of the artifacts."""
+    tests = {
+        "summary": is_summary,
+        "summary_csv": is_summary_csv,
+        "records": is_records,
+        "sweep": is_sweep_csv,
+    }
+    return next((kind for kind, test in tests.items() if test(start)), "")
+
+
+def _chosen(paths: Sequence[Path]) -> list[Path]:
+    """Return the files to read: all that are given, and of each folder each run once."""
+    chosen: list[Path] = []
+    for path in paths:
+        files = files_of([path], *SUFFIXES)
+        if not path.is_dir():
+            chosen += files
+            continue
+        kinds = {f: "archive" if is_archive(f) else _kind(start_of(f, *SUFFIXES)) for f in files}
+        own = [f for f in files if not _REPEATED & set(f.relative_to(path).parts[:-1])]
+        found = [f for f in own if kinds[f] == "archive"]
+        for folder in dict.fromkeys(f.parent for f in own):
+            here = [f for f in own if f.parent == folder]
+            ranked = ([f for f in here if kinds[f] == kind] for kind in ("summary", "summary_csv", "records"))
+            found += next(filter(None, ranked), [])
+        chosen += found or [f for f in files if kinds[f] == "sweep"] or files
+    return chosen
+
+
+def _iter_runs(source: Source) -> Iterator[Run]:
+    start = source.stream.read(MAX_START_BYTE)
+    source.stream.seek(0)
+    name = source.name.lower()
+    if name.endswith(".jsonl") or is_records(start):
+        yield run_of_records(source)
+    elif name.endswith(".csv") or is_summary_csv(start):
+        yield from runs_of_sweep(source) if is_sweep_csv(start) else [run_of_csv(source)]
+    else:
+        yield run_of_summary(read_document(source))
+
+
+FORMAT: Final = Format(
+    name="aiperf",
+    title="AIPerf and genai-perf, their JSON, JSONL and CSV artifacts",
+    delivers=CLIENT_OUTCOMES,
+    statistics=STATISTICS,
+    recognises=recognises,
+    read=run_reader(_iter_runs, SUFFIXES, _chosen),
+    suffixes=SUFFIXES,
+    conversions={
+        "ttft_s": "`time_to_first_token`: by its unit",
+        "nttft_s_per_token": "`time_to_first_token` over `input_sequence_length`, only of requests (JSONL)",
+        "itl_s": "`inter_chunk_latency`: by its unit; not of genai-perf",
+        "tpot_s": "`inter_token_latency`: by its unit",
+        "e2e_s": "`request_latency`: by its unit",
+        "output_throughput_token_per_s": "`output_token_throughput`, or tokens over the span of the requests (JSONL)",
+        "total_throughput_token_per_s": "`total_token_throughput`, or tokens over the span of the requests (JSONL)",
+        "request_throughput_per_s": "`request_throughput`, or requests over their span (JSONL)",
+    },
+)  # fmt: skip
+"""The entry of the registry."""

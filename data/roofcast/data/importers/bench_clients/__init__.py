@@ -1,0 +1,1 @@
+"""The benchmark clients of vLLM and SGLang."""

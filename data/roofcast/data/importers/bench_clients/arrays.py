@@ -1,0 +1,143 @@
+"""What vLLM's and SGLang's clients share: the rate asked for, statistics by name, arrays over requests."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roofcast.data.json_input import Floats, Node
+from roofcast.data.specs import STATISTICS
+from roofcast.data.units import s_from_ms
+
+ARRAY_KEYS: Final = ("input_lens", "output_lens", "ttfts", "itls")
+"""What a detailed file holds of every request, in seconds and tokens."""
+
+Mask = NDArray[np.bool_]
+
+
+def without_answers(members: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of an object without the texts that were generated: most of a detailed file."""
+    members.pop("generated_texts", None)
+    return members
+
+
+def rate_of(node: Node) -> float:
+    """Return the rate that was asked for, in requests per second; NaN if there was no limit.
+
+    Raises
+    ------
+    SchemaError
+        If it is neither a number above 0 nor ``inf``.
+    """
+    if node.is_blank or node.value in ("inf", "Infinity", math.inf):
+        return math.nan
+    try:
+        rate = float(node.value) if isinstance(node.value, str) else node.number()
+    except ValueError:
+        rate = math.nan
+    if not 0 < rate < math.inf:
+        raise node.refusal(f"must be a rate above 0 or inf, got {str(node.value)[:60]!r}")
+    return rate
+
+
+def has_arrays(document: Node) -> bool:
+    """Return whether the file holds every request, as a detailed one does."""
+    return all(document[key].is_array for key in ARRAY_KEYS)
+
+
+def mean_lengths(document: Node, n_done: float) -> dict[str, float]:
+    """Return mean request lengths out of the totals over the requests that completed."""
+    totals = {"n_input_token": "total_input_tokens", "n_output_token": "total_output_tokens"}
+    return {column: document[name].number() / n_done for column, name in totals.items()}
+
+
+def summary_statistics(document: Node, latencies: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Return what a file says of each statistic of latencies by their name in it, in seconds; NaN where nothing."""
+    return {
+        statistic: {column: _summary(document, statistic, name) for name, column in latencies.items()}
+        for statistic in STATISTICS
+    }
+
+
+def _summary(document: Node, statistic: str, name: str) -> float:
+    value_ms = document[f"{statistic}_{name}_ms"].number()
+    if statistic == "p50" and math.isnan(value_ms):
+        value_ms = document[f"median_{name}_ms"].number()
+    return s_from_ms(value_ms)
+
+
+def request_arrays(document: Node) -> dict[str, Floats]:
+    """Return the samples of the requests that completed, by column; ITL pools the gaps of all of them.
+
+    A request that failed has an entry too, with an error or without output. E2E is read from ``latencies``; without
+    it, it is the sum of TTFT and gaps.
+
+    Raises
+    ------
+    SchemaError
+        If the arrays differ in length or hold no completed request; names the array.
+    """
+    lengths = {key: document[key].numbers() for key in ARRAY_KEYS[:3]}
+    n_request = len(lengths["input_lens"])
+    errors = _list(document["errors"], n_request) if not document["errors"].is_blank else [""] * n_request
+    for key in ("output_lens", "ttfts"):
+        _check_length(document[key], len(lengths[key]), n_request)
+    is_done = ~np.array(list(map(bool, errors)), dtype=bool) & (lengths["output_lens"] > 0)
+    if not is_done.any():
+        raise document["output_lens"].refusal("no request completed, although the file counts some")
+    gaps_s, decode_s = _gaps(document["itls"], is_done)
+    ttft_s, n_input, n_output = (lengths[k][is_done] for k in ("ttfts", "input_lens", "output_lens"))
+    e2e_s = _latencies(document, is_done, ttft_s, decode_s)
+    is_long = n_output > 1
+    return {
+        "ttft_s": ttft_s,
+        "nttft_s_per_token": ttft_s[n_input > 0] / n_input[n_input > 0],
+        "itl_s": gaps_s,
+        "tpot_s": (e2e_s[is_long] - ttft_s[is_long]) / (n_output[is_long] - 1),
+        "e2e_s": e2e_s,
+        "n_input_token_at_statistic": n_input,
+        "n_output_token_at_statistic": n_output,
+    }
+
+
+def _gaps(node: Node, is_done: Mask) -> tuple[Floats, Floats]:
+    """Return the gaps of the requests that completed, all together, and the sum of each request's."""
+    lists = _list(node, len(is_done))
+    pooled = array("d")
+    sums = array("d")
+    for i in np.flatnonzero(is_done).tolist():
+        gaps_s = Node(lists[i], f"{node.path}[{i}]", node.place, node.line).numbers()
+        pooled.frombytes(gaps_s.tobytes())
+        sums.append(float(gaps_s.sum()))
+    return np.frombuffer(pooled) if len(pooled) else np.empty(0), np.frombuffer(sums)
+
+
+def _latencies(document: Node, is_done: Mask, ttft_s: Floats, decode_s: Floats) -> Floats:
+    node = document["latencies"]
+    if node.is_blank:
+        e2e_s: Floats = ttft_s + decode_s
+        return e2e_s
+    latencies_s = node.numbers()
+    _check_length(node, len(latencies_s), len(is_done))
+    e2e_s = latencies_s[is_done]
+    if (e2e_s < ttft_s).any():
+        at = int(np.flatnonzero(is_done)[(e2e_s < ttft_s).argmax()])
+        raise document.refusal(f"latencies[{at}] must be at least ttfts[{at}]")
+    return e2e_s
+
+
+def _list(node: Node, n_request: int) -> list[Any]:
+    if not node.is_array:
+        raise node.refusal("must be an array")
+    _check_length(node, len(node.value), n_request)
+    return list(node.value)
+
+
+def _check_length(node: Node, n_entry: int, n_request: int) -> None:
+    if n_entry != n_request:
+        raise node.refusal(f"must have {n_request} entries as input_lens has, got {n_entry}")

@@ -1,0 +1,1 @@
+"""InferenceMAX, now InferenceX."""

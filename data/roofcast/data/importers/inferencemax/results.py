@@ -1,0 +1,181 @@
+"""Result files of InferenceMAX, now InferenceX: a flat JSON object a run, or a list of them.
+
+Latencies are in seconds, throughputs of one accelerator: output throughput of one that decodes, input throughput of
+one that prefills. `isl` and `osl` are nominal: requests are drawn between 0.8 and 1 times that long, so their mean is
+0.9 times it. Early results hold no lengths; they are told by a file name such as ``agg_dsr1_1k8k.json``, or given.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from roofcast.data.importers.format import Format
+from roofcast.data.importers.inferencemax.deployment import Deployment, accelerator_of, deployment_of, flag, known
+from roofcast.data.importers.inferencemax.vocabulary import (
+    LATENCIES,
+    LENGTH_VARIATION,
+    MODELS,
+    STATISTICS,
+    TRUE_LENGTH,
+    engine_of,
+    streams_tokens,
+)
+from roofcast.data.importers.runs import Run, join_cells, model_cells, run_reader
+from roofcast.data.importers.sources import Source, start_of
+from roofcast.data.json_input import Node, begins_json, check_keys, read_json
+from roofcast.data.measurements.metrics import deployment_throughput
+from roofcast.data.specs import PRECISIONS
+
+SUFFIXES: Final = (".json",)
+REQUIRED: Final = ("hw", "conc", "model", "framework", "precision", "tput_per_gpu", "output_tput_per_gpu")
+SPECULATIONS: Final = {
+    "": "", "none": "", "off": "", "mtp": "mtp", "on": "mtp", "eagle": "eagle", "draft_model": "draft",
+    "ngram": "ngram",
+}  # fmt: skip
+"""`spec_decoding`, or `mtp` of early results, to our names."""
+
+INVERSE_TOLERANCE: Final = 0.02
+_MARKS: Final = (b'"tput_per_gpu"', b'"hw"', b'"framework"', b'"conc"')
+_LENGTHS: Final = re.compile(r"(?:^|_)(\d{1,3})k(\d{1,3})k(?=[_.]|$)")
+_VERSION: Final = re.compile(r":v?(\d+\.\d+\.\d+(?:\.?(?:rc|post|dev|a|b)\d+)*)(?![\d.])")
+_PRECISIONS: Final = {"nvfp4": "fp4", "mxfp4": "fp4"}
+_TOKEN_PER_K: Final = 1024.0
+
+
+def recognises(file: Path) -> bool:
+    """Return whether the file begins as JSON with InferenceMAX's names of a result's configuration and figures."""
+    return begins_json(start_of(file, *SUFFIXES), *_MARKS, opening=(b"{", b"["))
+
+
+def _runs(source: Source) -> Iterator[Run]:
+    """Yield the results of a file that is one of them, or a list."""
+    document = read_json(source)
+    results = document.items() if document.is_array else [document]
+    if not results:
+        raise document.refusal("holds no result")
+    yield from map(_run, results)
+
+
+def _run(result: Node) -> Run:
+    check_keys(result, REQUIRED, "InferenceMAX")
+    deployment = deployment_of(result)
+    cells = join_cells(_context(result), deployment.cells, _lengths(result))
+    is_token = streams_tokens(cells["engine"], cells["accelerator"])
+    statistics = {
+        statistic: {
+            column: result[f"{name}_{theirs}"].number()
+            for column, theirs in LATENCIES.items()
+            if theirs != "itl" or is_token
+        }
+        for statistic, name in STATISTICS.items()
+    }
+    _check_inverse(result)
+    place = f"{result.place}: {result.path}" if result.path else result.place
+    return Run(place, result.line, cells, statistics, _totals(result, deployment))
+
+
+def _context(result: Node) -> dict[str, Any]:
+    name, framework, image = (result[key].text() for key in ("model", "framework", "image"))
+    engine = engine_of(framework)
+    version = _VERSION.search(image) if framework.lower() in ("vllm", "sglang", "trt") else None
+    return join_cells(
+        model_cells(MODELS.get(name, name)),
+        {
+            "accelerator": accelerator_of(result["hw"].text()),
+            "engine": engine,
+            "engine_version": version[1] if version else "",
+            "weight_precision": _precision(result["precision"]),
+            "speculation": _speculation(result),
+            "load": "closed_loop",
+            "concurrency": known(result["conc"]),
+            "software": image or ("NVIDIA Dynamo" if framework.lower().startswith("dynamo-") else ""),
+        },
+    )
+
+
+def _precision(node: Node) -> str:
+    name = node.text().lower()
+    precision = _PRECISIONS.get(name, name)
+    if precision not in PRECISIONS:
+        raise node.refusal(f"must be one of {', '.join(PRECISIONS)}, got {name[:60]!r}")
+    return precision
+
+
+def _speculation(result: Node) -> str:
+    node = result["spec_decoding"] if not result["spec_decoding"].is_blank else result["mtp"]
+    name = ("on" if flag(node) else "off") if isinstance(node.value, bool) else node.text().lower()
+    if name not in SPECULATIONS:
+        raise node.refusal(f"must be one of {', '.join(filter(None, SPECULATIONS))}, got {name[:60]!r}")
+    return SPECULATIONS[name]
+
+
+def _lengths(result: Node) -> dict[str, Any]:
+    """Return mean request lengths out of the nominal ones in the result or in the name of its file."""
+    nominal = [result[key].number() for key in ("isl", "osl")]
+    told = _LENGTHS.search(result.place.rpartition(":")[2])
+    if told and all(map(math.isnan, nominal)):
+        nominal = [float(told[1]) * _TOKEN_PER_K, float(told[2]) * _TOKEN_PER_K]
+    if any(map(math.isnan, nominal)):
+        return {}
+    for key, length in zip(("isl", "osl"), nominal, strict=True):
+        if length < 1:
+            raise result[key].refusal("must be at least 1: runs of agents have no fixed lengths and are not read")
+    mean = [round(length * TRUE_LENGTH, 1) for length in nominal]
+    note = f"nominal lengths {nominal[0]:g} and {nominal[1]:g}"
+    lengths = {"n_input_token": mean[0], "n_output_token": mean[1], "length_variation": LENGTH_VARIATION}
+    return {**lengths, "note": note}
+
+
+def _totals(result: Node, deployment: Deployment) -> dict[str, float]:
+    output, total = (known(result[name]) for name in ("output_tput_per_gpu", "tput_per_gpu"))
+    return {
+        "output_throughput_token_per_s": deployment_throughput(output, deployment.n_output),
+        "total_throughput_token_per_s": deployment_throughput(total, deployment.n),
+        "power_w": _power_w(result, deployment.n),
+    }
+
+
+def _power_w(result: Node, n: int) -> float:
+    """Return the power of all accelerators; NaN where it was not measured, or is called invalid by the benchmark."""
+    is_valid = result["power_valid"].is_blank or result["power_valid"].value in (1, True)
+    of_all, of_one = (result[name].number() for name in ("avg_total_gpu_power_w", "avg_power_w"))
+    if not is_valid:
+        return math.nan
+    return deployment_throughput(of_one, n) if math.isnan(of_all) else of_all
+
+
+def _check_inverse(result: Node) -> None:
+    """Refuse a TPOT whose own inverse, the tokens a second of one user, stands beside it and is another."""
+    for name in STATISTICS.values():
+        tpot_s, speed = result[f"{name}_tpot"].number(), result[f"{name}_intvty"].number()
+        if abs(tpot_s * speed - 1.0) > INVERSE_TOLERANCE:
+            problem = f"{tpot_s:.4g} s is not the inverse of {name}_intvty = {speed:.4g}; is it in seconds?"
+            raise result[f"{name}_tpot"].refusal(problem)
+
+
+FORMAT: Final = Format(
+    name="inferencemax",
+    title="InferenceMAX / InferenceX, its JSON results",
+    delivers=(
+        "ttft_s", "itl_s", "tpot_s", "e2e_s", "output_throughput_token_per_s", "total_throughput_token_per_s",
+        "power_w",
+    ),
+    statistics=tuple(STATISTICS),
+    recognises=recognises,
+    read=run_reader(_runs, SUFFIXES),
+    suffixes=SUFFIXES,
+    conversions={
+        "ttft_s": "`*_ttft`: in s",
+        "itl_s": "`*_itl`: in s; not where the engine sends several tokens at once (TensorRT-LLM, SGLang on NVIDIA)",
+        "tpot_s": "`*_tpot`: in s; `*_intvty` is its inverse and must agree",
+        "e2e_s": "`*_e2el`: in s",
+        "output_throughput_token_per_s": "`output_tput_per_gpu` x accelerators that decode",
+        "total_throughput_token_per_s": "`tput_per_gpu` x accelerators",
+        "power_w": "`avg_total_gpu_power_w`, or `avg_power_w` x accelerators, unless `power_valid` is 0",
+    },
+)  # fmt: skip
+"""The entry of the registry."""

@@ -1,0 +1,1 @@
+"""optimum-benchmark, as the LLM-Perf leaderboard publishes it."""

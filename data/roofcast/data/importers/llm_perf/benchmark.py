@@ -1,0 +1,261 @@
+"""optimum-benchmark's ``benchmark.json``, as llm-perf's leaderboard keeps them: one static batch, timed in phases.
+
+All requests of a batch have one length and start together, so a batch's times are those of each of its requests:
+prefill is TTFT, decode over the tokens after the first is TPOT, gaps between tokens are ITL. Some versions repeat the
+gaps of earlier batches and the pauses between them among `per_token`; its count tells, and ITL is then left out.
+Throughputs are computed from latencies, since `generate.throughput` counts tokens in some versions and samples in
+others. A report of an exception becomes a row of status `out_of_memory` or `failed`.
+``benchmark_report.json`` lacks the configuration: it is read out of ``benchmark_config.json`` of the same folder
+where both are named, else given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.importers.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.importers.llm_perf.config import config_cells, n_output_token
+from roofcast.data.importers.runs import Run, table_of_runs
+from roofcast.data.importers.sources import Source, files_of, is_archive, iter_sources, start_of
+from roofcast.data.json_input import Node, begins_json, read_document
+from roofcast.data.measurements.metrics import s_from_unit, static_batch_throughput
+from roofcast.data.specs import STATISTICS
+from roofcast.data.units import BYTE_PER_MB, S_PER_H, W_PER_KW
+
+SUFFIXES: Final = (".json",)
+VOLUME_TOLERANCE: Final = 0.02
+"""Decode throughput times its latency may miss the tokens of the batch by this share."""
+
+OUT_OF_MEMORY: Final = ("outofmemory", "out of memory")
+_WHOLE: Final = (b'"config"', b'"report"', b'"backend"')
+_REPORT: Final = (b'"prefill"', b'"decode"', b'"latency"')
+_CONFIG: Final = (b'"backend"', b'"scenario"', b'"launcher"')
+
+
+@dataclass(frozen=True)
+class _Opened(Source):
+    """A report and, if it lacks it, its configuration."""
+
+    config: Node | None = None
+
+
+def recognises(file: Path) -> bool:
+    """Return whether the file begins as a report of optimum-benchmark, or the configuration of one."""
+    return _kind(start_of(file, *SUFFIXES)) != ""
+
+
+def read(
+    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
+) -> pd.DataFrame:
+    """Return a row for each statistic of each report.
+
+    Parameters
+    ----------
+    paths
+        Reports, folders of them, or archives; of a folder each run is read once, with its configuration if it can.
+    campaign
+        Name under which the rows are kept.
+    progress
+        Wraps the files while they are read.
+    given
+        For what the files leave blank; what `check_given` returned.
+
+    Raises
+    ------
+    SchemaError
+        If a file is damaged, of another format or run, contradicts itself or what is given, or leaves blank what is
+        not given; names file and field.
+    """
+    runs = []
+    for source in progress(_iter_opened(files_of(paths, *SUFFIXES))):
+        config = source.config if isinstance(source, _Opened) else None
+        runs.append(_run(read_document(source, _kept), config, given))
+    return table_of_runs(runs, campaign, given)
+
+
+def _kind(start: bytes) -> str:
+    kinds = {"whole": _WHOLE, "report": _REPORT, "config": _CONFIG}
+    return next((kind for kind, marks in kinds.items() if begins_json(start, *marks)), "")
+
+
+def _iter_opened(files: Sequence[Path]) -> Iterator[Source]:
+    """Yield the files to read: of those of one folder all that hold both parts, else reports beside their part."""
+    kinds = {file: "archive" if is_archive(file) else _kind(start_of(file, *SUFFIXES)) for file in files}
+    for folder in dict.fromkeys(file.parent for file in files):
+        here = {kind: [f for f in files if f.parent == folder and kinds[f] == kind] for kind in set(kinds.values())}
+        wholes, reports, configs = (here.get(kind, []) for kind in ("whole", "report", "config"))
+        config = _config(configs[0]) if len(configs) == 1 and reports and not wholes else None
+        rest = [] if wholes or reports else configs
+        for file in [*here.get("archive", []), *(wholes or reports), *here.get("", []), *rest]:
+            for source in iter_sources([file], *SUFFIXES):
+                yield _Opened(source.name, source.stream, config if kinds[file] == "report" else None)
+
+
+def _config(file: Path) -> Node:
+    return next(read_document(source) for source in iter_sources([file], *SUFFIXES))
+
+
+def _kept(members: dict[str, Any]) -> dict[str, Any]:
+    members.pop("values", None)
+    return members
+
+
+def _run(document: Node, config: Node | None, given: Given) -> Run:
+    is_whole = not document["report"].is_blank
+    report = document["report"] if is_whole else document
+    config = document["config"] if is_whole else config or Node({}, "config", document.place)
+    cells = {"load": "static_batch", "length_variation": 0.0} | config_cells(config)
+    failure = report["traceback"].text().lower()
+    if failure:
+        is_full = any(mark in failure for mark in OUT_OF_MEMORY)
+        told = {"n_output_token": n_output_token(config), "status": "out_of_memory" if is_full else "failed"}
+        return Run(document.place, 0, cells | told, {})
+    for phase in ("prefill", "decode"):
+        if report[phase]["latency"].is_blank:
+            problem = (
+                "no such field: this is no report of generated text by optimum-benchmark, or its latency was off"
+            )
+            raise report[phase]["latency"].refusal(problem)
+    return _timed(document, report, cells, _Lengths.of(report, config, cells, given))
+
+
+@dataclass(frozen=True)
+class _Lengths:
+    """The batch, and the tokens of each of its requests."""
+
+    n_batch: float
+    n_input: float
+    n_output: float
+
+    @classmethod
+    def of(cls, report: Node, config: Node, cells: dict[str, Any], given: Given) -> _Lengths:
+        """Return the lengths that are told or given; the output length of the default follows from the throughput.
+
+        Raises
+        ------
+        SchemaError
+            If decode throughput times its latency is not what the batch generates after its first tokens.
+        """
+        told = {**cells, "n_output_token": n_output_token(config)}
+        n_batch, n_input, n_output = (
+            _first(told.get(name), given.get(name)) for name in ("concurrency", "n_input_token", "n_output_token")
+        )
+        throughput = report.at("decode", "throughput", "value")
+        if report.at("decode", "throughput", "unit").text() not in ("", "tokens/s"):
+            raise report.at("decode", "throughput", "unit").refusal("must be tokens/s")
+        volume = throughput.number() * _time_s(report["decode"]["latency"], "mean")
+        if math.isnan(n_output):
+            n_output = float(round(volume / n_batch)) + 1 if n_batch > 0 and 0 <= volume < math.inf else math.nan
+        expected = n_batch * (n_output - 1)
+        if abs(volume - expected) > VOLUME_TOLERANCE * max(volume, expected):
+            problem = f"gives {volume:.6g} tokens with its latency, where the batch has {expected:g} after the first"
+            raise throughput.refusal(problem)
+        return cls(n_batch, n_input, n_output)
+
+
+def _timed(document: Node, report: Node, cells: dict[str, Any], lengths: _Lengths) -> Run:
+    decode, generate = report["decode"]["latency"], report["generate"]["latency"]
+    is_per_token = not report["per_token"]["latency"].is_blank
+    statistics = {name: _latencies(report, name, lengths) for name in STATISTICS}
+    derived = ["output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s", "power_w"]
+    derived += [] if is_per_token else ["tpot_s"]
+    mean = statistics["mean"]
+    if generate.is_blank:
+        mean["e2e_s"] = mean["ttft_s"] + _time_s(decode, "mean")
+        derived.append("e2e_s")
+    n_batch, e2e_s = lengths.n_batch, mean["e2e_s"]
+    if not e2e_s > 0:
+        raise decode["mean"].refusal("must be above 0")
+    totals = {
+        "output_throughput_token_per_s": static_batch_throughput(n_batch, lengths.n_output, e2e_s),
+        "total_throughput_token_per_s": static_batch_throughput(n_batch, lengths.n_input + lengths.n_output, e2e_s),
+        "request_throughput_per_s": n_batch / e2e_s,
+        "memory_byte": _memory_byte(report),
+        "power_w": _energy_j(report) / e2e_s,
+    }
+    counts = {"n_output_token": lengths.n_output, "n_request": n_batch * decode["count"].number(), "n_failed": 0.0}
+    return Run(document.place, 0, cells | counts, statistics, totals, tuple(derived))
+
+
+def _latencies(report: Node, statistic: str, lengths: _Lengths) -> dict[str, float]:
+    decode, gaps = report["decode"]["latency"], report["per_token"]["latency"]
+    ttft_s = _time_s(report["prefill"]["latency"], statistic)
+    n_gap = lengths.n_output - 1
+    is_clean = gaps["count"].number() == decode["count"].number() * n_gap
+    return {
+        "ttft_s": ttft_s,
+        "nttft_s_per_token": ttft_s / lengths.n_input if lengths.n_input > 0 else math.nan,
+        "tpot_s": _time_s(decode, statistic) / n_gap if n_gap > 0 else math.nan,
+        "itl_s": _time_s(gaps, statistic) if is_clean else math.nan,
+        "e2e_s": _time_s(report["generate"]["latency"], statistic),
+    }
+
+
+def _time_s(latency: Node, statistic: str) -> float:
+    try:
+        return s_from_unit(latency[statistic].number(), latency["unit"].text() or "s")
+    except InputError as error:
+        raise latency["unit"].refusal(error.problem) if not isinstance(error, SchemaError) else error from error
+
+
+def _memory_byte(report: Node) -> float:
+    """Return the most memory in use on the devices, or of a processor's the most resident; NaN if not measured."""
+    found = []
+    for phase in ("prefill", "decode", "generate"):
+        memory = report[phase]["memory"]
+        if memory["unit"].text() not in ("", "MB"):
+            raise memory["unit"].refusal(f"must be MB, got {memory['unit'].text()[:60]!r}")
+        on_device = [memory[name].number() for name in ("max_global_vram", "max_process_vram")]
+        resident = memory["max_ram"].number() if all(map(math.isnan, on_device)) else math.nan
+        found += [value for value in (*on_device, resident) if value > 0]
+    return max(found) * BYTE_PER_MB if found else math.nan
+
+
+def _energy_j(report: Node) -> float:
+    """Return the energy of the accelerators over one batch; NaN if not measured."""
+    energy_kwh = 0.0
+    for phase in ("prefill", "decode"):
+        energy = report[phase]["energy"]
+        if energy["unit"].text() not in ("", "kWh"):
+            raise energy["unit"].refusal(f"must be kWh, got {energy['unit'].text()[:60]!r}")
+        energy_kwh += energy["gpu"].number()
+    return energy_kwh * W_PER_KW * S_PER_H if energy_kwh > 0 else math.nan
+
+
+def _first(*values: object) -> float:
+    known = (float(v) for v in values if isinstance(v, int | float) and not math.isnan(v))
+    return next(known, math.nan)
+
+
+FORMAT: Final = Format(
+    name="llm_perf",
+    title="optimum-benchmark and llm-perf, their JSON reports",
+    delivers=(
+        "ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s", "output_throughput_token_per_s",
+        "total_throughput_token_per_s", "request_throughput_per_s", "power_w", "memory_byte",
+    ),
+    statistics=STATISTICS,
+    recognises=recognises,
+    read=read,
+    suffixes=SUFFIXES,
+    conversions={
+        "ttft_s": "`prefill.latency`: by its unit",
+        "nttft_s_per_token": "`prefill.latency` over `sequence_length`",
+        "itl_s": "`per_token.latency`: by its unit; not where its count shows repeated gaps",
+        "tpot_s": "`decode.latency` over the tokens after the first; derived where `decode` is a difference of runs",
+        "e2e_s": "`generate.latency`: by its unit; without it the mean alone, `prefill` + `decode`: derived",
+        "output_throughput_token_per_s": "batch x output tokens over E2E: derived",
+        "total_throughput_token_per_s": "batch x all tokens over E2E: derived",
+        "request_throughput_per_s": "batch over E2E: derived",
+        "power_w": "`energy.gpu` of prefill and decode, from kWh, over E2E: derived",
+        "memory_byte": "the most of `max_global_vram`, `max_process_vram`, on processors `max_ram`: from MB",
+    },
+)  # fmt: skip
+"""The entry of the registry."""

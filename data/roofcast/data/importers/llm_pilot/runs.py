@@ -1,0 +1,225 @@
+"""LLM-Pilot's raw files: one CSV a run, one line a request, with the latency of every token.
+
+``latency_ms_per_token`` of a request holds ``[connect, first token, gap, gap, ...]``. TTFT is its second entry, as
+in LLM-Pilot's own medians: the first, until the connection stands, is part of the end-to-end latency alone.
+
+Throughput counts what arrived within the experiment's duration. LLM-Pilot instead divides the tokens of all
+completed requests by that duration, though requests may end up to 10 s after it: over its campaign that reads 2 %
+higher in the median and 36 % at most.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from roofcast.data.errors import SchemaError
+from roofcast.data.importers.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.importers.llm_pilot.request_log import REQUEST_COLUMNS, RequestLog
+from roofcast.data.importers.overrides import fill_table
+from roofcast.data.importers.runs import variation_of
+from roofcast.data.importers.sources import Source, header_of, iter_sources
+from roofcast.data.measurements.schema import NUMBER_COLUMNS
+from roofcast.data.measurements.validation import validate_measurements
+from roofcast.data.specs import STATISTICS
+from roofcast.data.units import s_from_ms
+
+ACCELERATORS: Final = {
+    "T4": "nvidia-t4-16gb",
+    "V100": "nvidia-v100-pcie-16gb",
+    "A10": "nvidia-a10-24gb",
+    "A100": "nvidia-a100-pcie-40gb",
+    "H100": "nvidia-h100-sxm-80gb",
+}
+"""Catalogue ids. LLM-Pilot's gpu_features.csv: all but the H100 are PCIe parts without NVLink."""
+
+MODELS: Final = {"llama-7b": "huggyllama/llama-7b", "llama-13b": "huggyllama/llama-13b"}
+"""Catalogue ids of the models that LLM-Pilot does not name by theirs."""
+
+FLASH_ATTENTION: Final = {
+    "google/flan-t5-xl": False,
+    "google/flan-t5-xxl": False,
+    "google/flan-ul2": False,
+    "ibm/mpt-7b-instruct2": False,
+    "bigscience/mt0-xxl": False,
+    "Salesforce/codegen2-16B": False,
+    "llama-7b": True,
+    "llama-13b": True,
+    "EleutherAI/gpt-neox-20b": True,
+    "bigcode/starcoder": True,
+}
+"""model_is_flash_attention of LLM-Pilot's llm_features.csv; a model that is not listed counts as True."""
+
+N_DIGIT: Final = 6
+"""Significant digits that are kept: the clients' clock ticks in milliseconds."""
+
+Floats = NDArray[np.float64]
+
+
+def recognises(file: Path) -> bool:
+    """Return whether the header, or that of an archive's first member, has LLM-Pilot's columns."""
+    return set(REQUEST_COLUMNS) <= set(header_of(file))
+
+
+def read(
+    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
+) -> pd.DataFrame:
+    """Return five rows a run (mean, p50, p90, p95, p99), in the order of the files.
+
+    Parameters
+    ----------
+    paths
+        Raw CSV files, folders of them, or the published archive, whose members are read one at a time.
+    campaign
+        Name under which the rows are kept.
+    progress
+        Wraps the files while they are read.
+    given
+        For the cells that the files leave blank; what `check_given` returned.
+
+    Raises
+    ------
+    SchemaError
+        If a file is empty, truncated, binary or of another format, or none of its requests completed.
+    """
+    rows = [row for source in progress(iter_sources(paths)) for row in _run_rows(source, campaign)]
+    table = pd.DataFrame(rows)
+    numbers = [name for name in table.columns if name in NUMBER_COLUMNS]
+    table[numbers] = table[numbers].map(lambda value: float(f"{value:.{N_DIGIT}g}"))
+    return validate_measurements(fill_table(table, given, paths[0].name), paths[0].name)
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """Latencies of one run in seconds, over requests (shape (n_request,)) but for `itl_s` (shape (n_gap,))."""
+
+    ttft_s: Floats
+    nttft_s_per_token: Floats
+    itl_s: Floats
+    tpot_s: Floats
+    e2e_s: Floats
+    n_input_token: Floats
+    n_output_token: Floats
+
+    @classmethod
+    def of(cls, log: RequestLog) -> Self:
+        entry_s = s_from_ms(1.0) * log.entry_ms
+        starts = log.entry_starts
+        is_gap = np.ones(len(entry_s), dtype=bool)
+        is_gap[starts] = is_gap[starts + 1] = False
+        n_gap = log.n_entry - 2
+        decode_s = np.add.reduceat(np.where(is_gap, entry_s, 0.0), starts)
+        ttft_s = entry_s[starts + 1]
+        return cls(
+            ttft_s=ttft_s,
+            nttft_s_per_token=ttft_s / log.n_input_token,
+            itl_s=entry_s[is_gap],
+            tpot_s=decode_s[n_gap > 0] / n_gap[n_gap > 0],
+            e2e_s=np.add.reduceat(entry_s, starts),
+            n_input_token=log.n_input_token,
+            n_output_token=log.n_output_token,
+        )
+
+
+def _run_rows(source: Source, campaign: str) -> list[dict[str, Any]]:
+    log = RequestLog.read(source)
+    if log.gpu_type not in ACCELERATORS:
+        problem = f"must be one of {', '.join(ACCELERATORS)}, got {log.gpu_type!r}"
+        raise SchemaError("gpu_type", problem, source.name, 2)
+    samples = _Samples.of(log)
+    run = {
+        "model": MODELS.get(log.model, log.model),
+        "accelerator": ACCELERATORS[log.gpu_type],
+        "n_accelerator": log.n_gpu,
+        "engine": "tgis",
+        "weight_precision": "fp16",
+        "kv_precision": "fp16",
+        "tp": log.n_gpu,
+        "pp": 1,
+        "dp": 1,
+        "n_input_token": samples.n_input_token.mean(),
+        "n_output_token": samples.n_output_token.mean(),
+        "concurrency": log.n_user,
+        "flash_attention": FLASH_ATTENTION.get(log.model, True),
+        "load": "closed_loop",
+        "length_variation": variation_of(samples.n_output_token),
+        "duration_s": log.duration_s,
+        "n_request": log.n_request,
+        "n_failed": log.n_request - len(samples.ttft_s),
+        "date": dt.datetime.fromtimestamp(s_from_ms(log.began_ms), dt.UTC).date().isoformat(),
+        "campaign": campaign,
+    }
+    rows = [run | _statistic_cells(samples, statistic) for statistic in STATISTICS]
+    rows[STATISTICS.index("mean")] |= _throughputs(log)
+    return rows
+
+
+def _statistic_cells(samples: _Samples, statistic: str) -> dict[str, Any]:
+    def of(values: Floats) -> float:
+        if not len(values):
+            return float("nan")
+        return float(values.mean() if statistic == "mean" else np.percentile(values, float(statistic[1:])))
+
+    return {
+        "statistic": statistic,
+        "ttft_s": of(samples.ttft_s),
+        "nttft_s_per_token": of(samples.nttft_s_per_token),
+        "itl_s": of(samples.itl_s),
+        "tpot_s": of(samples.tpot_s),
+        "e2e_s": of(samples.e2e_s),
+        "n_input_token_at_statistic": of(samples.n_input_token),
+        "n_output_token_at_statistic": of(samples.n_output_token),
+    }
+
+
+def _throughputs(log: RequestLog) -> dict[str, float]:
+    """Return tokens and requests per second over the experiment's duration, counting what arrived within it.
+
+    A request's output tokens spread evenly over its entries after the first: a few entries carry several.
+    """
+    elapsed_ms = np.cumsum(log.entry_ms)
+    before_ms = elapsed_ms[log.entry_starts] - log.entry_ms[log.entry_starts]
+    offset_ms = log.start_ms - log.began_ms - before_ms
+    is_inside = elapsed_ms + np.repeat(offset_ms, log.n_entry) <= log.duration_s / s_from_ms(1.0)
+    is_last_inside = is_inside[log.entry_starts + log.n_entry - 1]
+    is_inside[log.entry_starts] = False
+    inside_ratio = np.add.reduceat(is_inside.astype(float), log.entry_starts) / (log.n_entry - 1)
+    n_token = float(inside_ratio @ log.n_output_token)
+    return {
+        "output_throughput_token_per_s": n_token / log.duration_s if n_token else float("nan"),
+        "request_throughput_per_s": float(is_last_inside.sum()) / log.duration_s or float("nan"),
+    }
+
+
+FORMAT: Final = Format(
+    name="llm_pilot",
+    title="LLM-Pilot, raw files of its performance characterisation",
+    delivers=(
+        "ttft_s",
+        "nttft_s_per_token",
+        "itl_s",
+        "tpot_s",
+        "e2e_s",
+        "output_throughput_token_per_s",
+        "request_throughput_per_s",
+    ),
+    statistics=STATISTICS,
+    recognises=recognises,
+    read=read,
+    conversions={
+        "ttft_s": "`latency_ms_per_token`, second entry: from ms",
+        "nttft_s_per_token": "`latency_ms_per_token`, second entry, over `n_input_tokens` of the request",
+        "itl_s": "`latency_ms_per_token`, entries after the second, all requests pooled: from ms",
+        "tpot_s": "`latency_ms_per_token`, mean of a request's entries after the second: from ms",
+        "e2e_s": "`latency_ms_per_token`, sum of all entries: from ms",
+        "output_throughput_token_per_s": "tokens that arrived in time, over `experiment_duration_s`",
+        "request_throughput_per_s": "requests that ended in time, over `experiment_duration_s`",
+    },
+)

@@ -1,0 +1,1 @@
+"""LoadGen, the load generator of MLPerf Inference."""

@@ -1,0 +1,158 @@
+"""Our own CSV: columns of the measurement table, one measurement a line."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.errors import SchemaError
+from roofcast.data.importers.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.importers.overrides import EXAMPLES, check_known, fill_table
+from roofcast.data.importers.run_plausibility import check_plausible_rows
+from roofcast.data.importers.sources import Source, header_of, iter_sources
+from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
+from roofcast.data.measurements.validation import validate_measurements
+from roofcast.data.specs import STATISTICS
+
+MAX_LINE_BYTE: Final = 64 * 2**10
+_CHUNK_ROW: Final = 5_000
+_KNOWN: Final = (*EXAMPLES, "request_rate", "load")
+_OTHER_SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+def recognises(file: Path) -> bool:
+    """Return whether the header holds our names of a model and an accelerator, or of a question and an outcome."""
+    header = header_of(file)
+    names = {name.strip() for name in (_split(header[0]) if len(header) == 1 else header)}
+    return {"model", "accelerator"} <= names or bool(
+        names & QUESTION_COLUMNS.keys() and names & OUTCOME_COLUMNS.keys()
+    )
+
+
+def _split(line: str) -> list[str]:
+    """Return the names of a header whose separator is not the comma."""
+    return re.split(f"[{''.join(_OTHER_SEPARATORS)}]", line)
+
+
+def read(
+    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
+) -> pd.DataFrame:
+    """Return the rows of all files, in the order of the lines.
+
+    Beside the rows that come back, no more than a few thousand lines of text are held at a time.
+
+    Parameters
+    ----------
+    paths
+        CSV files in UTF-8, or folders of them.
+    campaign
+        For the rows whose `campaign` is blank.
+    progress
+        Wraps the files while they are read.
+    given
+        For the cells that are blank; what `check_given` returned.
+
+    Raises
+    ------
+    SchemaError
+        If a file is empty, binary, not UTF-8 or has an unknown column, or a value is missing, out of bounds, of
+        the wrong kind or at odds with others of its row; names file, line and field.
+    """
+    return pd.concat(
+        [chunk for source in progress(iter_sources(paths)) for chunk in _iter_chunks(source, campaign, given)],
+        ignore_index=True,
+    )
+
+
+def _iter_chunks(source: Source, campaign: str, given: Given) -> Iterator[pd.DataFrame]:
+    rows = _iter_rows(source)
+    header = next(rows, [])
+    if not any(header):
+        raise SchemaError("", "is empty; the first line must name the columns", source.name, 1)
+    separator = next((name for mark, name in _OTHER_SEPARATORS.items() if mark in header[0]), "")
+    if len(header) == 1 and separator:
+        raise SchemaError("", f"has cells separated by {separator}; save it with commas between them", source.name, 1)
+    first_line = 2
+    while chunk := list(islice(rows, _CHUNK_ROW)):
+        _check_widths(chunk, header, source.name, first_line)
+        table = pd.DataFrame(chunk, columns=header, dtype=object)
+        if "campaign" not in table.columns:
+            table["campaign"] = campaign
+        table["campaign"] = table["campaign"].where(table["campaign"] != "", campaign)
+        filled = fill_table(table, given, source.name, first_line)
+        _check_known(filled, source.name, first_line)
+        checked = validate_measurements(filled, source.name, first_line)
+        check_plausible_rows(checked, source.name, first_line)
+        yield checked
+        first_line += len(chunk)
+    if first_line == 2:
+        raise SchemaError("", "holds no row below its header", source.name, 2)
+
+
+def _check_known(table: pd.DataFrame, name: str, first_line: int) -> None:
+    if table.columns.duplicated().any() or not set(table.columns) <= set(MEASUREMENT_COLUMNS):
+        return  # refused for that first
+    cells = table.reindex(columns=_KNOWN)
+    needed = cells[list(EXAMPLES)]
+    positions = np.flatnonzero((needed.isna() | (needed == "")).any(axis=1))
+    rows: list[dict[Any, Any]] = cells.iloc[positions].to_dict("records")
+    for position, row in zip(positions.tolist(), rows, strict=True):
+        check_known(row, name, first_line + position)
+
+
+def _check_widths(rows: list[list[str]], header: list[str], name: str, first_line: int) -> None:
+    for line, row in enumerate(rows, first_line):
+        if len(row) != len(header):
+            problem = f"must have {len(header)} cells as the header has, got {len(row)}; is the file truncated?"
+            raise SchemaError("", problem, name, line)
+
+
+def _iter_rows(source: Source) -> Iterator[list[str]]:
+    reader = csv.reader(_iter_lines(source.stream, source.name), strict=True)
+    n_line = 0
+    try:
+        for row in reader:
+            n_line += 1
+            if reader.line_num != n_line:
+                raise SchemaError("", "a cell must not hold a line break", source.name, n_line)
+            yield [cell.strip() for cell in row]
+    except csv.Error as error:
+        raise SchemaError("", f"is not valid CSV: {error}", source.name, n_line + 1) from error
+
+
+def _iter_lines(stream: BinaryIO, name: str) -> Iterator[str]:
+    line = 0
+    n_blank = 0
+    while content := stream.readline(MAX_LINE_BYTE + 1):
+        line += 1
+        if len(content) > MAX_LINE_BYTE:
+            raise SchemaError("", f"a line must be at most {MAX_LINE_BYTE} bytes long", name, line)
+        if b"\0" in content:
+            raise SchemaError("", "holds a NUL byte; is the file binary?", name, line)
+        if not content.strip():
+            n_blank += 1
+            continue
+        if n_blank:
+            raise SchemaError("", "is blank", name, line - n_blank)
+        try:
+            yield content.decode("utf-8-sig" if line == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise SchemaError("", f"must be UTF-8: {error.reason}", name, line) from error
+
+
+FORMAT: Final = Format(
+    name="roofcast_csv",
+    title="roofcast's own CSV, any of the columns of the measurement table",
+    delivers=tuple(OUTCOME_COLUMNS),
+    statistics=STATISTICS,
+    recognises=recognises,
+    read=read,
+    conversions={name: f"`{name}`: as it is" for name in OUTCOME_COLUMNS},
+)

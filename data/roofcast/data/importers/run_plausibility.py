@@ -1,0 +1,185 @@
+"""Whether the numbers of one run can be of one run: what catches seconds for milliseconds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.errors import SchemaError
+from roofcast.data.measurements.metrics import e2e_from_parts
+from roofcast.data.units import S_PER_MS
+
+PARTS_FACTOR: Final = 3.0
+"""E2E may differ from its parts by this factor: mean lengths and mean gaps need not go together."""
+
+IN_FLIGHT_FACTOR: Final = 50.0
+"""A closed loop may hold this many times fewer requests in flight than it is set to: it starts and ends."""
+
+OVERRUN_FACTOR: Final = 1.5
+"""Requests may hold the deployment this many times longer than the run lasted: clients round, and end late."""
+
+TOKENS_FACTOR: Final = 2.0
+"""Output throughput may differ from tokens over duration by this factor: clients count a window within the run."""
+
+MAX_GAP_S: Final = 5.0
+"""No deployment that is worth measuring takes longer for a token, by mean or median; 8 ms as seconds are more."""
+
+CHECKED_COLUMNS: Final = (
+    "statistic", "load", "concurrency", "n_input_token", "n_output_token", "n_request", "n_failed", "duration_s",
+    "ttft_s", "itl_s", "tpot_s", "e2e_s",
+    "output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s",
+)  # fmt: skip
+"""What is looked at."""
+
+_MIN_S: Final = 1e-7
+_MAX_S: Final = 86_400.0
+
+
+def check_plausible(
+    cells: Mapping[str, Any], statistics: Mapping[str, Mapping[str, float]], place: str, line: int = 0
+) -> None:
+    """Refuse a run whose numbers contradict each other.
+
+    Each rule but the bounds compares two published numbers of the run's means, and its message names both.
+
+    Parameters
+    ----------
+    cells
+        Load, counts and duration of the run.
+    statistics
+        Outcomes by statistic.
+    place, line
+        For messages.
+
+    Raises
+    ------
+    SchemaError
+        If a TTFT or E2E is over a day or under 0.1 us, a mean or median TPOT or ITL over `MAX_GAP_S`, E2E far from
+        TTFT + TPOT x (output tokens - 1), requests last longer than the run or far shorter or longer than its
+        concurrency implies, or throughput is far from tokens over duration.
+
+    References
+    ----------
+    J. D. C. Little, "A proof for the queuing formula L = lambda W", Operations Research 9(3), 1961.
+    """
+    _check_bounds(statistics, place, line)
+    mean = statistics.get("mean", {})
+    ttft_s, tpot_s, e2e_s, itl_s = (_of(mean, c) for c in ("ttft_s", "tpot_s", "e2e_s", "itl_s"))
+    n_output = _of(cells, "n_output_token")
+    gap_s = tpot_s if not math.isnan(tpot_s) else itl_s
+    parts_s = e2e_from_parts(ttft_s, gap_s if n_output > 1 else 0.0, n_output)
+    if _apart(e2e_s, parts_s, PARTS_FACTOR):
+        problem = (
+            f"E2E of {e2e_s:.4g} s is far from TTFT + TPOT x (output tokens - 1) = {ttft_s:.4g} + "
+            f"{gap_s:.4g} x {n_output - 1:.4g} = {parts_s:.4g} s; {_CURE}"
+        )
+        raise SchemaError("e2e_s", problem, place, line)
+    _check_in_flight(cells, mean, e2e_s if not math.isnan(e2e_s) else parts_s, place, line)
+    _check_tokens(cells, mean, place, line)
+    _check_gaps(statistics, place, line)
+
+
+def check_plausible_rows(table: pd.DataFrame, place: str, first_line: int) -> None:
+    """Refuse a table in which the numbers of a row contradict each other, as `check_plausible` does a run.
+
+    Parameters
+    ----------
+    table
+        Validated measurements.
+    place, first_line
+        For messages.
+
+    Raises
+    ------
+    SchemaError
+        At the first such row; names its line.
+    """
+    positions = np.flatnonzero(table[["itl_s", "tpot_s", "e2e_s"]].notna().any(axis=1))
+    rows: list[dict[Any, Any]] = table[list(CHECKED_COLUMNS)].iloc[positions].to_dict("records")
+    for position, row in zip(positions.tolist(), rows, strict=True):
+        check_plausible(row, {row["statistic"]: row}, place, first_line + position)
+
+
+_CURE: Final = "are seconds and milliseconds confused?"
+
+_TOKENS: Final = {
+    "output_throughput_token_per_s": ("n_output_token",),
+    "total_throughput_token_per_s": ("n_input_token", "n_output_token"),
+}
+"""Throughputs that tell the rate of requests, with the lengths that they count."""
+
+
+def _check_bounds(statistics: Mapping[str, Mapping[str, float]], place: str, line: int) -> None:
+    for name, outcomes in statistics.items():
+        for column in ("ttft_s", "e2e_s"):
+            value_s = _of(outcomes, column)
+            if not math.isnan(value_s) and not _MIN_S <= value_s <= _MAX_S:
+                problem = f"{name} must be between {_MIN_S:g} s and a day, got {value_s:.4g} s; {_CURE}"
+                raise SchemaError(column, problem, place, line)
+
+
+def _check_gaps(statistics: Mapping[str, Mapping[str, float]], place: str, line: int) -> None:
+    for name in ("mean", "p50"):
+        for column in ("tpot_s", "itl_s"):
+            value_s = _of(statistics.get(name, {}), column)
+            if value_s > MAX_GAP_S:
+                problem = f"{name} must be at most {MAX_GAP_S:g} s a token, got {value_s:.4g} s; {_CURE}"
+                raise SchemaError(column, problem, place, line)
+
+
+def _check_in_flight(
+    cells: Mapping[str, Any], mean: Mapping[str, float], e2e_s: float, place: str, line: int
+) -> None:
+    """Refuse a closed loop in which throughput times E2E is not the concurrency, by Little's law."""
+    duration_s, n_done = _of(cells, "duration_s"), _n_done(cells)
+    if e2e_s > max(OVERRUN_FACTOR * duration_s, duration_s + S_PER_MS):
+        problem = f"a mean of {e2e_s:.4g} s is longer than the whole run of {duration_s:.4g} s; {_CURE}"
+        raise SchemaError("e2e_s", problem, place, line)
+    if cells.get("load") != "closed_loop" or not _of(cells, "concurrency") >= 1:
+        return
+    set_to = min(_of(cells, "concurrency"), n_done if n_done > 0 else math.inf)
+    rate_per_s, what = _request_rate(cells, mean)
+    in_flight = rate_per_s * e2e_s
+    if _apart(in_flight, set_to, IN_FLIGHT_FACTOR) or in_flight > OVERRUN_FACTOR * set_to:
+        problem = (
+            f"{what}, each of {e2e_s:.4g} s, are {in_flight:.3g} in flight, where concurrency is {set_to:g}; {_CURE}"
+        )
+        raise SchemaError("e2e_s", problem, place, line)
+
+
+def _request_rate(cells: Mapping[str, Any], mean: Mapping[str, float]) -> tuple[float, str]:
+    """Return the rate at which requests ended and how it is told, by the best that is known; NaN if nothing is."""
+    duration_s, n_done = _of(cells, "duration_s"), _n_done(cells)
+    if duration_s > 0 and n_done > 0:
+        return n_done / duration_s, f"{n_done:g} requests in {duration_s:.4g} s"
+    rate_per_s = _of(mean, "request_throughput_per_s")
+    for column, names in _TOKENS.items():
+        if math.isnan(rate_per_s):
+            rate_per_s = _of(mean, column) / sum(_of(cells, name) for name in names)
+    return rate_per_s, f"{rate_per_s:.4g} requests/s"
+
+
+def _n_done(cells: Mapping[str, Any]) -> float:
+    n_failed = _of(cells, "n_failed")
+    return _of(cells, "n_request") - (0.0 if math.isnan(n_failed) else n_failed)
+
+
+def _check_tokens(cells: Mapping[str, Any], mean: Mapping[str, float], place: str, line: int) -> None:
+    rate, duration_s = _of(mean, "output_throughput_token_per_s"), _of(cells, "duration_s")
+    n_token = _n_done(cells) * _of(cells, "n_output_token")
+    if duration_s > 0 and _apart(rate, n_token / duration_s, TOKENS_FACTOR):
+        problem = f"{rate:.4g} tokens/s is far from {n_token:.4g} tokens in {duration_s:.4g} s; {_CURE}"
+        raise SchemaError("output_throughput_token_per_s", problem, place, line)
+
+
+def _of(cells: Mapping[str, Any], column: str) -> float:
+    value = cells.get(column)
+    return math.nan if value is None or value == "" else float(value)
+
+
+def _apart(left: float, right: float, factor: float) -> bool:
+    return left > factor * right or right > factor * left

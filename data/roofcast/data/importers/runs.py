@@ -1,0 +1,223 @@
+"""Runs of a benchmark client, as every client's importer gives them, and the rows they become."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.errors import SchemaError
+from roofcast.data.importers.format import NOTHING_GIVEN, Given, Progress, Read, no_progress
+from roofcast.data.importers.overrides import check_known, fill
+from roofcast.data.importers.run_plausibility import check_plausible
+from roofcast.data.importers.sources import Source, iter_sources
+from roofcast.data.json_input import Floats
+from roofcast.data.measurements.schema import OUTCOME_COLUMNS
+from roofcast.data.measurements.validation import validate_measurements
+from roofcast.data.specs import STATISTICS
+
+OPEN_LOOP_SHORTFALL: Final = 0.9
+"""An open loop that reached less than this share of the rate it asked for is noted."""
+
+CLIENT_OUTCOMES: Final = (
+    "ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s",
+    "output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s",
+)  # fmt: skip
+"""What a client that sees every arrival can deliver."""
+
+_DRIVE: Final = re.compile(r"[A-Za-z]:")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a client.
+
+    Parameters
+    ----------
+    place, line
+        File and line it stands in, for messages; line 0 if the file is one document.
+    cells
+        Columns that all rows of the run share; blank ones may be given by the user.
+    statistics
+        For each statistic, its outcomes and request lengths; NaN where the file does not say.
+    totals
+        Throughputs and other outcomes that belong to the row of statistic `mean` alone.
+    derived
+        Outcome columns that were computed from others.
+    """
+
+    place: str
+    line: int
+    cells: Mapping[str, Any]
+    statistics: Mapping[str, Mapping[str, float]]
+    totals: Mapping[str, float] = field(default_factory=dict)
+    derived: tuple[str, ...] = ()
+
+
+def run_reader(
+    runs_of: Callable[[Source], Iterable[Run]],
+    suffixes: Sequence[str],
+    chosen: Callable[[Sequence[Path]], Sequence[Path]] = list,
+) -> Read:
+    """Return the reader of a format whose files hold runs: a row for each statistic of each run.
+
+    Parameters
+    ----------
+    runs_of
+        Returns the runs of one open file.
+    suffixes
+        Ends of the names that count within folders and archives.
+    chosen
+        Returns which of the paths that are given are read; all of them by default.
+    """
+
+    def read(
+        paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
+    ) -> pd.DataFrame:
+        sources = progress(iter_sources(chosen(paths), *suffixes))
+        return table_of_runs([run for source in sources for run in runs_of(source)], campaign, given)
+
+    return read
+
+
+def table_of_runs(runs: Sequence[Run], campaign: str, given: Given) -> pd.DataFrame:
+    """Return the measurements of the runs: a row for each statistic that a run has outcomes of.
+
+    A run of which no request completed gives one row without outcomes. An open loop that did not reach the rate it
+    asked for is noted.
+
+    Raises
+    ------
+    SchemaError
+        If a run contradicts what is given or itself, lacks what every row must have, or holds a value that no
+        row may hold; names file, line and field.
+    """
+    rows = [(run, _rows_of(run, campaign, given)) for run in runs]
+    try:
+        return validate_measurements(pd.DataFrame([row for _, some in rows for row in some]), runs[0].place)
+    except SchemaError:
+        for run, some in rows:
+            for row in some:
+                validate_measurements(pd.DataFrame([row]), run.place, run.line)
+        raise
+
+
+def _rows_of(run: Run, campaign: str, given: Given) -> list[dict[str, Any]]:
+    cells = fill(run.cells, given, run.place, run.line) | {"campaign": campaign}
+    reached_per_s = run.totals.get("request_throughput_per_s", math.nan)
+    cells = join_cells(cells, {"note": _rate_note(float(cells.get("request_rate") or math.nan), reached_per_s)})
+    if not cells.get("load"):
+        is_closed = math.isnan(float(cells.get("request_rate") or math.nan))
+        cells["load"] = "closed_loop" if is_closed else "open_loop"
+    check_known(cells, run.place, run.line)
+    if cells.get("status", "ok") != "ok":
+        return [cells | {"statistic": "mean"}]
+    by_statistic = {name: dict(run.statistics.get(name, {})) for name in STATISTICS}
+    by_statistic["mean"] |= run.totals
+    check_plausible(cells, by_statistic, run.place, run.line)
+    rows = []
+    for name, outcomes in by_statistic.items():
+        known = [c for c in OUTCOME_COLUMNS if not math.isnan(outcomes.get(c, math.nan))]
+        if known:
+            derived = " ".join(c for c in run.derived if c in known)
+            rows.append(cells | outcomes | {"statistic": name, "derived": derived})
+    if not rows:
+        raise SchemaError("", "holds no latency and no throughput of a completed request", run.place, run.line)
+    return rows
+
+
+def statistics_of(samples: Mapping[str, Floats]) -> dict[str, dict[str, float]]:
+    """Return mean and percentiles of samples; NaN where a sample is empty.
+
+    Examples
+    --------
+    >>> statistics_of({"ttft_s": np.array([1.0, 2.0, 6.0])})["mean"]
+    {'ttft_s': 3.0}
+    """
+    return {name: {column: _statistic(name, values) for column, values in samples.items()} for name in STATISTICS}
+
+
+def variation_of(lengths: Floats) -> float:
+    """Return the standard deviation of lengths over their mean; NaN where there is none.
+
+    Examples
+    --------
+    >>> variation_of(np.array([50.0, 150.0]))
+    0.5
+    """
+    known = lengths[~np.isnan(lengths)]
+    return float(known.std() / known.mean()) if len(known) and known.mean() > 0 else math.nan
+
+
+def _statistic(name: str, values: Floats) -> float:
+    if not len(values):
+        return math.nan
+    return float(values.mean() if name == "mean" else np.percentile(values, float(name[1:])))
+
+
+def load_cells(concurrency: float, request_rate: float) -> dict[str, Any]:
+    """Return the columns of a load; NaN where a side is not limited.
+
+    A rate makes an open loop, whose bound on the requests in flight is noted; neither of both is offline.
+
+    Examples
+    --------
+    >>> load_cells(float("nan"), 4.0)
+    {'load': 'open_loop', 'request_rate': 4.0}
+    """
+    if not math.isnan(request_rate):
+        note = {} if math.isnan(concurrency) else {"note": f"at most {concurrency:g} requests in flight"}
+        return {"load": "open_loop", "request_rate": request_rate, **note}
+    return {"load": "offline"} if math.isnan(concurrency) else {"load": "closed_loop", "concurrency": concurrency}
+
+
+def model_cells(name: str) -> dict[str, str]:
+    """Return the columns of a model's name; a path on somebody's disk names no model, so its end is a note.
+
+    Examples
+    --------
+    >>> model_cells("meta-llama/Llama-2-7b-hf")
+    {'model': 'meta-llama/Llama-2-7b-hf'}
+    >>> model_cells("./tiny-llama")
+    {'note': 'served as tiny-llama'}
+    """
+    is_path = name.startswith((".", "/", "~")) or "\\" in name or name.count("/") > 1 or _DRIVE.match(name)
+    if not is_path:
+        return {"model": name} if name else {}
+    last = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
+    return {"note": f"served as {last[:200]}"} if last.strip("./~") else {}
+
+
+def _rate_note(asked_per_s: float, reached_per_s: float) -> str:
+    """Return a note if an open loop did not reach the rate it asked for.
+
+    Examples
+    --------
+    >>> _rate_note(4.0, 1.01)
+    'asked for 4 requests/s, reached 1.01'
+    """
+    if not reached_per_s < OPEN_LOOP_SHORTFALL * asked_per_s:
+        return ""
+    return f"asked for {asked_per_s:.3g} requests/s, reached {reached_per_s:.3g}"
+
+
+def join_cells(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of all parts; their notes follow one another.
+
+    Examples
+    --------
+    >>> join_cells({"tp": 2, "note": "a"}, {"note": ""}, {"note": "b"})
+    {'tp': 2, 'note': 'a; b'}
+    """
+    cells: dict[str, Any] = {}
+    for part in parts:
+        notes = [str(cells.get("note") or ""), str(part.get("note") or "")]
+        cells |= part
+        cells |= {"note": "; ".join(filter(None, notes))} if any(notes) else {}
+    return cells

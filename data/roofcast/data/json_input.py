@@ -1,0 +1,245 @@
+"""JSON as benchmark clients write it: parsed within bounds, and walked with the path of every value."""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roofcast.data.errors import SchemaError
+from roofcast.data.importers.sources import Source
+from roofcast.data.packed_json import Hook, parse_packed
+
+MAX_DOCUMENT_BYTE: Final = 256 * 2**20
+MAX_JSON_LINE_BYTE: Final = 128 * 2**20
+_CHUNK_BYTE: Final = 2**20
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A value of a JSON file and where it stands: `path` within the document, `line` if each line is one."""
+
+    value: Any
+    path: str
+    place: str
+    line: int = 0
+
+    def __getitem__(self, name: str) -> Node:
+        """Return a member of an object; blank where the object or the member is."""
+        if self.value is not None and not isinstance(self.value, dict):
+            raise self.refusal(f"must be an object, got {_short(self.value)}")
+        path = f"{self.path}.{name}" if self.path else name
+        return Node((self.value or {}).get(name), path, self.place, self.line)
+
+    def at(self, *names: str) -> Node:
+        """Return what one member after another leads to."""
+        node = self
+        for name in names:
+            node = node[name]
+        return node
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing stands here: absent or null."""
+        return self.value is None
+
+    @property
+    def is_array(self) -> bool:
+        """Whether an array stands here; a long one of numbers alone is a packed one."""
+        return isinstance(self.value, list | array)
+
+    @property
+    def keys(self) -> list[str]:
+        """Names of the members of an object; none of anything else."""
+        return list(self.value) if isinstance(self.value, dict) else []
+
+    def items(self) -> list[Node]:
+        """Return the entries of an array; none if blank."""
+        if self.value is not None and not self.is_array:
+            raise self.refusal(f"must be an array, got {_short(self.value)}")
+        return [Node(value, f"{self.path}[{i}]", self.place, self.line) for i, value in enumerate(self.value or [])]
+
+    def text(self) -> str:
+        """Return a text; empty if blank."""
+        if self.value is not None and not isinstance(self.value, str):
+            raise self.refusal(f"must be a text, got {_short(self.value)}")
+        return (self.value or "").strip()
+
+    def number(self) -> float:
+        """Return a finite number of at least 0; NaN if blank."""
+        if self.value is None:
+            return math.nan
+        number = _float(self.value)
+        if not 0 <= number < math.inf:
+            raise self.refusal(f"must be a finite number of at least 0, got {_short(self.value)}")
+        return number
+
+    def numbers(self) -> Floats:
+        """Return an array of finite numbers of at least 0."""
+        if not self.is_array:
+            raise self.refusal(f"must be an array of numbers, got {_short(self.value)}")
+        try:
+            if isinstance(self.value, array) or set(map(type, self.value)) <= {int, float}:
+                numbers = np.array(self.value, dtype=np.float64)
+                if numbers.size == 0 or (numbers.min() >= 0 and numbers.max() < math.inf):
+                    return numbers
+        except OverflowError:
+            pass
+        wrong = next(entry for entry in self.items() if not 0 <= _float(entry.value) < math.inf)
+        raise wrong.refusal(f"must be a finite number of at least 0, got {_short(wrong.value)}")
+
+    def refusal(self, problem: str) -> SchemaError:
+        """Return the error that names this place."""
+        return SchemaError(_shown(self.path), problem, self.place, self.line)
+
+
+def begins_json(start: bytes, *marks: bytes, opening: tuple[bytes, ...] = (b"{",)) -> bool:
+    """Return whether a file that begins so is JSON, opened in this way, with each of the marks in sight."""
+    return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(opening) and all(mark in start for mark in marks)
+
+
+def check_keys(document: Node, keys: Sequence[str], tool: str) -> None:
+    """Refuse a document that lacks one of the keys.
+
+    Raises
+    ------
+    SchemaError
+        If a key is missing; names it.
+    """
+    for key in keys:
+        if document[key].is_blank:
+            raise document[key].refusal(f"no such field: this is no result of {tool}, or a truncated one")
+
+
+def read_document(source: Source, hook: Hook | None = None) -> Node:
+    """Return a file that is one JSON object.
+
+    Parameters
+    ----------
+    source, hook
+        As for `read_json`.
+
+    Raises
+    ------
+    SchemaError
+        If the file is empty, too large, truncated or no JSON object; names the line.
+    """
+    return _object(read_json(source, hook))
+
+
+def read_json(source: Source, hook: Hook | None = None) -> Node:
+    """Return a file that is one JSON document of any kind.
+
+    Parameters
+    ----------
+    source
+        UTF-8, with or without a byte order mark.
+    hook
+        Given every object as it is parsed, returns what is kept of it.
+
+    Raises
+    ------
+    SchemaError
+        If the file is empty, too large, truncated or no JSON; names the line.
+    """
+    return _parsed(read_text(source), source.name, 0, hook)
+
+
+def read_text(source: Source) -> str:
+    """Return a file's text.
+
+    Raises
+    ------
+    SchemaError
+        If the file is empty, too large or not UTF-8; names the line.
+    """
+    text = _decoded(_content(source), source.name, 0)
+    if not text or text.isspace():
+        raise SchemaError("", "is empty", source.name)
+    return text
+
+
+def _content(source: Source) -> bytearray:
+    """Return the bytes of a file; memory is taken as they come, not for the largest file at once."""
+    content = bytearray()
+    while chunk := source.stream.read(_CHUNK_BYTE):
+        content += chunk
+        if len(content) > MAX_DOCUMENT_BYTE:
+            raise SchemaError("", f"must be at most {MAX_DOCUMENT_BYTE} bytes", source.name)
+    return content
+
+
+def iter_documents(source: Source, hook: Hook | None = None) -> Iterator[Node]:
+    """Yield a file's lines, each of them a JSON document; blank lines are passed over.
+
+    One line is held at a time.
+
+    Raises
+    ------
+    SchemaError
+        If no line holds anything, or one is too long, truncated or no JSON object.
+    """
+    line = n_document = 0
+    while content := source.stream.readline(MAX_JSON_LINE_BYTE + 1):
+        line += 1
+        if len(content) > MAX_JSON_LINE_BYTE:
+            raise SchemaError("", f"a line must be at most {MAX_JSON_LINE_BYTE} bytes long", source.name, line)
+        if content.strip():
+            n_document += 1
+            text = _decoded(content, source.name, line)
+            del content  # a run with all its requests is one line, which may be long
+            yield _object(_parsed(text, source.name, line, hook))
+    if not n_document:
+        raise SchemaError("", "is empty", source.name)
+
+
+def _decoded(content: bytes | bytearray, place: str, line: int) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        at = line or content.count(b"\n", 0, error.start) + 1
+        raise SchemaError("", f"must be UTF-8: {error.reason}", place, at) from error
+
+
+def _parsed(text: str, place: str, line: int, hook: Hook | None) -> Node:
+    try:
+        value = parse_packed(text, hook)
+    except json.JSONDecodeError as error:
+        is_cut = not error.doc[error.pos :].strip() or error.msg.startswith("Unterminated")
+        problem = "ends early: the file is truncated" if is_cut else f"is not valid JSON: {error.msg.lower()}"
+        raise SchemaError("", problem, place, line or error.lineno) from error
+    except (ValueError, RecursionError) as error:
+        problem = "is nested too deeply" if isinstance(error, RecursionError) else "holds a number of too many digits"
+        raise SchemaError("", problem, place, line) from error
+    return Node(value, "", place, line)
+
+
+def _object(node: Node) -> Node:
+    if not isinstance(node.value, dict):
+        raise SchemaError("", f"must be a JSON object, got {_short(node.value)}", node.place, node.line or 1)
+    return node
+
+
+def _float(value: object) -> float:
+    try:
+        return float(value) if type(value) in {int, float} else math.nan  # type: ignore[arg-type]
+    except OverflowError:
+        return math.inf
+
+
+def _short(value: object, limit: int = 60) -> str:
+    kinds = {dict: "an object", list: "an array", array: "an array", type(None): "nothing"}
+    text = kinds.get(type(value)) or repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _shown(path: str, limit: int = 120) -> str:
+    return path if path.isprintable() and len(path) <= limit else ascii(path)[:limit]

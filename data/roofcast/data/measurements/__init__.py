@@ -1,0 +1,1 @@
+"""The measurement tables: schema, metric contract, validation, row ids."""

@@ -1,0 +1,75 @@
+"""The training table: checking rows against the schema, telling them apart, and how its quantities hang together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pandas as pd
+
+from roofcast.data.measurements.table_rules import RowRules, TableRules
+from roofcast.data.measurements.training_schema import (
+    TRAINING_DEFAULTS,
+    TRAINING_OUTCOME_COLUMNS,
+    TRAINING_SCHEMA,
+    TRAINING_WHOLE_COLUMNS,
+)
+
+STEP_RTOL: Final = 0.05
+"""How far a throughput may lie from batch x length / step time: both are printed rounded, some to two digits."""
+
+
+def validate_training_measurements(table: pd.DataFrame, source: str = "", first_line: int = 0) -> pd.DataFrame:
+    """Return the table with every column of the training schema, in its order and types.
+
+    Parameters
+    ----------
+    table
+        Rows with the columns `TRAINING_COLUMNS`, or those of them that are known.
+    source, first_line
+        File name and the line of the first row, for messages; 0 to leave lines out.
+
+    Raises
+    ------
+    SchemaError
+        If a column is unknown or given twice, a value is of the wrong kind or out of bounds, no outcome is given,
+        the accelerators cannot be split as said, or throughput and step time contradict each other; names line
+        and field.
+    """
+    return _RULES.validate(table, source, first_line)
+
+
+def training_row_ids(table: pd.DataFrame) -> list[str]:
+    """Return a content hash for each row of what `validate_training_measurements` returned."""
+    return _RULES.row_ids(table)
+
+
+def token_per_s_per_accelerator(table: pd.DataFrame) -> pd.Series:
+    """Return the throughput of one accelerator; NaN where none is known.
+
+    Examples
+    --------
+    >>> row = {"throughput_token_per_s": [8000.0], "n_accelerator": [8.0]}
+    >>> token_per_s_per_accelerator(pd.DataFrame(row)).tolist()
+    [1000.0]
+    """
+    return table["throughput_token_per_s"] / table["n_accelerator"]
+
+
+def token_per_step(table: pd.DataFrame) -> pd.Series:
+    """Return the tokens of a global batch; NaN where batch or length is not known."""
+    return table["n_global_batch_sequence"] * table["n_token_per_sequence"]
+
+
+def _row_rules(table: pd.DataFrame) -> RowRules:
+    has_outcome = table[list(TRAINING_OUTCOME_COLUMNS)].notna().any(axis=1) | (table["status"] != "ok")
+    split = table[["tp", "pp", "cp"]].fillna(1).prod(axis=1)
+    ratio = table["throughput_token_per_s"] * table["step_time_s"] / token_per_step(table)
+    agrees = ratio.isna() | ((ratio - 1.0).abs() <= STEP_RTOL)
+    return {
+        "step_time_s": (has_outcome, "give at least one outcome, or a status other than ok"),
+        "tp": (table["n_accelerator"] % split == 0, "tp x pp x cp must divide n_accelerator"),
+        "throughput_token_per_s": (agrees, "must be global batch x sequence length / step time"),
+    }
+
+
+_RULES: Final = TableRules("training table", TRAINING_SCHEMA, TRAINING_DEFAULTS, TRAINING_WHOLE_COLUMNS, _row_rules)

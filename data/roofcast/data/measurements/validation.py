@@ -1,0 +1,99 @@
+"""The measurement table: checking rows against the schema, and telling them apart."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.measurements.metrics import MEAN_ONLY_COLUMNS
+from roofcast.data.measurements.schema import DEFAULTS, OUTCOME_COLUMNS, SCHEMA, WHOLE_COLUMNS
+from roofcast.data.measurements.table_rules import RowRules, TableRules
+
+
+def validate_measurements(table: pd.DataFrame, source: str = "", first_line: int = 0) -> pd.DataFrame:
+    """Return the table with every column of the schema, in its order and types.
+
+    Absent optional columns are filled with their blanks; `load` follows from concurrency and rate where blank.
+
+    Parameters
+    ----------
+    table
+        Rows with the columns `MEASUREMENT_COLUMNS`, or those of them that are known.
+    source, first_line
+        File name and the line of the first row, for messages; 0 to leave lines out.
+
+    Raises
+    ------
+    SchemaError
+        If a column is unknown or given twice, a value is of the wrong kind or out of bounds, no outcome is given,
+        or one that has no percentiles stands in a row of percentiles; names line and field.
+    """
+    return _RULES.validate(table, source, first_line)
+
+
+def with_column_types(table: pd.DataFrame) -> pd.DataFrame:
+    """Return rows that were validated once in the order and types of the schema; nothing is checked again.
+
+    Parameters
+    ----------
+    table
+        Every column of the schema; None for a number that is not known.
+    """
+    return table[list(SCHEMA.columns)].astype({name: column.dtype.type for name, column in SCHEMA.columns.items()})
+
+
+_NO_PART_OF_ID: Final = ("length_variation",)
+"""What importers compute from requests besides: a row is the same before and after they learnt to."""
+
+
+def row_ids(table: pd.DataFrame) -> list[str]:
+    """Return a content hash for each row: the same row has the same id wherever it was imported.
+
+    Parameters
+    ----------
+    table
+        What `validate_measurements` returned.
+
+    Returns
+    -------
+    shape (n_row,), 32 hexadecimal digits each
+    """
+    return _RULES.row_ids(table.assign(**dict.fromkeys(_NO_PART_OF_ID, np.nan)))
+
+
+def _with_load(table: pd.DataFrame) -> pd.DataFrame:
+    is_blank = table["load"].astype(str) == ""
+    if is_blank.any():
+        is_closed = table["concurrency"].notna() & (table["concurrency"].astype(str).str.strip() != "")
+        implied = is_closed.map({True: "closed_loop", False: "open_loop"})
+        table["load"] = table["load"].astype(object).where(~is_blank, implied)
+    return table
+
+
+def _row_rules(table: pd.DataFrame) -> RowRules:
+    has_outcome = table[list(OUTCOME_COLUMNS)].notna().any(axis=1) | (table["status"] != "ok")
+    has_load = table[["concurrency", "request_rate"]].notna().any(axis=1) | (table["load"] == "offline")
+    is_mean = table["statistic"] == "mean"
+    workers = table["n_prefill_accelerator"] + table["n_decode_accelerator"]
+    return {
+        "ttft_s": (has_outcome, "give at least one outcome, or a status other than ok"),
+        "concurrency": (has_load, "give concurrency or request_rate"),
+        "n_failed": (~(table["n_failed"] > table["n_request"]), "must not exceed n_request"),
+        "n_prefill_accelerator": (
+            workers.isna() | (workers == table["n_accelerator"]),
+            "must add up to n_accelerator with n_decode_accelerator",
+        ),
+        **{
+            column: (is_mean | table[column].isna(), "stands in the row of statistic mean alone")
+            for column in MEAN_ONLY_COLUMNS
+        },
+        "derived": (
+            table["derived"].map(lambda names: set(names.split()) <= OUTCOME_COLUMNS.keys()),
+            "must name outcome columns, separated by spaces",
+        ),
+    }
+
+
+_RULES: Final = TableRules("measurement table", SCHEMA, DEFAULTS, WHOLE_COLUMNS, _row_rules, _with_load)

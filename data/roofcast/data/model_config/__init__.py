@@ -1,0 +1,1 @@
+"""Reader of Hugging Face `config.json` files: architecture and parameter counts as a `ModelSpec`."""

@@ -1,0 +1,1 @@
+"""Offers, price lists and the cost of owned hardware."""

@@ -1,0 +1,163 @@
+"""Importer of the price lists that SkyPilot publishes, one CSV file a cloud."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import re
+from collections import Counter
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import InputError, SchemaError, UnknownNameError
+from roofcast.data.prices.offer_file import csv_rows, offer_from_row
+from roofcast.data.specs import Offer, Pricing
+
+SKYPILOT_COLUMNS: Final = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
+
+SKYPILOT_NAMES: Final[Mapping[str, str]] = {
+    "A100": "nvidia-a100-sxm-40gb", "A100-80GB": "nvidia-a100-sxm-80gb", "A100-80GB-SXM": "nvidia-a100-sxm-80gb",
+    "H100": "nvidia-h100-sxm-80gb", "H100-SXM": "nvidia-h100-sxm-80gb", "H100-80GB": "nvidia-h100-sxm-80gb",
+    "H100-MEGA-80GB": "nvidia-h100-sxm-80gb", "H100-NVL": "nvidia-h100-nvl-94gb", "H200": "nvidia-h200-sxm-141gb",
+    "H200-SXM": "nvidia-h200-sxm-141gb", "B200": "nvidia-b200-sxm-180gb", "B300": "nvidia-b300-sxm-270gb",
+    "GB200": "nvidia-gb200", "GB300": "nvidia-gb300", "GH200": "nvidia-gh200-96gb", "V100": "nvidia-v100-sxm2-16gb",
+    "V100-32GB": "nvidia-v100-sxm2-32gb", "P100": "nvidia-p100-sxm2-16gb", "T4": "nvidia-t4-16gb",
+    "L4": "nvidia-l4-24gb", "L40": "nvidia-l40-48gb", "L40S": "nvidia-l40s-48gb", "A10": "nvidia-a10-24gb",
+    "A10G": "nvidia-a10g-24gb", "A30": "nvidia-a30-24gb", "A40": "nvidia-a40-48gb",
+    "RTXA6000": "nvidia-rtx-a6000-48gb", "A6000": "nvidia-rtx-a6000-48gb",
+    "RTX6000-Ada": "nvidia-rtx-6000-ada-48gb", "RTX3090": "nvidia-rtx-3090-24gb", "RTX4090": "nvidia-rtx-4090-24gb",
+    "RTX5090": "nvidia-rtx-5090-32gb", "RTXPRO6000": "nvidia-rtx-pro-6000-blackwell-server",
+    "MI250": "amd-mi250-128gb", "MI300X": "amd-mi300x-192gb", "MI325X": "amd-mi325x-256gb",
+    "MI355X": "amd-mi355x-288gb", "Gaudi2": "intel-gaudi2-96gb", "Inferentia": "aws-inferentia1",
+    "Inferentia2": "aws-inferentia2", "Trainium": "aws-trainium1", "Trainium2": "aws-trainium2",
+}  # fmt: skip
+"""Names as SkyPilot writes them; the form factor is the one that clouds rent under the name."""
+
+_AZURE_NAMES: Final = {"A100-80GB": "nvidia-a100-pcie-80gb", "H100": "nvidia-h100-nvl-94gb"}
+"""On Azure instances with up to four accelerators hold cards, those with eight hold modules."""
+
+_TPU: Final = re.compile(r"tpu-(v4|v5litepod|v5e|v5p|v6e)-(\d{1,5})")
+_TPU_IDS: Final = {
+    "v4": "google-tpu-v4", "v5litepod": "google-tpu-v5e", "v5e": "google-tpu-v5e", "v5p": "google-tpu-v5p",
+    "v6e": "google-tpu-v6e",
+}  # fmt: skip
+_COUNTED_IN_CORES: Final = frozenset({"v4", "v5p"})
+_NO_PRICE: Final = frozenset({"", "nan", "none", "0", "0.0"})
+_TPU_PLACEHOLDER: Final = "700.0"
+"""What the list holds where it knows no price of a TPU."""
+_DIGITS: Final = Decimal("0.000001")
+
+
+@dataclasses.dataclass(frozen=True)
+class SkyPilotImport:
+    """Offers of a price list, and what became no offer: rows by unknown accelerator, and by reason."""
+
+    offers: tuple[Offer, ...]
+    unknown_accelerators: Counter[str]
+    skipped: Counter[str]
+
+
+def load_skypilot_catalog(
+    path: Path | str, provider: str, as_of: dt.date, catalog: Catalog, licence: str = "not stated by the source"
+) -> SkyPilotImport:
+    """Return the offers of one of SkyPilot's ``vms.csv``, on demand and spot.
+
+    Of the zones of a region the cheapest counts, for each pricing alone.
+
+    Parameters
+    ----------
+    path
+        The file.
+    provider
+        The cloud whose list it is.
+    as_of
+        When it was published, which the file does not say.
+    catalog
+        Where accelerators are looked up that SkyPilot names otherwise.
+    licence
+        That of the file.
+
+    Raises
+    ------
+    SchemaError
+        If the file cannot be read, lacks a column, or a cell is wrong; names file, line and field.
+    """
+    file = Path(path)
+    cheapest: dict[str, Offer] = {}
+    unknown: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
+    for line, row in csv_rows(file, SKYPILOT_COLUMNS, more=True):
+        _check_columns(row, file.name)
+        try:
+            accelerator, n_accelerator = _accelerator(row, provider, catalog)
+            for offer in _offers(row, accelerator, n_accelerator, catalog, (provider, as_of, licence, file.name)):
+                cheapest[offer.id] = min(cheapest.get(offer.id, offer), offer, key=lambda o: o.price_usd_per_h)
+        except UnknownNameError as error:
+            unknown[error.name] += 1
+        except _NoOfferError as reason:
+            skipped[str(reason)] += 1
+        except InputError as error:
+            raise SchemaError(error.field, error.problem, file.name, line) from error
+    return SkyPilotImport(tuple(cheapest[i] for i in sorted(cheapest)), unknown, skipped)
+
+
+class _NoOfferError(Exception):
+    """The row is no offer; the text says why."""
+
+
+def _check_columns(row: Mapping[str, str], source: str) -> None:
+    missing = next((column for column in SKYPILOT_COLUMNS if column not in row), None)
+    if missing is not None:
+        raise SchemaError(missing, "is missing from the columns; is this a vms.csv?", source, 1)
+
+
+def _accelerator(row: Mapping[str, str], provider: str, catalog: Catalog) -> tuple[str, int]:
+    name = row["AcceleratorName"]
+    if not name:
+        raise _NoOfferError("no accelerator")
+    tpu = _TPU.fullmatch(name)
+    if tpu:
+        n_unit = int(tpu[2])
+        return _TPU_IDS[tpu[1]], max(n_unit // 2, 1) if tpu[1] in _COUNTED_IN_CORES else n_unit
+    n_accelerator = _whole(row["AcceleratorCount"])
+    if provider == "azure" and n_accelerator < 8 and name in _AZURE_NAMES:
+        return _AZURE_NAMES[name], n_accelerator
+    return catalog.accelerator(SKYPILOT_NAMES.get(name, name)).id, n_accelerator
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", text):
+        raise InputError("AcceleratorCount", f"must be a number, got {text[:60]!r}")
+    count = Decimal(text)
+    if count != int(count) or count < 1:
+        raise _NoOfferError("part of an accelerator")
+    return int(count)
+
+
+def _offers(
+    row: Mapping[str, str],
+    accelerator: str,
+    n_accelerator: int,
+    catalog: Catalog,
+    about: tuple[str, dt.date, str, str],
+) -> list[Offer]:
+    provider, as_of, licence, source = about
+    prices: dict[Pricing, str] = {"on_demand": row["Price"], "spot": row.get("SpotPrice", "")}
+    cells: dict[str, Any] = {
+        "provider": provider, "region": row["Region"], "instance_type": row["InstanceType"] or row["AcceleratorName"],
+        "accelerator": accelerator, "n_accelerator": n_accelerator, "vcpu": row.get("vCPUs", ""),
+        "host_memory_gib": row.get("MemoryGiB", ""), "as_of": as_of, "source": f"SkyPilot {source}",
+        "licence": licence,
+    }  # fmt: skip
+    no_price = _NO_PRICE | ({_TPU_PLACEHOLDER} if _TPU.fullmatch(row["AcceleratorName"]) else set())
+    given = {pricing: text for pricing, text in prices.items() if text.lower() not in no_price}
+    if not given:
+        raise _NoOfferError("no price")
+    offers = [
+        offer_from_row({**cells, "pricing": pricing, "price_per_h": text}, catalog, {}, source)
+        for pricing, text in given.items()
+    ]
+    return [o.model_copy(update={"price_usd_per_h": o.price_usd_per_h.quantize(_DIGITS)}) for o in offers]

@@ -1,0 +1,1 @@
+"""The database: measurements, registered models, retraining records, API keys."""

@@ -1,0 +1,21 @@
+"""What alembic runs for every command; the open connection comes in `config.attributes`."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from roofcast.data.store.tables import METADATA
+
+_NAME_UNDER_ALEMBIC = "env_py"
+
+
+def run_migrations() -> None:
+    """Run the steps on the given connection, within the transaction that it has begun."""
+    connection = context.config.attributes["connection"]
+    context.configure(connection=connection, target_metadata=METADATA)
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+if __name__ == _NAME_UNDER_ALEMBIC:
+    run_migrations()

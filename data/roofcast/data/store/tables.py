@@ -1,0 +1,82 @@
+"""Tables of the store; `migrations` holds the steps that lead to them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from roofcast.data.measurements.schema import CONTEXT_COLUMNS, MEASUREMENT_COLUMNS, NUMBER_COLUMNS
+
+
+class UtcDateTime(sa.TypeDecorator[dt.datetime]):
+    """A time of day in UTC that comes back with its zone, also from SQLite, which keeps none."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: dt.datetime | None, dialect: sa.Dialect) -> dt.datetime | None:  # noqa: ARG002
+        """Return the same moment in UTC; a time without zone is a bug of the caller."""
+        if value is not None and value.tzinfo is None:
+            raise ValueError("a time must carry its zone")
+        return value.astimezone(dt.UTC) if value else None
+
+    def process_result_value(self, value: dt.datetime | None, dialect: sa.Dialect) -> dt.datetime | None:  # noqa: ARG002
+        """Return the moment with its zone."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+
+
+def _column(name: str) -> sa.Column[Any]:
+    if name in NUMBER_COLUMNS:
+        return sa.Column(name, sa.Double, nullable=True)
+    is_boolean = str(getattr(CONTEXT_COLUMNS.get(name), "dtype", "")) == "bool"
+    return sa.Column(name, sa.Boolean if is_boolean else sa.Text, nullable=False)
+
+
+METADATA: Final = sa.MetaData()
+
+MEASUREMENT: Final = sa.Table(
+    "measurement",
+    METADATA,
+    sa.Column("id", sa.String(32), primary_key=True),
+    *(_column(name) for name in MEASUREMENT_COLUMNS),
+    sa.Column("added_at", UtcDateTime, nullable=False),
+    sa.Index("measurement_campaign", "campaign"),
+)
+
+MODEL: Final = sa.Table(
+    "model",
+    METADATA,
+    sa.Column("id", sa.String(200), primary_key=True),
+    sa.Column("spec", sa.JSON, nullable=False),
+    sa.Column("config", sa.JSON, nullable=False),
+    sa.Column("added_at", UtcDateTime, nullable=False),
+)
+
+RETRAINING: Final = sa.Table(
+    "retraining",
+    METADATA,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("requested_at", UtcDateTime, nullable=False),
+    sa.Column("started_at", UtcDateTime, nullable=True),
+    sa.Column("finished_at", UtcDateTime, nullable=True),
+    sa.Column("report", sa.JSON(none_as_null=True), nullable=True),
+    sa.Column("error", sa.Text, nullable=False),
+    sa.Column("owner", sa.String(32), nullable=False),
+)
+
+API_KEY: Final = sa.Table(
+    "api_key",
+    METADATA,
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("digest", sa.String(64), nullable=False, unique=True),
+    sa.Column("scope", sa.String(16), nullable=False),
+    sa.Column("last_four", sa.String(4), nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("expires_at", UtcDateTime, nullable=True),
+    sa.Column("revoked_at", UtcDateTime, nullable=True),
+)

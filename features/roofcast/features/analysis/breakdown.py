@@ -1,0 +1,278 @@
+"""Where an estimate's time comes from: operators of prefill and decode, waits, and the bound of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.features.engine.coefficients import NAMES, Coefficients, RowCoefficients
+from roofcast.features.engine.estimate import Estimate
+from roofcast.features.engine.kernels.rows import RowKernels, kernels_by_row
+from roofcast.features.engine.messages import Setting
+from roofcast.features.engine.operators import PassTime, alone_expert_s, estimate_prefill, estimate_step
+
+FloatArray = npt.NDArray[np.float64]
+Descriptors = Mapping[str, FloatArray]
+Phase = Literal["prefill", "queue", "decode"]
+Bound = Literal["compute", "memory", "link", "launch", "queue"]
+
+BOUNDS: Final[tuple[Bound, ...]] = ("compute", "memory", "link", "launch", "queue")
+METRIC_PHASES: Final[dict[str, tuple[Phase, ...]]] = {"ttft_s": ("prefill", "queue"), "tpot_s": ("decode",)}
+"""Phases whose parts add up to each metric."""
+
+_PEAKS: Final = ("hardware.flop_per_s", "hardware.dense_flop_per_s", "hardware.attention_flop_per_s")
+_RATIOS: Final = ("dense_ratio", "expert_ratio", "decode_attention_ratio", "prefill_attention_ratio", "link_ratio",
+                  "exchange_ratio")  # fmt: skip
+_LAYERS: Final = ("model.n_layer", "model.n_encoder_layer", "model.n_mlp_layer")
+_LOSSES: Final = ("launch_s", "step_s", "crowding")
+_SHARES: Final = ("bandwidth_ratio", "flop_ratio")
+_KERNELS: Final = ("projections and MLP", "head", "experts", "attention")
+_IDEAL_LINKS: Final = {
+    "hardware.link_byte_per_s": 2.0, "hardware.network_byte_per_s": 1.0, "hardware.network_latency_s": 0.0,
+}  # fmt: skip
+
+_PEAK: Final = np.array([np.nan, np.inf, np.nan, np.inf, 1.0, np.inf])[:, None]
+_BANDWIDTH: Final = np.array([np.nan, np.inf, np.inf, np.nan, np.inf, 1.0])[:, None]
+"""Peaks of the cases in which a pass is run, shape (n_case, 1); NaN for what it has.
+
+They tell its time, that of launches, of launches and computing, of launches and moving, its operations, its bytes."""
+
+_IS_IDEAL: Final = np.array([False, False, False, False, True, True])[:, None]
+_BYTE: Final = 5
+
+Times = dict[str, FloatArray]
+Run = Callable[[Setting], PassTime]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One operator, or one wait, of one phase of every question; arrays have shape (n_question,).
+
+    Parameters
+    ----------
+    phase, operator
+        Where it belongs.
+    bound_s
+        Its seconds by what they are bound by: of one prefill, one wait, or one token of one request. Names that are
+        absent have none.
+    flop, byte
+        Operations, and bytes read and written (for messages: sent), behind these seconds on the busiest accelerator
+        of each stage.
+    """
+
+    phase: Phase
+    operator: str
+    bound_s: dict[Bound, FloatArray]
+    flop: FloatArray
+    byte: FloatArray
+
+    @property
+    def seconds(self) -> FloatArray:
+        """Time of the part."""
+        total: FloatArray = np.sum(list(self.bound_s.values()), axis=0)
+        return total
+
+    @property
+    def bound(self) -> npt.NDArray[np.str_]:
+        """What most of the time is bound by; empty where there is none."""
+        names = np.array(list(self.bound_s))
+        longest = np.argmax(list(self.bound_s.values()), axis=0)
+        return np.where(self.seconds > 0, names[longest], "")
+
+
+def break_down(d: Descriptors, c: Coefficients, e: Estimate) -> list[Part]:
+    """Return the parts of each question's TTFT and TPOT.
+
+    Parameters
+    ----------
+    d, c
+        Descriptors and coefficients.
+    e
+        What `roofcast.features.engine.estimate.estimate` made of them.
+
+    Notes
+    -----
+    Operations and bytes are read off the estimate itself: a pass on hardware that computes one operation (or moves
+    one byte) a second, and does the other at once, takes as many seconds. A kernel's time beyond its launch is
+    shared between computing and moving by the fourth powers that `joint_s` adds.
+
+    References
+    ----------
+    Z. Yuan et al., "LLM Inference Unveiled: Survey and Roofline Model Insights", 2024 (LLM-Viewer).
+
+    Examples
+    --------
+    A decode step of eight sequences is bound by memory, and its parts are TPOT:
+
+    >>> from roofcast.features.engine.estimate import estimate
+    >>> from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
+    >>> from roofcast.features.examples import example_descriptors
+    >>> d = example_descriptors()
+    >>> e = estimate(d, DEFAULT_COEFFICIENTS)
+    >>> decode = [part for part in break_down(d, DEFAULT_COEFFICIENTS, e) if part.phase == "decode"]
+    >>> decode[0].operator, str(decode[0].bound[0])
+    ('projections and MLP', 'memory')
+    >>> bool(abs(sum(part.seconds[0] for part in decode) - e.tpot_s[0]) < 1e-12)
+    True
+    """
+    s = Setting(d, c.by_row(d["config.engine"]), kernels_by_row(d))
+    none = np.zeros_like(e.ttft_s)
+    is_static = d["workload.is_static"] > 0
+    n_prompt = np.where(is_static, np.maximum(e.concurrency / d["config.dp"], 1.0), 1.0)
+    n_sequence = np.maximum(e.batch / d["config.dp"] / d["config.pp"], 1.0)
+    alone = replace(e.prefill, expert_s=alone_expert_s(s, n_prompt))
+    prefill = _pass_parts("prefill", s, alone, lambda s: _prefill_alone(s, n_prompt))
+    prefill = [_times(part, e.prefill_s / alone.total_s) for part in prefill]
+    fixed = s.c["request_overhead_s"]
+    waiting = e.ttft_s - e.prefill_s - e.transfer_s - fixed - e.crowd_s
+    step = _pass_parts("decode", s, e.step, lambda s: estimate_step(s, n_sequence))
+    return [
+        *prefill[:-1],
+        replace(prefill[-1], bound_s={"launch": prefill[-1].seconds + fixed}),
+        Part("prefill", "cache to decode", {"link": e.transfer_s}, none, none),
+        Part("queue", "prefills of others", {"queue": e.crowd_s}, none, none),
+        Part("queue", "waiting", {"queue": waiting}, none, none),
+        *(_times(part, e.itl_s / e.step.total_s) for part in step),
+        Part("decode", "prefills of others", {"queue": e.interference_s}, none, none),
+    ]
+
+
+def bound_seconds(parts: list[Part], phases: tuple[Phase, ...]) -> dict[Bound, FloatArray]:
+    """Return the seconds of some phases by what they are bound by; every one of `BOUNDS` is there.
+
+    Examples
+    --------
+    >>> one = np.ones(1)
+    >>> parts = [Part("decode", "attention", {"memory": 2 * one, "launch": one}, one, one)]
+    >>> {name: float(seconds[0]) for name, seconds in bound_seconds(parts, ("decode",)).items() if seconds[0]}
+    {'memory': 2.0, 'launch': 1.0}
+    """
+    none = np.zeros_like(parts[0].flop)
+    chosen = [part for part in parts if part.phase in phases]
+    return {bound: sum((part.bound_s.get(bound, none) for part in chosen), start=none) for bound in BOUNDS}
+
+
+def breakdown_table(parts: list[Part], index: pd.Index | None = None) -> pd.DataFrame:
+    """Return one row for each question, phase and operator, in the order of the questions.
+
+    Parameters
+    ----------
+    parts
+        What `break_down` returned.
+    index
+        Names of the questions; 0, 1, ... if None.
+
+    Returns
+    -------
+    Columns `question`, `phase`, `operator`, `seconds`, `share` (of the phase), `flop`, `byte`,
+    `intensity_flop_per_byte` (NaN without bytes), `bound`, and the seconds by bound as `compute_s` ... `queue_s`
+    """
+    n = len(parts[0].flop)
+    questions = pd.RangeIndex(n) if index is None else index
+    none = np.zeros(n)
+    tables = [
+        pd.DataFrame(
+            {
+                "question": questions, "phase": part.phase, "operator": part.operator, "seconds": part.seconds,
+                "flop": part.flop, "byte": part.byte, "bound": part.bound,
+                **{f"{bound}_s": part.bound_s.get(bound, none) for bound in BOUNDS},
+            },
+            index=np.arange(n) * len(parts) + i,
+        )
+        for i, part in enumerate(parts)
+    ]  # fmt: skip
+    table = pd.concat(tables).sort_index()
+    whole = table.groupby([table.index // len(parts), "phase"])["seconds"].transform("sum")
+    table.insert(4, "share", table["seconds"] / whole.where(whole > 0, 1.0))
+    table.insert(7, "intensity_flop_per_byte", table["flop"] / table["byte"].where(table["byte"] > 0))
+    return table
+
+
+def _pass_parts(phase: Phase, s: Setting, time: PassTime, run: Run) -> list[Part]:
+    """Return the operators of one pass that took `time`, and its launches and gaps last; `run` runs it elsewhere."""
+    found = _operators(run(_cases(s)), len(time.dense_s))
+    head_s = found["head"][0]
+    seconds = {**_fields(time), "projections and MLP": time.dense_s - head_s, "head": head_s}
+    none = np.zeros_like(time.dense_s)
+    parts = []
+    for name in _KERNELS:
+        _, launch, compute, memory, flop, byte = found[name]
+        parts.append(Part(phase, name, _by_bound(seconds[name], launch, compute, memory), flop, byte))
+    moved, sent = found["element-wise"][_BYTE], found["messages"][_BYTE]
+    return [
+        *parts,
+        Part(phase, "element-wise", {"memory": time.elementwise_s}, none, moved),
+        Part(phase, "messages", {"link": time.link_s}, none, sent),
+        Part(phase, "launches and gaps", {"launch": time.overhead_s}, none, none),
+    ]
+
+
+def _by_bound(
+    seconds: FloatArray, launch: FloatArray, compute: FloatArray, memory: FloatArray
+) -> dict[Bound, FloatArray]:
+    computing, moving = ((part - launch) ** 4 for part in (compute, memory))
+    both = computing + moving
+    share = computing / np.where(both > 0, both, 1.0)
+    rest = seconds - launch
+    return {"compute": rest * share, "memory": rest * (1 - share), "launch": launch}
+
+
+def _times(part: Part, factor: FloatArray) -> Part:
+    bound_s = {bound: factor * seconds for bound, seconds in part.bound_s.items()}
+    return replace(part, bound_s=bound_s, flop=factor * part.flop, byte=factor * part.byte)
+
+
+def _operators(time: PassTime, n: int) -> Times:
+    """Return the operators of a pass in all of `_cases`: shapes (n_case, n_question)."""
+    dense, without_layers = np.broadcast_to(time.dense_s, (2, len(_PEAK), n))
+    every = {name: np.broadcast_to(seconds, (2, len(_PEAK), n))[0] for name, seconds in _fields(time).items()}
+    return {**every, "projections and MLP": dense - without_layers, "head": without_layers}
+
+
+def _fields(time: PassTime) -> Times:
+    return {
+        "experts": time.expert_s,
+        "attention": time.attention_s,
+        "element-wise": time.elementwise_s,
+        "messages": time.link_s,
+    }
+
+
+def _prefill_alone(s: Setting, n_prompt: FloatArray) -> PassTime:
+    return replace(estimate_prefill(s, n_prompt), expert_s=alone_expert_s(s, n_prompt))
+
+
+def _cases(s: Setting) -> Setting:
+    """Return the setting in all cases at once: as it is, then on hardware of other peaks, each also without layers.
+
+    Arrays that differ from case to case have shape (n_case, n_question), those of layers (2, 1, n_question). Without
+    layers the head alone is left. Kernels and links of the ideal cases waste nothing; links carry one byte a second
+    each way.
+    """
+    d = dict(s.d)
+    for name in _PEAKS:
+        d[name] = np.where(np.isnan(_PEAK), d[name], _PEAK)
+    d["hardware.bandwidth_byte_per_s"] = np.where(
+        np.isnan(_BANDWIDTH), d["hardware.bandwidth_byte_per_s"], _BANDWIDTH
+    )
+    for name, value in _IDEAL_LINKS.items():
+        d[name] = np.where(_IS_IDEAL, value, d[name])
+    for name in _LAYERS:
+        d[name] = np.stack([d[name], np.zeros_like(d[name])])[:, None]
+    c = {name: np.where(_IS_IDEAL, 1.0, s.c[name]) if name in _RATIOS else s.c[name] for name in NAMES}
+    kernels = RowKernels(*(_lossless(getattr(s.k, field.name)) for field in fields(RowKernels)))
+    return Setting(d, RowCoefficients(c), kernels)
+
+
+def _lossless(efficiency: Any) -> Any:
+    """Return the parameters of kernels, in the ideal cases without losses."""
+    names = [field.name for field in fields(efficiency)]
+    ideal = {name: 0.0 for name in names if name in _LOSSES or name.startswith("pad_")}
+    ideal |= {name: 1.0 for name in names if name in _SHARES}
+    changed = {name: np.where(_IS_IDEAL, value, getattr(efficiency, name)) for name, value in ideal.items()}
+    return replace(efficiency, **changed)

@@ -1,0 +1,1 @@
+"""Numeric descriptors of model, accelerator, parallelism, precision and load."""

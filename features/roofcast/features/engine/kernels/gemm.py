@@ -1,0 +1,65 @@
+"""Time of a dense matrix product."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roofcast.features.engine.kernels.efficiency import FloatArray, GemmEfficiency, Number, joint_s
+
+OUTPUT_BYTE = 2.0
+
+
+def gemm_s(
+    m: FloatArray,
+    n: Number,
+    k: Number,
+    *,
+    weight_byte: Number,
+    activation_byte: Number,
+    flop_per_s: Number,
+    bandwidth_byte_per_s: Number,
+    efficiency: GemmEfficiency,
+) -> FloatArray:
+    """Return the time of multiplying `m` rows of activations with a weight of `k` by `n`: shape (n_question,).
+
+    Parameters
+    ----------
+    m
+        Rows of the activations: tokens.
+    n, k
+        Columns of the output and depth of the sum.
+    weight_byte, activation_byte
+        Bytes of one weight and of one activation as they are multiplied; the output has two.
+    flop_per_s, bandwidth_byte_per_s
+        Data-sheet peaks, dense.
+    efficiency
+        Parameters, each a number or of shape (n_question,).
+
+    Notes
+    -----
+    ``launch + (moving^4 + computing^4 + walking^4)^(1/4)`` with ``computing = 2 (m + m0) (n + n0) k / (flop_ratio
+    peak)`` and ``walking = depth_s k``. The pads stand for what tiles and waves cost, without their steps: a product
+    of few rows or few columns computes as if it had some more. Each tile sums over the whole depth, block after block
+    at the latency of the memory, so that a deep product takes its time even if it has few columns.
+
+    References
+    ----------
+    S. Williams, A. Waterman and D. Patterson, "Roofline", CACM 52(4), 2009; NVIDIA, "Matrix Multiplication
+    Background User's Guide", sections on tile and wave quantisation.
+
+    Examples
+    --------
+    With all ratios 1, no pads and no walk, 2 GB over 1 TB/s take 2 ms; computing is negligible:
+
+    >>> ideal = GemmEfficiency(0.0, 1.0, 1.0, 0.0, 0.0, 0.0)
+    >>> peaks = {"flop_per_s": 1e15, "bandwidth_byte_per_s": 1e12}
+    >>> gemm_s(np.array([0.0]), 1e4, 1e5, weight_byte=2.0, activation_byte=2.0, efficiency=ideal, **peaks)
+    array([0.002])
+    """
+    byte = weight_byte * n * k + m * (activation_byte * k + OUTPUT_BYTE * n)
+    flop = 2.0 * (m + efficiency.pad_row) * ((n + efficiency.pad_column) * k)
+    return efficiency.launch_s + joint_s(
+        byte / (efficiency.bandwidth_ratio * bandwidth_byte_per_s),
+        flop / (efficiency.flop_ratio * flop_per_s),
+        np.asarray(efficiency.depth_s * k),
+    )

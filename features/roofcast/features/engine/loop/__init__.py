@@ -1,0 +1,1 @@
+"""Queueing theory of continuous batching: closed loop, open loop, percentiles."""

@@ -1,0 +1,93 @@
+"""Percentiles: how far from the mean of a metric its quantiles lie, by the theory of the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from itertools import product
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from roofcast.features.columns import ENGINES
+from roofcast.features.engine.coefficients import Coefficients
+from roofcast.features.engine.estimate import Estimate
+from roofcast.features.engine.loop.closed_loop import Loop, Requests, closed_loop
+from roofcast.features.engine.loop.open_loop import open_loop
+from roofcast.features.engine.loop.percentiles import e2e_quantile, itl_quantile, tpot_quantile, ttft_quantile
+
+FloatArray = npt.NDArray[np.float64]
+Descriptors = Mapping[str, FloatArray]
+
+_WIDEST = 0.9
+_LARGEST_RATIO = 50.0
+_PASS_TOKEN = 8192.0
+"""Prompt tokens that one prefill pass takes together; vLLM's and SGLang's default on large accelerators."""
+
+
+SHAPED: Final = ("ttft_s", "itl_s", "tpot_s", "e2e_s")
+"""Metrics whose quantiles the theory tells."""
+
+
+def quantile_ratios(
+    d: Descriptors, c: Coefficients, e: Estimate, metrics: Collection[str] = SHAPED
+) -> dict[str, FloatArray]:
+    """Return the asked quantile over the mean, of those of some metrics in `SHAPED`; 1 for means and static batches.
+
+    Notes
+    -----
+    The calibrated estimate gives the mean, `loop.percentiles` the shape: lengths spread evenly with the
+    variation told, a steady state, and prefills that interrupt decoding. The ratio of ITL is over the plain gap.
+
+    Returns
+    -------
+    arrays of shape (n_question,) by metric
+    """
+    ratios = {name: np.ones(len(e.ttft_s)) for name in SHAPED if name in metrics}
+    is_asked = (d["workload.is_mean"] < 0.5) & (d["workload.is_static"] < 0.5)
+    is_open = np.isnan(d["workload.concurrency"]) & ~np.isnan(d["workload.request_rate_per_s"])
+    for q, at_rate in product(np.unique(d["workload.quantile"][is_asked]), (False, True)):
+        rows = np.flatnonzero(is_asked & (d["workload.quantile"] == q) & (is_open == at_rate))
+        if not len(rows):
+            continue
+        loop = _loop(d, c, e, rows, at_rate=at_rate)
+        for name, ratio in ratios.items():
+            quantile, mean = _quantile(name, loop, float(q))
+            ratio[rows] = np.clip(quantile / mean, 1 / _LARGEST_RATIO, _LARGEST_RATIO)
+    return ratios
+
+
+def _quantile(metric: str, loop: Loop, q: float) -> tuple[FloatArray, FloatArray]:
+    """Return a quantile and the mean; of ITL the plain gap in the place of the mean."""
+    if metric == "ttft_s":
+        return ttft_quantile(loop, q), loop.ttft_s
+    if metric == "tpot_s":
+        return tpot_quantile(loop, q), loop.tpot_s
+    if metric == "e2e_s":
+        return e2e_quantile(loop, q), loop.e2e_s
+    return np.maximum(itl_quantile(loop, q), loop.step_s) if q > 0.5 else loop.step_s, loop.step_s
+
+
+def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.intp], *, at_rate: bool) -> Loop:
+    interference = c.by_row(np.arange(len(ENGINES), dtype=float))["prefill_interference"]
+    variation = d["workload.length_variation"][rows]
+    width = variation * np.sqrt(12.0)
+    n_rank = d["config.dp"][rows]
+    gap, whole = e.itl_s[rows], e.prefill.total_s[rows] / d["config.pp"][rows]
+    prefill = np.where(d["config.n_prefill_accelerator"][rows] > 0, 0.0, whole)
+    requests = Requests(
+        n_output=d["workload.n_output_token"][rows],
+        prefill_s=prefill,
+        fixed_s=np.maximum(e.ttft_s[rows] - e.queue_s[rows] - e.crowd_s[rows] - prefill, 0.0),
+        n_chunk=np.zeros(len(rows)),
+        n_together=np.maximum(_PASS_TOKEN / d["workload.n_input_token"][rows], 1.0),
+        poll_step=d["config.poll_interval_step"][rows],
+        interference_ratio=interference[d["config.engine"][rows].astype(np.intp)],
+        spread=np.minimum(width / (1 + width / 2), _WIDEST),
+        n_wave=np.where(np.isnan(known := d["workload.n_wave"][rows]), np.inf, known),
+    )
+    capacity = np.maximum(e.memory.capacity[rows] / n_rank, 1.0)
+    if at_rate:
+        rate = d["workload.request_rate_per_s"][rows] / n_rank
+        return open_loop(rate, capacity, lambda _batch: gap, requests)
+    return closed_loop(e.concurrency[rows] / n_rank, capacity, lambda _batch: gap, requests)

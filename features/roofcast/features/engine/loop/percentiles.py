@@ -1,0 +1,176 @@
+"""Quantiles of the times of a replica under load: of TTFT, TPOT and E2E over requests, of ITL over tokens."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+
+from roofcast.features.engine.loop.closed_loop import BoolArray, FloatArray, Loop
+
+_TINY = 1e-9
+_LEVELS = (0.5, 0.9, 0.95, 0.99)
+_WINDOW_VARIANCE = 2 / 3
+
+
+def ttft_quantile(loop: Loop, q: float) -> FloatArray:
+    """Return the q-quantile of the time to the first token, in seconds, of shape (n_row,).
+
+    Notes
+    -----
+    After a common start the requests are of two kinds, whose times overlap; so the quantiles of a run with a start
+    are put in order, which brings each nearer to the true one.
+
+    References
+    ----------
+    V. Chernozhukov, I. Fernandez-Val and A. Galichon, "Quantile and Probability Curves Without Crossing",
+    Econometrica 2010.
+    """
+    if not np.isfinite(loop.requests.n_wave).any():
+        return _one_ttft(loop, q)
+    levels = sorted({*_LEVELS, q})
+    return np.asarray(np.sort([_one_ttft(loop, level) for level in levels], axis=0)[levels.index(q)])
+
+
+def _one_ttft(loop: Loop, q: float) -> FloatArray:
+    """Return what the q-quantile would be if the requests of a common start kept apart from the later ones.
+
+    Notes
+    -----
+    After a common start the requests are of two kinds. Those of the start stand in line: the one at share p of the
+    line has waited for that share of the prompts, and beyond capacity for that share of the queue. Later ones meet a
+    Poisson number of prompts in their step, an exponential delay while the prefill is busy, an even wait for the
+    scheduler. The start makes up the longest times, or with a queue the shortest. Answers of fixed length that are
+    prefilled whole stay together, so that each wave is a start.
+    """
+    r = loop.requests
+    stays_together = np.isfinite(r.n_wave) & (r.spread == 0) & (r.n_chunk * loop.running <= 1)
+    start = np.where(stays_together & (loop.later_queue_s == 0), 1.0, r.start_ratio)
+    is_short = loop.later_queue_s * (1 - loop.is_open) > loop.running * r.prefill_s
+    rest, line = _levels(start, is_short, q)
+    later, first = _later_ttft(loop, rest), _start_ttft(loop, line)
+    return np.where(np.where(is_short, q < start, q > 1 - start), first, later)
+
+
+def _later_ttft(loop: Loop, rest: FloatArray) -> FloatArray:
+    r = loop.requests
+    others = np.maximum(loop.running - 1, 0.0)
+    look = np.where(loop.later_queue_s > 0, 1.0, r.poll_step)
+    group = np.maximum(np.minimum(loop.arrival_per_step * look * loop.crowd, others), _TINY)
+    z = _probit(rest)
+    none_before = -np.expm1(-group) / group
+    before = _count_quantile(rest * group, group / 2, z) * (rest > none_before)
+    company = np.minimum(_count_quantile(group, group, z) * (rest > np.exp(-group)), others)
+    shared = 1 + np.minimum(loop.later_ahead, (r.n_together - 1) / 2)
+    counted = (r.n_chunk == 0) & ~loop.is_open
+    prompts = np.where(counted, _prompts(before, np.maximum(company, before), r.n_together), shared)
+    present = np.where(loop.is_open, 1 - np.exp(-loop.running), np.minimum(others, 1.0))
+    chunks = np.ceil(r.n_chunk) * present * loop.step_s
+    delay = _tail(loop.delay_ratio, loop.delay_s, rest)
+    queue = np.where(loop.is_open, _tail(loop.queue_ratio, loop.queue_s, rest), loop.later_queue_s)
+    return r.fixed_s + prompts * r.prefill_s + chunks + delay + rest * loop.look_s + queue
+
+
+def _start_ttft(loop: Loop, line: FloatArray) -> FloatArray:
+    r = loop.requests
+    others = np.maximum(loop.running - 1, 0.0)
+    place = line * loop.concurrency
+    prompts = _prompts(np.minimum(place, others), others, r.n_together)
+    chunks = np.ceil(np.minimum(place, loop.running) * r.n_chunk) * loop.step_s * np.minimum(others, 1.0)
+    beyond = np.maximum(place - loop.running, 0.0) / np.maximum(loop.concurrency - loop.running, _TINY)
+    return r.fixed_s + prompts * r.prefill_s + chunks + beyond * loop.later_queue_s
+
+
+def itl_quantile(loop: Loop, q: float) -> FloatArray:
+    """Return the q-quantile of the time between two tokens of a request, over all tokens, in seconds.
+
+    Notes
+    -----
+    A gap is a step, longer by the prefills in it: a Poisson number of prompts as they come, within the share of time
+    in which they come, at most what a chunk holds; with chunks of part of a prompt, one chunk, in the share of steps
+    that carry one.
+    """
+    r = loop.requests
+    dense = loop.crowd * np.where(loop.is_open | (loop.later_queue_s > 0), 1.0, r.poll_step)
+    most = np.where(r.n_chunk > 0, r.n_together, np.inf)
+    dense = np.minimum(dense, np.maximum(most / loop.arrival_per_step, 1.0))
+    level = 1 - (1 - q) * dense
+    mean = loop.arrival_per_step * dense
+    count = np.minimum(_count_quantile(mean, mean, _probit(level)) * (level > np.exp(-mean)), most)
+    has_chunk = 1 - q < loop.arrival_per_step * r.n_chunk
+    chunk = np.where(has_chunk, 1 / np.maximum(r.n_chunk, _TINY), 0.0)
+    return loop.step_s + r.interference_ratio * r.prefill_s * np.where(r.n_chunk >= 1, chunk, count)
+
+
+def tpot_quantile(loop: Loop, q: float) -> FloatArray:
+    """Return the q-quantile of the mean time per token of a request, in seconds.
+
+    Notes
+    -----
+    In a closed loop all decode through the same steps; only requests of the common start differ: the later in line,
+    the fewer prompts they meet. In an open loop the batch varies; its mean over an answer has 2/3 of its
+    variance, as the covariance falls evenly to nothing over the length of an answer.
+    """
+    r = loop.requests
+    z = np.maximum(r.n_output - 1, 1.0)
+    met = r.interference_ratio * r.prefill_s / z
+    others = np.maximum(loop.running - 1, 0.0)
+    line = np.clip(q / np.maximum(r.start_ratio, _TINY), 0.0, 1.0)
+    start = loop.step_s + met * line * others
+    later = loop.step_s + met * np.maximum(others - loop.later_ahead, 0.0)
+    varied = loop.tpot_s + NormalDist().inv_cdf(q) * _tpot_deviation(loop)
+    return np.where(loop.is_open, varied, np.where(q < r.start_ratio, start, later))
+
+
+def e2e_quantile(loop: Loop, q: float) -> FloatArray:
+    """Return the q-quantile of the time from request to last token, in seconds.
+
+    Notes
+    -----
+    It varies with the length of the answer, evenly, and with the wait for a place. What a request waits for at
+    its prefill it does not meet while it decodes, so that these cancel.
+    """
+    r = loop.requests
+    is_bound = (loop.later_queue_s > 0) & ~loop.is_open
+    rest, line = _levels(r.start_ratio, is_bound, q)
+    waits = np.where(is_bound & (q < r.start_ratio), line * loop.later_queue_s, loop.later_queue_s)
+    queue = np.where(loop.is_open, _tail(loop.queue_ratio, loop.queue_s, rest), waits)
+    length = r.length_width_ratio * (rest - 0.5)
+    varied = NormalDist().inv_cdf(q) * _tpot_deviation(loop)
+    return loop.e2e_s - loop.queue_s + queue + r.n_output * (loop.tpot_s * length + varied)
+
+
+def _tpot_deviation(loop: Loop) -> FloatArray:
+    return np.asarray(loop.slope_s * loop.deviation * np.sqrt(_WINDOW_VARIANCE))
+
+
+def _levels(start: FloatArray, is_short: BoolArray, q: float) -> tuple[FloatArray, FloatArray]:
+    """Return the level among the later requests, and among those of the start, be they shortest or longest."""
+    later = np.maximum(1 - start, _TINY)
+    rest = np.where(is_short, q - start, q) / later
+    line = np.where(is_short, q, q - later) / np.maximum(start, _TINY)
+    return np.clip(rest, 0.0, 1 - (1 - q) / 2), np.clip(line, 0.0, 1.0)
+
+
+def _prompts(before: FloatArray, group: FloatArray, together: FloatArray) -> FloatArray:
+    """Return the prompts prefilled up to the end of one's own pass."""
+    return np.asarray(np.minimum(1 + group, together * (1 + np.floor(before / together))))
+
+
+def _count_quantile(mean: FloatArray, variance: FloatArray, z: FloatArray) -> FloatArray:
+    """Return the count at normal deviate z of a Poisson-like number that is not 0 (Cornish and Fisher)."""
+    return np.asarray(np.maximum(np.floor(mean + z * np.sqrt(variance) + (z * z - 1) / 6 + 0.5), 1.0))
+
+
+def _tail(ratio: FloatArray, mean: FloatArray, q: FloatArray) -> FloatArray:
+    """Return the quantile of a wait of a mean that a share of all have, exponential for those."""
+    share = np.maximum(ratio, _TINY)
+    return np.asarray(mean / share * np.log(np.maximum(share / (1 - q), 1.0)))
+
+
+def _probit(p: FloatArray) -> FloatArray:
+    """Return the normal deviate, within 0.003 (Hastings)."""
+    p = np.clip(p, _TINY, 1 - _TINY)
+    t = np.sqrt(-2 * np.log(np.minimum(p, 1 - p)))
+    size = t - (2.30753 + 0.27061 * t) / (1 + 0.99229 * t + 0.04481 * t**2)
+    return np.asarray(np.where(p < 0.5, -size, size))

@@ -1,0 +1,249 @@
+"""Time of the operators of one pass through the model, a prefill's or a decode step's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from roofcast.features.engine.kernels.attention import decode_attention_s, prefill_attention_s
+from roofcast.features.engine.kernels.gemm import gemm_s
+from roofcast.features.engine.kernels.moe import moe_s
+from roofcast.features.engine.memory import context_token
+from roofcast.features.engine.messages import ACTIVATION_BYTE, Setting, merge_s, of_prefill, pass_link_s, ring_s
+
+FloatArray = npt.NDArray[np.float64]
+Descriptors = Mapping[str, FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class PassTime:
+    """Parts of one pass in seconds, each of shape (n_question,); a pass is their sum.
+
+    Notes
+    -----
+    Parts are added, not overlapped: on one stream a kernel starts when the one before it has ended.
+    """
+
+    dense_s: FloatArray
+    expert_s: FloatArray
+    attention_s: FloatArray
+    elementwise_s: FloatArray
+    link_s: FloatArray
+    overhead_s: FloatArray
+
+    @property
+    def total_s(self) -> FloatArray:
+        """The whole pass."""
+        parts = self.dense_s + self.expert_s + self.attention_s + self.elementwise_s
+        return parts + self.link_s + self.overhead_s
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    """Tokens of one rank in a pass, those of them that the head turns into a next token, and the layers passed."""
+
+    n_token: FloatArray
+    n_last: FloatArray
+    n_layer: FloatArray
+
+
+def estimate_step(s: Setting, batch: FloatArray) -> PassTime:
+    """Return the parts of a decode step that serves `batch` requests on each rank of attention."""
+    d, c = s.d, s.c
+    n_token = batch * (1 + d["config.n_draft_token"])
+    context = context_token(d) / d["config.cp"]
+    heads = _heads(d)
+
+    def attention(window: FloatArray) -> FloatArray:
+        return decode_attention_s(
+            n_sequence=batch,
+            n_context=context,
+            n_head=heads[0] * (1 + d["config.n_draft_token"]),
+            n_kv_head=heads[1],
+            qk_dim=d["model.decode_qk_dim"],
+            v_dim=d["model.decode_v_dim"],
+            window=window,
+            kv_width=d["model.kv_width_layer"] / d["model.n_kv_head"],
+            kv_byte=d["config.kv_byte_per_element"],
+            flop_per_s=d["hardware.attention_flop_per_s"],
+            bandwidth_byte_per_s=d["hardware.bandwidth_byte_per_s"],
+            efficiency=s.k.decode_attention,
+        )
+
+    attended = d["model.n_full_layer"] * attention(d["model.sparse_top_k"])
+    attended = attended + d["model.n_sliding_layer"] * attention(d["model.sliding_window"])
+    overhead = c["step_overhead_s"] + c["sequence_overhead_s"] * batch
+    tokens = _Tokens(n_token, n_token, d["model.n_layer"])
+    padded = np.where(d["config.flash_attention"] > 0.5, 1.0, c["padded_attention_ratio"])
+    is_split = d["config.cp"] > 1
+    merged = merge_s(s, batch) if is_split.any() else np.zeros_like(batch)
+    return _pass(s, tokens, c["decode_attention_ratio"] * padded * attended, overhead, merged)
+
+
+def estimate_prefill(s: Setting, n_prompt: FloatArray) -> PassTime:
+    """Return the parts of the prefill of `n_prompt` requests together on each rank of attention."""
+    s = replace(s, d=of_prefill(s.d))
+    d, c = s.d, s.c
+    is_encoder = d["model.n_encoder_layer"] > 0
+    n_input = d["workload.n_input_token"]
+    n_token = new_token(d)
+    heads = _heads(d)
+
+    def attention(window: FloatArray) -> FloatArray:
+        return prefill_attention_s(
+            n_sequence=n_prompt / d["config.cp"],
+            n_query=n_token,
+            n_context=n_input,
+            n_head=heads[0],
+            n_kv_head=heads[1],
+            qk_dim=d["model.qk_dim"],
+            v_dim=d["model.v_dim"],
+            window=window,
+            kv_byte=d["config.kv_byte_per_element"],
+            flop_per_s=d["hardware.attention_flop_per_s"],
+            bandwidth_byte_per_s=d["hardware.bandwidth_byte_per_s"],
+            efficiency=s.k.prefill_attention,
+        )
+
+    n_full = np.where(is_encoder, 2 * d["model.n_encoder_layer"], d["model.n_full_layer"])
+    attended = n_full * attention(d["model.sparse_top_k"])
+    attended = attended + d["model.n_sliding_layer"] * attention(d["model.sliding_window"])
+    n_layer = np.where(is_encoder, d["model.n_encoder_layer"], d["model.n_layer"])
+    tokens = _Tokens(n_prompt * n_token / d["config.cp"], n_prompt, n_layer)
+    attention_s = c["prefill_attention_ratio"] * attended
+    none = np.zeros_like(n_token)
+    ring = ring_s(s, tokens.n_token, attention_s) if (d["config.cp"] > 1).any() else none
+    return _pass(s, tokens, attention_s, none, ring)
+
+
+def new_token(d: Descriptors) -> FloatArray:
+    """Return the tokens of a prompt that no prefix cache holds; the last one always has to be computed."""
+    return np.maximum(d["workload.n_input_token"] * (1 - d["workload.prefix_cache_ratio"]), 1.0)
+
+
+def alone_s(s: Setting, prefill: PassTime, n_prompt: FloatArray) -> FloatArray:
+    """Return the time of a prefill while the other ranks that share the experts prefill nothing."""
+    return prefill.total_s - prefill.expert_s + alone_expert_s(s, n_prompt)
+
+
+def alone_expert_s(s: Setting, n_prompt: FloatArray) -> FloatArray:
+    """Return the time of the routed experts in such a prefill."""
+    d = of_prefill(s.d)
+    n_own = np.minimum(d["config.expert_rank"] / d["config.tp"], d["config.cp"])
+    return s.c["expert_ratio"] * expert_s(replace(s, d=d), n_prompt * new_token(d) / d["config.cp"] * n_own)
+
+
+def _heads(d: Descriptors) -> tuple[FloatArray, FloatArray]:
+    """Return the heads of queries and of keys and values on one accelerator."""
+    return d["model.n_head"] / d["config.tp"], np.maximum(d["model.n_kv_head"] / d["config.tp"], 1.0)
+
+
+def _pass(
+    s: Setting, tokens: _Tokens, attention_s: FloatArray, overhead_s: FloatArray, link_s: FloatArray
+) -> PassTime:
+    d, c = s.d, s.c
+    n_token, n_layer = tokens.n_token, tokens.n_layer
+    layer = np.where(d["config.flash_attention"] > 0.5, c["layer_overhead_s"], c["padded_layer_overhead_s"])
+    overhead_s = (
+        overhead_s
+        + layer * n_layer
+        + c["moe_overhead_s"] * d["model.n_moe_layer"]
+        + c["mla_overhead_s"] * d["model.n_mla_layer"]
+        + c["sparse_overhead_s"] * d["model.n_sparse_layer"]
+        + c["linear_overhead_s"] * d["model.n_linear_layer"]
+    )
+    moved = c["elementwise_ratio"] * ACTIVATION_BYTE * d["model.hidden_size"] * n_layer * n_token
+    gathered = n_token * d["config.expert_rank"] / d["config.tp"]
+    return PassTime(
+        dense_s=c["dense_ratio"] * (_dense_s(s, tokens) + _adapter_s(s, tokens)),
+        expert_s=c["expert_ratio"] * expert_s(s, gathered),
+        attention_s=attention_s,
+        elementwise_s=moved / d["hardware.bandwidth_byte_per_s"],
+        link_s=link_s + pass_link_s(s, n_token, n_layer),
+        overhead_s=overhead_s,
+    )
+
+
+def _dense_s(s: Setting, tokens: _Tokens) -> FloatArray:
+    """Return the time of projections, dense MLPs and shared experts, and of the head."""
+    d, n_token = s.d, tokens.n_token
+    tp, hidden = d["config.tp"], d["model.hidden_size"]
+
+    def product(m: FloatArray, n: FloatArray, depth: FloatArray) -> FloatArray:
+        return gemm_s(
+            m,
+            n,
+            depth,
+            weight_byte=d["config.dense_byte_per_element"],
+            activation_byte=d["config.activation_byte_per_element"],
+            flop_per_s=d["hardware.dense_flop_per_s"],
+            bandwidth_byte_per_s=d["hardware.bandwidth_byte_per_s"],
+            efficiency=s.k.dense,
+        )
+
+    mixer = product(n_token, d["model.mixer_in_width"] / tp, hidden)
+    mixer = mixer + product(n_token, hidden, d["model.mixer_out_width"] / tp)
+    width = d["model.mlp_width"] / tp
+    mlp = product(n_token, (d["model.n_mlp_matrix"] - 1) * width, hidden) + product(n_token, hidden, width)
+    head = gemm_s(
+        tokens.n_last,
+        d["model.vocab_size"] / tp,
+        hidden,
+        weight_byte=ACTIVATION_BYTE,
+        activation_byte=ACTIVATION_BYTE,
+        flop_per_s=d["hardware.attention_flop_per_s"],
+        bandwidth_byte_per_s=d["hardware.bandwidth_byte_per_s"],
+        efficiency=s.k.head,
+    )
+    return tokens.n_layer * mixer + d["model.n_mlp_layer"] * mlp + head
+
+
+def _adapter_s(s: Setting, tokens: _Tokens) -> FloatArray:
+    """Return the time of a LoRA adapter beside the four products of attention: down to its rank and up again.
+
+    References
+    ----------
+    E. J. Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022, section 4.1.
+    """
+    d, n_token = s.d, tokens.n_token
+    rank = d["config.lora_rank"]
+    if not (rank > 0).any():
+        return np.zeros_like(n_token)
+    pair = [
+        gemm_s(
+            n_token,
+            n,
+            depth,
+            weight_byte=ACTIVATION_BYTE,
+            activation_byte=ACTIVATION_BYTE,
+            flop_per_s=d["hardware.attention_flop_per_s"],
+            bandwidth_byte_per_s=d["hardware.bandwidth_byte_per_s"],
+            efficiency=s.k.head,
+        )
+        for n, depth in ((rank, d["model.hidden_size"]), (d["model.hidden_size"] / d["config.tp"], rank))
+    ]
+    return np.where(rank > 0, 4 * tokens.n_layer * (pair[0] + pair[1]), 0.0)
+
+
+def expert_s(s: Setting, n_token: FloatArray) -> FloatArray:
+    """Return the time of the routed experts of all layers on the busiest accelerator for `n_token` of all ranks."""
+    d = s.d
+    rank, ep = d["config.expert_rank"], d["config.ep"]
+    layer = moe_s(
+        n_token,
+        hidden=d["model.hidden_size"],
+        width=d["model.moe_width"],
+        n_expert=d["model.n_expert"],
+        top_k=d["model.n_expert_per_token"],
+        tp=rank / ep,
+        ep=ep,
+        weight_byte=d["config.weight_byte_per_element"],
+        flop_per_s=d["hardware.flop_per_s"],
+        bandwidth_byte_per_s=d["hardware.bandwidth_byte_per_s"],
+        efficiency=s.k.expert,
+        n_matrix=d["model.n_mlp_matrix"],
+    )
+    return d["model.n_moe_layer"] * layer

@@ -1,0 +1,1 @@
+"""Generators of source files; not part of the wheel."""

@@ -1,0 +1,1 @@
+"""Application state that HTTP and command line share: store, registry, catalogue, active model."""

@@ -1,0 +1,67 @@
+"""Another version into service, by whoever may: tried before it is taken; the registry tells the log of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roofcast.serving.app_state.app_state import InService, Workbench
+
+COMMAND_LINE: Final = "the command line"
+
+
+def promote(bench: Workbench, version: str, by: str) -> InService:
+    """Put a version into service and return it; one that cannot be served is refused, and the one in service stays.
+
+    Parameters
+    ----------
+    bench
+        Whose registry.
+    version
+        In the registry.
+    by
+        Who asked, for the log.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such version.
+    InputError
+        If its bundle cannot be read, as after an upgrade that changed the columns.
+    """
+    registry = bench.registry
+    bundle = registry.load(registry.find(version))
+    return InService(registry.promote(version, by), bundle)
+
+
+def roll_back(bench: Workbench, by: str) -> InService:
+    """Put the version before the champion back into service and return it; asked again, the one before that.
+
+    Of two who ask at once the second is refused: the champion that was to go is gone.
+
+    Raises
+    ------
+    NoAnswerError
+        If there is none, or another champion has come since this was asked for.
+    InputError
+        If its bundle cannot be read; the one in service stays.
+    """
+    registry = bench.registry
+    asked_of = registry.champion()
+    with registry.changing():
+        tried = registry.previous()
+        bundle = registry.load(tried)
+        return InService(registry.rollback(asked_of, by), bundle)
+
+
+def swap(bench: Workbench, tried: InService) -> InService:
+    """Return what is in service here once the champion is; other server processes follow within seconds.
+
+    Parameters
+    ----------
+    bench
+        Of this server process.
+    tried
+        What was put into service, so that it is not loaded again.
+    """
+    bench.refresh(tried)
+    return bench.in_service

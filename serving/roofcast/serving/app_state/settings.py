@@ -1,0 +1,112 @@
+"""Settings of the service, from the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from roofcast.data.errors import InputError
+from roofcast.data.home import home_path
+from roofcast.data.model_config.huggingface import MAX_CONFIG_BYTE
+from roofcast.training.config import TrainingConfig
+
+
+def _check_rate(text: str) -> str:
+    if text:
+        from limits import parse_many  # noqa: PLC0415  (only who limits waits for it)
+
+        parse_many(text)
+    return text
+
+
+Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+Rate = Annotated[str, AfterValidator(_check_rate)]
+
+
+class Settings(BaseSettings):
+    """What the environment may set; each field is the variable ``ROOFCAST_<FIELD>`` unless it says otherwise.
+
+    Parameters
+    ----------
+    home
+        State folder: measurements, registry, bundles, job queue.
+    database_url
+        Where measurements are kept; blank for an SQLite file under `home`.
+    mlflow_tracking_uri
+        ``MLFLOW_TRACKING_URI``: an MLflow server; blank for the embedded store under `home`.
+    poll_s
+        How often a running service looks for a new champion, in seconds.
+    max_body_byte
+        Largest request body.
+    max_body_s
+        Longest that a request's headers may take to arrive, and then its body, and that what was sent of its answer
+        may wait to be read, in seconds.
+    max_row
+        Most rows of one prediction request in JSON.
+    max_bulk_byte
+        Largest body of predictions in bulk, in NDJSON or Parquet.
+    max_bulk_row
+        Most rows of such a body.
+    max_bulk_request
+        Most such requests that a server process takes at a time, each with its body on disk, and of one key or
+        address one less; further ones are told to come back.
+    require_key
+        ``write``: only writing takes an API key; ``all``: reading, predicting and metrics do too.
+    rate_limit
+        Most requests of one key or address, such as ``600/minute`` or ``20/second; 10000/day``, which each server
+        process counts by itself; blank for no limit.
+    drain_s
+        How long a server that was told to stop goes on while `/readyz` says so, in seconds.
+    log_format
+        ``json`` lines or ``text``; ``auto`` is text on a terminal and JSON elsewhere.
+    log_level
+        Least that is logged; ``warning`` leaves out the line for each request, nothing those of ``roofcast.audit``.
+    training
+        What retrainings use, as JSON; what is left out keeps its default.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="ROOFCAST_", env_ignore_empty=True, frozen=True, extra="ignore", populate_by_name=True
+    )
+
+    home: Folder = Field(default_factory=home_path)
+    database_url: str = ""
+    mlflow_tracking_uri: str = Field(default="", validation_alias="MLFLOW_TRACKING_URI")
+    poll_s: float = Field(default=2.0, gt=0, le=3600)
+    max_body_byte: int = Field(default=1_000_000, ge=1000, le=MAX_CONFIG_BYTE)
+    max_body_s: float = Field(default=30.0, gt=0, le=3600)
+    max_row: int = Field(default=5_000, ge=1)
+    max_bulk_byte: int = Field(default=64_000_000, ge=1000)
+    max_bulk_row: int = Field(default=200_000, ge=1)
+    max_bulk_request: int = Field(default=4, ge=1)
+    require_key: Literal["write", "all"] = "write"
+    rate_limit: Rate = ""
+    drain_s: float = Field(default=1.0, ge=0, le=600)
+    log_format: Literal["auto", "json", "text"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    training: TrainingConfig = TrainingConfig()
+
+    @property
+    def store_url(self) -> str:
+        """Database URL with the default filled in."""
+        return self.database_url or f"sqlite:///{self.home / 'roofcast.sqlite'}"
+
+
+def load_settings() -> Settings:
+    """Return the settings of this process's environment.
+
+    Raises
+    ------
+    InputError
+        If a variable holds what its setting cannot be; names the variable.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        variable = name if name.isupper() else f"{Settings.model_config['env_prefix']}{name}".upper()
+        raise InputError(variable, f"{first['msg'].lower()}, got {str(first['input'])!r}") from error

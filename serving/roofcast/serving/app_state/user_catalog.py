@@ -1,0 +1,258 @@
+"""Taking in what is one's own: accelerators and prices into the state folder, and measurements in sound units."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import datetime as dt
+import os
+import re
+import shutil
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from roofcast.data import units
+from roofcast.data.catalog import Catalog, tables
+from roofcast.data.catalog.accelerator_file import load_accelerator_file
+from roofcast.data.catalog.accelerator_lint import Finding, lint_accelerators
+from roofcast.data.errors import InputError, NotReadyError, SchemaError
+from roofcast.data.prices.offer_file import OFFER_FIELDS, load_offer_file
+from roofcast.data.prices.owned_hardware import OwnedHardware
+from roofcast.data.prices.skypilot import load_skypilot_catalog
+from roofcast.data.specs import AcceleratorSpec, Offer
+from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.features.validity.plausibility import in_milliseconds
+from roofcast.serving.app_state.user_files import ACCELERATORS, OFFERS, check_free
+
+MAX_OWNED_FILE_BYTE: Final = 65_536
+
+UNSTATED: Final = "not stated by the source"
+
+OWNED_TEMPLATE: Final = """\
+# One server of your own: what it costs to buy, to run and to feed, in US dollars.
+name = "rack-1"                      # your name for it
+accelerator = "nvidia-l40s-48gb"     # a name of `roofcast accelerators`
+n_accelerator = 4
+capex_usd = 60000
+lifetime_year = 4
+power_w = 2200                       # at the plug, in use
+power_price_usd_per_kwh = 0.20
+utilisation_ratio = 0.6              # the share of all hours in which it serves; the others cost as well
+residual_usd = 0                     # optional, as is all that follows: what it is worth at the end
+other_usd_per_year = 1500            # rent, spare parts, people
+idle_power_w = 400
+pue_ratio = 1.3                      # the facility's energy over that of its machines
+host_memory_gib = 512
+vcpu = 64
+region = "own"
+source = "own figures"
+"""
+
+OWNED_FIELDS: Final = (*(name for name in OwnedHardware.model_fields if name != "memory_byte"), "host_memory_gib")
+
+
+@dataclass(frozen=True, slots=True)
+class AddedOffers:
+    """What was put where, and what should be known about it."""
+
+    offers: tuple[Offer, ...]
+    path: Path
+    remarks: tuple[str, ...] = ()
+
+
+def check_units(rows: pd.DataFrame, catalog: Catalog) -> None:
+    """Refuse measurements whose latencies are milliseconds in a column of seconds.
+
+    Parameters
+    ----------
+    rows
+        Validated rows that came together, with the catalogue's ids.
+    catalog
+        Knows their models and accelerators.
+
+    Raises
+    ------
+    InputError
+        If in the middle a column of seconds is some 1,000 times what physics gives.
+    """
+    found = in_milliseconds(rows, describe(rows, catalog.models, catalog.accelerators)) if len(rows) else {}
+    for column, times in found.items():
+        problem = f"looks like milliseconds: it is {times:,.0f} times what the analytic estimate gives"
+        raise InputError(column, f"{problem}, in the middle of all rows; give seconds")
+
+
+def add_accelerator(
+    file: Path, home: Path, catalog: Catalog, *, replace: bool = False
+) -> tuple[AcceleratorSpec, Path, list[Finding]]:
+    """Copy the file of an accelerator into the state folder; return it, its place and what looks wrong about it.
+
+    Parameters
+    ----------
+    file
+        Describes the accelerator.
+    home
+        The state folder.
+    catalog
+        What is known already.
+    replace
+        Whether it takes the place of one of one's own with the same id, which must be there.
+
+    Raises
+    ------
+    InputError
+        If the file is wrong, a name in it is taken, or what is to be replaced is not there.
+    NotReadyError
+        If the state folder cannot be written.
+    """
+    spec = load_accelerator_file(file)
+    target = home / ACCELERATORS / f"{spec.id}.toml"
+    if target.exists() and not replace:
+        raise InputError("id", f"{target} exists already; replace it with --replace, or choose another id")
+    if replace and not target.exists():
+        raise InputError("replace", f"no accelerator of your own is {spec.id!r}; leave --replace out to add it")
+    check_free(spec, catalog, spec.id if replace else "")
+    _place(target, lambda draft: shutil.copyfile(file, draft))
+    return spec, target, lint_accelerators([spec])
+
+
+def add_offers(
+    file: Path, home: Path, catalog: Catalog, rates: Mapping[str, Decimal], *, replace: bool = False
+) -> AddedOffers:
+    """Keep the offers of a CSV or TOML file, in US dollars; newer prices of the same offers take their place.
+
+    Raises
+    ------
+    InputError
+        If the file is wrong, an amount is in a currency without a rate, or offers that a file of the same name
+        brought would be lost and `replace` does not say that they may.
+    NotReadyError
+        If the state folder cannot be written.
+    """
+    offers = load_offer_file(file, catalog, rates)
+    target = _offer_target(home, file.stem)
+    if target.exists() and not replace:
+        lost = {offer.id for offer in load_offer_file(target, catalog)} - {offer.id for offer in offers}
+        if lost:
+            problem = f"would drop {len(lost)} offers that {target.name} holds, such as {min(lost)}"
+            raise InputError("add", f"{problem}; give your file another name, or say --replace")
+    return _keep(offers, file.stem, home, catalog)
+
+
+def add_skypilot(
+    file: Path, home: Path, catalog: Catalog, *, provider: str, as_of: dt.date, licence: str = ""
+) -> AddedOffers:
+    """Keep the offers of one of SkyPilot's price lists; those kept before of the provider's list are replaced.
+
+    Raises
+    ------
+    InputError
+        If the file is wrong, or holds no offer.
+    NotReadyError
+        If the state folder cannot be written.
+    """
+    found = load_skypilot_catalog(file, provider, as_of, catalog, licence or UNSTATED)
+    if not found.offers:
+        raise SchemaError("", "holds no offer of a known accelerator", file.name)
+    left_out = {
+        "of accelerators that no catalogue knows": found.unknown_accelerators,
+        "that are no offer": found.skipped,
+    }
+    remarks = [
+        f"{counts.total()} rows {what} are left out: {', '.join(f'{n} x {name}' for name, n in counts.most_common())}"
+        for what, counts in left_out.items()
+        if counts
+    ]
+    return _keep(found.offers, f"skypilot-{provider}", home, catalog, remarks)
+
+
+def add_owned(file: Path, home: Path, catalog: Catalog, today: dt.date) -> AddedOffers:
+    """Keep what a server of one's own costs by the hour, as an offer of the provider ``owned``.
+
+    Raises
+    ------
+    InputError
+        If the file is wrong, or the server costs nothing.
+    NotReadyError
+        If the state folder cannot be written.
+    """
+    fields = _toml_fields(file)
+    try:
+        named = catalog.accelerator(str(fields.get("accelerator", "")))
+        server = OwnedHardware.parse({**tables.fields_in_si(fields), "accelerator": named.id})
+        offer = server.offer(today)
+    except InputError as error:
+        raise SchemaError(error.field, error.problem, file.name) from error
+    return _keep([offer], f"owned-{server.name}", home, catalog)
+
+
+def _toml_fields(file: Path) -> dict[str, Any]:
+    try:
+        with file.open("rb") as stream:
+            body = stream.read(MAX_OWNED_FILE_BYTE + 1)
+        if len(body) > MAX_OWNED_FILE_BYTE:
+            raise SchemaError("", f"must be at most {MAX_OWNED_FILE_BYTE} bytes", file.name)
+        return tomllib.loads(body.decode("utf-8-sig"), parse_float=Decimal)
+    except OSError as error:
+        raise SchemaError("", f"cannot be read: {(error.strerror or str(error)).lower()}", file.name) from error
+    except UnicodeDecodeError as error:
+        raise SchemaError("", "must be UTF-8 text", file.name) from error
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        if isinstance(error, SchemaError):
+            raise
+        raise SchemaError("", f"is no valid TOML: {str(error)[:200].lower()}", file.name) from error
+
+
+def _keep(
+    offers: Iterable[Offer], name: str, home: Path, catalog: Catalog, remarks: Iterable[str] = ()
+) -> AddedOffers:
+    target = _offer_target(home, name)
+    kept = tuple(offers)
+    said = (*remarks, *([f"the offers that {target.name} held before are replaced"] if target.exists() else []))
+
+    def write(draft: Path) -> None:
+        with draft.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, OFFER_FIELDS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(map(_cells, kept))
+        try:
+            load_offer_file(draft, catalog)  # what is put there can be read back
+        except SchemaError as error:
+            raise InputError(error.field, error.problem) from error
+
+    _place(target, write)
+    return AddedOffers(kept, target, said)
+
+
+def _offer_target(home: Path, name: str) -> Path:
+    return home / OFFERS / f"{re.sub(r'[^A-Za-z0-9._+-]+', '_', name).lstrip('.')[:100] or 'offers'}.csv"
+
+
+def _cells(offer: Offer) -> dict[str, Any]:
+    """Return the row of an offer; the rate of another currency is in its source."""
+    fields: dict[str, Any] = {name: getattr(offer, name) for name in OFFER_FIELDS if name in Offer.model_fields}
+    return {
+        **fields,
+        "host_memory_gib": offer.memory_byte / units.BYTE_PER_GIB if offer.memory_byte else "",
+        "price_per_h": format(offer.price_usd_per_h, "f"),
+        "currency": "USD",
+    }
+
+
+def _place(target: Path, write: Callable[[Path], object]) -> None:
+    """Put a file in its place at once: readers see all of it or nothing."""
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write(draft)
+        draft.replace(target)
+    except OSError as error:
+        raise NotReadyError(f"{target} cannot be written: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink()

@@ -1,0 +1,187 @@
+"""Accelerators and prices of one's own: files in the state folder, read anew when they change."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from roofcast.data.catalog import Catalog, load_catalog
+from roofcast.data.catalog.accelerator_file import load_accelerator_file
+from roofcast.data.errors import InputError, SchemaError, UnknownNameError
+from roofcast.data.prices.offer_file import load_offer_file
+from roofcast.data.prices.price_book import PriceBook
+from roofcast.data.specs import AcceleratorSpec, Offer
+
+logger = logging.getLogger(__name__)
+
+ACCELERATORS: Final = "accelerators"
+OFFERS: Final = "offers"
+"""Folders in the state folder."""
+
+OWNED: Final = "owned"
+"""Provider of offers that are computed from what owned hardware costs."""
+
+_SUFFIXES: Final = {ACCELERATORS: {".toml"}, OFFERS: {".csv", ".toml"}}
+
+
+class _File(NamedTuple):
+    """A file as it was when looked at; another time, size or inode is another content."""
+
+    path: Path
+    time_ns: int
+    n_byte: int
+    inode: int
+
+
+class _Folder(NamedTuple):
+    files: tuple[_File, ...]
+    problem: str
+
+
+class OwnFiles:
+    """The shipped catalogue with ``accelerators/*.toml`` and ``offers/*.{csv,toml}`` of a state folder.
+
+    A file that cannot be read is left out as a whole, and told of once for each of its versions.
+
+    Parameters
+    ----------
+    home
+        The state folder.
+    warn
+        Is told of files that are left out, and why.
+    """
+
+    def __init__(self, home: Path, warn: Callable[[str], None] = logger.warning) -> None:
+        self._home = home
+        self._warn = warn
+        self._reading = threading.Lock()
+        self._seen: tuple[_Folder, ...] | None = None
+        self._catalog = load_catalog()
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalogue as the files stand now; the same object until one of them changes."""
+        with self._reading:
+            seen = tuple(_look_into(self._home / name) for name in _SUFFIXES)
+            if seen != self._seen:
+                self._catalog, problems = _read(*seen)
+                self._seen = seen
+                for problem in problems:
+                    self._warn(problem)
+            return self._catalog
+
+
+def _look_into(folder: Path) -> _Folder:
+    try:
+        paths = sorted(folder.iterdir())
+    except FileNotFoundError:
+        return _Folder((), "")
+    except OSError as error:
+        return _Folder((), f"{folder.name}: cannot be read: {(error.strerror or str(error)).lower()}")
+    named = (p for p in paths if p.suffix.lower() in _SUFFIXES[folder.name] and not p.name.startswith("."))
+    return _Folder(tuple(file for path in named for file in _look_at(path)), "")
+
+
+def _look_at(path: Path) -> Iterator[_File]:
+    with contextlib.suppress(OSError):  # it has just gone
+        if path.is_file():
+            stat = path.stat()
+            yield _File(path, stat.st_mtime_ns, stat.st_size, stat.st_ino)
+
+
+def _read(accelerators: _Folder, offers: _Folder) -> tuple[Catalog, list[str]]:
+    """Return the shipped catalogue with the files' content, and why some of them are left out."""
+    catalog = load_catalog()
+    problems = [folder.problem for folder in (accelerators, offers) if folder.problem]
+    for file in accelerators.files:
+        try:
+            catalog = _with_accelerator(catalog, file.path)
+        except InputError as error:
+            problems.append(f"{ACCELERATORS}/{error}; the file is left out")
+    own: list[Offer] = []
+    for file in offers.files:
+        try:
+            own += load_offer_file(file.path, catalog)
+        except InputError as error:
+            problems.append(f"{OFFERS}/{error}; the file is left out")
+    own.sort(key=lambda offer: offer.as_of)  # of two files the newer price counts
+    return catalog.with_offers(PriceBook(catalog.offers, dt.date.max, tuple(own)).offers.values()), problems
+
+
+def _with_accelerator(catalog: Catalog, path: Path) -> Catalog:
+    spec = load_accelerator_file(path)
+    try:
+        check_free(spec, catalog)
+    except InputError as error:
+        raise SchemaError(error.field, error.problem, path.name) from error
+    return catalog.with_accelerators([spec])
+
+
+def check_free(spec: AcceleratorSpec, catalog: Catalog, replaced: str = "") -> None:
+    """Refuse an accelerator that a name of another one would find, or that would make such a name ambiguous.
+
+    Parameters
+    ----------
+    spec
+        The accelerator.
+    catalog
+        What is known already.
+    replaced
+        Id of the one that it takes the place of.
+
+    Raises
+    ------
+    InputError
+        If its id, its id without the maker, or its name is taken.
+    """
+    for field, name in (("id", spec.id), ("id", spec.id.partition("-")[2]), ("name", spec.name)):
+        try:
+            taken = catalog.accelerator(name)
+        except UnknownNameError:
+            continue
+        if taken.id != replaced:
+            raise InputError(field, f"{name!r} already names {taken.id!r}; choose another")
+
+
+def check_priced(names: Iterable[str], catalog: Catalog) -> list[str]:
+    """Return a warning for each of the accelerators that are asked for and have no price.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such accelerator.
+    InputError
+        If accelerators are asked for and none of them has a price.
+
+    Examples
+    --------
+    >>> check_priced(["h100-sxm-80gb"], load_catalog())
+    []
+    """
+    asked = sorted({catalog.accelerator(name).id for name in names})
+    priced = {offer.accelerator for offer in catalog.offers}
+    without = [id_ for id_ in asked if id_ not in priced]
+    cure = "add one with `roofcast offers --add FILE` or `--add-owned FILE`"
+    if without and without == asked:
+        raise InputError("accelerator", f"{', '.join(without)}: no price is known; {cure}")
+    return [f"{id_} is left out: no price is known; {cure}" for id_ in without]
+
+
+def staleness_warnings(offers: Iterable[Offer], today: dt.date) -> list[str]:
+    """Return a warning if offers are old; what owned hardware costs does not age.
+
+    Examples
+    --------
+    >>> offer = load_catalog().offers[0].model_copy(update={"as_of": dt.date(2025, 1, 1)})
+    >>> staleness_warnings([offer], dt.date(2026, 1, 1))
+    ['1 of 1 prices are more than 90 days old; the oldest is of 2025-01-01, 365 days ago']
+    """
+    offers = tuple(offers)
+    owned = tuple(offer for offer in offers if offer.provider == OWNED)
+    warning = PriceBook(offers, today, owned).staleness_warning(today)
+    return [warning] if warning else []

@@ -1,0 +1,179 @@
+"""The commands that take in benchmark files, and list what is measured."""
+
+# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from roofcast.data.errors import InputError, SchemaError, UnknownNameError, near_misses
+from roofcast.serving.cli.console import show, track, warn
+from roofcast.serving.cli.context import AsJson, open_store, open_workbench
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN: Final = (
+    "campaign", "model", "accelerator", "n_accelerator", "n_input_token", "n_output_token", "concurrency",
+    "request_rate", "statistic", "ttft_s", "tpot_s", "e2e_s", "output_throughput_token_per_s",
+)  # fmt: skip
+"""Columns of the table for people; JSON has them all."""
+
+REPORT_HELP: Final = """Tell what became of every published row, in numbers of rows: n_read that were published,
+n_quarantined of them that are set aside, n_kept measurements (one row for each statistic), n_learnable of these that
+may be learnt from; quarantine and not_learnt name the rules, each with its number of rows. Campaigns of training runs
+follow those of serving, and no predictor learns from them. Your own campaigns come last: an import keeps a file whole
+or refuses it, so nothing of them is set aside, and n_read is not recorded."""
+
+
+def import_(
+    *,
+    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="A name of `roofcast formats`, or auto.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files or folders.")],
+    campaign: Annotated[
+        str | None, typer.Option(help="Name to keep the rows under; the format's if left out.")
+    ] = None,
+    model_config: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=PATH",
+            help="The config.json of a model that no catalogue knows, such as my-14b=my-14b/config.json.",
+        ),
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="COLUMN=VALUE",
+            help="What the files do not hold, such as accelerator=nvidia-h100-sxm-80gb.",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be kept, and keep nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Import benchmark files into the store: all rows, or none."""
+    from roofcast.data.importers import detect_format, read_measurements
+    from roofcast.data.importers.overrides import MissingColumnsError
+    from roofcast.serving.cli.files import named_configs, named_values
+
+    configs, values = named_configs(model_config or []), named_values(given or [])
+    name = detect_format(paths).name if format_ == "auto" else format_
+    try:
+        table = read_measurements(name, paths, campaign, track, values)
+    except MissingColumnsError as error:
+        told = {"--campaign": [campaign] if campaign else [], "--model-config": model_config, "--set": given}
+        command = ["import", name, *map(str, paths), *_options(told), *error.examples]
+        example = "for example, with made-up values in place of yours:"
+        problem = f"is not in the file; give what is missing, {example}\nroofcast {shlex.join(command)}"
+        raise SchemaError(error.field, problem, error.source, error.line) from error
+    _warn_of_blank_engine(table)
+    _warn_of_names(table)
+    n_new, n_known = _keep(table, configs, dry_run=dry_run)
+    counts = {"n_row": len(table), "n_new": n_new, "n_known": n_known}
+    names = {column: sorted(table[column].unique()) for column in ("campaign", "model", "accelerator")}
+    show([{"format": name, **names, **counts, "is_kept": not dry_run}], as_json=as_json)
+
+
+def _warn_of_blank_engine(table: pd.DataFrame) -> None:
+    n_blank = int((table["engine"] == "").sum())
+    if n_blank:
+        cure = (
+            "say what answered with --set engine=vllm, or whichever it was; rows kept without it stay beside the new"
+        )
+        warn(f"engine: is blank in {n_blank} of {len(table)} rows; {cure}")
+
+
+def _warn_of_names(table: pd.DataFrame) -> None:
+    from roofcast.data.campaigns import CAMPAIGNS
+    from roofcast.features.columns import ENGINES
+
+    for name in sorted(set(table["engine"]) - {*ENGINES, ""}):
+        near = near_misses(name, ENGINES, 1)
+        question = f"; did you mean {near[0]}?" if near else ""
+        warn(f"engine: {name!r} is none that was measured so far, and is kept as one of its own{question}")
+    for name in sorted(set(table["campaign"]) & set(CAMPAIGNS)):
+        warn(f"campaign: {name!r} also comes with the package; choose another name with --campaign")
+
+
+def _options(told: Mapping[str, list[str] | None]) -> list[str]:
+    return [part for option, texts in told.items() for text in texts or [] for part in (option, text)]
+
+
+def _keep(table: pd.DataFrame, configs: Sequence[tuple[str, Mapping[str, Any]]], *, dry_run: bool) -> tuple[int, int]:
+    try:
+        return open_workbench().add_measurements(table, configs, dry_run=dry_run)
+    except UnknownNameError as error:
+        if error.field != "model":
+            raise
+        cure = "a model of your own comes along with --model-config NAME=PATH, such as"
+        example = shlex.quote(f"{error.name}=config.json")
+        raise InputError("model", f"{error.problem}; {cure} --model-config {example}") from error
+
+
+def formats(as_json: AsJson = False) -> None:
+    """List the benchmark formats that `import` reads."""
+    from roofcast.data.importers import FORMATS
+
+    rows = [{"name": f.name, "title": f.title, "delivers": f.delivers} for f in FORMATS.values()]
+    show(rows, as_json=as_json)
+
+
+def measurements(
+    campaign: Annotated[str | None, typer.Option(help="Only of this campaign of your own.")] = None,
+    model: Annotated[str | None, typer.Option(help="Only of this model.")] = None,
+    accelerator: Annotated[str | None, typer.Option(help="Only of this accelerator.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Most rows.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List the measurements imported here; those that come with the package are told by `campaigns`."""
+    from roofcast.serving.predict.json_rows import records
+
+    store, catalog = open_store()
+    known = store.campaigns()
+    if campaign is not None and campaign not in known:
+        raise UnknownNameError("campaign", campaign, known)
+    table = store.load(
+        campaign,
+        limit=limit + 1,
+        model=model and catalog.model(model).id,
+        accelerator=accelerator and catalog.accelerator(accelerator).id,
+    )
+    if len(table) > limit:
+        warn(f"there are more than the {limit} rows that are listed; raise --limit")
+    shown = table.head(limit)
+    show(records(shown if as_json else shown[list(SHOWN)]), as_json=as_json)
+
+
+def campaigns(
+    report: Annotated[bool, typer.Option("--report", help=REPORT_HELP)] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the measurement campaigns: those that come with the package, and your own."""
+    if report:
+        _report(as_json=as_json)
+        return
+    from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
+    from roofcast.data.training_campaigns import TRAINING_CAMPAIGNS, load_training_campaign_info
+
+    shipped = [load_campaign_info(name) for name in CAMPAIGNS]
+    shipped += [load_training_campaign_info(name) for name in TRAINING_CAMPAIGNS]
+    rows = [{"name": c.name, "n_row": c.n_row, "licence": c.licence, "source": c.source} for c in shipped]
+    own = open_store()[0].campaigns()
+    rows += [{"name": name, "n_row": n, "licence": "", "source": "imported here"} for name, n in own.items()]
+    show(rows, as_json=as_json)
+
+
+def _report(*, as_json: bool) -> None:
+    from roofcast.data.catalog import load_catalog
+    from roofcast.serving.app_state.import_report import own_campaign_report
+    from roofcast.serving.predict.json_rows import records
+    from roofcast.training.dataset.review import campaign_report
+
+    store, catalog = open_store()
+    own = own_campaign_report(store.load(), catalog)
+    show([*records(campaign_report(load_catalog())), *own], as_json=as_json)

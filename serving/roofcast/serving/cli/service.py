@@ -1,0 +1,119 @@
+"""The command that starts the service."""
+
+# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from roofcast.data.errors import InputError
+from roofcast.serving.cli.console import track_retraining
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from roofcast.serving.app_state.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+MAX_HEADER_BYTE: Final = 131_072
+"""Most bytes of headers that have not ended yet: what references in a query may take. uvicorn answers 400 to more."""
+
+FINISH_S: Final = 25
+"""How long requests may take to finish once the service stops; with the drain within the 30 of most platforms."""
+
+HUNG_S: Final = 60
+"""How long one of several server processes may give no sign of life before it is replaced; uvicorn's own 5 s are over
+before a process on a busy machine has imported what it needs."""
+
+N_THREAD: Final = "OMP_NUM_THREADS"
+"""Variable that bounds the threads of linear algebra in each process. Requests and processes share the cores: two
+that each take a thread for every core wait for each other, and loading a predictor costs them four times as much."""
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Server processes.")] = 1,
+) -> None:
+    """Serve predictions and recommendations over HTTP; trains first if nothing promoted can be used."""
+    os.environ.setdefault(N_THREAD, "1")  # read once, when numpy is first imported
+    import uvicorn
+
+    from roofcast.data.store.database import Database
+    from roofcast.serving.app_state.champion_cache import LastChampion
+    from roofcast.serving.app_state.settings import load_settings
+    from roofcast.serving.http.connections import PromptConnection
+    from roofcast.serving.http.telemetry.prometheus_multiproc import counting_together
+    from roofcast.serving.jobs.queue import worker_process
+    from roofcast.serving.logs import configure_service_logs
+
+    settings = load_settings()
+    log_config = configure_service_logs(settings.log_format, settings.log_level)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn stops, then raises it again: end the worker too
+    Database(settings.store_url)  # says at once if the URL cannot be right
+    if not LastChampion(settings.home).is_there:
+        _ensure_predictor(settings)
+    with counting_together(), worker_process():
+        config = uvicorn.Config(
+            "roofcast.serving.http.app:create_app",
+            factory=True,
+            host=host,
+            port=port,
+            workers=workers,
+            http=partial(PromptConnection, max_s=settings.max_body_s),  # type: ignore[arg-type]  # it is only called
+            ws="none",
+            h11_max_incomplete_event_size=MAX_HEADER_BYTE,
+            timeout_graceful_shutdown=FINISH_S,
+            timeout_worker_healthcheck=HUNG_S,
+            log_config=log_config,
+            access_log=False,
+            server_header=False,
+        )
+        _run(config)
+
+
+def _run(config: uvicorn.Config) -> None:
+    """Serve until told to stop, as `uvicorn.run` does, which with several workers forgets ``TCP_NODELAY``.
+
+    Without it the second packet of an answer waits 40 ms for the acknowledgement of the first.
+    """
+    from uvicorn import Server
+    from uvicorn.supervisors import Multiprocess
+
+    listener = config.bind_socket()
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+    if config.workers > 1:
+        Multiprocess(config, sockets=[listener]).run()
+        return
+    server = Server(config)
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[listener])
+    if not server.started:
+        sys.exit(1)
+
+
+def _ensure_predictor(settings: Settings) -> None:
+    """Train if no champion can be loaded, where none has served before; later the worker sees to that."""
+    from roofcast.serving.app_state.app_state import Workbench
+
+    bench = Workbench(settings).open()
+    try:
+        is_there = bench.refresh()
+    except InputError as error:
+        logger.warning("the champion cannot be used: %s", error)
+        is_there = False
+    if not is_there:
+        logger.info("no predictor can be used yet: training one on the shipped measurements")
+        report = bench.retrain(progress=track_retraining() if sys.stderr.isatty() else None)
+        logger.info("version %s is trained and in service", report.version)
+    bench.close()

@@ -1,0 +1,1 @@
+"""Explanations of an answer: bounds, contributions, plots."""

@@ -1,0 +1,239 @@
+"""Why a question has the answer it has: parts and bounds of the estimate, memory, power, and what was learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Final
+
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import InputError, SchemaError, UnknownNameError
+from roofcast.data.specs import AcceleratorSpec
+from roofcast.features.analysis.breakdown import (
+    METRIC_PHASES,
+    Bound,
+    Part,
+    bound_seconds,
+    break_down,
+    breakdown_table,
+)
+from roofcast.features.analysis.power import replica_power_w
+from roofcast.features.analysis.whatif import DRAM_BYTE_PER_S, FACTORS, NODES, steps_of, sweep
+from roofcast.features.descriptors.descriptor_table import FloatArray, describe
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.features.engine.estimate import Estimate, estimate
+from roofcast.features.pipeline import arrays, estimate_metrics
+from roofcast.features.validity.capacity import Limits, greatest
+from roofcast.features.validity.checks import FLAGS, check_questions
+from roofcast.serving.explain.prediction_reasons import explain_predictions
+from roofcast.serving.predict.answers import ANSWER_METRICS, LOAD_REMARK, assumed_split_problems, checked
+from roofcast.serving.predict.json_rows import records
+from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Problem
+from roofcast.training.learner.predictor import References
+from roofcast.training.lifecycle.bundle import ModelBundle
+
+MAX_SWEEP: Final = 200
+"""Most steps of one sweep."""
+
+NAMED_STEPS: Final[Mapping[str, Collection[str]]] = {"node": NODES, "dram": DRAM_BYTE_PER_S}
+"""Kinds of sweep whose steps are names, oldest first; those of the others are factors."""
+
+KINDS: Final = (*FACTORS, *NAMED_STEPS)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """An estimate and its reasons, for each of some questions; arrays have shape (n_question,).
+
+    Parameters
+    ----------
+    table, parts
+        The questions with the catalogue's ids, and the accelerator of each.
+    d, estimate, operators, limits, power_w
+        Descriptors, the estimate, its parts, what fits, and what the accelerators draw.
+    prediction
+        Per question what the champion predicts, and why; empty if none is in service.
+    """
+
+    table: pd.DataFrame
+    parts: list[AcceleratorSpec]
+    d: dict[str, FloatArray]
+    estimate: Estimate
+    operators: list[Part]
+    limits: Limits
+    power_w: FloatArray
+    prediction: list[dict[str, Any]]
+
+    def metrics(self, i: int) -> dict[str, float]:
+        """Return the estimated metrics of question `i`, and the mean watts of its replica."""
+        values = estimate_metrics(self.d, self.estimate)
+        return {name: float(values[name][i]) for name in ANSWER_METRICS} | {"power_w": float(self.power_w[i])}
+
+    def bounds(self, i: int) -> dict[str, dict[Bound, float]]:
+        """Return the share of each of TTFT and TPOT by what it is bound by."""
+        shares = {}
+        for metric, phases in METRIC_PHASES.items():
+            seconds = {bound: float(s[i]) for bound, s in bound_seconds(self.operators, phases).items()}
+            total = sum(seconds.values())
+            shares[metric] = {bound: value / total for bound, value in seconds.items()}
+        return shares
+
+    def memory(self, i: int) -> dict[str, Any]:
+        """Return what memory holds, and what would be too much; None where nothing bounds it."""
+        memory, limits = self.estimate.memory, self.limits
+        context = float(limits.context_token[i])
+        return {
+            "usable_byte": float(memory.usable_byte[i]),
+            "weight_byte": float(memory.weight_byte[i]),
+            "cache_byte_per_request": float(memory.kv_byte_per_sequence[i]),
+            "fits": bool(memory.fits[i]),
+            "spare_byte": float(limits.spare_byte[i]),
+            "greatest_concurrency": float(limits.concurrency[i]),
+            "greatest_context_token": context if context != float("inf") else None,
+        }
+
+    def remarks(self, i: int = 0) -> list[str]:
+        """Return what is doubtful about question `i`, although it has an answer."""
+        flags = check_questions(pd.DataFrame(self.d)).iloc[i]
+        assumed = [LOAD_REMARK] if self.table[ASSUMED_LOAD].iloc[i] else []
+        return [*assumed, *(FLAGS[str(name)] for name in flags.index[flags])]
+
+    def to_json(self, i: int = 0) -> dict[str, Any]:
+        """Return the reasons of question `i` as JSON values."""
+        rows = breakdown_table(self.operators).query("question == @i").drop(columns="question")
+        return {
+            "question": records(self.table.iloc[[i]].drop(columns=ASSUMED_LOAD))[0],
+            "accelerator": self.parts[i].model_dump(mode="json"),
+            "estimate": {name: value if isfinite(value) else None for name, value in self.metrics(i).items()},
+            "is_saturated": bool(self.estimate.is_saturated[i]),
+            "remarks": self.remarks(i),
+            "bounds": self.bounds(i),
+            "operators": records(rows),
+            "memory": self.memory(i),
+            "prediction": self.prediction[i] if self.prediction else None,
+        }
+
+
+def explain(
+    questions: pd.DataFrame,
+    catalog: Catalog,
+    bundle: ModelBundle | None = None,
+    *,
+    parts: Sequence[AcceleratorSpec] = (),
+    level: float = 0.8,
+    references: References | None = None,
+) -> Explanation:
+    """Return the reasons of each question's estimate, and of its prediction.
+
+    Parameters
+    ----------
+    questions
+        As in `roofcast.serving.predict.answers.answer`.
+    catalog
+        What is known by name.
+    bundle
+        The champion, whose coefficients the estimate then has; None for the priors.
+    parts
+        Accelerators in place of those named, one a question, such as hypothetical ones.
+    level
+        Probability of the predicted intervals.
+    references
+        Measurements that the predictions are to know.
+
+    Raises
+    ------
+    SchemaError
+        If a question cannot be answered; with the row and the reason of the first.
+    """
+    table, problems = checked(questions, catalog)
+    _raise_first(problems)
+    used = list(parts) or [catalog.accelerators[name] for name in table["accelerator"]]
+    table["accelerator"] = [part.id for part in used]
+    accelerators = {part.id: part for part in used}
+    descriptors = describe(table, catalog.models, accelerators)
+    _raise_first(assumed_split_problems(descriptors, table, catalog))
+    d = arrays(descriptors)
+    coefficients = bundle.predictor.coefficients_ if bundle else DEFAULT_COEFFICIENTS
+    e = estimate(d, coefficients)
+    operators = break_down(d, coefficients, e)
+    known = {**catalog.accelerators, **accelerators}
+    prediction = []
+    if bundle:
+        prediction = explain_predictions(descriptors, table, bundle, known, level=level, references=references)
+    power = replica_power_w(d, e, operators)
+    return Explanation(table, used, d, e, operators, greatest(d, e.memory), power, prediction)
+
+
+def _raise_first(problems: Sequence[Problem | None]) -> None:
+    for row, problem in enumerate(problems, 1):
+        if problem is not None:
+            field, _, text = problem[1].partition(": ")
+            raise SchemaError(field, text, *(("rows", row) if len(problems) > 1 else ()))
+
+
+def scaled_by(spec: AcceleratorSpec, written: Sequence[str]) -> AcceleratorSpec:
+    """Return an accelerator scaled by factors that are written as ``bandwidth=2``; itself if there are none.
+
+    Raises
+    ------
+    InputError
+        If one is written otherwise.
+    """
+    if not written:
+        return spec
+    factors: dict[str, float] = {}
+    for text in written:
+        kind, values = parsed(text)
+        if len(values) != 1 or kind in NAMED_STEPS:
+            raise InputError("scale", f"must be written as bandwidth=2, got {text!r}")
+        factors |= steps_of(kind, values)[0]
+    return sweep(spec, [factors])[0]
+
+
+def swept_by(spec: AcceleratorSpec, written: str) -> list[AcceleratorSpec]:
+    """Return the accelerators of a sweep that is written as ``bandwidth=1,1.5,2`` or ``node=N5,N3``.
+
+    Raises
+    ------
+    InputError
+        If it is written otherwise, or has too many steps.
+    """
+    kind, values = parsed(written, "sweep")
+    if len(values) > MAX_SWEEP:
+        raise InputError("sweep", f"must have at most {MAX_SWEEP} steps, got {len(values)}")
+    if kind not in KINDS:
+        raise InputError("sweep", f"must name one of {', '.join(KINDS)}, got {kind!r}")
+    try:
+        return sweep(spec, steps_of(kind, values))
+    except UnknownNameError as error:
+        raise InputError(kind, f"must be of {', '.join(NAMED_STEPS[kind])}, got {error.name!r}") from error
+
+
+def parsed(written: str, option: str = "scale") -> tuple[str, list[str]]:
+    """Return the kind and the values of what is written as ``kind=value,value``.
+
+    Parameters
+    ----------
+    written
+        As the user wrote it.
+    option
+        Which is at fault if it is written otherwise.
+
+    Raises
+    ------
+    InputError
+        If it is written otherwise.
+
+    Examples
+    --------
+    >>> parsed("node=N5,N3")
+    ('node', ['N5', 'N3'])
+    """
+    kind, _, values = written.partition("=")
+    found = [value.strip() for value in values.split(",")]
+    if not all(found):
+        raise InputError(option, f"must be written as bandwidth=2 or bandwidth=1,1.5,2, got {written!r}")
+    return kind.strip(), found

@@ -1,0 +1,1 @@
+"""Health, request log, Prometheus metrics, traces."""

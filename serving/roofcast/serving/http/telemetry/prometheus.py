@@ -1,0 +1,78 @@
+"""What Prometheus is told. Labels take few values: routes by their template, never a name that a caller chose.
+
+Several server processes count in files of one folder, and whichever is asked adds them up; `counting_together` makes
+the folder, and must come before this module is first imported.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter as TallyOf
+from collections.abc import Iterator, Mapping
+
+import pandas as pd
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from roofcast.data.errors import NotReadyError
+from roofcast.features.descriptors.prediction_input import Cells
+from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.http.telemetry.health import Watch
+from roofcast.serving.http.telemetry.prometheus_multiproc import FOLDER_VARIABLE
+
+_OWN = CollectorRegistry()
+
+REQUEST_SECONDS = Histogram(
+    "roofcast_request_seconds", "Time to answer a request.", ("method", "route", "status"), registry=_OWN
+)
+PREDICTIONS = Counter("roofcast_predictions", "Predicted rows by what became of them.", ("status",), registry=_OWN)
+OUTSIDE = Counter("roofcast_predictions_outside", "Predicted rows beyond what was measured.", registry=_OWN)
+RECOMMENDATIONS = Counter(
+    "roofcast_recommendations", "Recommendations by whether anything meets the limits.", ("found",), registry=_OWN
+)
+
+
+def count_answers(answers: pd.DataFrame | Mapping[str, Cells]) -> None:
+    """Count the rows of a prediction."""
+    for status, n in TallyOf(answers["status"].tolist()).items():
+        PREDICTIONS.labels(str(status)).inc(n)
+    OUTSIDE.inc(int(answers["outside"].sum()))
+
+
+def exposition(bench: Workbench, watch: Watch) -> bytes:
+    """Return the metrics of all server processes, and the state of the one asked, as Prometheus reads them."""
+    registry = CollectorRegistry()
+    registry.register(_State(bench, watch))
+    if FOLDER_VARIABLE in os.environ:
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    else:
+        registry.register(_OWN)
+    return generate_latest(registry)
+
+
+class _State(Collector):
+    def __init__(self, bench: Workbench, watch: Watch) -> None:
+        self._bench = bench
+        self._watch = watch
+
+    def collect(self) -> Iterator[Metric]:
+        info = GaugeMetricFamily(
+            "roofcast_predictor_info", "The predictor in service.", labels=("version", "sha256", "roofcast_version")
+        )
+        try:
+            loaded = self._bench.in_service
+            info.add_metric((loaded.champion.version, loaded.champion.sha256, loaded.bundle.roofcast_version), 1)
+        except NotReadyError:
+            pass
+        yield info
+        checks = GaugeMetricFamily("roofcast_check_ok", "Whether a part of the service works.", labels=("check",))
+        for name, check in self._watch.checks.items():
+            checks.add_metric((name,), check.ok)
+        yield checks
+        retrainings = GaugeMetricFamily("roofcast_retrainings", "Retrainings by their state.", labels=("state",))
+        for state in ("queued", "running", "done", "failed"):
+            retrainings.add_metric((state,), self._watch.retrainings.get(state, 0))
+        yield retrainings

@@ -1,0 +1,1 @@
+"""Bulk prediction: rows in, rows with predictions and a status out."""

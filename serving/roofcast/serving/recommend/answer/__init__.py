@@ -1,0 +1,1 @@
+"""From the result of the search to a ranked answer with reasons."""

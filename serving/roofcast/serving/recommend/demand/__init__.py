@@ -1,0 +1,1 @@
+"""What a deployment must serve: load, limits, inventory, presets."""

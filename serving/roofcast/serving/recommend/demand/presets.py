@@ -1,0 +1,290 @@
+"""Shapes of typical requests with their sources, and lengths out of percentiles.
+
+``python -m roofcast.serving.recommend.demand.presets docs/WORKLOADS.md`` writes the table of that document.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+from roofcast.data.docs_tables import markdown_table, write_tables
+from roofcast.data.errors import InputError, UnknownNameError
+
+MAX_TOKEN: Final = 10_000_000.0
+_ROUNDING: Final = 1e-9
+_N_INTERVAL: Final = 1000
+
+_AZURE: Final = "https://github.com/Azure/AzurePublicDataset/blob/master/"
+_MLPERF: Final = "https://github.com/mlcommons/inference/tree/master/language/"
+_PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A workload that was observed, and where.
+
+    Parameters
+    ----------
+    name, meaning
+        What to ask for, and what it is.
+    n_input_token, n_output_token
+        Mean lengths of a request; the input is the whole context that is sent, history and tools included.
+    observed
+        Year, or year and month, of the requests.
+    source
+        Where the figures can be read or recomputed.
+    basis
+        How the figures come out of the source.
+    length_variation
+        Standard deviation of the output lengths over their mean; NaN if the source does not tell.
+    prefix_cache_ratio
+        Share of the input that was found in the prefix cache; NaN if the source does not tell.
+    """
+
+    name: str
+    meaning: str
+    n_input_token: float
+    n_output_token: float
+    observed: str
+    source: str
+    basis: str
+    length_variation: float = math.nan
+    prefix_cache_ratio: float = math.nan
+
+
+PRESETS: Final[Mapping[str, Preset]] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "chat", "a turn of a conversation with an assistant, history included", 1155, 211, "2023-11",
+            _AZURE + "AzureLLMInferenceDataset2023.md",
+            "means over the 19,366 requests of the conversation trace",
+        ),
+        Preset(
+            "rag", "a question answered from retrieved passages", 3050, 290, "2025-09",
+            "https://github.com/flashserve/RAGPulse",
+            "means and variation over 233 of the 7,106 requests of the first release, from four parts of its week",
+            length_variation=0.70,
+        ),
+        Preset(
+            "code", "a completion in an editor", 2048, 28, "2023-11",
+            _AZURE + "AzureLLMInferenceDataset2023.md",
+            "means over the 8,819 requests of the code trace",
+        ),
+        Preset(
+            "summarisation", "a news article in a few sentences", 871, 82, "2025-09",
+            _MLPERF + "llama3.1-8b",
+            "means and variation over the 13,368 articles and reference summaries of the MLPerf Inference benchmark",
+            length_variation=0.448,
+        ),
+        Preset(
+            "agents", "a step of a coding agent, its tools and its history in the context", 67_800, 527, "2026-06",
+            _AZURE + "GitHubCopilotCodingAgentDataset2026.md",
+            "prompt, completion and cached tokens of the week over its 9.31 million model calls",
+            prefix_cache_ratio=0.857,
+        ),
+        Preset(
+            "long_context", "a question about long documents", 9429, 685, "2025-04",
+            _MLPERF + "llama3.1-405b",
+            "means and variation over the 8,313 documents and reference answers of the MLPerf Inference benchmark",
+            length_variation=0.381,
+        ),
+    )
+}  # fmt: skip
+
+
+def find_preset(name: str, field: str = "preset") -> Preset:
+    """Return the preset of a name, whatever its case, with hyphens or underscores.
+
+    Parameters
+    ----------
+    name
+        As asked for.
+    field
+        Where it was asked, for the message.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none.
+
+    Examples
+    --------
+    >>> find_preset("Long-Context").n_input_token
+    9429
+    """
+    try:
+        return PRESETS[name.strip().lower().replace("-", "_")]
+    except KeyError:
+        raise UnknownNameError(field, name, PRESETS) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Lengths of requests that are distributed log-normally.
+
+    Parameters
+    ----------
+    mean
+        In tokens.
+    variation
+        Standard deviation over the mean; 0 if all are of one length.
+    """
+
+    mean: float
+    variation: float
+
+    def percentile(self, name: str) -> float:
+        """Return the length that so many of 100 requests do not exceed.
+
+        Raises
+        ------
+        InputError
+            If the name is no percentile.
+
+        Examples
+        --------
+        >>> round(Lengths(mean=500.0, variation=0.0).percentile("p95"), 6)
+        500.0
+        """
+        return self._at(_normal_quantile(name))
+
+    def share_above(self, n_token: float) -> float:
+        """Return the share of requests that are longer than so many tokens.
+
+        Examples
+        --------
+        Half of the requests are longer than the median, and all of them than nothing:
+
+        >>> lengths = lengths_from_percentiles({"p50": 300, "p95": 1200})
+        >>> round(lengths.share_above(300), 6), round(lengths.share_above(1200), 6), lengths.share_above(0)
+        (0.5, 0.05, 1.0)
+        """
+        variance = math.log1p(self.variation**2)
+        if n_token <= 0 or not variance:
+            return float(self.mean > n_token)
+        return NormalDist().cdf((math.log(self.mean / n_token) - variance / 2) / math.sqrt(variance))
+
+    def share_above_with(self, other: Lengths, n_token: float) -> float:
+        """Return the share of requests that are longer than so many tokens together with a part of other lengths.
+
+        Notes
+        -----
+        The parts are taken to vary independently. The share is the mean of that of the part which varies more, over
+        what the other one leaves of the tokens in the middles of a thousand equally likely intervals.
+
+        Examples
+        --------
+        >>> lengths = lengths_from_percentiles({"p50": 100, "p95": 400})
+        >>> round(Lengths(900.0, 0.0).share_above_with(lengths, 1000), 6)
+        0.5
+        """
+        narrow, wide = sorted((self, other), key=lambda lengths: lengths.mean * lengths.variation)
+        middles = (NormalDist().inv_cdf((i + 0.5) / _N_INTERVAL) for i in range(_N_INTERVAL))
+        return math.fsum(wide.share_above(n_token - narrow._at(z)) for z in middles) / _N_INTERVAL
+
+    def _at(self, z: float) -> float:
+        """Return the length at a quantile of the normal distribution."""
+        variance = math.log1p(self.variation**2)
+        return self.mean * math.exp(z * math.sqrt(variance) - variance / 2)
+
+
+def lengths_from_percentiles(percentiles: Mapping[str, float]) -> Lengths:
+    """Return mean and variation of the log-normal distribution through two percentiles, or nearest to more.
+
+    Parameters
+    ----------
+    percentiles
+        Tokens by names such as ``p50`` and ``p95``; at least two.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two, a name is no percentile, lengths do not rise with it, or are absurd.
+
+    Notes
+    -----
+    The logarithm of a log-normal length is ``mu + s z`` at the normal quantile ``z``: a straight line, through which
+    least squares find ``mu`` and ``s``. Its mean is ``exp(mu + s^2 / 2)``, its variation ``sqrt(exp(s^2) - 1)``.
+
+    References
+    ----------
+    N. L. Johnson, S. Kotz and N. Balakrishnan, "Continuous Univariate Distributions", vol. 1, chapter 14, 1994.
+
+    Examples
+    --------
+    Half of the requests up to 100 tokens, and as many between 37 and 100 as between 100 and 272 (a factor of e):
+
+    >>> lengths = lengths_from_percentiles({"p15.866": 100 / 2.71828, "p50": 100, "p84.134": 271.828})
+    >>> round(lengths.mean), round(lengths.variation, 2)
+    (165, 1.31)
+    """
+    if len(percentiles) < 2:
+        raise InputError("", "needs two percentiles at least, such as {'p50': 300, 'p95': 1200}")
+    points = sorted((_normal_quantile(name), float(value), name) for name, value in percentiles.items())
+    for _, value, name in points:
+        if not 0 < value <= MAX_TOKEN:
+            raise InputError(name, f"must lie between 0 and {MAX_TOKEN:g} tokens, got {value:g}")
+    for (z, low, first), (z_next, high, second) in pairwise(points):
+        if z == z_next:
+            raise InputError(second, f"is the same as {first}; give each percentile once")
+        if high < low:
+            raise InputError(second, f"must not be less than {first}, which is {low:g}, got {high:g}")
+    slope, middle = np.polyfit([point[0] for point in points], np.log([point[1] for point in points]), 1)
+    variance = float(slope) ** 2
+    log_mean = float(middle) + variance / 2
+    if log_mean > math.log(MAX_TOKEN):
+        raise InputError("", f"are so far apart that the mean is above {MAX_TOKEN:g} tokens; check the last one")
+    if log_mean < -_ROUNDING:
+        raise InputError("", "make a mean of less than one token; check the first one, or give the median")
+    return Lengths(math.exp(log_mean), math.sqrt(math.expm1(variance)))
+
+
+def _normal_quantile(name: str) -> float:
+    match = _PERCENTILE.fullmatch(name)
+    if match is None or not 0 < float(match[1]) < 100:
+        raise InputError(name[:40], "is no percentile; write p50, p95, p99.9 or the like")
+    return NormalDist().inv_cdf(float(match[1]) / 100)
+
+
+def _presets() -> Iterator[str]:
+    header = ("preset", "what", "input tokens", "output tokens", "variation", "cached", "observed", "figures")
+    rows = (
+        (
+            f"`{preset.name}`",
+            preset.meaning,
+            f"{preset.n_input_token:,}",
+            f"{preset.n_output_token:,}",
+            _or_blank(preset.length_variation),
+            _or_blank(preset.prefix_cache_ratio),
+            preset.observed,
+            f"[{preset.basis}]({preset.source})",
+        )
+        for preset in PRESETS.values()
+    )
+    return markdown_table(header, rows)
+
+
+def _or_blank(ratio: float) -> str:
+    return "" if math.isnan(ratio) else f"{ratio:.2f}"
+
+
+TABLES: Final = {"presets": _presets}
+"""By the name of the marker that its table follows."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the table of a document anew."""
+    write_tables("roofcast.serving.recommend.demand.presets", TABLES, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The search: candidates, market, load grid, evaluation."""

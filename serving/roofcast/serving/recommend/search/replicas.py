@@ -1,0 +1,155 @@
+"""Every way to run a model on what is on offer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
+from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.features.descriptors.prediction_input import Cells
+from roofcast.features.validity.precision_support import precision_on, precision_problem
+from roofcast.features.validity.splits import split_problem
+from roofcast.serving.recommend.answer.recommendation import Rejection, Replica
+from roofcast.serving.recommend.demand.demand import Constraints, Demand
+from roofcast.serving.recommend.search.engine_support import engines_of, runs_on
+
+TENSOR_PARALLEL: Final = (1, 2, 4, 8, 16)
+PIPELINE_PARALLEL: Final = (1, 2, 4)
+ATTENTION_PARALLEL: Final = (2, 4, 8, 16)
+
+NO_ATTENTION_DP: Final = ("trtllm",)
+"""Engines whose command line does not spread attention's batch: it takes a configuration file."""
+
+COMPUTED_ANYWHERE: Final = ("fp32", "bf16", "fp16", "int4")
+"""Precisions that every accelerator multiplies in 16 or 32 bits if it has no better."""
+
+
+def enumerate_replicas(
+    model: ModelSpec,
+    accelerators: Mapping[str, AcceleratorSpec],
+    offers: Iterable[Offer],
+    constraints: Constraints | None = None,
+) -> tuple[list[Replica], list[Rejection]]:
+    """Return each accelerator on offer with each split, engine and precision that it and the model admit.
+
+    Parameters
+    ----------
+    model
+        Whose heads, layers and experts are split.
+    accelerators
+        Specs by id.
+    offers
+        Within the constraints.
+    constraints
+        Bounds on engines, precisions and nodes.
+
+    Returns
+    -------
+    What to look at, and the accelerators that none of the engines or precisions asked for runs on
+    """
+    bounds = constraints or Constraints()
+    largest: dict[str, int] = {}
+    for offer in offers:
+        if offer.accelerator in accelerators:
+            largest[offer.accelerator] = max(largest.get(offer.accelerator, 0), offer.n_accelerator)
+    replicas, rejections = [], []
+    for name, n in sorted(largest.items()):
+        part = accelerators[name]
+        ways, problem = _ways(part, model, bounds)
+        if not ways:
+            rejections.append(Rejection(Replica(name), "no_engine", problem, 1.0))
+        for tp, pp, dp, ep in splits(model, n * bounds.max_nodes):
+            replicas += [
+                Replica(name, tp, pp, dp, ep, engine, precision)
+                for precision, engine in ways
+                if not split_problem(model, tp, ep, engine) and not (dp > 1 and engine in NO_ATTENTION_DP)
+            ]
+    return replicas, rejections
+
+
+def splits(model: ModelSpec, most: int) -> Iterator[tuple[int, int, int, int]]:
+    """Return tensor, pipeline, attention-data and expert parallelism over at most so many accelerators.
+
+    Experts lie on the ranks of tensor parallelism, or each whole on one of them; where attention's batch is spread,
+    they always do the latter.
+    """
+    for pp in PIPELINE_PARALLEL:
+        for tp in TENSOR_PARALLEL:
+            if tp * pp > most or pp > model.n_layer:
+                continue
+            yield tp, pp, 1, 1
+            if not model.n_expert:
+                continue
+            if tp > 1:
+                yield tp, pp, 1, tp
+            for dp in ATTENTION_PARALLEL:
+                if tp * dp * pp <= most and tp * dp <= max(TENSOR_PARALLEL):
+                    yield tp, pp, dp, tp * dp
+
+
+def _engines(part: AcceleratorSpec, bounds: Constraints) -> tuple[str, ...]:
+    if not bounds.engines:
+        return engines_of(part)
+    return tuple(sorted(engine for engine in bounds.engines if runs_on(engine, part)))
+
+
+def _no_engine(part: AcceleratorSpec, bounds: Constraints) -> str:
+    wanted = sorted(bounds.engines) or ["vllm", "sglang", "trtllm"]
+    return f"none of {', '.join(wanted)} is known to run on {part.vendor} {part.name}"
+
+
+def _ways(part: AcceleratorSpec, model: ModelSpec, bounds: Constraints) -> tuple[list[tuple[str, str]], str]:
+    """Return precisions with the engines that serve them on a part, and why there is none."""
+    engines = _engines(part, bounds)
+    if not engines:
+        return [], _no_engine(part, bounds)
+    asked = [
+        (precision, engine)
+        for engine in engines
+        for precision in _precisions(precision_on(engine, model.weight_precision, part), part, bounds)
+    ]
+    if not asked:
+        return [], f"{part.name} does not compute in what is admitted"
+    problems = {pair: precision_problem(pair[1], pair[0], part) for pair in asked}
+    ways = sorted(pair for pair, problem in problems.items() if not problem)
+    return ways, "" if ways else next(iter(problems.values()))
+
+
+def _precisions(own: str, part: AcceleratorSpec, bounds: Constraints) -> Collection[str]:
+    wanted: Collection[str] = bounds.weight_precisions or {own}
+    able = {own, *COMPUTED_ANYWHERE, *map(str, part.peak_flop_per_s)}
+    return sorted(precision for precision in wanted if precision in able)
+
+
+def describe_replicas(
+    table: Mapping[str, Cells], model: ModelSpec, accelerators: Mapping[str, AcceleratorSpec]
+) -> pd.DataFrame:
+    """Return the descriptors of the questions in a steady state, long after a common start."""
+    return describe(table, {model.id: model}, accelerators).assign(**{"workload.n_wave": math.inf})
+
+
+def question_table(
+    replicas: list[Replica], model: ModelSpec, demand: Demand, constraints: Constraints
+) -> dict[str, Cells]:
+    """Return one question per replica: a single user, means."""
+    names = ("accelerator", "engine", "weight_precision")
+    sizes = ("n_accelerator", "tp", "pp", "dp", "ep")
+    same_text = {"model": model.id, "kv_precision": constraints.kv_precision, "statistic": "mean"}
+    same_size = {
+        "n_input_token": demand.n_input_token,
+        "n_output_token": demand.n_output_token,
+        "length_variation": demand.length_variation,
+        "prefix_cache_ratio": demand.prefix_cache_ratio,
+        "concurrency": 1.0,
+    }
+    return {
+        **{name: np.array([getattr(r, name) for r in replicas], dtype=object) for name in names},
+        **{name: np.array([getattr(r, name) for r in replicas], dtype=float) for name in sizes},
+        **{name: np.full(len(replicas), value, dtype=object) for name, value in same_text.items()},
+        **{name: np.full(len(replicas), value, dtype=float) for name, value in same_size.items()},
+    }

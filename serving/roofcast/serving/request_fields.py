@@ -1,0 +1,66 @@
+"""Fields that requests share, over HTTP and on the command line: texts, cells, references, models."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+
+Text = Annotated[str, Field(min_length=1, max_length=200)]
+Tokens = Annotated[float, Field(ge=1, le=10_000_000)]
+
+
+class Message(BaseModel):
+    """Base of requests: no unknown fields, no NaN or infinity, no text or truth value for a number."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+
+
+Config = dict[str, Any]
+Level = Annotated[float, Field(gt=0, lt=1, description="Probability of the intervals, for an unseen LLM.")]
+
+
+def _check_cell(value: object) -> object:
+    if isinstance(value, list | dict):
+        raise ValueError("must be a number, a text, true, false or null")
+    if isinstance(value, str) and len(value) > 1000:
+        raise ValueError("must be at most 1000 characters long")
+    return value
+
+
+Value = float | int | str | bool | None
+Cell = Annotated[Value, BeforeValidator(_check_cell)]
+Row = dict[Text, Cell]
+References = Annotated[
+    list[Row],
+    Field(
+        max_length=200,
+        description="Measurements that the predictions are to know: rows of questions with what was measured, in "
+        "`ttft_s`, `tpot_s`, `output_throughput_token_per_s`, `itl_s` or `e2e_s`. All are taken, or none.",
+    ),
+]
+
+QWEN_LIKE_CONFIG: Config = {
+    "model_type": "qwen3",
+    "hidden_size": 5120,
+    "intermediate_size": 17408,
+    "num_hidden_layers": 40,
+    "num_attention_heads": 40,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "vocab_size": 151936,
+    "torch_dtype": "bfloat16",
+}
+
+
+class ModelConfig(Message):
+    """A model that no catalogue knows, by its Hugging Face ``config.json``."""
+
+    name: Text
+    config: Config
+
+
+ModelChoice = Annotated[
+    Annotated[Text, Tag("by name")] | Annotated[ModelConfig, Tag("by config")],
+    Discriminator(lambda value: "by name" if isinstance(value, str) else "by config"),
+]

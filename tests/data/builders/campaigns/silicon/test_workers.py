@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+
+from builders.campaigns.silicon.campaign import HISTORY, SAMPLE, judge
+from builders.campaigns.silicon.geometry import _stated_workers, geometry_of
+from builders.campaigns.silicon.history import History, load_history
+from builders.campaigns.silicon.source import SourceRow, load_source_rows
+from builders.campaigns.silicon.workers import Stage, workers_of
+from roofcast.data.campaigns import load_campaign_info, load_campaigns
+from roofcast.data.campaigns.silicon_index import load_silicon_index
+from tests.data.builders.campaigns.samples import BESIDE, needs_raw
+
+
+def a_disaggregated_row(
+    concurrency: int = 1214, devices: tuple[int, int] = (4, 8), ep: str = "4_0", **cells: str
+) -> SourceRow:
+    shape = {
+        "id": f"2026_03_25_x_disagg_1024x1024_c{concurrency}_tp8_0_ep{ep}_9", "mode": "disagg",
+        "model_path": "deepseek-ai/DeepSeek-R1", "system": "b200_sxm", "backend": "trtllm", "precision": "fp4",
+        "isl": "1024", "osl": "1024", "prefill_num_workers": "", "decode_num_workers": "",
+        "prefill_tp_size": str(devices[0]), "decode_tp_size": str(devices[1]), "prefill_attention_dp_size": "1",
+        "decode_attention_dp_size": "1", "prefill_moe_ep_size": ep.partition("_")[0], "decode_moe_ep_size": "4",
+        "silicon_data_source": f"source_file=x.csv; silicon_concurrency={concurrency}; measured=2026-01-29T0",
+    }  # fmt: skip
+    return SourceRow(1, "2026-03-25.csv", shape | cells)
+
+
+def test_the_configuration_that_fits_tells_the_workers() -> None:
+    row = a_disaggregated_row()
+    assert workers_of(row) == (Stage(1, tp=1, dp=4, ep=4), Stage(2, tp=1, dp=8, ep=8))
+    geometry = geometry_of(row, History([]))
+    assert geometry is not None
+    assert (geometry.n_prefill, geometry.n_decode, geometry.n_accelerator) == (4, 16, 20)
+    assert geometry.split == "prefill 1 x TP1 DP4, decode 2 x TP1 DP8"
+
+
+def test_what_a_row_states_goes_first() -> None:
+    geometry = geometry_of(a_disaggregated_row(prefill_num_workers="3", decode_num_workers="1"), History([]))
+    assert geometry is not None
+    assert (geometry.n_prefill, geometry.n_decode) == (12, 8)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        a_disaggregated_row(concurrency=7),
+        a_disaggregated_row(devices=(8, 8)),
+        a_disaggregated_row(devices=(4, 4)),
+        a_disaggregated_row(ep="8_0"),
+        a_disaggregated_row(isl="1000"),
+        a_disaggregated_row(system="gb200"),
+        a_disaggregated_row(silicon_data_source="source_file=2026-03-25.csv; silicon_concurrency=1214"),
+        a_disaggregated_row(silicon_data_source="silicon_concurrency=1214; measured=2025-12-05T0"),
+        a_disaggregated_row(128, (8, 8), "1_0", precision="fp8", isl="8192"),  # three configurations that differ
+    ],
+)
+def test_a_row_that_fits_none_or_several_has_no_counts(row: SourceRow) -> None:
+    assert workers_of(row) is None
+
+
+def test_shipped_disaggregated_rows_add_up() -> None:
+    rows = load_campaigns(["silicon"])
+    apart = rows[rows["n_prefill_accelerator"].notna()]
+    assert len(apart) > 600
+    assert (apart["n_prefill_accelerator"] + apart["n_decode_accelerator"] == apart["n_accelerator"]).all()
+    assert (apart["n_decode_accelerator"] % (apart["tp"] * apart["dp"]) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("date", "length", "ep", "is_known"),
+    [
+        ("2026-01-05", "1024", "8_0", False),  # nothing was written down yet
+        ("2026-02-07", "1024", "8_0", True),
+        ("2026-02-07", "8192", "1_0", False),  # what ran then was replaced in March
+        ("2026-03-18", "8192", "1_0", True),
+    ],
+)
+def test_no_configuration_answers_for_a_row_that_is_older(date: str, length: str, ep: str, is_known: bool) -> None:
+    source = f"source_file=x.csv; silicon_concurrency=16; measured={date}T0"
+    changes = {"isl": length, "backend": "sglang", "precision": "fp8", "silicon_data_source": source}
+    assert (workers_of(a_disaggregated_row(16, (8, 8), ep, **changes)) is not None) is is_known
+
+
+@needs_raw
+def test_stated_counts_agree_with_the_configurations_and_with_the_notes() -> None:
+    rows = load_source_rows(BESIDE / SAMPLE)
+    verdicts = judge(rows, load_history(BESIDE / HISTORY))
+    apart = [row for row in rows if row.is_disaggregated]
+    both = [(_stated_workers(row), workers_of(row)) for row in apart]
+    counts = [[[s.n_worker for s in workers] for workers in pair if workers] for pair in both if None not in pair]
+    assert all(stated == found for stated, found in counts)
+    n_filled = sum(v.row.is_disaggregated and not v.set_aside and not _stated_workers(v.row) for v in verdicts)
+    notes = " ".join(load_campaign_info("silicon").notes)
+    assert f"all {len(counts)} rows that state their counts" in notes
+    assert f"{n_filled} measurements whose source does not say how many workers" in notes
+
+
+def test_counts_in_the_notes_are_those_of_the_rows() -> None:
+    index, notes = load_silicon_index(), " ".join(load_campaign_info("silicon").notes)
+    copies = index[index["set_aside"] == "duplicate"]["mode"].value_counts()
+    assert f"{copies['agg']} aggregated and {copies['disagg']} disaggregated rows repeat" in notes
+    assert f"The other {(index['set_aside'] == 'worker_count_unknown').sum()} are set aside" in notes
+    rows = load_campaigns(["silicon"])
+    minimax = rows[rows["model"].str.contains("MiniMax") & (rows["kv_precision"] == "")]
+    assert set(minimax["weight_precision"]) == {"fp8"}
+    assert f"{len(minimax)} measurements of MiniMax-M2.5 in FP8" in notes
+    assert f"{rows['note'].str.contains('mtp unsure').sum()} measurements remain unsure" in notes
+    for fault, n in index.loc[index["set_aside"] == "", "fault"].value_counts().drop("").items():
+        assert f"{fault} ({n}" in notes

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from builders.campaigns.built import Built
+from builders.training_campaigns.habana import RAW, build_habana
+from roofcast.data.errors import SchemaError
+from tests.data.row_builders import SAMPLES
+
+ROOT = SAMPLES / "training"
+LLAMA = "huggyllama/llama-7b"
+
+
+def built() -> Built:
+    return build_habana(ROOT)
+
+
+def row(method: str, **cells: object) -> pd.Series:
+    chosen = built().rows
+    for name, value in {"accelerator": "intel-gaudi2-96gb", "method": method, **cells}.items():
+        chosen = chosen[chosen[name] == value]
+    assert len(chosen) == 1
+    return chosen.iloc[0]
+
+
+def test_lora_over_packed_sequences() -> None:
+    lora = row("lora", model=LLAMA, sharding="ddp")
+    assert (lora["n_accelerator"], lora["adapter_rank"], lora["packing"]) == (8, 8, "packed")
+    assert (lora["n_global_batch_sequence"], lora["n_token_per_sequence"]) == (8 * 2 * 8, 512)
+    assert lora["throughput_token_per_s"] == pytest.approx(148.093 * 512)
+    assert lora["step_time_s"] == pytest.approx(128 / 148.093, rel=1e-5)
+    assert lora["duration_s"] == pytest.approx(294.5707)
+
+
+def test_the_batch_is_left_blank_where_cards_share_a_sequence() -> None:
+    shared = row("lora", model=LLAMA, cp=4)
+    assert pd.isna(shared["n_global_batch_sequence"])
+    assert (shared["n_token_per_sequence"], shared["sharding"]) == (2048, "zero1")
+
+
+def test_prompts_are_adapters_over_padded_sequences() -> None:
+    prompt = row("adapter", model=LLAMA)
+    assert (prompt["packing"], prompt["n_token_per_sequence"]) == ("padded", 64)
+
+
+def test_the_step_time_stands_alone_where_no_length_is_said() -> None:
+    tuned = row("lora", model="Qwen/Qwen2-72B")
+    assert pd.isna(tuned["throughput_token_per_s"])
+    assert tuned["step_time_s"] == pytest.approx(8 * 8 * 8 / 7.554, rel=1e-5)
+    assert (tuned["recomputation"], tuned["sharding"]) == ("full", "zero3")
+
+
+def test_a_language_model_is_trained_on_blocks_of_its_scripts_default() -> None:
+    assert row("full", model="openai-community/gpt2-xl")["n_token_per_sequence"] == 1024
+
+
+def test_what_is_set_aside() -> None:
+    reasons = built().quarantined["reason"]
+    assert sorted(set(reasons)) == ["copied_baseline", "no_configuration", "not_training", "unknown_accelerator"]
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "nothing"])
+def test_a_broken_file_is_named(text: str, tmp_path: Path) -> None:
+    folder = tmp_path / RAW
+    folder.mkdir(parents=True)
+    (folder / "baselines_fixture_tests_test_examples.json").write_text(text, encoding="utf-8")
+    with pytest.raises(SchemaError, match=r"baselines_fixture_tests_test_examples\.json"):
+        build_habana(tmp_path)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import csv
+from importlib import resources
+
+import pytest
+
+from benchmarks.peers.aiconfigurator_run import QUERY, arguments, key_of, n_accepted, query_of, questions
+from roofcast.data.campaigns.silicon_aiconfigurator import load_aiconfigurator_answers
+from roofcast.data.campaigns.silicon_index import load_silicon_index
+
+FOLDER = resources.files("roofcast.data.campaigns") / "silicon"
+
+
+def rows_by_number() -> dict[str, dict[str, str]]:
+    with (FOLDER / "rows.csv").open(encoding="utf-8") as stream:
+        return {row["note"].partition(";")[0].removeprefix("row "): row for row in csv.DictReader(stream)}
+
+
+def test_the_recorded_questions_are_those_that_the_campaign_asks() -> None:
+    asked = rows_by_number()
+    with (FOLDER / "peer_aiconfigurator.csv").open(encoding="utf-8") as stream:
+        recorded = list(csv.DictReader(stream))
+    stale = [row["row"] for row in recorded if key_of(query_of(asked[row["row"]])) != key_of(row)]
+    assert not stale, "run benchmarks/peers/aiconfigurator_run.py again"
+
+
+def test_an_answer_stands_for_one_aggregated_measurement_or_says_why_there_is_none() -> None:
+    answers, index = load_aiconfigurator_answers(), load_silicon_index()
+    assert answers.index.is_unique
+    assert set(answers.index) <= set(index.loc[index["mode"] == "agg", "measured_in"])
+    is_answered = answers["status"] == "ok"
+    assert (answers.loc[is_answered, ["ttft_s", "tpot_s", "call_s"]] > 0).all(axis=None)
+    assert answers.loc[~is_answered, "reason"].notna().all()
+    assert not answers["reason"].str.contains(r"/\w+/", na=False).any()
+
+
+def test_equal_questions_are_asked_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    rows = list(rows_by_number().values())[:3]
+    file = tmp_path_factory.mktemp("rows") / "rows.csv"
+    with file.open("w", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows([*rows, rows[0] | {"note": "row 9000"}])
+    asked = questions(file)
+    assert len(asked) == 3
+    assert max(len(numbers) for _, numbers in asked.values()) == 2
+
+
+def test_a_total_is_asked_as_two_workers() -> None:
+    total = next(row for row in rows_by_number().values() if "disaggregated_total" in row["note"])
+    query = query_of(total)
+    n = int(float(total["n_accelerator"]))
+    assert query["mode"] == "disagg"
+    assert arguments(query)["decode_batch_size"] == query["batch_size"]
+    assert query["attention_dp_size"] == query["moe_ep_size"] == n // 2
+    assert set(query) <= set(QUERY)
+
+
+def test_drafted_tokens_are_accepted_as_the_former_interface_took_for_granted() -> None:
+    assert [round(n_accepted(n), 4) for n in (1, 2, 3)] == [0.85, 1.105, 1.105]

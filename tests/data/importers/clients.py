@@ -1,0 +1,53 @@
+"""Samples of benchmark clients' files, and how tests read and change them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from roofcast.data.importers import read_measurements
+from tests.data.row_builders import SAMPLES
+
+GIVEN = {"model": "ours/tiny", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": "2"}
+"""What no client's file of the samples says."""
+
+
+def sample(name: str) -> Path:
+    """Return a sample, such as ``aiperf/sweep.csv``."""
+    return SAMPLES / name
+
+
+def rows(*files: Path, name: str | None = None, **given: object) -> pd.DataFrame:
+    """Return the measurements of files whose model is given too, unless told otherwise."""
+    known = {key: value for key, value in {**GIVEN, **given}.items() if value is not None}
+    return read_measurements(name, files, "ours", given=known)
+
+
+def by_statistic(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of one run by their statistic."""
+    assert table["statistic"].is_unique
+    return table.set_index("statistic")
+
+
+def changed(name: str, folder: Path, changes: dict[str, Any], line: int = 1) -> Path:
+    """Return a copy of a sample in which the values at dotted paths (``a.0.b``) of one of its lines are others."""
+    source = sample(name)
+    is_lines = source.suffix == ".jsonl"
+    texts = source.read_text().splitlines() if is_lines else [source.read_text()]
+    document = json.loads(texts[line - 1])
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        node = document
+        for part in parents:
+            node = node[int(part)] if isinstance(node, list) else node[part]
+        if value is ...:
+            del node[last]
+        else:
+            node[int(last) if isinstance(node, list) else last] = value
+    texts[line - 1] = json.dumps(document)
+    file = folder / source.name
+    file.write_text("\n".join(texts) + "\n")
+    return file

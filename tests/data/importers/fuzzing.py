@@ -1,0 +1,74 @@
+"""Damage done to samples: a damaged file gives an error of ours, or rows that hold the schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from roofcast.data.errors import RoofcastError
+from roofcast.data.importers import FORMATS, read_measurements
+from roofcast.data.measurements.validation import validate_measurements
+
+ODD: tuple[Any, ...] = (
+    None, True, -1, 0, 0.5, 1e308, 10**400, float("nan"), float("inf"), "", "x", "=1+1", "\ud800", "\u202e", "../x",
+    "9" * 500, [], [None], {}, {"a": 1}, "a:b", ["x", "y"],
+)  # fmt: skip
+PIECES = (
+    b"",
+    b",",
+    b'"',
+    b"\n",
+    b"[",
+    b"{",
+    b"}",
+    b":",
+    b"nan",
+    b"-",
+    b"1e999",
+    b"\x00",
+    b"\xff",
+    b"9" * 30,
+    b"\xd9\xa1",
+)
+
+quick = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def check(file: Path, name: str, given: Mapping[str, object]) -> None:
+    """Read a damaged file."""
+    for entry in FORMATS.values():
+        assert entry.recognises(file) in (True, False)
+    try:
+        table = read_measurements(name, [file], "ours", given=dict(given))
+    except RoofcastError as error:
+        assert str(error).isprintable()  # noqa: PT017
+        return
+    validate_measurements(table)
+
+
+def with_changed_bytes(content: bytes, data: st.DataObject) -> bytes:
+    """Return the content with some stretches replaced."""
+    changed = bytearray(content)
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, max(len(changed) - 1, 0)))
+        changed[place : place + data.draw(st.sampled_from([0, 1, 9, 400]))] = data.draw(st.sampled_from(PIECES))
+    return bytes(changed)
+
+
+def with_changed_values(text: str, data: st.DataObject) -> str:
+    """Return a JSON text with some values replaced by odd ones."""
+    document = json.loads(text)
+    for _ in range(data.draw(st.integers(1, 3))):
+        node: Any = document
+        while node:
+            key = data.draw(st.sampled_from(list(node) if isinstance(node, dict) else range(len(node))))
+            if not isinstance(node[key], dict | list) or not node[key] or data.draw(st.integers(0, 5)) == 0:
+                node[key] = data.draw(st.sampled_from(ODD))
+                break
+            node = node[key]
+    return json.dumps(document)

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roofcast.data.errors import SchemaError
+from roofcast.data.importers import detect_format
+from tests.data.importers.clients import by_statistic, changed, rows, sample
+
+SUMMARY = "aiperf/concurrency_2.json"
+RECORDS = "aiperf/concurrency_2.jsonl"
+CSV = "aiperf/concurrency_2.csv"
+SWEEP = "aiperf/sweep.csv"
+SATURATED = "aiperf/rate_saturated.json"
+LATENCIES = {
+    "ttft_s": "time_to_first_token",
+    "tpot_s": "inter_token_latency",
+    "itl_s": "inter_chunk_latency",
+    "e2e_s": "request_latency",
+}
+THROUGHPUTS = ["output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s"]
+
+
+def test_a_summary_gives_five_statistics() -> None:
+    table = by_statistic(rows(sample(SUMMARY)))
+    raw = json.loads(sample(SUMMARY).read_text())
+    for statistic, row in table.iterrows():
+        for column, metric in LATENCIES.items():
+            theirs = "avg" if statistic == "mean" else str(statistic)
+            assert row[column] == pytest.approx(raw[metric][theirs] / 1000)
+    first = table.iloc[0]
+    assert first[["load", "concurrency", "n_request", "n_failed"]].tolist() == ["closed_loop", 2, 16, 0]
+    assert first[["date", "software", "note"]].tolist() == ["2026-11-20", "aiperf 0.13.0", "served as tiny-llama"]
+    assert first["duration_s"] == raw["benchmark_duration"]["avg"]
+
+
+def test_summary_requests_and_csv_of_one_run_agree() -> None:
+    summary, records, text = (rows(sample(n), concurrency=2) for n in (SUMMARY, RECORDS, CSV))
+    columns = [*LATENCIES, "n_input_token", "n_output_token", "n_output_token_at_statistic"]
+    numbers = summary[columns].to_numpy(dtype=float)
+    assert records[columns].to_numpy(dtype=float) == pytest.approx(numbers, rel=1e-9)
+    assert text[columns].to_numpy(dtype=float) == pytest.approx(numbers, abs=1e-5)
+    spans = [table[[*THROUGHPUTS, "duration_s"]].iloc[0].tolist() for table in (summary, records, text)]
+    assert spans[1] == pytest.approx(spans[0], rel=2e-3)
+    assert spans[2] == pytest.approx(spans[0], rel=2e-3)
+    assert records["nttft_s_per_token"].notna().all()
+
+
+def test_requests_of_the_warm_up_are_passed_over(tmp_path: Path) -> None:
+    phases = [json.loads(line)["metadata"]["benchmark_phase"] for line in sample(RECORDS).read_text().splitlines()]
+    assert (phases.count("warmup"), phases.count("profiling")) == (2, 16)
+    assert set(rows(sample(RECORDS), concurrency=2)["n_request"]) == {16}
+    file = tmp_path / "warm.jsonl"
+    file.write_text("\n".join(sample(RECORDS).read_text().splitlines()[:2]))
+    with pytest.raises(SchemaError, match="no request of the phase 'profiling': 2 of others alone"):
+        rows(file, concurrency=2)
+
+
+def test_requests_that_failed_are_counted(tmp_path: Path) -> None:
+    file = changed(RECORDS, tmp_path, {"error": {"type": "Timeout"}, "metrics": {}}, line=5)
+    assert rows(file, concurrency=2)[["n_request", "n_failed"]].iloc[0].tolist() == [16, 1]
+    failed = [json.dumps(json.loads(line) | {"error": "x"}) for line in file.read_text().splitlines()]
+    file.write_text("\n".join(failed))
+    table = rows(file, concurrency=2, n_input_token=64, n_output_token=16)
+    assert table[["status", "n_request", "n_failed"]].to_numpy().tolist() == [["failed", 16, 16]]
+    one = rows(sample("aiperf/one_failed.json"))
+    assert one[["n_request", "n_failed"]].iloc[0].tolist() == [8, 1]
+
+
+def test_a_summary_without_success_is_a_failed_row(tmp_path: Path) -> None:
+    changes = {"request_count": ..., "error_request_count": {"unit": "requests", "avg": 16.0}}
+    changes |= dict.fromkeys(("input_sequence_length", "output_sequence_length"), ...)
+    table = rows(changed(SUMMARY, tmp_path, changes), n_input_token=64, n_output_token=16)
+    assert table[["status", "n_request", "n_failed"]].to_numpy().tolist() == [["failed", 16, 16]]
+
+
+def test_a_saturated_open_loop_is_noted() -> None:
+    first = rows(sample(SATURATED)).iloc[0]
+    assert first[["load", "request_rate"]].tolist() == ["open_loop", 4]
+    assert first["note"].endswith("asked for 4 requests/s, reached 1.01")
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("s", 1e-3), ("us", 1e3), ("ns", 1e6), ("sec", 1e-3)])
+def test_metrics_are_read_by_their_unit(tmp_path: Path, unit: str, factor: float) -> None:
+    raw = json.loads(sample(SUMMARY).read_text())["time_to_first_token"]
+    other = {key: value * factor for key, value in raw.items() if key != "unit"} | {"unit": unit}
+    table = rows(changed(SUMMARY, tmp_path, {"time_to_first_token": other}))
+    assert table["ttft_s"].to_numpy() == pytest.approx(rows(sample(SUMMARY))["ttft_s"].to_numpy())
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "problem"),
+    [
+        ({"time_to_first_token.unit": "s"}, "e2e_s", "E2E of 1.006 s is far from TTFT"),
+        ({"request_latency.unit": "s"}, "e2e_s", "E2E of 1006 s is far from TTFT"),
+        ({"inter_token_latency.unit": "s"}, "e2e_s", "E2E of 1.006 s is far from TTFT"),
+        ({"benchmark_duration.unit": "ms"}, "e2e_s", "a mean of 1.006 s is longer than the whole run"),
+        ({"time_to_first_token.unit": "fortnight"}, "time_to_first_token.unit", "must be one of ns, us, ms"),
+        ({"time_to_first_token.unit": ...}, "time_to_first_token.unit", "must be one of ns, us, ms"),
+        ({"output_token_throughput.unit": "tokens/min"}, "output_token_throughput.unit", "must be one of tokens/sec"),
+        ({"time_to_first_token.avg": -1}, "time_to_first_token.avg", "at least 0, got -1"),
+        ({"time_to_first_token": 3}, "time_to_first_token", "must be an object, got 3"),
+        ({"request_count": ...}, "request_count", "this is no summary of AIPerf, or a truncated one"),
+        ({"start_time": "noon"}, "start_time", "must be a time such as"),
+        ({"input_config.models.items": [{"name": "a"}, {"name": "b"}]}, "input_config.models", "must name one model"),
+        ({"input_config.phases": 3}, "input_config.phases", "must be an array"),
+        ({"input_config": 3}, "input_config", "must be an object"),
+    ],
+)
+def test_damage_is_refused_by_field(tmp_path: Path, changes: dict[str, Any], field: str, problem: str) -> None:
+    with pytest.raises(SchemaError, match=problem) as caught:
+        rows(changed(SUMMARY, tmp_path, changes), name="aiperf")
+    assert (caught.value.field, caught.value.source) == (field, "concurrency_2.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"metrics.time_to_first_token.value": -1}, "metrics.time_to_first_token.value"),
+        ({"metrics.time_to_first_token.value": [1]}, "metrics.time_to_first_token.value"),
+        ({"metrics.time_to_first_token.unit": "h"}, "metrics.time_to_first_token.unit"),
+        ({"metrics.inter_chunk_latency.value": [0.1, "x"]}, "metrics.inter_chunk_latency.value[1]"),
+        ({"metrics.inter_chunk_latency.value": 3}, "metrics.inter_chunk_latency.value"),
+        ({"metadata.request_start_ns": ...}, "metadata.request_start_ns"),
+        ({"metadata": ...}, "metadata"),
+    ],
+)
+def test_damage_of_a_request_names_its_line(tmp_path: Path, changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        rows(changed(RECORDS, tmp_path, changes, line=7), concurrency=2)
+    assert (caught.value.field, caught.value.source, caught.value.line) == (field, "concurrency_2.jsonl", 7)
+
+
+def test_a_cut_file_of_requests_names_the_line(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    file.write_text(sample(RECORDS).read_text()[:-40])
+    with pytest.raises(SchemaError, match=r"run\.jsonl, line 18: ends early: the file is truncated"):
+        rows(file, concurrency=2)
+
+
+def test_a_sweeps_table_gives_the_means_of_its_levels() -> None:
+    table = rows(sample(SWEEP))
+    assert table["concurrency"].tolist() == [1, 2, 4, 8]
+    assert set(table["statistic"]) == {"mean"}
+    mean = rows(sample(SUMMARY)).iloc[0]
+    columns = [*LATENCIES, *THROUGHPUTS]
+    assert table.iloc[1][columns].tolist() == pytest.approx(mean[columns].tolist(), rel=1e-3)
+
+
+def test_a_folder_of_artifacts_gives_each_run_once(tmp_path: Path) -> None:
+    for level in (2, 8):
+        run = tmp_path / f"concurrency_{level}"
+        (run / "phases" / "profiling").mkdir(parents=True)
+        for folder in (run, run / "phases" / "profiling"):
+            shutil.copy(sample(f"aiperf/concurrency_{level}.json"), folder / "profile_export_aiperf.json")
+            shutil.copy(sample(CSV), folder / "profile_export_aiperf.csv")
+        shutil.copy(sample(RECORDS), run / "profile_export.jsonl")
+        (run / "inputs.json").write_text('{"data": []}')
+    (tmp_path / "sweep_aggregate").mkdir()
+    shutil.copy(sample(SWEEP), tmp_path / "sweep_aggregate" / "profile_export_aiperf_sweep.csv")
+    assert detect_format([tmp_path]).name == "aiperf"
+    table = rows(tmp_path)
+    assert table["concurrency"].tolist() == [2] * 5 + [8] * 5
+    for run in tmp_path.glob("concurrency_*"):
+        shutil.rmtree(run)
+    assert rows(tmp_path)["concurrency"].tolist() == [1, 2, 4, 8]
+
+
+def test_a_folder_without_artifacts_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "inputs.json").write_text('{"data": []}')
+    with pytest.raises(SchemaError, match=r"inputs\.json: request_count: no such field"):
+        rows(tmp_path, name="aiperf")
+    with pytest.raises(SchemaError, match=r"inputs\.json: is in none of the known formats"):
+        rows(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model": ["m/x"], "perf_analyzer": {"stimulus": {"concurrency": 2}}},
+        {"model_names": ["m/x"], "concurrency": 2, "request_rate": None},
+        {"endpoint": {"model_names": ["m/x"]}, "loadgen": {"concurrency": 2, "request_rate": None}},
+        {"models": {"items": [{"name": "m/x"}]}},
+    ],
+)
+def test_older_layouts_and_genai_perf_name_model_and_load(tmp_path: Path, config: dict[str, Any]) -> None:
+    changes = dict.fromkeys(("aiperf_version", "schema_version", "inter_chunk_latency", "start_time"), ...)
+    first = rows(changed(SUMMARY, tmp_path, changes | {"input_config": config}), model=None).iloc[0]
+    assert first[["model", "load", "concurrency", "software"]].tolist() == ["m/x", "closed_loop", 2, "genai-perf"]
+
+
+def test_a_load_that_no_file_states_must_be_given(tmp_path: Path) -> None:
+    file = changed(SUMMARY, tmp_path, {"input_config": {}, "run_info": {}})
+    with pytest.raises(SchemaError, match=r"concurrency: is not in the file; .* --set conc"):
+        rows(file)
+    assert set(rows(file, concurrency=2)["load"]) == {"closed_loop"}
+    assert set(rows(file, request_rate=2)["load"]) == {"open_loop"}
+    assert set(rows(file, load="offline")["load"]) == {"offline"}
+
+
+def test_numbers_with_a_comma_for_thousands_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "run.csv"
+    file.write_text(sample(CSV).read_text().replace("680.46", '"1,000.46"'))
+    assert rows(file, concurrency=2)["ttft_s"].iloc[0] == pytest.approx(1.00046)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "problem"),
+    [
+        (
+            CSV,
+            "First Token (ms),680.46",
+            "First Token (ms),-680.46",
+            "time_to_first_token: must be a finite number of at least 0, got '-680.46'",
+        ),
+        (CSV, "Time to First Token (ms)", "Time to First Token (h)", "time_to_first_token: must be one of ns, us"),
+        (CSV, "Request Count,16.00\n", "", "Request Count: no line 'Request Count': is the file truncated"),
+        (CSV, "Request Count,16.00\n", "Request Count\n", "must have 2 cells as the header has, got 1"),
+        (CSV, "Metric,avg", "Metrik,avg", "must have 0 cells|holds no metric"),
+        (SWEEP, "\n2,", "\ntwo,", "concurrency: must be a finite number of at least 0, got 'two'"),
+        (SWEEP, "\n2,", "\n2,7,", "must have .* cells as the header has"),
+    ],
+)
+def test_damage_of_a_table_is_refused(tmp_path: Path, name: str, old: str, new: str, problem: str) -> None:
+    file = tmp_path / "run.csv"
+    text = sample(name).read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    with pytest.raises(SchemaError, match=rf"run\.csv(, line \d+)?: ({problem})"):
+        rows(file, name="aiperf", **({} if name == SWEEP else {"concurrency": 2}))
+
+
+def test_a_rate_that_is_given_and_not_reached_is_noted() -> None:
+    table = rows(sample("aiperf/concurrency_2.csv"), request_rate=1000)
+    assert set(table["load"]) == {"open_loop"}
+    assert set(table["note"].str.partition(",")[0]) == {"asked for 1e+03 requests/s"}

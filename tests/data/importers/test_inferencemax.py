@@ -1,0 +1,259 @@
+"""The samples are made up, in the layout of the public benchmark's results."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+
+from roofcast.data import json_input
+from roofcast.data.errors import SchemaError
+from roofcast.data.importers import detect_format, read_measurements
+from tests.data.importers.clients import by_statistic, changed, sample
+from tests.data.importers.fuzzing import check, quick, with_changed_bytes, with_changed_values
+
+SINGLE = "inferencemax/agg_single_node.json"
+SPLIT = "inferencemax/agg_disaggregated.json"
+EARLY = "inferencemax/agg_dsr1_1k8k.json"
+
+
+def rows(file: Path, **given: object) -> pd.DataFrame:
+    return read_measurements("inferencemax", [file], "ours", given=given)
+
+
+def early(folder: Path, changes: dict[str, Any], name: str = "agg_dsr1_1k8k.json") -> Path:
+    results = json.loads(sample(EARLY).read_text())
+    results[0] |= changes
+    file = folder / name
+    file.write_text(json.dumps([{k: v for k, v in r.items() if v is not ...} for r in results]))
+    return file
+
+
+def test_a_result_gives_its_statistics_in_seconds() -> None:
+    table = by_statistic(rows(sample(SINGLE)))
+    raw = json.loads(sample(SINGLE).read_text())
+    assert list(table.index) == ["mean", "p50", "p90", "p99"]
+    for statistic, name in (("mean", "mean"), ("p50", "median"), ("p90", "p90"), ("p99", "p99")):
+        for column, theirs in (("ttft_s", "ttft"), ("tpot_s", "tpot"), ("itl_s", "itl"), ("e2e_s", "e2el")):
+            assert table.loc[statistic, column] == raw[f"{name}_{theirs}"]
+    assert detect_format([sample(SINGLE)]).name == "inferencemax"
+
+
+def test_figures_of_one_accelerator_become_those_of_the_deployment() -> None:
+    row = rows(sample(SINGLE)).iloc[0]
+    raw = json.loads(sample(SINGLE).read_text())
+    assert row["output_throughput_token_per_s"] == raw["output_tput_per_gpu"] * 4
+    assert row["total_throughput_token_per_s"] == raw["tput_per_gpu"] * 4
+    assert row["power_w"] == 3250
+    assert row["derived"] == ""
+
+
+def test_the_configuration_is_told() -> None:
+    row = rows(sample(SINGLE)).iloc[0]
+    assert (row["model"], row["accelerator"], row["engine"]) == ("openai/gpt-oss-120b", "amd-mi355x-288gb", "vllm")
+    assert (row["engine_version"], row["weight_precision"], row["speculation"]) == ("0.21.0", "fp4", "")
+    assert (row["n_accelerator"], row["tp"], row["ep"], row["moe_tp"], row["dp"], row["pp"]) == (4, 4, 1, 4, 1, 1)
+    assert (row["load"], row["concurrency"]) == ("closed_loop", 32)
+
+
+def test_mean_lengths_are_shorter_than_nominal_ones() -> None:
+    row = rows(sample(SINGLE)).iloc[0]
+    assert (row["n_input_token"], row["n_output_token"]) == (7372.8, 921.6)
+    assert row["note"] == "nominal lengths 8192 and 1024"
+    renamed = {"n_input_token:7372.8": 8192, "n_output_token:921.6": 1024}
+    assert rows(sample(SINGLE), **renamed).iloc[0]["n_output_token"] == 1024
+    with pytest.raises(SchemaError, match=r"n_output_token: the file says '921\.6' and '1024\.0' was given"):
+        rows(sample(SINGLE), n_output_token=1024)
+
+
+def test_a_disaggregated_result_divides_by_the_accelerators_of_each_part() -> None:
+    row = rows(sample(SPLIT)).iloc[0]
+    raw = json.loads(sample(SPLIT).read_text())
+    assert (row["n_accelerator"], row["n_prefill_accelerator"], row["n_decode_accelerator"]) == (24, 8, 16)
+    assert row["output_throughput_token_per_s"] == raw["output_tput_per_gpu"] * 16
+    assert row["total_throughput_token_per_s"] == raw["tput_per_gpu"] * 24
+    assert (row["engine"], row["speculation"], row["accelerator"]) == ("trtllm", "mtp", "nvidia-gb200")
+    assert math.isnan(row["tp"])
+    assert math.isnan(row["itl_s"])
+    assert "prefill: 2 x TP 4, EP 4, data-parallel attention; decode: 1 x TP 16" in row["note"]
+
+
+def test_an_early_disaggregated_result_tells_its_split_by_its_throughputs(tmp_path: Path) -> None:
+    raw = json.loads(sample(SPLIT).read_text())
+    kept = {
+        k: v for k, v in raw.items() if not k.startswith(("prefill_", "decode_", "num_", "is_", "disagg", "spec"))
+    }
+    file = tmp_path / "agg.json"
+    file.write_text(json.dumps(kept | {"tp": 24, "ep": 1, "mtp": "on", "dp_attention": "true"}))
+    row = rows(file).iloc[0]
+    assert (row["n_prefill_accelerator"], row["n_decode_accelerator"], row["speculation"]) == (8, 16, "mtp")
+    file.write_text(json.dumps(kept | {"tp": 24, "tput_per_gpu": 1e308}))
+    with pytest.raises(SchemaError, match="tput_per_gpu: fits no whole number"):
+        rows(file)
+    file.write_text(json.dumps(kept | {"tp": 25}))
+    with pytest.raises(SchemaError, match=r"agg\.json: tput_per_gpu: fits no whole number of decode accelerators"):
+        rows(file)
+
+
+def test_an_aggregated_deployment_over_nodes(tmp_path: Path) -> None:
+    raw = json.loads(sample(SPLIT).read_text())
+    total, output = raw["tput_per_gpu"] * 24, raw["output_tput_per_gpu"] * 16
+    figures = {"tput_per_gpu": total / 8, "output_tput_per_gpu": output / 8, "input_tput_per_gpu": ...}
+    changes = {"num_decode_gpu": 0, "disagg": False, "decode_num_workers": 0, **figures}
+    row = rows(changed(SPLIT, tmp_path, changes)).iloc[0]
+    assert (row["n_accelerator"], row["tp"], row["dp"], row["ep"], row["moe_tp"]) == (8, 1, 8, 4, 1)
+    assert row["output_throughput_token_per_s"] == pytest.approx(output)
+    assert math.isnan(row["n_decode_accelerator"])
+    with pytest.raises(SchemaError, match=r"num_prefill_gpu: must be workers x TP x PP x CP = 8, got 9"):
+        rows(changed(SPLIT, tmp_path, changes | {"num_prefill_gpu": 9}))
+
+
+def test_lists_of_early_results_are_told_their_lengths_by_the_name() -> None:
+    table = rows(sample(EARLY))
+    assert table["concurrency"].tolist() == [8] * 3 + [16] * 3
+    assert set(table["n_input_token"]) == {921.6}
+    assert set(table["n_output_token"]) == {7372.8}
+    assert table["itl_s"].notna().tolist() == [False] * 3 + [True] * 3
+    assert table["accelerator"].unique().tolist() == ["nvidia-h200-sxm-141gb", "amd-mi300x-192gb"]
+
+
+def test_without_such_a_name_lengths_must_be_given(tmp_path: Path) -> None:
+    file = early(tmp_path, {}, "results.json")
+    with pytest.raises(
+        SchemaError, match=r"results\.json: \[0\]: n_input_token: is not in the file; .* --set n_output_token=128"
+    ):
+        rows(file)
+    assert rows(file, n_input_token=922, n_output_token=7373)["n_output_token"].iloc[0] == 7373
+
+
+def test_data_parallel_attention_has_no_tensor_parallelism(tmp_path: Path) -> None:
+    row = rows(changed(SINGLE, tmp_path, {"dp_attention": True, "ep": 4})).iloc[0]
+    assert (row["tp"], row["dp"], row["ep"], row["moe_tp"]) == (1, 4, 4, 1)
+
+
+def test_pipeline_and_context_parallelism_add_accelerators(tmp_path: Path) -> None:
+    raw = json.loads(sample(SINGLE).read_text())
+    halves = {key: raw[key] / 2 for key in raw if key.endswith("tput_per_gpu")}
+    row = rows(changed(SINGLE, tmp_path, halves | {"pp": 2, "pcp_size": 1})).iloc[0]
+    assert (row["n_accelerator"], row["pp"], row["cp"]) == (8, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "power_w"),
+    [({"avg_total_gpu_power_w": ...}, 3250), ({"power_valid": 0}, math.nan), ({"power_valid": ...}, 3250)],
+)
+def test_power(tmp_path: Path, changes: dict[str, Any], power_w: float) -> None:
+    assert rows(changed(SINGLE, tmp_path, changes)).iloc[0]["power_w"] == pytest.approx(power_w, nan_ok=True)
+
+
+def test_unknown_runners_keep_their_name_until_it_is_replaced(tmp_path: Path) -> None:
+    file = changed(SINGLE, tmp_path, {"hw": "cluster:ours"})
+    assert set(rows(file)["accelerator"]) == {"cluster:ours"}
+    given = {"accelerator:cluster:ours": "amd-mi355x-288gb"}
+    assert set(rows(file, **given)["accelerator"]) == {"amd-mi355x-288gb"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "problem"),
+    [
+        (
+            {"tput_per_gpu": ...},
+            "tput_per_gpu",
+            "no such field: this is no result of InferenceMAX, or a truncated one",
+        ),
+        ({"tp": None}, "tp", "must be a whole number from 1"),
+        ({"tp": 3.5}, "tp", "must be a whole number from 1 to 100000, got 3.5"),
+        ({"tp": 8}, "tput_per_gpu|e2e_s", "are not input and output together|in flight"),
+        ({"tp": 10**9}, "tp", "must be a whole number"),
+        ({"ep": 0}, "ep", "must be a whole number"),
+        ({"conc": "32"}, "conc", "must be a finite number"),
+        ({"precision": "fp3"}, "precision", "must be one of fp32"),
+        ({"spec_decoding": "guess"}, "spec_decoding", "must be one of none, off, mtp"),
+        ({"dp_attention": "maybe"}, "dp_attention", "must be true or false"),
+        ({"isl": 0}, "isl", "must be at least 1: runs of agents"),
+        ({"mean_ttft": math.nan}, "mean_ttft", "must be a finite number of at least 0, got nan"),
+        ({"mean_tpot": 21.0}, "mean_tpot", r"21 s is not the inverse of mean_intvty = .*; is it in seconds\?"),
+        ({"input_tput_per_gpu": 1.0}, "tput_per_gpu", "are not input and output together"),
+        ({"model": "=cmd()"}, "model", "must not begin with"),
+        ({"hw": ["h200"]}, "hw", "must be a text"),
+    ],
+)
+def test_bad_results_are_refused_by_field(tmp_path: Path, changes: dict[str, Any], field: str, problem: str) -> None:
+    file = changed(SINGLE, tmp_path, changes)
+    with pytest.raises(SchemaError, match=problem) as caught:
+        rows(file)
+    assert caught.value.field in field.split("|")
+    assert caught.value.source == "agg_single_node.json"
+
+
+def test_mixed_accelerators_are_refused(tmp_path: Path) -> None:
+    file = changed(SPLIT, tmp_path, {"prefill_hw": "h200", "decode_hw": "b200"})
+    with pytest.raises(SchemaError, match="decode_hw: must be the accelerator of the prefill, got nvidia-b200"):
+        rows(file)
+    with pytest.raises(SchemaError, match="disagg: must be true where 16 accelerators decode"):
+        rows(changed(SPLIT, tmp_path, {"disagg": False}))
+
+
+def test_milliseconds_for_seconds_are_noticed(tmp_path: Path) -> None:
+    raw = json.loads(sample(EARLY).read_text())[0]
+    wrong = {k: v * 1000 for k, v in raw.items() if k.endswith(("_ttft", "_tpot", "_itl", "_e2el"))}
+    without = {k: ... for k in raw if k.endswith("_intvty")}
+    with pytest.raises(SchemaError, match=r"agg_dsr1_1k8k\.json: \[0\]: e2e_s: .* are seconds and milliseconds"):
+        rows(early(tmp_path, wrong | without))
+
+
+def test_an_entry_of_a_list_is_named_in_messages(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match=r"agg_dsr1_1k8k\.json: \[0\]\.p99_ttft: must be a finite number"):
+        rows(early(tmp_path, {"p99_ttft": -1}))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is empty"),
+        (b"[]", "holds no result"),
+        (b"[\n{}", "ends early: the file is truncated"),
+        (b'[\n{"hw": "h2', "line 2: ends early: the file is truncated"),
+        (b"[1]", r"\[0\]: must be an object, got 1"),
+        (b"\xef\xbb\xbf[{}]", r"\[0\]\.hw: no such field"),
+        (b"7", "must be an object, got 7"),
+        (b"[" * 100_000, "is nested too deeply"),
+    ],
+)
+def test_what_is_no_result_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
+    file = tmp_path / "run.json"
+    file.write_bytes(content)
+    with pytest.raises(SchemaError, match=rf"run\.json.*{problem}"):
+        rows(file)
+
+
+def test_a_cut_file_never_gives_rows(tmp_path: Path) -> None:
+    whole = sample(EARLY).read_bytes()
+    file = tmp_path / "agg_1k8k.json"
+    for share in (0.01, 0.3, 0.5, 0.9, 0.99):
+        file.write_bytes(whole[: int(share * len(whole))])
+        with pytest.raises(SchemaError, match=r"agg_1k8k\.json, line \d+: (ends early|is not valid JSON)"):
+            rows(file)
+
+
+def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_input, "MAX_DOCUMENT_BYTE", 100)
+    with pytest.raises(SchemaError, match="must be at most 100 bytes"):
+        rows(sample(SINGLE))
+
+
+@pytest.mark.parametrize("name", [SINGLE, SPLIT, EARLY])
+@quick
+@drawn(data=st.data())
+def test_damage(name: str, tmp_path: Path, data: st.DataObject) -> None:
+    file = tmp_path / Path(name).name
+    file.write_bytes(with_changed_bytes(sample(name).read_bytes(), data))
+    check(file, "inferencemax", {})
+    file.write_text(with_changed_values(sample(name).read_text(), data))
+    check(file, "inferencemax", {})

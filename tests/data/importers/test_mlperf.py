@@ -1,0 +1,237 @@
+"""The samples are drawn at random and written in LoadGen's layout; they are of no submission."""
+
+from __future__ import annotations
+
+import math
+import re
+import tarfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+
+from roofcast.data.errors import SchemaError
+from roofcast.data.importers import detect_format, read_measurements
+from roofcast.data.importers.mlperf import log
+from tests.data.importers.clients import by_statistic, sample
+from tests.data.importers.fuzzing import check, quick, with_changed_bytes
+
+GIVEN = {
+    "model": "meta-llama/Llama-2-70b-hf",
+    "accelerator": "amd-mi300x-192gb",
+    "n_accelerator": 8,
+    "n_input_token": 294,
+}
+SERVER = "mlperf_summary/server_summary.txt"
+OLD = "mlperf_summary/server_old_invalid_summary.txt"
+OFFLINE = "mlperf_summary/offline_summary.txt"
+SINGLE = "mlperf_summary/single_stream_summary.txt"
+
+
+def rows(*files: Path, **given: object) -> pd.DataFrame:
+    known = {key: value for key, value in {**GIVEN, **given}.items() if value is not None}
+    return read_measurements("mlperf_summary", files, "ours", given=known)
+
+
+def printed(name: str, label: str) -> float:
+    found = re.search(rf"^{re.escape(label)}\s*: ([0-9.]+)$", sample(name).read_text(), flags=re.MULTILINE)
+    assert found, label
+    return float(found[1])
+
+
+def edited(name: str, folder: Path, *changes: tuple[str, str]) -> Path:
+    text = sample(name).read_text()
+    for old, new in changes:
+        text, n = re.subn(old, new, text, flags=re.MULTILINE)
+        assert n, old
+    file = folder / "mlperf_log_summary.txt"
+    file.write_text(text)
+    return file
+
+
+def test_server_gives_every_statistic_of_ttft_tpot_and_e2e() -> None:
+    table = by_statistic(rows(sample(SERVER)))
+    assert list(table.index) == ["mean", "p50", "p90", "p95", "p99"]
+    assert table.loc["mean", "ttft_s"] == pytest.approx(printed(SERVER, "Mean First Token latency (ns)") / 1e9)
+    assert table.loc["p99", "ttft_s"] == pytest.approx(
+        printed(SERVER, "99.00 percentile first token latency (ns)") / 1e9
+    )
+    assert table.loc["mean", "tpot_s"] == pytest.approx(printed(SERVER, "Mean Time per Output Token (ns)") / 1e9)
+    assert table.loc["p90", "tpot_s"] == pytest.approx(
+        printed(SERVER, "90.00 percentile time to output token (ns)") / 1e9
+    )
+    assert table.loc["p95", "e2e_s"] == pytest.approx(printed(SERVER, "95.00 percentile latency (ns)") / 1e9)
+
+
+def test_server_is_an_open_loop_at_the_scheduled_rate() -> None:
+    row = rows(sample(SERVER)).iloc[0]
+    assert (row["load"], row["request_rate"], row["request_throughput_per_s"]) == ("open_loop", 9.62, 9.55)
+    assert row["output_throughput_token_per_s"] == printed(SERVER, "Completed tokens per second")
+    assert row["n_output_token"] == pytest.approx(row["output_throughput_token_per_s"] / 9.55)
+    assert row["note"] == "MLPerf Server; system under test OurSUT"
+    assert detect_format([sample(SERVER)]).name == "mlperf_summary"
+
+
+def test_without_a_scheduled_rate_the_target_is_the_rate(tmp_path: Path) -> None:
+    file = edited(SERVER, tmp_path, (r"^Scheduled samples.*\n", ""), ("^Scenario : Server", "Scenario : Interactive"))
+    row = rows(file).iloc[0]
+    assert (row["request_rate"], row["note"][:18]) == (9.6, "MLPerf Interactive")
+
+
+def test_an_invalid_result_is_kept_and_says_which_rules_it_broke() -> None:
+    table = by_statistic(rows(sample(OLD)))
+    assert table.loc["mean", "tpot_s"] == pytest.approx(printed(OLD, "Mean Time to Output Token (ns)") / 1e9)
+    assert table["note"].iloc[0].endswith("result INVALID: performance constraints, early stopping")
+    assert set(table["status"]) == {"ok"}
+
+
+def test_a_rate_that_was_not_reached_and_errors_are_noted(tmp_path: Path) -> None:
+    changes = (
+        ("samples per second : 9.62", "samples per second : 12.5"),
+        ("^No errors enc.*", "2 ERRORS encountered."),
+    )
+    note = rows(edited(SERVER, tmp_path, *changes))["note"].iloc[0]
+    assert note.endswith("LoadGen counted 2 errors; asked for 12.5 requests/s, reached 9.55")
+
+
+def test_offline_delivers_throughput_alone() -> None:
+    table = rows(sample(OFFLINE))
+    assert table["statistic"].tolist() == ["mean"]
+    row = table.iloc[0]
+    assert (row["load"], row["n_request"]) == ("offline", 4096)
+    assert math.isnan(row["e2e_s"])
+    assert row["request_throughput_per_s"] == printed(OFFLINE, "Samples per second")
+    assert row["output_throughput_token_per_s"] == printed(OFFLINE, "Tokens per second")
+    assert row["duration_s"] == pytest.approx(4096 / row["request_throughput_per_s"], rel=1e-5)
+
+
+def test_single_stream_is_a_closed_loop_of_one() -> None:
+    table = by_statistic(rows(sample(SINGLE)))
+    row = table.loc["mean"]
+    assert (row["load"], row["concurrency"]) == ("closed_loop", 1)
+    assert row["output_throughput_token_per_s"] == printed(SINGLE, "TPS w/ loadgen overhead")
+    assert row["e2e_s"] == pytest.approx(row["ttft_s"] + row["tpot_s"] * (row["n_output_token"] - 1), rel=0.02)
+    assert len(table) == 5
+
+
+def test_what_no_log_tells_must_be_given() -> None:
+    for column in GIVEN:
+        with pytest.raises(SchemaError, match=rf"server_summary\.txt: {column}: .* --set {column}="):
+            rows(sample(SERVER), **{column: None})
+
+
+def test_without_counted_tokens_the_output_length_must_be_given(tmp_path: Path) -> None:
+    file = edited(SERVER, tmp_path, (r"^Completed tokens per second\s*: .*", "Completed tokens per second: 0.00"))
+    with pytest.raises(SchemaError, match="n_output_token: is not in the file"):
+        rows(file)
+    row = rows(file, n_output_token=290).iloc[0]
+    assert math.isnan(row["output_throughput_token_per_s"])
+    assert row["ttft_s"] > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "problem", "line"),
+    [
+        (
+            ("^Scenario : Server", "Scenario : MultiStream"),
+            "Scenario",
+            "must be one of Server, Int.*got 'MultiStream'",
+            5,
+        ),
+        (("^Scenario : Server", ""), "Scenario", "must be one of Server", 0),
+        (("^Mode     : .*", "Mode     : AccuracyOnly"), "Mode", "must measure speed, as PerformanceOnly does", 6),
+        (("^Result is : VALID", "Result is : FINE"), "Result is", "must be VALID or INVALID, got 'FINE'", 9),
+        (("^(Mean First Token latency .ns.\\s*): .*", r"\1: nan"), "Mean First Token latency (ns)", "got 'nan'", 38),
+        (
+            ("^(Mean latency .ns.\\s*): .*", r"\1: -5"),
+            "Mean latency (ns)",
+            "finite number of at least 0, got '-5'",
+            27,
+        ),
+        (("^(Mean latency .ns.\\s*): .*", r"\1: 1e999"), "Mean latency (ns)", "got '1e999'", 27),
+        (("^(Mean latency .ns.\\s*): .*", r"\1: ٣"), "Mean latency (ns)", "must be a finite number", 27),
+        (
+            ("^Mean latency .ns.", "Mean latency (ms)"),
+            "Mean latency (ns)",
+            "no such line, which this scenario has",
+            0,
+        ),
+        (("^(Max latency .*)", r"\1\nMean latency (ns) : 7"), "Mean latency (ns)", "is '7' in line 27 and '1881", 28),
+    ],
+)
+def test_bad_logs_are_refused_by_line(
+    tmp_path: Path, change: tuple[str, str], field: str, problem: str, line: int
+) -> None:
+    with pytest.raises(SchemaError, match=problem) as caught:
+        rows(edited(SERVER, tmp_path, change))
+    assert (caught.value.field, caught.value.line) == (field, line)
+    assert caught.value.source == "mlperf_log_summary.txt"
+
+
+def test_other_units_are_noticed(tmp_path: Path) -> None:
+    in_us = (r"^(.*First Token latency \(ns\)\s*: \d+|.*first token latency \(ns\)\s*: \d+)\d{3}$", r"\1")
+    in_ps = (r"^(.*Output Token \(ns\)\s*: \d+)$", r"\g<1>000")
+    with pytest.raises(SchemaError, match=r"e2e_s: E2E of 18\.81 s is far from TTFT \+ TPOT"):
+        rows(edited(SERVER, tmp_path, in_ps))
+    assert rows(edited(SERVER, tmp_path, in_us)).iloc[0]["ttft_s"] < 1e-3  # too small a part of E2E to contradict it
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is empty"),
+        (b"\n\n", "is empty"),
+        (b"Scenario : Server\n", "is no summary of LoadGen"),
+        (b"MLPerf Results Summary\nScenario : Server\n", "line 2: ends early: the count of errors is missing"),
+        (b"MLPerf Results Summary\n\xff", "line 2: must be UTF-8"),
+        (b"MLPerf Results Summary\nNo errors encountered during test.", "Scenario: must be one of Server"),
+    ],
+)
+def test_what_is_no_log_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
+    file = tmp_path / "log.txt"
+    file.write_bytes(content)
+    with pytest.raises(SchemaError, match=rf"log\.txt.*{problem}"):
+        rows(file)
+
+
+def test_a_cut_log_never_gives_rows(tmp_path: Path) -> None:
+    whole = sample(SERVER).read_bytes()
+    file = tmp_path / "log.txt"
+    for share in (0.05, 0.3, 0.6, 0.9, 0.98):
+        file.write_bytes(whole[: int(share * len(whole))])
+        with pytest.raises(SchemaError, match=r"log\.txt.*(ends early|is no summary)"):
+            rows(file)
+
+
+def test_a_log_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "MAX_LOG_BYTE", 100)
+    with pytest.raises(SchemaError, match="must be at most 100 bytes"):
+        rows(sample(SERVER))
+
+
+def test_of_a_folder_the_runs_for_accuracy_are_passed_over(tmp_path: Path) -> None:
+    for part, content in (("performance", sample(SERVER).read_bytes()), ("accuracy", b"No errors encountered.\n")):
+        (tmp_path / part).mkdir()
+        (tmp_path / part / "mlperf_log_summary.txt").write_bytes(content)
+        (tmp_path / part / "mlperf_log_detail.txt").write_text(":::MLLOG {}\n")
+    assert len(rows(tmp_path)) == 5
+    (tmp_path / "performance" / "mlperf_log_summary.txt").unlink()
+    with pytest.raises(SchemaError, match="is no summary of LoadGen"):
+        rows(tmp_path)
+
+
+def test_archives_are_read(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "logs.tar.gz", "w:gz") as archive:
+        archive.add(sample(SERVER), "run/mlperf_log_summary.txt")
+    assert len(rows(tmp_path)) == 5
+
+
+@pytest.mark.parametrize("name", [SERVER, OLD, OFFLINE, SINGLE])
+@quick
+@drawn(data=st.data())
+def test_damage(name: str, tmp_path: Path, data: st.DataObject) -> None:
+    file = tmp_path / Path(name).name
+    file.write_bytes(with_changed_bytes(sample(name).read_bytes(), data))
+    check(file, "mlperf_summary", GIVEN)

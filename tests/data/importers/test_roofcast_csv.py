@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roofcast.data.errors import SchemaError
+from roofcast.data.importers import roofcast_csv
+from roofcast.data.importers.sources import iter_sources
+from roofcast.data.measurements.validation import row_ids, validate_measurements
+from tests.data.row_builders import a_row, many_rows
+
+HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,ttft_s,note"
+LINE = "m,a,1,128,32,4,0.25,fine"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "own.csv"
+
+
+def read(file: Path, content: str | bytes) -> pd.DataFrame:
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return roofcast_csv.read([file], "ours")
+
+
+def test_any_subset_of_columns_is_read(file: Path) -> None:
+    table = read(file, f"{HEADER}\n{LINE}\n m , a ,2,1e3,32,4, 0.5 ,\n")
+    assert table["n_accelerator"].tolist() == [1, 2]
+    assert table["model"].tolist() == ["m", "m"]
+    assert table["n_input_token"].tolist() == [128, 1000]
+    assert set(table["campaign"]) == {"ours"}
+    assert roofcast_csv.recognises(file)
+
+
+def test_a_campaign_of_its_own_is_kept(file: Path) -> None:
+    table = read(file, f"{HEADER},campaign\n{LINE},theirs\n{LINE},\n")
+    assert table["campaign"].tolist() == ["theirs", "ours"]
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\n\n\n", ""])
+def test_line_ends_and_a_byte_order_mark_do_not_matter(file: Path, ending: str) -> None:
+    assert len(read(file, b"\xef\xbb\xbf" + f"{HEADER}\n{LINE}{ending}".encode())) == 1
+
+
+def test_what_was_written_comes_back(file: Path) -> None:
+    table = validate_measurements(many_rows(200))
+    table.to_csv(file, index=False)
+    assert row_ids(roofcast_csv.read([file], "other")) == row_ids(table)
+
+
+@pytest.mark.parametrize(
+    ("cells", "field"),
+    [
+        ("m,a,1,128,32,4,nan,x", "ttft_s"),
+        ("m,a,1,128,32,4,inf,x", "ttft_s"),
+        ("m,a,1,128,32,4,-0.1,x", "ttft_s"),
+        ("m,a,1,128,32,4,fast,x", "ttft_s"),
+        ("m,a,-1,128,32,4,0.1,x", "n_accelerator"),
+        ("m,a,1.5,128,32,4,0.1,x", "n_accelerator"),
+        ("m,a,,128,32,4,0.1,x", "n_accelerator"),
+        (",a,1,128,32,4,0.1,x", "model"),
+        ('m,a,1,128,32,4,0.1,"=HYPERLINK(1)"', "note"),
+        ("@m,a,1,128,32,4,0.1,x", "model"),
+        ("m,a,1,128,32,4,,x", "ttft_s"),
+        ("m,a,1,128,32,,0.1,x", "concurrency"),
+        ("m,a,1,128", ""),
+        (LINE + ",more", ""),
+        ("m,a,1,128,32,4,0.1,a\x00b", ""),
+        ('m,a,1,128,32,4,0.1,"a\nb"', ""),
+        ('m,a,1,128,32,4,0.1,"open', ""),
+        ("", ""),
+    ],
+)
+def test_bad_lines_name_file_line_and_field(file: Path, cells: str, field: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        read(file, f"{HEADER}\n{LINE}\n{LINE}\n{cells}\n{LINE}\n")
+    assert (caught.value.source, caught.value.field) == ("own.csv", field)
+    assert caught.value.line == 4
+
+
+def test_line_numbers_hold_beyond_the_first_chunk(file: Path) -> None:
+    lines = [LINE] * 12_345
+    lines[12_000] = LINE.replace("0.25", "-1")
+    with pytest.raises(SchemaError, match=r"own\.csv, line 12002: ttft_s: must be between"):
+        read(file, "\n".join([HEADER, *lines]))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "line 1: is empty"),
+        (b"\n\n", "line 1: is empty"),
+        (HEADER.encode() + b"\n", "line 2: holds no row below its header"),
+        (HEADER.encode() + b"\n\xff\xfe,a", "line 2: must be UTF-8"),
+        (b"PK\x03\x04\x00\x00", "line 1: holds a NUL byte; is the file binary"),
+        (b"x" * 70_000, "line 1: a line must be at most 65536 bytes long"),
+        (b"status,latency_ms_per_token\n200,1\n", "status: |latency_ms_per_token: is not a column"),
+        (HEADER.replace("ttft_s", "ttft_ms").encode() + f"\n{LINE}".encode(), "ttft_ms: .* give ttft_s, in seconds"),
+        (HEADER.replace("note", "model").encode() + f"\n{LINE}".encode(), "model: is given twice"),
+    ],
+)
+def test_foreign_files_are_refused(file: Path, content: bytes, problem: str) -> None:
+    with pytest.raises(SchemaError, match=problem):
+        read(file, content)
+
+
+@settings(max_examples=60, deadline=None)
+@given(content=st.binary(max_size=300))
+def test_noise_is_refused_and_never_crashes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    file = tmp_path_factory.getbasetemp() / "noise.csv"
+    with pytest.raises(SchemaError):
+        read(file, content)
+
+
+@settings(max_examples=40, deadline=None)
+@given(cut=st.integers(min_value=0, max_value=3 * len(LINE)))
+def test_a_cut_file_gives_whole_lines_or_is_refused(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+    file = tmp_path_factory.getbasetemp() / "cut.csv"
+    content = f"{HEADER}\n{LINE}\n{LINE}\n{LINE}"
+    try:
+        table = read(file, content[: len(content) - cut])
+    except SchemaError:
+        return
+    assert len(table) == 1 + content[: len(content) - cut].strip().count("\n") - 1
+
+
+def test_text_is_held_a_few_thousand_lines_at_a_time(file: Path) -> None:
+    """A cell as text takes over 50 bytes, so the whole of this file as text would take 40 MB."""
+    file.write_text("\n".join([HEADER, *([LINE] * 100_000)]))
+    tracemalloc.start()
+    try:
+        sources = iter_sources([file])
+        assert sum(1 for _ in roofcast_csv._iter_rows(next(sources))) == 100_001
+        _, peak_byte = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_byte < 2 * 2**20
+
+
+@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
+def test_another_separator_is_named(file: Path, mark: str, name: str) -> None:
+    with pytest.raises(SchemaError, match=rf"own\.csv, line 1: has cells separated by {name}; save it with commas"):
+        read(file, f"{HEADER}\n{LINE}\n".replace(",", mark))
+    assert roofcast_csv.recognises(file)
+
+
+def test_a_file_of_some_columns_is_ours(file: Path) -> None:
+    file.write_text("n_input_token,ttft_s\n")
+    assert roofcast_csv.recognises(file)
+    file.write_text("concurrency,latency\n")
+    assert not roofcast_csv.recognises(file)
+
+
+def test_all_that_is_missing_is_told_at_once(file: Path) -> None:
+    wanted = "--set accelerator=nvidia-h100-sxm-80gb --set n_accelerator=8 --set n_input_token=1024"
+    with pytest.raises(SchemaError, match=rf"own\.csv, line 3: accelerator: is not in the file; .* {wanted}$"):
+        read(file, "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,ttft_s\n"
+             "m,a,1,9,9,1,0.1\nm,,,,9,1,0.1\n")  # fmt: skip
+
+
+RUN = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,statistic"
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells", "problem"),
+    [
+        ("e2e_s,request_throughput_per_s", "4000,2", "e2e_s: 2 requests/s, each of 4000 s, are 8e\\+03 in flight"),
+        ("e2e_s,output_throughput_token_per_s", "4000,200", "e2e_s: 2 requests/s, each of 4000 s, are"),
+        ("e2e_s,total_throughput_token_per_s", "4000,400", "e2e_s: 2 requests/s, each of 4000 s, are"),
+        ("ttft_s,tpot_s,request_throughput_per_s", "30,4,2", "e2e_s: 2 requests/s, each of 426 s, are"),
+        ("e2e_s,request_throughput_per_s", "0.004,2", "e2e_s: 2 requests/s, each of 0.004 s, are"),
+        ("ttft_s,tpot_s", "250,20", "tpot_s: mean must be at most 5 s a token, got 20 s"),
+        ("itl_s", "20", "itl_s: mean must be at most 5 s a token, got 20 s"),
+        ("ttft_s,tpot_s,e2e_s", "0.1,0.02,2000", "e2e_s: E2E of 2000 s is far from TTFT"),
+    ],
+)
+def test_milliseconds_for_seconds_are_noticed(file: Path, columns: str, cells: str, problem: str) -> None:
+    with pytest.raises(SchemaError, match=rf"own\.csv, line 3: {problem}.* are seconds and milliseconds confused"):
+        read(
+            file,
+            f"{RUN},{columns}\nm,a,1,100,100,8,mean{',' * cells.count(',')},0.01\nm,a,1,100,100,8,mean,{cells}\n",
+        )
+
+
+def test_seconds_pass(file: Path) -> None:
+    columns = "ttft_s,tpot_s,e2e_s,request_throughput_per_s,output_throughput_token_per_s"
+    assert len(read(file, f"{RUN},{columns}\nm,a,1,100,100,8,mean,0.1,0.039,4,2,200\n")) == 1
+    assert len(read(file, f"{RUN},tpot_s\nm,a,1,100,100,8,p99,20\n")) == 1
+
+
+@pytest.mark.parametrize("column", ["output_throughput_token_per_s", "request_throughput_per_s", "power_w"])
+def test_a_throughput_has_no_percentile(file: Path, column: str) -> None:
+    with pytest.raises(SchemaError, match=rf"own\.csv, line 2: {column}: stands in the row of statistic mean alone"):
+        read(file, f"{RUN},{column}\nm,a,1,100,100,8,p99,20\n")
+
+
+def test_a_json_text_is_not_recognised(file: Path) -> None:
+    file.write_text('{"model": 1, "accelerator": 2}')
+    assert not roofcast_csv.recognises(file)
+    assert a_row()["model"]

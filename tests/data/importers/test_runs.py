@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+
+from roofcast.data.errors import SchemaError
+from roofcast.data.importers.runs import Run, table_of_runs
+from tests.data.importers.clients import GIVEN
+
+CELLS = {**GIVEN, "n_input_token": 100.0, "n_output_token": 10.0}
+MEAN = {"mean": {"ttft_s": 0.1, "e2e_s": 1.0}}
+
+
+@pytest.mark.parametrize("status", ["failed", "out_of_memory"])
+def test_a_run_without_answers_is_a_row_of_its_status(status: str) -> None:
+    run = Run("run.json", 0, CELLS | {"concurrency": 8.0, "status": status}, MEAN, {"request_throughput_per_s": 8.0})
+    (row,) = table_of_runs([run], "ours", {}).to_dict("records")
+    assert (row["status"], row["statistic"]) == (status, "mean")
+    assert row["e2e_s"] != row["e2e_s"]
+
+
+def test_littles_law_holds_without_a_duration() -> None:
+    run = Run("run.json", 0, CELLS | {"concurrency": 8.0}, MEAN, {"request_throughput_per_s": 8.0})
+    assert len(table_of_runs([run], "ours", {})) == 1
+    fast = Run("run.json", 0, run.cells, MEAN, {"request_throughput_per_s": 8000.0})
+    with pytest.raises(SchemaError, match=r"e2e_s: 8000 requests/s, each of 1 s, are 8e\+03 in flight"):
+        table_of_runs([fast], "ours", {})
+    open_loop = Run("run.json", 0, CELLS | {"request_rate": 9000.0}, MEAN, fast.totals)
+    (note,) = table_of_runs([open_loop], "ours", {})["note"]
+    assert note == "asked for 9e+03 requests/s, reached 8e+03"

@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roofcast.data import json_input
+from roofcast.data.errors import SchemaError
+from roofcast.data.importers import detect_format
+from tests.data.importers.clients import by_statistic, changed, rows, sample
+
+DEFAULT = "vllm_bench/default.json"
+DETAILED = "vllm_bench/detailed.json"
+RATE = "vllm_bench/rate.json"
+FROM_FILE = {"model": None}
+COLUMNS = {"ttft": "ttft_s", "tpot": "tpot_s", "itl": "itl_s", "e2el": "e2e_s"}
+
+
+def test_a_summary_gives_the_statistics_it_holds() -> None:
+    table = by_statistic(rows(sample(DEFAULT), **FROM_FILE))
+    raw = json.loads(sample(DEFAULT).read_text())
+    assert list(table.index) == ["mean", "p50", "p99"]
+    assert table.loc["mean", "ttft_s"] == pytest.approx(raw["mean_ttft_ms"] / 1000)
+    assert table.loc["p50", "tpot_s"] == pytest.approx(raw["median_tpot_ms"] / 1000)
+    assert table.loc["p99", "itl_s"] == pytest.approx(raw["p99_itl_ms"] / 1000)
+    assert table["e2e_s"].isna().all()
+    assert table.loc["mean", "output_throughput_token_per_s"] == raw["output_throughput"]
+    assert table.loc["mean", "total_throughput_token_per_s"] == raw["total_token_throughput"]
+    assert table["output_throughput_token_per_s"].notna().tolist() == [True, False, False]
+    assert set(table["load"]) == {"closed_loop"}
+    assert set(table["concurrency"]) == {4}
+    assert set(table["date"]) == {"2025-11-20"}
+    assert set(table["engine"]) == {""}
+    assert detect_format([sample(DEFAULT)]).name == "vllm_bench"
+
+
+def test_arrays_over_requests_give_every_statistic_of_the_tool_itself() -> None:
+    table = by_statistic(rows(sample(DETAILED), **FROM_FILE | {"accelerator": None}))
+    raw = json.loads(sample(DETAILED).read_text())
+    for statistic, row in table.iterrows():
+        for name, column in COLUMNS.items():
+            assert row[column] == pytest.approx(raw[f"{statistic}_{name}_ms"] / 1000, rel=1e-9)
+    assert (table["n_request"].iloc[0], table["n_failed"].iloc[0]) == (12, 1)
+    assert table["n_output_token"].iloc[0] == raw["total_output_tokens"] / 11
+    assert (table["nttft_s_per_token"] > 0).all()
+
+
+def test_a_summary_and_its_arrays_agree(tmp_path: Path) -> None:
+    file = changed(DETAILED, tmp_path, {"itls": ...})
+    summary, arrays = (by_statistic(rows(f, **FROM_FILE | {"accelerator": None})) for f in (file, sample(DETAILED)))
+    for column in (*COLUMNS.values(), "n_input_token", "request_throughput_per_s"):
+        assert summary[column].to_numpy() == pytest.approx(arrays[column].to_numpy(), nan_ok=True)
+    without = changed(DETAILED, tmp_path, {"latencies": ...})
+    assert by_statistic(rows(without, **FROM_FILE | {"accelerator": None}))["e2e_s"].to_numpy() == pytest.approx(
+        arrays["e2e_s"].to_numpy(), rel=1e-5
+    )
+
+
+def test_the_users_own_metadata_is_read_where_it_names_a_column() -> None:
+    table = rows(sample(DETAILED), **FROM_FILE | {"accelerator": None})
+    first = table.iloc[0]
+    assert (first["accelerator"], first["tp"], first["engine"]) == ("nvidia-h100-sxm-80gb", 2, "vllm")
+    with pytest.raises(SchemaError, match=r"detailed\.json: accelerator: the file says 'nvidia-h100.* and 'nvidia-a"):
+        rows(sample(DETAILED), **FROM_FILE | {"accelerator": "nvidia-a100-pcie-40gb"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"tp": "two"}, "tp"),
+        ({"n_accelerator": [1]}, "n_accelerator"),
+        ({"concurrency": 8}, "concurrency"),
+        ({"load": "steady"}, "load"),
+        ({"note": "=1+1"}, "note"),
+        ({"engine": "a\u202eb"}, "engine"),
+    ],
+)
+def test_bad_metadata_is_refused(tmp_path: Path, changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        rows(changed(DETAILED, tmp_path, changes), model=None, accelerator=None)
+    assert (caught.value.field, caught.value.source) == (field, "detailed.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "load", "column", "value"),
+    [
+        ({"request_rate": 5.0, "max_concurrency": None}, "open_loop", "request_rate", 5.0),
+        ({"request_rate": "5", "max_concurrency": 8}, "open_loop", "request_rate", 5.0),
+        ({"request_rate": "inf", "max_concurrency": 1}, "closed_loop", "concurrency", 1),
+        ({"request_rate": math.inf, "max_concurrency": None}, "offline", "n_request", 12),
+        ({"request_rate": ..., "max_concurrency": ...}, "offline", "n_request", 12),
+    ],
+)
+def test_loads(tmp_path: Path, changes: dict[str, Any], load: str, column: str, value: float) -> None:
+    first = rows(changed(RATE, tmp_path, changes), model=None).iloc[0]
+    assert (first["load"], first[column]) == (load, value)
+    assert math.isnan(first["concurrency"]) is (load != "closed_loop")
+
+
+def test_a_rate_that_was_not_reached_is_noted(tmp_path: Path) -> None:
+    notes = rows(changed(RATE, tmp_path, {"max_concurrency": 8}), model=None)["note"]
+    assert set(notes) == {"at most 8 requests in flight; asked for 5 requests/s, reached 2.13"}
+
+
+def test_a_run_without_a_completed_request_is_a_failed_row(tmp_path: Path) -> None:
+    file = changed(DEFAULT, tmp_path, {"completed": 0, "failed": 12, "mean_ttft_ms": 0.0})
+    with pytest.raises(SchemaError, match=r"n_input_token: is not in the file; .* --set n_input"):
+        rows(file, model=None)
+    table = rows(file, model=None, n_input_token=1000, n_output_token=30)
+    assert table[["status", "n_request", "n_failed"]].to_numpy().tolist() == [["failed", 12, 12]]
+    assert table["ttft_s"].isna().all()
+
+
+def test_older_files_that_do_not_count_failures_still_tell(tmp_path: Path) -> None:
+    table = rows(changed(DEFAULT, tmp_path, {"failed": ..., "num_prompts": 15}), model=None)
+    assert set(table["n_failed"]) == {3}
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [("/models/secret/llama", "served as llama"), ("C:\\m\\llama", "served as llama"), ("./", ""), ("", "")],
+)
+def test_a_path_names_no_model(tmp_path: Path, name: str, note: str) -> None:
+    file = changed(DEFAULT, tmp_path, {"model_id": name})
+    assert set(rows(file)["note"]) == {note}
+    with pytest.raises(SchemaError, match=r"model: is not in the file; .* --set model="):
+        rows(file, model=None)
+
+
+def test_models_of_any_alphabet_are_kept(tmp_path: Path) -> None:
+    file = changed(DEFAULT, tmp_path, {"model_id": "通义/千问-7B"})
+    assert set(rows(file, model=None)["model"]) == {"通义/千问-7B"}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, "12", True, [1], {"a": 1}, 10**400])
+@pytest.mark.parametrize("field", ["mean_ttft_ms", "duration", "total_output_tokens", "output_throughput"])
+def test_what_is_no_number_is_refused_by_name(tmp_path: Path, field: str, value: object) -> None:
+    with pytest.raises(SchemaError) as caught:
+        rows(changed(DEFAULT, tmp_path, {field: value}), name="vllm_bench", model=None)
+    assert (caught.value.field, caught.value.source) == (field, "default.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "problem"),
+    [
+        ({"ttfts.2": -0.1}, "ttfts[2]", "must be a finite number of at least 0"),
+        ({"itls.1.0": None}, "itls[1][0]", "must be a finite number of at least 0, got nothing"),
+        ({"itls.1": 4}, "itls[1]", "must be an array of numbers, got 4"),
+        ({"itls": [[0.1]]}, "itls", "must have 12 entries as input_lens has, got 1"),
+        ({"errors": ["x"]}, "errors", "must have 12 entries"),
+        ({"errors": "x"}, "errors", "must be an array"),
+        ({"errors": ["x"] * 12}, "output_lens", "no request completed, although the file counts some"),
+        ({"latencies.0": 0.001}, "", r"latencies\[0\] must be at least ttfts\[0\]"),
+        ({"date": "yesterday"}, "date", "must be a date such as"),
+        ({"date": "20259999-000000"}, "date", "must be a date such as"),
+        ({"request_rate": "fast"}, "request_rate", "must be a rate above 0 or inf"),
+        ({"request_rate": 0}, "request_rate", "must be a rate above 0 or inf"),
+        ({"model_id": 7}, "model_id", "must be a text"),
+        ({"model_id": "@cmd"}, "model", "must not begin with"),
+        ({"duration": ...}, "duration", "no such field: this is no result of vllm bench serve, or a truncated one"),
+    ],
+)
+def test_damage_is_refused_by_field(tmp_path: Path, changes: dict[str, Any], field: str, problem: str) -> None:
+    with pytest.raises(SchemaError, match=problem) as caught:
+        rows(changed(DETAILED, tmp_path, changes), name="vllm_bench", model=None, accelerator=None)
+    assert (caught.value.field, caught.value.source) == (field, "detailed.json")
+
+
+def in_other_unit(name: str, factor: float, part: str = "_ms") -> dict[str, float]:
+    raw = json.loads(sample(name).read_text())
+    return {key: value * factor for key, value in raw.items() if key.endswith(part)}
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "factor", "problem"),
+    [
+        (
+            DEFAULT,
+            "_ms",
+            1e-3,
+            r"e2e_s: 12 requests in 1\.496 s, each of 0\.0004.* s, are .* concurrency is 4; are",
+        ),
+        (DEFAULT, "_ms", 1e3, "e2e_s: a mean of 434.* s is longer than the whole run of 1.496 s"),
+        (RATE, "e2el_ms", 1e-3, r"E2E of 0\.000409 s is far from TTFT \+ TPOT x \(output tokens - 1\) = 0\.1072 \+ "),
+        (RATE, "tpot_ms", 1e-3, r"E2E of 0\.409 s is far from TTFT \+ TPOT"),
+        (RATE, "ttft_ms", 1e3, r"E2E of 0\.409 s is far from TTFT \+ TPOT"),
+        (RATE, "_ms", 1e-7, "ttft_s: mean must be between 1e-07 s and a day, got 1.072e-08 s"),
+        (RATE, "_ms", 1e9, "ttft_s: mean must be between 1e-07 s and a day"),
+        (
+            RATE,
+            "output_throughput",
+            1e3,
+            r"token_per_s: 5\.545e\+04 tokens/s is far from 313 tokens in",
+        ),
+    ],
+)
+def test_numbers_that_contradict_each_other_are_refused(
+    tmp_path: Path, name: str, part: str, factor: float, problem: str
+) -> None:
+    with pytest.raises(SchemaError, match=problem):
+        rows(changed(name, tmp_path, in_other_unit(name, factor, part)), model=None)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is empty"),
+        (b" \n", "is empty"),
+        (b"[]", "line 1: must be a JSON object, got an array"),
+        (b'{"a": 1}', "completed: no such field"),
+        (b'{"a":\n\n 1', "line 3: ends early: the file is truncated"),
+        (b'{"a":\n "x', "line 2: ends early: the file is truncated"),
+        (b'{"a": 1,}', "line 1: is not valid JSON"),
+        (b'{"a":\n"\xff"}', "line 2: must be UTF-8"),
+        (b'{"a":' + b"[" * 100_000, "is nested too deeply"),
+        (b'{"a":' + b"9" * 5000 + b"}", "holds a number of too many digits"),
+    ],
+)
+def test_what_is_no_result_is_refused_with_its_line(tmp_path: Path, content: bytes, problem: str) -> None:
+    file = tmp_path / "run.json"
+    file.write_bytes(content)
+    with pytest.raises(SchemaError, match=rf"run\.json(, |: ){problem}"):
+        rows(file, name="vllm_bench")
+
+
+def test_a_cut_file_never_gives_rows(tmp_path: Path) -> None:
+    whole = sample(DETAILED).read_bytes()
+    file = tmp_path / "run.json"
+    for share in (0.01, 0.2, 0.5, 0.8, 0.99):
+        file.write_bytes(whole[: int(share * len(whole))])
+        with pytest.raises(SchemaError, match=r"run\.json, line \d+: (ends early|is not valid JSON)"):
+            rows(file, name="vllm_bench")
+
+
+def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_input, "MAX_DOCUMENT_BYTE", 100)
+    with pytest.raises(SchemaError, match=r"default\.json: must be at most 100 bytes"):
+        rows(sample(DEFAULT), model=None)
+
+
+def test_a_folder_of_results_is_one_table(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_bytes(sample(DEFAULT).read_bytes())
+    assert len(rows(tmp_path, model=None)) == 6

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roofcast.data.errors import SchemaError
+from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS, NUMBER_COLUMNS, OUTCOME_COLUMNS
+from roofcast.data.measurements.validation import row_ids, validate_measurements
+from tests.data.row_builders import a_row, a_table, many_rows
+
+
+def test_blanks_are_filled_in_the_order_of_the_schema() -> None:
+    checked = validate_measurements(a_table())
+    assert tuple(checked.columns) == MEASUREMENT_COLUMNS
+    row = checked.iloc[0]
+    assert row["load"] == "closed_loop"
+    assert row["status"] == "ok"
+    assert row["engine"] == ""
+    assert bool(row["flash_attention"]) is True
+    assert math.isnan(row["tp"])
+
+
+def test_load_follows_from_the_request_rate() -> None:
+    checked = validate_measurements(a_table(a_row(concurrency=None, request_rate=2.5), a_row(concurrency="4")))
+    assert checked["load"].tolist() == ["open_loop", "closed_loop"]
+
+
+def test_an_empty_table_keeps_its_types() -> None:
+    checked = validate_measurements(pd.DataFrame({"model": []}))
+    assert len(checked) == 0
+    assert tuple(checked.columns) == MEASUREMENT_COLUMNS
+    assert all(checked[name].dtype == float for name in NUMBER_COLUMNS)
+    assert row_ids(checked) == []
+
+
+def test_validating_twice_changes_nothing() -> None:
+    once = validate_measurements(many_rows(50))
+    pd.testing.assert_frame_equal(validate_measurements(once), once)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+x", "-x", "@cmd"])
+def test_formula_texts_are_refused(text: str) -> None:
+    with pytest.raises(SchemaError, match="a spreadsheet would run as a formula"):
+        validate_measurements(a_table(a_row(note=text)))
+
+
+@pytest.mark.parametrize("text", ["a\tb", "a\nb", "a\x00b", "a\u202eb", "a\x7fb", "\ud800"])
+def test_control_characters_are_refused(text: str) -> None:
+    with pytest.raises(SchemaError, match="no control or invisible character"):
+        validate_measurements(a_table(a_row(model=text)))
+
+
+@pytest.mark.parametrize("name", ["模型/七十亿", "Ünïcode/模-7b", "модель"])
+def test_unicode_names_are_welcome(name: str) -> None:
+    assert validate_measurements(a_table(a_row(model=name)))["model"].tolist() == [name]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("n_accelerator", 0, "must be between 1 and 100000, got 0.0"),
+        ("n_accelerator", 1.5, "must be a whole number"),
+        ("n_accelerator", None, "must be given, got a blank"),
+        ("n_input_token", -1, "must be between 1e-09 and 1e+07, got -1.0"),
+        ("ttft_s", math.inf, "must be between 1e-07 and 86400, got inf"),
+        ("ttft_s", "inf", "must be between 1e-07 and 86400, got inf"),
+        ("ttft_s", "nan", "must be a number, got 'nan'"),
+        ("ttft_s", "fast", "must be a number, got 'fast'"),
+        ("ttft_s", 10**400, "must hold numbers alone"),
+        ("ttft_s", [1], "must be a number, got [1]"),
+        ("model", "", "must be a text of 1 to 400 characters, got a blank"),
+        ("model", None, "must be a text of 1 to 400 characters, got a blank"),
+        ("model", " x", "must not begin or end with a space"),
+        ("statistic", "p42", "must be one of mean, p50, p90, p95, p99, got 'p42'"),
+        ("load", "bursty", "must be one of closed_loop, open_loop, static_batch, offline, got 'bursty'"),
+        ("date", "2025-13-01", "must be a date such as 2025-03-31"),
+        ("date", "yesterday", "must be a date such as 2025-03-31"),
+        ("date", "2025-W01-1", "must be a date such as 2025-03-31"),
+        ("flash_attention", "maybe", "must be true or false, got 'maybe'"),
+        ("flash_attention", 2, "must be true or false, got 2"),
+    ],
+)
+def test_bad_values_name_file_line_and_field(field: str, value: object, problem: str) -> None:
+    table = a_table(a_row(), a_row(**{field: value}))
+    with pytest.raises(SchemaError) as caught:
+        validate_measurements(table, "run.csv", first_line=2)
+    assert caught.value.field == field
+    assert problem in str(caught.value)
+    assert caught.value.source == "run.csv"
+    assert caught.value.line == (0 if "numbers alone" in problem else 3)
+
+
+def test_long_values_are_cut_in_messages() -> None:
+    with pytest.raises(SchemaError) as caught:
+        validate_measurements(a_table(a_row(model="m" * 5000)))
+    assert "must be a text of 1 to 400 characters" in str(caught.value)
+    assert len(str(caught.value)) < 160
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"n_request": 3, "n_failed": 4}, "n_failed: must not exceed n_request"),
+        ({"n_prefill_accelerator": 5, "n_decode_accelerator": 7}, "n_prefill_accelerator: must add up"),
+        ({"derived": "ttft_s speed"}, "derived: must name outcome columns"),
+    ],
+)
+def test_cells_that_contradict_each_other_are_refused(changes: dict[str, object], problem: str) -> None:
+    with pytest.raises(SchemaError, match=problem):
+        validate_measurements(a_table(a_row(**changes)))
+
+
+@pytest.mark.parametrize(
+    ("given_value", "wanted"),
+    [("true", True), ("FALSE", False), ("1", True), ("0", False), (1, True), (0.0, False), (True, True), ("", True)],
+)
+def test_flash_attention_is_parsed(given_value: object, wanted: bool) -> None:
+    table = a_table(a_row(flash_attention=given_value), a_row(flash_attention="true"))
+    assert bool(validate_measurements(table)["flash_attention"].iloc[0]) is wanted
+
+
+@pytest.mark.parametrize("date", ["", "2024", "2024-02", "2024-02-29"])
+def test_dates_may_be_partial(date: str) -> None:
+    assert validate_measurements(a_table(a_row(date=date)))["date"].tolist() == [date]
+
+
+@pytest.mark.parametrize(
+    ("column", "cure"),
+    [
+        ("ttft_ms", "give ttft_s, in seconds"),
+        ("modell", "did you mean model"),
+        ("zzzzzz", "it has model, accelerator"),
+    ],
+)
+def test_unknown_columns_say_what_to_use(column: str, cure: str) -> None:
+    with pytest.raises(SchemaError, match=cure):
+        validate_measurements(a_table(a_row(**{column: 1})))
+
+
+def test_a_column_given_twice_is_refused() -> None:
+    table = a_table()
+    table.insert(0, "model", "x", allow_duplicates=True)
+    with pytest.raises(SchemaError, match="given twice"):
+        validate_measurements(table)
+
+
+def test_a_row_without_outcome_is_refused_unless_it_failed() -> None:
+    with pytest.raises(SchemaError, match="at least one outcome"):
+        validate_measurements(a_table(a_row(ttft_s=None)))
+    assert len(validate_measurements(a_table(a_row(ttft_s=None, status="out_of_memory")))) == 1
+
+
+def test_a_row_without_load_is_refused_unless_offline() -> None:
+    with pytest.raises(SchemaError, match="give concurrency or request_rate"):
+        validate_measurements(a_table(a_row(concurrency=None)))
+    assert len(validate_measurements(a_table(a_row(concurrency=None, load="offline")))) == 1
+
+
+def test_row_ids_depend_on_every_column_and_nothing_else() -> None:
+    table = validate_measurements(many_rows(30))
+    ids = row_ids(table)
+    assert len(set(ids)) == 30
+    assert row_ids(table.iloc[::-1]) == ids[::-1]
+    for name in OUTCOME_COLUMNS:
+        assert not set(row_ids(table.assign(**{name: 0.125}))) & set(ids)
+
+
+def test_row_ids_are_pinned() -> None:
+    """A changed id would store every known row a second time."""
+    assert row_ids(validate_measurements(a_table())) == ["1568b624e3e993c7dc40e75c5275a43e"]
+
+
+@settings(max_examples=8, deadline=None)
+@given(values=st.lists(st.floats(min_value=1e-7, max_value=86_400), min_size=1, max_size=50))
+def test_numbers_survive_as_text(values: list[float]) -> None:
+    as_numbers = validate_measurements(a_table(*(a_row(ttft_s=value) for value in values)))
+    as_texts = validate_measurements(a_table(*(a_row(ttft_s=repr(value)) for value in values)))
+    assert row_ids(as_numbers) == row_ids(as_texts)
+
+
+@settings(max_examples=20, deadline=None)
+@given(text=st.text(max_size=500))
+def test_any_text_is_kept_as_it_is_or_refused(text: str) -> None:
+    try:
+        checked = validate_measurements(a_table(a_row(note=text)))
+    except SchemaError as error:
+        assert error.field == "note"  # noqa: PT017
+    else:
+        assert checked["note"].tolist() == [text]

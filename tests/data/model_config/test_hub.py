@@ -1,0 +1,113 @@
+"""A name on the hub becomes a config, or a message that says what to do."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from roofcast.data.errors import InputError
+from roofcast.data.model_config.hub import fetch_hub_config, is_hub_id
+from roofcast.data.model_config.huggingface import load_model_config
+from tests.data.model_config.model_configs import LLAMA_3_1_8B
+
+Download = Callable[..., str]
+
+
+class RepositoryNotFoundError(OSError):
+    """As the library names it."""
+
+
+class GatedRepoError(RepositoryNotFoundError):
+    """As the library names it."""
+
+
+class EntryNotFoundError(OSError):
+    """As the library names it."""
+
+
+class LocalEntryNotFoundError(EntryNotFoundError, FileNotFoundError):
+    """As the library names it: of the kind of the former."""
+
+
+class HFValidationError(ValueError):
+    """As the library names it."""
+
+
+def install(monkeypatch: pytest.MonkeyPatch, download: Download) -> None:
+    library = types.ModuleType("huggingface_hub")
+    library.hf_hub_download = download  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "huggingface_hub", library)
+
+
+def test_a_repository_is_fetched_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str, str | None]] = []
+
+    def download(name: str, file: str, *, revision: str | None) -> str:
+        asked.append((name, file, revision))
+        (tmp_path / file).write_text(json.dumps(LLAMA_3_1_8B), encoding="utf-8")
+        return str(tmp_path / file)
+
+    install(monkeypatch, download)
+
+    spec = load_model_config("someone/my-llama@v1")
+
+    assert (spec.id, spec.n_param) == ("someone/my-llama", 8_030_261_248)
+    assert asked == [("someone/my-llama", file, "v1") for file in ("config.json", "hf_quant_config.json")]
+
+
+def test_without_the_library_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+
+    with pytest.raises(InputError, match=r"install roofcast\[hub\].*or download its config\.json"):
+        load_model_config("someone/my-llama")
+
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (RepositoryNotFoundError("404"), "no such repository"),
+        (GatedRepoError("401"), "gated"),
+        (EntryNotFoundError("404"), "no config.json"),
+        (LocalEntryNotFoundError("offline"), "cannot be reached"),
+        (ConnectionError("no route"), "cannot be reached"),
+        (HFValidationError("name"), "owner/name"),
+    ],
+)
+def test_a_failure_says_what_to_do(error: Exception, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(*_: object, **__: object) -> str:
+        raise error
+
+    install(monkeypatch, download)
+
+    with pytest.raises(InputError, match=problem):
+        fetch_hub_config("someone/my-llama")
+
+
+def test_a_fault_of_the_library_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(*_: object, **__: object) -> str:
+        raise ZeroDivisionError
+
+    install(monkeypatch, download)
+
+    with pytest.raises(ZeroDivisionError):
+        fetch_hub_config("someone/my-llama")
+
+
+def test_a_path_is_never_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "owner" / "name").mkdir(parents=True)
+    (tmp_path / "owner" / "name" / "config.json").write_text(json.dumps(LLAMA_3_1_8B), encoding="utf-8")
+
+    assert load_model_config("owner/name").id == "name"
+    with pytest.raises(InputError, match="cannot read"):
+        load_model_config(Path("owner/absent"))
+
+
+@pytest.mark.parametrize("text", ["", "one", "a/b/c", "/etc/passwd", "../a/b", "a/../b", "a b/c", "a/b.json", "é/x"])
+def test_other_texts_are_no_repositories(text: str) -> None:
+    assert not is_hub_id(text)

@@ -1,0 +1,396 @@
+"""Configs of known models give their published weights; wrong configs are refused by field."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.model_config.huggingface import (
+    MAX_CONFIG_BYTE,
+    load_model_config,
+    model_from_config,
+    parse_config,
+    with_known_lineage,
+)
+from roofcast.data.model_config.state_layers import sparse_indexer
+from roofcast.data.specs import ModelSpec
+from tests.data.model_config.model_configs import LLAMA_3_1_8B, PUBLISHED, Config, a_config
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_weights_are_those_published(name: str) -> None:
+    config, n_published = PUBLISHED[name]
+
+    spec = model_from_config(config, name)
+
+    assert spec.n_param == pytest.approx(n_published, rel=2e-4)
+    assert spec.n_param_active <= spec.n_param
+    assert spec.id == spec.lineage == spec.fold_group == name
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value"),
+    [
+        ("llama-2-7b", "attention", "mha"),
+        ("llama-3.1-8b", "max_context_token", 131072),
+        ("mistral-7b-v0.1", "n_sliding_layer", 32),
+        ("qwen2.5-7b", "n_sliding_layer", 0),
+        ("phi-3-mini-4k", "n_sliding_layer", 32),
+        ("gemma-2-9b", "n_sliding_layer", 21),
+        ("gemma-3-27b", "n_sliding_layer", 52),
+        ("gemma-3-27b", "vocab_size", 262208),
+        ("gemma-3-27b", "weight_precision", "bf16"),
+        ("gpt-oss-20b", "n_sliding_layer", 12),
+        ("gpt-oss-20b", "weight_precision", "fp4"),
+        ("mixtral-8x7b", "intermediate_size", 0),
+        ("mixtral-8x7b", "moe_intermediate_size", 14336),
+        ("deepseek-v3", "attention", "mla"),
+        ("deepseek-v3", "head_dim", 192),
+        ("deepseek-v3", "n_dense_layer", 3),
+        ("deepseek-v3", "weight_precision", "fp8"),
+        ("deepseek-v3", "n_param_active", 37_552_282_624),
+        ("deepseek-v2-lite", "shared_expert_intermediate_size", 2816),
+        ("llama-4-maverick", "n_dense_layer", 24),
+        ("llama-4-maverick", "intermediate_size", 16384),
+        ("llama-4-maverick", "n_sliding_layer", 0),
+        ("qwen3-next-80b-a3b", "n_linear_layer", 36),
+        ("nemotron-3-nano-30b", "n_linear_layer", 46),
+        ("nemotron-3-nano-30b", "n_dense_layer", 29),
+        ("jamba-v0.1", "n_linear_layer", 28),
+        ("jamba-v0.1", "n_dense_layer", 16),
+        ("jamba-v0.1", "n_param_active", 12_110_311_296),
+        ("falcon-h1-7b", "n_linear_layer", 0),
+        ("bamba-9b", "n_linear_layer", 29),
+        ("granite-4.0-h-tiny", "n_linear_layer", 36),
+        ("granite-4.0-h-tiny", "shared_expert_intermediate_size", 1024),
+        ("kimi-linear-48b-a3b", "attention", "mla"),
+        ("kimi-linear-48b-a3b", "n_linear_layer", 20),
+        ("kimi-linear-48b-a3b", "n_dense_layer", 1),
+        ("lfm2-1.2b", "intermediate_size", 8192),
+        ("lfm2-1.2b", "n_linear_layer", 10),
+        ("minimax-text-01", "n_linear_layer", 70),
+        ("deepseek-v3.2", "n_param_active", 38_403_807_488),
+        ("nemotron-3-ultra", "moe_intermediate_size", 1280),
+        ("falcon-7b", "n_kv_head", 1),
+        ("falcon-180b", "n_kv_head", 8),
+        ("starcoder", "attention", "mqa"),
+        ("gpt2", "intermediate_size", 3072),
+        ("gpt2", "mlp_gated", False),
+        ("flan-t5-xxl", "n_encoder_layer", 24),
+        ("flan-t5-xxl", "mlp_gated", True),
+    ],
+)
+def test_fields_follow_the_family(name: str, field: str, value: object) -> None:
+    assert getattr(model_from_config(PUBLISHED[name][0], name), field) == value
+
+
+def _same_architecture(left: ModelSpec, right: ModelSpec) -> bool:
+    own = {"id", "lineage", "fold_group", "family", "model_type", "source", "note", "released", "weight_precision"}
+    counted = {"n_param", "n_param_active", "max_context_token", "n_dense_layer"}
+    counted |= {"n_param_published", "n_param_published_source", "n_param_difference"}
+    return left.model_dump(exclude=own | counted) == right.model_dump(exclude=own | counted)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("llama-3.1-8b", "meta-llama/Llama-3.1-8B"),
+        ("qwen2.5-7b", "Qwen/Qwen2.5-7B-Instruct"),
+        ("mistral-7b-v0.1", "mistralai/Mistral-7B-v0.1"),
+        ("mixtral-8x7b", "mistralai/Mixtral-8x7B-v0.1"),
+        ("deepseek-v3", "deepseek-ai/DeepSeek-V3"),
+        ("gpt-oss-20b", "openai/gpt-oss-20b"),
+        ("gemma-3-27b", "google/gemma-3-27b-it"),
+        ("llama-4-maverick", "meta-llama/Llama-4-Maverick-17B-128E-Instruct"),
+        ("nemotron-3-nano-30b", "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"),
+        ("kimi-linear-48b-a3b", "moonshotai/Kimi-Linear-48B-A3B-Instruct"),
+        ("lfm2.5-2.6b", "LiquidAI/LFM2.5-2.6B"),
+        ("flan-t5-xxl", "google/flan-t5-xxl"),
+        ("starcoder", "bigcode/starcoder"),
+        ("mpt-7b", "ibm/mpt-7b-instruct2"),
+    ],
+)
+def test_a_config_agrees_with_the_catalogue(name: str, known: str) -> None:
+    assert _same_architecture(model_from_config(PUBLISHED[name][0], name), load_catalog().model(known))
+
+
+def test_a_copy_of_a_known_model_takes_its_lineage() -> None:
+    copy = with_known_lineage(model_from_config(LLAMA_3_1_8B, "someone/renamed"), load_catalog())
+
+    assert (copy.id, copy.lineage, copy.fold_group) == ("someone/renamed", "llama-3-8b", "llama-3-8b+mistral-7b")
+
+
+def test_a_copy_with_the_vocabulary_of_a_relative_takes_that_lineage() -> None:
+    copy = with_known_lineage(model_from_config(PUBLISHED["mistral-7b-v0.1"][0], "copy"), load_catalog())
+
+    assert copy.lineage == "mistral-7b"
+
+
+def test_a_new_shape_keeps_its_own_name() -> None:
+    spec = model_from_config(a_config(num_hidden_layers=33), "new")
+
+    assert with_known_lineage(spec, load_catalog()) is spec
+
+
+@pytest.mark.parametrize(
+    ("quantisation", "precision"),
+    [
+        ({"quant_method": "fp8"}, "fp8"),
+        ({"quant_method": "gptq", "bits": 8}, "int8"),
+        ({"quant_method": "awq", "bits": 4}, "int4"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4"),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
+        ({"quant_method": "compressed-tensors", "format": "float-quantized"}, "fp8"),
+        ({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}, "fp4"),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int"}}},
+            },
+            "int4",
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float"}}},
+            },
+            "fp8",
+        ),
+        ({"quant_method": "mxfp4"}, "fp4"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "fp4"),
+        (
+            {
+                "quant_method": "modelopt",
+                "quant_algo": "MIXED_PRECISION",
+                "quantized_layers": {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "W4A16_NVFP4"}},
+            },
+            "fp4",
+        ),
+        ({"quant_algo": "FP8"}, "fp8"),
+        ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}}, "fp8"),
+    ],
+)
+def test_quantisation_gives_the_precision(quantisation: dict[str, Any], precision: str) -> None:
+    assert model_from_config(a_config(quantization_config=quantisation), "m").weight_precision == precision
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision"), [("float16", "fp16"), ("torch.bfloat16", "bf16"), ("float32", "fp32"), (None, "bf16")]
+)
+def test_data_type_gives_the_precision(dtype: str | None, precision: str) -> None:
+    assert model_from_config(a_config(torch_dtype=dtype), "m").weight_precision == precision
+
+
+WRONG: list[tuple[Config, str]] = [
+    (a_config(hidden_size=...), "hidden_size"),
+    (a_config(vocab_size=...), "vocab_size"),
+    (a_config(num_hidden_layers=...), "num_hidden_layers"),
+    (a_config(num_attention_heads=...), "num_attention_heads"),
+    (a_config(intermediate_size=...), "intermediate_size"),
+    (a_config(hidden_size="4096"), "hidden_size"),
+    (a_config(hidden_size=True), "hidden_size"),
+    (a_config(hidden_size=4096.0), "hidden_size"),
+    (a_config(hidden_size=[4096]), "hidden_size"),
+    (a_config(hidden_size=-4096), "hidden_size"),
+    (a_config(hidden_size=0), "hidden_size"),
+    (a_config(hidden_size=10**9), "hidden_size"),
+    (a_config(hidden_size=10**400), "hidden_size"),
+    (a_config(hidden_size=4097), "hidden_size"),
+    (a_config(num_hidden_layers=10**6), "num_hidden_layers"),
+    (a_config(num_key_value_heads=64), "num_key_value_heads"),
+    (a_config(tie_word_embeddings="yes"), "tie_word_embeddings"),
+    (a_config(model_type=7), "model_type"),
+    (a_config(layer_types=["full_attention"]), "layer_types"),
+    (a_config(layer_types=["mamba"] * 32), "layer_types"),
+    (a_config(layer_types="full"), "layer_types"),
+    (a_config(torch_dtype="complex64"), "torch_dtype"),
+    (a_config(quantization_config="fp8"), "quantization_config"),
+    (a_config(quantization_config={"quant_method": "aqlm"}), "quantization_config.quant_method"),
+    (a_config(quantization_config={"quant_method": "gptq", "bits": 3}), "quantization_config.bits"),
+    (a_config(num_local_experts=8), "num_experts_per_tok"),
+    (a_config(num_local_experts=8, num_experts_per_tok=9), "num_experts_per_tok"),
+    (a_config(kv_lora_rank=512), "qk_rope_head_dim"),
+    (a_config(is_encoder_decoder=True), "is_encoder_decoder"),
+    (a_config(text_config=[1]), "text_config"),
+    (a_config(model_type="nemotron_h", hybrid_override_pattern="MX"), "hybrid_override_pattern"),
+    (a_config(model_type="granitemoehybrid", layer_types=["mamba"]), "layer_types"),
+    (a_config(model_type="granitemoehybrid", layer_types=["conv"] * 32), "layer_types"),
+    (a_config(model_type="bamba", attn_layer_indices=[1]), "mamba_n_heads"),
+    (a_config(model_type="falcon_h1", mamba_n_heads=24), "mamba_d_state"),
+    (a_config(model_type="jamba"), "attn_layer_period"),
+    (a_config(model_type="jamba", attn_layer_period=8, attn_layer_offset=8), "attn_layer_offset"),
+    (a_config(model_type="kimi_linear"), "linear_attn_config"),
+    (a_config(model_type="minimax", attn_type_list=[0, 1]), "attn_type_list"),
+    (a_config(model_type="minimax", attn_type_list=[2] * 32), "attn_type_list"),
+    (a_config(model_type="lfm2", full_attn_idxs=[2]), "conv_L_cache"),
+    ({**a_config(), "_class_name": "UNet2DConditionModel"}, "_class_name"),
+    ({}, "hidden_size"),
+]
+
+
+@pytest.mark.parametrize(("config", "field"), WRONG)
+def test_a_wrong_config_is_refused_by_field(config: Config, field: str) -> None:
+    with pytest.raises(InputError) as refused:
+        model_from_config(config, "m")
+
+    assert refused.value.field == field
+    assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "model_type",
+    [
+        "vit",
+        "whisper",
+        "clip",
+        "bert",
+        "mamba",
+        "zamba2",
+        "wav2vec2",
+        "deepseek_v4",
+        "deci",
+    ],
+)
+def test_what_is_no_language_model_is_refused(model_type: str) -> None:
+    with pytest.raises(InputError, match="give a decoder-only or T5-like model"):
+        model_from_config(a_config(model_type=model_type), "m")
+
+
+@pytest.mark.parametrize("config", [[], "text", 7, None])
+def test_a_config_must_be_an_object(config: Any) -> None:
+    with pytest.raises(InputError, match="must be an object"):
+        model_from_config(config, "m")
+
+
+@pytest.mark.parametrize("name", ["", "x" * 201])
+def test_a_name_must_be_given(name: str) -> None:
+    with pytest.raises(InputError, match="id"):
+        model_from_config(LLAMA_3_1_8B, name)
+
+
+def test_an_indexer_that_layers_share_is_counted_once() -> None:
+    config, _ = PUBLISHED["glm-5"]
+    shared = {**config, "indexer_types": ["full"] * 21 + ["shared"] * 57}
+
+    difference = model_from_config(config, "m").n_param - model_from_config(shared, "m").n_param
+
+    assert difference == 57 * sparse_indexer(hidden=6144, query_rank=2048, n_head=32, head_dim=128)
+
+
+def test_a_list_says_which_layers_have_experts() -> None:
+    config = {**PUBLISHED["mixtral-8x7b"][0], "moe_layer_freq": [0] * 12 + [1] * 20, "dense_intermediate_size": 512}
+
+    spec = model_from_config(config, "m")
+
+    assert (spec.n_dense_layer, spec.intermediate_size) == (12, 512)
+
+
+def test_gates_of_full_rank_add_weights() -> None:
+    config, _ = PUBLISHED["kimi-linear-48b-a3b"]
+    gated = {
+        **config,
+        "mla_use_output_gate": True,
+        "linear_attn_config": {**config["linear_attn_config"], "use_full_rank_gate": True},
+    }
+
+    difference = model_from_config(gated, "m").n_param - model_from_config(config, "m").n_param
+
+    low_rank = 2304 * 128 + 128 * 4096
+    assert difference == 7 * 2304 * 4096 + 20 * (2304 * 4096 - low_rank)
+
+
+def test_an_unknown_type_is_read_by_the_usual_names() -> None:
+    spec = model_from_config(a_config(model_type="newcomer"), "m")
+
+    assert spec.n_param == 8_030_261_248
+
+
+def test_more_weights_than_can_be_are_refused() -> None:
+    config = a_config(hidden_size=200_000, head_dim=128, intermediate_size=2_000_000, num_hidden_layers=2_000)
+
+    with pytest.raises(InputError, match="weights"):
+        model_from_config(config, "m")
+
+
+def test_a_folder_is_read_and_named(tmp_path: Path) -> None:
+    folder = tmp_path / "my-llama"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(LLAMA_3_1_8B), encoding="utf-8")
+
+    assert load_model_config(folder).id == "my-llama"
+    assert load_model_config(folder / "config.json", "other").id == "other"
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("my-8b", "my-8b"),
+        ("/data/checkpoints/my-8b/", "my-8b"),
+        ("C:\\models\\my-8b", "my-8b"),
+        ("", "folder"),
+        ("./", "folder"),
+        (None, "folder"),
+        (3, "folder"),
+    ],
+)
+def test_a_config_names_its_model(tmp_path: Path, written: object, name: str) -> None:
+    file = tmp_path / "folder" / "config.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({**LLAMA_3_1_8B, "_name_or_path": written}), encoding="utf-8")
+
+    assert load_model_config(file).id == load_model_config(file.parent).id == name
+
+
+def test_infinities_that_do_not_matter_are_read_from_files_only(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(a_config(time_step_limit=[0.0, float("inf")])), encoding="utf-8")
+
+    assert load_model_config(tmp_path).n_param == 8_030_261_248
+    with pytest.raises(SchemaError, match="Infinity is no JSON number"):
+        parse_config((tmp_path / "config.json").read_bytes())
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_an_infinity_that_matters_is_refused_by_field(value: float) -> None:
+    with pytest.raises(InputError, match="hidden_size: must be a whole number"):
+        model_from_config(a_config(hidden_size=value), "m")
+
+
+def test_the_precision_of_a_quantised_copy_is_read_from_beside_its_config(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA_3_1_8B), encoding="utf-8")
+    (tmp_path / "hf_quant_config.json").write_text('{"quantization": {"quant_algo": "NVFP4"}}', encoding="utf-8")
+
+    assert load_model_config(tmp_path).weight_precision == "fp4"
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read 'config\.json'|cannot read 'absent'"):
+        load_model_config(tmp_path / "absent")
+
+
+BROKEN = {
+    b'{\n"hidden_size": 4096,\n}': "line 3",
+    b'{"hidden_size": NaN}': "NaN is no JSON number",
+    b'{"hidden_size": -Infinity}': "-Infinity is no JSON number",
+    b'{"hidden_size": 1, "hidden_size": 2}': "hidden_size: is given twice",
+    b"[" * 200_000: "nested too deeply",
+    b'{"a":' * 100_000 + b"1" + b"}" * 100_000: "nested too deeply",
+    b'{"hidden_size": ' + b"9" * 5_000 + b"}": "too many digits",
+    b"[1]": "must be an object",
+    b"\xff\xfe{}": "UTF-8",
+    b" " * (MAX_CONFIG_BYTE + 1): "at most 5000000 bytes",
+    b"": "line 1",
+}
+
+
+@pytest.mark.parametrize(("body", "problem"), BROKEN.items(), ids=range(len(BROKEN)))
+def test_a_broken_file_is_refused(body: bytes, problem: str) -> None:
+    with pytest.raises(SchemaError) as refused:
+        parse_config(body)
+
+    assert problem in str(refused.value)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import InputError
+from roofcast.data.model_config.huggingface import model_from_config
+from roofcast.data.specs import ModelSpec
+from tests.data.model_config.model_configs import PUBLISHED, a_config
+
+BLOCKS = {
+    "use_sparse_attention": True, "sparse_attention_freq": [0, 0, 1, 1], "sparse_block_size": 128,
+    "sparse_topk_blocks": 16,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "n_layer"),
+    [("deepseek-v3.2", "deepseek-ai/DeepSeek-V3.2", 61), ("glm-5", "zai-org/GLM-5", 78)],
+)
+def test_config_and_catalogue_agree(name: str, known: str, n_layer: int) -> None:
+    for spec in (model_from_config(PUBLISHED[name][0], name), load_catalog().model(known)):
+        assert (spec.n_sparse_layer, spec.sparse_top_k) == (n_layer, 2048)
+        assert spec.n_param == pytest.approx(PUBLISHED[name][1], rel=0.01)
+
+
+def test_a_layer_that_reads_what_another_picked_is_sparse_too() -> None:
+    shared = {**PUBLISHED["glm-5"][0], "indexer_types": ["full"] * 21 + ["shared"] * 57}
+    assert model_from_config(shared, "m").n_sparse_layer == 78
+    assert load_catalog().model("zai-org/GLM-5.2").n_sparse_layer == 78
+
+
+def test_blocks_are_counted_in_tokens() -> None:
+    spec = model_from_config(a_config(sparse_attention_config=BLOCKS), "m")
+    assert (spec.n_sparse_layer, spec.sparse_top_k) == (2, 2048)
+    for off in ({"use_sparse_attention": False}, {"sparse_attention_freq": [0, 0]}):
+        spec = model_from_config(a_config(sparse_attention_config=BLOCKS | off), "m")
+        assert (spec.n_sparse_layer, spec.sparse_top_k) == (0, 0)
+    assert load_catalog().model("MiniMaxAI/MiniMax-M3").n_sparse_layer == 57
+
+
+def test_every_model_with_an_indexer_in_its_note_is_sparse() -> None:
+    noted = [spec for spec in load_catalog().models.values() if "index_topk" in spec.note]
+    assert len(noted) == 4
+    assert all(spec.n_sparse_layer == spec.n_layer for spec in noted)
+
+
+def test_most_models_read_every_token() -> None:
+    spec = load_catalog().model("deepseek-ai/DeepSeek-V3")
+    assert (spec.n_sparse_layer, spec.sparse_top_k) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"n_sparse_layer": 1}, "must be given together"),
+        ({"sparse_top_k": 2048}, "must be given together"),
+        ({"n_sparse_layer": 33, "sparse_top_k": 2048}, r"n_sparse_layer \+ n_linear_layer must not exceed n_layer"),
+    ],
+)
+def test_what_cannot_be_is_refused(changes: dict[str, int], problem: str) -> None:
+    spec = load_catalog().model("meta-llama/Llama-2-7b-hf")
+    with pytest.raises(InputError, match=problem):
+        ModelSpec.parse(spec.model_dump() | changes)
+
+
+def test_a_wrong_field_is_named() -> None:
+    with pytest.raises(InputError, match="index_topk"):
+        model_from_config({**PUBLISHED["glm-5"][0], "index_topk": -1}, "m")

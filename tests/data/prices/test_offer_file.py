@@ -1,0 +1,168 @@
+"""A user's offers are read whole or refused with file, line and field."""
+
+from __future__ import annotations
+
+import contextlib
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.prices import offer_file
+from roofcast.data.prices.offer_file import OFFER_FIELDS, load_offer_file, offer_from_row
+from roofcast.data.specs import Offer
+
+CATALOG = load_catalog()
+HEADER = "provider,instance_type,accelerator,n_accelerator,price_per_h,currency,as_of,host_memory_gib"
+ROW = "mycloud,big,H100,8,20.40,,2026-11-01,1024"
+
+TOML = """
+[[offer]]
+provider = "mycloud"
+instance_type = "big"
+accelerator = "L4"
+price_per_h = 0.71
+as_of = 2026-11-01
+pricing = "reserved_3y"
+
+[[offer]]
+provider = "mycloud"
+instance_type = "small"
+accelerator = "t4"
+price_per_h = 1
+currency = "EUR"
+as_of = "2026-11-01"
+"""
+
+
+def load(tmp_path: Path, text: str, name: str = "mine.csv", **rates: str) -> list[Offer]:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    return load_offer_file(tmp_path / name, CATALOG, {currency: Decimal(rate) for currency, rate in rates.items()})
+
+
+def test_a_csv_file_is_read(tmp_path: Path) -> None:
+    (offer,) = load(tmp_path, f"{HEADER}\n{ROW}\n\n")
+
+    assert offer.id == "mycloud/global/big/on_demand"
+    assert (offer.accelerator, offer.n_accelerator) == ("nvidia-h100-sxm-80gb", 8)
+    assert (offer.price_usd_per_h, offer.memory_byte) == (Decimal("20.40"), 1024 * 2**30)
+    assert (offer.source, offer.listed_currency) == ("mine.csv", "USD")
+
+
+def test_a_toml_file_is_read_with_a_rate(tmp_path: Path) -> None:
+    first, second = load(tmp_path, TOML, "mine.toml", EUR="1.17")
+
+    assert (first.pricing, first.price_usd_per_h) == ("reserved_3y", Decimal("0.71"))
+    assert second.price_usd_per_h == Decimal("1.17")
+    assert (second.listed_price_per_h, second.listed_currency) == (Decimal(1), "EUR")
+    assert second.source == "mine.toml; 1 EUR at 1.17 USD"
+
+
+def test_a_currency_without_a_rate_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match=r"mine\.toml, line 2: rate of EUR: is missing"):
+        load(tmp_path, TOML, "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("mycloud,big,H100,8,20.40,,2026-11-01", "line 2: has 7 cells, the header 8"),
+        ("mycloud,big,H100,8,,,2026-11-01,", "line 2: price_per_h: is missing"),
+        ("mycloud,big,H100,8,-1,,2026-11-01,", "line 2: price_per_h: must not begin like a formula"),
+        ("mycloud,big,H100,8,NaN,,2026-11-01,", "line 2: price_per_h: must be a plain number"),
+        ("mycloud,big,H100,8,1e3,,2026-11-01,", "line 2: price_per_h: must be a plain number"),
+        ("mycloud,big,H100,8,0,,2026-11-01,", "line 2: price_usd_per_h: input should be greater than 0"),
+        ("mycloud,big,H100,8,2000000,,2026-11-01,", "line 2: price_usd_per_h: input should be less than"),
+        ("mycloud,big,H100,0,1,,2026-11-01,", "line 2: n_accelerator"),
+        ("mycloud,big,H100,8,1,,yesterday,", "line 2: as_of"),
+        (
+            "mycloud,big,h100-sxm-90gb,8,1,,2026-11-01,",
+            "line 2: accelerator: no 'h100-sxm-90gb' is known; did you mean",
+        ),
+        ("=cmd(),big,H100,8,1,,2026-11-01,", "line 2: provider: must not begin like a formula"),
+        ("my\u202ecloud,big,H100,8,1,,2026-11-01,", "line 2: provider: must be printable"),
+        ("mycloud,big,H100,8,1,dollars,2026-11-01,", "rate of DOLLARS: is missing"),
+        ("mycloud,big,H100,8,1,,2026-11-01,inf", "line 2: host_memory_gib: must be a finite number"),
+        ("mycloud,big,H100,8,1,,2026-11-01,much", "line 2: host_memory_gib: must be a number"),
+        (f"{'x' * 3000},big,H100,8,1,,2026-11-01,", "line 2: provider: must be printable text of up to 2000"),
+        (f"{ROW}\n{ROW}", "line 3: instance_type: 'mycloud/global/big/on_demand' is given twice"),
+        ('"mycloud,big,H100,8,1,,2026-11-01,', "line 2: is no valid CSV"),
+        (f"{'x' * 200_000},big,H100,8,1,,2026-11-01,", "line 2: is no valid CSV: field larger than"),
+        ("", "holds no offer"),
+    ],
+)
+def test_a_wrong_row_is_named(row: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match=r"^mine\.csv") as refused:
+        load(tmp_path, f"{HEADER}\n{row}\n")
+
+    assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is empty"),
+        ("provider,price\na,1\n", "price: is no column; did you mean price_per_h"),
+        ("provider,provider\na,1\n", "is a column twice"),
+    ],
+)
+def test_a_wrong_header_is_named(text: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match=problem):
+        load(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[[offer]\n", "is no valid TOML"),
+        ("offer = 1\n", r"\[\[offer\]\]"),
+        ("offer = [1]\n", "is no field"),
+        ("title = 'x'\n", r"\[\[offer\]\]"),
+        ("[[offer]]\ncolour = 'red'\n", "colour: is no field"),
+        ("[[offer]]\nprovider = ['a']\n", "provider: must be a text or a number"),
+        ("[[offer]]\nn_accelerator = true\n", "n_accelerator: must be a text or a number"),
+        ("[[offer]]\nprice_per_h = nan\n", "price_per_h: must be a plain number"),
+        (f"[[offer]]\nn_accelerator = {'9' * 5000}\n", "is no valid TOML"),
+    ],
+)
+def test_wrong_toml_is_named(text: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match=problem):
+        load(tmp_path, text, "mine.toml")
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.toml"])
+def test_what_is_no_text_or_absent_or_too_large_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SchemaError, match=name.replace(".", r"\.")):
+        load_offer_file(tmp_path / name, CATALOG)
+    (tmp_path / name).write_bytes(b"\xff\xfe")
+    with pytest.raises(SchemaError, match="UTF-8"):
+        load_offer_file(tmp_path / name, CATALOG)
+    monkeypatch.setattr(offer_file, "MAX_OFFER_FILE_BYTE", 1)
+    monkeypatch.setattr(offer_file, "MAX_TOML_BYTE", 1)
+    with pytest.raises(SchemaError, match="at most 1 bytes"):
+        load_offer_file(tmp_path / name, CATALOG)
+
+
+def test_too_many_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offer_file, "MAX_OFFER", 1)
+
+    with pytest.raises(SchemaError, match="at most 1 rows"):
+        load(tmp_path, f"{HEADER}\n{ROW}\n{ROW.replace('big', 'small')}\n")
+
+
+CELLS = st.dictionaries(st.sampled_from(OFFER_FIELDS), st.text(max_size=30) | st.integers() | st.floats() | st.none())
+
+
+@settings(max_examples=300, deadline=None)
+@given(CELLS)
+def test_only_an_input_error_escapes(changes: dict[str, object]) -> None:
+    sound = dict(zip(HEADER.split(","), ROW.split(","), strict=True))
+    with contextlib.suppress(InputError):
+        offer = offer_from_row({**sound, **changes}, CATALOG, {"EUR": Decimal("1.1")}, "mine")
+        assert offer.price_usd_per_h > 0

@@ -1,0 +1,176 @@
+"""The newest offer counts, a user's own counts more, and old prices are told."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.prices.owned_hardware import OwnedHardware
+from roofcast.data.prices.price_book import PriceBook
+from roofcast.data.specs import Offer
+
+TODAY = dt.date(2026, 11, 20)
+
+
+def an_offer(**changes: Any) -> Offer:
+    fields = {
+        "provider": "cloud", "instance_type": "one", "region": "here", "accelerator": "nvidia-l4-24gb",
+        "n_accelerator": 1, "pricing": "on_demand", "price_usd_per_h": "2.50", "as_of": "2026-11-01",
+        "source": "a list", "licence": "MIT",
+    }  # fmt: skip
+    return Offer.parse(fields | changes)
+
+
+def a_book(*offers: Offer) -> PriceBook:
+    return PriceBook(offers or (an_offer(),), TODAY)
+
+
+def a_server(**changes: Any) -> OwnedHardware:
+    fields = {
+        "name": "mine", "accelerator": "nvidia-l4-24gb", "capex_usd": "8760", "lifetime_year": "1", "power_w": 1000,
+        "power_price_usd_per_kwh": "0.20", "utilisation_ratio": "1",
+    }  # fmt: skip
+    return OwnedHardware.parse(fields | changes)
+
+
+def price(book: PriceBook) -> Decimal:
+    return book.offer("cloud/here/one/on_demand").price_usd_per_h
+
+
+def test_the_newest_offer_counts() -> None:
+    old, new = an_offer(as_of="2026-10-01", price_usd_per_h="1"), an_offer(as_of="2026-11-01", price_usd_per_h="3")
+
+    assert price(a_book(new, old)) == price(a_book(old, new)) == Decimal(3)
+
+
+def test_of_one_date_the_cheapest_counts() -> None:
+    assert price(a_book(an_offer(price_usd_per_h="1.9"), an_offer(price_usd_per_h="2.1"))) == Decimal("1.9")
+
+
+def test_an_offer_after_the_day_is_left_out() -> None:
+    later = an_offer(as_of="2026-11-21", price_usd_per_h="9")
+
+    assert price(a_book(an_offer(), later)) == Decimal("2.50")
+
+
+@pytest.mark.parametrize("field", ["provider", "region", "instance_type"])
+def test_offers_are_told_apart(field: str) -> None:
+    assert len(a_book(an_offer(), an_offer(**{field: "other"})).offers) == 2
+
+
+def test_pricings_are_told_apart() -> None:
+    pricings = ("on_demand", "spot", "reserved_1y", "reserved_3y")
+
+    assert len(a_book(*(an_offer(pricing=pricing) for pricing in pricings)).offers) == 4
+
+
+def test_a_users_offer_replaces_a_newer_one_or_is_added() -> None:
+    mine = an_offer(as_of="2020-01-01", price_usd_per_h="1")
+    book = a_book().with_overrides([mine]).with_overrides([an_offer(instance_type="two")])
+
+    assert price(book) == Decimal(1)
+    assert len(book.offers) == 2
+    assert price(a_book()) == Decimal("2.50")
+
+
+def test_an_unknown_offer_lists_near_misses() -> None:
+    with pytest.raises(UnknownNameError) as refused:
+        a_book().offer("cloud/here/one/spot")
+
+    assert refused.value.near == ["cloud/here/one/on_demand"]
+
+
+def test_offers_of_an_accelerator_are_ranked_by_the_price_of_one() -> None:
+    eight = an_offer(instance_type="eight", n_accelerator=8, price_usd_per_h="16", pricing="spot")
+    book = a_book(an_offer(), eight, an_offer(instance_type="other", accelerator="nvidia-t4-16gb"))
+
+    assert [offer.instance_type for offer in book.for_accelerator("nvidia-l4-24gb")] == ["eight", "one"]
+    assert [offer.instance_type for offer in book.for_accelerator("nvidia-l4-24gb", "on_demand")] == ["one"]
+
+
+def test_old_prices_are_told_but_not_those_of_the_user() -> None:
+    old = an_offer(as_of="2026-08-21")
+    book = a_book(old)
+
+    assert book.stale(TODAY) == [old]
+    assert not book.stale(TODAY, max_age_day=91)
+    assert not book.with_overrides([old]).stale(TODAY)
+    assert "1 of 1 prices are more than 90 days old" in book.staleness_warning(TODAY)
+    assert not a_book().staleness_warning(TODAY)
+
+
+def test_the_catalogue_makes_a_book_of_every_pricing() -> None:
+    book = PriceBook(load_catalog().offers, TODAY)
+
+    assert {offer.pricing for offer in book.offers.values()} == {"on_demand", "spot", "reserved_1y", "reserved_3y"}
+    assert len(book.offers) == len(load_catalog().offers)
+
+
+@given(st.permutations([an_offer(as_of=f"2026-{m:02d}-01", price_usd_per_h=str(m)) for m in range(1, 12)]))
+def test_the_order_of_the_history_does_not_matter(history: list[Offer]) -> None:
+    assert price(a_book(*history)) == Decimal(11)
+
+
+def test_owned_hardware_costs_purchase_and_power() -> None:
+    server = a_server(pue_ratio="1.5")
+
+    assert server.price_usd_per_h() == Decimal("1.3000")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"utilisation_ratio": "0.5"}, "2.2000"),
+        ({"utilisation_ratio": "0.5", "idle_power_w": 500}, "2.3000"),
+        ({"lifetime_year": "2"}, "0.7000"),
+        ({"residual_usd": "4380"}, "0.7000"),
+        ({"residual_usd": "99999"}, "0.2000"),
+        ({"other_usd_per_year": "876"}, "1.3000"),
+        ({"capex_usd": "0"}, "0.2000"),
+    ],
+)
+def test_each_part_of_the_cost_counts(changes: dict[str, Any], expected: str) -> None:
+    assert a_server(**changes).price_usd_per_h() == Decimal(expected)
+
+
+def test_owned_hardware_joins_the_book() -> None:
+    offer = a_server(n_accelerator=4).offer(TODAY)
+    book = a_book().with_overrides([offer])
+
+    assert offer.id == "owned/own/mine/on_demand"
+    assert [o.provider for o in book.for_accelerator("nvidia-l4-24gb")] == ["owned", "cloud"]
+    assert load_catalog().with_offers(book.offers.values()).offers[-1] == offer
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("utilisation_ratio", "0"), ("utilisation_ratio", "1.1"), ("lifetime_year", "0"), ("capex_usd", "-1"),
+        ("capex_usd", "NaN"), ("capex_usd", "Infinity"), ("pue_ratio", "0.9"), ("power_w", "nan"),
+        ("power_price_usd_per_kwh", "1000"),
+    ],
+)  # fmt: skip
+def test_a_wrong_figure_is_named(field: str, value: str) -> None:
+    with pytest.raises(InputError) as refused:
+        a_server(**{field: value})
+
+    assert refused.value.field == field
+
+
+def test_what_costs_nothing_is_no_offer() -> None:
+    with pytest.raises(InputError, match="price_usd_per_h"):
+        a_server(capex_usd="0", power_w="0").offer(TODAY)
+
+
+@given(st.decimals("0.01", "1", places=2), st.decimals("0.01", "1", places=2))
+def test_more_use_never_makes_an_hour_dearer(one: Decimal, other: Decimal) -> None:
+    less, more = sorted((one, other))
+
+    assert a_server(utilisation_ratio=less).price_usd_per_h() >= a_server(utilisation_ratio=more).price_usd_per_h()

@@ -1,0 +1,48 @@
+"""Measurements with valid defaults, for the tests of what is known."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+SAMPLES = Path(__file__).parent / "samples"
+LLM_PILOT_SAMPLES = SAMPLES / "llm_pilot"
+
+PROCESSES = multiprocessing.get_context("forkserver")
+"""Starts processes that have imported the store already, which saves seconds each."""
+PROCESSES.set_forkserver_preload(["roofcast.data.store.measurement_store", __name__])
+
+
+def a_row(**changes: Any) -> dict[str, Any]:
+    """Return the cells of one measurement."""
+    return {
+        "model": "meta-llama/Llama-2-7b-hf",
+        "accelerator": "nvidia-a10-24gb",
+        "n_accelerator": 1,
+        "n_input_token": 128,
+        "n_output_token": 32,
+        "concurrency": 4,
+        "statistic": "p50",
+        "ttft_s": 0.25,
+        "campaign": "ours",
+    } | changes
+
+
+def a_table(*rows: dict[str, Any]) -> pd.DataFrame:
+    """Return a table of the given rows, or of one."""
+    return pd.DataFrame(list(rows) or [a_row()], dtype=object)
+
+
+def many_rows(n_row: int, campaign: str = "ours") -> pd.DataFrame:
+    """Return distinct measurements."""
+    pick = random.Random(0)  # noqa: S311
+    return pd.DataFrame(
+        [
+            a_row(concurrency=1 + i % 128, itl_s=pick.random(), note=f"row {i}", campaign=campaign)
+            for i in range(n_row)
+        ]
+    )

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import datetime as dt
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from roofcast.data.errors import InputError, NotReadyError, UnknownNameError
+from roofcast.data.store.api_keys import PREFIX, SCOPES, ApiKey, KeyStore, digest_of
+from roofcast.data.store.measurement_store import MeasurementStore
+from tests.data.store.test_measurement_store import url_of
+
+NOW = dt.datetime.now(dt.UTC)
+DAY = dt.timedelta(days=1)
+
+
+@pytest.fixture(params=["file", "postgresql"])
+def keys(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KeyStore]:
+    with MeasurementStore(url_of(request.param, tmp_path, request)) as store:
+        yield KeyStore(store.migrate().database)
+
+
+def test_a_key_is_found_by_its_secret_alone(keys: KeyStore) -> None:
+    key, secret = keys.create("ci", "write", DAY)
+    other, _ = keys.create("page", "read")
+    assert secret.startswith(PREFIX)
+    assert len(secret) >= len(PREFIX) + 43
+    assert (key.last_four, key.state, key.scope) == (secret[-4:], "valid", "write")
+    assert keys.find(digest_of(secret)) == key
+    assert keys.find(digest_of(secret + "x")) is None
+    assert keys.load() == [key, other]
+    assert other.expires_at is None
+
+
+def test_a_revoked_key_stays_listed_and_its_name_taken(keys: KeyStore) -> None:
+    _, secret = keys.create("ci", "write")
+    revoked = keys.revoke("ci")
+    assert revoked.state == "revoked"
+    assert keys.revoke("ci") == revoked
+    assert keys.find(digest_of(secret)) == revoked
+    with pytest.raises(InputError, match="choose another name"):
+        keys.create("ci", "read")
+    with pytest.raises(UnknownNameError, match="did you mean 'ci'"):
+        keys.revoke("c")
+
+
+def test_names_are_fit_for_logs(keys: KeyStore) -> None:
+    for name in ("", "a b", "-x", "a\n", "é", "x" * 101):
+        with pytest.raises(InputError, match="must be up to 100 letters"):
+            keys.create(name, "read")
+
+
+def test_a_lifetime_is_in_the_future_and_in_the_calendar(keys: KeyStore) -> None:
+    for lifetime in (dt.timedelta(), -DAY):
+        with pytest.raises(InputError, match="longer than nothing"):
+            keys.create("ci", "read", lifetime)
+    with pytest.raises(InputError, match="before the year 10000"):
+        keys.create("ci", "read", dt.timedelta(days=9_999_999))
+
+
+def test_scopes_include_the_lesser_ones() -> None:
+    assert SCOPES == ("read", "write", "admin")
+    allowed = {held: [wanted for wanted in SCOPES if ApiKey("k", held, "", NOW).may(wanted)] for held in SCOPES}
+    assert allowed == {"read": ["read"], "write": ["read", "write"], "admin": ["read", "write", "admin"]}
+
+
+def test_a_key_expires() -> None:
+    assert ApiKey("k", "read", "", NOW - DAY, NOW).state == "expired"
+    assert ApiKey("k", "read", "", NOW, NOW + DAY).state == "valid"
+    assert ApiKey("k", "read", "", NOW - DAY, NOW, NOW).state == "revoked"
+
+
+def test_no_secret_is_in_the_database(tmp_path: Path) -> None:
+    file = tmp_path / "state.sqlite"
+    with MeasurementStore(f"sqlite:///{file}") as store:
+        _, secret = KeyStore(store.migrate().database).create("ci", "admin")
+    connection = sqlite3.connect(file)
+    dumped = "\n".join(connection.iterdump())
+    connection.close()
+    assert digest_of(secret) in dumped
+    assert secret not in dumped
+    assert secret.removeprefix(PREFIX) not in dumped
+
+
+def test_a_database_that_does_not_answer_is_not_ready(tmp_path: Path) -> None:
+    with MeasurementStore(f"sqlite:///{tmp_path / 'none' / 'state.sqlite'}") as store:
+        keys = KeyStore(store.database)
+        for call in (keys.load, lambda: keys.find("x"), lambda: keys.create("a", "read"), lambda: keys.revoke("a")):
+            with pytest.raises(NotReadyError):
+                call()

@@ -1,0 +1,331 @@
+from __future__ import annotations
+
+import datetime as dt
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateTable
+
+from roofcast.data.errors import InputError, NotReadyError, SchemaError, UnknownNameError
+from roofcast.data.measurements.validation import row_ids, validate_measurements
+from roofcast.data.specs import ModelSpec
+from roofcast.data.store.measurement_store import Added, MeasurementStore, default_url
+from roofcast.data.store.tables import MEASUREMENT, METADATA, UtcDateTime
+from tests.data.row_builders import PROCESSES, a_row, a_table, many_rows
+from tests.postgres import new_database
+
+
+def a_model(**changes: object) -> ModelSpec:
+    fields = {
+        "id": "ours/tiny", "lineage": "tiny", "fold_group": "tiny", "n_layer": 2, "hidden_size": 64,
+        "intermediate_size": 128, "n_head": 4, "n_kv_head": 4, "head_dim": 16, "vocab_size": 1000,
+        "n_param": 10**6, "n_param_active": 10**6, "source": "a test",
+    }  # fmt: skip
+    return ModelSpec.parse(fields | changes)
+
+
+def url_of(backend: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    if backend == "postgresql":
+        return new_database(request.getfixturevalue("postgres_server"))
+    return "sqlite://" if backend == "memory" else f"sqlite:///{tmp_path / 'state.sqlite'}"
+
+
+@pytest.fixture(params=["file", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return url_of(request.param, tmp_path, request)
+
+
+@pytest.fixture(params=["file", "memory", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MeasurementStore]:
+    with MeasurementStore(url_of(request.param, tmp_path, request)) as opened:
+        yield opened.migrate()
+
+
+def add_rows(url: str, first: int, n_row: int) -> int:
+    with MeasurementStore(url) as store:
+        rows = many_rows(first + n_row).iloc[first:]
+        return sum(store.add(rows.iloc[i : i + 50]).n_new for i in range(0, n_row, 50))
+
+
+def import_until_killed(url: str, moment: str) -> None:
+    """Import 3,000 rows and be killed after some statement, before the commit, or after it."""
+    store = MeasurementStore(url)
+    n_insert = 0
+
+    def die(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def count(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        nonlocal n_insert
+        n_insert += statement.startswith("INSERT INTO measurement")
+        if moment == str(n_insert):
+            die()
+
+    sa.event.listen(store.database.engine, "after_cursor_execute", count)
+    if moment == "before commit":
+        sa.event.listen(store.database.engine, "commit", die)
+    store.add(many_rows(3_000))
+    die()
+
+
+def test_rows_come_back_as_they_went_in(store: MeasurementStore) -> None:
+    table = validate_measurements(many_rows(500).assign(flash_attention=[True, False] * 250, note="Größe 模"))
+    assert store.add(table) == Added(n_new=500, n_known=0)
+    loaded = store.load()
+    ids = row_ids(table)
+    wanted = table.iloc[sorted(range(500), key=ids.__getitem__)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(loaded, wanted)
+    assert row_ids(loaded) == sorted(ids)
+
+
+def test_adding_again_adds_nothing(store: MeasurementStore) -> None:
+    table = many_rows(100)
+    store.add(table)
+    assert store.add(table) == Added(n_new=0, n_known=100)
+    assert store.add(pd.concat([table, many_rows(110), many_rows(110)])) == Added(n_new=10, n_known=310)
+    assert store.count() == 110
+
+
+def test_an_empty_table_adds_nothing(store: MeasurementStore) -> None:
+    assert store.add(pd.DataFrame({"model": []})) == Added(0, 0)
+    assert store.count() == 0
+    assert len(store.load()) == 0
+
+
+def test_a_bad_row_keeps_the_others_out(store: MeasurementStore) -> None:
+    with pytest.raises(SchemaError):
+        store.add(a_table(a_row(), a_row(ttft_s=-1)))
+    assert store.count() == 0
+
+
+def test_a_rule_that_came_later_shuts_nobody_out(store: MeasurementStore) -> None:
+    store.add(many_rows(2))
+    with store.database.writing() as connection:
+        connection.execute(sa.update(MEASUREMENT).values(output_throughput_token_per_s=80.0))
+    loaded = store.load()
+    assert set(loaded["output_throughput_token_per_s"]) == {80.0}
+    assert loaded.dtypes.equals(validate_measurements(many_rows(2)).dtypes)
+    with pytest.raises(SchemaError, match="output_throughput_token_per_s: stands in the row of statistic mean"):
+        store.add(loaded)
+
+
+def test_rows_of_a_model_or_accelerator_are_loaded_apart(store: MeasurementStore) -> None:
+    store.add(many_rows(3).assign(model="a"))
+    store.add(many_rows(2).assign(model="b", accelerator="x"))
+    assert store.load(model="b")["accelerator"].tolist() == ["x"] * 2
+    assert len(store.load(accelerator="x", model="a")) == 0
+    assert len(store.load(model="a", limit=2)) == 2
+
+
+def test_a_comparison_counts_and_keeps_nothing(store: MeasurementStore) -> None:
+    store.add(many_rows(3))
+    twice = pd.concat([many_rows(5), many_rows(5)], ignore_index=True)
+    assert (store.compare(twice), store.count()) == (Added(2, 8), 3)
+    assert store.add(twice) == Added(2, 8)
+
+
+def test_campaigns_are_loaded_apart(store: MeasurementStore) -> None:
+    store.add(many_rows(3, "b"))
+    store.add(many_rows(2, "a"))
+    assert store.campaigns() == {"a": 2, "b": 3}
+    assert store.load("b")["campaign"].tolist() == ["b"] * 3
+    assert len(store.load("c")) == 0
+    assert store.load()["campaign"].tolist() == ["a"] * 2 + ["b"] * 3
+
+
+def test_a_page_is_a_slice_of_all(store: MeasurementStore) -> None:
+    for campaign in ("b", "B", "é", "a_1", "a-1"):
+        store.add(many_rows(2, campaign))
+    everything = store.load()
+    assert everything["campaign"].tolist() == sorted(everything["campaign"])
+    pages = [store.load(offset=offset, limit=3) for offset in range(0, 12, 3)]
+    assert [len(page) for page in pages] == [3, 3, 3, 1]
+    pd.testing.assert_frame_equal(pd.concat(pages, ignore_index=True), everything)
+    pd.testing.assert_frame_equal(store.load("é", offset=1), store.load("é").iloc[1:].reset_index(drop=True))
+
+
+def test_retrainings_are_listed_by_owner_and_up_to_a_limit(store: MeasurementStore) -> None:
+    first, second, third = (store.add_retraining(owner) for owner in ("a", "b", "a"))
+    assert store.retrainings("a") == [third, first]
+    assert store.retrainings(limit=2) == [third, second]
+
+
+def test_the_order_of_import_leaves_no_trace(store: MeasurementStore, tmp_path: Path) -> None:
+    table = many_rows(40)
+    store.add(table)
+    with MeasurementStore(f"sqlite:///{tmp_path / 'other.sqlite'}").migrate() as other:
+        other.add(table.iloc[20:])
+        other.add(table.iloc[::-1])
+        pd.testing.assert_frame_equal(other.load(), store.load())
+
+
+def test_rows_outlive_the_store(url: str) -> None:
+    with MeasurementStore(url).migrate() as store:
+        store.add(many_rows(10))
+    with MeasurementStore(url).migrate() as store:
+        assert store.count() == 10
+
+
+def test_a_texts_quotes_are_only_text(store: MeasurementStore) -> None:
+    text = "x'); DROP TABLE measurement; --"
+    store.add(a_table(a_row(note=text, campaign=text)))
+    assert store.load(text)["note"].tolist() == [text]
+
+
+def test_the_tables_are_those_of_postgresql_too() -> None:
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+    texts = [str(CreateTable(table).compile(dialect=dialect)) for table in METADATA.sorted_tables]
+    assert "DOUBLE PRECISION" in "".join(texts)
+    assert "TIMESTAMP WITH TIME ZONE" in "".join(texts)
+
+
+def test_concurrent_processes_lose_nothing(url: str) -> None:
+    MeasurementStore(url).migrate().close()
+    jobs = [(url, first, 400) for first in (0, 200, 400, 600)]
+    with PROCESSES.Pool(3) as pool:
+        n_new = pool.starmap(add_rows, jobs)
+    with MeasurementStore(url) as store:
+        assert store.count() == sum(n_new) == 1000
+        assert sorted(row_ids(store.load())) == sorted(row_ids(validate_measurements(many_rows(1000))))
+
+
+def test_threads_share_a_store(url: str) -> None:
+    with MeasurementStore(url).migrate() as store:
+        table = validate_measurements(many_rows(400))
+        counts: list[int] = []
+        parts = [table.iloc[i * 50 : i * 50 + 100] for i in range(7)]
+        threads = [threading.Thread(target=lambda p: counts.append(store.add(p).n_new), args=(p,)) for p in parts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sum(counts) == store.count() == 400
+
+
+@pytest.mark.parametrize(("moment", "n_row"), [("1", 0), ("3", 0), ("before commit", 0), ("after commit", 3000)])
+def test_a_killed_import_leaves_all_or_nothing(url: str, moment: str, n_row: int) -> None:
+    MeasurementStore(url).migrate().close()
+    importer = PROCESSES.Process(target=import_until_killed, args=(url, moment))
+    importer.start()
+    importer.join()
+    assert importer.exitcode == -signal.SIGKILL
+    with MeasurementStore(url).migrate() as store:
+        assert store.count() == n_row
+        assert store.add(many_rows(3000)) == Added(3000 - n_row, n_row)
+
+
+def test_a_store_that_was_not_migrated_says_so(url: str) -> None:
+    with MeasurementStore(url) as store:
+        for call in (store.load, store.count, store.models, store.retrainings, store.campaigns):
+            with pytest.raises(NotReadyError, match="has no schema yet"):
+                call()
+        with pytest.raises(NotReadyError, match="has no schema yet"):
+            store.add(a_table())
+
+
+def test_the_state_folder_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROOFCAST_HOME", str(tmp_path))
+    assert default_url() == f"sqlite:///{tmp_path}/roofcast.sqlite"
+    with MeasurementStore().migrate() as store:
+        assert store.add(a_table()).n_new == 1
+    assert (tmp_path / "roofcast.sqlite").is_file()
+
+
+def test_models_are_registered_once(store: MeasurementStore) -> None:
+    store.add_model(a_model(), {"n_layer": 2})
+    store.add_model(a_model(), {"n_layer": 2})
+    store.add_model(a_model(id="ours/another", released="2025-01-31"), {})
+    assert store.models() == [a_model(id="ours/another", released="2025-01-31"), a_model()]
+
+
+def add_models(url: str, *names: str) -> None:
+    with MeasurementStore(url) as store:
+        for name in names:
+            store.add_model(a_model(id=name), {})
+
+
+def test_models_that_another_process_registers_are_seen(url: str) -> None:
+    with MeasurementStore(url).migrate() as store:
+        assert store.models() == []
+        for n in (1, 2):
+            process = PROCESSES.Process(target=add_models, args=(url, f"ours/{n}"))
+            process.start()
+            process.join(60)
+            assert [spec.id for spec in store.models()] == ["ours/1", "ours/2"][:n]
+
+
+def test_models_are_read_anew_only_after_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with MeasurementStore(f"sqlite:///{tmp_path / 'state.sqlite'}").migrate() as store:
+        store.add_model(a_model(), {})
+        first = store.models()
+        with monkeypatch.context() as patch:
+            patch.setattr(store.database, "reading", None)
+            assert store.models() == first
+        store.add_model(a_model(id="ours/z"), {})
+        assert [spec.id for spec in store.models()] == ["ours/tiny", "ours/z"]
+
+
+def test_another_model_of_the_same_id_is_refused(store: MeasurementStore) -> None:
+    store.add_model(a_model(), {})
+    with pytest.raises(InputError, match="another architecture is registered as 'ours/tiny'"):
+        store.add_model(a_model(n_layer=3), {})
+    assert store.models() == [a_model()]
+
+
+def test_a_retraining_is_queued_runs_and_ends(store: MeasurementStore) -> None:
+    queued = store.add_retraining()
+    assert queued.state == "queued"
+    assert queued.requested_at.tzinfo is dt.UTC
+    assert store.retraining(queued.id) == queued
+    running = store.start_retraining(queued.id)
+    assert running.started_at is not None
+    assert running.started_at >= queued.requested_at
+    done = store.finish_retraining(queued.id, {"gate": {"passed": True}, "names": ["模"]})
+    assert (done.state, done.report, done.error) == ("done", {"gate": {"passed": True}, "names": ["模"]}, "")
+    assert done.finished_at is not None
+    assert store.retrainings() == [done]
+
+
+def test_a_retraining_may_fail_before_or_while_it_runs(store: MeasurementStore) -> None:
+    first, second = store.add_retraining(), store.add_retraining()
+    store.start_retraining(second.id)
+    for record in (first, second):
+        failed = store.fail_retraining(record.id, "no rows")
+        assert (failed.state, failed.error, failed.report) == ("failed", "no rows", None)
+    assert [record.id for record in store.retrainings()] == [second.id, first.id]
+
+
+def test_a_retraining_never_goes_back(store: MeasurementStore) -> None:
+    record = store.add_retraining()
+    with pytest.raises(InputError, match=f"must be running, but {record.id} is queued"):
+        store.finish_retraining(record.id, {})
+    store.start_retraining(record.id)
+    with pytest.raises(InputError, match=r"must be queued, but .* is running"):
+        store.start_retraining(record.id)
+    store.finish_retraining(record.id, {})
+    with pytest.raises(InputError, match=r"must be queued or running, but .* is done"):
+        store.fail_retraining(record.id, "late")
+    assert store.retraining(record.id).error == ""
+
+
+def test_an_unknown_retraining_is_named(store: MeasurementStore) -> None:
+    for call in (
+        store.retraining,
+        store.start_retraining,
+        lambda id_: store.finish_retraining(id_, {}),
+        lambda id_: store.fail_retraining(id_, ""),
+    ):
+        with pytest.raises(UnknownNameError, match="retraining: no 'abc' is known"):
+            call("abc")
+
+
+def test_a_time_without_zone_is_a_bug() -> None:
+    with pytest.raises(ValueError, match="must carry its zone"):
+        UtcDateTime().process_bind_param(dt.datetime(2025, 1, 1), None)  # type: ignore[arg-type]

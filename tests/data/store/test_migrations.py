@@ -1,0 +1,97 @@
+"""What a store that an earlier version wrote is after it was brought up to date: nothing is lost."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.script import ScriptDirectory
+
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS
+from roofcast.data.measurements.validation import row_ids, validate_measurements
+from roofcast.data.store.database import Database, _alembic_config
+from roofcast.data.store.measurement_store import Added, MeasurementStore
+from tests.data.store.test_measurement_store import a_model, url_of
+
+OLD = [script.revision for script in ScriptDirectory.from_config(_alembic_config()).walk_revisions()][:0:-1]
+"""Every revision but the newest, the first one first."""
+
+MOMENT = dt.datetime(2025, 3, 1, 12, tzinfo=dt.UTC)
+CONFIG = {"model_type": "unheard_of"}
+
+
+@pytest.fixture(params=["file", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return url_of(request.param, tmp_path, request)
+
+
+def bring_to(url: str, revision: str) -> None:
+    database, config = Database(url), _alembic_config()
+    with database.writing() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+    database.close()
+
+
+def old_rows(columns: set[str]) -> pd.DataFrame:
+    """Return the rows of a shipped campaign as an earlier version knew them: what it had no column for is blank."""
+    rows = load_campaigns(["dstack"])
+    return validate_measurements(rows[[name for name in MEASUREMENT_COLUMNS if name in columns]])
+
+
+def fill(url: str) -> pd.DataFrame:
+    """Write rows, a model and a retraining as the tables now are, and return the rows."""
+    database, tables = Database(url), sa.MetaData()
+    with database.writing() as connection:
+        tables.reflect(connection)
+        measurement = tables.tables["measurement"]
+        rows = old_rows(set(measurement.columns.keys()))
+        cells: list[dict[str, Any]] = rows.astype(object).where(rows.notna(), None).to_dict("records")  # type: ignore[assignment]
+        lines = [
+            {name: row[name] for name in row if name in measurement.columns} | {"id": id_, "added_at": MOMENT}
+            for id_, row in zip(row_ids(rows), cells, strict=True)
+        ]
+        connection.execute(sa.insert(measurement), lines)
+        spec = {"id": "ours/tiny", "spec": a_model().model_dump(mode="json"), "config": CONFIG, "added_at": MOMENT}
+        connection.execute(sa.insert(tables.tables["model"]), spec)
+        retraining = {"id": "r", "state": "queued", "requested_at": MOMENT, "error": "", "owner": "o"}
+        connection.execute(sa.insert(tables.tables["retraining"]), retraining)
+    database.close()
+    return rows
+
+
+@pytest.mark.parametrize("revision", OLD)
+def test_a_store_of_an_earlier_version_loses_nothing(url: str, revision: str) -> None:
+    bring_to(url, revision)
+    rows = fill(url)
+    with MeasurementStore(url) as store:
+        assert store.database.schema_state() == "old"
+        assert store.compare(rows) == Added(n_new=0, n_known=len(rows))
+        store.migrate()
+        assert store.database.schema_state() == "current"
+        kept = store.load()
+        told = [table.set_axis(row_ids(table)).sort_index() for table in (kept, rows)]
+        pd.testing.assert_frame_equal(told[0], told[1])
+        assert store.add(rows) == Added(n_new=0, n_known=len(rows))
+        assert store.models() == [a_model()]
+        assert [(r.id, r.state, r.requested_at) for r in store.retrainings()] == [("r", "queued", MOMENT)]
+
+
+@pytest.mark.parametrize("revision", OLD)
+def test_a_downgrade_leaves_the_rows(url: str, revision: str) -> None:
+    bring_to(url, revision)
+    rows = fill(url)
+    with MeasurementStore(url) as store:
+        store.migrate()
+        config = _alembic_config()
+        with store.database.writing() as connection:
+            config.attributes["connection"] = connection
+            command.downgrade(config, revision)
+        assert store.database.schema_state() == "old"
+        assert store.compare(rows).n_known == len(rows)

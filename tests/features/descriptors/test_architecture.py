@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import pytest
+
+from roofcast.data.catalog import load_catalog
+from roofcast.data.specs import ModelSpec
+from roofcast.features.descriptors.architecture import describe_model, encoder_param, expert_param, kv_width_per_layer
+from tests.builders import a_model
+
+CATALOG = load_catalog()
+
+
+@pytest.mark.parametrize(
+    ("name", "kv_width", "kv_width_sliding"),
+    [
+        ("llama-3-8b", 32 * 2 * 8 * 128, 0),
+        ("deepseek-v3", 61 * (512 + 64), 0),
+        ("flan-t5-xl", 24 * 2 * 32 * 64, 0),
+        ("gemma-2-9b", 21 * 2 * 8 * 256, 21 * 2 * 8 * 256),
+        ("mistral-7b-v0.1", 0, 32 * 2 * 8 * 128),
+        ("gpt-oss-20b", 12 * 2 * 8 * 64, 12 * 2 * 8 * 64),
+    ],
+)
+def test_cache_elements_per_token(name: str, kv_width: int, kv_width_sliding: int) -> None:
+    descriptors = describe_model(CATALOG.model(name))
+    assert descriptors["model.kv_width"] == kv_width
+    assert descriptors["model.kv_width_sliding"] == kv_width_sliding
+
+
+@pytest.mark.parametrize("spec", [s for s in CATALOG.models.values() if s.n_expert], ids=lambda s: str(s.id))
+def test_routed_experts_make_up_the_weights_that_a_token_leaves_out(spec: ModelSpec) -> None:
+    idle = expert_param(spec) * (1 - spec.n_expert_per_token / spec.n_expert)
+    assert idle == pytest.approx(spec.n_param - spec.n_param_active, rel=1e-3)
+
+
+def test_a_model_without_experts_has_no_expert_weights() -> None:
+    assert expert_param(a_model()) == 0
+
+
+def test_plain_experts_have_two_matrices_and_gated_ones_three() -> None:
+    moe = {"n_layer": 4, "n_dense_layer": 1, "n_expert": 8, "n_expert_per_token": 2, "moe_intermediate_size": 10}
+    assert expert_param(a_model(**moe, hidden_size=100)) == 3 * 8 * 3 * 100 * 10
+    assert expert_param(a_model(**moe, hidden_size=100, mlp_gated=False)) == 3 * 8 * 2 * 100 * 10
+
+
+def test_encoder_layers_have_four_attention_matrices_and_an_mlp() -> None:
+    spec = CATALOG.model("flan-t5-xl")
+    assert encoder_param(spec) == 24 * (4 * 2048 * 2048 + 3 * 2048 * 5120)
+    assert describe_model(spec)["model.n_param_encoder"] == encoder_param(spec)
+    assert encoder_param(a_model()) == 0
+
+
+def test_a_decode_step_reads_tied_embeddings_once_as_the_head() -> None:
+    untied, tied = a_model(), a_model(tie_word_embeddings=True)
+    assert describe_model(untied)["model.n_param_dense"] == untied.n_param - 32000 * 4096
+    assert describe_model(tied)["model.n_param_dense"] == tied.n_param
+
+
+def test_a_decode_step_reads_neither_encoder_nor_idle_experts() -> None:
+    spec = CATALOG.model("deepseek-v3")
+    dense = describe_model(spec)["model.n_param_dense"]
+    assert dense == spec.n_param - expert_param(spec) - 129280 * 7168
+    flan = CATALOG.model("flan-t5-xl")
+    assert describe_model(flan)["model.n_param_dense"] == flan.n_param - encoder_param(flan) - 32128 * 2048
+
+
+def test_weights_read_stay_positive_where_a_spec_undercounts() -> None:
+    assert describe_model(a_model(n_param=1000, n_param_active=1000))["model.n_param_dense"] == 4096
+
+
+def test_mla_holds_one_latent_and_one_rotary_key_on_every_rank() -> None:
+    spec = a_model(attention="mla", kv_lora_rank=512, qk_rope_head_dim=64)
+    assert kv_width_per_layer(spec) == 576
+    assert describe_model(spec)["model.n_kv_head"] == 1
+
+
+def test_linear_layers_cache_nothing() -> None:
+    descriptors = describe_model(a_model(n_linear_layer=24))
+    assert descriptors["model.n_full_layer"] == 8
+    assert descriptors["model.kv_width"] == 8 * 2 * 32 * 128
+
+
+def test_a_plain_model_has_the_products_of_its_paper() -> None:
+    d = describe_model(a_model())
+    assert d["model.mixer_in_width"] == pytest.approx(3 * 4096, rel=0.001)
+    assert (d["model.mixer_out_width"], d["model.mlp_width"], d["model.n_mlp_matrix"]) == (4096, 11008, 3)
+
+
+def test_attention_of_deepseek_works_on_the_latent_in_decode_only() -> None:
+    d = describe_model(CATALOG.model("deepseek-v3"))
+    assert (d["model.qk_dim"], d["model.v_dim"]) == (192, 128)
+    assert (d["model.decode_qk_dim"], d["model.decode_v_dim"], d["model.kv_width_layer"]) == (576, 512, 576)
+    assert (d["model.n_mla_layer"], d["model.n_moe_layer"], d["model.n_mlp_layer"]) == (61, 58, 61)
+    assert d["model.mlp_width"] == pytest.approx((3 * 18432 + 58 * 2048) / 61)
+    latent = (7168 + 128 * 192) * 1536 + 7168 * 576 + 512 * 128 * 256
+    router = 58 / 61 * 256
+    assert d["model.mixer_in_width"] == pytest.approx(latent / 7168 + router, rel=0.001)
+    assert d["model.mixer_out_width"] == 128 * 128
+
+
+def test_sparse_attention_keeps_its_choice() -> None:
+    d = describe_model(CATALOG.model("deepseek-v3.2"))
+    assert (d["model.n_sparse_layer"], d["model.sparse_top_k"]) == (61, 2048)
+
+
+def test_a_context_without_limit_is_infinite() -> None:
+    assert describe_model(a_model())["model.max_context_token"] == float("inf")
+    assert describe_model(a_model(max_context_token=4096))["model.max_context_token"] == 4096
+
+
+@pytest.mark.parametrize("spec", CATALOG.models.values(), ids=lambda s: str(s.id))
+def test_mixers_mlps_and_head_make_up_what_a_step_reads(spec: ModelSpec) -> None:
+    d = describe_model(spec)
+    mixer = d["model.n_layer"] * d["model.hidden_size"] * (d["model.mixer_in_width"] + d["model.mixer_out_width"])
+    mlp = d["model.n_mlp_layer"] * d["model.n_mlp_matrix"] * d["model.hidden_size"] * d["model.mlp_width"]
+    head = d["model.vocab_size"] * d["model.hidden_size"]
+    assert mixer + mlp + head == pytest.approx(d["model.n_param_dense"])
+    assert min(d["model.mixer_in_width"], d["model.mixer_out_width"]) > 0
+
+
+@pytest.mark.parametrize("spec", CATALOG.models.values(), ids=lambda s: str(s.id))
+def test_no_model_reads_more_than_it_has(spec: ModelSpec) -> None:
+    d = describe_model(spec)
+    parts = d["model.n_param_dense"] + d["model.n_param_expert"] + d["model.n_param_encoder"]
+    assert 0 < d["model.n_param_dense"] <= parts <= d["model.n_param"]

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
+from roofcast.features.engine.estimate import Estimate, estimate, n_accepted, prompt_wait_s, running_batch
+from roofcast.features.engine.kernels.rows import kernels_by_row
+from roofcast.features.engine.messages import Setting
+from roofcast.features.engine.operators import estimate_prefill, estimate_step
+from tests.builders import FloatArray, an_example
+
+NAN = float("nan")
+ONE = np.ones(1)
+REQUEST_S, WAIT_STEP = C.value("request_overhead_s"), C.value("wait_step")
+
+
+def ask(**changes: float) -> Estimate:
+    return estimate(an_example(**changes), C)
+
+
+def at_rate(rate: float, **changes: float) -> dict[str, FloatArray]:
+    return an_example(workload__concurrency=NAN, workload__request_rate_per_s=rate, **changes)
+
+
+def setting(d: dict[str, FloatArray]) -> Setting:
+    return Setting(d, C.by_row(d["config.engine"]), kernels_by_row(d))
+
+
+def test_one_user_by_hand() -> None:
+    d = an_example(workload__concurrency=1.0)
+    e = estimate(d, C)
+    step, prefill = (f(setting(d), ONE).total_s[0] for f in (estimate_step, estimate_prefill))
+    assert e.batch[0] == 1.0
+    assert e.queue_s[0] == e.interference_s[0] == e.crowd_s[0] == 0.0
+    assert e.itl_s[0] == e.tpot_s[0] == pytest.approx(step)
+    assert e.ttft_s[0] == pytest.approx(REQUEST_S + prefill + WAIT_STEP * step)
+    assert e.e2e_s[0] == pytest.approx(e.ttft_s[0] + 199 * step)
+    assert e.output_throughput_token_per_s[0] == pytest.approx(200 / e.e2e_s[0])
+    assert e.request_throughput_per_s[0] == pytest.approx(1 / e.e2e_s[0])
+
+
+def test_eight_users_slow_each_others_tokens_and_first_tokens() -> None:
+    e = ask()
+    assert e.batch[0] == pytest.approx(8.0, rel=1e-4)
+    assert e.interference_s[0] == pytest.approx(
+        C.value("prefill_interference") * (e.batch[0] - 1) * e.prefill_s[0] / 200
+    )
+    assert e.tpot_s[0] == pytest.approx(e.itl_s[0] + e.interference_s[0])
+    assert 0 < e.crowd_s[0] < 7 * e.prefill_s[0]
+
+
+def test_requests_of_one_length_wait_for_each_other_instead() -> None:
+    varied, fixed = (ask(workload__length_variation=v) for v in (0.1, 0.0))
+    assert fixed.interference_s[0] == pytest.approx(varied.interference_s[0] * (1 - C.value("lockstep")))
+    assert fixed.crowd_s[0] > varied.crowd_s[0]
+
+
+def test_whoever_does_not_fit_waits_for_the_stay_of_those_who_do() -> None:
+    e = ask(workload__concurrency=4.0, model__n_param=70e9)
+    assert e.memory.capacity[0] == 0.0
+    assert e.batch[0] == pytest.approx(1.0, abs=0.01)
+    stay = ask(workload__concurrency=1.0, model__n_param=70e9).e2e_s[0]
+    assert e.queue_s[0] == pytest.approx(3 * stay, rel=0.02)
+    assert e.e2e_s[0] == pytest.approx(4 * stay, rel=0.02)
+
+
+def test_a_single_output_token_ends_with_the_first() -> None:
+    e = ask(workload__n_output_token=1.0)
+    assert e.e2e_s[0] == e.ttft_s[0]
+
+
+def test_seldom_looks_and_waits_to_batch_lengthen_the_first_token() -> None:
+    plain, polled, waited = (
+        ask(**changes) for changes in ({}, {"config__poll_interval_step": 31}, {"config__batching_wait_step": 50})
+    )
+    alone = [e.ttft_s[0] - e.crowd_s[0] - e.queue_s[0] for e in (plain, polled, waited)]
+    assert alone[1] - alone[0] == pytest.approx(30 * C.value("poll_ratio") * plain.itl_s[0])
+    assert alone[2] - alone[0] == pytest.approx(50 * plain.itl_s[0])
+    assert polled.tpot_s[0] == waited.tpot_s[0] == plain.tpot_s[0]
+
+
+def test_an_idle_engine_looks_at_once() -> None:
+    often, seldom = (ask(workload__concurrency=1.0, config__poll_interval_step=n) for n in (1, 30))
+    assert often.ttft_s[0] == seldom.ttft_s[0]
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "capacity", "batch"),
+    [(1, 1e9, 1), (64, 1e9, 64), (1e6, 8, 8), (8, 8, 8 / 2**0.25), (5, 0, 1), (0.01, 100, 1)],
+)
+def test_running_batch(concurrency: float, capacity: float, batch: float) -> None:
+    found = running_batch(np.array([concurrency]), np.array([capacity]), np.array([0.5]))
+    assert found[0] == pytest.approx(batch, rel=1e-3)
+
+
+def test_fixed_lengths_feel_the_limit_late() -> None:
+    at_the_limit = running_batch(np.full(2, 8.0), np.full(2, 8.0), np.array([0.0, 1.0]))
+    np.testing.assert_allclose(at_the_limit, [8 / 2 ** (1 / 24), 8 / 2**0.25])
+
+
+@pytest.mark.parametrize(
+    ("rivals", "prompt_s", "cycle_s", "wait_s"),
+    [(0, 1, 5, 0), (1, 1, 1e4, 0.5e-4), (3, 1, 1, 3), (50, 1, 60, 3.416), (1e3, 1, 10, 4.5), (7, 0, 5, 0)],
+)
+def test_waiting_for_prompts(rivals: float, prompt_s: float, cycle_s: float, wait_s: float) -> None:
+    found = prompt_wait_s(rivals * ONE, prompt_s * ONE, cycle_s * ONE, ONE)
+    assert found[0] == pytest.approx(wait_s, rel=0.01)
+
+
+def test_drafts_that_are_accepted_make_tokens() -> None:
+    np.testing.assert_allclose(n_accepted(np.array([0.5, 0.5, 0.0]), np.array([1.0, 0.0, 3.0])), [1.5, 1.0, 1.0])
+    assert n_accepted(ONE, 3 * ONE)[0] == pytest.approx(4.0, rel=0.01)
+    plain, drafted = (ask(workload__concurrency=1.0, config__n_draft_token=n) for n in (0, 3))
+    cost = (1 + 3 * C.value("draft_ratio")) / (1 + 0.7 + 0.7**2 + 0.7**3)
+    assert drafted.itl_s[0] == pytest.approx(drafted.step.total_s[0] * cost)
+    assert drafted.itl_s[0] < 0.6 * plain.itl_s[0]
+
+
+def test_a_cached_prefix_shortens_the_first_token_and_the_gaps() -> None:
+    cold, warm = ask(), ask(workload__prefix_cache_ratio=0.8)
+    assert warm.ttft_s[0] < cold.ttft_s[0]
+    assert warm.tpot_s[0] < cold.tpot_s[0]
+    assert warm.itl_s[0] == cold.itl_s[0]
+
+
+def test_a_rate_is_served_by_the_concurrency_that_yields_it() -> None:
+    e = estimate(at_rate(2.0), C)
+    assert e.request_throughput_per_s[0] == pytest.approx(2.0, rel=1e-6)
+    assert e.output_throughput_token_per_s[0] == pytest.approx(400.0, rel=1e-6)
+    assert e.concurrency[0] > 1
+    assert not e.is_saturated[0]
+
+
+def test_a_rare_request_runs_alone() -> None:
+    rare, alone = estimate(at_rate(1e-6), C), ask(workload__concurrency=1.0)
+    assert rare.e2e_s[0] == pytest.approx(alone.e2e_s[0])
+    assert rare.concurrency[0] == pytest.approx(1e-6 * alone.e2e_s[0])
+    assert rare.output_throughput_token_per_s[0] == pytest.approx(2e-4)
+
+
+def test_a_rate_beyond_the_replica_saturates_it() -> None:
+    e = estimate(at_rate(1e3), C)
+    assert e.is_saturated.tolist() == [True]
+    assert e.request_throughput_per_s[0] < 1e3
+
+
+def test_saturation_begins_at_the_throughput_of_a_full_replica() -> None:
+    full = ask(workload__concurrency=1e4, workload__n_wave=np.inf).request_throughput_per_s[0]
+    assert not estimate(at_rate(0.999 * full), C).is_saturated[0]
+    assert estimate(at_rate(1.001 * full), C).is_saturated[0]
+
+
+def test_an_endless_queue_fills_the_replica() -> None:
+    d = an_example(workload__concurrency=NAN)
+    e = estimate(d, C)
+    assert e.concurrency[0] == e.memory.capacity[0]
+    assert e.output_throughput_token_per_s[0] <= ask(workload__concurrency=1e4).output_throughput_token_per_s[0]
+
+
+def test_a_static_batch_starts_and_ends_together() -> None:
+    e = ask(workload__is_static=1.0, workload__length_variation=0.0)
+    assert e.interference_s[0] == e.crowd_s[0] == 0.0
+    assert e.queue_s[0] == pytest.approx(0.0, abs=1e-9)
+    together = estimate_prefill(setting(an_example()), 8 * ONE).total_s[0]
+    assert e.ttft_s[0] == pytest.approx(REQUEST_S + together)
+    assert e.e2e_s[0] == pytest.approx(e.ttft_s[0] + 199 * e.step.total_s[0])
+
+
+def test_prefill_apart_interrupts_nothing() -> None:
+    apart = ask(config__n_prefill_accelerator=1.0)
+    assert apart.interference_s[0] == 0.0
+    assert apart.tpot_s[0] == apart.itl_s[0] == ask().itl_s[0]
+    busy, idle = (ask(config__n_prefill_accelerator=n, workload__concurrency=64.0) for n in (1.0, 8.0))
+    assert idle.crowd_s[0] < busy.crowd_s[0]
+
+
+def test_stages_of_a_pipeline_take_their_turns() -> None:
+    split = {"config__n_accelerator": 4, "workload__concurrency": 64.0}
+    e = ask(config__pp=4, **split)
+    step = estimate_step(setting(an_example(config__pp=4)), 16 * ONE).total_s[0]
+    assert e.itl_s[0] == pytest.approx(step, rel=0.01)
+
+
+def test_rows_of_every_kind_share_a_table() -> None:
+    kinds = [an_example(), at_rate(2.0), an_example(workload__concurrency=NAN), an_example(workload__is_static=1.0)]
+    together = estimate({name: np.concatenate([d[name] for d in kinds]) for name in kinds[0]}, C)
+    for i, d in enumerate(kinds):
+        assert together.e2e_s[i] == pytest.approx(estimate(d, C).e2e_s[0], rel=1e-9)
+    assert together.is_saturated.tolist() == [False] * 4
+
+
+def test_concurrency_wins_over_a_rate_given_beside_it() -> None:
+    assert ask(workload__request_rate_per_s=1e6).concurrency.tolist() == [8.0]
+
+
+def test_no_question_has_no_estimate() -> None:
+    empty = {name: values[:0] for name, values in an_example().items()}
+    assert len(estimate(empty, C).e2e_s) == 0

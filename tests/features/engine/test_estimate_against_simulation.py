@@ -1,0 +1,108 @@
+"""The loop inside `estimate` against the event simulation, on the estimate's own steps and prefills."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from roofcast.features.engine.coefficients import PRIORS, Coefficients, RowCoefficients
+from roofcast.features.engine.estimate import Estimate, estimate
+from roofcast.features.engine.memory import GIB
+from tests.builders import FloatArray, an_example
+from tests.features.engine.ideal import IDEAL, INSTANT, free_coefficients, logs
+from tests.features.engine.loop.test_closed_loop import Settings
+from tests.features.engine.serving_simulation import Outcome, simulate
+
+LOOP = ("prefill_interference", "lockstep", "burst", "collision", "poll_ratio")
+"""Coefficients of the loop; at their priors here, while the engine itself costs nothing but steps and prefills."""
+
+WEIGHTS = 32 * (4 * 4096**2 + 3 * 4096 * 11008)
+METRICS = ("ttft_s", "tpot_s", "e2e_s", "request_per_s")
+
+
+def questions(s: Settings) -> dict[str, FloatArray]:
+    """Return the settings as questions about a model whose prefill costs what the setting says."""
+    mean = 1 - s.spread / 2
+    n_input, n_output = s.n_input * mean, s.n_output * mean
+    kv = 32 * 8192 * 2 * (n_input + n_output / 2)
+    changed = {
+        "hardware.bandwidth_byte_per_s": np.full_like(mean, INSTANT),
+        "hardware.attention_flop_per_s": np.full_like(mean, INSTANT),
+        "hardware.dense_flop_per_s": 2 * WEIGHTS / s.per_token,
+        "hardware.memory_byte": (14e9 + s.capacity * kv + 3 * GIB) / 0.9,
+        "workload.n_input_token": n_input,
+        "workload.n_output_token": n_output,
+        "workload.n_wave": np.full_like(mean, np.nan),
+        "workload.length_variation": s.spread / np.sqrt(12) / mean,
+        "workload.concurrency": s.concurrency,
+        "config.poll_interval_step": s.poll.astype(float),
+    }
+    return {name: np.repeat(values, len(mean)) for name, values in an_example().items()} | changed
+
+
+def estimated(s: Settings, d: dict[str, FloatArray]) -> Estimate:
+    """Return the estimate on ideal kernels, with the setting's cost of a step as that of the engine."""
+    free = free_coefficients(**{name: PRIORS[name].median for name in LOOP}).values
+    own = dict(free) | {"step_overhead_s": s.fixed_step, "sequence_overhead_s": s.slope - s.per_token}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("roofcast.features.engine.estimate.kernels_by_row", lambda _: IDEAL)
+        patch.setattr(Coefficients, "by_row", lambda *_: RowCoefficients(own))
+        return estimate(d, logs())
+
+
+def some_settings(n: int, seed: int, *, is_steady: bool) -> Settings:
+    """Return settings whose decode steps compute as much for a token as prefills do."""
+    s = Settings(n, seed, is_steady=is_steady)
+    s.slope = s.slope + s.per_token
+    return s
+
+
+def errors(e: Estimate, outcomes: list[Outcome]) -> dict[str, float]:
+    """Return the median absolute relative errors of the means."""
+    observed = {
+        "ttft": (e.ttft_s, [o.ttft_s.mean() for o in outcomes]),
+        "tpot": (e.tpot_s, [o.tpot_s.mean() for o in outcomes]),
+        "e2e": (e.e2e_s, [o.e2e_s.mean() for o in outcomes]),
+        "rate": (e.request_throughput_per_s, [o.request_per_s for o in outcomes]),
+    }
+    return {name: float(np.median(np.abs(found / np.array(seen) - 1))) for name, (found, seen) in observed.items()}
+
+
+@cache
+def closed_errors(*, is_steady: bool, is_chunked: bool) -> dict[str, float]:
+    s = some_settings(120, 5, is_steady=is_steady)
+    s.chunk = np.where(s.chunk > 0, s.chunk, 2048) if is_chunked else np.zeros_like(s.chunk)
+    outcomes = [
+        simulate(s.engine(i), s.load(i, concurrency=int(c), is_steady=is_steady), seed=i)
+        for i, c in enumerate(s.concurrency)
+    ]
+    return errors(estimated(s, questions(s)), outcomes)
+
+
+BOUNDS = {"tpot": 0.015, "e2e": 0.04, "rate": 0.04}
+OPEN_BOUNDS = {"ttft": 0.25, "tpot": 0.015, "e2e": 0.03, "rate": 0.02}
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+@pytest.mark.parametrize("is_steady", [True, False])
+def test_a_closed_loop_is_that_of_the_simulation(is_steady: bool, is_chunked: bool) -> None:
+    found = closed_errors(is_steady=is_steady, is_chunked=is_chunked)
+    limits = BOUNDS | {"ttft": 0.45 if is_steady else 0.3}
+    assert not {name: error for name, error in found.items() if not error <= limits[name]}
+
+
+def test_a_rate_is_served_as_in_the_simulation() -> None:
+    s = some_settings(40, 11, is_steady=True)
+    s.capacity, s.chunk = np.minimum(s.capacity, s.concurrency), np.zeros_like(s.chunk)
+    d = questions(s)
+    limit = estimated(s, d | {"workload.concurrency": np.full(40, 1e6)}).request_throughput_per_s
+    rate = limit * np.random.default_rng(1).uniform(0.2, 0.9, 40)
+    e = estimated(s, d | {"workload.concurrency": np.full(40, np.nan), "workload.request_rate_per_s": rate})
+    outcomes = [
+        simulate(s.engine(i), s.load(i, n_request=4000, rate_per_s=float(r), n_warm_up=1000), seed=i)
+        for i, r in enumerate(rate)
+    ]
+    found = errors(e, outcomes)
+    assert not {name: found[name] for name, limit in OPEN_BOUNDS.items() if not found[name] <= limit}

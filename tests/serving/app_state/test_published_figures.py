@@ -1,0 +1,72 @@
+"""The figures of the scoreboard that come with the package, and those computed later."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roofcast.serving.app_state import published_figures
+from roofcast.serving.app_state.published_figures import OWN_DOCS, SHIPPED, keep_figures, read_figures, ship_figures
+from roofcast.training.evaluation.markdown import number
+from roofcast.training.evaluation.scoreboard import figure_rows
+
+FIGURES = {"P1": {"roofcast": {"success": 1.0}}}
+TODAY = dt.date(2026, 11, 21)
+
+
+@pytest.fixture
+def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of the file that comes with the package, which is then taken for it."""
+    copy = Path(shutil.copy(SHIPPED, tmp_path / "shipped.json"))
+    monkeypatch.setattr(published_figures, "SHIPPED", copy)
+    return copy
+
+
+def page_cells() -> list[list[str]]:
+    lines = (OWN_DOCS / "SCOREBOARD.md").read_text(encoding="utf-8").splitlines()
+    return [[cell.strip().strip("*") for cell in line.strip("|").split("|")] for line in lines if line[:2] == "| "]
+
+
+def as_on_page(row: dict[str, Any]) -> list[str]:
+    return [
+        number(float("nan")) if v is None else number(v) if isinstance(v, float) else str(v) for v in row.values()
+    ]
+
+
+def test_the_package_has_the_figures_of_the_page(tmp_path: Path) -> None:
+    told, cells = read_figures(tmp_path), page_cells()
+    assert {"P1", "P2", "P3", "P3_clean", "P4", "P4_methods", "decisions", "P5"} == set(told)
+    for name in ("P1", "P2", "P4", "P4_methods", "P5"):
+        for row in figure_rows(name, told[name].figures):
+            assert as_on_page(row) in cells
+    for name in ("P3", "P3_clean"):
+        for methods in told[name].figures.values():
+            for method, of in methods.items():
+                assert [method, *as_on_page(of["tpot"]), *as_on_page(of["ttft"])] in cells
+    decided = told["decisions"].figures
+    names = ("median_regret", "p90_regret", "mean_regret", "within_5")
+    (shown,) = (line for line in cells if line[:2] == ["all", f"{decided['n_decision']:,}"])
+    assert shown[3:] == [number(decided[name]) for name in names]
+
+
+def test_figures_of_ones_own_count_unless_those_of_the_package_are_newer(tmp_path: Path, shipped: Path) -> None:
+    before = read_figures(tmp_path)["P1"]
+    keep_figures(tmp_path, FIGURES, before.computed_on - dt.timedelta(days=1))
+    assert read_figures(tmp_path)["P1"] == before
+    keep_figures(tmp_path, FIGURES, before.computed_on)
+    assert read_figures(tmp_path)["P1"].figures == FIGURES["P1"]
+    assert "P4" in read_figures(tmp_path)
+    assert "P4" not in (tmp_path / published_figures.FILE_NAME).read_text()
+
+
+def test_the_package_has_what_its_own_page_has_and_of_no_other(tmp_path: Path, shipped: Path) -> None:
+    before = shipped.read_bytes()
+    ship_figures(tmp_path, FIGURES, TODAY)
+    assert shipped.read_bytes() == before
+    ship_figures(OWN_DOCS, FIGURES, TODAY)
+    assert {name: told.figures for name, told in read_figures(tmp_path).items()} == FIGURES
+    assert read_figures(tmp_path)["P1"].computed_on == TODAY

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import shutil
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import NotReadyError, UnknownNameError
+from roofcast.data.measurements.validation import validate_measurements
+from roofcast.data.specs import Offer
+from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.user_files import OwnFiles, staleness_warnings
+from roofcast.serving.http.dependencies import today
+from roofcast.serving.predict.json_rows import table
+from tests.serving.http_client import ACCELERATOR, CONFIG, Client, a_demand, a_measurement, a_question
+from tests.serving.own_things import ID, an_accelerator_file, an_offer_file, put
+
+
+class Told(list[str]):
+    """What was told, in order; the last is taken away by asking for it."""
+
+    def __call__(self, text: str) -> None:
+        self.append(text)
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def own(tmp_path: Path, told: Told) -> OwnFiles:
+    return OwnFiles(tmp_path, told)
+
+
+def offer(files: OwnFiles, offer_id: str) -> Offer:
+    return next(o for o in files.catalog.offers if o.id == offer_id)
+
+
+def test_without_files_it_is_the_shipped_catalogue(own: OwnFiles, told: Told) -> None:
+    shipped = load_catalog()
+    assert own.catalog.accelerators == shipped.accelerators
+    assert {o.id: o for o in own.catalog.offers} == {o.id: o for o in shipped.offers}
+    assert own.catalog is own.catalog
+    assert not told
+
+
+def test_files_are_known_when_they_come_change_and_go(own: OwnFiles, tmp_path: Path, told: Told) -> None:
+    put(tmp_path, "offers/attic.csv", an_offer_file())
+    assert "acme-x1-96gb" in told_of(own, told)
+    file = put(tmp_path, "accelerators/mine.toml", an_accelerator_file())
+    assert own.catalog.accelerator("ACME-X1-96GB").memory_byte == 96 * 2**30
+    assert offer(own, "attic/global/box/on_demand").price_usd_per_h == Decimal("1.5")
+    assert own.catalog is own.catalog
+    put(tmp_path, "accelerators/mine.toml", an_accelerator_file(memory_gib=48))
+    assert own.catalog.accelerator(ID).memory_byte == 48 * 2**30
+    assert not told
+    file.unlink()
+    with pytest.raises(UnknownNameError):
+        own.catalog.accelerator(ID)
+
+
+def told_of(files: OwnFiles, told: Told) -> str:
+    """Return the one thing that is told when the files are read."""
+    _ = files.catalog, files.catalog
+    assert len(told) == 1, told
+    return told.pop()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        (
+            "accelerators/bad.toml",
+            "id = 'x'\nmemory_gb = 80\n",
+            "accelerators/bad.toml, line 2: memory_gb: is no",
+        ),
+        ("accelerators/bad.toml", an_accelerator_file(memory_gib=-1), "bad.toml, line 9: memory_gib: "),
+        ("accelerators/bad.toml", "id = ", "accelerators/bad.toml, line 1: is no valid TOML"),
+        ("accelerators/bad.toml", an_accelerator_file(id=ACCELERATOR), f"id: '{ACCELERATOR}' already names"),
+        (
+            "accelerators/bad.toml",
+            an_accelerator_file(id="my-H100-SXM-80GB"),
+            "id: 'H100-SXM-80GB'",
+        ),
+        ("accelerators/bad.toml", an_accelerator_file(name="A100-PCIe-80GB"), "name: 'A100-PCIe-80GB' already names"),
+        ("offers/bad.csv", an_offer_file("a,b,h10,1,2026-01-01"), "offers/bad.csv, line 2: accelerator: no 'h10'"),
+        ("offers/bad.csv", an_offer_file(f"a,b,{ACCELERATOR},=1,2026-01-01"), "line 2: price_per_h: "),
+        ("offers/bad.csv", an_offer_file(f"a,b,{ACCELERATOR},1,soon"), "line 2: as_of: "),
+        ("offers/bad.toml", "[[offers]]\n", "offers/bad.toml: must hold tables [[offer]]"),
+        ("offers/bad.csv", "", "offers/bad.csv: is empty"),
+    ],
+)
+def test_a_broken_file_is_told_of_once_and_the_others_count(
+    tmp_path: Path, told: Told, name: str, text: str, said: str
+) -> None:
+    own = OwnFiles(tmp_path, told)
+    put(tmp_path, "accelerators/good.toml", an_accelerator_file(id="acme-x2", name="X2"))
+    put(tmp_path, "offers/good.csv", an_offer_file("attic,box,acme-x2,1,2026-11-01"))
+    put(tmp_path, name, text)
+    problem = told_of(own, told)
+    assert said in problem
+    assert problem.endswith("; the file is left out")
+    assert str(tmp_path) not in problem
+    assert own.catalog.accelerator("x2").id == "acme-x2"
+    assert offer(own, "attic/global/box/on_demand").accelerator == "acme-x2"
+
+
+def test_a_folder_that_is_none_is_told_of(own: OwnFiles, tmp_path: Path, told: Told) -> None:
+    put(tmp_path, "offers", "")
+    assert told_of(own, told) == "offers: cannot be read: not a directory"
+
+
+def test_what_is_no_file_of_ours_is_passed_over(own: OwnFiles, tmp_path: Path, told: Told) -> None:
+    for name in (".mine.toml.77", ".mine.toml", "mine.toml~", "README", "notes.csv"):
+        put(tmp_path, f"accelerators/{name}", "no TOML")
+    (tmp_path / "offers" / "folder.csv").mkdir(parents=True)
+    (tmp_path / "offers" / "gone.csv").symlink_to(tmp_path / "nowhere")
+    assert own.catalog.accelerators == load_catalog().accelerators
+    assert not told
+
+
+def test_own_prices_replace_shipped_ones_and_the_newer_file_counts(own: OwnFiles, tmp_path: Path) -> None:
+    shipped = load_catalog().offers[0]
+    header = "provider,region,instance_type,accelerator,n_accelerator,pricing,price_per_h,as_of\n"
+    about = f"{shipped.provider},{shipped.region},{shipped.instance_type},{shipped.accelerator},8,{shipped.pricing}"
+    put(tmp_path, "offers/a.csv", f"{header}{about},0.5,2020-02-01\n")
+    put(tmp_path, "offers/b.csv", f"{header}{about},0.7,2020-01-01\n")
+    assert offer(own, shipped.id).price_usd_per_h == Decimal("0.5")
+    assert len(own.catalog.offers) == len(load_catalog().offers)
+
+
+def test_prices_grow_old_but_owned_hardware_does_not() -> None:
+    offer = load_catalog().offers[0].model_copy(update={"as_of": dt.date(2026, 1, 1)})
+    owned = offer.model_copy(update={"provider": "owned"})
+    day = dt.date(2026, 1, 1) + dt.timedelta(days=91)
+    assert staleness_warnings([offer, owned], day - dt.timedelta(days=1)) == []
+    assert staleness_warnings([owned], day) == []
+    assert staleness_warnings([], day) == []
+    (warning,) = staleness_warnings([offer, owned], day)
+    assert "1 of 2 prices are more than 90 days old" in warning
+
+
+def test_the_catalogue_takes_up_files_while_the_store_is_silent(
+    bench: Workbench, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = validate_measurements(table([a_measurement(model="my-14b")]))
+    bench.add_measurements(measured, [("my-14b", CONFIG)])
+
+    def silent() -> Any:
+        raise NotReadyError("the store does not answer")
+
+    assert bench.catalog.model("my-14b")
+    monkeypatch.setattr(bench.store, "models", silent)
+    put(home, "accelerators/mine.toml", an_accelerator_file())
+    assert bench.catalog.accelerator(ID)
+    assert bench.catalog.model("my-14b")
+
+
+def test_a_running_service_takes_up_own_hardware(client: Client, home: Path) -> None:
+    assert ID not in {spec["id"] for spec in client.get("/v1/accelerators").json()}
+    put(home, "accelerators/mine.toml", an_accelerator_file())
+    put(home, "offers/attic.csv", an_offer_file())
+    assert ID in {spec["id"] for spec in client.get("/v1/accelerators").json()}
+    told = client.get("/v1/offers").json()
+    assert "attic" in {o["provider"] for o in told}
+    assert {type(o["price_usd_per_h"]) for o in told} <= {float, int}
+    answer = client.post("/v1/recommendations", a_demand(constraints={"providers": ["attic"]})).json()
+    assert {entry["accelerator"] for entry in answer["entries"]} == {ID}
+    (row,) = client.post("/v1/predictions", {"rows": [a_question(accelerator="x1-96gb")]}).json()["rows"]
+    assert row["status"] == "ok"
+    assert client.post("/v1/measurements", {"rows": [a_measurement(accelerator=ID)]}).json()["n_new"] == 1
+    shutil.rmtree(home / "accelerators")
+    assert client.post("/v1/recommendations", a_demand()).status_code == 200
+    assert client.bench.training_set().X.notna().any().any()
+
+
+def test_a_broken_file_is_logged_and_no_request_fails(
+    client: Client, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(home, "accelerators/mine.toml", "memory_gb = 80\n")
+    put(home, "offers/attic.csv", an_offer_file())
+    with caplog.at_level(logging.WARNING):
+        for path in ("/v1/accelerators", "/v1/offers", "/v1/models"):
+            assert client.get(path).status_code == 200
+        assert client.post("/v1/recommendations", a_demand()).status_code == 200
+    told = [record.getMessage() for record in caplog.records if record.name.startswith("roofcast.serving")]
+    assert len(told) == 2
+    assert "accelerators/mine.toml, line 1: memory_gb: is no field; did you mean memory_gib?" in told[0]
+    assert f"offers/attic.csv, line 2: accelerator: no '{ID}' is known" in told[1]
+
+
+def test_an_answer_with_old_prices_says_so(client: Client) -> None:
+    client.app.dependency_overrides[today] = lambda: dt.date(2030, 1, 1)
+    (warning,) = client.post("/v1/recommendations", a_demand()).json()["warnings"]
+    assert "prices are more than 90 days old" in warning
+    newest = max(o.as_of for o in load_catalog().offers)
+    client.app.dependency_overrides[today] = lambda: newest
+    answer = client.post("/v1/recommendations", a_demand()).json()
+    is_old = any((newest - dt.date.fromisoformat(e["price_as_of"])).days > 90 for e in answer["entries"])
+    assert bool(answer["warnings"]) == is_old

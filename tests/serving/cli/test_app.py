@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from roofcast.data.store.measurement_store import MeasurementStore
+from roofcast.serving.predict.answers import ANSWER_COLUMNS
+from tests.data.row_builders import SAMPLES
+from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Client, Run, a_demand
+
+HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,statistic,ttft_s"
+LINE = f"{MODEL},{ACCELERATOR},1,120,20,16,p50,0.061"
+
+
+def recommend(run: Run, *more: str | Path, model: str | Path = MODEL) -> tuple[int, str, str]:
+    limits = ("--slo", "nttft:p50<=100ms", "--slo", "itl:p50<=50ms")
+    return run("recommend", "--model", model, "--isl", "120", "--osl", "20", *limits, *more)
+
+
+def ask(run: Run, tmp_path: Path, text: str | bytes) -> tuple[int, str, pd.DataFrame | None]:
+    """Return the status, what was said and the answers to a CSV of questions."""
+    (tmp_path / "in.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    status, _, said = run("predict", "--rows", tmp_path / "in.csv", "--out", tmp_path / "out.csv")
+    out = tmp_path / "out.csv"
+    return status, said, pd.read_csv(out, dtype=str, keep_default_na=False) if out.exists() else None
+
+
+def test_help_needs_none_of_the_learning_libraries() -> None:
+    code = (
+        "import sys; import roofcast.serving.cli.app; "
+        "sys.exit(bool({'pandas', 'sklearn', 'mlflow', 'xgboost', 'fastapi'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("command", ["formats", "models", "accelerators", "offers", "campaigns"])
+def test_every_listing_is_a_table_or_json(run: Run, command: str) -> None:
+    status, out, _ = run(command, "--json")
+    rows = json.loads(out)
+    assert status == 0
+    assert rows
+    assert all(isinstance(row, dict) for row in rows)
+    status, out, _ = run(command)
+    assert status == 0
+    assert str(next(iter(rows[0].values())))[:8] in out
+
+
+@pytest.mark.usefixtures("home")
+def test_the_ranking_is_that_of_the_service(run: Run, shared: Client, tmp_path: Path) -> None:
+    (tmp_path / "my-14b").mkdir()
+    (tmp_path / "my-14b" / "config.json").write_text(json.dumps(CONFIG))
+    theirs = shared.post("/v1/recommendations", a_demand(n_rejection=500)).json()
+    for path in (tmp_path / "my-14b", tmp_path / "my-14b" / "config.json"):
+        status, out, _ = recommend(run, "--users", "200", "--json", model=path)
+        assert status == 0
+        assert json.loads(out) == theirs
+
+
+@pytest.mark.usefixtures("home")
+def test_a_ranking_for_people(run: Run) -> None:
+    status, out, _ = recommend(run, "--rate", "3", "--provider", "aws", "--pricing", "spot", "--pricing", "on_demand")
+    assert status == 0
+    assert "least cost first" in out
+    assert "USD/Mtoken out" in out
+    status, out, _ = recommend(run, "--concurrency", "3", "--budget", "0.001")
+    assert status == 0
+    assert "over the budget of 0.00" in out
+
+
+@pytest.mark.usefixtures("home")
+def test_nodes_that_are_there_are_given_as_one_option_each(run: Run) -> None:
+    own = ("--inventory", "h100-sxm-80gb=16,8,1.5", "--inventory", "a100-sxm-80gb=4,1,0", "--top", "50")
+    status, out, err = recommend(run, "--users", "20", "--json", "--provider", "lambda", *own)
+    assert status == 0, err
+    entries = [entry for entry in json.loads(out)["entries"] if entry["provider"] == "owned"]
+    assert {entry["instance_type"]: entry["price_usd_per_h"] for entry in entries} == {
+        "8x nvidia-h100-sxm-80gb": 12.0, "1x nvidia-a100-sxm-80gb": 0.0,
+    }  # fmt: skip
+    _, out, err = recommend(run, "--users", "20", "--json", "--provider", "owned", *own)
+    assert {entry["provider"] for entry in json.loads(out)["entries"]} == {"owned"}, err
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("more", "status", "said"),
+    [
+        ((), 2, "give exactly one of --concurrency, --rate and --users"),
+        (("--users", "1", "--rate", "1"), 2, "give exactly one of"),
+        (("--users", "0"), 2, "workload.users"),
+        (("--users", "nan"), 2, "workload.users"),
+        (("--rate", "-1"), 2, "workload.request_rate_per_s"),
+        (("--rate", "inf"), 2, "workload.request_rate_per_s"),
+        (("--users", "many"), 2, "Invalid value for '--users'"),
+        (("--users", "1", "--isl", "-5"), 2, "workload.n_input_token"),
+        (("--users", "1", "--isl", "200000"), 2, "exceeds the model's context"),
+        (("--users", "1", "--slo", "fast"), 2, "must look like"),
+        (("--users", "1", "--provider", "awz"), 2, "did you mean 'aws'"),
+        (("--users", "1", "--region", "mars"), 2, "constraints.regions: no 'mars' is known"),
+        (("--users", "1", "--accelerator", "h10"), 2, "accelerator: no 'h10' is known"),
+        (("--users", "1", "--level", "0.95"), 1, "ask for at most 0.900"),
+        (("--users", "1", "--level", "7"), 2, "level"),
+        (("--users", "1", "--top", "0"), 2, "n_entry"),
+        (("--users", "1", "--inventory", "h100-sxm-80gb=16"), 2, "inventory: must be ACCELERATOR=COUNT,PER_NODE,USD"),
+        (("--users", "1", "--inventory", "h100-sxm-80gb=15,8,1"), 2, "must be a multiple of n_per_node"),
+        (("--users", "1", "--inventory", "h10=16,8,1"), 2, "constraints.inventory.0.accelerator: no 'h10' is known"),
+        (("--users", "1", "--model", "llama-9"), 2, "model: no 'llama-9' is known"),
+        (("--users", "1", "--model", ""), 2, "model"),
+    ],
+)
+def test_bad_demands_are_one_line_and_a_status(run: Run, more: tuple[str, ...], status: int, said: str) -> None:
+    ended, out, err = recommend(run, *more)
+    assert ended == status
+    assert out == ""
+    assert said in " ".join(err.split())
+    assert "Traceback" not in err
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"a": NaN}', '{"model_type": "bert"}', "\udcff", "[" * 10_000])
+def test_a_config_that_is_none_is_refused(run: Run, tmp_path: Path, content: str) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(content, encoding="utf-8", errors="surrogateescape")
+    status, _, err = recommend(run, "--users", "1", model=file)
+    assert status == 2
+    assert "error: " in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.usefixtures("home")
+def test_a_bulk_answer_keeps_the_rows_as_they_were(run: Run, tmp_path: Path) -> None:
+    text = (
+        "concurrency,model,accelerator,n_input_token,n_output_token,statistic,engine\n"
+        f"16,{MODEL},{ACCELERATOR},120,20,p95,vllm\n"
+        f",{MODEL}, {ACCELERATOR} ,120.0,20,,\n"
+        f'16,"no,such",{ACCELERATOR},120,20,p95,vllm\n'
+        f"-1,{MODEL},{ACCELERATOR},120,20,p95,vllm\n"
+    )
+    status, _, answers = ask(run, tmp_path, text)
+    assert status == 0
+    assert answers is not None
+    lines = list(csv.reader(text.splitlines()))
+    assert answers.columns.tolist() == [*lines[0], *ANSWER_COLUMNS]
+    assert answers[lines[0]].to_numpy().tolist() == lines[1:]
+    assert answers["status"].tolist() == ["ok", "ok", "unknown_name", "invalid"]
+    assert (answers["ttft_s"] == "").tolist() == [False, False, True, True]
+    assert answers["outside"].isin(["True", "False"]).all()
+    status, out, _ = run("predict", "--rows", tmp_path / "in.csv", "--out", tmp_path / "out.csv", "--json")
+    assert (status, json.loads(out)) == (0, {"ok": 2, "unknown_name": 1, "invalid": 1})
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "in.csv, line 1: is empty"),
+        ("model,accelerator,n_input_token,n_output_token\n", "there is none to answer"),
+        (
+            "model,accelerator,n_input_token,n_output_token\nx,y,1,1\n",
+            "none could be answered; the first: model: no 'x'",
+        ),
+        ("model,accelerator,model\nx,y,1\n", "model: is given twice"),
+        ("model,accelerator,speed\nx,y,1\n", "speed: is not a column of questions"),
+        ("model\nx\n", "accelerator: must be a column"),
+        (f"model,accelerator\n{MODEL},{ACCELERATOR}\n{MODEL}\n", "in.csv, line 3: must have 2 cells"),
+        (f"model,accelerator\n{MODEL},{ACCELERATOR},1\n", "in.csv, line 2: must have 2 cells"),
+        ('model,accelerator\n"x,y\n', "in.csv, line 2: is not valid CSV"),
+        (b"model,accelerator\n\xff,y\n", "in.csv: cannot be read: it is not UTF-8 text"),
+    ],
+)
+def test_questions_that_cannot_be_answered(run: Run, tmp_path: Path, text: str | bytes, said: str) -> None:
+    status, err, _ = ask(run, tmp_path, text)
+    assert status == 2
+    assert said in " ".join(err.split())
+
+
+@pytest.mark.usefixtures("home")
+def test_files_that_cannot_be_read_or_written(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text(f"model,accelerator,n_input_token,n_output_token\n{MODEL},{ACCELERATOR},9,9\n")
+    for rows, out in ((tmp_path / "none.csv", "out.csv"), (tmp_path / "in.csv", tmp_path / "no" / "out.csv")):
+        status, _, err = run("predict", "--rows", rows, "--out", out)
+        assert status == 2
+        assert "cannot be" in err
+
+
+def test_without_a_champion_the_status_is_1(run: Run, empty_home: Path, tmp_path: Path) -> None:
+    shutil.copytree(empty_home, tmp_path / "home")
+    status, _, err = recommend(run, "--users", "1")
+    assert status == 1
+    assert "run `roofcast retrain`" in " ".join(err.split())
+
+
+def test_an_import_is_all_or_nothing_and_happens_once(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "own.csv"
+    file.write_text(f"{HEADER}\n{LINE}\n{LINE.replace(',16,', ',32,')}\n")
+    for n_new in (2, 0):
+        status, out, _ = run("import", "auto", file, "--campaign", "mine", "--json")
+        (told,) = json.loads(out)
+        assert status == 0
+        assert (told["format"], told["campaign"], told["is_kept"]) == ("roofcast_csv", ["mine"], True)
+        assert (told["n_row"], told["n_new"], told["n_known"]) == (2, n_new, 2 - n_new)
+    _, out, _ = run("campaigns", "--json")
+    assert {"name": "mine", "n_row": 2, "licence": "", "source": "imported here"} in json.loads(out)
+
+
+@pytest.mark.parametrize(
+    ("format_", "text", "said"),
+    [
+        ("auto", f"{HEADER}\n{LINE}\n{LINE[:40]}", "own.csv, line 3: must have 8 cells"),
+        ("auto", "a,b\n1,2\n", "own.csv: is in none of the known formats"),
+        ("auto", "", "own.csv: is empty"),
+        ("roofcast_csv", "status,latency\n200,1\n", "is not a column of the measurement table"),
+        ("roofcast_csv", f"{HEADER}\n{LINE.replace('0.061', '-1')}\n", "own.csv, line 2: ttft_s"),
+        (
+            "roofcast_csv",
+            f"{HEADER}\n{LINE}\n{LINE.replace(MODEL, 'unknown/model')}\n",
+            "no 'unknown/model' is known",
+        ),
+        ("roofcast_csv", f"{HEADER}\n{LINE}\n{LINE.replace(ACCELERATOR, 'h10')}\n", "accelerator: no 'h10' is known"),
+        ("llm_pilots", f"{HEADER}\n{LINE}\n", "format: no 'llm_pilots' is known; did you mean 'llm_pilot'"),
+    ],
+)
+def test_a_bad_file_leaves_nothing(run: Run, tmp_path: Path, format_: str, text: str, said: str) -> None:
+    good = tmp_path / "good.csv"
+    good.write_text(f"{HEADER}\n{LINE}\n")
+    file = tmp_path / "own.csv"
+    file.write_text(text)
+    paths = (file,) if format_ == "auto" else (good, file)
+    status, _, err = run("import", format_, *paths)
+    assert status == 2
+    assert said in " ".join(err.split())
+    with MeasurementStore().migrate() as store:
+        assert store.count() == 0
+
+
+def test_a_model_comes_along_with_an_import(run: Run, tmp_path: Path) -> None:
+    file, config = tmp_path / "own.csv", tmp_path / "my.json"
+    file.write_text(f"{HEADER}\n{LINE.replace(MODEL, 'mine')}\n")
+    config.write_text(json.dumps(CONFIG))
+    assert run("import", "auto", file, "--model-config", f"mine={config}")[0] == 0
+    assert "mine" in {row["id"] for row in json.loads(run("models", "--json")[1])}
+    for bad, said in ((f"{MODEL}={config}", "is taken"), ("mine", "NAME=PATH"), ("mine=/none", "cannot read")):
+        status, _, err = run("import", "auto", file, "--model-config", bad)
+        assert status == 2
+        assert said in err
+
+
+@pytest.mark.usefixtures("home")
+def test_the_retraining_loop(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROOFCAST_TRAINING", '{"n_member": 1, "n_estimators": 2, "calibrate": false}')
+    status, out, _ = run("retrain", "--json")
+    report: dict[str, Any] = json.loads(out)
+    assert (status, report["version"]) == (0, "2")
+    assert run("promote", "2")[1].startswith("version 2 is in service")
+    assert json.loads(run("rollback", "--json")[1])["version"] == "1"
+    assert json.loads(run("promote", "2", "--json")[1])["version"] == "2"
+    assert run("rollback")[1].startswith("version 1 is in service")
+    status, _, err = run("promote", "9")
+    assert status == 2
+    assert "version: no '9' is known" in err
+
+
+def test_a_bad_setting_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROOFCAST_POLL_S", "often")
+    status, _, err = run("models")
+    assert status == 2
+    assert "ROOFCAST_POLL_S" in err
+
+
+def test_what_a_benchmark_file_does_not_hold_is_set(run: Run) -> None:
+    file = SAMPLES / "vllm_bench" / "default.json"
+    sets = ["--set", "accelerator=h100-sxm-80gb", "--set", "n_accelerator=1"]
+    status, _, err = run("import", "auto", file)
+    assert (status, "--set accelerator=" in " ".join(err.split())) == (2, True)
+    status, out, err = run("import", "auto", file, *sets, "--campaign", "nightly", "--json")
+    assert status == 0, err
+    assert json.loads(out)[0]["n_new"] > 0
+    for bad, problem in (("accelerator", "COLUMN=VALUE"), ("acelerator=x", "did you mean"), ("ttft_s=1", "ttft_s")):
+        status, _, err = run("import", "auto", file, "--set", bad)
+        assert (status, problem in err) == (2, True), err
+    status, _, err = run("import", "auto", file, *sets, "--set", "n_accelerator=2")
+    assert (status, "twice" in err) == (2, True)

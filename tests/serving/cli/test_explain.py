@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from roofcast.data.measurements.schema import ASKED_COLUMNS
+from roofcast.serving.cli.explain import QUESTION_OPTIONS
+from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
+
+QUESTION = ("--model", MODEL, "--accelerator", ACCELERATOR, "--n-input-token", "120", "--n-output-token", "20")
+
+
+def test_the_options_are_the_columns_of_a_row() -> None:
+    assert tuple(QUESTION_OPTIONS) == tuple(ASKED_COLUMNS)
+
+
+@pytest.fixture
+def bare(empty_home: Path, tmp_path: Path) -> None:
+    """Make a state folder without a champion that of the environment."""
+    shutil.copytree(empty_home, tmp_path / "home")
+
+
+@pytest.mark.usefixtures("bare")
+def test_an_explanation_needs_no_champion(run: Run) -> None:
+    status, out, said = run("explain", *QUESTION, "--json")
+    document = json.loads(out)
+    assert status == 0
+    assert "no predictor is in service" in said
+    assert document["prediction"] is None
+    assert document["question"]["accelerator"] == ACCELERATOR
+
+
+@pytest.mark.usefixtures("home")
+def test_the_prediction_stands_beside_the_estimate(run: Run) -> None:
+    status, out, _ = run("explain", *QUESTION, "--json")
+    document = json.loads(out)
+    assert status == 0
+    assert document["prediction"]["ttft_s"]["low"] < document["prediction"]["ttft_s"]["high"]
+    status, out, _ = run("explain", *QUESTION)
+    assert status == 0
+    assert "share of the time by bound" in out
+    assert "projections and MLP" in out
+    assert "greatest_concurrency" in out
+
+
+@pytest.mark.usefixtures("bare")
+def test_hypothetical_hardware_is_faster(run: Run, tmp_path: Path) -> None:
+    _, plain, _ = run("explain", *QUESTION, "--json")
+    status, out, _ = run(
+        "explain", *QUESTION, "--scale", "bandwidth=2", "--scale", "link=0.5", "--json", "--plot", tmp_path / "p.png"
+    )
+    document = json.loads(out)
+    assert status == 0
+    assert document["accelerator"]["id"] == f"{ACCELERATOR}~bandwidth=2,link=0.5"
+    assert document["estimate"]["tpot_s"] < json.loads(plain)["estimate"]["tpot_s"]
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_sweep_has_a_row_for_each_step(run: Run, tmp_path: Path) -> None:
+    sweep = ("--sweep", "bandwidth=1,1.5,2,4")
+    status, out, _ = run("whatif", *QUESTION, *sweep, "--json", "--plot", tmp_path / "p.svg")
+    rows = json.loads(out)
+    assert status == 0
+    assert [row["bandwidth"] for row in rows] == ["1", "1.5", "2", "4"]
+    times = [row["tpot_s"] for row in rows]
+    assert times == sorted(times, reverse=True)
+    assert "<svg" in (tmp_path / "p.svg").read_text()
+    status, out, _ = run("whatif", *QUESTION, "--sweep", "node=N7,N5")
+    assert status == 0
+    assert "tpot_bound" in out
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_config_of_ones_own_is_explained(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "my-14b").mkdir()
+    (tmp_path / "my-14b" / "config.json").write_text(json.dumps(CONFIG))
+    status, out, _ = run("explain", "--model", tmp_path / "my-14b", *QUESTION[2:], "--json")
+    assert status == 0
+    assert json.loads(out)["memory"]["weight_byte"] > 20e9
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (("--tp", "3"), "tp x pp x dp must equal n_accelerator"),
+        (("--scale", "bandwidth=0"), "must be a positive factor"),
+        (("--scale", "clock=2"), "must name one of"),
+        (("--concurrency", "many"), "concurrency: must be a number"),
+        (("--plot", "none/such.png"), "plot: cannot be written"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(run: Run, more: tuple[str, ...], reason: str) -> None:
+    status, out, said = run("explain", *QUESTION, *more)
+    assert status == 2
+    assert not out
+    assert reason in said
+
+
+def test_two_sweeps_at_once_are_refused(run: Run) -> None:
+    status, _, error = run("whatif", *QUESTION, "--sweep", "bandwidth=1,2", "--sweep", "node=N5,N3")
+    assert status == 2
+    assert "sweep: one at a time" in error

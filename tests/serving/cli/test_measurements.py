@@ -1,0 +1,173 @@
+"""What `import` says, and what `measurements` lists."""
+
+from __future__ import annotations
+
+import gc
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from roofcast.data.store.measurement_store import MeasurementStore
+from tests.data.row_builders import SAMPLES
+from tests.data.store.test_migrations import OLD, bring_to
+from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
+
+HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,statistic,ttft_s"
+OTHER = "nvidia-l4-24gb"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Return a file of four rows: two loads on each of two accelerators."""
+    path = tmp_path / "own.csv"
+    lines = [f"{MODEL},{part},1,120,20,{n},p50,0.061" for part in (ACCELERATOR, OTHER) for n in (4, 8)]
+    path.write_text("\n".join([HEADER, *lines]) + "\n")
+    return path
+
+
+def test_kept_rows_are_listed_and_chosen(run: Run, file: Path) -> None:
+    assert run("measurements", "--json")[1] == "[]\n"
+    assert run("import", "auto", file, "--campaign", "mine")[0] == 0
+    assert run("import", "auto", file, "--campaign", "theirs")[0] == 0
+    rows = json.loads(run("measurements", "--json")[1])
+    assert len(rows) == 8
+    assert {(row["campaign"], row["ttft_s"], row["itl_s"]) for row in rows} == {
+        ("mine", 0.061, None),
+        ("theirs", 0.061, None),
+    }
+    for options, n in (
+        (("--campaign", "mine"), 4),
+        (("--accelerator", "l4"), 4),
+        (("--campaign", "mine", "--accelerator", OTHER, "--model", MODEL), 2),
+        (("--model", "llama-2-7b"), 0),
+    ):
+        assert len(json.loads(run("measurements", *options, "--json")[1])) == n, options
+    status, out, err = run("measurements", "--limit", "3")
+    assert (status, out.count(MODEL)) == (0, 3)
+    assert "more than the 3 rows that are listed; raise --limit" in " ".join(err.split())
+    assert run("measurements", "--limit", "8")[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--campaign", "min"), "campaign: no 'min' is known; did you mean 'mine'"),
+        (("--model", "llama-9"), "model: no 'llama-9' is known"),
+        (("--accelerator", "h10"), "accelerator: no 'h10' is known"),
+        (("--limit", "0"), "Invalid value for '--limit'"),
+    ],
+)
+def test_what_is_not_there_is_not_listed(run: Run, file: Path, options: tuple[str, ...], said: str) -> None:
+    assert run("import", "auto", file, "--campaign", "mine")[0] == 0
+    status, _, err = run("measurements", *options)
+    assert (status, said in " ".join(err.split())) == (2, True), err
+
+
+def test_a_dry_run_says_what_would_be_kept(run: Run, file: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    file.write_text(file.read_text() + f"mine,{ACCELERATOR},1,120,20,4,p50,0.061\n")
+    words = ("import", "auto", file, "--model-config", f"mine={tmp_path / 'config.json'}", "--json")
+    for n_new in (5, 0):
+        (told,) = json.loads(run(*words, "--dry-run")[1])
+        assert (told["n_row"], told["n_new"], told["n_known"], told["is_kept"]) == (5, n_new, 5 - n_new, False)
+        assert (told["format"], told["campaign"]) == ("roofcast_csv", ["roofcast_csv"])
+        assert told["model"] == sorted([MODEL, "mine"])
+        assert told["accelerator"] == sorted([ACCELERATOR, OTHER])
+        with MeasurementStore().migrate() as store:
+            assert (store.count(), len(store.models())) == ((0, 0) if n_new else (5, 1))
+        assert run(*words)[0] == 0
+    file.write_text(file.read_text().replace("0.061", "fast"))
+    assert run(*words, "--dry-run")[0] == 2
+
+
+SHARED = ".sqlite-shm"
+"""Of SQLite's files the one that is memory shared with connections that are open, and goes with the last of them."""
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != SHARED
+    }
+
+
+def test_a_dry_run_writes_nothing_at_all(
+    run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither where no state folder is nor in the one that is there."""
+    before = contents(tmp_path)
+    for home in ("home", ""):
+        monkeypatch.setenv("ROOFCAST_HOME", home and str(tmp_path / home))
+        monkeypatch.setattr("platformdirs.user_data_path", lambda name: tmp_path / name)
+        (told,) = json.loads(run("import", "auto", file, "--dry-run", "--json")[1])
+        assert (told["n_new"], told["n_known"]) == (4, 0)
+        assert contents(tmp_path) == before
+        assert sorted(path.name for path in tmp_path.iterdir()) == [file.name]
+    assert run("import", "auto", file)[0] == 0
+    gc.collect()  # as the end of the process would, closes the store
+    kept = contents(tmp_path)
+    (told,) = json.loads(run("import", "auto", file, "--dry-run", "--json")[1])
+    assert (told["n_new"], told["n_known"]) == (0, 4)
+    assert contents(tmp_path) == kept
+
+
+@pytest.mark.parametrize("option", [(), ("--dry-run",)])
+def test_milliseconds_in_a_column_of_seconds_are_refused(run: Run, file: Path, option: tuple[str, ...]) -> None:
+    file.write_text(file.read_text().replace("0.061", "61"))
+    status, _, err = run("import", "auto", file, *option)
+    assert status == 2
+    assert "ttft_s: looks like milliseconds: it is " in " ".join(err.split())
+    assert "in the middle of all rows; give seconds" in " ".join(err.split())
+
+
+def test_a_dry_run_tells_of_an_older_store_and_leaves_it(run: Run, file: Path, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    bring_to(f"sqlite:///{tmp_path / 'home' / 'roofcast.sqlite'}", OLD[0])
+    before = contents(tmp_path)
+    status, out, err = run("import", "auto", file, "--dry-run", "--json")
+    assert (status, json.loads(out)[0]["n_new"]) == (0, 4)
+    assert "the store has an older schema; a dry run leaves it so" in " ".join(err.split())
+    assert contents(tmp_path) == before
+
+
+def test_what_is_missing_is_told_with_a_command_that_works(run: Run, tmp_path: Path) -> None:
+    sample = tmp_path / "my run.json"
+    sample.write_bytes((SAMPLES / "vllm_bench" / "default.json").read_bytes())
+    lacking = tmp_path / "own.csv"
+    lacking.write_text("model,ttft_s\nmeta-llama/Llama-3.1-8B-Instruct,0.1\n")
+    for path, columns in ((sample, 2), (lacking, 5)):
+        status, _, err = run("import", "auto", path, "--campaign", "it's mine")
+        assert status == 2
+        command = shlex.split(err.splitlines()[-1])
+        assert (command[:2], command.count("--set")) == (["roofcast", "import"], columns)
+        status, out, err = run(*command[1:], "--json")
+        assert (status, json.loads(out)[0]["campaign"]) == (0, ["it's mine"]), err
+
+
+def test_an_unknown_model_can_bring_its_config(run: Run, file: Path) -> None:
+    file.write_text(file.read_text().replace(MODEL, "ours/my-14b"))
+    status, _, err = run("import", "auto", file)
+    assert status == 2
+    assert "no 'ours/my-14b' is known" in err
+    assert "--model-config NAME=PATH, such as --model-config ours/my-14b=config.json" in " ".join(err.split())
+    for option in ("--set", "--model-config"):
+        status, _, err = run("import", "auto", file, option, "x")
+        assert (status, "such as" in err) == (2, True)
+
+
+@pytest.mark.parametrize("model", ["./nope", "/none/config.json", "nope.json", "~/nope", "../nope"])
+@pytest.mark.usefixtures("home")
+def test_a_path_that_is_not_there_is_no_unknown_name(run: Run, model: str) -> None:
+    demand = ("--isl", "120", "--osl", "20", "--users", "2", "--slo", "itl:p50<=1s")
+    status, _, err = run("recommend", "--model", model, *demand)
+    assert (status, f"no such file or folder: '{model}'" in " ".join(err.split())) == (2, True), err
+
+
+def test_the_report_explains_its_columns(run: Run) -> None:
+    said = " ".join(run("campaigns", "--help")[1].replace("│", " ").split())
+    for column in ("n_read", "n_quarantined", "n_kept", "n_learnable", "quarantine", "not_learnt"):
+        assert column in said
+    assert "numbers of rows" in said

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import InputError
+from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.predict.measure_next import Workload, measure_next, settings_of
+from roofcast.training.lifecycle.bundle import sha256
+from roofcast.training.lifecycle.retraining import RetrainingReport
+from tests.builders import a_model
+from tests.serving.http_client import ACCELERATOR, MODEL, Run
+
+README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("home")
+def test_the_example_of_the_readme_needs_neither_mlflow_nor_a_server(run: Run, tmp_path: Path) -> None:
+    status, out, _ = run("export", tmp_path / "roofcast.joblib", "--json")
+    assert (status, json.loads(out)["sha256"]) == (0, sha256(tmp_path / "roofcast.joblib"))
+    example = next(b for b in re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S) if "load_bundle" in b)
+    code = f"{example}\nimport sys\nassert not {{'mlflow', 'fastapi', 'roofcast.serving'}} & set(sys.modules)\n"
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, check=False, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "tpot_s" in ended.stdout
+
+
+@pytest.mark.usefixtures("home")
+def test_a_file_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) -> None:
+    status, _, said = run("export", tmp_path / "no" / "such" / "folder.joblib")
+    assert status == 2
+    assert "file: " in said
+    assert "cannot be written" in said
+
+
+@pytest.mark.usefixtures("home")
+def test_measurements_worth_taking_are_named(run: Run) -> None:
+    status, out, said = run("measure-next", "--model", MODEL, "--accelerator", ACCELERATOR, "--n", "3", "--json")
+    rows = json.loads(out)
+    assert (status, said) == (0, "")
+    assert [row["rank"] for row in rows] == [1, 2, 3]
+    assert {row["accelerator"] for row in rows} == {ACCELERATOR}
+    assert len({(row["n_accelerator"], row["engine"]) for row in rows}) == 3
+    assert all(0 < row["tpot_s_narrower"] < 1 for row in rows)
+    status, out, _ = run("measure-next", "--model", MODEL, "--accelerator", ACCELERATOR)
+    assert (status, "ttft_s_narrower" in out) == (0, True)
+
+
+def test_a_retraining_is_told_with_what_it_did_not_learn_from(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = RetrainingReport(
+        version="2", promoted=True, reason="not worse", candidate_error=0.25, champion_error=0.26, n_row=90,
+        n_group=9, set_aside={"not_ok": 6, "near_duplicate": 4}, scores={"ttft_s": {"mape": 0.31}},
+    )  # fmt: skip
+    monkeypatch.setattr(Workbench, "retrain", lambda *_, **__: report)
+    status, out, _ = run("retrain")
+    lines = [line.split() for line in out.splitlines()]
+    assert (status, ["not_ok", "6"] in lines, ["near_duplicate", "4"] in lines) == (0, True, True)
+    assert ["ttft_s", "0.31"] in lines
+
+
+def test_only_engines_that_run_there_count() -> None:
+    catalog = load_catalog()
+    table = settings_of([a_model()], catalog, catalog.offers, Workload())
+    engines = table.groupby("accelerator")["engine"].agg(set)
+    assert engines["nvidia-h100-sxm-80gb"] == {"vllm", "sglang", "trtllm"}
+    assert engines["amd-mi300x-192gb"] == {"vllm", "sglang"}
+    assert not any(name.startswith("aws-inferentia1") for name in engines.index)
+
+
+def test_what_fits_nowhere_is_said(bench: Workbench) -> None:
+    huge = a_model(n_layer=4000, n_param=10**13, n_param_active=10**13)
+    with pytest.raises(InputError, match="nothing on offer can run the models"):
+        measure_next([huge], load_catalog(), bench.in_service.bundle)

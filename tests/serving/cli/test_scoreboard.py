@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from roofcast.serving.app_state.published_figures import read_figures
+from roofcast.training.evaluation import scoreboard
+from roofcast.training.evaluation.protocols import campaigns, silicon
+from roofcast.training.evaluation.protocols.campaigns import CampaignRows, predict_campaigns
+from roofcast.training.evaluation.protocols.silicon_methods import METHODS
+from tests.serving.http_client import Run
+from tests.training.evaluation.protocols.campaign_builders import N_FOLD, GuessingPredictor, a_few_campaign_rows
+from tests.training.evaluation.protocols.silicon_builders import a_silicon_campaign
+
+
+def in_two_folds(rows: CampaignRows, *_: object) -> pd.DataFrame:
+    return predict_campaigns(rows, n_fold=N_FOLD)
+
+
+def test_a_protocol_is_shown_and_written_as_figures_rows_and_page(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scoreboard, "load_silicon_campaign", lambda _: a_silicon_campaign())
+    monkeypatch.setattr(silicon, "RoofcastPredictor", GuessingPredictor)
+    paths = {"--json": tmp_path / "new" / "board.json", "--dump": tmp_path / "dump", "--docs": tmp_path / "docs"}
+    status, out, _ = run("scoreboard", "--protocol", "P3", *(part for pair in paths.items() for part in pair))
+    assert status == 0
+    figures = json.loads(paths["--json"].read_text())
+    assert set(figures["P3_clean"]["leave_one_lineage_out"]) == set(METHODS)
+    assert "leave_one_accelerator_out  aiconfigurator" in out
+    assert (tmp_path / "dump" / "P3.csv").exists()
+    assert "| **roofcast** |" in (tmp_path / "docs" / "SCOREBOARD.md").read_text()
+    kept = read_figures(tmp_path / "home")
+    assert {name: kept[name].figures for name in figures} == figures
+
+
+def test_a_state_folder_that_cannot_be_written_is_told_of_before_the_hours(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scoreboard, "run_scoreboard", lambda *_, **__: pytest.fail("it computes"))
+    (tmp_path / "home").touch()
+    status, _, said = run("scoreboard", "--protocol", "P3")
+    assert status != 0
+    assert "set ROOFCAST_HOME to one that can" in said
+
+
+def test_all_campaigns_are_predicted_once_for_both_protocols(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scoreboard, "load_campaign_rows", a_few_campaign_rows)
+    monkeypatch.setattr(scoreboard, "predict_campaigns", in_two_folds)
+    monkeypatch.setattr(campaigns, "RoofcastPredictor", GuessingPredictor)
+    GuessingPredictor.fitted.clear()
+    status, out, _ = run("scoreboard", "--protocol", "P4,P5", "--json", tmp_path / "board.json", "--dump", tmp_path)
+    assert status == 0
+    assert len(GuessingPredictor.fitted) == N_FOLD
+    assert list(json.loads((tmp_path / "board.json").read_text())) == ["P4", "P4_methods", "decisions", "P5"]
+    assert {path.stem for path in tmp_path.glob("*.csv")} == {"P4", "P4_parts", "decisions", "P5"}
+    assert "median_regret" in out

@@ -1,0 +1,246 @@
+"""The Python client, against the application and against its OpenAPI document."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import httpx
+import pytest
+from pydantic import TypeAdapter
+from typing_extensions import is_typeddict
+
+from codegen.client_types import model_files
+from roofcast.client import AsyncClient, Client, answers, asynchronous, blocking, requests
+from roofcast.client.bulk import FEW
+from tests.serving.http_client import CONFIG, a_demand, a_measurement, a_question
+from tests.serving.http_client import Client as Bridge
+
+Json = dict[str, Any]
+
+TYPES = {name: kind for name, kind in (vars(requests) | vars(answers)).items() if is_typeddict(kind)}
+METHOD_OF = {
+    "post_recommendation": "recommend",
+    "post_predictions": "predict",
+    "post_explanations": "explain",
+    "post_measurements": "add_measurements",
+    "list_measurements": "measurements",
+    "post_retraining": "retrain",
+    "get_retraining": "retraining",
+    "list_retrainings": "retrainings",
+    "list_models": "models",
+    "list_accelerators": "accelerators",
+    "list_offers": "offers",
+    "list_campaigns": "campaigns",
+    "get_predictor": "predictor",
+    "get_scoreboard": "scoreboard",
+    "put_predictor": "promote",
+    "post_rollback": "roll_back",
+    "healthz": "health",
+    "readyz": "ready",
+    "metrics": "metrics",
+}
+RENAMED = {"reference": "references"}
+
+
+class Wire(httpx.BaseTransport):
+    """Carries requests to an application that runs in another thread's event loop."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge = bridge
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.raw_path.decode()
+        answer = self._bridge.send(request.method, path, request.read(), dict(request.headers))
+        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+
+
+@pytest.fixture(scope="module")
+def client(shared: Bridge) -> Iterator[Client]:
+    with Client("http://test", shared.make_key("admin"), transport=Wire(shared)) as opened:
+        yield opened
+
+
+def operations(document: Json) -> Iterator[tuple[str, Json]]:
+    for path in document["paths"].values():
+        for operation in path.values():
+            yield operation["operationId"], operation
+
+
+def named(operation_id: str) -> str:
+    return next(METHOD_OF[name] for name in METHOD_OF if operation_id.startswith(name))
+
+
+def parameters_of(method: Callable[..., Any]) -> set[str]:
+    found: set[str] = set()
+    for name, parameter in list(inspect.signature(method).parameters.items())[1:]:
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            request = re.search(r"Unpack\[(\w+)\]", str(parameter.annotation))
+            assert request
+            found |= set(TYPES[request[1]].__annotations__)
+        else:
+            found.add(name)
+    return found
+
+
+def test_every_operation_has_a_method_with_its_parameters(shared: Bridge) -> None:
+    document = shared.app.openapi()
+    assert shared.app.openapi() is document
+    schemas = document["components"]["schemas"]
+    for operation_id, operation in operations(document):
+        asked = {RENAMED.get(p["name"], p["name"]) for p in operation.get("parameters", [])}
+        if "requestBody" in operation:
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            asked |= set(schemas[schema["$ref"].rpartition("/")[2]]["properties"])
+        for kind in (Client, AsyncClient):
+            assert parameters_of(getattr(kind, named(operation_id))) == asked, operation_id
+
+
+def test_the_types_are_those_of_the_openapi_document(shared: Bridge) -> None:
+    schemas = shared.app.openapi()["components"]["schemas"]
+    assert set(TYPES) == set(schemas), "run `make client`"
+    for name, schema in schemas.items():
+        hints = get_type_hints(TYPES[name], include_extras=True)
+        assert list(hints) == list(schema.get("properties", {})), f"{name}: run `make client`"
+        optional = {field for field, hint in hints.items() if "NotRequired[" in str(hint)[:30]}
+        assert optional == set(hints) - set(schema.get("required", [])), f"{name}: run `make client`"
+
+
+def test_the_types_are_written_by_their_writer(shared: Bridge) -> None:
+    pytest.importorskip("datamodel_code_generator")
+    folder = Path(inspect.getfile(Client)).parent
+    for name, text in model_files(shared.app.openapi()).items():
+        assert (folder / name).read_text(encoding="utf-8") == text, "run `make client`"
+
+
+def checked(method: Callable[..., Any], answer: Any) -> None:
+    """Check that an answer is what the method's signature says."""
+    hint = inspect.signature(method).return_annotation.removesuffix(" | pd.DataFrame")
+    TypeAdapter(eval(hint, {**vars(blocking), **TYPES})).validate_python(answer)  # noqa: S307  (our own signatures)
+
+
+def test_every_answer_is_what_the_signature_says(client: Client) -> None:
+    asked: dict[str, Callable[[], Any]] = {
+        "recommend": lambda: client.recommend(**a_demand(n_entry=2)),
+        "predict": lambda: client.predict([a_question()]),
+        "explain": lambda: client.explain(rows=[a_question()]),
+        "add_measurements": lambda: client.add_measurements(rows=[a_measurement()]),
+        "measurements": lambda: client.measurements(limit=1),
+        "retrainings": client.retrainings,
+        "models": client.models,
+        "accelerators": client.accelerators,
+        "offers": client.offers,
+        "campaigns": client.campaigns,
+        "predictor": client.predictor,
+        "scoreboard": client.scoreboard,
+        "ready": client.ready,
+        "health": client.health,
+        "metrics": client.metrics,
+    }
+    assert set(asked) == set(METHOD_OF.values()) - {"retrain", "retraining", "promote", "roll_back"}, (
+        "these change the state"
+    )
+    for name, ask in asked.items():
+        answer = ask()
+        assert answer or name == "retrainings"
+        checked(getattr(Client, name), answer)
+
+
+def test_rows_come_back_the_same_however_many_there_are(client: Client) -> None:
+    rows = [a_question(concurrency=1 + i) for i in range(FEW + 1)]
+    many, few = client.predict(rows, level=0.6), client.predict(rows[:3], level=0.6)
+    assert many["rows"][:3] == few["rows"]
+    assert (many["level"], many["predictor_version"]) == (0.6, few["predictor_version"])
+    assert len(many["rows"]) == len(rows)
+
+
+def test_models_and_references_come_along_with_each_part(client: Client) -> None:
+    rows = [a_question(model="mine")] * (FEW + 1)
+    answer = client.predict(rows, models=[{"name": "mine", "config": CONFIG}])
+    assert {row["status"] for row in answer["rows"]} == {"ok"}
+    reference = {name: value for name, value in a_measurement().items() if name != "campaign"}
+    (row,) = client.predict([a_question()], references=[reference])["rows"]
+    assert "ttft_s_uncalibrated" in row
+
+
+@pytest.mark.parametrize("n_row", [2, 5001])
+def test_a_table_comes_back_as_a_table(client: Client, n_row: int) -> None:
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame([a_question()] * n_row).assign(concurrency=range(1, n_row + 1))
+    answered = client.predict(table, level=0.5)
+    assert list(answered.columns[: len(table.columns)]) == list(table.columns)
+    assert answered["concurrency"].tolist() == table["concurrency"].tolist()
+    assert set(answered["status"]) == {"ok"}
+
+
+@pytest.mark.parametrize("n_row", [2, 5001])
+def test_a_table_with_a_blank_column_of_texts_is_answered(client: Client, n_row: int) -> None:
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame([a_question()] * n_row).assign(engine_version=float("nan"), tp=[1.0, *[None] * (n_row - 1)])
+    assert set(client.predict(table)["status"]) == {"ok"}
+
+
+def test_a_table_goes_and_comes_back_with_all_its_digits(client: Client) -> None:
+    pd = pytest.importorskip("pandas")
+    exact = [0.1 + 0.2, 1 / 3, 12345.678901234567]
+    table = pd.DataFrame([a_question()] * 3).assign(concurrency=exact)
+    assert client.predict(table)["concurrency"].tolist() == exact
+    assert client.predict(table.astype(object))["concurrency"].tolist() == exact
+
+
+def test_a_table_that_cannot_be_asked_is_not_sent() -> None:
+    pd = pytest.importorskip("pandas")
+    with Client(transport=httpx.MockTransport(lambda _: httpx.Response(500))) as client:
+        with pytest.raises(ValueError, match="no row to predict"):
+            client.predict(pd.DataFrame(columns=["model", "accelerator"]))
+        with pytest.raises(ValueError, match="given twice"):
+            client.predict(pd.DataFrame([["a", "b"]], columns=["model", "model"]))
+
+
+def test_the_same_in_an_event_loop(shared: Bridge) -> None:
+    answers: list[Any] = []
+
+    async def ask() -> None:
+        transport = httpx.ASGITransport(app=shared.app)
+        async with AsyncClient("http://test", transport=transport) as client:
+            answers.append(await client.predict([a_question()]))
+            answers.append(await client.ready())
+
+    shared.run(ask)
+    assert answers[0]["rows"][0]["status"] == answers[1]["predictor_version"].replace("1", "ok")
+
+
+def test_both_clients_are_one_text() -> None:
+    """The blocking client is the other one with what waits left out."""
+    text = inspect.getsource(asynchronous.AsyncClient)
+    for name, plain in (
+        ("__aenter__", "__enter__"), ("__aexit__", "__exit__"), ("aclose", "close"), ("AsyncBase", "Base"),
+        ("asyncio.sleep", "time.sleep"), ("AsyncClient", "Client"), ("async ", ""), ("await ", ""),
+    ):  # fmt: skip
+        text = text.replace(name, plain)
+    ours, theirs = ast.parse(inspect.getsource(blocking.Client)), ast.parse(text)
+    for tree in (ours, theirs):
+        del tree.body[0].body[0]  # type: ignore[attr-defined]  # its docstring
+    assert ast.dump(ours) == ast.dump(theirs)
+
+
+def test_the_client_imports_nothing_heavy() -> None:
+    code = "import sys, roofcast.client; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    loaded = set(done.stdout.split())
+    assert not loaded & {"numpy", "pandas", "xgboost", "mlflow", "sklearn", "fastapi", "sqlalchemy", "pyarrow"}
+
+
+def test_retrainings_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = iter(["queued", "running", "done", "running"])
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json={"id": "1", "state": next(states)}))
+    with Client(transport=transport) as client:
+        assert client.wait_for_retraining("1", poll_s=0)["state"] == "done"
+        with pytest.raises(TimeoutError, match="is running after"):
+            client.wait_for_retraining("1", timeout_s=-1)

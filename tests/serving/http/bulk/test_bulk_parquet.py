@@ -1,0 +1,177 @@
+"""Rows in bulk as Parquet: what is read, what is written, and what is refused before it is unpacked."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from roofcast.data.measurements.schema import ASKED_COLUMNS
+from roofcast.serving.http.bulk import parquet
+from roofcast.serving.http.bulk.chunks import N_ROW
+from tests.serving.http_client import Client, a_question, problem_of
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+PATH = "/v1/predictions"
+PARQUET = "application/vnd.apache.parquet"
+
+
+def file_of(columns: Any, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), sink, **options)
+    return sink.getvalue()
+
+
+def columns_of(n_row: int = 1, **changes: Any) -> dict[str, Any]:
+    columns = {name: [value] * n_row for name, value in a_question().items()} | changes
+    return {name: values for name, values in columns.items() if values is not None}
+
+
+def post(client: Client, body: bytes, **headers: str) -> httpx.Response:
+    return client.send("POST", PATH, body, {"content-type": PARQUET, **headers})
+
+
+def table_of(response: httpx.Response) -> Any:
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == PARQUET
+    return pq.read_table(io.BytesIO(response.content))
+
+
+def test_a_file_is_answered_as_rows_of_json_are(shared: Client) -> None:
+    columns = columns_of(30, n_input_token=list(range(1, 31)), model=["nobody", *[a_question()["model"]] * 29])
+    answered = table_of(post(shared, file_of(columns)))
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    expected = shared.post(PATH, {"rows": rows}).json()
+    expected["rows"][0]["reason"] = "row 1: " + expected["rows"][0]["reason"]
+    assert answered.to_pylist() == expected["rows"]
+    assert answered.schema.metadata[b"roofcast.predictor_version"].decode() == expected["predictor_version"]
+
+
+def test_the_questions_keep_their_columns_order_and_types_over_chunks(shared: Client) -> None:
+    n_row = N_ROW + 2
+    asked = pa.table(
+        {
+            "statistic": pa.array(["p50", None] * (n_row // 2)).dictionary_encode(),
+            "n_output_token": pa.array([20] * n_row, pa.uint16()),
+            "accelerator": pa.array(["nvidia-a100-pcie-80gb"] * n_row, pa.large_string()),
+            "n_input_token": pa.array(range(1, n_row + 1), pa.int32()),
+            "model": ["meta-llama/Llama-3.1-8B"] * n_row,
+            "concurrency": pa.array([1.5] * n_row, pa.float32()),
+            "engine": pa.nulls(n_row),
+        }
+    )
+    answered = table_of(post(shared, file_of(asked, row_group_size=1000, compression="zstd")))
+    assert answered.column_names[: len(asked.column_names)] == asked.column_names
+    assert answered.column_names[-1] == "outside"
+    assert answered["n_input_token"].to_pylist() == list(range(1, n_row + 1))
+    assert answered.schema.field("n_output_token").type == pa.uint16()
+    assert answered["statistic"].to_pylist() == asked["statistic"].to_pylist()
+    assert set(answered["status"].to_pylist()) == {"ok"}
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.int8(), pa.bool_(), pa.timestamp("s"), pa.null()], ids=str)
+def test_a_text_that_no_row_gives_may_be_a_column_of_any_type(shared: Client, kind: Any) -> None:
+    answered = table_of(post(shared, file_of(columns_of(2, engine_version=pa.nulls(2, kind)))))
+    assert answered["status"].to_pylist() == ["ok", "ok"]
+    assert answered["engine_version"].to_pylist() == [None, None]
+
+
+def test_a_file_is_read_whatever_lies_in_the_working_directory(
+    shared: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyarrow.py").write_text("raise RuntimeError('not the library')")
+    monkeypatch.chdir(tmp_path)
+    assert table_of(post(shared, file_of(columns_of())))["status"].to_pylist() == ["ok"]
+
+
+@pytest.mark.parametrize("kind", ["application/x-ndjson", "application/json"])
+def test_a_file_can_be_answered_as_json(shared: Client, kind: str) -> None:
+    response = post(shared, file_of(columns_of(2, tp=pa.array([None, 1.0]))), accept=kind)
+    assert response.headers["content-type"] == kind
+    rows = response.json()["rows"] if kind.endswith("/json") else [json.loads(x) for x in response.text.splitlines()]
+    assert [row["tp"] for row in rows] == [None, 1.0]
+    assert rows[0]["ttft_s"] == rows[1]["ttft_s"]
+
+
+def test_lines_can_be_answered_as_a_file(shared: Client) -> None:
+    lines = "\n".join(map(json.dumps, [a_question(), a_question(tp="two"), {"x": 1}, a_question(engine=True)]))
+    headers = {"content-type": "application/x-ndjson", "accept": PARQUET}
+    answered = table_of(shared.send("POST", PATH, lines, headers))
+    assert answered.column_names[: len(ASKED_COLUMNS)] == list(ASKED_COLUMNS)
+    assert answered["status"].to_pylist()[:3] == ["ok", "invalid", "invalid"]
+    assert answered["tp"].to_pylist() == [None] * 4
+    assert answered["reason"][2].as_py().startswith("line 3: x: is not a column")
+
+
+REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
+    "nothing": (lambda: b"", "no Parquet that can be read"),
+    "text": (lambda: b'{"model": 1}\n' * 9, "no Parquet that can be read"),
+    "cut": (lambda: file_of(columns_of(100))[:-9], "no Parquet that can be read"),
+    "no start": (lambda: file_of(columns_of(100))[-300:], "can be read"),
+    "footer": (lambda: b"PAR1" + b"\xff" * 40 + struct.pack("<I", 40) + b"PAR1", "can be read"),
+    "footer size": (lambda: b"PAR1" + b"\0" * 40 + struct.pack("<I", 2**31) + b"PAR1", "can be read"),
+    "no row": (lambda: file_of(columns_of(0)), "there is no row"),
+    "unknown": (lambda: file_of(columns_of(ttft_s=[1.0])), "ttft_s: is not a column"),
+    "missing": (lambda: file_of(columns_of(model=None)), "model: must be a column"),
+    "text for number": (lambda: file_of(columns_of(tp=["1"])), "tp: must be a column of numbers, got string"),
+    "number for some text": (
+        lambda: file_of(columns_of(2, engine_version=[None, 0.6])),
+        "engine_version: must be a column of texts",
+    ),
+    "number for text": (lambda: file_of(columns_of(model=[1])), "model: must be a column of texts, got int64"),
+    "date": (lambda: file_of(columns_of(tp=pa.array([1], pa.timestamp("s")))), "tp: must be a column of numbers"),
+    "bytes": (lambda: file_of(columns_of(model=[b"a"])), "model: must be a column of texts, got binary"),
+    "list": (lambda: file_of(columns_of(model=[["a"]])), "model: must be a column of texts, got list"),
+    "struct": (lambda: file_of(columns_of(tp=[{"a": 1}])), "tp: must be a column of numbers, got struct"),
+    "twice": (
+        lambda: file_of(pa.Table.from_arrays([pa.array(["a"])] * 2, names=["model"] * 2)),
+        "model: is given twice",
+    ),
+    "rows": (lambda: file_of(columns_of(200_001)), "must be at most 200000 rows"),
+    "long text": (lambda: file_of(columns_of(9, model=["x" * 2000] * 9)), "model: must be at most 1000 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_file_of_questions_is_refused(shared: Client, name: str) -> None:
+    body, reason = REFUSED[name]
+    detail = problem_of(post(shared, body()), 422)["detail"]
+    assert reason in detail, detail
+
+
+def test_a_file_that_unpacks_to_too_much_is_given_up(shared: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = file_of(columns_of(50_000, n_input_token=[float(i) for i in range(50_000)]), compression="gzip")
+    monkeypatch.setattr(parquet, "MAX_UNPACKED_BYTE", 100_000)
+    assert "can be read" in problem_of(post(shared, body), 422)["detail"]
+
+
+def test_prefixes_that_grow_without_bound_are_given_up(shared: Client) -> None:
+    """Each text is the one before and a letter: two bytes a row in the file, gigabytes in memory."""
+    texts = ["x" * i for i in range(1, 20_000)]
+    table = pa.table({"model": texts, "accelerator": texts[:1] * len(texts)})
+    body = file_of(table, use_dictionary=False, column_encoding={"model": "DELTA_BYTE_ARRAY"}, compression="zstd")
+    assert len(body) < 1_000_000
+    assert problem_of(post(shared, body), 422)["field"] in {"body", "model"}
+
+
+def test_a_file_that_ends_the_process_that_reads_it_is_refused(
+    shared: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "_MAX_MEMORY_BYTE", 1_000_000)
+    assert problem_of(post(shared, file_of(columns_of())), 422)["field"] == "body"
+
+
+@pytest.mark.parametrize("from_end", range(20, 400, 45))
+def test_a_damaged_byte_is_a_refusal_or_an_answer(shared: Client, from_end: int) -> None:
+    body = bytearray(file_of(columns_of(40, n_input_token=list(range(1, 41))), compression="none"))
+    body[-from_end] ^= 0x55
+    response = post(shared, bytes(body), accept="application/json")
+    assert response.status_code in {200, 422}, response.text

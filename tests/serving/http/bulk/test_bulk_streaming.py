@@ -1,0 +1,103 @@
+"""How answers in bulk leave: part by part, in turns, and no further than somebody listens."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+
+from roofcast.serving.http.body import BODY
+from roofcast.serving.http.bulk import answers
+from roofcast.serving.http.bulk.chunks import N_ROW
+from roofcast.serving.http.bulk.media import PATH, Kind, wanted_kind
+from tests.serving.http_client import Client, a_question
+
+N_CHUNK = 4
+
+
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that grows by the rows of each chunk that is answered, which are answered in no time."""
+    sizes: list[int] = []
+    known = answers.answers_of
+
+    def counted(chunk: Any, asked: Any) -> Any:
+        sizes.append(len(chunk.questions))
+        few = type(chunk)(chunk.questions.iloc[:1], chunk.place, chunk.numbers[:1], {}, chunk.echoes[:1])
+        return known(few, asked).loc[[0] * len(chunk.questions)].reset_index(drop=True)
+
+    monkeypatch.setattr(answers, "answers_of", counted)
+    return sizes
+
+
+def scope_of(caller: str = "test") -> dict[str, Any]:
+    headers = [(b"content-type", Kind.NDJSON.encode())]
+    return {
+        "type": "http", "method": "POST", "path": PATH, "raw_path": PATH.encode(), "query_string": b"",
+        "headers": headers, "http_version": "1.1", "scheme": "http", "server": ("test", 80), "root_path": "",
+        "client": (caller, 1),
+    }  # fmt: skip
+
+
+def test_parts_are_sent_as_they_are_answered(shared: Client, answered: list[int]) -> None:
+    seen: list[tuple[int, int]] = []
+    scope = scope_of()
+    body = (json.dumps(a_question()) + "\n").encode() * N_ROW * N_CHUNK
+
+    async def ask() -> None:
+        waiting = [{"type": "http.request", "body": body}]
+
+        async def receive() -> Any:
+            return waiting.pop() if waiting else await anyio.sleep_forever()
+
+        async def send(message: Any) -> None:
+            if message.get("body"):
+                seen.append((len(answered), message["body"].count(b"\n")))
+
+        await shared.app(scope, receive, send)
+
+    shared.run(ask)
+    assert seen == [(i + 1, N_ROW) for i in range(N_CHUNK)]
+    assert scope[BODY].closed
+
+
+def test_who_goes_away_stops_the_work(shared: Client, answered: list[int]) -> None:
+    scope = scope_of()
+    body = (json.dumps(a_question()) + "\n").encode() * N_ROW * N_CHUNK
+
+    async def ask() -> None:
+        waiting = [{"type": "http.request", "body": body}]
+        has_begun = anyio.Event()
+
+        async def receive() -> Any:
+            if waiting:
+                return waiting.pop()
+            await has_begun.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            if message.get("body"):
+                has_begun.set()
+                await anyio.sleep_forever()
+
+        with anyio.fail_after(30):
+            await shared.app(scope, receive, send)
+
+    shared.run(ask)
+    assert answered == [N_ROW]
+    assert scope[BODY].closed
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("", Kind.NDJSON), ("*/*", Kind.NDJSON), ("application/*", Kind.NDJSON), ("application/json", Kind.JSON),
+        ("application/json;q=0.2, application/vnd.apache.parquet;q=0.3", Kind.PARQUET),
+        ("application/x-ndjson;q=0, */*", Kind.JSON), ("Application/JSON ; Q=0.5", Kind.JSON), ("text/*", None),
+        ("application/json;q=0", None), (",;", None), ("application/json;q=x", Kind.JSON),
+    ],
+)  # fmt: skip
+def test_what_is_accepted_is_what_is_answered(accept: str, kind: Kind | None) -> None:
+    assert wanted_kind(accept, Kind.NDJSON) == kind

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.http.app import create_app
+from roofcast.serving.http.telemetry.health import STOPPING, Watch
+from tests.conftest import QUICK
+from tests.postgres import new_database
+from tests.serving.http.test_app import register_copy, wait_until
+from tests.serving.http_client import Client, a_demand, a_measurement, a_question, problem_of, running
+
+QUESTION = {"rows": [a_question()]}
+ROWS = {"rows": [a_measurement()]}
+
+
+def checks_of(client: Client) -> dict[str, Any]:
+    checks: dict[str, Any] = client.get("/readyz").json()["checks"]
+    return checks
+
+
+def set_open(server: str, database: str, *, is_open: bool) -> None:
+    """Let a database accept connections or none, and end those that it has."""
+    import psycopg  # noqa: PLC0415  (an optional driver)
+
+    name = database.rpartition("/")[2]
+    with psycopg.connect(server.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS {is_open}".encode())
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+
+
+def test_probes_answer_head_as_well(shared: Client) -> None:
+    for path in ("/healthz", "/readyz"):
+        assert shared.send("HEAD", path).status_code == 200
+
+
+def test_each_part_is_told_of(shared: Client) -> None:
+    assert shared.get("/readyz").json() == {
+        "status": "ready",
+        "predictor_version": "1",
+        "checks": {
+            "predictor": {"ok": True, "detail": "version 1"},
+            "store": {"ok": True, "detail": ""},
+            "registry": {"ok": True, "detail": ""},
+        },
+    }
+
+
+def test_predictions_go_on_while_postgresql_is_down(home: Path, postgres_server: str) -> None:
+    url = new_database(postgres_server)
+    settings = Settings(home=home, training=QUICK, poll_s=0.05, database_url=url)
+    with running(create_app(settings)) as client:
+        before = client.post("/v1/predictions", QUESTION).json()
+        set_open(postgres_server, url, is_open=False)
+        wait_until(lambda: not checks_of(client)["store"]["ok"])
+        assert client.get("/readyz").json()["status"] == "degraded"
+        assert "cannot be used" in checks_of(client)["store"]["detail"]
+        assert client.post("/v1/predictions", QUESTION).json() == before
+        assert client.post("/v1/recommendations", a_demand()).status_code == 200
+        for response in (client.post("/v1/measurements", ROWS), client.send("POST", "/v1/retrainings")):
+            problem_of(response, 503)
+            assert int(response.headers["retry-after"]) > 0
+        set_open(postgres_server, url, is_open=True)
+        wait_until(lambda: client.get("/readyz").json()["status"] == "ready")
+        assert client.post("/v1/measurements", ROWS).status_code == 201
+
+
+def test_a_registry_that_is_down_is_told_of(client: Client, home: Path) -> None:
+    (home / "mlflow.db").write_bytes(b"not a database " * 1000)
+    wait_until(lambda: not checks_of(client)["registry"]["ok"])
+    assert client.get("/readyz").status_code == 200
+    assert checks_of(client)["predictor"]["ok"]
+    assert 'roofcast_check_ok{check="registry"} 0.0' in client.get("/metrics").text
+
+
+def test_a_bug_while_looking_is_no_silence(
+    client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client.bench.store, "retraining_states", lambda: 1 / 0)
+    wait_until(lambda: not checks_of(client)["store"]["ok"])
+    assert "ZeroDivisionError" in caplog.text
+
+
+def has_answered(answers: list[tuple[int, str]], n_before: int, version: str) -> bool:
+    return (HTTPStatus.OK, version) in answers[n_before:]
+
+
+def test_the_champion_is_swapped_without_a_dropped_request(client: Client, settings: Settings) -> None:
+    other = Workbench(settings)
+    versions = ["1", register_copy(other)]
+    answers: list[tuple[int, str]] = []
+    stopping = threading.Event()
+
+    def ask() -> None:
+        while not stopping.is_set():
+            response = client.post("/v1/predictions", QUESTION)
+            answers.append((response.status_code, str(response.json().get("predictor_version"))))
+
+    askers = [threading.Thread(target=ask) for _ in range(3)]
+    for asker in askers:
+        asker.start()
+    for version in (*reversed(versions), versions[1]):
+        other.registry.promote(version)
+        n_before = len(answers)
+        wait_until(partial(has_answered, answers, n_before, version))
+    stopping.set()
+    for asker in askers:
+        asker.join()
+    other.store.close()
+    assert {status for status, _ in answers} == {HTTPStatus.OK}
+    assert {version for _, version in answers} == set(versions)
+
+
+@pytest.fixture
+def handler() -> Iterator[list[int]]:
+    """Return the signals that reach what stands for the server's own handler."""
+    reached: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: reached.append(number))
+    yield reached
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_readiness_ends_before_the_server_does(client: Client, handler: list[int]) -> None:
+    watch = Watch(client.bench)
+
+    async def stop() -> None:
+        with watch.draining(0.1):
+            signal.raise_signal(signal.SIGTERM)
+            assert (watch.is_stopping, handler) == (True, [])
+            while not handler:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(stop(), 10))
+    signal.raise_signal(signal.SIGTERM)
+    assert len(handler) == 2, "the server's own handler is back"
+    client.app.state.watch = watch
+    problem = problem_of(client.get("/readyz"), 503)
+    assert problem["detail"] == STOPPING
+    assert problem["checks"]["predictor"]["ok"]
+    assert client.post("/v1/predictions", QUESTION).status_code == 200

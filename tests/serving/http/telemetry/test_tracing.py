@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.http.app import create_app
+from roofcast.serving.http.telemetry.tracing import is_asked_for, trace
+from tests.serving.http.test_app import wait_until
+from tests.serving.http_client import running
+
+
+class Collector(BaseHTTPRequestHandler):
+    """Keeps what is sent to it, as a collector of traces would."""
+
+    received: list[ExportTraceServiceRequest]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.received.append(ExportTraceServiceRequest.FromString(body))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ExportTraceServiceRequest]]:
+    Collector.received = []
+    with HTTPServer(("127.0.0.1", 0), Collector) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
+        yield Collector.received
+        server.shutdown()
+
+
+def test_a_request_is_traced_when_asked_for(collector: list[ExportTraceServiceRequest], home: Path) -> None:
+    with running(create_app(Settings(home=home, poll_s=3600))) as client:
+        client.get("/healthz")
+        client.get("/v1/retrainings/none")
+        wait_until(lambda: bool(collector))
+    spans = [
+        s for r in collector for resource in r.resource_spans for scope in resource.scope_spans for s in scope.spans
+    ]
+    assert "GET /v1/retrainings/{retraining_id}" in {span.name for span in spans}
+    assert not [span.name for span in spans if "healthz" in span.name]
+    names = {a.key: a.value.string_value for a in collector[0].resource_spans[0].resource.attributes}
+    assert names["service.name"] == "roofcast"
+
+
+@pytest.mark.parametrize("off", [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")])
+def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, off: tuple[str, str]) -> None:
+    assert not is_asked_for()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:1")
+    assert is_asked_for()
+    monkeypatch.setenv(*off)
+    assert not is_asked_for()
+
+
+def test_without_the_extra_it_says_so_if_asked(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.instrumentation.fastapi", None)
+    trace(FastAPI())
+    assert caplog.text == ""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    trace(FastAPI())
+    assert "pip install 'roofcast[otel]'" in caplog.text

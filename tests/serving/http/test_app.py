@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from roofcast.data.errors import NotReadyError
+from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.champion_cache import FILE_NAME
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.http import app as app_module
+from roofcast.serving.http.app import create_app
+from tests.serving.http_client import CONFIG, Client, a_demand, a_measurement, a_question, problem_of, running
+
+QUESTION = {"rows": [a_question()]}
+
+
+def wait_until(holds: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def version_of(client: Client) -> str:
+    return str(client.get("/readyz").json()["predictor_version"])
+
+
+def register_copy(bench: Workbench) -> str:
+    """Register the champion's bundle as another version and return that."""
+    champion = bench.registry.champion()
+    assert champion is not None
+    uri = f"runs:/{champion.run_id}/bundle"
+    return bench.registry.register(uri, champion.run_id, champion.sha256)
+
+
+def drop_tables(home: Path) -> None:
+    connection = sqlite3.connect(home / "roofcast.sqlite")
+    for name in ("measurement", "model", "retraining"):
+        connection.execute(f"DROP TABLE {name}")
+    connection.close()
+
+
+def test_nothing_is_ready_before_a_champion(empty_home: Path, tmp_path: Path) -> None:
+    home = Path(shutil.copytree(empty_home, tmp_path / "new"))
+    with running(create_app(Settings(home=home))) as client:
+        assert client.get("/healthz").json() == {"status": "ok"}
+        for response in (
+            client.get("/readyz"),
+            client.get("/v1/predictor"),
+            client.post("/v1/predictions", QUESTION),
+        ):
+            assert "roofcast retrain" in problem_of(response, 503)["detail"]
+            assert int(response.headers["retry-after"]) > 0
+        assert len(client.get("/v1/models").json()) > 100
+
+
+def test_what_is_known_is_listed(shared: Client) -> None:
+    assert version_of(shared) == "1"
+    predictor = shared.get("/v1/predictor").json()
+    assert predictor["highest_level"] == pytest.approx(0.9)
+    assert predictor["held_out"]["tpot_s"]["mape"] > 0
+    for path in ("/v1/models", "/v1/accelerators", "/v1/offers", "/v1/campaigns", "/v1/retrainings"):
+        assert isinstance(shared.get(path).json(), list)
+    assert shared.get("/docs").status_code == 200
+
+
+def test_a_new_champion_answers_without_a_restart(client: Client, settings: Settings) -> None:
+    assert client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "1"
+    other = Workbench(settings)
+    other.registry.promote(register_copy(other))
+    wait_until(lambda: client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "2")
+    other.registry.rollback()
+    wait_until(lambda: version_of(client) == "1")
+    other.store.close()
+
+
+def test_predictions_go_on_without_the_store(client: Client, home: Path) -> None:
+    client.post("/v1/measurements", {"rows": [a_measurement(model="m")], "models": [{"name": "m", "config": CONFIG}]})
+    own = {"rows": [a_question(model="m")]}
+    before = client.post("/v1/predictions", own).json()
+    drop_tables(home)
+    assert client.post("/v1/predictions", own).json() == before
+    assert before["rows"][0]["status"] == "ok"
+    assert client.post("/v1/recommendations", a_demand()).status_code == 200
+    writes = [client.post("/v1/measurements", {"rows": [a_measurement()]}), client.send("POST", "/v1/retrainings")]
+    for response in [*writes, client.get("/v1/measurements")]:
+        problem_of(response, 503)
+        assert int(response.headers["retry-after"]) > 0
+
+
+def test_predictions_go_on_without_the_registry(client: Client, home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (home / "mlflow.db").write_bytes(b"not a database " * 1000)
+    with caplog.at_level(logging.WARNING):
+        wait_until(lambda: "no newer predictor could be loaded" in caplog.text)
+    assert client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "1"
+
+
+def test_a_bug_while_polling_does_not_end_the_polling(
+    client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def fail() -> bool:
+        calls.append(1)
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(client.bench, "refresh", fail)
+    wait_until(lambda: len(calls) > 2)
+    assert "a bug" in caplog.text
+
+
+@pytest.fixture
+def hung_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Let the registry not answer before the event is set; stopping waits for the thread that asks."""
+    ended = threading.Event()
+
+    def refresh(_: Workbench) -> bool:
+        ended.wait(60)
+        raise NotReadyError("the MLflow store does not answer")
+
+    monkeypatch.setattr(app_module, "STARTUP_WAIT_S", 0.05)
+    monkeypatch.setattr(Workbench, "refresh", refresh)
+    yield ended
+    ended.set()
+
+
+@contextmanager
+def running_unanswered(settings: Settings, registry: threading.Event) -> Iterator[Client]:
+    """Give a client of an application whose registry answers only when the block has ended."""
+    with running(create_app(settings)) as client:
+        try:
+            yield client
+        finally:
+            registry.set()
+
+
+def test_a_slow_registry_does_not_hold_up_the_start(settings: Settings, hung_registry: threading.Event) -> None:
+    (settings.home / FILE_NAME).unlink()
+    with running_unanswered(settings, hung_registry) as client:
+        assert client.get("/healthz").status_code == 200
+        problem_of(client.get("/readyz"), 503)
+
+
+def test_the_champion_that_served_last_serves_at_once(settings: Settings, hung_registry: threading.Event) -> None:
+    with running_unanswered(settings, hung_registry) as client:
+        assert client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "1"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": "9", "run_id": "x", "sha256": "../../x"}'])
+def test_a_damaged_name_of_the_last_champion_is_passed_over(settings: Settings, text: str) -> None:
+    (settings.home / FILE_NAME).write_text(text)
+    with running(create_app(settings)) as client:
+        assert version_of(client) == "1"
+
+
+def test_a_server_starts_without_its_store(settings: Settings, home: Path) -> None:
+    (home / "roofcast.sqlite").write_bytes(b"not a database " * 1000)
+    app = create_app(settings)
+    transport = httpx.ASGITransport(app=app)
+
+    async def ask() -> None:
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://x") as client,
+        ):
+            assert (await client.post("/v1/predictions", json=QUESTION)).status_code == 200
+            assert (await client.get("/readyz")).json()["status"] == "degraded"
+            stranger = {"authorization": "Bearer unknown"}
+            problem_of(await client.post("/v1/measurements", json={}, headers=stranger), 503)
+
+    asyncio.run(ask())
+
+
+def test_a_bug_is_a_problem_that_tells_nothing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(client.bench.store, "retrainings", fail)
+    response = client.get("/v1/retrainings")
+    assert "fault of the service" in problem_of(response, 500)["detail"]
+    assert "secret" not in response.text

@@ -1,0 +1,312 @@
+"""No input yields a 5xx; what is wrong is named."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.http.app import create_app
+from tests.serving.http_client import CONFIG, Client, a_demand, a_measurement, a_question, problem_of, running
+
+RECOMMEND, PREDICT, MEASURE = "/v1/recommendations", "/v1/predictions", "/v1/measurements"
+EXPLAIN = "/v1/explanations"
+BODIES: dict[str, dict[str, Any]] = {
+    RECOMMEND: a_demand(),
+    PREDICT: {"rows": [a_question()], "models": [{"name": "mine", "config": CONFIG}]},
+    EXPLAIN: {
+        "rows": [a_question()],
+        "models": [{"name": "mine", "config": CONFIG}],
+        "references": [a_question(tpot_s=0.02)],
+    },
+    MEASURE: {"rows": [a_measurement()], "models": [{"name": "mine", "config": CONFIG}]},
+}
+HALF = "\ud800"
+
+
+@pytest.fixture(scope="module")
+def shared(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """Return a client of an application whose store these tests may fill."""
+    home = shutil.copytree(trained_home, tmp_path_factory.mktemp("bad_input") / "home")
+    with running(create_app(Settings(home=home, poll_s=3600))) as opened:
+        yield opened
+
+
+def paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the path of everything in a JSON value."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [at, *(path for key, item in inner for path in paths(item, (*at, key)))]
+
+
+def replaced(body: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """Return the body with another value at a path."""
+    if not path:
+        return value
+    changed = copy.deepcopy(body)
+    inside = changed
+    for key in path[:-1]:
+        inside = inside[key]
+    inside[path[-1]] = value
+    return changed
+
+
+def value_at(body: Any, path: tuple[Any, ...]) -> Any:
+    """Return what stands at a path."""
+    for key in path:
+        body = body[key]
+    return body
+
+
+TEXT_PATHS = [
+    (p, path) for p, body in BODIES.items() for path in paths(body) if isinstance(value_at(body, path), str)
+]
+
+
+@pytest.mark.parametrize(("place", "path"), TEXT_PATHS)
+@pytest.mark.parametrize("bad", [HALF, f"a{HALF}b", "\udfff", "\x00", "a\x00b"])
+def test_half_surrogate_pairs_and_nul_are_named(shared: Client, place: str, path: tuple[Any, ...], bad: str) -> None:
+    problem = problem_of(shared.post(place, replaced(BODIES[place], path, bad)), 422)
+    assert problem["field"] == ".".join(map(str, path))
+    assert "half a surrogate pair" in problem["detail"]
+
+
+@pytest.mark.parametrize("place", BODIES)
+def test_names_of_fields_are_texts_too(shared: Client, place: str) -> None:
+    problem_of(shared.post(place, {**BODIES[place], HALF: 1}), 422)
+    problem_of(shared.post(place, {**BODIES[place], "\x00": 1}), 422)
+
+
+@pytest.mark.parametrize("place", BODIES)
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        ("", "field required"),
+        ("{", "is no valid JSON"),
+        ("[]", "must be an object"),
+        ("null", "must be an object"),
+        ('"text"', "must be an object"),
+        ("[" * 10_000, "nested too deeply"),
+        ('{"a":' * 10_000, "nested too deeply"),
+        ('{"rows": 1, "rows": 2}', "rows: is given twice"),
+        ('{"a": {"b": NaN}}', "NaN is no JSON number"),
+        ('{"a": -Infinity}', "-Infinity is no JSON number"),
+        ('{"a": ' + "9" * 5000 + "}", "too many digits"),
+        (b'{"model": "\xff"}', "UTF-8"),
+        ("{}", "field required"),
+    ],
+)
+def test_bodies_that_are_no_request(shared: Client, place: str, text: str | bytes, detail: str) -> None:
+    assert detail in problem_of(shared.post_text(place, text), 422)["detail"]
+
+
+@pytest.mark.parametrize("place", BODIES)
+def test_a_config_nested_almost_too_deeply_is_no_bug(client: Client, place: str) -> None:
+    for depth in range(50, 1000, 50):
+        config = {**CONFIG, "extra": "HERE"}
+        body = (
+            a_demand(model={"name": "m", "config": config})
+            if place == RECOMMEND
+            else BODIES[place] | {"models": [{"name": f"deep-{depth}", "config": config}]}
+        )
+        text = json.dumps(body).replace('"HERE"', "[" * depth + "1" + "]" * depth)
+        assert client.post_text(place, text).status_code in {200, 201, 422}
+    assert client.get("/v1/models").status_code == 200
+
+
+@pytest.mark.parametrize("place", BODIES)
+def test_other_content_types_are_refused(shared: Client, place: str) -> None:
+    body = json.dumps(BODIES[place])
+    for headers in ({}, {"content-type": "text/plain"}, {"content-type": "nonsense"}):
+        problem = problem_of(shared.send("POST", place, body, headers), 415)
+        assert "application/json" in problem["detail"]
+    good = {"content-type": "application/vnd.own+json; charset=utf-8"}
+    assert shared.send("POST", PREDICT, json.dumps(BODIES[PREDICT]), good).status_code == 200
+
+
+def test_wrong_methods_and_unknown_paths(shared: Client) -> None:
+    refused = shared.send("PUT", RECOMMEND)
+    problem_of(refused, 405)
+    assert refused.headers["allow"] == "POST"
+    problem_of(shared.get("/v1/nothing"), 404)
+    problem_of(shared.get("/v1/%00%ff/%2e%2e"), 404)
+
+
+@pytest.mark.parametrize("place", BODIES)
+def test_a_body_over_a_megabyte_is_refused_unread(shared: Client, place: str) -> None:
+    assert "over 1000000 bytes" in problem_of(shared.post_text(place, b"x" * 1_000_001), 413)["detail"]
+    assert shared.post_text(place, b" " * 999_990 + b"{}").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        (
+            {"model": {"name": "m", "config": {k: v for k, v in CONFIG.items() if k != "hidden_size"}}},
+            "model.config.hidden_size",
+        ),
+        (
+            {"model": {"name": "m", "config": CONFIG | {"num_hidden_layers": "forty"}}},
+            "model.config.num_hidden_layers",
+        ),
+        ({"model": {"name": "m", "config": CONFIG | {"num_hidden_layers": -1}}}, "model.config.num_hidden_layers"),
+        ({"model": {"name": "m", "config": CONFIG | {"hidden_size": 10**400}}}, "model.config.hidden_size"),
+        ({"model": {"name": "m", "config": CONFIG | {"vocab_size": [1, {"a": []}]}}}, "model.config.vocab_size"),
+        ({"model": {"name": "m", "config": {"_class_name": "UNet2DConditionModel"}}}, "model.config._class_name"),
+        ({"model": {"name": "m", "config": {"model_type": "bert"}}}, "model.config.model_type"),
+        ({"model": {"name": "m", "config": {}}}, None),
+        ({"model": {"name": "m", "config": []}}, "model.config"),
+        ({"model": {"name": "", "config": CONFIG}}, "model.name"),
+        ({"model": {"name": "m"}}, "model.config"),
+        ({"model": {"name": "m", "config": CONFIG, "x": 1}}, "model.x"),
+        ({"model": 7}, "model"),
+        ({"model": []}, "model"),
+        ({"model": ""}, "model"),
+        ({"model": "m" * 201}, "model"),
+        ({"workload": {"n_input_token": -1, "n_output_token": 1, "users": 1}}, "workload.n_input_token"),
+        ({"workload": {"n_input_token": 10**400, "n_output_token": 1, "users": 1}}, "workload.n_input_token"),
+        ({"workload": {"n_input_token": 1, "n_output_token": 0, "users": 1}}, "workload.n_output_token"),
+        ({"workload": {"n_input_token": 1, "n_output_token": 1, "users": 1e300}}, "workload.users"),
+        ({"workload": {"n_input_token": 1, "n_output_token": 1}}, "workload"),
+        ({"workload": {"n_input_token": 1, "n_output_token": 1, "users": 1, "request_rate_per_s": 1}}, "workload"),
+        ({"workload": []}, "workload"),
+        ({"limits": []}, "limits"),
+        ({"limits": "ttft<=1s"}, "limits"),
+        ({"limits": ["fast"]}, "limits"),
+        ({"limits": ["ttft:p95<=-1s"]}, "limits"),
+        ({"limits": ["ttft:p95<=0s"]}, "limits"),
+        ({"limits": ["ttft:p95<=99999999s"]}, "limits"),
+        ({"limits": ["itl<=1s"] * 21}, "limits"),
+        ({"constraints": {"max_usd_per_h": -1}}, "constraints.max_usd_per_h"),
+        ({"constraints": {"weight_precision": "fp7"}}, "constraints.weight_precision"),
+        ({"constraints": {"providers": "aws"}}, "constraints.providers"),
+        ({"level": 1}, "level"),
+        ({"level": 0}, "level"),
+        ({"n_entry": 0}, "n_entry"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+def test_bad_demands_name_the_field(shared: Client, changes: dict[str, Any], field: str | None) -> None:
+    problem = problem_of(shared.post(RECOMMEND, a_demand(**changes)), 422)
+    if field is not None:
+        assert problem["field"] == field
+
+
+@pytest.mark.parametrize("limit", ["tftt:p95<=1s", "ttft:p96<=1s"])
+def test_unknown_limits_list_near_misses(shared: Client, limit: str) -> None:
+    problem = problem_of(shared.post(RECOMMEND, a_demand(limits=[limit])), 404)
+    assert {"ttft", "p95"} & set(problem["did_you_mean"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"limits": ["latency<=1s"]}, "there are e2e, itl, nttft, throughput, throughput_per_user, tpot, ttft"),
+        ({"limits": ["ttft:p42<=1s"]}, "p95"),
+        ({"constraints": {"pricing": ["preemptible"]}}, "there are on_demand, reserved_1y, reserved_3y, spot"),
+        ({"constraints": {"accelerators": ["h1000"]}}, "GET /v1/accelerators lists what is"),
+        ({"constraints": {"providers": ["Amazon"]}}, "did you mean 'aws'?"),
+    ],
+)
+def test_names_that_look_like_none_are_told_what_there_is(shared: Client, changes: dict[str, Any], said: str) -> None:
+    assert said in problem_of(shared.post(RECOMMEND, a_demand(**changes)), 404)["detail"]
+
+
+def test_names_in_any_script_are_welcome(shared: Client) -> None:
+    response = shared.post(RECOMMEND, a_demand(model={"name": "模型-Größe-🦙", "config": CONFIG}))
+    assert response.json()["model"] == "模型-Größe-🦙"
+    problem = problem_of(shared.post(RECOMMEND, a_demand(model="模型")), 404)
+    assert "模型" in problem["detail"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/measurements?offset=-1", "/v1/measurements?limit=0", "/v1/measurements?offset=" + "9" * 30,
+        "/v1/measurements?limit=x", "/v1/measurements?campaign=%00", "/v1/retrainings/%00",
+        "/v1/retrainings/" + "a" * 5000,
+    ],
+)  # fmt: skip
+def test_bad_queries_are_refused(shared: Client, path: str) -> None:
+    problem_of(shared.get(path), 422)
+
+
+def test_bytes_that_are_no_text_are_harmless_in_a_query(shared: Client) -> None:
+    assert shared.get("/v1/measurements?campaign=%ff%ed%a0%80").json() == []
+
+
+def examples(document: dict[str, Any]) -> list[tuple[str, str, Any]]:
+    """Return method, path and body of each operation that can be called as documented."""
+    found = []
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            if "requestBody" in operation:
+                schema = operation["requestBody"]["content"]["application/json"]["schema"]
+                name = schema["$ref"].rpartition("/")[2]
+                found += [(method, path, body) for body in document["components"]["schemas"][name]["examples"]]
+            elif "{" not in path:
+                found.append((method, path, None))
+    return found
+
+
+def test_every_example_of_the_openapi_document_works(client: Client) -> None:
+    calls = examples(client.get("/openapi.json").json())
+    assert {RECOMMEND, PREDICT, MEASURE} <= {path for _, path, _ in calls}
+    for method, path, body in calls:
+        headers = {} if body is None else {"content-type": "application/json"}
+        response = client.send(method.upper(), path, None if body is None else json.dumps(body), headers)
+        nothing_to_go_back_to = path == "/v1/predictor/rollback" and response.status_code == 409
+        assert response.status_code < 400 or nothing_to_go_back_to, (path, response.text)
+
+
+def test_the_openapi_document_tells_of_problems(shared: Client) -> None:
+    document = shared.get("/openapi.json").json()
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            assert set(operation["responses"]["422"]["content"]) == {"application/problem+json"}
+
+
+SMALL = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(min_value=10**20, max_value=10**400),
+    st.floats(),
+    st.text(st.characters(codec=None, exclude_categories=()), max_size=20),
+    st.sampled_from(["", "=1+1", "nan", "inf", "1e999", "x" * 300, "../../etc/passwd", "p95", "%s"]),
+)
+VALUES = st.recursive(
+    SMALL,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize("place", BODIES)
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_mutation_of_a_request_yields_a_5xx(shared: Client, place: str, data: st.DataObject) -> None:
+    body = copy.deepcopy(BODIES[place])
+    for _ in range(data.draw(st.integers(1, 2))):
+        path = data.draw(st.sampled_from(paths(body)))
+        body = replaced(body, path, data.draw(VALUES))
+    response = shared.post(place, body)
+    if response.status_code >= 400:
+        assert problem_of(response, response.status_code)["status"] in {404, 409, 422}
+    else:
+        json.loads(response.text, parse_constant=pytest.fail)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.sampled_from(list(BODIES)), noise=st.binary(max_size=60), at=st.integers(0, 400))
+def test_no_noise_in_a_body_yields_a_5xx(shared: Client, place: str, noise: bytes, at: int) -> None:
+    text = json.dumps(BODIES[place]).encode()
+    assert shared.post_text(place, text[:at] + noise + text[at:]).status_code < 500
+    assert shared.post_text(place, text[:at] + noise).status_code < 500

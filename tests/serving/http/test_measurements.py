@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.settings import Settings
+from tests.serving.http_client import CONFIG, MODEL, Client, a_measurement, a_question, problem_of
+
+PATH = "/v1/measurements"
+MINE = [{"name": "mine", "config": CONFIG}]
+
+
+def add(client: Client, *rows: dict[str, Any], **changes: Any) -> dict[str, int]:
+    response = client.post(PATH, {"rows": list(rows), **changes})
+    assert response.status_code == 201, response.text
+    added: dict[str, int] = response.json()
+    return added
+
+
+def test_rows_are_kept_once(client: Client) -> None:
+    rows = [a_measurement(), a_measurement(concurrency=32)]
+    assert add(client, *rows) == {"n_new": 2, "n_known": 0}
+    assert add(client, *rows, a_measurement(concurrency=64)) == {"n_new": 1, "n_known": 2}
+    listed = client.get(PATH + "?campaign=nightly&limit=2&offset=1").json()
+    assert [row["model"] for row in listed] == [MODEL, MODEL]
+    assert client.get(PATH + "?offset=3").json() == []
+
+
+def test_own_campaigns_are_listed_after_the_shipped_ones(client: Client) -> None:
+    add(client, a_measurement(), a_measurement(concurrency=32))
+    *shipped, own = client.get("/v1/campaigns").json()
+    assert own == {"name": "nightly", "n_row": 2, "licence": "", "source": "imported here"}
+    assert all("attribution" in campaign for campaign in shipped)
+
+
+def test_a_row_without_a_campaign_is_our_own(client: Client) -> None:
+    add(client, a_measurement(campaign=""), a_measurement(campaign=None, concurrency=1))
+    row = a_measurement(concurrency=2)
+    del row["campaign"]
+    add(client, row)
+    assert len(client.get(PATH + "?campaign=own").json()) == 3
+
+
+def test_names_become_those_of_the_catalogue(client: Client) -> None:
+    add(client, a_measurement(model="llama-3.1-8b", accelerator="A100-PCIe-80GB", statistic=""))
+    (row,) = client.get(PATH).json()
+    assert (row["model"], row["accelerator"], row["statistic"]) == (MODEL, "nvidia-a100-pcie-80gb", "mean")
+    assert row["weight_precision"] == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "field"),
+    [
+        ({"model": "meta-llama/Llama-3.1-8"}, 404, "model"),
+        ({"accelerator": "nvidia-a100-pcie-81gb"}, 404, "accelerator"),
+        ({"ttft_s": -1}, 422, "ttft_s"),
+        ({"ttft_s": "fast"}, 422, "ttft_s"),
+        ({"ttft_s": True}, 422, "ttft_s"),
+        ({"ttft_s": 10**400}, 422, "ttft_s"),
+        ({"note": "=HYPERLINK(1)"}, 422, "note"),
+        ({"note": "@x"}, 422, "note"),
+        ({"engine": "+1"}, 422, "engine"),
+        ({"model": "-model"}, 422, "model"),
+        ({"model": None}, 422, "model"),
+        ({"statistic": "p96"}, 422, "statistic"),
+        ({"n_accelerator": 1.5}, 422, "n_accelerator"),
+        ({"concurrency": None}, 422, "concurrency"),
+        ({"ttft_ms": 61}, 422, "ttft_ms"),
+        ({"note": ["a"]}, 422, "rows.1.note"),
+    ],
+)
+def test_one_bad_row_keeps_all_out(client: Client, changes: dict[str, Any], status: int, field: str) -> None:
+    body = {"rows": [a_measurement(), a_measurement(**changes)], "models": MINE}
+    assert problem_of(client.post(PATH, body), status)["field"] == field
+    assert client.get(PATH).json() == []
+    assert "mine" not in client.bench.catalog.models
+
+
+def test_a_row_that_contradicts_itself_is_refused_as_it_is_of_a_file(client: Client) -> None:
+    wrong = a_measurement(statistic="mean", ttft_s=1.0, tpot_s=0.01, e2e_s=9000.0, n_output_token=100)
+    problem = problem_of(client.post(PATH, {"rows": [a_measurement(), wrong]}), 422)
+    assert problem["field"] == "e2e_s"
+    assert problem["detail"].startswith("rows, line 2: e2e_s: E2E of 9000 s is far from TTFT + TPOT")
+    assert client.get(PATH).json() == []
+
+
+def test_a_model_comes_along_and_is_known_from_then_on(client: Client) -> None:
+    body = {"rows": [a_measurement(model="mine")], "models": MINE}
+    assert client.post(PATH, body).status_code == 201
+    assert client.post(PATH, body).json() == {"n_new": 0, "n_known": 1}
+    assert "mine" in {model["id"] for model in client.get("/v1/models").json()}
+    rows = client.post("/v1/predictions", {"rows": [a_question(model="mine")]}).json()["rows"]
+    assert rows[0]["status"] == "ok"
+
+
+def test_a_name_stands_for_one_config_for_ever(client: Client) -> None:
+    client.post(PATH, {"rows": [a_measurement(model="mine")], "models": MINE})
+    other = [{"name": "new", "config": CONFIG}, {"name": "mine", "config": CONFIG | {"vocab_size": 1000}}]
+    body = {"rows": [a_measurement(model="new", concurrency=99)], "models": other}
+    assert "another config stands under it" in problem_of(client.post(PATH, body), 422)["detail"]
+    assert len(client.get(PATH).json()) == 1
+    assert "new" not in client.bench.catalog.models
+
+
+def test_a_config_never_takes_the_place_of_a_known_model(client: Client) -> None:
+    before = client.bench.catalog.model(MODEL)
+    body = {"rows": [a_measurement()], "models": [{"name": MODEL, "config": CONFIG}]}
+    assert problem_of(client.post(PATH, body), 422)["field"] == "models"
+    assert client.bench.catalog.model(MODEL) == before
+    assert client.bench.store.models() == []
+
+
+def test_models_that_others_registered_are_seen_at_once(client: Client, settings: Settings) -> None:
+    assert "mine" not in client.bench.catalog.models
+    other = Workbench(settings)
+    for spec, config in other.with_configs([("mine", CONFIG)])[1]:
+        other.store.add_model(spec, dict(config))
+    other.store.close()
+    assert "mine" in client.bench.catalog.models

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from roofcast.serving.predict.answers import LOAD_REMARK
+from tests.serving.http_client import CONFIG, MODEL, Client, a_question, problem_of
+
+PATH = "/v1/predictions"
+
+
+def predict(client: Client, *rows: dict[str, Any], **changes: Any) -> list[dict[str, Any]]:
+    response = client.post(PATH, {"rows": list(rows), **changes})
+    assert response.status_code == 200, response.text
+    answered: list[dict[str, Any]] = response.json()["rows"]
+    return answered
+
+
+def test_a_row_comes_back_with_intervals(shared: Client) -> None:
+    (row,) = predict(shared, a_question())
+    assert {name: row[name] for name in a_question()} == a_question()
+    for metric in ("ttft_s", "tpot_s", "output_throughput_token_per_s"):
+        assert 0 < row[f"{metric}_lo"] < row[metric] < row[f"{metric}_hi"]
+    assert (row["status"], row["reason"], row["outside"]) == ("ok", "", False)
+
+
+def test_a_doubtful_row_has_an_answer_and_a_reason(shared: Client) -> None:
+    (row,) = predict(shared, a_question(n_accelerator=16, tp=16))
+    assert row["status"] == "ok"
+    assert "beyond the accelerators that the fast link joins" in row["reason"]
+
+
+def test_a_load_that_is_not_given_is_told_of(shared: Client) -> None:
+    beyond = {"n_accelerator": 16, "tp": 16}
+    rows = [a_question(concurrency=None), a_question(concurrency=None, **beyond), a_question(concurrency=1)]
+    blank, doubtful, given = predict(shared, *rows)
+    assert (blank["status"], blank["reason"]) == ("ok", LOAD_REMARK)
+    assert doubtful["reason"].startswith(f"{LOAD_REMARK}; tensor parallelism")
+    assert given["reason"] == ""
+    assert blank["ttft_s"] == given["ttft_s"]
+
+
+def test_a_long_run_forgets_its_start(shared: Client) -> None:
+    many = {"concurrency": 64, "statistic": "p99"}
+    rows = [a_question(**many, n_request=n) for n in (64, 640, 1e9)]
+    at_once, short, long = (row["ttft_s"] for row in predict(shared, *rows))
+    assert long < min(at_once, short)
+    (wrong,) = predict(shared, a_question(n_request=0))
+    assert (wrong["status"], wrong["reason"][:9]) == ("invalid", "n_request")
+
+
+def test_a_bad_row_gets_a_status_and_the_others_their_answers(shared: Client) -> None:
+    rows = [
+        a_question(),
+        a_question(model="meta-llama/Llama-3.1-8"),
+        a_question(accelerator="nvidia-a100-pcie-80"),
+        a_question(n_input_token=-1),
+        a_question(n_input_token=10**400),
+        a_question(n_input_token="many"),  # noqa: S106
+        a_question(n_accelerator=1.5),
+        a_question(model=None),
+        a_question(request_rate=1.0),
+        a_question(model="meta-llama/Llama-3.1-405B"),
+        a_question(n_input_token=131_072),
+        a_question(concurrency=None, request_rate=1e6),
+        a_question(concurrency=17),
+    ]
+    answered = predict(shared, *rows)
+    assert [row["status"] for row in answered] == [
+        "ok", "unknown_name", "unknown_name", "invalid", "invalid", "invalid", "invalid", "invalid", "invalid",
+        "does_not_fit", "out_of_range", "out_of_range", "ok",
+    ]  # fmt: skip
+    for row in answered:
+        assert (row["ttft_s"] is None) == (row["status"] != "ok") == bool(row["reason"])
+    assert f"did you mean '{MODEL}'" in answered[1]["reason"]
+    assert answered[10]["reason"].startswith("n_input_token: 131072 with 20 output exceeds the model's context")
+
+
+def test_what_is_blank_is_chosen_sensibly(shared: Client) -> None:
+    bare = {name: a_question()[name] for name in ("model", "accelerator", "n_input_token", "n_output_token")}
+    full = {**bare, "n_accelerator": 1, "concurrency": 1, "statistic": "mean", "tp": 1, "pp": 1, "dp": 1}
+    blank = {**bare, "concurrency": "", "request_rate": "  ", "engine": None}
+    values = [row["ttft_s"] for row in predict(shared, bare, full, blank)]
+    assert values == [values[0]] * 3
+
+
+def test_a_model_that_only_the_request_knows(shared: Client) -> None:
+    (row,) = predict(shared, a_question(model="mine"), models=[{"name": "mine", "config": CONFIG}])
+    assert row["status"] == "ok"
+    (row,) = predict(shared, a_question(model="mine"))
+    assert row["status"] == "unknown_name"
+
+
+@pytest.mark.parametrize("name", [MODEL, MODEL.lower(), "llama-3.1-8b", "Meta-Llama/Llama_3.1-8B"])
+def test_a_config_never_takes_the_place_of_a_known_model(shared: Client, name: str) -> None:
+    body = {"rows": [a_question()], "models": [{"name": name, "config": CONFIG}]}
+    problem = problem_of(shared.post(PATH, body), 422)
+    assert problem["field"] == "models"
+    assert "is taken; leave the config out to use the catalogue's model" in problem["detail"]
+
+
+def test_one_name_stands_for_one_config(shared: Client) -> None:
+    other = CONFIG | {"num_hidden_layers": 41}
+    body = {"rows": [a_question(model="m")], "models": [{"name": "m", "config": c} for c in (CONFIG, other)]}
+    assert "another config stands under it" in problem_of(shared.post(PATH, body), 422)["detail"]
+    body["models"] = [{"name": "m", "config": CONFIG}] * 2
+    assert shared.post(PATH, body).status_code == 200
+
+
+def test_no_more_rows_than_the_settings_allow(shared: Client) -> None:
+    row = {"model": "m", "accelerator": "a"}
+    assert "at most 5000, got 5001" in problem_of(shared.post(PATH, {"rows": [row] * 5001}), 422)["detail"]
+    assert "rows" in problem_of(shared.post(PATH, {"rows": []}), 422)["detail"]
+    assert len(predict(shared, *[a_question(concurrency=1 + i % 100) for i in range(5000)])) == 5000
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        (a_question(ttft=1), "ttft"),
+        ({}, "model"),
+        ({"model": MODEL}, "accelerator"),
+        (a_question(engine=["vllm"]), "rows.0.engine"),
+        (a_question(engine={"a": 1}), "rows.0.engine"),
+        (a_question(engine="x" * 1001), "rows.0.engine"),
+        ([], "rows.0"),
+        (7, "rows.0"),
+    ],
+)
+def test_rows_that_are_no_questions_are_refused(shared: Client, row: Any, field: str) -> None:
+    assert problem_of(shared.post(PATH, {"rows": [row]}), 422)["field"] == field
+
+
+@pytest.mark.parametrize("column", ["model", "accelerator"])
+def test_the_longest_name_is_answered(shared: Client, column: str) -> None:
+    (row,) = predict(shared, a_question(**{column: "x" * 1000}))
+    assert row["status"] == "unknown_name"
+
+
+def test_a_level_that_cannot_be_promised_says_the_highest(shared: Client) -> None:
+    problem = problem_of(shared.post(PATH, {"rows": [a_question()], "level": 0.99}), 409)
+    assert "ask for at most 0.97" in problem["detail"]
+
+
+def test_extremes_are_answered_with_finite_numbers(shared: Client) -> None:
+    rows = [
+        a_question(n_input_token=n_in, n_output_token=n_out, **load)
+        for n_in in (1, 1e7)
+        for n_out in (1, 1e7)
+        for load in ({"concurrency": 1e6}, {"concurrency": None, "request_rate": 1e-9})
+    ]
+    assert {row["status"] for row in predict(shared, *rows)} <= {"ok", "does_not_fit", "out_of_range"}

@@ -1,0 +1,124 @@
+"""A client that talks to an application in this process."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from fastapi import FastAPI
+
+from roofcast.data.store.api_keys import KeyStore, Scope
+from roofcast.serving.app_state.app_state import Workbench
+
+Run = Callable[..., tuple[int, str, str]]
+"""Arguments of the command line to its status, output and errors."""
+
+MODEL = "meta-llama/Llama-3.1-8B"
+ACCELERATOR = "nvidia-a100-pcie-80gb"
+CONFIG: dict[str, Any] = {
+    "model_type": "qwen3", "hidden_size": 5120, "intermediate_size": 17408, "num_hidden_layers": 40,
+    "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
+    "torch_dtype": "bfloat16",
+}  # fmt: skip
+"""Of a model that nobody has measured."""
+
+
+class Client:
+    """Sends requests one at a time; a bug in the application comes back as status 500.
+
+    It has a key that may do everything, unless told otherwise.
+    """
+
+    def __init__(self, app: FastAPI, portal: BlockingPortal) -> None:
+        self.app = app
+        self._portal = portal
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        self._client = httpx.AsyncClient(transport=transport, base_url="http://test")
+        self.use_key(self.make_key("admin"))
+
+    @property
+    def keys(self) -> KeyStore:
+        return KeyStore(self.bench.store.database)
+
+    def make_key(self, scope: Scope, lifetime: dt.timedelta | None = None, name: str = "") -> str:
+        return self.keys.create(name or uuid.uuid4().hex, scope, lifetime)[1]
+
+    def use_key(self, secret: str | None) -> None:
+        """Send this key from now on, or none."""
+        self._client.headers.pop("authorization", None)
+        if secret is not None:
+            self._client.headers["authorization"] = f"Bearer {secret}"
+
+    @property
+    def bench(self) -> Workbench:
+        found: Workbench = self.app.state.workbench
+        return found
+
+    def run(self, job: Callable[[], Awaitable[None]]) -> None:
+        """Run something where the application runs."""
+        self._portal.call(job)
+
+    def send(
+        self, method: str, path: str, content: bytes | str | None = None, headers: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        async def request() -> httpx.Response:
+            return await self._client.request(method, path, content=content, headers=headers)
+
+        return self._portal.call(request)
+
+    def get(self, path: str) -> httpx.Response:
+        return self.send("GET", path)
+
+    def post(self, path: str, body: Any = None) -> httpx.Response:
+        """Post JSON; NaN, infinities and half surrogate pairs are written as Python writes them."""
+        return self.post_text(path, json.dumps(body))
+
+    def post_text(self, path: str, text: str | bytes) -> httpx.Response:
+        return self.send("POST", path, text, {"content-type": "application/json"})
+
+
+@contextmanager
+def running(app: FastAPI) -> Iterator[Client]:
+    """Start the application, give a client of it, and stop it."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(app.router.lifespan_context(app)):
+        yield Client(app, portal)
+
+
+def a_question(**changes: Any) -> dict[str, Any]:
+    """Return a row of a prediction request."""
+    row = {"model": MODEL, "accelerator": ACCELERATOR, "n_input_token": 120, "n_output_token": 20, "concurrency": 16}
+    return row | changes
+
+
+def a_measurement(**changes: Any) -> dict[str, Any]:
+    """Return a row of measurements."""
+    outcome = {"n_accelerator": 1, "engine": "vllm", "statistic": "p50", "ttft_s": 0.061, "itl_s": 0.0132}
+    return a_question(campaign="nightly") | outcome | changes
+
+
+def a_demand(**changes: Any) -> dict[str, Any]:
+    """Return a request for a recommendation, of a model that nobody has measured."""
+    request = {
+        "model": {"name": "my-14b", "config": CONFIG},
+        "workload": {"n_input_token": 120, "n_output_token": 20, "users": 200},
+        "limits": ["nttft:p50<=100ms", "itl:p50<=50ms"],
+    }
+    return request | changes
+
+
+def problem_of(response: httpx.Response, status: int) -> dict[str, Any]:
+    """Return the problem details of a response, which must be of this status and well-formed."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    problem: dict[str, Any] = response.json()
+    assert problem["status"] == status
+    assert problem["type"].startswith("urn:roofcast:problem:")
+    assert problem["title"]
+    assert problem["detail"]
+    return problem

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from filelock import FileLock, Timeout
+
+from roofcast.data.errors import NotReadyError, OutOfRangeError
+from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.jobs import queue as queue_module
+from roofcast.serving.jobs.queue import INTERRUPTED, JobQueue, owner_id, work, worker_process
+from roofcast.training.lifecycle.retraining import RetrainingReport
+from tests.serving.http_client import Client, problem_of
+
+PATH = "/v1/retrainings"
+QUICKEST = '{"n_member": 1, "n_estimators": 2, "calibrate": false}'
+
+
+def wait_until(holds: Callable[[], bool], timeout_s: float = 180.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def is_working(home: Path) -> bool:
+    """Return whether some worker holds the lock of a state folder."""
+    try:
+        with FileLock(home / "worker.lock", timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def workers_of(parent: int) -> list[int]:
+    """Return the ids of the workers that were started to stop with a process."""
+    wanted = f"roofcast.serving.jobs.worker\0{parent}\0"
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if wanted in file.read_text():
+                found.append(int(file.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def away_twice(change: Callable[..., object]) -> Callable[..., object]:
+    """Return a change of a store that does not answer the first two times."""
+    answers = iter([NotReadyError("the store is away")] * 2)
+
+    def changing(*arguments: object) -> object:
+        problem = next(answers, None)
+        if problem:
+            raise problem
+        return change(*arguments)
+
+    return changing
+
+
+@pytest.fixture
+def queue(settings: Settings) -> Iterator[JobQueue]:
+    bench = Workbench(settings)
+    yield JobQueue(settings.home, bench)
+    bench.store.close()
+
+
+def test_a_retraining_over_http_runs_in_a_worker_and_goes_into_service(
+    client: Client, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker is a process of its own.
+
+    It stands by while another one works, takes its place, and is killed; a third one goes on where it was.
+    """
+    monkeypatch.setenv("ROOFCAST_TRAINING", QUICKEST)
+    monkeypatch.setattr(queue_module, "RESTART_PAUSE_S", 0.1)
+    store = client.bench.store
+    interrupted = store.add_retraining(owner_id(home))
+    with worker_process():
+        with FileLock(home / "worker.lock"):
+            wait_until(lambda: len(workers_of(os.getpid())) == 1)
+            time.sleep(0.3)
+            assert store.retraining(interrupted.id).state == "queued"
+        wait_until(lambda: store.retraining(interrupted.id).state == "running")
+        os.kill(workers_of(os.getpid())[0], signal.SIGKILL)
+        posted = client.send("POST", PATH)
+        assert posted.status_code == 202
+        assert posted.json()["state"] == "queued"
+        place = posted.headers["location"]
+        wait_until(lambda: client.get(place).json()["state"] == "done")
+        assert store.retraining(interrupted.id).error == INTERRUPTED
+        asked_of_an_idle_worker = client.send("POST", PATH).headers["location"]
+        assert asked_of_an_idle_worker != place
+        wait_until(lambda: client.get(asked_of_an_idle_worker).json()["state"] == "done")
+    assert not is_working(home)
+    assert workers_of(os.getpid()) == []
+    report = RetrainingReport.model_validate(client.get(place).json()["report"])
+    assert report.version == "2"
+    assert report.champion_error is not None
+    assert [record["state"] for record in client.get(PATH).json()] == ["done", "done", "failed"]
+    assert client.bench.registry.champion() is not None
+
+
+def test_an_unknown_retraining_is_named(shared: Client) -> None:
+    assert problem_of(shared.get(f"{PATH}/nothing"), 404)["field"] == "retraining"
+
+
+def test_a_job_runs_once(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def fail() -> RetrainingReport:
+        calls.append(1)
+        raise OutOfRangeError("too few rows")
+
+    monkeypatch.setattr(queue._bench, "retrain", fail)
+    record = queue.submit()
+    queue.run(record.id)
+    queue.run(record.id)
+    ended = queue._bench.store.retraining(record.id)
+    assert (ended.state, ended.error, len(calls)) == ("failed", "too few rows", 1)
+
+
+def test_a_bug_fails_the_job_and_keeps_its_traceback(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> RetrainingReport:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(queue._bench, "retrain", fail)
+    record = queue.submit()
+    with pytest.raises(ZeroDivisionError):
+        queue.run(record.id)
+    assert queue._bench.store.retraining(record.id).error == "ZeroDivisionError: a bug"
+
+
+@pytest.mark.parametrize("end", ["finish", "fail"])
+def test_what_came_of_a_job_is_recorded_when_the_store_is_back(
+    end: str, queue: JobQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = RetrainingReport(
+        version="2", promoted=True, reason="", candidate_error=0.1, n_row=1, n_group=1, set_aside={}, scores={},
+        champion_error=None,
+    )  # fmt: skip
+    pauses: list[float] = []
+
+    def retrain() -> RetrainingReport:
+        if end == "fail":
+            raise OutOfRangeError("too few rows")
+        return report
+
+    store = queue._bench.store
+    for name in ("start_retraining", f"{end}_retraining"):
+        monkeypatch.setattr(store, name, away_twice(getattr(store, name)))
+    monkeypatch.setattr(queue._bench, "retrain", retrain)
+    monkeypatch.setattr(queue_module, "MOST_RECORD_PAUSE_S", 1.5)
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    record = queue.submit()
+    queue.run(record.id)
+    ended = store.retraining(record.id)
+    assert (ended.state, ended.error) == (("done", "") if end == "finish" else ("failed", "too few rows"))
+    assert pauses == [1.0, 1.5, 1.0, 1.5]
+
+
+def test_a_change_whose_answer_was_lost_is_not_refused_when_repeated(
+    queue: JobQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store keeps the change, and the connection ends before it says so."""
+    store = queue._bench.store
+    fail = store.fail_retraining
+    lost = iter([True, False])
+
+    def fail_silently(id_: str, error: str) -> None:
+        fail(id_, error)
+        if next(lost):
+            raise NotReadyError("the connection was lost")
+
+    def retrain() -> RetrainingReport:
+        raise OutOfRangeError("too few rows")
+
+    monkeypatch.setattr(store, "fail_retraining", fail_silently)
+    monkeypatch.setattr(queue._bench, "retrain", retrain)
+    monkeypatch.setattr(queue_module, "RECORD_PAUSE_S", 0.0)
+    record = queue.submit()
+    queue.run(record.id)
+    assert store.retraining(record.id).error == "too few rows"
+
+
+def test_what_a_dead_worker_left_is_sorted_out(queue: JobQueue) -> None:
+    store = queue._bench.store
+    running, waiting = queue.submit(), store.add_retraining(queue.owner)
+    store.start_retraining(running.id)
+    queue.recover()
+    assert store.retraining(running.id).error == INTERRUPTED
+    assert store.retraining(waiting.id).state == "queued"
+    assert len(queue.huey) == 1
+    queue.recover()
+    assert len(queue.huey) == 1
+
+
+def test_a_queue_that_cannot_be_written_leaves_nothing_queued(queue: JobQueue, home: Path) -> None:
+    connection = sqlite3.connect(home / "jobs.sqlite")
+    connection.execute("DROP TABLE task")
+    connection.close()
+    with pytest.raises(NotReadyError, match="the job queue cannot be written"):
+        queue.submit()
+    assert [record.state for record in queue._bench.store.retrainings()] == ["failed"]
+
+
+def test_a_second_worker_without_a_parent_leaves_at_once(settings: Settings) -> None:
+    with FileLock(settings.home / "worker.lock"):
+        work(settings)
+
+
+def test_a_worker_stops_with_its_parent(home: Path) -> None:
+    """The parent is killed, so that it can tell nobody."""
+    code = (
+        "import os, subprocess, sys, time; "
+        "subprocess.Popen([sys.executable, '-m', 'roofcast.serving.jobs.worker', str(os.getpid())]); time.sleep(600)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code])  # noqa: S603
+    try:
+        wait_until(lambda: is_working(home))
+        assert len(workers_of(parent.pid)) == 1
+    finally:
+        parent.kill()
+        parent.wait()
+    wait_until(lambda: not workers_of(parent.pid) and not is_working(home), timeout_s=60)
+
+
+def test_a_retraining_that_waits_serves_all_who_ask(queue: JobQueue) -> None:
+    first, second = queue.submit(), queue.submit()
+    assert second == first
+    queue._bench.store.start_retraining(first.id)
+    assert queue.submit().id != first.id
+
+
+def test_two_state_folders_may_share_a_store(queue: JobQueue, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other, store = JobQueue(tmp_path / "other", queue._bench), queue._bench.store
+    assert other.owner != queue.owner == owner_id(queue._bench.settings.home)
+    mine, theirs = queue.submit(), other.submit()
+    assert theirs.id != mine.id
+    store.start_retraining(theirs.id)
+    queue.recover()
+    assert store.retraining(theirs.id).state == "running"
+    other.recover()
+    assert store.retraining(theirs.id).error == INTERRUPTED
+    assert store.retraining(mine.id).state == "queued"
+
+
+@pytest.mark.parametrize("body", ["", "a=1"])
+def test_a_form_of_a_foreign_page_starts_nothing(body: str, shared: Client) -> None:
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    problem_of(shared.send("POST", PATH, body, form), 415)
+    assert shared.get(PATH).json() == []
+
+
+def test_the_latest_retrainings_are_listed_up_to_a_limit(client: Client) -> None:
+    store = client.bench.store
+    ids = [store.add_retraining().id for _ in range(3)]
+    assert [record["id"] for record in client.get(f"{PATH}?limit=2").json()] == ids[:0:-1]
+    problem_of(client.get(f"{PATH}?limit=0"), 422)

@@ -1,0 +1,87 @@
+"""Splits that a model admits, for bulk answers and recommendations alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.catalog import load_catalog
+from roofcast.features.validity.splits import split_problem
+from roofcast.serving.recommend.search.replicas import enumerate_replicas
+from tests.builders import a_model
+from tests.serving.http_client import Client, a_question, problem_of
+
+MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "said"),
+    [
+        ({"tp": 3, "n_accelerator": 3}, "invalid", "tp: must divide the model's 32 attention heads, got 3"),
+        ({"tp": 3, "n_accelerator": 3, "engine": "transformers-neuronx"}, "ok", ""),
+        ({"n_accelerator": 3}, "invalid", "tp: is blank, and 3 for 3 accelerators must divide the model's 32"),
+        ({"n_accelerator": 3, "pp": 3}, "ok", ""),
+        ({"n_accelerator": 3, "engine": "deepspeed"}, "ok", ""),
+        ({"ep": 2, "n_accelerator": 2}, "invalid", "ep: must be 1, as the model has no experts, got 2"),
+        ({"ep": 1, "n_accelerator": 2}, "ok", ""),
+        ({"model": MIXTRAL, "ep": 8, "n_accelerator": 8}, "ok", ""),
+        ({"model": MIXTRAL, "ep": 16, "n_accelerator": 16}, "invalid", "ep: must be at most the model's 8 experts"),
+    ],
+)
+def test_a_split_that_the_model_does_not_admit_is_invalid(
+    changes: dict[str, object], status: str, said: str, shared: Client
+) -> None:
+    (row,) = shared.post("/v1/predictions", {"rows": [a_question(**changes)]}).json()["rows"]
+    assert row["status"] == status, row["reason"]
+    assert said in row["reason"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"accelerator": "nvidia-v100-sxm2-32gb", "engine": "vllm"},
+            "capability 8.0 on, and NVIDIA Tesla V100",
+        ),
+        ({"accelerator": "nvidia-t4-16gb", "engine": "sglang"}, "weight_precision: sglang serves bf16 from"),
+        ({"accelerator": "nvidia-t4-16gb", "engine": "vllm", "weight_precision": "fp16"}, ""),
+        ({"accelerator": "nvidia-t4-16gb", "engine": "vllm", "weight_precision": ""}, ""),
+        ({"accelerator": "nvidia-t4-16gb"}, ""),
+    ],
+)
+def test_weights_that_the_engine_does_not_serve_there_are_invalid(
+    changes: dict[str, object], said: str, shared: Client
+) -> None:
+    asked = {"weight_precision": "bf16", "model": "Qwen/Qwen2.5-3B-Instruct"}
+    (row,) = shared.post("/v1/predictions", {"rows": [a_question(**asked | changes)]}).json()["rows"]
+    assert row["status"] == ("invalid" if said else "ok"), row["reason"]
+    assert said in row["reason"]
+
+
+def test_an_assumed_split_is_refused_of_an_explanation_too(shared: Client) -> None:
+    problem = problem_of(shared.post("/v1/explanations", {"rows": [a_question(n_accelerator=3)]}), 422)
+    assert problem["field"] == "tp"
+    assert "is blank" in problem["detail"]
+
+
+def test_engines_that_keep_key_value_heads_whole_refuse_what_is_between() -> None:
+    model = a_model(n_head=40, n_kv_head=10)
+    said = "tp: must divide the model's 10 key-value heads or be a multiple of them, got 4"
+    engines = ("vllm", "sglang", "trtllm", "")
+    assert [split_problem(model, 4, engine=engine) for engine in engines] == [said, said, "", ""]
+    assert [split_problem(model, tp, engine="vllm") for tp in (2, 5, 10, 20)] == [""] * 4
+
+
+def test_replicas_are_splits_that_the_model_admits() -> None:
+    catalog = load_catalog()
+    model = catalog.model("llama-3.1-8b").model_copy(update={"n_head": 12})
+    replicas, _ = enumerate_replicas(model, catalog.accelerators, catalog.offers)
+    assert {replica.tp for replica in replicas if replica.engine == "trtllm"} == {1, 2, 4}
+    assert {replica.tp for replica in replicas if replica.engine == "vllm"} == {1, 2, 4}
+
+
+def test_nothing_that_was_measured_is_refused() -> None:
+    catalog, rows = load_catalog(), load_campaigns()
+    splits = rows[["model", "tp", "ep", "engine"]].fillna({"tp": 1, "ep": 1}).drop_duplicates()
+    for model, tp, ep, engine in splits.itertuples(index=False, name=None):
+        assert split_problem(catalog.model(model), tp, ep, engine) == ""

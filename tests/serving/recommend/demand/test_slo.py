@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import contextlib
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.specs import STATISTICS
+from roofcast.features.pipeline import METRICS
+from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF, Limit, format_limit, parse_limit
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "statistic", "value_s"),
+    [
+        ("ttft:p95<=500ms", "ttft_s", "p95", 0.5),
+        (" TPOT : mean <= 0.05 s ", "tpot_s", "mean", 0.05),
+        ("itl<40ms", "itl_s", "p95", 0.04),
+        ("e2e:p99<=86400s", "e2e_s", "p99", 86_400),
+        ("nttft:p50<=0.1ms", "nttft_s_per_token", "p50", 1e-4),
+        ("throughput_per_user>=25", "tpot_s", "p95", 0.04),
+        ("throughput_per_user:mean>=25 tok/s", "tpot_s", "mean", 0.04),
+        ("throughput_per_user>=1000000000", "tpot_s", "p95", 1e-9),
+    ],
+)
+def test_limits_are_read(text: str, metric: str, statistic: str, value_s: float) -> None:
+    limit = parse_limit(text)
+    assert (limit.metric, limit.statistic, limit.is_floor) == (metric, statistic, False)
+    assert limit.value == limit.value_s == pytest.approx(value_s)
+    assert limit.text == text.strip()
+    assert limit.unit == ("s/token" if metric == "nttft_s_per_token" else "s")
+    assert limit.excess(np.array([2 * value_s]))[0] == pytest.approx(2)
+
+
+@pytest.mark.parametrize("text", ["throughput>=2000", "throughput:mean > 2000.0 tokens/s", "THROUGHPUT>=2000token/s"])
+def test_throughput_is_limited_from_below(text: str) -> None:
+    limit = parse_limit(text)
+    assert limit == Limit("output_throughput_token_per_s", "mean", 2000.0, text, is_floor=True)
+    assert limit.unit == "token/s"
+    assert limit.excess(np.array([1000.0, 2000.0, 8000.0, 0.0])).tolist() == [2.0, 1.0, 0.25, np.inf]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "ttft", "ttft<=", "ttft<=5", "ttft<=5h", "ttft>=5s", "ttft<=-5s", "ttft<=nans", "ttft<=1e3s", "ttft<=0s",
+     "ttft<=86401s", "ttft<=\u0665s", "ttft:p95<=5s;", "a" * 10_000, "throughput>=0", "throughput>=5s",
+     "throughput=5", "ttft==5s", "ttft=<5s", "throughput>=9999999999"],
+)  # fmt: skip
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="limits"):
+        parse_limit(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("ttft>=500ms", "ttft is wanted low: write ttft<=..."),
+        ("throughput<=2000", "throughput is wanted high: write throughput>=..."),
+        ("throughput_per_user<25", "throughput_per_user is wanted high"),
+        ("e2e<=20", "needs its time in ms or s"),
+        ("throughput>=20ms", "is in tokens per second: write throughput>=20"),
+        ("throughput>=1000000001", "must lie between 1.2e-05 and 1e+09 tokens/s"),
+        ("throughput:p95>=2000", "throughput is one figure of the run: write throughput>=2000"),
+    ],
+)
+def test_a_refusal_says_the_cure(text: str, cure: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        parse_limit(text)
+    assert cure in str(refusal.value)
+
+
+def test_unknown_names_are_named() -> None:
+    with pytest.raises(UnknownNameError, match=r"limits\.metric: no 'tftt' is known; did you mean 'ttft'"):
+        parse_limit("tftt<=1s")
+    with pytest.raises(UnknownNameError, match=r"limits\.statistic: no 'p94' is known; did you mean 'p9"):
+        parse_limit("ttft:p94<=1s")
+
+
+def test_every_metric_can_be_limited() -> None:
+    assert set(METRIC_OF.values()) == set(METRICS)
+    assert set(FLOORS) < set(METRIC_OF)
+
+
+GRAMMAR_LIKE = st.lists(
+    st.sampled_from([*METRIC_OF, *STATISTICS, ":", "<=", ">=", "<", "=", "0", "12", ".5", "-", "ms", "s", "tok/s"]),
+    max_size=9,
+).map("".join)
+
+
+@given(st.one_of(st.text(max_size=40), GRAMMAR_LIKE))
+def test_no_text_is_a_bug(text: str) -> None:
+    with contextlib.suppress(InputError):
+        assert parse_limit(text).metric in METRIC_OF.values()
+
+
+@given(
+    st.sampled_from(sorted(METRIC_OF)),
+    st.sampled_from(STATISTICS),
+    st.decimals("0.0001", 86_400, places=9),
+    st.sampled_from(["s", "ms"]),
+)
+def test_a_limit_that_is_written_out_reads_the_same(name: str, statistic: str, number: Decimal, unit: str) -> None:
+    if name in FLOORS:
+        text = f"{name}:{'mean' if name == 'throughput' else statistic}>={number:f}"
+    else:
+        text = f"{name}:{statistic}<={number:f}{unit}"
+    limit = parse_limit(text)
+    again = parse_limit(format_limit(limit))
+    assert (again.metric, again.statistic, again.value, again.is_floor) == (
+        limit.metric, limit.statistic, limit.value, limit.is_floor,
+    )  # fmt: skip
+    assert format_limit(again) == format_limit(limit)

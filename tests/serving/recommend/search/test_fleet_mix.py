@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roofcast.data.errors import InputError
+from roofcast.serving.recommend.search.fleet_mix import ALIKE, FleetType, cheapest_fleet
+
+TYPES = st.builds(
+    FleetType,
+    cost=st.integers(0, 40).map(float),
+    served=st.integers(0, 12).map(float),
+    most=st.one_of(st.just(math.inf), st.integers(0, 3).map(float)),
+    pool=st.sampled_from(["", "", "a", "b"]),
+    n_accelerator=st.integers(0, 4).map(float),
+)
+POOLS = st.fixed_dictionaries({"a": st.integers(0, 8).map(float), "b": st.integers(0, 8).map(float)})
+
+
+def fleets(types: list[FleetType], needed: float, pools: dict[str, float]) -> list[tuple[float, float, int]]:
+    """Return served (no more than needed counts), cost and size of every fleet that can be."""
+    ranges = [range(int(min(t.most, math.ceil(needed / t.served) if t.served else 0)) + 1) for t in types]
+    found = []
+    for counts in itertools.product(*ranges):
+        taken = {name: sum(n * t.n_accelerator for n, t in zip(counts, types, strict=True) if t.pool == name)
+                 for name in pools}  # fmt: skip
+        if all(taken[name] <= pools[name] for name in pools):
+            served = sum(n * t.served for n, t in zip(counts, types, strict=True))
+            cost = sum(n * t.cost for n, t in zip(counts, types, strict=True))
+            found.append((min(served, needed), cost, sum(counts)))
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(TYPES, min_size=1, max_size=3), st.integers(0, 24), POOLS)
+def test_no_other_fleet_is_cheaper(types: list[FleetType], needed: int, pools: dict[str, float]) -> None:
+    fleet = cheapest_fleet(types, needed, pools)
+    every = fleets(types, needed, pools)
+    most = max(served for served, _, _ in every)
+    assert min(fleet.served, needed) == most
+    assert fleet.missing == needed - most
+    enough = [(cost, size) for served, cost, size in every if served == most]
+    assert fleet.cost <= min(enough)[0] * (1 + 3 * ALIKE)
+    assert fleet.cost == sum(n * t.cost for n, t in zip(fleet.counts, types, strict=True))
+    for n, one in zip(fleet.counts, types, strict=True):
+        assert 0 <= n <= one.most
+    for name, holds in pools.items():
+        assert sum(n * t.n_accelerator for n, t in zip(fleet.counts, types, strict=True) if t.pool == name) <= holds
+
+
+def test_a_mixture_is_taken_where_it_is_cheaper() -> None:
+    large, small = FleetType(10.0, 10.0), FleetType(1.4, 1.0)
+    assert cheapest_fleet([large, small], 22).counts == (2, 2)
+    assert cheapest_fleet([large], 22).cost > cheapest_fleet([large, small], 22).cost
+
+
+def test_what_is_paid_for_comes_first_and_the_rest_is_rented() -> None:
+    mine, rented = FleetType(0.0, 5.0, most=2), FleetType(8.0, 7.0)
+    assert cheapest_fleet([mine, rented], 9).counts == (2, 0)
+    assert cheapest_fleet([mine, rented], 20).counts == (2, 2)
+
+
+def test_ways_to_split_the_same_nodes_share_them() -> None:
+    whole, halves = (
+        FleetType(1.0, 10.0, pool="mine", n_accelerator=8),
+        FleetType(1.0, 8.0, pool="mine", n_accelerator=8),
+    )
+    fleet = cheapest_fleet([whole, halves], 40, {"mine": 24})
+    assert (fleet.counts, fleet.missing) == ((3, 0), 10.0)
+
+
+def test_of_equal_cost_fewer_instances_are_preferred() -> None:
+    one, eight = FleetType(1.0, 10.0), FleetType(8.0, 80.0)
+    assert cheapest_fleet([one, eight], 160).counts == (0, 2)
+    assert cheapest_fleet([eight, one], 160).counts == (2, 0)
+
+
+def test_of_types_that_are_alike_the_first_is_taken() -> None:
+    assert cheapest_fleet([FleetType(2.0, 3.0)] * 4, 9).counts == (3, 0, 0, 0)
+
+
+def test_the_order_of_types_changes_nothing_else() -> None:
+    chance = np.random.default_rng(5)
+    types = [
+        FleetType(
+            float(chance.integers(5, 90)) / 8,
+            float(chance.integers(4, 90)),
+            most=float(chance.choice([2, 9, np.inf])),
+        )
+        for _ in range(12)
+    ]
+    wanted = cheapest_fleet(types, 500)
+    for _ in range(5):
+        order = chance.permutation(12).tolist()
+        fleet = cheapest_fleet([types[i] for i in order], 500)
+        assert fleet.cost == pytest.approx(wanted.cost, abs=1e-9)
+        assert [fleet.counts[order.index(i)] for i in range(12)] == list(wanted.counts)
+
+
+@pytest.mark.parametrize("types", [[], [FleetType(1.0, 0.0)], [FleetType(1.0, 5.0, most=0)]])
+def test_where_nothing_serves_all_is_missing(types: list[FleetType]) -> None:
+    fleet = cheapest_fleet(types, 7)
+    assert (fleet.cost, fleet.served, fleet.missing) == (0.0, 0.0, 7.0)
+
+
+def test_no_demand_needs_no_fleet() -> None:
+    assert cheapest_fleet([FleetType(1.0, 5.0)], 0).counts == (0,)
+
+
+def test_what_is_no_number_is_refused() -> None:
+    with pytest.raises(InputError, match=r"types\.1\.cost: must be a number"):
+        cheapest_fleet([FleetType(1.0, 1.0), FleetType(math.nan, 1.0)], 1)
+    with pytest.raises(InputError, match=r"types\.0\.most: "):
+        cheapest_fleet([FleetType(1.0, 1.0, most=-1)], 1)
+    with pytest.raises(InputError, match="needed: "):
+        cheapest_fleet([], math.inf)
+
+
+def test_hundreds_of_types_are_answered() -> None:
+    chance = np.random.default_rng(0)
+    costs, capacities = chance.uniform(1, 100, 500), chance.integers(1, 500, 500)
+    types = [FleetType(float(cost), float(served)) for cost, served in zip(costs, capacities, strict=True)]
+    fleet = cheapest_fleet(types, 10_000)
+    best = min(t.cost / t.served for t in types)
+    assert fleet.missing == 0
+    assert 1 <= fleet.cost / (10_000 * best) < 1.2
+
+
+@pytest.mark.parametrize("needed", [7.0, 31.0, 100.0])
+def test_trying_all_and_solving_cost_the_same(needed: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    types = [FleetType(3.0, 10.0), FleetType(1.5, 4.0, most=3), FleetType(7.9, 27.0)]
+    tried = cheapest_fleet(types, needed)
+    monkeypatch.setattr("roofcast.serving.recommend.search.fleet_mix.MOST_TRIED", 0)
+    assert tried == cheapest_fleet(types, needed)

@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import InputError, OutOfRangeError
+from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
+from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.recommend.answer import pareto_front
+from roofcast.serving.recommend.answer.recommendation import Recommendation
+from roofcast.serving.recommend.demand.demand import Constraints, Demand
+from roofcast.serving.recommend.demand.slo import parse_limit
+from roofcast.serving.recommend.recommendation import CONFIDENCES, recommend
+from roofcast.serving.recommend.search.confidence import highest_confidence
+from roofcast.serving.recommend.search.evaluation import Forecaster, most_users, user_levels
+from roofcast.serving.recommend.search.load_grid import LoadGrid
+from roofcast.serving.recommend.search.market import Pairs
+from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, question_table
+from tests.builders import a_model
+
+EVERY = 10_000
+MOE = {"n_expert": 8, "n_expert_per_token": 2, "moe_intermediate_size": 2048, "n_param_active": 4 * 10**9}
+
+
+def a_demand(users: float = 50, limits: Sequence[str] = ("itl:p50<=60ms",), **more: float) -> Demand:
+    return Demand(500, 100, users, None, tuple(map(parse_limit, limits)), **more)
+
+
+def a_rate(rate: float, limits: Sequence[str] = ("itl:p50<=60ms",)) -> Demand:
+    return Demand(500, 100, None, rate, tuple(map(parse_limit, limits)))
+
+
+class Market:
+    """Some accelerators of the catalogue, on a few instances each."""
+
+    names = ("nvidia-l4-24gb", "nvidia-a100-sxm-80gb", "nvidia-h100-sxm-80gb", "amd-mi300x-192gb")
+
+    def __init__(self) -> None:
+        catalog = load_catalog()
+        self.accelerators: dict[str, AcceleratorSpec] = {name: catalog.accelerators[name] for name in self.names}
+        offers: dict[tuple[str, int], Offer] = {}
+        for offer in catalog.offers:
+            if offer.accelerator in self.names and offer.pricing == "on_demand":
+                offers.setdefault((offer.accelerator, offer.n_accelerator), offer)
+        self.offers = tuple(offers.values())
+
+
+def exhaustive(bench: Workbench, model: ModelSpec, demand: Demand, confidence: float) -> list[tuple[float, str]]:
+    """Return cost and offer of the cheapest replica on each offer, by asking about every load of every replica."""
+    bundle, market, bounds = bench.in_service.bundle, Market(), Constraints()
+    replicas, _ = enumerate_replicas(model, market.accelerators, market.offers, bounds)
+    table = question_table(replicas, model, demand, bounds)
+    descriptors = describe_replicas(table, model, market.accelerators)
+    forecaster = Forecaster(bundle.predictor, descriptors, is_open=demand.users is None)
+    most = most_users(bundle) * np.array([replica.n_accelerator for replica in replicas])
+    levels = user_levels(float(most.max()))
+    loads = np.tile(levels, (len(replicas), 1))
+    top = np.where(forecaster.memory.fits, np.searchsorted(levels, most + 0.5) - 1, -1)
+    if demand.users is None:
+        loads = forecaster.rate_levels(most)
+        top = np.where(forecaster.memory.fits, loads.shape[1] - 1, -1)
+    grid = LoadGrid(forecaster, demand, loads, top)
+    grid.ask(np.arange(loads.shape[1]) <= top[:, None])
+    served = grid.served
+    n_replica = np.full(len(replicas), np.inf)
+    for i, last in enumerate(top):
+        for place in range(last + 1):
+            if grid.chance[i, place] < confidence:
+                break
+            n_replica[i] = max(np.ceil(demand.needed / served[i, place] - 1e-9), 1.0)
+    pairs = Pairs.of(replicas, market.offers, market.accelerators, 1)
+    cost = pairs.cost(n_replica[pairs.row])
+    found: dict[str, float] = {}
+    for k, offer in enumerate(pairs.offer):
+        name = market.offers[offer].id
+        found[name] = min(found.get(name, np.inf), float(cost[k]))
+    return sorted((cost, name) for name, cost in found.items() if np.isfinite(cost))
+
+
+@pytest.mark.parametrize(
+    ("model", "demand", "confidence"),
+    [
+        (a_model(), a_demand(200, ("itl:p50<=40ms", "ttft:p95<=2s")), 0.8),
+        (a_model(**MOE), a_demand(3000, ("e2e:p50<=8s",)), 0.65),
+        (a_model(), a_demand(400, ("tpot:p50<=60ms", "throughput>=2000"), think_time_s=5.0), 0.8),
+        (a_model(**MOE), a_rate(20, ("ttft:p50<=1s", "tpot:p50<=60ms")), 0.7),
+    ],
+)
+def test_the_search_finds_what_asking_about_everything_finds(
+    bench: Workbench, model: ModelSpec, demand: Demand, confidence: float
+) -> None:
+    expected = exhaustive(bench, model, demand, confidence)
+    for n_entry in (3, EVERY):
+        found = recommend(bench.in_service.bundle, model, Market(), demand, confidence=confidence, n_entry=n_entry)
+        assert found.entries
+        assert [e.cost_usd_per_h for e in found.entries] == pytest.approx([cost for cost, _ in expected[:n_entry]])
+    assert {entry.offer.id for entry in found.entries} == {name for _, name in expected}
+
+
+def test_few_rows_are_asked_about(bench: Workbench) -> None:
+    demand = a_demand(200, ("itl:p50<=40ms",))
+    found = recommend(bench.in_service.bundle, a_model(), load_catalog(), demand)
+    assert found.n_candidate > 2000
+    assert found.n_predicted < found.n_candidate / 3
+
+
+def test_the_recommender_knows_no_http() -> None:
+    code = (
+        "import sys; import roofcast.serving.recommend.recommendation; "
+        "sys.exit(bool({'fastapi', 'starlette', 'uvicorn', 'typer'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
+
+
+def test_no_replica_is_loaded_beyond_what_was_measured(bench: Workbench) -> None:
+    most = most_users(bench.in_service.bundle)
+    result = recommend(
+        bench.in_service.bundle, a_model(), load_catalog(), a_demand(users=1e5, limits=("itl:p50<=9s",))
+    )
+    assert result.entries
+    assert all(entry.in_flight_per_replica <= most * entry.replica.n_accelerator for entry in result.entries)
+
+
+def every_configuration(result: Recommendation) -> int:
+    return len({entry.replica for entry in result.entries}) + result.n_rejected
+
+
+def test_every_configuration_is_recommended_or_rejected(bench: Workbench) -> None:
+    result = recommend(
+        bench.in_service.bundle, a_model(), load_catalog(), a_demand(), n_entry=EVERY, n_rejection=EVERY
+    )
+    ranked = {entry.replica for entry in result.entries}
+    rejected = {rejection.replica for rejection in result.rejections}
+    assert not ranked & rejected
+    assert len(rejected) == len(result.rejections) == result.n_rejected
+    without_engine = sum(rejection.reason == "no_engine" for rejection in result.rejections)
+    assert every_configuration(result) == result.n_configuration + without_engine
+    accelerators = {entry.replica.accelerator for entry in result.entries}
+    assert {family.replica.accelerator for family in result.families}.isdisjoint(accelerators)
+
+
+def test_a_tight_budget_turns_entries_into_rejections(bench: Workbench) -> None:
+    bundle = bench.in_service.bundle
+    free = recommend(bundle, a_model(), load_catalog(), a_demand(), n_entry=EVERY)
+    budget = free.entries[len(free.entries) // 2].cost_usd_per_h
+    bound = recommend(bundle, a_model(), load_catalog(), a_demand(), Constraints(max_usd_per_h=budget), n_entry=EVERY)
+    kept = [entry for entry in free.entries if entry.cost_usd_per_h <= budget]
+    assert [e.cost_usd_per_h for e in bound.entries] == [e.cost_usd_per_h for e in kept]
+    assert all(point.cost_usd_per_h <= budget for point in bound.pareto)
+
+
+def test_a_level_confidence_or_context_out_of_reach_is_refused(bench: Workbench) -> None:
+    bundle = bench.in_service.bundle
+    with pytest.raises(OutOfRangeError, match=r"ask for at most 0\.9[0-8]"):
+        recommend(bundle, a_model(), load_catalog(), a_demand(), level=0.99)
+    with pytest.raises(OutOfRangeError, match=r"a confidence of 0\.999 is more .* ask for at most 0\.9[0-9]"):
+        recommend(bundle, a_model(), load_catalog(), a_demand(), confidence=0.999)
+    with pytest.raises(InputError, match=r"confidence: must be at least 0\.5"):
+        recommend(bundle, a_model(), load_catalog(), a_demand(), confidence=0.4)
+    with pytest.raises(InputError, match="n_input_token: 500 with 100 output exceeds the model's context of 512"):
+        recommend(bundle, a_model(max_context_token=512), load_catalog(), a_demand())
+    with pytest.raises(InputError, match="limits: must be one at least"):
+        recommend(bundle, a_model(), load_catalog(), a_demand(limits=()))
+
+
+def test_weights_in_fewer_bits_need_less_memory(bench: Workbench) -> None:
+    bounds = [Constraints(weight_precisions=frozenset({p})) for p in ("bf16", "int4")]
+    found = [
+        recommend(bench.in_service.bundle, a_model(), load_catalog(), a_demand(), b, n_entry=1).entries[0]
+        for b in bounds
+    ]
+    assert [entry.replica.weight_precision for entry in found] == ["bf16", "int4"]
+
+
+def test_more_certainty_never_costs_less(bench: Workbench) -> None:
+    result = recommend(bench.in_service.bundle, a_model(), load_catalog(), a_demand(500))
+    costs = [cost for cost in result.cost_of_confidence.values() if cost is not None]
+    assert list(result.cost_of_confidence)[:3] == [0.5, 0.8, 0.9]
+    assert costs == sorted(costs)
+    assert result.cost_of_confidence[0.8] == result.entries[0].cost_usd_per_h
+    assert all(entry.p_limits_met >= 0.75 for entry in result.entries)
+
+
+NO_HARDWARE = Constraints(accelerators=frozenset({"nvidia-l4-24gb"}), weight_precisions=frozenset({"fp4"}))
+
+
+@pytest.mark.parametrize("bounds", [Constraints(), NO_HARDWARE])
+def test_no_cost_is_told_of_more_certainty_than_can_be_promised(bench: Workbench, bounds: Constraints) -> None:
+    bundle, found = bench.in_service.bundle, []
+    for limits in (["itl:p50<=9s"], ["nttft:p50<=9s", "ttft:p95<=9s", "itl:p50<=9s", "e2e:p95<=900s"]):
+        demand = a_demand(limits=limits)
+        told = list(recommend(bundle, a_model(), Market(), demand, bounds).cost_of_confidence)
+        highest = highest_confidence({m: bundle.predictor.uncertainty_[m].conformal for m in metrics_of(demand)})
+        assert told == [confidence for confidence in CONFIDENCES if confidence <= highest]
+        found.append(told)
+    assert len(found[1]) < len(found[0]), "four can be promised together less surely than one"
+
+
+def metrics_of(demand: Demand) -> set[str]:
+    return {limit.metric for limit in demand.limits}
+
+
+@pytest.mark.parametrize(
+    "demand",
+    [
+        a_demand(500),
+        a_demand(2000, ("ttft:p95<=3s", "tpot:p50<=60ms"), think_time_s=60.0),
+        a_rate(20, ("ttft:p95<=3s",)),
+    ],
+)
+def test_no_entry_beats_the_front_or_is_missing_from_it(
+    bench: Workbench, demand: Demand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever few points the learner is asked about besides."""
+    monkeypatch.setattr(pareto_front, "MOST_ASKED", 3)
+    result = recommend(bench.in_service.bundle, a_model(), load_catalog(), demand)
+    shown = {(point.offer.id, point.replica, point.n_replica) for point in result.pareto}
+    points = [(point.cost_usd_per_h, point.e2e_s) for point in result.pareto]
+    assert result.entries
+    for entry in result.entries:
+        (e2e_s,) = (m.value for m in entry.predictions if (m.metric, m.statistic) == ("e2e_s", "p50"))
+        mine = entry.cost_usd_per_h, e2e_s
+        assert not any(np.less_equal(mine, point).all() and np.less(mine, point).any() for point in points)
+        is_beaten = any(np.less_equal(point, np.add(mine, 1e-9)).all() for point in points)
+        assert (entry.offer.id, entry.replica, entry.n_replica) in shown or is_beaten
+
+
+@pytest.mark.parametrize("n_entry", [1, 10])
+def test_what_is_called_dearer_is(bench: Workbench, n_entry: int) -> None:
+    """A cost is told as it is where the learner was asked, and as a bound above the cheapest elsewhere."""
+    demand = Demand(8000, 20, 3000, None, tuple(map(parse_limit, ("ttft:p95<=3s", "tpot:p50<=60ms"))), 60.0)
+    bounds = Constraints(pricing=frozenset({"on_demand", "spot"}), max_usd_per_h=300.0)
+    result = recommend(
+        bench.in_service.bundle, a_model(), load_catalog(), demand, bounds, n_entry=n_entry, n_rejection=EVERY
+    )
+    cheapest = result.entries[0].cost_usd_per_h
+    dearer = [rejection for rejection in result.rejections if rejection.reason == "dearer"]
+    assert {" at least" in rejection.detail for rejection in dearer} == {True, False}
+    for rejection in dearer:
+        assert rejection.excess > 1
+        assert float(rejection.detail.split()[1]) > cheapest
+
+
+def test_what_costs_the_same_is_not_called_dearer(bench: Workbench) -> None:
+    """A single user is served by any engine on the cheapest instance."""
+    demand = a_demand(1, ("itl:p50<=9s",))
+    result = recommend(bench.in_service.bundle, a_model(), load_catalog(), demand, n_entry=1, n_rejection=EVERY)
+    cheapest = result.entries[0].cost_usd_per_h
+    same = [rejection for rejection in result.rejections if rejection.reason == "same_cost"]
+    assert same
+    assert same == list(result.rejections[: len(same)])
+    for rejection in same:
+        assert rejection.excess == 1
+        assert rejection.detail.startswith(f"costs {cheapest:.2f} USD/h, as the cheapest does; of the same cost, ")
+    assert all(rejection.excess > 1 for rejection in result.rejections if rejection.reason == "dearer")
+
+
+def test_the_cost_told_of_what_is_dearer_is_that_of_the_deployment(bench: Workbench) -> None:
+    """With an entry of every offer, the best on each accelerator is told with the cost that its entry has."""
+    demand = a_demand(3000, ("ttft:p95<=3s", "tpot:p50<=60ms"), think_time_s=60.0)
+    bundle = bench.in_service.bundle
+    every = recommend(bundle, a_model(), load_catalog(), demand, n_entry=EVERY)
+    few = recommend(bundle, a_model(), load_catalog(), demand, n_entry=10)
+    least = {e.replica.accelerator: e.cost_usd_per_h for e in reversed(every.entries)}
+    known = [f for f in few.families if f.reason == "dearer" and " at least" not in f.detail]
+    assert known
+    for family in known:
+        assert family.excess * few.entries[0].cost_usd_per_h == pytest.approx(least[family.replica.accelerator])
+
+
+def test_the_front_is_not_dominated(bench: Workbench) -> None:
+    result = recommend(bench.in_service.bundle, a_model(), load_catalog(), a_demand(500))
+    costs = [point.cost_usd_per_h for point in result.pareto]
+    latencies = [point.e2e_s for point in result.pareto]
+    assert len(costs) > 2
+    assert costs == sorted(costs)
+    assert latencies == sorted(latencies, reverse=True)
+    assert costs[0] >= result.entries[0].cost_usd_per_h - 1e-9
+    assert all(point.p_limits_met >= 0.8 for point in result.pareto)
+    assert all(point.load_per_replica * point.n_replica >= 500 for point in result.pareto)
+
+
+def test_the_runner_up_is_another_accelerator(bench: Workbench) -> None:
+    result = recommend(bench.in_service.bundle, a_model(), load_catalog(), a_demand(), n_entry=EVERY)
+    first = result.entries[0].replica.accelerator
+    others = [entry.cost_usd_per_h for entry in result.entries if entry.replica.accelerator != first]
+    assert result.runner_up_usd_per_h == min(others)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from roofcast.data.campaigns import CAMPAIGNS
+from roofcast.data.errors import InputError
+from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
+from tests.builders import a_model, an_accelerator
+from tests.training.builders import measurements
+
+MODELS = {"a": a_model(id="a", fold_group="shape"), "b": a_model(id="b", fold_group="shape")}
+PARTS = {"p": an_accelerator(id="p")}
+
+
+def test_rows_that_cannot_be_used_are_left_out() -> None:
+    known = {"model": "a", "accelerator": "p"}
+    table = measurements(
+        known,
+        known | {"model": "x"},
+        known | {"accelerator": "x"},
+        known | {"status": "failed"},
+        known | {"model": "b"},
+    )
+    data = build_training_set(table, MODELS, PARTS)
+    assert data.measurements["model"].tolist() == ["a", "b"]
+    assert data.groups.tolist() == ["shape", "shape"]
+    assert len(data.X) == len(data.y) == len(set(data.ids)) == 2
+
+
+def test_nothing_usable_is_refused() -> None:
+    with pytest.raises(InputError, match=r"none can be learnt from \(unknown_model"):
+        build_training_set(measurements({"model": "x"}), MODELS, PARTS)
+
+
+def test_the_digest_knows_rows_and_not_their_order(subset: TrainingSet) -> None:
+    rows = subset.measurements
+    groups = set(subset.groups)
+    models = {name: a_model(id=name) for name in rows["model"].unique()}
+    parts = {name: an_accelerator(id=name) for name in rows["accelerator"].unique()}
+    forward, backward = (build_training_set(table, models, parts) for table in (rows, rows.iloc[::-1]))
+    assert len(groups) == 3
+    assert forward.digest == backward.digest == subset.digest
+    assert build_training_set(rows.iloc[1:], models, parts).digest != subset.digest
+
+
+def test_taking_rows_keeps_the_tables_aligned(campaign: TrainingSet) -> None:
+    taken = campaign.take((campaign.groups == "flan-ul2").to_numpy())
+    for part in (taken.measurements, taken.X, taken.y, taken.ids):
+        assert part.index.equals(taken.groups.index)
+    assert set(taken.measurements["model"]) == {"google/flan-ul2"}
+
+
+def test_every_shipped_campaign_is_learnt_from() -> None:
+    assert TRAINED_ON == CAMPAIGNS
+
+
+def test_ones_own_rows_are_one_stack_whatever_their_campaign_is_called() -> None:
+    rows = measurements(*({"model": "a", "accelerator": "p", "tpot_s": 0.01 + i / 1000} for i in range(3)))
+    rows = rows.assign(campaign=["silicon", "ours", "silicon"])
+    data = build_training_set(rows, MODELS, PARTS, n_own=2)
+    assert data.stacks.tolist() == ["silicon", "", ""]
+    assert data.take(np.array([False, True, True])).stacks.tolist() == ["", ""]
+
+
+def test_derived_outcomes_are_no_targets() -> None:
+    told = {"model": "a", "accelerator": "p", "ttft_s": 0.2, "tpot_s": 0.013, "e2e_s": 2.787, "derived": "e2e_s"}
+    y = build_training_set(measurements(told), MODELS, PARTS).y
+    assert y.columns[y.notna().to_numpy()[0]].tolist() == ["ttft_s", "tpot_s"]

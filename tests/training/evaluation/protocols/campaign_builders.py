@@ -1,0 +1,82 @@
+"""Few rows of some shipped campaigns, a predictor that fits nothing, and the scoreboard of both."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.catalog import load_catalog
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.features.engine.estimate import estimate
+from roofcast.features.pipeline import arrays
+from roofcast.training.evaluation.protocols import campaigns
+from roofcast.training.evaluation.protocols.baselines import estimated
+from roofcast.training.evaluation.protocols.campaigns import CampaignRows, build_campaign_rows, load_campaign_rows
+from roofcast.training.evaluation.scoreboard import Scoreboard, run_scoreboard
+from roofcast.training.learner.predictor import Prediction, References
+
+N_EACH = {"llm_pilot": 6, "dgx_spark": 2, "trtllm_overview": 3, "silicon": 12, "argonne": 1, "mlperf_inference": 6}
+"""Rows of each model, by campaign."""
+
+N_FOLD = 2
+
+
+class GuessingPredictor:
+    """The estimate, twice as high for every reference point given; bounds are a factor of 1 + level away."""
+
+    fitted: ClassVar[list[pd.DataFrame]] = []
+    """Descriptors that predictors of this kind were fitted to, newest last."""
+
+    def __init__(self, _config: object, metrics: tuple[str, ...]) -> None:
+        self.metrics_ = metrics
+        self.coefficients_ = DEFAULT_COEFFICIENTS
+
+    def fit(self, X: pd.DataFrame, _y: pd.DataFrame, _groups: pd.Series, *, stacks: pd.Series) -> Self:
+        assert (stacks != "").all(), "whoever asks has none of the stacks that are published"
+        self.fitted.append(X)
+        return self
+
+    def predict_interval(self, X: pd.DataFrame, level: float, references: References | None = None) -> Prediction:
+        n_given = 0 if references is None else len(references.X)
+        value = estimated(X, DEFAULT_COEFFICIENTS, self.metrics_) * 2.0 ** (n_given > 0)
+        whole: Any = estimate(arrays(X), DEFAULT_COEFFICIENTS)
+        return Prediction(value, value / (1 + level), value * (1 + level), level, whole, X)
+
+
+@cache
+def all_campaign_rows() -> CampaignRows:
+    """Return what the protocols really ask about; seconds, so once."""
+    return load_campaign_rows()
+
+
+@cache
+def a_few_campaign_rows() -> CampaignRows:
+    """Return rows that are sound, some that are faulty, and some beyond the estimate."""
+    rows = load_campaigns(list(N_EACH))
+    rows = rows.sort_values(["campaign", "model", "n_input_token", "concurrency"], kind="stable")
+    place = rows.groupby(["campaign", "model"]).cumcount()
+    return build_campaign_rows(rows[place < rows["campaign"].map(N_EACH)], load_catalog())
+
+
+@cache
+def a_campaign_board() -> Scoreboard:
+    """Return P4 and P5 of these rows by the guessing predictor."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(campaigns, "RoofcastPredictor", GuessingPredictor)
+        return run_scoreboard(["P4", "P5"], campaigns=a_few_campaign_rows(), n_fold=N_FOLD)
+
+
+def error_figures(measured: pd.Series, predicted: pd.Series) -> list[float]:
+    """Return mape, median_ape, within_25 and answered, without the code that is tested; NaN if nothing was asked."""
+    if measured.empty:
+        return [float("nan")] * 4
+    error = np.abs(predicted.to_numpy() / measured.to_numpy() - 1)
+    return [
+        float(np.nanmean(error)), float(np.nanmedian(error)), float((error <= 0.25).mean()),
+        float(np.isfinite(error).mean()),
+    ]  # fmt: skip

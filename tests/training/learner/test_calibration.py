@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from roofcast.features.columns import ENGINES
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients
+from roofcast.features.engine.estimate import estimate
+from roofcast.features.pipeline import arrays, estimate_metrics
+from roofcast.training.learner.calibration import (
+    N_PER_CELL,
+    Calibration,
+    _fitted_rows,
+    _told,
+    coefficient_report,
+    fit_coefficients,
+)
+from tests.builders import a_question, describe_questions
+
+MEASURED = ("vllm", "sglang", "trtllm")
+MOVED = {"prefill_interference": 1.4, "sequence_overhead_s": 60e-6, "request_overhead_s": 50e-3}
+FARTHEST = 4.0
+
+
+@cache
+def questions() -> pd.DataFrame:
+    """Return questions about three engines: prompts, answers, loads and splits of many sizes."""
+    pick = np.random.default_rng(0)
+    return describe_questions(
+        *(
+            a_question(
+                engine=engine,
+                n_accelerator=int(pick.choice([1, 2, 4])),
+                n_input_token=int(pick.choice([100, 1000, 3000])),
+                n_output_token=int(pick.choice([100, 300, 1000])),
+                concurrency=int(pick.choice([1, 4, 16, 64])),
+            )
+            for engine in MEASURED
+            for _ in range(80)
+        )
+    )
+
+
+GROUPS = pd.Series([f"group {i % 4}" for i in range(len(questions()))])
+
+
+def truth(**engine_factors: float) -> Coefficients:
+    """Return coefficients with `MOVED` typical values, and SGLang's further away by factors."""
+    typical = DEFAULT_COEFFICIENTS.with_values(**MOVED).typical
+    offset = np.zeros((len(ENGINES), len(NAMES)))
+    for name, factor in engine_factors.items():
+        offset[ENGINES.index("sglang"), NAMES.index(name)] = np.log(factor)
+    return Coefficients(typical, offset)
+
+
+def measured(c: Coefficients, noise: float = 0.0) -> pd.DataFrame:
+    """Return what `c` says of the questions, times log-normal noise."""
+    d = arrays(questions())
+    random = np.random.default_rng(1)
+    values = estimate_metrics(d, estimate(d, c))
+    return pd.DataFrame({m: v * np.exp(noise * random.standard_normal(len(v))) for m, v in values.items()})
+
+
+def test_known_coefficients_are_recovered_from_noisy_measurements() -> None:
+    fitted = fit_coefficients(questions(), measured(truth(), noise=0.03), GROUPS)
+    for name, value in MOVED.items():
+        for engine in MEASURED:
+            gone = np.log(fitted.value(name, engine) / PRIORS[name].median)
+            assert gone / np.log(value / PRIORS[name].median) == pytest.approx(1.0, abs=0.25), (name, engine)
+
+
+def test_costs_that_only_come_together_are_recovered_together() -> None:
+    """One model of 32 layers cannot tell the cost of a layer from that of a step; their sum is plain."""
+    true = DEFAULT_COEFFICIENTS.with_values(layer_overhead_s=60e-6)
+    fitted = fit_coefficients(questions(), measured(true, noise=0.02), GROUPS)
+    for engine in MEASURED:
+        found, wanted = (
+            32 * c.value("layer_overhead_s", engine) + c.value("step_overhead_s", engine) for c in (fitted, true)
+        )
+        assert found == pytest.approx(wanted, rel=0.15), engine
+
+
+def test_one_engine_apart_from_the_others_is_told_apart() -> None:
+    true = truth(sequence_overhead_s=3.0)
+    fitted = fit_coefficients(questions(), measured(true, noise=0.02), GROUPS)
+    for engine in MEASURED:
+        found, wanted = (c.value("sequence_overhead_s", engine) for c in (fitted, true))
+        assert np.log(found / wanted) == pytest.approx(0.0, abs=0.25), engine
+
+
+def test_a_fit_predicts_what_it_was_fitted_to() -> None:
+    y = measured(truth(sequence_overhead_s=3.0, request_overhead_s=0.5))
+    before = measured(DEFAULT_COEFFICIENTS)
+    after = Calibration().fit(questions(), y, GROUPS).predict(questions())
+    for metric in ("ttft_s", "tpot_s"):
+        errors = [np.abs(np.log(table[metric] / y[metric])).mean() for table in (before, after)]
+        assert errors[1] < 0.03 < errors[0], metric
+
+
+def test_priors_that_are_true_stay_where_they_are() -> None:
+    assert fit_coefficients(questions(), measured(DEFAULT_COEFFICIENTS), GROUPS) == DEFAULT_COEFFICIENTS
+
+
+@pytest.mark.parametrize("n_row", [0, 10])
+def test_without_measurements_they_stay_at_their_priors(n_row: int) -> None:
+    y = measured(DEFAULT_COEFFICIENTS) * np.nan
+    fitted = fit_coefficients(questions().head(n_row), y.head(n_row), GROUPS.head(n_row))
+    assert fitted == DEFAULT_COEFFICIENTS
+
+
+def test_what_no_row_tells_of_stays_at_its_prior() -> None:
+    fitted = fit_coefficients(questions(), measured(truth(), noise=0.03), GROUPS)
+    for name in ("expert_ratio", "moe_overhead_s", "mla_overhead_s", "acceptance", "kv_waste_padded"):
+        assert fitted.value(name, "vllm") == pytest.approx(PRIORS[name].median), name
+
+
+def test_engines_have_offsets_only_where_they_were_measured() -> None:
+    fitted = fit_coefficients(questions(), measured(truth(), noise=0.03), GROUPS)
+    places = [ENGINES.index(engine) for engine in MEASURED]
+    assert np.abs(fitted.offset[places]).sum(axis=1).min() > 0
+    assert not np.delete(fitted.offset, places, axis=0).any()
+    shared = [i for i, prior in enumerate(PRIORS.values()) if prior.engine_log_sd == 0]
+    assert not fitted.offset[:, shared].any()
+
+
+def test_tails_are_left_out() -> None:
+    y = measured(truth())
+    tail = questions().assign(**{"workload.quantile": 0.99, "workload.is_mean": 0.0})
+    X = pd.concat([questions(), tail], ignore_index=True)
+    both = pd.concat([y, y * 1e4], ignore_index=True)
+    groups = pd.concat([GROUPS, GROUPS], ignore_index=True)
+    assert fit_coefficients(X, both, groups) == fit_coefficients(questions(), y, GROUPS)
+
+
+def test_request_rates_are_left_out_where_there_is_anything_else() -> None:
+    y = measured(truth())
+    opened = questions().assign(**{"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.5})
+    X = pd.concat([questions(), opened], ignore_index=True)
+    both = pd.concat([y, y * 1e4], ignore_index=True)
+    assert _fitted_rows(X, both)[0].max() < len(y)
+    assert len(_fitted_rows(opened, y)[0]) > 0
+
+
+def test_of_many_rows_of_a_cell_some_are_fitted_to_over_all_loads() -> None:
+    X = describe_questions(*(a_question(concurrency=users) for users in range(100, 0, -1)))
+    rows, count = _fitted_rows(X, measured(truth()).iloc[:100])
+    assert len(rows) == N_PER_CELL
+    assert count.sum() == 100
+    load = np.sort(X["workload.concurrency"].iloc[rows])
+    assert load[0] == 1
+    assert np.diff(load).max() <= 3
+    rows, count = _fitted_rows(X.head(12), measured(truth()).iloc[:12])
+    np.testing.assert_array_equal(rows, range(12))
+    np.testing.assert_array_equal(count, np.ones(12))
+
+
+def test_a_group_weighs_the_same_however_many_rows_it_has() -> None:
+    some = questions()
+    is_first = (GROUPS == "group 0").to_numpy()
+    y = measured(DEFAULT_COEFFICIENTS).mul(np.where(is_first, 1.3, 1.0), axis=0)
+    rows = np.concatenate([np.arange(len(some)), *[np.flatnonzero(is_first)] * 3])
+    once = fit_coefficients(some, y, GROUPS)
+    often = fit_coefficients(some.iloc[rows], y.iloc[rows], GROUPS.iloc[rows])
+    step_s = [estimate(arrays(some), c).tpot_s for c in (once, often)]
+    assert np.median(np.log(step_s[1] / step_s[0])) == pytest.approx(0.0, abs=0.02)
+
+
+def test_an_engine_without_kernel_tables_may_lie_farther_away() -> None:
+    moved = {}
+    for engine in ("vllm", "tgis"):
+        X = questions().assign(**{"config.engine": float(ENGINES.index(engine))})
+        slow = truth()
+        slow.typical[NAMES.index("decode_attention_ratio")] += np.log(8.0)
+        d = arrays(X)
+        y = pd.DataFrame(estimate_metrics(d, estimate(d, slow)), index=X.index)
+        moved[engine] = fit_coefficients(X, y, GROUPS).value("decode_attention_ratio", engine)
+    assert moved["vllm"] < moved["tgis"] < 10.0
+
+
+def test_rows_that_tell_nothing_are_not_fitted_to() -> None:
+    X, y = questions().head(6), measured(truth()).head(6)
+    y.iloc[[1, 4]] = np.nan
+    told = {"e2e_s": 4.0, "output_throughput_token_per_s": 800.0}
+    y.iloc[2] = pd.Series(told).reindex(y.columns)  # the time of a static batch, told as a rate too
+    assert _fitted_rows(X, _told(y))[0].tolist() == [0, 3, 5]
+
+
+def test_an_uncalibrated_estimate_says_so() -> None:
+    blank = Calibration()
+    assert clone(blank).get_params() == {}
+    for ask in (blank.predict, blank.estimate, lambda _: blank.report()):
+        with pytest.raises(NotFittedError):
+            ask(questions())
+
+
+def test_one_row_in_twenty_may_be_nonsense() -> None:
+    y = measured(truth(), noise=0.02)
+    y.loc[y.index % 20 == 0] *= 50
+    fitted = fit_coefficients(questions(), y, GROUPS)
+    for name, value in MOVED.items():
+        assert np.log(fitted.value(name, "vllm") / value) == pytest.approx(0.0, abs=0.3), name
+
+
+def test_throughput_counts_where_nothing_else_is_told() -> None:
+    y = measured(truth(), noise=0.02)
+    y.loc[:, ["ttft_s", "tpot_s", "itl_s", "e2e_s", "nttft_s_per_token"]] = np.nan
+    fitted = fit_coefficients(questions(), y, GROUPS)
+    assert fitted.value("sequence_overhead_s", "vllm") > 1.5 * PRIORS["sequence_overhead_s"].median
+    y = measured(DEFAULT_COEFFICIENTS)
+    y["output_throughput_token_per_s"] *= 2
+    assert fit_coefficients(questions(), y, GROUPS) == DEFAULT_COEFFICIENTS
+
+
+def test_however_fast_the_measurements_no_share_exceeds_one() -> None:
+    fitted = fit_coefficients(questions(), measured(DEFAULT_COEFFICIENTS) * 1e-3, GROUPS)
+    for place, (name, prior) in enumerate(PRIORS.items()):
+        distance = abs(fitted.typical[place] - np.log(prior.median))
+        assert distance <= FARTHEST * prior.log_sd * (1 + 1e-9)
+        for engine in ENGINES:
+            assert not prior.is_share or fitted.value(name, engine) <= 1.0
+    row = fitted.by_row(np.arange(float(len(ENGINES))))
+    assert (row["poll_ratio"] <= 1.0).all()
+
+
+def test_the_report_has_a_row_for_each_coefficient() -> None:
+    calibration = Calibration().fit(questions(), measured(truth(sequence_overhead_s=3.0)), GROUPS)
+    report = calibration.report().set_index("coefficient")
+    assert tuple(report.index) == NAMES
+    row = report.loc["sequence_overhead_s"]
+    assert row["unit"] == "s"
+    assert set(row["engines"]) == set(MEASURED)
+    assert row["prior_sd"] > 0
+    unfitted = coefficient_report(DEFAULT_COEFFICIENTS)
+    assert (unfitted["prior_sd"] == 0).all()
+    assert not unfitted["engines"].any()
+    assert calibration.estimate(questions()).step.total_s.shape == (len(questions()),)

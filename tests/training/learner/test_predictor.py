@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from roofcast.data.errors import OutOfRangeError
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.features.pipeline import METRICS, build_features
+from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.learner.calibration import fit_coefficients
+from roofcast.training.learner.group_keys import places
+from roofcast.training.learner.predictor import References, RoofcastPredictor
+from roofcast.training.learner.ratio_model import PointPredictor, predict_held_out
+from tests.training.builders import LINEAGES, QUICK, synthetic
+
+LATENCIES = tuple(metric for metric in METRICS if metric != "output_throughput_token_per_s")
+
+
+@pytest.fixture(scope="module")
+def predictor(campaign: TrainingSet) -> RoofcastPredictor:
+    return RoofcastPredictor(QUICK).fit(campaign.X, campaign.y, campaign.groups)
+
+
+def test_higher_percentiles_of_latency_are_never_lower(campaign: TrainingSet) -> None:
+    fitted = PointPredictor(TrainingConfig(n_member=2, n_estimators=100)).fit(campaign.X, campaign.y, campaign.groups)
+    base = campaign.X.assign(**{"workload.is_mean": 0.0})
+    tables = [fitted.predict(base.assign(**{"workload.quantile": q})) for q in (0.5, 0.9, 0.95, 0.99)]
+    for lower, higher in itertools.pairwise(tables):
+        for metric in LATENCIES:
+            assert (higher[metric] >= lower[metric]).all(), metric
+    assert (tables[-1]["ttft_s"] > tables[0]["ttft_s"]).any()
+
+
+def test_measurements_that_follow_the_estimate_leave_nothing_to_learn(subset: TrainingSet) -> None:
+    data = synthetic(subset)
+    fitted = PointPredictor(QUICK).fit(data.X, data.y, data.groups)
+    np.testing.assert_allclose(fitted.predict(data.X), data.y, rtol=1e-6)
+
+
+def test_a_constant_ratio_is_learnt(subset: TrainingSet) -> None:
+    data = synthetic(subset)
+    slower = data.y * 3
+    slower["output_throughput_token_per_s"] = data.y["output_throughput_token_per_s"] / 3
+    fitted = PointPredictor(QUICK).fit(data.X, slower, data.groups)
+    np.testing.assert_allclose(fitted.predict(data.X), slower, rtol=1e-3)
+
+
+def test_predictions_keep_index_and_order(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    some = campaign.X.iloc[[5, 2, 900]]
+    predicted = predictor.predict(some)
+    assert predicted.index.equals(some.index)
+    assert tuple(predicted.columns) == METRICS
+    pd.testing.assert_frame_equal(predicted, predictor.predict(campaign.X).iloc[[5, 2, 900]])
+    assert (predicted > 0).all(axis=None)
+
+
+def test_metrics_can_be_asked_for_by_name(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    part, _, _ = predictor.predict_parts(campaign.X.head(3), {"tpot_s"})
+    assert list(part.columns) == ["tpot_s"]
+
+
+def test_a_metric_that_nobody_measured_is_not_predicted(subset: TrainingSet) -> None:
+    y = subset.y.assign(itl_s=np.nan, tpot_s=0.0)
+    fitted = RoofcastPredictor(QUICK, ("itl_s", "tpot_s", "ttft_s")).fit(subset.X, y, subset.groups)
+    assert fitted.metrics_ == ("ttft_s",)
+    assert list(fitted.predict_interval(subset.X, 0.5).value.columns) == ["ttft_s"]
+
+
+def test_a_metric_of_one_lineage_spoils_no_other(subset: TrainingSet) -> None:
+    y = subset.y.assign(itl_s=subset.y["itl_s"].where(subset.groups == LINEAGES[0]))
+    fitted = RoofcastPredictor(QUICK, ("itl_s", "ttft_s")).fit(subset.X, y, subset.groups)
+    assert fitted.metrics_ == ("ttft_s",)
+    assert fitted.highest_level == pytest.approx(0.75)
+    assert fitted.held_out_["itl_s"].notna().any()
+
+
+def test_given_coefficients_are_used_and_others_fitted(subset: TrainingSet) -> None:
+    arguments = (subset.X, subset.y, subset.groups)
+    given = DEFAULT_COEFFICIENTS.with_values(wait_step=9.0)
+    assert PointPredictor(QUICK, coefficients=given).fit(*arguments).coefficients_ == given
+    assert PointPredictor(QUICK).fit(*arguments).coefficients_ == DEFAULT_COEFFICIENTS
+    calibrating = QUICK.model_copy(update={"calibrate": True})
+    assert PointPredictor(calibrating).fit(*arguments).coefficients_ == fit_coefficients(*arguments)
+
+
+def test_fitting_leaves_the_settings_alone(subset: TrainingSet) -> None:
+    settings = RoofcastPredictor(QUICK, ("tpot_s",))
+    before = clone(settings).get_params()
+    settings.fit(subset.X, subset.y, subset.groups)
+    assert settings.get_params() == before
+
+
+def test_an_unfitted_predictor_says_so(subset: TrainingSet) -> None:
+    for ask in (RoofcastPredictor().predict, RoofcastPredictor().predict_interval, RoofcastPredictor().sample):
+        with pytest.raises(NotFittedError):
+            ask(subset.X)
+    with pytest.raises(NotFittedError):
+        _ = RoofcastPredictor().highest_level
+
+
+def test_intervals_hold_the_value_and_nest(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    narrow, wide = (predictor.predict_interval(campaign.X, level) for level in (0.5, 0.9))
+    for prediction in (narrow, wide):
+        assert (prediction.low <= prediction.value).all(axis=None)
+        assert (prediction.value <= prediction.high).all(axis=None)
+        assert (prediction.low > 0).all(axis=None)
+    assert (wide.low < narrow.low).all(axis=None)
+    assert (wide.high > narrow.high).all(axis=None)
+    pd.testing.assert_frame_equal(narrow.value, wide.value)
+
+
+def test_intervals_hold_as_many_lineages_as_promised(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    """Errors of predictions without the lineage, in standard deviations that do not know it either."""
+    for metric, known in predictor.uncertainty_.items():
+        rows = _anchors(predictor, campaign, metric)
+        groups, asked = campaign.groups.iloc[rows].to_numpy(), places(campaign.X.iloc[rows])
+        ratio = (campaign.y[metric] / predictor.held_out_[metric]).iloc[rows].to_numpy(dtype=float)
+        size = known.spread.predict(build_features(campaign.X.iloc[rows], predictor.coefficients_)[0].to_numpy())
+        inside = np.abs(np.log(ratio)) / size / known.effects.sd_left_out(
+            asked, groups, groups
+        ) <= known.conformal.quantile(0.8)
+        n_group = known.conformal.n_group
+        assert pd.Series(inside).groupby(groups).mean().mean() >= 0.8 * n_group / (n_group + 1), metric
+
+
+def test_what_was_learnt_from_moves_towards_its_measurement(
+    predictor: RoofcastPredictor, campaign: TrainingSet
+) -> None:
+    is_mean = campaign.X["workload.is_mean"] == 1
+    X, y = campaign.X[is_mean], campaign.y[is_mean]
+    moved, plain = predictor.predict_interval(X, 0.8).value, predictor.predict(X)
+    for metric in predictor.metrics_:
+        after, before = ((table[metric] / y[metric]).map(np.log).abs().median() for table in (moved, plain))
+        assert after < 0.85 * before, metric
+
+
+def test_a_few_rows_of_ones_own_move_what_others_measured(subset: TrainingSet) -> None:
+    """The stack that is asked about takes half as long as the others' in two of the rows that they measured."""
+    theirs = (subset.groups == "llama-13b").to_numpy()
+    mine = np.flatnonzero(theirs)[[0, 5]]
+    X = pd.concat([subset.X, subset.X.iloc[mine]], ignore_index=True)
+    y = pd.concat([subset.y, subset.y.iloc[mine] / 2], ignore_index=True)
+    groups = pd.concat([subset.groups, subset.groups.iloc[mine]], ignore_index=True)
+    apart = pd.Series(["theirs"] * len(subset.X) + ["", ""])
+    asked, told = subset.X[theirs], {}
+    for name, stacks in (("one", None), ("apart", apart)):
+        fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(X, y, groups, stacks=stacks)
+        ratio = fitted.predict_interval(asked, 0.5).value["tpot_s"] / subset.y["tpot_s"][theirs]
+        told[name] = np.median(ratio)
+    assert told["apart"] < 0.95 * told["one"]
+
+
+def _anchors(predictor: RoofcastPredictor, campaign: TrainingSet, metric: str) -> npt.NDArray[np.intp]:
+    is_known = (campaign.y[metric] > 0).to_numpy() & predictor.held_out_[metric].notna().to_numpy()
+    return np.flatnonzero(is_known)[predictor.uncertainty_[metric].anchor_row]
+
+
+def test_the_anchors_are_means_and_medians(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    for metric, known in predictor.uncertainty_.items():
+        rows = _anchors(predictor, campaign, metric)
+        assert (campaign.X["workload.quantile"].iloc[rows] == 0.5).all()
+        np.testing.assert_array_equal(places(campaign.X.iloc[rows]).keys, known.effects.anchors_.keys)
+
+
+def test_higher_percentiles_are_never_lower_with_effects_either(
+    predictor: RoofcastPredictor, campaign: TrainingSet
+) -> None:
+    base = campaign.X.iloc[::7].assign(**{"workload.is_mean": 0.0})
+    tables = [
+        predictor.predict_interval(base.assign(**{"workload.quantile": q}), 0.5).value for q in (0.5, 0.9, 0.95, 0.99)
+    ]
+    for lower, higher in itertools.pairwise(tables):
+        for metric in set(LATENCIES) & set(predictor.metrics_):
+            assert (higher[metric] >= lower[metric] * (1 - 1e-9)).all(), metric
+
+
+def test_draws_scatter_about_the_prediction(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    some = campaign.X.iloc[[0, 500, 900]]
+    draws, value = predictor.sample(some, 2000), predictor.predict_interval(some, 0.5).value
+    assert tuple(draws) == predictor.metrics_
+    for metric, table in draws.items():
+        assert table.shape == (2000, 3)
+        np.testing.assert_allclose(np.median(table, axis=0), value[metric], rtol=0.1)
+
+
+def test_fitting_and_asking_leave_the_tables_alone(subset: TrainingSet) -> None:
+    kept = subset.X.copy(), subset.y.copy(), subset.groups.copy()
+    fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(subset.X, subset.y, subset.groups)
+    fitted.predict_interval(subset.X, 0.5, References(subset.X.head(3), subset.y.head(3)))
+    fitted.sample(subset.X.head(3), 5)
+    pd.testing.assert_frame_equal(subset.X, kept[0])
+    pd.testing.assert_frame_equal(subset.y, kept[1])
+    pd.testing.assert_series_equal(subset.groups, kept[2])
+
+
+def test_a_seed_says_all(subset: TrainingSet) -> None:
+    one, other = (
+        RoofcastPredictor(QUICK, ("tpot_s",)).fit(subset.X, subset.y, subset.groups).predict_interval(subset.X, 0.5)
+        for _ in range(2)
+    )
+    pd.testing.assert_frame_equal(one.value, other.value, check_exact=True)
+    pd.testing.assert_frame_equal(one.high, other.high, check_exact=True)
+
+
+@pytest.mark.parametrize("level", [0.91, 0.99, 0.0, 1.0])
+def test_a_level_beyond_the_lineages_is_refused(
+    level: float, predictor: RoofcastPredictor, campaign: TrainingSet
+) -> None:
+    assert predictor.highest_level == pytest.approx(0.9)
+    with pytest.raises(OutOfRangeError):
+        predictor.predict_interval(campaign.X.head(1), level)
+    with pytest.raises(OutOfRangeError):
+        predictor.check_level(level)
+
+
+def test_a_predictor_of_nothing_promises_nothing(subset: TrainingSet) -> None:
+    fitted = RoofcastPredictor(QUICK).fit(subset.X, subset.y * np.nan, subset.groups)
+    assert fitted.predict(subset.X).shape == (len(subset.X), 0)
+    with pytest.raises(OutOfRangeError, match="no metric was measured"):
+        _ = fitted.highest_level
+
+
+def test_what_was_measured_lies_inside(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    features, _, _ = build_features(campaign.X, predictor.coefficients_)
+    assert (predictor.outside(features) == "").all()
+
+
+@pytest.mark.parametrize("side", ["min", "max"])
+def test_exactly_the_features_beyond_the_range_are_named(
+    side: str, predictor: RoofcastPredictor, campaign: TrainingSet
+) -> None:
+    features, _, _ = build_features(campaign.X.head(3), predictor.coefficients_)
+    spread = predictor.feature_range_.loc["max"] - predictor.feature_range_.loc["min"]
+    sign = 1 if side == "max" else -1
+    for name in ("roofline.step_log", "config.tp_log"):
+        moved = features.copy()
+        moved[name] = predictor.feature_range_[name][side] + sign * np.array([0.0, 0.049, 0.051]) * spread[name]
+        assert predictor.outside(moved).tolist() == ["", "", name]
+    both = features.assign(**{"config.tp_log": 9.0, "model.n_layer_log": 99.0})
+    assert set(predictor.outside(both)) == {"model.n_layer_log config.tp_log"}
+
+
+def test_held_out_predictions_know_nothing_of_their_own_lineage(campaign: TrainingSet) -> None:
+    calibrating = QUICK.model_copy(update={"calibrate": True})
+    predictor = PointPredictor(calibrating, ("ttft_s", "tpot_s"))
+    hidden = campaign.groups == "flan-ul2"
+    absurd = campaign.y.mask(hidden, campaign.y * 1e3)
+    before, after = (predict_held_out(predictor, campaign.X, y, campaign.groups) for y in (campaign.y, absurd))
+    pd.testing.assert_frame_equal(before[hidden], after[hidden])
+    assert (before[~hidden] != after[~hidden]).any(axis=None)
+
+
+def test_held_out_predictions_are_those_of_a_predictor_without_the_lineage(subset: TrainingSet) -> None:
+    predictor = PointPredictor(QUICK, ("tpot_s",))
+    held_out = predict_held_out(predictor, subset.X, subset.y, subset.groups)
+    for name in LINEAGES:
+        inside = (subset.groups == name).to_numpy()
+        rest = subset.take(~inside)
+        alone = PointPredictor(QUICK, ("tpot_s",)).fit(rest.X, rest.y, rest.groups).predict(subset.X[inside])
+        pd.testing.assert_frame_equal(held_out[inside], alone)
+
+
+def test_only_trainable_rows_are_trained_on(subset: TrainingSet) -> None:
+    predictor = PointPredictor(QUICK, ("tpot_s",))
+    trainable = subset.groups == LINEAGES[0]
+    absurd = subset.y.where(trainable, subset.y * 1e3)
+    before, after = (
+        predict_held_out(predictor, subset.X, y, subset.groups, trainable=trainable.to_numpy())
+        for y in (subset.y, absurd)
+    )
+    pd.testing.assert_frame_equal(before, after)
+    assert before["tpot_s"].isna().tolist() == trainable.tolist()
+
+
+def test_progress_sees_every_fold(subset: TrainingSet) -> None:
+    seen: list[tuple[int, str]] = []
+
+    def progress(folds: object, n_fold: int, label: str) -> object:
+        seen.append((n_fold, label))
+        return folds
+
+    predict_held_out(PointPredictor(QUICK, ("tpot_s",)), subset.X, subset.y, subset.groups, progress)  # type: ignore[arg-type]
+    assert seen == [(3, "held-out lineages")]

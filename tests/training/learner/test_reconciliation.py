@@ -1,0 +1,151 @@
+"""Metrics that follow from others agree with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from roofcast.features.pipeline import build_features
+from roofcast.training.learner.conditioning import narrowed
+from roofcast.training.learner.predictor import References, RoofcastPredictor
+from roofcast.training.learner.reconciliation import Loads, coherent, logarithmic_mean, shares
+
+THROUGHPUT = "output_throughput_token_per_s"
+
+
+def test_a_request_takes_its_first_token_and_the_rest(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    value = quick.predict_interval(means, 0.5).value
+    n_later = means["workload.n_output_token"] - 1
+    _, estimates, whole = build_features(means, quick.coefficients_)
+    wanted = value["ttft_s"] + n_later * value["tpot_s"]
+    estimated = whole.ttft_s + n_later * whole.tpot_s
+    np.testing.assert_allclose(value["e2e_s"] / estimates["e2e_s"], wanted / estimated, rtol=1e-9)
+
+
+def test_a_loop_finishes_what_is_in_flight(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    value = quick.predict_interval(means, 0.5).value
+    in_flight = means["workload.concurrency"] * means["workload.n_output_token"]
+    np.testing.assert_allclose(value[THROUGHPUT] * value["e2e_s"], in_flight, rtol=1e-6)
+
+
+def test_draws_agree_with_each_other(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    some = means.head(10)
+    draws = quick.sample(some, 20)
+    in_flight = (some["workload.concurrency"] * some["workload.n_output_token"]).to_numpy()
+    np.testing.assert_allclose(draws[THROUGHPUT] * draws["e2e_s"], np.tile(in_flight, (20, 1)), rtol=1e-6)
+
+
+def test_static_batches_and_offline_runs_follow_nothing(means: pd.DataFrame) -> None:
+    static = means.head(2).assign(**{"workload.is_static": 1.0})
+    offline = means.head(2).assign(**{"workload.concurrency": np.nan})
+    rate = offline.assign(**{"workload.request_rate_per_s": 1.0})
+    for X in (static, offline):
+        assert not any(rows.any() for rows in Loads.of(X).follows.values())
+    assert Loads.of(rate).follows["e2e_s"].all()
+    assert not Loads.of(rate).follows[THROUGHPUT].any()
+
+
+def test_an_open_loop_puts_out_what_its_rate_asks_for(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    rate = means.assign(**{"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.05})
+    answer = quick.predict_interval(rate, 0.5)
+    assert not answer.estimate.is_saturated.all()
+    wanted = (0.05 * rate["workload.n_output_token"])[~answer.estimate.is_saturated]
+    np.testing.assert_allclose(answer.value[THROUGHPUT][~answer.estimate.is_saturated], wanted, rtol=1e-6)
+    for bound in (answer.low, answer.high):
+        np.testing.assert_array_equal(bound[THROUGHPUT], answer.value[THROUGHPUT])
+    told = References(rate, pd.DataFrame({THROUGHPUT: answer.value[THROUGHPUT] / 2}))
+    pd.testing.assert_frame_equal(
+        quick.predict_interval(means, 0.5, told).value, quick.predict_interval(means, 0.5).value
+    )
+
+
+def test_without_ttft_or_tpot_nothing_changes(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    _, estimates, whole = build_features(means, quick.coefficients_)
+    value = {"e2e_s": estimates["e2e_s"] * 2, "ttft_s": estimates["ttft_s"]}
+    assert coherent(value, estimates, {}, whole, Loads.of(means)) == value
+
+
+def test_the_shares_of_corrections_sum_to_the_whole(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    _, estimates, whole = build_features(means, quick.coefficients_)
+    factor = {"ttft_s": 3.0, "tpot_s": 0.7}
+    value = {metric: estimates[metric] * factor[metric] for metric in factor} | {THROUGHPUT: estimates[THROUGHPUT]}
+    pace = {metric: np.full(len(means), f) for metric, f in factor.items()}
+    parts = shares(pace, whole, Loads.of(means))
+    moved = np.log(coherent(value, estimates, pace, whole, Loads.of(means))[THROUGHPUT] / estimates[THROUGHPUT])
+    np.testing.assert_allclose(-sum(parts[m] * np.log(factor[m]) for m in factor), moved, rtol=1e-9)
+
+
+def test_throughput_is_of_the_run(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    tails = means.assign(**{"workload.is_mean": 0.0, "workload.quantile": 0.99})
+    value, other = (quick.predict(X)[THROUGHPUT] for X in (means, tails))
+    np.testing.assert_allclose(other, value, rtol=1e-9)
+
+
+def test_no_request_ends_before_its_first_token(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    for quantile in (0.5, 0.99):
+        one = means.assign(**{"workload.n_output_token": 1.0, "workload.is_mean": 0.0, "workload.quantile": quantile})
+        value = quick.predict_interval(one, 0.5).value
+        assert (value["e2e_s"] >= value["ttft_s"]).all()
+
+
+def test_a_single_token_is_all_first_token() -> None:
+    assert logarithmic_mean(np.array([0.0]), np.array([0.0]))[0] == 0.0
+
+
+def _told(quick: RoofcastPredictor, one: pd.DataFrame, **factor: float) -> pd.Series:
+    plain = quick.predict_interval(one, 0.5).value
+    references = References(one, pd.DataFrame({m: plain[m] * f for m, f in factor.items()}))
+    moved = quick.predict_interval(one, 0.5, references).value / plain
+    return moved.iloc[0]
+
+
+@pytest.mark.parametrize("factor", [{"e2e_s": 2.0}, {THROUGHPUT: 0.5}])
+def test_references_of_what_follows_move_what_leads(
+    factor: dict[str, float], quick: RoofcastPredictor, means: pd.DataFrame
+) -> None:
+    moved = _told(quick, means.head(1), **factor)
+    assert min(moved["ttft_s"], moved["tpot_s"]) > 1.02
+    assert 1.02 < moved["e2e_s"] < 2.0
+    assert moved["e2e_s"] * moved[THROUGHPUT] == pytest.approx(1.0, rel=1e-9)
+
+
+def test_what_leads_counts_before_what_follows(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    one = means.head(1)
+    apart = _told(quick, one, ttft_s=2.0, tpot_s=2.0)
+    both = _told(quick, one, ttft_s=2.0, tpot_s=2.0, e2e_s=3.0)
+    pd.testing.assert_series_equal(apart, both)
+
+
+def test_references_narrow_what_follows(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    one = means.head(1)
+    plain = quick.predict_interval(one, 0.5)
+    told = quick.predict_interval(one, 0.5, References(one, plain.value[["ttft_s", "tpot_s"]]))
+    width, narrower = ((p.high / p.low).iloc[0] for p in (plain, told))
+    assert (
+        narrower[["ttft_s", "tpot_s", "e2e_s", THROUGHPUT]] < width[["ttft_s", "tpot_s", "e2e_s", THROUGHPUT]]
+    ).all()
+
+
+@pytest.mark.parametrize("factor", [{"e2e_s": 2.0}, {THROUGHPUT: 0.5}, {"itl_s": 2.0}])
+def test_a_predictor_of_some_metrics_knows_references_of_the_others(
+    factor: dict[str, float], quick: RoofcastPredictor, means: pd.DataFrame
+) -> None:
+    one = means.head(1)
+    some = narrowed(quick, ["tpot_s"])
+    plain = quick.predict_interval(one, 0.5).value
+    told = References(one, pd.DataFrame({metric: plain[metric] * f for metric, f in factor.items()}))
+    moved = some.predict_interval(one, 0.5, told)
+    assert list(moved.value) == ["tpot_s"]
+    assert (moved.value["tpot_s"] > 1.02 * plain["tpot_s"]).all()
+    pd.testing.assert_series_equal(moved.value["tpot_s"], quick.predict_interval(one, 0.5, told).value["tpot_s"])
+    assert some.known(None).keys() == {"tpot_s"}
+
+
+def test_itl_and_tpot_tell_of_each_other_in_the_middle_alone(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    one = means.head(1)
+    assert _told(quick, one, itl_s=2.0)["tpot_s"] > 1.02
+    assert _told(quick, one, tpot_s=2.0)["itl_s"] > 1.02
+    assert _told(quick, one, itl_s=2.0)["ttft_s"] == pytest.approx(1.0)
+    tail = one.assign(**{"workload.is_mean": 0.0, "workload.quantile": 0.95})
+    assert _told(quick, tail, itl_s=2.0)["tpot_s"] == pytest.approx(1.0)

@@ -1,0 +1,340 @@
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
+
+from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
+from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.lifecycle import registry as registry_module
+from roofcast.training.lifecycle.bundle import FILE_NAME, ModelBundle
+from roofcast.training.lifecycle.registry import CHECKSUM_TAG, URI_VARIABLE, Champion, Registry
+from tests.training.builders import a_bundle
+
+Versions = tuple[Registry, list[str]]
+
+
+@pytest.fixture(scope="module")
+def bundle(subset: TrainingSet) -> ModelBundle:
+    return a_bundle(subset)
+
+
+@pytest.fixture
+def registry(home: Path) -> Registry:
+    return Registry(home)
+
+
+def add_version(registry: Registry, bundle: ModelBundle, folder: Path) -> str:
+    """Register a bundle that lies in a folder, as a logged model would."""
+    folder.mkdir()
+    checksum = bundle.save(folder / FILE_NAME)
+    with registry.run("a test") as run_id:
+        pass
+    return registry.register(folder.as_uri(), run_id, checksum)
+
+
+@pytest.fixture
+def three(registry: Registry, bundle: ModelBundle, tmp_path: Path) -> Versions:
+    return registry, [add_version(registry, bundle, tmp_path / f"run{i}") for i in range(3)]
+
+
+def version_of(champion: Champion | None) -> str | None:
+    return champion.version if champion else None
+
+
+def test_a_new_registry_is_empty(registry: Registry) -> None:
+    assert registry.champion() is None
+    assert registry.versions() == []
+
+
+def test_nothing_is_created_before_it_is_needed(tmp_path: Path) -> None:
+    Registry(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("given", [None, "http://tracking.example"])
+def test_a_run_leaves_the_environment_alone(
+    given: str | None, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands there is the user's setting; an embedded store is not."""
+    monkeypatch.delenv(URI_VARIABLE, raising=False)
+    if given:
+        monkeypatch.setenv(URI_VARIABLE, given)
+    with registry.run("a test"):
+        pass
+    assert os.environ.get(URI_VARIABLE) == given
+
+
+def test_versions_count_up_and_none_is_in_service_by_itself(three: Versions) -> None:
+    registry, versions = three
+    assert versions == ["1", "2", "3"]
+    assert [champion.version for champion in registry.versions()] == ["3", "2", "1"]
+    assert registry.champion() is None
+
+
+def test_two_promotions_leave_the_later_in_service(three: Versions) -> None:
+    registry, _ = three
+    assert registry.promote("1").version == "1"
+    assert registry.promote("3").version == "3"
+    assert version_of(registry.champion()) == "3"
+
+
+def test_rollback_goes_to_the_champion_before_and_asked_again_further_back(three: Versions) -> None:
+    registry, _ = three
+    for version in ("1", "3", "2"):
+        registry.promote(version)
+    assert registry.previous().version == "3"
+    assert registry.rollback().version == "3"
+    assert version_of(registry.champion()) == "3"
+    assert registry.rollback().version == "1"
+    with pytest.raises(NoAnswerError, match="no earlier champion"):
+        registry.rollback()
+    assert version_of(registry.champion()) == "1"
+
+
+def test_a_rollback_from_a_champion_that_is_gone_is_refused(three: Versions) -> None:
+    registry, _ = three
+    for version in ("1", "2"):
+        seen = registry.promote(version)
+    registry.promote("3")
+    with pytest.raises(NoAnswerError, match="the champion was version 2, and version 3 is now; look, and ask again"):
+        registry.rollback(seen)
+    assert version_of(registry.champion()) == "3"
+    assert registry.rollback(registry.champion()).version == "2"
+
+
+def test_changes_wait_for_each_other_but_not_for_ever(three: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, _ = three
+    registry.promote("1")
+    monkeypatch.setattr(registry_module, "CHANGE_WAIT_S", 0.1)
+    with registry.changing():
+        assert registry.promote("2").version == "2", "who holds the champion may change it"
+        with ThreadPoolExecutor(1) as other:
+            for change in (lambda: Registry(registry._home).promote("3"), registry.rollback):
+                with pytest.raises(NotReadyError, match="being changed by somebody else"):
+                    other.submit(change).result(30)
+    assert version_of(registry.champion()) == "2"
+
+
+def test_every_change_is_told_to_the_audit(three: Versions, caplog: pytest.LogCaptureFixture) -> None:
+    registry, _ = three
+    with caplog.at_level(logging.INFO, registry_module.audit.name):
+        registry.promote("1", by="me")
+        registry.promote("2")
+        registry.rollback(by="you")
+    told = [(r.action, r.caller, r.version_before, r.version) for r in caplog.records]  # type: ignore[attr-defined]
+    assert told == [
+        ("promotion", "me", "none", "1"),
+        ("promotion", "a program", "1", "2"),
+        ("rollback", "you", "2", "1"),
+    ]
+
+
+def test_a_promotion_after_a_rollback_can_be_taken_back(three: Versions) -> None:
+    registry, _ = three
+    for version in ("1", "2"):
+        registry.promote(version)
+    registry.rollback()
+    registry.promote("3")
+    assert registry.rollback().version == "1"
+
+
+def test_a_rollback_that_was_cut_short_goes_on(three: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, _ = three
+    for version in ("1", "3", "2"):
+        registry.promote(version)
+    with monkeypatch.context() as patch:
+        patch.setattr(registry, "_keep_earlier", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            registry.rollback()
+    assert version_of(registry.champion()) == "3"
+    assert registry.rollback().version == "1"
+
+
+def test_deleted_versions_are_passed_over(three: Versions) -> None:
+    registry, _ = three
+    for version in ("1", "3", "2"):
+        registry.promote(version)
+    registry._client.delete_model_version("roofcast", "3")
+    assert registry.rollback().version == "1"
+
+
+def test_promoting_the_champion_again_keeps_the_way_back(three: Versions) -> None:
+    registry, _ = three
+    for version in ("1", "2", "2"):
+        registry.promote(version)
+    assert registry.rollback().version == "1"
+
+
+def test_rollback_without_an_earlier_champion_is_refused(three: Versions) -> None:
+    registry, _ = three
+    with pytest.raises(NoAnswerError, match="there is no earlier champion to go back to"):
+        registry.rollback()
+    registry.promote("1")
+    with pytest.raises(NoAnswerError, match="no earlier champion"):
+        registry.rollback()
+
+
+@pytest.mark.parametrize("version", ["4", "", "latest", "1 "])
+def test_an_unknown_version_is_not_promoted(version: str, three: Versions) -> None:
+    registry, _ = three
+    registry.promote("1")
+    with pytest.raises(UnknownNameError, match="version: no "):
+        registry.promote(version)
+    assert version_of(registry.champion()) == "1"
+
+
+def test_everything_outlives_the_process(three: Versions, home: Path, bundle: ModelBundle) -> None:
+    registry, _ = three
+    registry.promote("1")
+    registry.promote("2")
+    again = Registry(home)
+    champion = again.champion()
+    assert champion == registry.champion()
+    assert champion is not None
+    assert again.load(champion).row_ids == bundle.row_ids
+    assert again.rollback().version == "1"
+
+
+def test_a_bundle_is_fetched_once(three: Versions, tmp_path: Path) -> None:
+    registry, _ = three
+    champion = registry.promote("1")
+    registry.load(champion)
+    (tmp_path / "run0" / FILE_NAME).unlink()
+    assert registry.load(champion).row_ids
+
+
+def test_a_bundle_replaced_in_the_store_is_refused(three: Versions, tmp_path: Path) -> None:
+    registry, _ = three
+    champion = registry.promote("2")
+    (tmp_path / "run1" / FILE_NAME).write_bytes(b"something else")
+    with pytest.raises(InputError, match="does not have the registered checksum"):
+        registry.load(champion)
+
+
+def test_a_bundle_mended_in_the_store_is_fetched_anew(three: Versions, tmp_path: Path) -> None:
+    registry, _ = three
+    champion = registry.promote("2")
+    file = tmp_path / "run1" / FILE_NAME
+    sound = file.read_bytes()
+    file.write_bytes(sound[:1000])
+    with pytest.raises(InputError, match="checksum"):
+        registry.load(champion)
+    file.write_bytes(sound)
+    assert registry.load(champion).row_ids
+
+
+def test_a_version_without_a_bundle_says_so(registry: Registry, tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    (folder / "note.txt").touch()
+    with registry.run("a test") as run_id:
+        pass
+    version = registry.register(folder.as_uri(), run_id, "0" * 64)
+    with pytest.raises(InputError, match=rf"bundle: version {version} holds no bundle\.joblib; retrain"):
+        registry.load(registry.promote(version))
+
+
+def test_the_checksum_is_a_tag_of_the_version(three: Versions) -> None:
+    registry, _ = three
+    found = registry._client.get_model_version("roofcast", "1")
+    assert found.tags[CHECKSUM_TAG] == registry.promote("1").sha256
+
+
+def test_a_version_whose_files_are_gone_says_so(registry: Registry, tmp_path: Path) -> None:
+    with registry.run("a test") as run_id:
+        pass
+    for source in ((tmp_path / "gone").as_uri(), f"runs:/{run_id}/bundle"):
+        version = registry.register(source, run_id, "0" * 64)
+        with pytest.raises(InputError, match=f"bundle: version {version} has lost its files; promote another one"):
+            registry.load(registry.find(version))
+
+
+@pytest.fixture
+def unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return Registry(tmp_path, f"http://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda r: r.champion(),
+        lambda r: r.versions(),
+        lambda r: r.promote("1"),
+        lambda r: r.rollback(),
+        lambda r: r.previous(),
+        lambda r: r.register("runs:/x", "x", "0"),
+        lambda r: r.load(Champion("1", "x", "0" * 64)),
+        lambda r: r.run("x").__enter__(),
+    ],
+    ids=["champion", "versions", "promote", "rollback", "previous", "register", "load", "run"],
+)
+def test_a_server_that_does_not_answer_is_named(ask: object, unreachable: Registry) -> None:
+    assert callable(ask)
+    with pytest.raises(NotReadyError, match=rf"the MLflow store {unreachable.tracking_uri} does not answer"):
+        ask(unreachable)
+
+
+def test_a_store_that_cannot_be_opened_is_not_ready(tmp_path: Path) -> None:
+    (tmp_path / "mlflow.db").mkdir()
+    with pytest.raises(NotReadyError, match="does not answer"):
+        Registry(tmp_path).champion()
+
+
+def test_a_store_that_is_no_database_is_not_ready(tmp_path: Path) -> None:
+    (tmp_path / "mlflow.db").write_text("not a database, " * 100)
+    with pytest.raises(NotReadyError, match="does not answer"):
+        Registry(tmp_path).champion()
+
+
+def test_a_server_that_refuses_is_not_taken_for_an_empty_one(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise MlflowException("log in", error_code=PERMISSION_DENIED)
+
+    monkeypatch.setattr(registry._client, "get_registered_model", refuse)
+    with pytest.raises(MlflowException, match="log in"):
+        registry.register("runs:/x", "x", "0")
+
+
+def test_two_processes_may_create_the_store_at_once(tmp_path: Path) -> None:
+    code = (
+        "import sys, pathlib; from roofcast.training.lifecycle.registry import Registry; "
+        "Registry(pathlib.Path(sys.argv[1])).run('x').__enter__()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]  # noqa: S603
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+
+
+def test_a_stamp_lasts_until_something_is_promoted(three: Versions) -> None:
+    registry, versions = three
+    before = registry.stamp()
+    registry.versions()
+    assert before
+    assert registry.stamp() == before
+    registry.promote(versions[0])
+    assert registry.stamp() != before
+
+
+def test_what_may_change_unseen_has_no_stamp(tmp_path: Path) -> None:
+    assert Registry(tmp_path).stamp() == ""
+    assert Registry(tmp_path, "http://127.0.0.1:1").stamp() == ""
+    (tmp_path / "mlflow.db").write_bytes(b"SQLite format 3\0\x10\0\2\2" + bytes(80))
+    assert Registry(tmp_path).stamp() == ""

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from mlflow.artifacts import download_artifacts
+from mlflow.entities import Run
+from mlflow.tracking import MlflowClient
+
+from research import experiments, nested
+from research.experiments import MARKER, Design, kept_coefficients, main, nested_section, run_comparison
+from research.nested import BLEND, METHODS, PRESENT, WEIGHTED
+from roofcast.data.home import HOME_VARIABLE
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.lifecycle.registry import Registry
+
+DESIGN = Design(("itl_s",), n_outer_fold=3, n_inner_fold=2, n_trial=1)
+
+
+@pytest.fixture(scope="module")
+def logged(
+    subset: TrainingSet, empty_store: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Registry, str, Run, list[Run]]:
+    """Return the registry, the comparison's run, and those below it."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "mlflow.db").write_bytes(empty_store.read_bytes())
+    registry = Registry(home)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nested, "N_TREE", (5, 10))
+        patch.setattr(experiments, "fit_coefficients", lambda *_: DEFAULT_COEFFICIENTS)
+        run_id = run_comparison(subset, registry, home / "experiments", DESIGN)
+    client = MlflowClient(tracking_uri=registry.tracking_uri)
+    parent = client.get_run(run_id)
+    below = client.search_runs([parent.info.experiment_id], f"tags.`mlflow.parentRunId` = '{run_id}'")
+    return registry, run_id, parent, below
+
+
+def test_every_learner_and_outer_fold_has_its_run(
+    logged: tuple[Registry, str, Run, list[Run]], subset: TrainingSet
+) -> None:
+    _, _, parent, below = logged
+    assert {(run.data.tags["learner"], run.data.tags["outer_fold"]) for run in below} == {
+        (method, str(fold)) for method in METHODS for fold in (1, 2, 3)
+    }
+    assert {run.data.tags["data_digest"] for run in [parent, *below]} == {subset.digest}
+    assert parent.data.params["n_trial"] == "1"
+    assert parent.data.metrics["wall_s"] > 0
+    sought = next(run for run in below if run.data.tags["learner"] == "xgboost")
+    assert "itl_s.max_depth" in sought.data.params
+    for run in below:
+        assert {f"{part}.itl_s.{name}" for part in ("inner", "outer") for name in ("mape", "median_ape")} <= set(
+            run.data.metrics
+        )
+
+
+def test_the_table_of_errors_gives_the_figures_back(logged: tuple[Registry, str, Run, list[Run]]) -> None:
+    registry, run_id, parent, below = logged
+    folder = download_artifacts(run_id=run_id, artifact_path="tables", tracking_uri=registry.tracking_uri)
+    table = pd.read_csv(Path(folder, "errors.csv"))
+    assert not table.duplicated(["id", "metric"]).any()
+    for method in METHODS:
+        ape = np.abs(np.exp(-table[method]) - 1)
+        assert parent.data.metrics[f"{method}.itl_s.mape"] == pytest.approx(ape.mean())
+        assert parent.data.metrics[f"{method}.itl_s.median_ape"] == pytest.approx(ape.median())
+    for run in below:
+        ape = np.abs(
+            np.exp(-table.loc[table["fold"] == int(run.data.tags["outer_fold"]), run.data.tags["learner"]]) - 1
+        )
+        assert run.data.metrics["outer.itl_s.mape"] == pytest.approx(ape.mean())
+
+
+def test_the_section_is_what_the_runs_say(logged: tuple[Registry, str, Run, list[Run]]) -> None:
+    registry, run_id, parent, below = logged
+    text = nested_section(registry, run_id)
+    figures = [parent.data.metrics[f"{PRESENT}.itl_s.{name}"] for name in ("mape", "median_ape")]
+    assert f"| the trees in service | {figures[0]:.3f} / {figures[1]:.3f} |" in text
+    weights = {run.data.tags["outer_fold"]: run.data.params for run in below if run.data.tags["learner"] == WEIGHTED}
+    told = " ".join(f"{float(weights[fold]['itl_s.weight']):.2f}" for fold in "123")
+    assert f"| {WEIGHTED}: weight | {told} |" in text
+    assert f"| {BLEND}: weight_ridge |" in text
+    assert "3 outer and 2 inner folds, 1 trials" in text
+
+
+def test_the_command_writes_the_section_of_a_run(
+    logged: tuple[Registry, str, Run, list[Run]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, run_id, _, _ = logged
+    monkeypatch.setenv(HOME_VARIABLE, str(Path(registry.tracking_uri.removeprefix("sqlite:///")).parent))
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n<!-- {MARKER} -->\nold\n<!-- end -->\nafter\n", encoding="utf-8")
+    main(["--run", run_id, "--document", str(page)])
+    section = nested_section(registry, run_id)
+    assert page.read_text(encoding="utf-8") == f"before\n<!-- {MARKER} -->\n{section}\n<!-- end -->\nafter\n"
+
+
+def test_coefficients_are_fitted_once_for_the_same_rows(
+    subset: TrainingSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = np.arange(len(subset.X))
+    first = kept_coefficients(subset, rows, tmp_path)
+    monkeypatch.setattr(experiments, "fit_coefficients", None)
+    again = kept_coefficients(subset, rows[::-1], tmp_path)
+    assert np.array_equal(first.typical, again.typical)
+    assert np.array_equal(first.offset, again.offset)
+    with pytest.raises(TypeError):
+        kept_coefficients(subset, rows[1:], tmp_path)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from research import review_rules
+from research.review_rules import LEARNT, RULES, TABLES, Counts, Stage, counts, main
+from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
+from roofcast.data.catalog import load_catalog
+from roofcast.data.docs_tables import with_tables
+from roofcast.features.validity.plausibility import RULES as PHYSICS
+from roofcast.training.dataset.review import _plain_rules
+from tests.training.dataset.test_review import rows
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "REVIEW_RULES.md"
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[Stage, Counts]:
+    return counts()
+
+
+@pytest.fixture(autouse=True)
+def counted_once(found: dict[Stage, Counts], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(review_rules, "counts", lambda: found)
+
+
+def test_the_document_is_written_from_the_code() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert all(f"<!-- {name} -->" in text for name in TABLES)
+    assert with_tables(text, TABLES) == text, "run `make reference`"
+
+
+def test_the_rules_of_the_review_stand_in_its_order() -> None:
+    catalog = load_catalog()
+    plain = [name for name, _, _ in _plain_rules(rows({}), catalog.models, catalog.accelerators)]
+    assert [rule.name for rule in LEARNT] == [*plain, "beyond_estimate", *PHYSICS]
+
+
+def test_every_rule_is_described_once() -> None:
+    for rules in RULES.values():
+        names = [rule.name for rule in rules]
+        assert len(names) == len(set(names))
+        assert all(rule.works_from and rule.finds for rule in rules)
+
+
+def test_every_row_that_is_set_aside_is_counted(found: dict[Stage, Counts]) -> None:
+    published: Counter[str] = sum(found["published"].values(), Counter())
+    for name in CAMPAIGNS:
+        assert published[name] == load_campaign_info(name).n_quarantined
+    assert sum(found["marked"].values(), Counter()) == found["learnt"]["published_fault"]
+
+
+def test_a_rule_without_a_description_is_told(found: dict[Stage, Counts], monkeypatch: pytest.MonkeyPatch) -> None:
+    unheard_of: Counts = {"unheard_of": Counter({"ours": 1})}
+    monkeypatch.setattr(review_rules, "counts", lambda: found | {"published": unheard_of})
+    with pytest.raises(KeyError, match="unheard_of"):
+        with_tables("<!-- rules -->\n<!-- end -->", TABLES)
+
+
+def test_the_table_is_written_anew(tmp_path: Path) -> None:
+    file = tmp_path / "x.md"
+    file.write_text("before\n<!-- rules -->\nold\n<!-- end -->\nafter\n")
+    main([str(file)])
+    lines = file.read_text().splitlines()
+    assert (lines[0], lines[-1], "old" in lines) == ("before", "after", False)
+    assert len(lines) == 6 + sum(map(len, RULES.values()))

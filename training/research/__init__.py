@@ -1,0 +1,1 @@
+"""Experiments and kernel fits; not part of the wheel."""

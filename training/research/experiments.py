@@ -1,0 +1,270 @@
+"""The nested comparison of learners as MLflow runs: ``python -m research.experiments``.
+
+One run stands for the comparison, and one below it for each learner and outer fold. The section of
+``docs/EXPERIMENTS.md`` is written from what the runs say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import joblib
+import mlflow
+import numpy as np
+import optuna
+import pandas as pd
+from mlflow.entities import Run
+from mlflow.tracking import MlflowClient
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from research.nested import (
+    BLEND,
+    LEARNERS,
+    METHODS,
+    NONE,
+    PRESENT,
+    WEIGHTED,
+    IndexArray,
+    Outcome,
+    build_splits,
+    compare,
+)
+from roofcast import features
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.catalog import load_catalog
+from roofcast.data.docs_tables import with_tables
+from roofcast.data.home import roofcast_home
+from roofcast.data.units import s_from_ms
+from roofcast.features.engine.coefficients import Coefficients
+from roofcast.training.dataset.folds import leave_one_group_out
+from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
+from roofcast.training.evaluation.markdown import markdown_table
+from roofcast.training.learner import calibration
+from roofcast.training.learner.calibration import fit_coefficients
+from roofcast.training.lifecycle.registry import URI_VARIABLE, Registry
+
+METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
+
+RUN_NAME: Final = "nested-comparison"
+DOCUMENT: Final = Path("docs/EXPERIMENTS.md")
+MARKER: Final = "nested"
+
+COMMIT_TAG: Final = "mlflow.source.git.commit"
+"""MLflow's own, set where the code runs from a clone."""
+
+_MEANING: Final = {
+    NONE: "calibrated estimate alone",
+    PRESENT: "the trees in service",
+    "xgboost": "the same, settings sought",
+    "lightgbm": "LightGBM, absolute loss",
+    "hist": "scikit-learn's histogram boosting, absolute loss",
+    "ridge": "ridge regression",
+    WEIGHTED: "the trees in service, at a weight",
+    BLEND: "all of these, at weights",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What is compared, and how closely.
+
+    Parameters
+    ----------
+    metrics
+        Each is compared for itself.
+    n_outer_fold, n_inner_fold
+        Folds of whole lineages.
+    n_trial
+        Settings tried for each learner, outer fold and metric.
+    """
+
+    metrics: tuple[str, ...] = METRICS
+    n_outer_fold: int = 4
+    n_inner_fold: int = 3
+    n_trial: int = 12
+
+
+def run_comparison(data: TrainingSet, registry: Registry, cache: Path, design: Design) -> str:
+    """Compare the learners and return the id of the MLflow run under which all is logged.
+
+    Parameters
+    ----------
+    data
+        Sound rows.
+    registry
+        Whose store takes the runs.
+    cache
+        Folder for the coefficients of every fold.
+    design
+        Of the comparison.
+    """
+    start, outcomes = time.monotonic(), []
+    with registry.run(RUN_NAME) as run_id:
+        mlflow.set_tag("data_digest", data.digest)
+        told = asdict(design) | {"metrics": ",".join(design.metrics)}
+        mlflow.log_params(told | {"n_row": len(data.X), "n_group": data.groups.nunique()})
+        for i, (train, test) in enumerate(leave_one_group_out(data.groups, design.n_outer_fold), start=1):
+            outcomes.append(_compare_fold(data, train, test, cache, design))
+            _log_fold(data, i, outcomes[-1])
+        table = error_table(outcomes, data)
+        mlflow.log_metrics(_pooled(table))
+        mlflow.log_metric("wall_s", time.monotonic() - start)
+        with tempfile.TemporaryDirectory() as folder:
+            table.to_csv(Path(folder, "errors.csv"), index=False)
+            mlflow.log_artifacts(folder, "tables")
+    return run_id
+
+
+def _compare_fold(
+    data: TrainingSet, train: IndexArray, test: IndexArray, cache: Path, design: Design
+) -> dict[str, dict[str, Outcome]]:
+    """Return what each learner did in an outer fold, by metric."""
+    outer = build_splits(data, train, test, kept_coefficients(data, train, cache), design.metrics)
+    inner = []
+    for some, other in leave_one_group_out(data.groups.iloc[train], design.n_inner_fold):
+        coefficients = kept_coefficients(data, train[some], cache)
+        inner.append(build_splits(data, train[some], train[other], coefficients, design.metrics))
+    with threadpool_limits(1):
+        return {m: compare(outer[m], [split[m] for split in inner], design.n_trial) for m in design.metrics}
+
+
+def kept_coefficients(data: TrainingSet, rows: IndexArray, cache: Path) -> Coefficients:
+    """Return coefficients fitted to some rows, from the cache if these rows met this code before."""
+    key = hashlib.blake2b("\n".join(sorted(data.ids.iloc[rows])).encode(), digest_size=16)
+    for source in sorted([*Path(features.__file__).parent.rglob("*.[pj]*"), Path(calibration.__file__)]):
+        if source.suffix in {".py", ".json"}:
+            key.update(source.read_bytes())
+    file = cache / f"{key.hexdigest()}.joblib"
+    if not file.is_file():
+        cache.mkdir(parents=True, exist_ok=True)
+        joblib.dump(fit_coefficients(data.X.iloc[rows], data.y.iloc[rows], data.groups.iloc[rows]), file)
+    kept: Coefficients = joblib.load(file)
+    return kept
+
+
+def _log_fold(data: TrainingSet, fold: int, outcomes: Mapping[str, Mapping[str, Outcome]]) -> None:
+    parent = mlflow.active_run()
+    for method in METHODS:
+        with mlflow.start_run(
+            experiment_id=parent.info.experiment_id if parent else None, run_name=f"{method}-{fold}", nested=True
+        ):
+            mlflow.set_tags({"data_digest": data.digest, "learner": method, "outer_fold": str(fold)})
+            for metric, of_metric in outcomes.items():
+                outcome = of_metric[method]
+                mlflow.log_params({f"{metric}.{name}": value for name, value in outcome.settings.items()})
+                for part, error in (("inner", outcome.inner), ("outer", outcome.outer)):
+                    mlflow.log_metrics({f"{part}.{metric}.{k}": v for k, v in _figures(error).items()})
+
+
+def error_table(outcomes: Sequence[Mapping[str, Mapping[str, Outcome]]], data: TrainingSet) -> pd.DataFrame:
+    """Return the errors of all outer folds, one line a row and metric.
+
+    Returns
+    -------
+    Columns `fold`, `id`, `group` and `metric`, and one for each learner: logarithm of measurement over prediction
+    """
+    parts = []
+    for fold, of_fold in enumerate(outcomes, start=1):
+        for metric, of_metric in of_fold.items():
+            row = of_metric[NONE].row
+            told = {"fold": fold, "id": data.ids.iloc[row], "group": data.groups.iloc[row], "metric": metric}
+            parts.append(pd.DataFrame(told | {name: outcome.outer for name, outcome in of_metric.items()}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _pooled(table: pd.DataFrame) -> dict[str, float]:
+    return {
+        f"{method}.{metric}.{name}": value
+        for metric, lines in table.groupby("metric")
+        for method in METHODS
+        for name, value in _figures(lines[method].to_numpy()).items()
+    }
+
+
+def _figures(error: np.ndarray) -> dict[str, float]:
+    ape = np.abs(np.exp(-error) - 1.0)
+    return {"mape": float(ape.mean()), "median_ape": float(np.median(ape)), "log_error": float(np.abs(error).mean())}
+
+
+def nested_section(registry: Registry, run_id: str) -> str:
+    """Return the section on a comparison, in Markdown, from its runs."""
+    client = MlflowClient(tracking_uri=registry.tracking_uri)
+    parent = client.get_run(run_id)
+    below = client.search_runs(
+        [parent.info.experiment_id], f"tags.`mlflow.parentRunId` = '{run_id}'", max_results=1000
+    )
+    return "\n".join(_lines(parent, sorted(below, key=lambda run: int(run.data.tags["outer_fold"]))))
+
+
+def _lines(parent: Run, below: Sequence[Run]) -> Iterator[str]:
+    told, tags = parent.data.params, parent.data.tags
+    day = datetime.fromtimestamp(s_from_ms(parent.info.start_time), UTC).date()
+    metrics = told["metrics"].split(",")
+    yield (
+        f"{day}, commit {tags.get(COMMIT_TAG, 'unknown')[:7]}, data {tags['data_digest'][:8]}: "
+        f"{int(told['n_row']):,} rows of {told['n_group']} fold groups,\n{told['n_outer_fold']} outer and "
+        f"{told['n_inner_fold']} inner folds, {told['n_trial']} trials a learner, fold and metric, "
+        f"{parent.data.metrics['wall_s']:.0f} s. Mean / median absolute percentage error of\nmeans and "
+        "medians over all outer folds, and in how many of the folds the mean is below that of the trees in service.\n"
+    )
+    rows = [[_MEANING[method], *(_cell(parent, below, method, metric) for metric in metrics)] for method in METHODS]
+    yield markdown_table(["learner", *(f"`{metric}`" for metric in metrics)], rows)
+    yield "\nWeights chosen inside, by outer fold:\n"
+    names = [(WEIGHTED, "weight"), *((BLEND, f"weight_{name}") for name in METHODS if name in LEARNERS)]
+    rows = [
+        [f"{method}: {name}", *(_weights(below, method, f"{m}.{name}") for m in metrics)] for method, name in names
+    ]
+    yield markdown_table(["weight", *(f"`{metric}`" for metric in metrics)], rows)
+
+
+def _cell(parent: Run, below: Sequence[Run], method: str, metric: str) -> str:
+    mape, median = (parent.data.metrics[f"{method}.{metric}.{name}"] for name in ("mape", "median_ape"))
+    mine, present = (
+        [run.data.metrics[f"outer.{metric}.mape"] for run in below if run.data.tags["learner"] == name]
+        for name in (method, PRESENT)
+    )
+    better = sum(a < b for a, b in zip(mine, present, strict=True))
+    return f"{mape:.3f} / {median:.3f}" + ("" if method == PRESENT else f" ({better} of {len(mine)})")
+
+
+def _weights(below: Sequence[Run], method: str, parameter: str) -> str:
+    found = [float(run.data.params[parameter]) for run in below if run.data.tags["learner"] == method]
+    return " ".join(f"{weight:.2f}" for weight in found)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compare the learners on every shipped campaign and write the section anew."""
+    parser = argparse.ArgumentParser(prog="python -m research.experiments", description=main.__doc__)
+    parser.add_argument(
+        "--trials", type=int, default=Design().n_trial, help="settings tried for each learner, fold and metric"
+    )
+    parser.add_argument("--run", help="write the section from this MLflow run and compute nothing")
+    parser.add_argument("--document", type=Path, default=DOCUMENT, help="the page whose section is written anew")
+    options = parser.parse_args(arguments)
+    for name in ("mlflow", "optuna"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    home = roofcast_home()
+    registry = Registry(home, os.environ.get(URI_VARIABLE) or None)
+    run_id = options.run
+    if run_id is None:
+        catalog = load_catalog()
+        data = build_training_set(load_campaigns(TRAINED_ON), catalog.models, catalog.accelerators)
+        run_id = run_comparison(data, registry, home / "experiments", Design(n_trial=options.trials))
+    text = options.document.read_text(encoding="utf-8")
+    section = nested_section(registry, run_id)
+    options.document.write_text(with_tables(text, {MARKER: lambda: iter([section])}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""One kind of kernel, fitted and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from research.kernels.kind import Kind
+from research.kernels.offsets import fit_offsets, gather_logs, log_error
+from research.kernels.tables import KernelRows
+from roofcast.features.engine.kernels.coefficients import KernelCoefficients
+
+FloatArray = npt.NDArray[np.float64]
+
+SOURCE: Final = {
+    "name": "aiconfigurator-core, measured kernel latencies",
+    "where": "PyPI",
+    "version": "0.12.0",
+    "licence": "Apache-2.0",
+    "by": "python -m research.kernels.fit",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Coefficients of one kind, errors of the sample, and what was set aside by rule.
+
+    `errors` has the factors, and `fitted`, `held_out` and `roofline`: log of estimate over measurement with all
+    accelerators fitted, with the row's own held out, and at data-sheet peaks.
+    """
+
+    kind: Kind
+    coefficients: KernelCoefficients
+    errors: pd.DataFrame
+    n_aside: Mapping[str, int]
+
+
+def fit_kind(kind: Kind, rows: KernelRows, n_aside: Mapping[str, int]) -> Fitted:
+    """Return the kind fitted on all rows, and judged on each accelerator while that is held out."""
+    form = kind.form()
+    coefficients = fit_offsets(form, rows)
+    errors = rows.factors.assign(fitted=log_error(form, rows, gather_logs(coefficients, rows.factors)))
+    ideal = np.log(np.maximum(kind.ideal, np.finfo(float).tiny))
+    errors["roofline"] = log_error(form, rows, np.tile(ideal, (len(errors), 1)))
+    errors["held_out"] = np.nan
+    for accelerator in rows.factors["accelerator"].unique():
+        is_own = (rows.factors["accelerator"] == accelerator).to_numpy()
+        others = fit_offsets(form, rows.take(np.flatnonzero(~is_own)))
+        own = rows.take(np.flatnonzero(is_own))
+        errors.loc[is_own, "held_out"] = log_error(form, own, gather_logs(others, own.factors))
+    return Fitted(kind, coefficients, errors, n_aside)
+
+
+def document(fitted: Sequence[Fitted], as_of: str) -> dict[str, Any]:
+    """Return the coefficients as they ship; see `coefficients.parse_coefficients`."""
+    return {"source": {**SOURCE, "fitted": as_of}, "kernels": {one.kind.name: _entry(one) for one in fitted}}
+
+
+def _entry(fitted: Fitted) -> dict[str, Any]:
+    names = fitted.kind.form().names
+
+    def row(values: FloatArray) -> dict[str, float]:
+        return {name: round(float(value), 3) for name, value in zip(names, values, strict=True)}
+
+    typical = np.exp(fitted.coefficients.typical)
+    return {
+        "typical": {name: float(f"{value:.4g}") for name, value in zip(names, typical, strict=True)},
+        "log_offset": {
+            level: {key: row(values) for key, values in sorted(keys.items())}
+            for level, keys in fitted.coefficients.offset.items()
+        },
+    }

@@ -1,0 +1,1 @@
+"""The training set: joined rows, targets, review rules, grouped folds."""

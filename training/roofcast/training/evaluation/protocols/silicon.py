@@ -1,0 +1,273 @@
+"""P3: TTFT and TPOT of serving engines, for LLMs and for accelerators that were never measured.
+
+The questions are the 3,619 aggregated rows of aiconfigurator's silicon sample, of which 2,826 are distinct
+measurements. Each distinct one is predicted once, with its lineage or its accelerator held out; a published row is
+judged by the prediction for the measurement that it repeats. Methods learn from the other rows of the campaign, or
+from all campaigns, where the held-out lineage or accelerator is left out too. Rows that a written rule marks as
+faulty (`builders.campaigns.silicon.faults.FAULTS`) are never trained on. They count in P3, not in P3_clean,
+which also counts every measurement once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.campaigns.silicon_index import load_silicon_index, source_row
+from roofcast.data.catalog import Catalog, load_catalog
+from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset.folds import leave_one_group_out
+from roofcast.training.dataset.targets import outcomes
+from roofcast.training.evaluation.metrics import error_summary
+from roofcast.training.evaluation.protocols.campaigns import (
+    CampaignRows,
+    build_campaign_rows,
+    load_campaign_rows,
+    with_halves,
+)
+from roofcast.training.learner.predictor import RoofcastPredictor
+
+JUDGED: Final = {"tpot": "tpot_s", "ttft": "ttft_s"}
+"""Metrics of the protocol and their columns."""
+
+COLUMNS: Final = tuple(JUDGED.values())
+
+SPLITS: Final = {"leave_one_lineage_out": "lineage", "leave_one_accelerator_out": "accelerator"}
+"""How folds are made, and the column that one fold has a value of."""
+
+HOPPER: Final = ("nvidia-h100-sxm-80gb", "nvidia-h200-sxm-141gb")
+PARTS: Final = ("lineage", "engine", "accelerator", "weight_precision", "subset")
+"""Columns of the dump whose values have figures of their own."""
+
+_ASKED: Final = ("model", "lineage", "accelerator", "engine", "weight_precision", "subset", "fault")
+
+
+@dataclass(frozen=True, slots=True)
+class SiliconRows:
+    """Distinct measurements; the tables share one index, the number of the published row that each stands for.
+
+    Parameters
+    ----------
+    measurements
+        The campaign's columns, `lineage`, `group` (the fold group), `fault` (the rule that marks a row as faulty,
+        else empty) and `subset`.
+    X : shape (n_row, n_descriptor)
+    """
+
+    measurements: pd.DataFrame
+    X: pd.DataFrame
+
+    @property
+    def y(self) -> pd.DataFrame:
+        """What was measured: columns of the pipeline's `METRICS`, NaN where it was derived or not measured."""
+        return outcomes(self.measurements)
+
+    @property
+    def groups(self) -> pd.Series:
+        """Lineage of each row's LLM."""
+        return self.measurements["lineage"]
+
+    def take(self, rows: npt.NDArray[np.intp]) -> SiliconRows:
+        """Return the rows at these places."""
+        return SiliconRows(self.measurements.iloc[rows], self.X.iloc[rows])
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What a method may know, and what it is asked.
+
+    Parameters
+    ----------
+    split
+        Name of one of `SPLITS`.
+    train
+        The campaign's own rows that may be learnt from.
+    everything
+        The rows of all campaigns that may be learnt from, these among them.
+    test
+        Rows that are asked.
+    config
+        Settings of the predictor; None for the defaults.
+    """
+
+    split: str
+    train: SiliconRows
+    everything: CampaignRows
+    test: SiliconRows
+    config: TrainingConfig | None = None
+
+    @cached_property
+    def predictor(self) -> RoofcastPredictor:
+        """Return roofcast's predictor, trained on `everything` as for service; methods of a fold share it."""
+        rows = self.everything
+        return RoofcastPredictor(self.config, COLUMNS).fit(rows.X, rows.y, rows.groups, stacks=rows.stacks)
+
+
+Method = Callable[[Fold], pd.DataFrame]
+"""From a fold to predicted `ttft_s` and `tpot_s` of the rows that are asked, NaN where it has none."""
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SiliconCampaign:
+    """What P3 asks.
+
+    Parameters
+    ----------
+    rows
+        Distinct measurements.
+    published
+        One line a published row: `id`, `row` (the measurement that it is or repeats) and `is_own`, false for repeats.
+    everything
+        The rows of all campaigns.
+    """
+
+    rows: SiliconRows
+    published: pd.DataFrame
+    everything: CampaignRows
+
+
+def load_silicon_campaign(everything: CampaignRows | None = None) -> SiliconCampaign:
+    """Return the shipped campaign's aggregated rows, published and distinct, and those of all campaigns."""
+    rows = load_campaign_rows() if everything is None else everything
+    return build_silicon_campaign(load_campaigns(["silicon"]), load_silicon_index(), load_catalog(), rows)
+
+
+def build_silicon_campaign(
+    measurements: pd.DataFrame, index: pd.DataFrame, catalog: Catalog, everything: CampaignRows | None = None
+) -> SiliconCampaign:
+    """Return what P3 asks of measurements whose notes name the rows of an index as `load_silicon_index` gives it.
+
+    Without the rows of all campaigns the measurements are all that methods learn from.
+    """
+    asked = index[index["mode"] == "agg"]
+    published = pd.DataFrame(
+        {"id": asked["id"], "row": asked["measured_in"], "is_own": asked["row"] == asked["measured_in"]}
+    )
+    table = measurements.set_index(measurements["note"].map(source_row).rename("row"))
+    table = with_halves(table.loc[np.unique(published["row"])])
+    specs = [catalog.models[name] for name in table["model"]]
+    is_dense = np.array([spec.n_expert == 0 for spec in specs])
+    is_subset = is_dense & table["accelerator"].isin(HOPPER) & (table["weight_precision"] == "fp8")
+    table = table.assign(
+        lineage=[spec.lineage for spec in specs],
+        group=[spec.fold_group for spec in specs],
+        fault=table["note"].str.extract(r"faulty: (\w+)", expand=False).fillna(""),
+        subset=np.where(is_subset, "dense_hopper_fp8", "other"),
+    )
+    rows = SiliconRows(table, describe(table, catalog.models, catalog.accelerators))
+    if everything is None:
+        everything = build_campaign_rows(measurements, catalog)
+    return SiliconCampaign(rows, published, everything)
+
+
+def silicon_folds(campaign: SiliconCampaign, config: TrainingConfig | None = None) -> Iterator[Fold]:
+    """Yield every fold of every split.
+
+    What is held out is held out of every campaign: an accelerator's rows, or those of every lineage that shares a
+    fold group with the one asked about.
+    """
+    rows = campaign.rows
+    can_train = (rows.measurements["fault"] == "").to_numpy()
+    told = campaign.everything.measurements
+    for split, column in SPLITS.items():
+        for train, test in leave_one_group_out(rows.measurements[column]):
+            asked = rows.take(test)
+            is_held_out = told[column].isin(asked.measurements[column])
+            if column == "lineage":
+                is_held_out |= campaign.everything.groups.isin(asked.measurements["group"])
+            others = campaign.everything.take(campaign.everything.is_sound & ~is_held_out.to_numpy())
+            yield Fold(split, rows.take(train[can_train[train]]), others, asked, config)
+
+
+def predict_silicon(
+    campaign: SiliconCampaign,
+    methods: Mapping[str, Method],
+    progress: Progress | None = None,
+    config: TrainingConfig | None = None,
+) -> pd.DataFrame:
+    """Return every published row's prediction by every method under every split: the dump of P3.
+
+    Returns
+    -------
+    One line a split, method and published row with `fold` (what was held out), `id`, `row`, `is_clean`, what was
+    asked of whom, measured `ttft_s` and `tpot_s`, and `predicted_ttft_s` and `predicted_tpot_s`
+    """
+    n_fold = sum(campaign.rows.measurements[column].nunique() for column in SPLITS.values())
+    parts = []
+    for done, fold in enumerate(silicon_folds(campaign, config), start=1):
+        for name, method in methods.items():
+            predicted = method(fold)[list(COLUMNS)].add_prefix("predicted_")
+            told = fold.test.measurements[[*_ASKED, *COLUMNS]].join(predicted)
+            parts.append(told.assign(split=fold.split, fold=told[SPLITS[fold.split]], method=name))
+        if progress is not None:
+            progress(f"silicon, {fold.split.replace('_', ' ')}", done, n_fold)
+    table = pd.concat(parts).reset_index().merge(campaign.published, on="row")
+    table["is_clean"] = table["is_own"] & (table["fault"] == "")
+    first = ["split", "fold", "method", "id", "row", "is_clean"]
+    return table[first + [name for name in table if name not in {*first, "is_own"}]]
+
+
+def silicon_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+    """Return the figures of a dump, or of some rows of it, by split, method and metric.
+
+    Examples
+    --------
+    >>> dump = pd.DataFrame({"split": ["leave_one_lineage_out"], "method": ["m"], "ttft_s": [1.0], "tpot_s": [0.01],
+    ...                      "predicted_ttft_s": [1.5], "predicted_tpot_s": [float("nan")]})
+    >>> silicon_figures(dump)["leave_one_lineage_out"]["m"]["ttft"]
+    {'mape': 0.5, 'median_ape': 0.5, 'within_25': 0.0, 'answered': 1.0}
+    """
+    figures: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    for (split, method), rows in dump.groupby(["split", "method"], sort=False):
+        figures.setdefault(str(split), {})[str(method)] = {
+            metric: error_summary(rows[column], rows[f"predicted_{column}"]) for metric, column in JUDGED.items()
+        }
+    return figures
+
+
+def figures_by_part(dump: pd.DataFrame) -> pd.DataFrame:
+    """Return the figures for each lineage, engine, accelerator, precision and subset, all rows and clean ones.
+
+    Besides `PARTS` there is a part ``answered_by``, the rows that a method answers if that is not all: every method
+    has figures on them, so that none is judged on easier rows than another.
+
+    Returns
+    -------
+    Columns `protocol` (``P3`` or ``P3_clean``), `split`, `by`, `part`, `method`, `metric`, `n_row` and the figures
+    """
+    lines = []
+    for protocol, rows in (("P3", dump), ("P3_clean", dump[dump["is_clean"]])):
+        for by, name, part in [*_parts(rows), *_answered(rows)]:
+            for split, methods in silicon_figures(part).items():
+                n_row = int((part["split"] == split).sum() / len(methods))
+                lines += [
+                    {"protocol": protocol, "split": split, "by": by, "part": name, "method": method}
+                    | {"metric": metric, "n_row": n_row, **values}
+                    for method, figures in methods.items()
+                    for metric, values in figures.items()
+                ]
+    return pd.DataFrame(lines)
+
+
+def _parts(dump: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    return [(by, str(name), part) for by in PARTS for name, part in dump.groupby(by)]
+
+
+def _answered(dump: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    predicted = [f"predicted_{column}" for column in JUDGED.values()]
+    has_answer = dump[predicted].notna().all(axis=1)
+    parts = []
+    for method, rows in dump[has_answer].groupby("method"):
+        if len(rows) < (dump["method"] == method).sum():
+            parts.append(("answered_by", str(method), dump[dump["id"].isin(rows["id"])]))
+    return parts

@@ -1,0 +1,300 @@
+"""The scoreboard: every method's figures under every protocol, and the rows from which they follow.
+
+roofcast's own figures under P1 and P2 are medians over seeds, each figure's median by itself, so that success,
+overspend and S/O need not belong to one seed. What a peer published is a single run; it stands under seed 0.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.campaigns.llm_pilot_peers import PEERS
+from roofcast.data.errors import UnknownNameError
+from roofcast.training.config import TrainingConfig
+from roofcast.training.evaluation.protocols.campaigns import (
+    DERIVED,
+    N_FOLD,
+    CampaignRows,
+    campaign_figures,
+    campaign_parts,
+    load_campaign_rows,
+    method_figures,
+    predict_campaigns,
+    reference_figures,
+    with_sources,
+)
+from roofcast.training.evaluation.protocols.capacity import Rule, cheapest
+from roofcast.training.evaluation.protocols.llm_pilot import (
+    QUESTIONS,
+    decide,
+    measured_beside,
+    peer_predictions,
+    score_decisions,
+)
+from roofcast.training.evaluation.protocols.regret import (
+    decision_candidates,
+    least_prices,
+    regret_figures,
+    regrets,
+    without_price,
+)
+from roofcast.training.evaluation.protocols.silicon import (
+    Method,
+    SiliconCampaign,
+    figures_by_part,
+    load_silicon_campaign,
+    predict_silicon,
+    silicon_figures,
+)
+from roofcast.training.evaluation.protocols.silicon_methods import METHODS
+
+PROTOCOLS: Final = (*QUESTIONS, "P3", "P4", "P5")
+"""Names that `run_scoreboard` takes. P3 gives two results: all rows, and ``P3_clean``; P4 gives ``P4_methods``, with
+its baselines, and ``decisions``. P4 and P5 share one run."""
+
+OWN: Final = "roofcast"
+"""Name under which our own figures stand."""
+
+POINTS: Final = "llm_pilot_points"
+"""File name of the latencies that P1 and P2 both decide by, one row a method, seed and point."""
+
+_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
+    "P3": ("split", "method", "metric"),
+    "P3_clean": ("split", "method", "metric"),
+    "P4": ("metric",),
+    "P4_methods": ("method", "metric"),
+    "P5": ("n_reference", "questions", "metric"),
+    "decisions": (),
+}
+"""What the names mean under which a protocol's figures stand, outermost first; else the method."""
+
+Predict = Callable[[int], pd.DataFrame]
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class ProtocolResult:
+    """Figures of one protocol as they stand in the JSON, and the tables of its dump by file name."""
+
+    figures: Mapping[str, object]
+    tables: Mapping[str, pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Scoreboard:
+    """Results by protocol."""
+
+    results: Mapping[str, ProtocolResult] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Return the figures as JSON; a figure that does not exist, such as overspend without a success, is null.
+
+        Examples
+        --------
+        >>> Scoreboard({"P1": ProtocolResult({"RF": {"success": 0.0, "overspend": float("nan")}}, {})}).to_json()
+        '{"P1": {"RF": {"success": 0.0, "overspend": null}}}'
+        """
+        return json.dumps({name: _finite(r.figures) for name, r in self.results.items()}, allow_nan=False)
+
+    def dump(self, folder: Path) -> list[Path]:
+        """Write one CSV a protocol, and those that protocols share, into the folder; return their paths."""
+        folder.mkdir(parents=True, exist_ok=True)
+        tables = {name: table for result in self.results.values() for name, table in result.tables.items()}
+        paths = []
+        for name, table in tables.items():
+            paths.append(folder / f"{name}.csv")
+            table.to_csv(paths[-1], index=False)
+        return paths
+
+
+def run_scoreboard(
+    protocols: Iterable[str] = tuple(QUESTIONS),
+    predict_llm_pilot: Predict | None = None,
+    n_seed: int = 10,
+    progress: Progress | None = None,
+    rule_llm_pilot: Callable[[int], Rule] | None = None,
+    *,
+    methods_silicon: Mapping[str, Method] = METHODS,
+    silicon: SiliconCampaign | None = None,
+    campaigns: CampaignRows | None = None,
+    config: TrainingConfig | None = None,
+    n_fold: int = N_FOLD,
+) -> Scoreboard:
+    """Return the scoreboard of the protocols named.
+
+    Parameters
+    ----------
+    protocols
+        Names of protocols, such as ``P1``; their order is kept.
+    predict_llm_pilot
+        From a seed to predictions for LLM-Pilot's 528 points, each by a model that never saw the point's LLM, with
+        the columns that `score_p1` wants. Without it the peers stand alone.
+    n_seed
+        Number of seeds, counted from 0.
+    progress
+        Called after each step with what was done, how many steps are done and how many there are.
+    rule_llm_pilot
+        From a seed to the rule by which roofcast's predictions of that seed become a choice; without it, and always
+        for the peers, the cheapest profile by the predictions taken at their word.
+    methods_silicon
+        Who is judged under P3, by name.
+    silicon, campaigns
+        What P3 asks, and P4 and P5; None for the shipped campaigns.
+    config
+        Settings of roofcast's predictor under P3 to P5; None for the defaults.
+    n_fold
+        Folds of whole lineages under P4 and P5.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such protocol.
+    SchemaError
+        If predictions lack a column or a point.
+    """
+    wanted = tuple(dict.fromkeys(protocols))
+    for name in wanted:
+        if name not in PROTOCOLS:
+            raise UnknownNameError("protocol", name, PROTOCOLS)
+    has_llm_pilot = any(name in QUESTIONS for name in wanted)
+    runs = [_Run(method, 0, peer_predictions(method)) for method in PEERS] if has_llm_pilot else []
+    if has_llm_pilot and predict_llm_pilot is not None:
+        runs += _own_runs(predict_llm_pilot, n_seed, progress, rule_llm_pilot)
+    results = {name: _llm_pilot_result(name, runs) for name in wanted if name in QUESTIONS}
+    if "P3" in wanted:
+        asked = silicon or load_silicon_campaign(campaigns)
+        dump = predict_silicon(asked, methods_silicon, progress, config)
+        results |= _silicon_results(dump)
+    if {"P4", "P5"} & set(wanted):
+        rows = campaigns or load_campaign_rows()
+        dump = with_sources(predict_campaigns(rows, config, progress, n_fold), rows)
+        results |= _campaign_results(dump) if "P4" in wanted else {}
+        results |= {"P5": _reference_result(dump)} if "P5" in wanted else {}
+    return Scoreboard({name: results[name] for name in _in_order(wanted, results)})
+
+
+def _in_order(wanted: Iterable[str], results: Mapping[str, object]) -> list[str]:
+    """Return the results' names in the order asked, what comes along with a protocol after it."""
+    along = {"P3": ("P3_clean",), "P4": ("P4_methods", "decisions")}
+    return [part for name in wanted for part in (name, *along.get(name, ())) if part in results]
+
+
+def figure_rows(protocol: str, figures: Mapping[str, object]) -> list[dict[str, object]]:
+    """Return a protocol's figures as the lines of one table.
+
+    Examples
+    --------
+    >>> figure_rows("P1", {"RF": {"success": 0.7}})
+    [{'method': 'RF', 'success': 0.7}]
+    >>> figure_rows("P3", {"leave_one_lineage_out": {"roofcast": {"tpot": {"mape": 0.2}}}})
+    [{'split': 'leave_one_lineage_out', 'method': 'roofcast', 'metric': 'tpot', 'mape': 0.2}]
+    >>> figure_rows("decisions", {"median_regret": 0.0})
+    [{'median_regret': 0.0}]
+    """
+    if protocol == "P5":  # P3's questions stand one level higher than P4's
+        figures = {k: _by_questions(of) for k, of in figures.items() if isinstance(of, Mapping)}
+    names = _PATHS.get(protocol, ("method",))
+    return [{**dict(zip(names, path, strict=True)), **values} for path, values in _leaves(figures, ())]
+
+
+def _by_questions(figures: Mapping[str, object]) -> dict[str, object]:
+    return {"P3": {name: of for name, of in figures.items() if name != "P4"}, "P4": figures["P4"]}
+
+
+def _leaves(
+    figures: Mapping[str, object], path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], dict[str, object]]]:
+    below = {name: value for name, value in figures.items() if isinstance(value, Mapping)}
+    if figures and not below:
+        yield path, dict(figures)
+    for name, value in below.items():
+        yield from _leaves(value, (*path, name))
+
+
+def _silicon_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
+    tables = {"P3": dump, "P3_parts": figures_by_part(dump)}
+    return {
+        "P3": ProtocolResult(silicon_figures(dump), tables),
+        "P3_clean": ProtocolResult(silicon_figures(dump[dump["is_clean"]]), {}),
+    }
+
+
+def _campaign_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
+    lines = dump[[name for name in map(str, dump) if "_draw_" not in name]]
+    prices = least_prices()
+    candidates = decision_candidates(lines, prices)
+    n_left_out = sum(without_price(lines, prices).values())
+    decided = {**regret_figures(regrets(candidates)), "n_without_price": n_left_out}
+    return {
+        "P4": ProtocolResult(campaign_figures(lines), {"P4": lines, "P4_parts": campaign_parts(lines)}),
+        "P4_methods": ProtocolResult(method_figures(lines), {}),
+        "decisions": ProtocolResult(decided, {"decisions": candidates}),
+    }
+
+
+def _reference_result(dump: pd.DataFrame) -> ProtocolResult:
+    plain = {name for name in map(str, dump) if name.startswith(("low_", "high_", "by_")) and "_draw_" not in name}
+    columns = [name for name in map(str, dump) if name not in plain]
+    lines = dump.loc[dump["metric"] != DERIVED, columns].reset_index(drop=True)
+    return ProtocolResult(reference_figures(lines), {"P5": lines})
+
+
+class _Run(NamedTuple):
+    method: str
+    seed: int
+    predictions: pd.DataFrame
+    rule: Rule = cheapest
+
+
+def _own_runs(
+    predict: Predict, n_seed: int, progress: Progress | None, rule_of: Callable[[int], Rule] | None
+) -> Iterator[_Run]:
+    for seed in range(n_seed):
+        yield _Run(OWN, seed, predict(seed), cheapest if rule_of is None else rule_of(seed))
+        if progress is not None:
+            progress(f"LLM-Pilot, seed {seed}", seed + 1, n_seed)
+
+
+def _llm_pilot_result(name: str, runs: list[_Run]) -> ProtocolResult:
+    decisions = [decide(run.predictions, QUESTIONS[name], run.rule) for run in runs]
+    scores: dict[str, list[dict[str, float]]] = {}
+    for run, table in zip(runs, decisions, strict=True):
+        scores.setdefault(run.method, []).append(score_decisions(table).figures())
+    points = [measured_beside(run.predictions) for run in runs]
+    return ProtocolResult(
+        figures={method: _medians(of_method) for method, of_method in scores.items()},
+        tables={name: _labelled(runs, decisions), POINTS: _labelled(runs, points)},
+    )
+
+
+def _labelled(runs: list[_Run], tables: list[pd.DataFrame]) -> pd.DataFrame:
+    labelled = []
+    for run, table in zip(runs, tables, strict=True):
+        copy = table.rename(columns={"model": "fold"})
+        copy.insert(0, "method", run.method)
+        copy.insert(1, "seed", run.seed)
+        labelled.append(copy)
+    return pd.concat(labelled, ignore_index=True)
+
+
+def _medians(scores: list[dict[str, float]]) -> dict[str, float]:
+    figures = {}
+    for name in scores[0]:
+        values = np.array([score[name] for score in scores])
+        defined = values[~np.isnan(values)]
+        figures[name] = float(np.median(defined)) if defined.size else float("nan")
+    return figures
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

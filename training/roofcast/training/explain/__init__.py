@@ -1,0 +1,1 @@
+"""Feature importance, contributions, the most useful next measurement."""

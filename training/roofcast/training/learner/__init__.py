@@ -1,0 +1,1 @@
+"""The predictor: calibrated estimate, boosted residual, random effects, conformal intervals."""

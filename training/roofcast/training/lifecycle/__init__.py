@@ -1,0 +1,1 @@
+"""Bundle, registry, tracking, promotion and retraining."""

@@ -1,0 +1,161 @@
+"""Retraining: fit a candidate on everything, judge it against the champion, promote it if it is not worse."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pandas as pd
+
+from roofcast.data.errors import InputError
+from roofcast.data.specs import Spec
+from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.evaluation.metrics import error_summary
+from roofcast.training.explain.contributions import build_anchors
+from roofcast.training.learner.out_of_memory import fit_feasibility
+from roofcast.training.learner.predictor import RoofcastPredictor
+from roofcast.training.learner.ratio_model import Progress, predict_held_out
+from roofcast.training.lifecycle.bundle import ModelBundle, layout
+from roofcast.training.lifecycle.promotion import Verdict, judge
+from roofcast.training.lifecycle.registry import Champion, Registry
+
+RETRAINING: Final = "a retraining"
+"""Who puts its version in service, for the log."""
+
+
+class RetrainingReport(Spec):
+    """What a retraining did.
+
+    Parameters
+    ----------
+    version
+        Registered.
+    promoted, reason
+        Whether it went into service, and why.
+    candidate_error, champion_error
+        Mean absolute log error on the same held-out lineages.
+    n_row, n_group
+        Of the training set.
+    set_aside
+        Measurements that were not learnt from, counted by the rule of `roofcast.training.dataset.review`.
+    scores
+        Held-out errors of the candidate by metric.
+    """
+
+    version: str
+    promoted: bool
+    reason: str
+    candidate_error: float
+    champion_error: float | None
+    n_row: int
+    n_group: int
+    set_aside: dict[str, int]
+    scores: dict[str, dict[str, float]]
+
+
+def fit_bundle(
+    data: TrainingSet, config: TrainingConfig | None = None, progress: Progress | None = None
+) -> ModelBundle:
+    """Return a bundle fitted to the training set.
+
+    Raises
+    ------
+    InputError
+        If the rows span fewer than two lineages: nothing could be held out.
+    """
+    if data.groups.nunique() < 2:
+        raise InputError("measurements", "must span two LLM lineages at least, got one; import another campaign")
+    predictor = RoofcastPredictor(config).fit(data.X, data.y, data.groups, progress, stacks=data.stacks)
+    folds = score_folds(data, predictor.held_out_)
+    scores = folds.groupby("metric")[["mape", "median_ape", "within_25"]].mean()
+    return ModelBundle(
+        predictor=predictor,
+        fingerprint=layout(),
+        data_digest=data.digest,
+        row_ids=tuple(data.ids),
+        engines=tuple(sorted(set(data.measurements["engine"]) - {""})),
+        accelerators=tuple(sorted(set(data.measurements["accelerator"]))),
+        scores={str(m): {str(k): float(v) for k, v in row.items()} for m, row in scores.iterrows()},
+        anchors=build_anchors(predictor, data),
+        feasibility=fit_feasibility(data.attempts, predictor.coefficients_) if data.attempts else None,
+    )
+
+
+def score_folds(data: TrainingSet, held_out: pd.DataFrame) -> pd.DataFrame:
+    """Return the held-out errors of each lineage and metric."""
+    rows: list[dict[str, Any]] = []
+    for group in data.groups.unique():
+        inside = (data.groups == group).to_numpy()
+        for metric in held_out.columns:
+            known = inside & (data.y[metric] > 0).to_numpy()
+            if known.any():
+                errors = error_summary(data.y[metric][known], held_out[metric][known])
+                rows.append({"group": group, "metric": metric, "n_row": int(known.sum()), **errors})
+    return pd.DataFrame(rows)
+
+
+def retrain(
+    data: TrainingSet, registry: Registry, config: TrainingConfig | None = None, progress: Progress | None = None
+) -> RetrainingReport:
+    """Fit a candidate, register it, and put it in service unless the champion is better.
+
+    A champion that cannot be read, as after an upgrade that changed the columns, is replaced. Otherwise its recipe,
+    that is its settings and the measurements it was fitted to, is judged on the same held-out lineages as the
+    candidate: each lineage is predicted by a champion and by a candidate that never saw it. If another champion has
+    come into service meanwhile, the candidate is judged against that one.
+    """
+    from roofcast.training.lifecycle.tracking import log_training  # noqa: PLC0415  (plots, which no server needs to start)
+
+    config = config or TrainingConfig()
+    champion = registry.champion()
+    candidate = fit_bundle(data, config, progress)
+    verdict = _judged(candidate, champion, registry, data, progress)
+    folds = score_folds(data, candidate.predictor.held_out_)
+    version = log_training(registry, candidate, data, config, folds)
+    while verdict.promoted and not _promoted_over(champion, version, registry):
+        champion = registry.champion()
+        verdict = _judged(candidate, champion, registry, data, progress)
+    return RetrainingReport(
+        version=version,
+        promoted=verdict.promoted,
+        reason=verdict.reason,
+        candidate_error=verdict.candidate,
+        champion_error=verdict.champion,
+        n_row=len(data.X),
+        n_group=int(data.groups.nunique()),
+        set_aside=data.set_aside,
+        scores=candidate.scores,
+    )
+
+
+def _judged(
+    candidate: ModelBundle,
+    champion: Champion | None,
+    registry: Registry,
+    data: TrainingSet,
+    progress: Progress | None,
+) -> Verdict:
+    incumbent, no_champion = _load(registry, champion)
+    rival = None
+    if incumbent is not None:
+        known = data.ids.isin(incumbent.row_ids).to_numpy()
+        rival = predict_held_out(incumbent.predictor, data.X, data.y, data.groups, progress, trainable=known)
+    return judge(data.y, candidate.predictor.held_out_, rival, data.groups, no_champion)
+
+
+def _promoted_over(champion: Champion | None, version: str, registry: Registry) -> bool:
+    """Put a version in service if the champion is still the one that it was judged against; return whether it was."""
+    with registry.changing():
+        is_same = registry.champion() == champion
+        if is_same:
+            registry.promote(version, by=RETRAINING)
+    return is_same
+
+
+def _load(registry: Registry, champion: Champion | None) -> tuple[ModelBundle | None, str]:
+    if champion is None:
+        return None, "there was no champion"
+    try:
+        return registry.load(champion), ""
+    except InputError as error:
+        return None, f"the champion, version {champion.version}, cannot be used: {error}"
