@@ -29,7 +29,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import arrays, build_features
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
 from roofcast.serving.logs import configure_service_logs
@@ -37,7 +37,7 @@ from roofcast.serving.predict.answers import ANSWER_METRICS, answer
 from roofcast.serving.recommend.api.models import RecommendationRequest
 from roofcast.serving.recommend.api.service import demand_of
 from roofcast.serving.recommend.demand.demand import Constraints
-from roofcast.serving.recommend.search.evaluation import Forecaster, most_users, user_levels
+from roofcast.serving.recommend.search.evaluation import Evaluator, most_users, user_levels
 from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, question_table
 from roofcast.training.learner.conditioning import narrowed
 
@@ -76,13 +76,13 @@ def bulk_questions(n_row: int) -> pd.DataFrame:
     )
 
 
-def bare_call(bench: Workbench) -> Callable[[], Any]:
+def bare_call(bench: AppState) -> Callable[[], Any]:
     """Return the call of the predictor alone about every candidate of the recommendation that is timed."""
     request, catalog, bundle = RecommendationRequest.model_validate(DEMAND), bench.catalog, bench.in_service.bundle
     model, demand, bounds = catalog.model(str(request.model)), demand_of(request), Constraints()
     replicas, _ = enumerate_replicas(model, catalog.accelerators, bounds.supply(catalog.offers), bounds)
     table = question_table(replicas, model, demand, bounds)
-    forecaster = Forecaster(bundle.predictor, describe_replicas(table, model, catalog.accelerators))
+    forecaster = Evaluator(bundle.predictor, describe_replicas(table, model, catalog.accelerators))
     most = most_users(bundle) * table["n_accelerator"]
     levels = user_levels(float(most.max()))
     rows, places = np.nonzero((levels <= most[:, None] + 0.5) & forecaster.memory.fits[:, None])
@@ -96,7 +96,7 @@ def bare_call(bench: Workbench) -> Callable[[], Any]:
 def measure(home: Path) -> dict[str, float]:
     """Return the figures, names ending in their units."""
     settings = Settings(home=home)
-    bench = Workbench(settings)
+    bench = AppState(settings)
     start = time.perf_counter()
     bench.retrain()
     figures = {"training_s": time.perf_counter() - start}

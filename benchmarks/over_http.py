@@ -30,7 +30,7 @@ from benchmarks.load import (
     quantiles_ms,
 )
 from roofcast.data.units import ms_from_s
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.logs import configure_logs
 from tests.attack.service import Service, serving
@@ -130,7 +130,7 @@ def beside_peer(figures: dict[str, float], python: Path) -> dict[str, float]:
 
 def trained(home: Path) -> Path:
     """Return the state folder, with a predictor in service."""
-    bench = Workbench(Settings(home=home))
+    bench = AppState(Settings(home=home))
     if not bench.refresh():
         bench.retrain()
         bench.refresh()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.training.config import TrainingConfig
 from tests.postgres import REQUIRED_VARIABLE, running_server, server_binaries
@@ -27,7 +27,7 @@ QUICK = TrainingConfig(n_estimators=40, n_fold=3, calibrate=False)
 def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a state folder whose databases are made, which takes seconds, and empty; for copies."""
     home = tmp_path_factory.mktemp("empty") / "home"
-    bench = Workbench(Settings(home=home))
+    bench = AppState(Settings(home=home))
     assert bench.registry.champion() is None
     bench.store.close()
     return home
@@ -37,7 +37,7 @@ def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trained_home(empty_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a state folder with a champion; who changes it works on a copy."""
     home = Path(shutil.copytree(empty_home, tmp_path_factory.mktemp("trained") / "home"))
-    bench = Workbench(Settings(home=home, training=QUICK))
+    bench = AppState(Settings(home=home, training=QUICK))
     bench.retrain()
     bench.refresh()
     bench.store.close()

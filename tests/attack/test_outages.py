@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from tests.attack.conftest import EFFORT, make_key, only_home
 from tests.attack.mlflow_server import QUICK_TO_GIVE_UP, MlflowServer
@@ -60,7 +60,7 @@ def platform(
 ) -> Iterator[Platform]:
     folder, url = tmp_path_factory.mktemp("platform"), new_database(postgres_server)
     with only_home(trained_home, folder) as home:
-        champion = Workbench(Settings(home=home)).registry.champion()
+        champion = AppState(Settings(home=home)).registry.champion()
         assert champion is not None
         mlflow = MlflowServer(champion)
         mlflow.start()

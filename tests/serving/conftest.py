@@ -10,7 +10,7 @@ from typing import Any
 import joblib
 import pytest
 
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.cli import app
 from roofcast.serving.http.app import create_app
@@ -74,8 +74,8 @@ def settings(home: Path) -> Settings:
 
 
 @pytest.fixture
-def bench(settings: Settings) -> Iterator[Workbench]:
-    opened = Workbench(settings)
+def bench(settings: Settings) -> Iterator[AppState]:
+    opened = AppState(settings)
     opened.refresh()
     yield opened
     opened.store.close()

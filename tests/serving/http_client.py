@@ -14,7 +14,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 
 from roofcast.data.store.api_keys import KeyStore, Scope
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 
 Run = Callable[..., tuple[int, str, str]]
 """Arguments of the command line to its status, output and errors."""
@@ -56,8 +56,8 @@ class Client:
             self._client.headers["authorization"] = f"Bearer {secret}"
 
     @property
-    def bench(self) -> Workbench:
-        found: Workbench = self.app.state.workbench
+    def bench(self) -> AppState:
+        found: AppState = self.app.state.workbench
         return found
 
     def run(self, job: Callable[[], Awaitable[None]]) -> None:

@@ -16,7 +16,7 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet, build_training_set
-from roofcast.training.learner.group_keys import TERMS, YOURS, Places
+from roofcast.training.learner.group_keys import TERMS, YOURS, GroupKeys
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundle import ModelBundle, layout
 from tests.data.row_builders import a_row
@@ -60,7 +60,7 @@ def a_bundle(data: TrainingSet, **changes: Any) -> ModelBundle:
     return ModelBundle(**(fields | changes))
 
 
-def random_places(n_question: int, *, seed: int = 0, n_model: int = 5, n_other: int = 2, first: int = 1) -> Places:
+def random_places(n_question: int, *, seed: int = 0, n_model: int = 5, n_other: int = 2, first: int = 1) -> GroupKeys:
     """Return where questions stand whose models, engines and so on are drawn by chance, with keys from `first` on."""
     rng = np.random.default_rng(seed)
     names = ("accelerator", "engine", "precision", "load", "split")
@@ -71,9 +71,9 @@ def random_places(n_question: int, *, seed: int = 0, n_model: int = 5, n_other: 
     return places_of(keys, workload, rng.choice(np.array([YOURS, 5, 6], dtype=np.uint64), n_question))
 
 
-def places_of(keys: dict[str, Any], workload: Any, stack: Any = None) -> Places:
+def places_of(keys: dict[str, Any], workload: Any, stack: Any = None) -> GroupKeys:
     """Return where questions of these identities stand."""
     unsigned = {name: np.asarray(key, dtype=np.uint64) for name, key in keys.items()}
     of_term = np.stack([joined(unsigned, term) for term in TERMS], axis=1)
     whose = np.full(len(of_term), YOURS) if stack is None else stack
-    return Places(of_term, np.asarray(workload, dtype=float), np.asarray(whose, dtype=np.uint64))
+    return GroupKeys(of_term, np.asarray(workload, dtype=float), np.asarray(whose, dtype=np.uint64))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from builders.campaigns.built import Built
-from builders.campaigns.campaign_builder import Gathering, Row, number_of, rounded, weight_read_s
+from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, rounded, weight_read_s
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.units import W_PER_MW
@@ -77,7 +77,7 @@ def build_argonne(root: Path) -> Built:
     SchemaError
         If a file is missing or has another header.
     """
-    gathering = Gathering("argonne", MODELS, ACCELERATORS)
+    gathering = CampaignBuilder("argonne", MODELS, ACCELERATORS)
     for name in FILES:
         for reference, cells in _records(root / RAW / name):
             _add(gathering, name, reference, _usual(name, cells))
@@ -100,7 +100,7 @@ def _records(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
             yield f"{file.name}:{reader.line_num}", dict(zip(header, cells, strict=True))
 
 
-def _add(gathering: Gathering, file: str, reference: str, cells: dict[str, str]) -> None:
+def _add(gathering: CampaignBuilder, file: str, reference: str, cells: dict[str, str]) -> None:
     latency_s = number_of(cells["latency"])
     run = (*(cells[name] for name in ("hardware", "n", "input", "output", "batch")), rounded(latency_s))
     rule = _rule(cells)

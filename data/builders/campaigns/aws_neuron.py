@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from builders.campaigns.built import Built
-from builders.campaigns.campaign_builder import Gathering, Row, number_of, records_of, rows_by_statistic
+from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, records_of, rows_by_statistic
 from roofcast.data.units import s_from_ms
 
 RAW: Final = Path("raw") / "aws_neuron"
@@ -57,7 +57,7 @@ def build_aws_neuron(root: Path) -> Built:
     SchemaError
         If a file is missing.
     """
-    gathering = Gathering("aws_neuron", MODELS, ACCELERATORS)
+    gathering = CampaignBuilder("aws_neuron", MODELS, ACCELERATORS)
     for name in FILES:
         for reference, cells in records_of(root / RAW / name):
             question = tuple(cells[column] for column in (*_QUESTION, _THROUGHPUT) if column in cells)

@@ -28,7 +28,7 @@ N_DIGIT: Final = 6
 _BLANKS: Final = ("", "-", "nan", "none", "todo")
 
 
-class Gathering:
+class CampaignBuilder:
     """Rows of one campaign while its files are read.
 
     Parameters

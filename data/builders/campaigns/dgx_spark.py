@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from builders.campaigns.built import Built
-from builders.campaigns.campaign_builder import Gathering, Row, number_of, records_of, rows_by_statistic
+from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, records_of, rows_by_statistic
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import s_from_ms
 
@@ -42,7 +42,7 @@ def build_dgx_spark(root: Path) -> Built:
     SchemaError
         If a file is missing.
     """
-    gathering = Gathering("dgx_spark")
+    gathering = CampaignBuilder("dgx_spark")
     speculations: dict[str, Row] = {}
     for _, cells in records_of(root / RAW / SERVE):
         folder, _, name = cells["_path"].rpartition("/")
@@ -108,7 +108,7 @@ def _speculation(arguments: str) -> Row:
 
 
 def _add_benchy(
-    gathering: Gathering, records: Iterable[tuple[str, dict[str, str]]], speculations: dict[str, Row]
+    gathering: CampaignBuilder, records: Iterable[tuple[str, dict[str, str]]], speculations: dict[str, Row]
 ) -> None:
     """Take the lines in pairs: the prompt's speed (pp) and that of the tokens generated after it (tg)."""
     prompt: dict[str, str] | None = None

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from builders.campaigns.built import Built
-from builders.campaigns.campaign_builder import Gathering, Row, number_of, records_of, rounded, rows_by_statistic
+from builders.campaigns.campaign_builder import (
+    CampaignBuilder,
+    Row,
+    number_of,
+    records_of,
+    rounded,
+    rows_by_statistic,
+)
 from roofcast.data.units import s_from_ms
 
 RAW: Final = Path("raw") / "dstack_benchmarks"
@@ -47,7 +54,7 @@ def build_dstack(root: Path) -> Built:
         If a file is missing.
     """
     folder = root / RAW
-    builder = _Builder(Gathering("dstack"))
+    builder = _Builder(CampaignBuilder("dstack"))
     for reference, cells in records_of(folder / RATIO):
         builder.add(reference, _ratio_run(cells), cells)
     for reference, cells in records_of(folder / JSON):
@@ -66,7 +73,7 @@ def build_dstack(root: Path) -> Built:
 
 
 class _Builder:
-    def __init__(self, gathering: Gathering) -> None:
+    def __init__(self, gathering: CampaignBuilder) -> None:
         self.gathering = gathering
 
     def add(self, reference: str, run: Run | None, cells: dict[str, str], system: str = "") -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from builders.campaigns.built import Built
-from builders.campaigns.campaign_builder import Gathering, Row, number_of
+from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of
 from builders.campaigns.pages import PageRow, read_pages
 from roofcast.data.units import s_from_ms
 
@@ -35,7 +35,7 @@ def build_fastertransformer(root: Path) -> Built:
     SchemaError
         If the file cannot be read.
     """
-    gathering = Gathering("fastertransformer", MODELS)
+    gathering = CampaignBuilder("fastertransformer", MODELS)
     for page in read_pages(root / RAW):
         if page.file == FILE:
             _add(gathering, page)
@@ -44,7 +44,7 @@ def build_fastertransformer(root: Path) -> Built:
     return gathering.built()
 
 
-def _add(gathering: Gathering, page: PageRow) -> None:
+def _add(gathering: CampaignBuilder, page: PageRow) -> None:
     model = page.heading.rpartition(" ")[2]
     cells = {name.lower().replace("_", " "): text for name, text in page.cells.items()}
     if not gathering.is_new(model, *cells.values()):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from builders.campaigns.built import Built
-from builders.campaigns.campaign_builder import Gathering, Row, number_of, rows_by_statistic
+from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, rows_by_statistic
 from builders.campaigns.pages import read_pages
 
 RAW: Final = Path("raw") / "lmdeploy" / "tables.jsonl"
@@ -48,7 +48,7 @@ def build_lmdeploy(root: Path) -> Built:
     SchemaError
         If the file cannot be read.
     """
-    gathering = Gathering("lmdeploy", MODELS)
+    gathering = CampaignBuilder("lmdeploy", MODELS)
     model = ""
     for page in read_pages(root / RAW):
         if page.file in ELSEWHERE:

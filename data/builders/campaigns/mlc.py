@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from builders.campaigns.built import Built
-from builders.campaigns.campaign_builder import Gathering, Row, number_of
+from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of
 from builders.campaigns.pages import PageRow, read_pages
 
 RAW: Final = Path("raw") / "mlc_llm_perf_bench" / "tables.jsonl"
@@ -47,7 +47,7 @@ def build_mlc(root: Path) -> Built:
     SchemaError
         If the file cannot be read.
     """
-    gathering = Gathering("mlc", MODELS, ACCELERATORS)
+    gathering = CampaignBuilder("mlc", MODELS, ACCELERATORS)
     model = ""
     for page in read_pages(root / RAW):
         model = page.cells["Model"] or model
@@ -55,7 +55,7 @@ def build_mlc(root: Path) -> Built:
     return gathering.built()
 
 
-def _add(gathering: Gathering, page: PageRow, model: str) -> None:
+def _add(gathering: CampaignBuilder, page: PageRow, model: str) -> None:
     if page.date < LENGTHS_FROM:
         gathering.set_aside(page.reference, "no_lengths", "this revision does not say how long prompt and output are")
         return

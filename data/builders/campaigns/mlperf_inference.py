@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from builders.campaigns.built import Built
-from builders.campaigns.campaign_builder import Gathering, Row, number_of, records_of, rows_by_statistic
+from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, records_of, rows_by_statistic
 from roofcast.data.importers.runs import variation_of
 from roofcast.data.json_input import Floats
 from roofcast.data.units import S_PER_NS
@@ -80,7 +80,7 @@ def build_mlperf_inference(root: Path) -> Built:
     logs = [(cells["path"], cells) for _, cells in records_of(root / RAW / LOGS)]
     files = {name: root / RAW / "dataset_token_lengths" / file for name, file in LENGTHS.items()}
     builder = _Builder(
-        Gathering("mlperf_inference", accelerators=ACCELERATORS),
+        CampaignBuilder("mlperf_inference", accelerators=ACCELERATORS),
         n_input_token={name: float(_lengths(file, "input_length").mean()) for name, file in files.items()},
         variations={name: variation_of(_lengths(file, "output_length")) for name, file in files.items()},
         n_output_token=_measured_lengths([cells for _, cells in logs]),
@@ -144,7 +144,7 @@ def _benchmark(name: str) -> str:
 
 @dataclass
 class _Builder:
-    gathering: Gathering
+    gathering: CampaignBuilder
     n_input_token: dict[str, float]
     variations: dict[str, float]
     n_output_token: dict[str, float]

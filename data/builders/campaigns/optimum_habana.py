@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from builders.campaigns.built import Built
-from builders.campaigns.campaign_builder import Gathering, Row
+from builders.campaigns.campaign_builder import CampaignBuilder, Row
 from roofcast.data.errors import SchemaError
 
 RAW: Final = Path("raw") / "optimum_habana" / "baselines_fixture_tests_test_text_generation_example.json"
@@ -38,7 +38,7 @@ def build_optimum_habana(root: Path) -> Built:
     file = root / RAW
     if not file.is_file():
         raise SchemaError("", "no such file", file.name)
-    gathering = Gathering("optimum_habana", MODELS, ACCELERATORS)
+    gathering = CampaignBuilder("optimum_habana", MODELS, ACCELERATORS)
     for test, results in json.loads(file.read_text(encoding="utf-8")).items():
         name = test.partition("::")[2]
         for accelerator, result in results.items():
@@ -47,7 +47,7 @@ def build_optimum_habana(root: Path) -> Built:
 
 
 def _add(
-    gathering: Gathering,
+    gathering: CampaignBuilder,
     name: str,
     accelerator: str,
     result: dict[str, float],

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from builders.campaigns.built import Built
-from builders.campaigns.campaign_builder import Gathering, Row, number_of, records_of
+from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, records_of
 from roofcast.data.units import s_from_ms
 
 RAW: Final = Path("raw") / "rocm_vllm_dev_docker" / "mi300x_vllm_tidy.csv"
@@ -31,7 +31,7 @@ def build_rocm_vllm(root: Path) -> Built:
     SchemaError
         If the file is missing.
     """
-    gathering = Gathering("rocm_vllm", MODELS)
+    gathering = CampaignBuilder("rocm_vllm", MODELS)
     records = list(records_of(root / RAW))
     n_in_revision = Counter((*_revision(cells), *_question(cells)) for _, cells in records)
     seen: set[tuple[str, ...]] = set()

@@ -15,7 +15,7 @@ from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.model_config.huggingface import model_from_config
 from roofcast.data.specs import ModelSpec
 from roofcast.serving.app_state import app_state
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_cache import FILE_NAME, distrusted
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.predict.json_rows import table
@@ -24,7 +24,7 @@ from tests.serving.http_client import CONFIG, MODEL, a_measurement
 from tests.serving.jobs.test_queue import wait_until
 
 
-def test_a_shipped_campaign_imported_again_does_not_count_twice(bench: Workbench) -> None:
+def test_a_shipped_campaign_imported_again_does_not_count_twice(bench: AppState) -> None:
     n_row = len(bench.training_set().X)
     assert bench.add_measurements(load_campaigns(["llm_pilot"])) == (len(load_campaigns(["llm_pilot"])), 0)
     assert len(bench.training_set().X) == n_row
@@ -32,27 +32,27 @@ def test_a_shipped_campaign_imported_again_does_not_count_twice(bench: Workbench
     assert len(bench.training_set().X) == n_row + 1
 
 
-def test_the_shipped_catalogue_keeps_its_names(bench: Workbench) -> None:
+def test_the_shipped_catalogue_keeps_its_names(bench: AppState) -> None:
     """A later release may bring a model whose name somebody has registered; the release's counts."""
     impostor = model_from_config(CONFIG, MODEL)
     bench.store.add_model(impostor, CONFIG)
     assert bench.catalog.model(MODEL) == load_catalog().model(MODEL)
 
 
-def test_names_that_two_processes_registered_at_once_do_not_stop_the_others(bench: Workbench) -> None:
+def test_names_that_two_processes_registered_at_once_do_not_stop_the_others(bench: AppState) -> None:
     for name in ("mine/one", "Mine/One", "mine/two"):
         bench.store.add_model(model_from_config(CONFIG, name), CONFIG)
     assert bench.catalog.model("mine/two").id == "mine/two"
     assert bench.catalog.model("mine/one").id in {"mine/one", "Mine/One"}
 
 
-def test_a_name_taken_by_another_case_is_refused(bench: Workbench) -> None:
+def test_a_name_taken_by_another_case_is_refused(bench: AppState) -> None:
     bench.store.add_model(model_from_config(CONFIG, "mine/one"), CONFIG)
     with pytest.raises(InputError, match="the name 'MINE/One' is taken"):
         bench.with_configs([("MINE/One", CONFIG | {"vocab_size": 7})])
 
 
-def test_two_new_models_of_one_shape_are_one_lineage(bench: Workbench) -> None:
+def test_two_new_models_of_one_shape_are_one_lineage(bench: AppState) -> None:
     shape = CONFIG | {"num_hidden_layers": 39}
     _, new = bench.with_configs([("a", shape), ("b", shape | {"vocab_size": 1000})])
     assert [spec.lineage for spec, _ in new] == ["a", "a"]
@@ -61,11 +61,11 @@ def test_two_new_models_of_one_shape_are_one_lineage(bench: Workbench) -> None:
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(NotReadyError, match=r"cannot be made: .*; set ROOFCAST_HOME"):
-        Workbench(Settings(home=tmp_path / "file" / "home")).open()
+        AppState(Settings(home=tmp_path / "file" / "home")).open()
 
 
 def test_nothing_is_made_before_it_is_used(tmp_path: Path) -> None:
-    bench = Workbench(Settings(home=tmp_path / "home"))
+    bench = AppState(Settings(home=tmp_path / "home"))
     assert not (tmp_path / "home").exists()
     assert bench.open().store is bench.store
     assert (tmp_path / "home" / "roofcast.sqlite").is_file()
@@ -73,7 +73,7 @@ def test_nothing_is_made_before_it_is_used(tmp_path: Path) -> None:
 
 
 def test_nothing_is_in_service_before_a_champion(empty_home: Path, tmp_path: Path) -> None:
-    bench = Workbench(Settings(home=Path(shutil.copytree(empty_home, tmp_path / "new"))))
+    bench = AppState(Settings(home=Path(shutil.copytree(empty_home, tmp_path / "new"))))
     assert not bench.refresh()
     with pytest.raises(NotReadyError, match="run `roofcast retrain`"):
         _ = bench.in_service
@@ -84,7 +84,7 @@ def test_a_champion_of_other_columns_says_why_it_does_not_serve(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("roofcast.training.lifecycle.bundle.layout", lambda: "another")
-    bench = Workbench(settings)
+    bench = AppState(settings)
     with pytest.raises(InputError, match="this version has another; retrain"):
         bench.refresh()
     with pytest.raises(NotReadyError, match="the champion, version 1, cannot be used"):
@@ -93,7 +93,7 @@ def test_a_champion_of_other_columns_says_why_it_does_not_serve(
 
 
 def test_while_one_asks_for_registered_models_the_others_do_not_wait(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+    bench: AppState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.store.add_model(model_from_config(CONFIG, "mine/one"), CONFIG)
     assert bench.catalog.model("mine/one")
@@ -114,7 +114,7 @@ def test_while_one_asks_for_registered_models_the_others_do_not_wait(
     assert bench.catalog.model("mine/one")
 
 
-def test_a_model_that_came_with_measurements_is_known_while_others_ask(bench: Workbench) -> None:
+def test_a_model_that_came_with_measurements_is_known_while_others_ask(bench: AppState) -> None:
     rows = validate_measurements(table([a_measurement(model="mine/new")]))
     bench.add_measurements(rows, [("mine/new", CONFIG)])
     with bench._asking:
@@ -124,24 +124,24 @@ def test_a_model_that_came_with_measurements_is_known_while_others_ask(bench: Wo
 def test_what_served_last_is_believed_only_if_nobody_else_may_have_written_it(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert Workbench(settings).refresh()
+    assert AppState(settings).refresh()
     name = settings.home / FILE_NAME
     (bundle,) = (settings.home / "bundles").glob("*.joblib")
     assert name.stat().st_mode & 0o777 == 0o600
-    assert Workbench(settings).resume()
+    assert AppState(settings).resume()
     for file in (name, bundle):
         mode = file.stat().st_mode
         file.chmod(0o620)
-        assert not Workbench(settings).resume()
+        assert not AppState(settings).resume()
         assert f"{file} must not be writable by others" in caplog.text
         file.chmod(mode)
-    assert Workbench(settings).resume()
+    assert AppState(settings).resume()
 
 
 def test_a_registry_that_has_not_changed_is_not_asked(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = Workbench(settings)
+    first = AppState(settings)
     assert first.refresh()
-    later = Workbench(settings)
+    later = AppState(settings)
     assert later.resume()
     asked: list[int] = []
     monkeypatch.setattr(Registry, "champion", lambda _: asked.append(1))
@@ -168,7 +168,7 @@ def test_the_second_trainer_says_that_it_waits_and_then_trains(
     said: list[str] = []
     trained: list[object] = []
     monkeypatch.setattr(app_state, "retrain", lambda *given: trained.append(given))
-    bench = Workbench(settings, said.append)
+    bench = AppState(settings, said.append)
     second = threading.Thread(target=bench.retrain)
     with FileLock(settings.home / "training.lock"):
         second.start()

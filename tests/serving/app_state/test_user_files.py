@@ -13,7 +13,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import NotReadyError, UnknownNameError
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.specs import Offer
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.user_files import OwnFiles, staleness_warnings
 from roofcast.serving.http.dependencies import today
 from roofcast.serving.predict.json_rows import table
@@ -147,7 +147,7 @@ def test_prices_grow_old_but_owned_hardware_does_not() -> None:
 
 
 def test_the_catalogue_takes_up_files_while_the_store_is_silent(
-    bench: Workbench, home: Path, monkeypatch: pytest.MonkeyPatch
+    bench: AppState, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = validate_measurements(table([a_measurement(model="my-14b")]))
     bench.add_measurements(measured, [("my-14b", CONFIG)])

@@ -10,7 +10,7 @@ import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.predict.measure_next import Workload, measure_next, settings_of
 from roofcast.training.lifecycle.bundle import sha256
 from roofcast.training.lifecycle.retraining import RetrainingReport
@@ -59,7 +59,7 @@ def test_a_retraining_is_told_with_what_it_did_not_learn_from(run: Run, monkeypa
         version="2", promoted=True, reason="not worse", candidate_error=0.25, champion_error=0.26, n_row=90,
         n_group=9, set_aside={"not_ok": 6, "near_duplicate": 4}, scores={"ttft_s": {"mape": 0.31}},
     )  # fmt: skip
-    monkeypatch.setattr(Workbench, "retrain", lambda *_, **__: report)
+    monkeypatch.setattr(AppState, "retrain", lambda *_, **__: report)
     status, out, _ = run("retrain")
     lines = [line.split() for line in out.splitlines()]
     assert (status, ["not_ok", "6"] in lines, ["near_duplicate", "4"] in lines) == (0, True, True)
@@ -75,7 +75,7 @@ def test_only_engines_that_run_there_count() -> None:
     assert not any(name.startswith("aws-inferentia1") for name in engines.index)
 
 
-def test_what_fits_nowhere_is_said(bench: Workbench) -> None:
+def test_what_fits_nowhere_is_said(bench: AppState) -> None:
     huge = a_model(n_layer=4000, n_param=10**13, n_param_active=10**13)
     with pytest.raises(InputError, match="nothing on offer can run the models"):
         measure_next([huge], load_catalog(), bench.in_service.bundle)

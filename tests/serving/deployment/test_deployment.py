@@ -5,7 +5,7 @@ import yaml
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, UnknownNameError
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.deployment import KINDS, Question, checkpoint_of, deployment, deployments
 from roofcast.serving.deployment.platforms import platform_of
 from roofcast.serving.recommend.answer.recommendation import Replica
@@ -69,7 +69,7 @@ def test_unknown_names_are_refused() -> None:
         deployments(an_entry(), a_question(engine="tgis"))
 
 
-def test_every_entry_of_a_real_recommendation_can_be_deployed(bench: Workbench) -> None:
+def test_every_entry_of_a_real_recommendation_can_be_deployed(bench: AppState) -> None:
     catalog = load_catalog()
     name = "meta-llama/Llama-3.1-8B"
     model = catalog.model(name)

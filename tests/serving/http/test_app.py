@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from roofcast.data.errors import NotReadyError
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_cache import FILE_NAME
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http import app as app_module
@@ -35,7 +35,7 @@ def version_of(client: Client) -> str:
     return str(client.get("/readyz").json()["predictor_version"])
 
 
-def register_copy(bench: Workbench) -> str:
+def register_copy(bench: AppState) -> str:
     """Register the champion's bundle as another version and return that."""
     champion = bench.registry.champion()
     assert champion is not None
@@ -76,7 +76,7 @@ def test_what_is_known_is_listed(shared: Client) -> None:
 
 def test_a_new_champion_answers_without_a_restart(client: Client, settings: Settings) -> None:
     assert client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "1"
-    other = Workbench(settings)
+    other = AppState(settings)
     other.registry.promote(register_copy(other))
     wait_until(lambda: client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "2")
     other.registry.rollback()
@@ -124,12 +124,12 @@ def hung_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Let the registry not answer before the event is set; stopping waits for the thread that asks."""
     ended = threading.Event()
 
-    def refresh(_: Workbench) -> bool:
+    def refresh(_: AppState) -> bool:
         ended.wait(60)
         raise NotReadyError("the MLflow store does not answer")
 
     monkeypatch.setattr(app_module, "STARTUP_WAIT_S", 0.05)
-    monkeypatch.setattr(Workbench, "refresh", refresh)
+    monkeypatch.setattr(AppState, "refresh", refresh)
     yield ended
     ended.set()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from tests.serving.http_client import CONFIG, MODEL, Client, a_measurement, a_question, problem_of
 
@@ -114,7 +114,7 @@ def test_a_config_never_takes_the_place_of_a_known_model(client: Client) -> None
 
 def test_models_that_others_registered_are_seen_at_once(client: Client, settings: Settings) -> None:
     assert "mine" not in client.bench.catalog.models
-    other = Workbench(settings)
+    other = AppState(settings)
     for spec, config in other.with_configs([("mine", CONFIG)])[1]:
         other.store.add_model(spec, dict(config))
     other.store.close()

@@ -13,7 +13,7 @@ import pytest
 from roofcast.client import Client as RoofcastClient
 from roofcast.client import NoAnswerError
 from roofcast.data.errors import RoofcastError
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.promotion import roll_back
 from roofcast.serving.app_state.published_figures import FILE_NAME, keep_figures, read_figures
 from roofcast.serving.app_state.settings import Settings
@@ -122,7 +122,7 @@ def test_of_two_who_roll_back_at_once_one_is_refused(
     second, third = register_copy(client.bench), register_copy(client.bench)
     for version in (second, third):
         client.bench.registry.promote(version)
-    other = Workbench(settings)
+    other = AppState(settings)
     has_looked, said = threading.Event(), []
 
     def look_and_wait() -> Champion | None:

@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock, Timeout
 
 from roofcast.data.errors import NotReadyError, OutOfRangeError
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.jobs import queue as queue_module
 from roofcast.serving.jobs.queue import INTERRUPTED, JobQueue, owner_id, work, worker_process
@@ -68,7 +68,7 @@ def away_twice(change: Callable[..., object]) -> Callable[..., object]:
 
 @pytest.fixture
 def queue(settings: Settings) -> Iterator[JobQueue]:
-    bench = Workbench(settings)
+    bench = AppState(settings)
     yield JobQueue(settings.home, bench)
     bench.store.close()
 

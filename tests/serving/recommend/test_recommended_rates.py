@@ -11,13 +11,13 @@ import pytest
 from rich.console import Console
 
 from roofcast.data.catalog import load_catalog
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.cli import console
 from roofcast.serving.recommend import recommendation as recommending
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
-from roofcast.serving.recommend.search.evaluation import Forecaster
+from roofcast.serving.recommend.search.evaluation import Evaluator
 from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, question_table
 from tests.builders import a_model
 from tests.serving.http.test_predictions import predict
@@ -58,7 +58,7 @@ def test_each_replica_serves_its_share_of_a_rate(shared: Client) -> None:
 
 @pytest.mark.parametrize("users", [1, 3, 50, 700])
 @pytest.mark.parametrize("think_time_s", [0.0, 3.0, 300.0])
-def test_no_more_is_carried_than_the_users_send(bench: Workbench, users: float, think_time_s: float) -> None:
+def test_no_more_is_carried_than_the_users_send(bench: AppState, users: float, think_time_s: float) -> None:
     limits = (parse_limit("e2e:mean<=20s"), parse_limit("tpot:p50<=60ms"))
     demand = Demand(500, 100, users, None, limits, think_time_s=think_time_s, headroom=0.2)
     result = recommending.recommend(bench.in_service.bundle, a_model(), Market(), demand, n_entry=4)
@@ -76,7 +76,7 @@ def test_no_more_is_carried_than_the_users_send(bench: Workbench, users: float, 
     "load",
     [{"users": 400.0, "think_time_s": 5.0}, {"users": 400.0}, {"users": 2.0, "think_time_s": 60.0}, {"rate": 9.0}],
 )
-def test_the_front_shows_what_each_replica_carries(bench: Workbench, load: dict[str, float]) -> None:
+def test_the_front_shows_what_each_replica_carries(bench: AppState, load: dict[str, float]) -> None:
     users, rate, think_time_s = load.get("users"), load.get("rate"), load.get("think_time_s", 0.0)
     demand = Demand(500, 100, users, rate, (parse_limit("tpot:p50<=60ms"),), think_time_s=think_time_s)
     bundle = bench.in_service.bundle
@@ -86,7 +86,7 @@ def test_the_front_shows_what_each_replica_carries(bench: Workbench, load: dict[
     assert list(costs) == sorted(costs)
     assert list(latencies) == sorted(latencies, reverse=True)
     table = question_table([point.replica for point in result.pareto], a_model(), demand, Constraints())
-    forecaster = Forecaster(
+    forecaster = Evaluator(
         bundle.predictor, describe_replicas(table, a_model(), Market().accelerators), is_open=bool(rate)
     )
     share = np.array([demand.peak / point.n_replica for point in result.pareto])
@@ -103,7 +103,7 @@ def test_the_front_shows_what_each_replica_carries(bench: Workbench, load: dict[
         assert point.cost_usd_per_h == pytest.approx(point.n_instance * float(point.offer.price_usd_per_h))
 
 
-def test_prices_of_the_front_alone_are_told_of_when_old(bench: Workbench) -> None:
+def test_prices_of_the_front_alone_are_told_of_when_old(bench: AppState) -> None:
     demand = Demand(500, 100, 400, None, (parse_limit("tpot:p50<=60ms"),), think_time_s=5.0)
     result = recommending.recommend(bench.in_service.bundle, a_model(), Market(), demand)
     beyond = replace(result, entries=(), fleet=())

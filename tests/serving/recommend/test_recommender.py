@@ -10,14 +10,14 @@ import pytest
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.recommend.answer import pareto_front
 from roofcast.serving.recommend.answer.recommendation import Recommendation
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.recommendation import CONFIDENCES, recommend
 from roofcast.serving.recommend.search.confidence import highest_confidence
-from roofcast.serving.recommend.search.evaluation import Forecaster, most_users, user_levels
+from roofcast.serving.recommend.search.evaluation import Evaluator, most_users, user_levels
 from roofcast.serving.recommend.search.load_grid import LoadGrid
 from roofcast.serving.recommend.search.market import Pairs
 from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, question_table
@@ -50,13 +50,13 @@ class Market:
         self.offers = tuple(offers.values())
 
 
-def exhaustive(bench: Workbench, model: ModelSpec, demand: Demand, confidence: float) -> list[tuple[float, str]]:
+def exhaustive(bench: AppState, model: ModelSpec, demand: Demand, confidence: float) -> list[tuple[float, str]]:
     """Return cost and offer of the cheapest replica on each offer, by asking about every load of every replica."""
     bundle, market, bounds = bench.in_service.bundle, Market(), Constraints()
     replicas, _ = enumerate_replicas(model, market.accelerators, market.offers, bounds)
     table = question_table(replicas, model, demand, bounds)
     descriptors = describe_replicas(table, model, market.accelerators)
-    forecaster = Forecaster(bundle.predictor, descriptors, is_open=demand.users is None)
+    forecaster = Evaluator(bundle.predictor, descriptors, is_open=demand.users is None)
     most = most_users(bundle) * np.array([replica.n_accelerator for replica in replicas])
     levels = user_levels(float(most.max()))
     loads = np.tile(levels, (len(replicas), 1))
@@ -92,7 +92,7 @@ def exhaustive(bench: Workbench, model: ModelSpec, demand: Demand, confidence: f
     ],
 )
 def test_the_search_finds_what_asking_about_everything_finds(
-    bench: Workbench, model: ModelSpec, demand: Demand, confidence: float
+    bench: AppState, model: ModelSpec, demand: Demand, confidence: float
 ) -> None:
     expected = exhaustive(bench, model, demand, confidence)
     for n_entry in (3, EVERY):
@@ -102,7 +102,7 @@ def test_the_search_finds_what_asking_about_everything_finds(
     assert {entry.offer.id for entry in found.entries} == {name for _, name in expected}
 
 
-def test_few_rows_are_asked_about(bench: Workbench) -> None:
+def test_few_rows_are_asked_about(bench: AppState) -> None:
     demand = a_demand(200, ("itl:p50<=40ms",))
     found = recommend(bench.in_service.bundle, a_model(), load_catalog(), demand)
     assert found.n_candidate > 2000
@@ -117,7 +117,7 @@ def test_the_recommender_knows_no_http() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
 
 
-def test_no_replica_is_loaded_beyond_what_was_measured(bench: Workbench) -> None:
+def test_no_replica_is_loaded_beyond_what_was_measured(bench: AppState) -> None:
     most = most_users(bench.in_service.bundle)
     result = recommend(
         bench.in_service.bundle, a_model(), load_catalog(), a_demand(users=1e5, limits=("itl:p50<=9s",))
@@ -130,7 +130,7 @@ def every_configuration(result: Recommendation) -> int:
     return len({entry.replica for entry in result.entries}) + result.n_rejected
 
 
-def test_every_configuration_is_recommended_or_rejected(bench: Workbench) -> None:
+def test_every_configuration_is_recommended_or_rejected(bench: AppState) -> None:
     result = recommend(
         bench.in_service.bundle, a_model(), load_catalog(), a_demand(), n_entry=EVERY, n_rejection=EVERY
     )
@@ -144,7 +144,7 @@ def test_every_configuration_is_recommended_or_rejected(bench: Workbench) -> Non
     assert {family.replica.accelerator for family in result.families}.isdisjoint(accelerators)
 
 
-def test_a_tight_budget_turns_entries_into_rejections(bench: Workbench) -> None:
+def test_a_tight_budget_turns_entries_into_rejections(bench: AppState) -> None:
     bundle = bench.in_service.bundle
     free = recommend(bundle, a_model(), load_catalog(), a_demand(), n_entry=EVERY)
     budget = free.entries[len(free.entries) // 2].cost_usd_per_h
@@ -154,7 +154,7 @@ def test_a_tight_budget_turns_entries_into_rejections(bench: Workbench) -> None:
     assert all(point.cost_usd_per_h <= budget for point in bound.pareto)
 
 
-def test_a_level_confidence_or_context_out_of_reach_is_refused(bench: Workbench) -> None:
+def test_a_level_confidence_or_context_out_of_reach_is_refused(bench: AppState) -> None:
     bundle = bench.in_service.bundle
     with pytest.raises(OutOfRangeError, match=r"ask for at most 0\.9[0-8]"):
         recommend(bundle, a_model(), load_catalog(), a_demand(), level=0.99)
@@ -168,7 +168,7 @@ def test_a_level_confidence_or_context_out_of_reach_is_refused(bench: Workbench)
         recommend(bundle, a_model(), load_catalog(), a_demand(limits=()))
 
 
-def test_weights_in_fewer_bits_need_less_memory(bench: Workbench) -> None:
+def test_weights_in_fewer_bits_need_less_memory(bench: AppState) -> None:
     bounds = [Constraints(weight_precisions=frozenset({p})) for p in ("bf16", "int4")]
     found = [
         recommend(bench.in_service.bundle, a_model(), load_catalog(), a_demand(), b, n_entry=1).entries[0]
@@ -177,7 +177,7 @@ def test_weights_in_fewer_bits_need_less_memory(bench: Workbench) -> None:
     assert [entry.replica.weight_precision for entry in found] == ["bf16", "int4"]
 
 
-def test_more_certainty_never_costs_less(bench: Workbench) -> None:
+def test_more_certainty_never_costs_less(bench: AppState) -> None:
     result = recommend(bench.in_service.bundle, a_model(), load_catalog(), a_demand(500))
     costs = [cost for cost in result.cost_of_confidence.values() if cost is not None]
     assert list(result.cost_of_confidence)[:3] == [0.5, 0.8, 0.9]
@@ -190,7 +190,7 @@ NO_HARDWARE = Constraints(accelerators=frozenset({"nvidia-l4-24gb"}), weight_pre
 
 
 @pytest.mark.parametrize("bounds", [Constraints(), NO_HARDWARE])
-def test_no_cost_is_told_of_more_certainty_than_can_be_promised(bench: Workbench, bounds: Constraints) -> None:
+def test_no_cost_is_told_of_more_certainty_than_can_be_promised(bench: AppState, bounds: Constraints) -> None:
     bundle, found = bench.in_service.bundle, []
     for limits in (["itl:p50<=9s"], ["nttft:p50<=9s", "ttft:p95<=9s", "itl:p50<=9s", "e2e:p95<=900s"]):
         demand = a_demand(limits=limits)
@@ -214,7 +214,7 @@ def metrics_of(demand: Demand) -> set[str]:
     ],
 )
 def test_no_entry_beats_the_front_or_is_missing_from_it(
-    bench: Workbench, demand: Demand, monkeypatch: pytest.MonkeyPatch
+    bench: AppState, demand: Demand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever few points the learner is asked about besides."""
     monkeypatch.setattr(pareto_front, "MOST_ASKED", 3)
@@ -231,7 +231,7 @@ def test_no_entry_beats_the_front_or_is_missing_from_it(
 
 
 @pytest.mark.parametrize("n_entry", [1, 10])
-def test_what_is_called_dearer_is(bench: Workbench, n_entry: int) -> None:
+def test_what_is_called_dearer_is(bench: AppState, n_entry: int) -> None:
     """A cost is told as it is where the learner was asked, and as a bound above the cheapest elsewhere."""
     demand = Demand(8000, 20, 3000, None, tuple(map(parse_limit, ("ttft:p95<=3s", "tpot:p50<=60ms"))), 60.0)
     bounds = Constraints(pricing=frozenset({"on_demand", "spot"}), max_usd_per_h=300.0)
@@ -246,7 +246,7 @@ def test_what_is_called_dearer_is(bench: Workbench, n_entry: int) -> None:
         assert float(rejection.detail.split()[1]) > cheapest
 
 
-def test_what_costs_the_same_is_not_called_dearer(bench: Workbench) -> None:
+def test_what_costs_the_same_is_not_called_dearer(bench: AppState) -> None:
     """A single user is served by any engine on the cheapest instance."""
     demand = a_demand(1, ("itl:p50<=9s",))
     result = recommend(bench.in_service.bundle, a_model(), load_catalog(), demand, n_entry=1, n_rejection=EVERY)
@@ -260,7 +260,7 @@ def test_what_costs_the_same_is_not_called_dearer(bench: Workbench) -> None:
     assert all(rejection.excess > 1 for rejection in result.rejections if rejection.reason == "dearer")
 
 
-def test_the_cost_told_of_what_is_dearer_is_that_of_the_deployment(bench: Workbench) -> None:
+def test_the_cost_told_of_what_is_dearer_is_that_of_the_deployment(bench: AppState) -> None:
     """With an entry of every offer, the best on each accelerator is told with the cost that its entry has."""
     demand = a_demand(3000, ("ttft:p95<=3s", "tpot:p50<=60ms"), think_time_s=60.0)
     bundle = bench.in_service.bundle
@@ -273,7 +273,7 @@ def test_the_cost_told_of_what_is_dearer_is_that_of_the_deployment(bench: Workbe
         assert family.excess * few.entries[0].cost_usd_per_h == pytest.approx(least[family.replica.accelerator])
 
 
-def test_the_front_is_not_dominated(bench: Workbench) -> None:
+def test_the_front_is_not_dominated(bench: AppState) -> None:
     result = recommend(bench.in_service.bundle, a_model(), load_catalog(), a_demand(500))
     costs = [point.cost_usd_per_h for point in result.pareto]
     latencies = [point.e2e_s for point in result.pareto]
@@ -285,7 +285,7 @@ def test_the_front_is_not_dominated(bench: Workbench) -> None:
     assert all(point.load_per_replica * point.n_replica >= 500 for point in result.pareto)
 
 
-def test_the_runner_up_is_another_accelerator(bench: Workbench) -> None:
+def test_the_runner_up_is_another_accelerator(bench: AppState) -> None:
     result = recommend(bench.in_service.bundle, a_model(), load_catalog(), a_demand(), n_entry=EVERY)
     first = result.entries[0].replica.accelerator
     others = [entry.cost_usd_per_h for entry in result.entries if entry.replica.accelerator != first]

@@ -7,7 +7,13 @@ import pytest
 from roofcast.features.descriptors.config_hash import identities
 from roofcast.features.pipeline import build_features
 from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.explain.contributions import PARTS, Anchors, build_anchors, contributions, nearest_measurements
+from roofcast.training.explain.contributions import (
+    PARTS,
+    TrainingPoints,
+    build_training_points,
+    contributions,
+    nearest_measurements,
+)
 from roofcast.training.explain.importance import group_importance, shap_values
 from roofcast.training.learner.conditioning import conditioned, narrowed
 from roofcast.training.learner.group_keys import places
@@ -23,8 +29,8 @@ def predictor(subset: TrainingSet) -> RoofcastPredictor:
 
 
 @pytest.fixture(scope="module")
-def anchors(predictor: RoofcastPredictor, subset: TrainingSet) -> Anchors:
-    return build_anchors(predictor, subset)
+def anchors(predictor: RoofcastPredictor, subset: TrainingSet) -> TrainingPoints:
+    return build_training_points(predictor, subset)
 
 
 def references(subset: TrainingSet, rows: slice = slice(0, 2)) -> References:
@@ -57,7 +63,7 @@ def test_groups_are_the_shapley_values_of_the_trees(predictor: RoofcastPredictor
 
 
 def test_anchors_are_the_rows_that_the_effects_stand_on(
-    predictor: RoofcastPredictor, anchors: Anchors, subset: TrainingSet
+    predictor: RoofcastPredictor, anchors: TrainingPoints, subset: TrainingSet
 ) -> None:
     for metric, uncertainty in predictor.uncertainty_.items():
         kept = anchors.keys.iloc[anchors.place[metric]]
@@ -69,7 +75,7 @@ def test_anchors_are_the_rows_that_the_effects_stand_on(
 
 
 def test_a_measured_question_is_nearest_to_itself(
-    predictor: RoofcastPredictor, anchors: Anchors, subset: TrainingSet
+    predictor: RoofcastPredictor, anchors: TrainingPoints, subset: TrainingSet
 ) -> None:
     row = anchors.rows.iloc[anchors.place["tpot_s"][5]]
     asked = (
@@ -85,14 +91,14 @@ def test_a_measured_question_is_nearest_to_itself(
 
 
 def test_each_configuration_is_shown_once(
-    predictor: RoofcastPredictor, anchors: Anchors, subset: TrainingSet
+    predictor: RoofcastPredictor, anchors: TrainingPoints, subset: TrainingSet
 ) -> None:
     (near,) = nearest_measurements(predictor, anchors, subset.X.head(1), "ttft_s", 100)
     assert not near.duplicated(["model", "accelerator", "n_accelerator"]).any()
-    assert nearest_measurements(predictor, Anchors(), subset.X.head(2), "ttft_s")[1].empty
+    assert nearest_measurements(predictor, TrainingPoints(), subset.X.head(2), "ttft_s")[1].empty
 
 
-def test_what_differs_is_named(predictor: RoofcastPredictor, anchors: Anchors, subset: TrainingSet) -> None:
+def test_what_differs_is_named(predictor: RoofcastPredictor, anchors: TrainingPoints, subset: TrainingSet) -> None:
     X = subset.X.head(1).assign(**{"workload.n_output_token": 5000.0, "model.n_layer": 7.0, "config.engine": 0.0})
     (near,) = nearest_measurements(predictor, anchors, X, "tpot_s", 1)
     assert {"model", "engine", "n_output_token"} <= set(near["differs"].iloc[0])

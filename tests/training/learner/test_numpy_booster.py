@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from roofcast.training.learner.boosted_residual import DEEPEST, FEW, ResidualRegressor
-from roofcast.training.learner.numpy_booster import Trees
+from roofcast.training.learner.numpy_booster import NumpyBooster
 
 PICK = np.random.default_rng(0)
 X = PICK.normal(size=(200, 5))
@@ -19,13 +19,13 @@ def test_trees_answer_as_the_library_does(max_depth: int) -> None:
     boosters = [member.get_booster() for member in regressor.members_]
     asked = np.concatenate([X, 10 * X])
     expected = [booster.inplace_predict(asked) for booster in boosters]
-    np.testing.assert_array_equal(Trees.of(boosters).predict(asked), expected)
+    np.testing.assert_array_equal(NumpyBooster.of(boosters).predict(asked), expected)
 
 
 def test_trees_of_a_single_leaf_answer_it() -> None:
     regressor = ResidualRegressor(n_estimators=3).fit(X, np.full(len(X), 2.0))
     boosters = [member.get_booster() for member in regressor.members_]
-    np.testing.assert_array_equal(Trees.of(boosters).predict(X[:4]), [boosters[0].inplace_predict(X[:4])])
+    np.testing.assert_array_equal(NumpyBooster.of(boosters).predict(X[:4]), [boosters[0].inplace_predict(X[:4])])
 
 
 @pytest.mark.parametrize("n_row", [1, FEW, FEW + 1])

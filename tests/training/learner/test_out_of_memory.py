@@ -16,7 +16,7 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.out_of_memory import (
     Attempts,
-    FeasibilityClassifier,
+    OutOfMemoryClassifier,
     build_attempts,
     feasibility_figures,
     fit_feasibility,
@@ -39,7 +39,7 @@ def attempts(campaign: TrainingSet) -> Attempts:
     return build_attempts(rows, batches[batches["status"] != "ok"], catalog.models, catalog.accelerators)
 
 
-@parametrize_with_checks([FeasibilityClassifier()])  # type: ignore[untyped-decorator]
+@parametrize_with_checks([OutOfMemoryClassifier()])  # type: ignore[untyped-decorator]
 def test_the_classifier_keeps_scikit_learns_rules(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
 
@@ -51,7 +51,7 @@ def test_the_chance_never_rises_with_a_column(seed: int, column: int, step: floa
     X = rng.normal(size=(40, 3))
     ran = rng.random(40) < 0.5
     ran[:2] = True, False
-    classifier = FeasibilityClassifier().fit(X, ran)
+    classifier = OutOfMemoryClassifier().fit(X, ran)
     worse = X.copy()
     worse[:, column] += step
     assert (classifier.slope_ <= 0).all()
@@ -62,7 +62,7 @@ def test_it_finds_the_odds_that_made_the_data() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20000, 2))
     ran = rng.random(20000) < 1 / (1 + np.exp(-(1.0 - 2.0 * X[:, 0])))
-    classifier = FeasibilityClassifier().fit(X, ran)
+    classifier = OutOfMemoryClassifier().fit(X, ran)
     assert classifier.intercept_ == pytest.approx(1.0, abs=0.1)
     assert classifier.slope_ == pytest.approx([-2.0, 0.0], abs=0.1)
 

@@ -17,7 +17,7 @@ from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.calibration import fit_coefficients
 from roofcast.training.learner.group_keys import places
 from roofcast.training.learner.predictor import References, RoofcastPredictor
-from roofcast.training.learner.ratio_model import PointPredictor, predict_held_out
+from roofcast.training.learner.ratio_model import RatioModel, predict_held_out
 from tests.training.builders import LINEAGES, QUICK, synthetic
 
 LATENCIES = tuple(metric for metric in METRICS if metric != "output_throughput_token_per_s")
@@ -29,7 +29,7 @@ def predictor(campaign: TrainingSet) -> RoofcastPredictor:
 
 
 def test_higher_percentiles_of_latency_are_never_lower(campaign: TrainingSet) -> None:
-    fitted = PointPredictor(TrainingConfig(n_member=2, n_estimators=100)).fit(campaign.X, campaign.y, campaign.groups)
+    fitted = RatioModel(TrainingConfig(n_member=2, n_estimators=100)).fit(campaign.X, campaign.y, campaign.groups)
     base = campaign.X.assign(**{"workload.is_mean": 0.0})
     tables = [fitted.predict(base.assign(**{"workload.quantile": q})) for q in (0.5, 0.9, 0.95, 0.99)]
     for lower, higher in itertools.pairwise(tables):
@@ -40,7 +40,7 @@ def test_higher_percentiles_of_latency_are_never_lower(campaign: TrainingSet) ->
 
 def test_measurements_that_follow_the_estimate_leave_nothing_to_learn(subset: TrainingSet) -> None:
     data = synthetic(subset)
-    fitted = PointPredictor(QUICK).fit(data.X, data.y, data.groups)
+    fitted = RatioModel(QUICK).fit(data.X, data.y, data.groups)
     np.testing.assert_allclose(fitted.predict(data.X), data.y, rtol=1e-6)
 
 
@@ -48,7 +48,7 @@ def test_a_constant_ratio_is_learnt(subset: TrainingSet) -> None:
     data = synthetic(subset)
     slower = data.y * 3
     slower["output_throughput_token_per_s"] = data.y["output_throughput_token_per_s"] / 3
-    fitted = PointPredictor(QUICK).fit(data.X, slower, data.groups)
+    fitted = RatioModel(QUICK).fit(data.X, slower, data.groups)
     np.testing.assert_allclose(fitted.predict(data.X), slower, rtol=1e-3)
 
 
@@ -84,10 +84,10 @@ def test_a_metric_of_one_lineage_spoils_no_other(subset: TrainingSet) -> None:
 def test_given_coefficients_are_used_and_others_fitted(subset: TrainingSet) -> None:
     arguments = (subset.X, subset.y, subset.groups)
     given = DEFAULT_COEFFICIENTS.with_values(wait_step=9.0)
-    assert PointPredictor(QUICK, coefficients=given).fit(*arguments).coefficients_ == given
-    assert PointPredictor(QUICK).fit(*arguments).coefficients_ == DEFAULT_COEFFICIENTS
+    assert RatioModel(QUICK, coefficients=given).fit(*arguments).coefficients_ == given
+    assert RatioModel(QUICK).fit(*arguments).coefficients_ == DEFAULT_COEFFICIENTS
     calibrating = QUICK.model_copy(update={"calibrate": True})
-    assert PointPredictor(calibrating).fit(*arguments).coefficients_ == fit_coefficients(*arguments)
+    assert RatioModel(calibrating).fit(*arguments).coefficients_ == fit_coefficients(*arguments)
 
 
 def test_fitting_leaves_the_settings_alone(subset: TrainingSet) -> None:
@@ -249,7 +249,7 @@ def test_exactly_the_features_beyond_the_range_are_named(
 
 def test_held_out_predictions_know_nothing_of_their_own_lineage(campaign: TrainingSet) -> None:
     calibrating = QUICK.model_copy(update={"calibrate": True})
-    predictor = PointPredictor(calibrating, ("ttft_s", "tpot_s"))
+    predictor = RatioModel(calibrating, ("ttft_s", "tpot_s"))
     hidden = campaign.groups == "flan-ul2"
     absurd = campaign.y.mask(hidden, campaign.y * 1e3)
     before, after = (predict_held_out(predictor, campaign.X, y, campaign.groups) for y in (campaign.y, absurd))
@@ -258,17 +258,17 @@ def test_held_out_predictions_know_nothing_of_their_own_lineage(campaign: Traini
 
 
 def test_held_out_predictions_are_those_of_a_predictor_without_the_lineage(subset: TrainingSet) -> None:
-    predictor = PointPredictor(QUICK, ("tpot_s",))
+    predictor = RatioModel(QUICK, ("tpot_s",))
     held_out = predict_held_out(predictor, subset.X, subset.y, subset.groups)
     for name in LINEAGES:
         inside = (subset.groups == name).to_numpy()
         rest = subset.take(~inside)
-        alone = PointPredictor(QUICK, ("tpot_s",)).fit(rest.X, rest.y, rest.groups).predict(subset.X[inside])
+        alone = RatioModel(QUICK, ("tpot_s",)).fit(rest.X, rest.y, rest.groups).predict(subset.X[inside])
         pd.testing.assert_frame_equal(held_out[inside], alone)
 
 
 def test_only_trainable_rows_are_trained_on(subset: TrainingSet) -> None:
-    predictor = PointPredictor(QUICK, ("tpot_s",))
+    predictor = RatioModel(QUICK, ("tpot_s",))
     trainable = subset.groups == LINEAGES[0]
     absurd = subset.y.where(trainable, subset.y * 1e3)
     before, after = (
@@ -286,5 +286,5 @@ def test_progress_sees_every_fold(subset: TrainingSet) -> None:
         seen.append((n_fold, label))
         return folds
 
-    predict_held_out(PointPredictor(QUICK, ("tpot_s",)), subset.X, subset.y, subset.groups, progress)  # type: ignore[arg-type]
+    predict_held_out(RatioModel(QUICK, ("tpot_s",)), subset.X, subset.y, subset.groups, progress)  # type: ignore[arg-type]
     assert seen == [(3, "held-out lineages")]

@@ -6,24 +6,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from roofcast.training.learner.group_keys import TERMS, Places
-from roofcast.training.learner.random_effects import Effects, FloatArray
+from roofcast.training.learner.group_keys import TERMS, GroupKeys
+from roofcast.training.learner.random_effects import FloatArray, RandomEffects
 from tests.training.builders import places_of, random_places
 
 NAMES = ("accelerator", "engine", "precision", "load", "split", "model", "kind")
 
 
-def crowded(n: int = 60, seed: int = 3) -> tuple[Places, FloatArray]:
+def crowded(n: int = 60, seed: int = 3) -> tuple[GroupKeys, FloatArray]:
     """Return places of few configurations with several workloads each, and their errors."""
     X = random_places(n, seed=seed, n_model=3, n_other=1)
     return X, np.random.default_rng(seed).normal(0, 0.8, n)
 
 
-def fitted(n: int = 60) -> Effects:
-    return Effects(n_iteration=0).fit(*crowded(n))
+def fitted(n: int = 60) -> RandomEffects:
+    return RandomEffects(n_iteration=0).fit(*crowded(n))
 
 
-def asked_of(effects: Effects) -> Places:
+def asked_of(effects: RandomEffects) -> GroupKeys:
     """Return anchors, anchors at other workloads, and questions that share some of their keys or none."""
     rng = np.random.default_rng(5)
     shift = rng.normal(0, 1, (len(effects.errors_), 3))
@@ -32,7 +32,7 @@ def asked_of(effects: Effects) -> Places:
     return effects.anchors_.followed_by(moved).followed_by(strange[0]).followed_by(strange[1])
 
 
-def plain(effects: Effects, X: Places) -> tuple[FloatArray, FloatArray]:
+def plain(effects: RandomEffects, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation by the formula, with the whole covariance."""
     cross = effects._covariance(X, effects.anchors_)
     noise = effects.sd_[-1] ** 2 * np.eye(len(effects.errors_))
@@ -63,7 +63,7 @@ def test_the_same_configuration_of_another_kind_is_told_too() -> None:
     one = dict.fromkeys(NAMES, np.ones(5))
     other = one | {"kind": np.full(5, 2.0)}
     workload = np.random.default_rng(0).uniform(0, 4, (5, 3))
-    effects = Effects(n_iteration=0).fit(places_of(one, workload), np.arange(5) / 5)
+    effects = RandomEffects(n_iteration=0).fit(places_of(one, workload), np.arange(5) / 5)
     X = places_of(other, workload + 0.3)
     assert X.keys[0, -1] == effects.anchors_.keys[0, -1]
     assert effects._tables is not None
@@ -76,8 +76,8 @@ def test_keys_of_two_terms_are_two_even_if_alike() -> None:
     keys = np.full((4, len(TERMS)), 7, dtype=np.uint64)
     keys[:, -1] = np.arange(4)
     keys[1, 0] = 9
-    X = Places(keys, np.zeros((4, 3)), np.zeros(4, dtype=np.uint64))
-    effects = Effects(n_iteration=0).fit(X, np.arange(4.0))
+    X = GroupKeys(keys, np.zeros((4, 3)), np.zeros(4, dtype=np.uint64))
+    effects = RandomEffects(n_iteration=0).fit(X, np.arange(4.0))
     for found, wanted in zip(effects.predict(X), plain(effects, X), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
@@ -95,7 +95,7 @@ def test_a_new_fit_forgets_the_old_tables() -> None:
     effects = fitted().warm()
     X, y = crowded(30, seed=8)
     found = effects.fit(X, y).predict(X)
-    for one, other in zip(found, Effects(n_iteration=0).fit(X, y).predict(X), strict=True):
+    for one, other in zip(found, RandomEffects(n_iteration=0).fit(X, y).predict(X), strict=True):
         np.testing.assert_array_equal(one, other)
 
 

@@ -17,24 +17,24 @@ from roofcast.training.learner.group_keys import (
     OWN,
     TERMS,
     YOURS,
-    Places,
+    GroupKeys,
     anchor_rows,
     places,
 )
 from roofcast.training.learner.random_effect_tables import LENGTH
-from roofcast.training.learner.random_effects import LARGEST, NOISE_SD, WORKLOAD_SD, Effects, FloatArray
+from roofcast.training.learner.random_effects import LARGEST, NOISE_SD, WORKLOAD_SD, FloatArray, RandomEffects
 from tests.builders import a_question, describe_questions
 from tests.training.builders import places_of, random_places
 
 PRIOR_SD = np.array([*TERMS.values(), *OF_STACK.values(), WORKLOAD_SD, NOISE_SD])
 
 
-def prior() -> Effects:
+def prior() -> RandomEffects:
     """Return effects of the sizes that they are taken to have before anything is measured."""
-    return Effects(n_iteration=0)
+    return RandomEffects(n_iteration=0)
 
 
-def single_anchors(n: int, **settings: Any) -> Places:
+def single_anchors(n: int, **settings: Any) -> GroupKeys:
     """Return places of which every one is an anchor, for each has a configuration of its own."""
     drawn = random_places(4 * n, **settings)
     _, first = np.unique(drawn.keys[:, -1], return_index=True)
@@ -46,7 +46,7 @@ def errors_of(n: int, seed: int = 1) -> FloatArray:
     return np.random.default_rng(seed).normal(0, 0.8, n)
 
 
-def plain_covariance(X: Places, other: Places, sd: FloatArray) -> FloatArray:
+def plain_covariance(X: GroupKeys, other: GroupKeys, sd: FloatArray) -> FloatArray:
     """Return the covariance of two sets of errors without their noise, pair by pair."""
     table = np.zeros((len(X.keys), len(other.keys)))
     for i, j in np.ndindex(table.shape):
@@ -60,7 +60,7 @@ def plain_covariance(X: Places, other: Places, sd: FloatArray) -> FloatArray:
     return table
 
 
-def plain_process(X: Places, y: FloatArray, asked: Places, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
+def plain_process(X: GroupKeys, y: FloatArray, asked: GroupKeys, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return mean and covariance of errors, without their own noise, by the textbook's formula and an inverse."""
     inverse = np.linalg.inv(plain_covariance(X, X, sd) + sd[-1] ** 2 * np.eye(len(y)))
     cross = plain_covariance(asked, X, sd)
@@ -70,7 +70,7 @@ def plain_process(X: Places, y: FloatArray, asked: Places, sd: FloatArray) -> tu
 @pytest.mark.parametrize("n_iteration", [0, 5])
 def test_it_is_the_process_of_the_textbook(n_iteration: int) -> None:
     X, y, asked = single_anchors(20), errors_of(20), random_places(15, seed=9)
-    fitted = Effects(n_iteration).fit(X, y)
+    fitted = RandomEffects(n_iteration).fit(X, y)
     wanted_mean, wanted = plain_process(X, y, asked, fitted.sd_)
     mean, sd = fitted.predict(asked)
     np.testing.assert_allclose(mean, wanted_mean, rtol=1e-8, atol=1e-10)
@@ -94,7 +94,7 @@ def test_the_sizes_of_effects_are_recovered(term: tuple[str, ...], size: float) 
     _, level = np.unique(X.keys[:, list(TERMS).index(term)], return_inverse=True)
     effect = rng.normal(0, 1, level.max() + 1)
     effect *= size / effect.std()  # few levels scatter; it is theirs that can be found
-    found = Effects().fit(X, effect[level] + rng.normal(0, 0.2, len(level))).sd_
+    found = RandomEffects().fit(X, effect[level] + rng.normal(0, 0.2, len(level))).sd_
     assert list(TERMS)[int(found[:-2].argmax())] == term
     assert found[list(TERMS).index(term)] == pytest.approx(size, rel=0.4)
     spare = np.delete(found, list(TERMS).index(term))
@@ -105,7 +105,7 @@ def test_the_sizes_of_effects_are_recovered(term: tuple[str, ...], size: float) 
 def test_noise_alone_is_found_to_be_noise() -> None:
     X = single_anchors(100, n_model=20, n_other=6)
     thrice = X.take(np.repeat(np.arange(100), 3))
-    found = Effects().fit(thrice, np.random.default_rng(0).normal(0, 1.0, 300)).sd_
+    found = RandomEffects().fit(thrice, np.random.default_rng(0).normal(0, 1.0, 300)).sd_
     assert found[-1] == pytest.approx(1.0, rel=0.1)
     assert found[:-1].max() < 0.3
 
@@ -113,7 +113,7 @@ def test_noise_alone_is_found_to_be_noise() -> None:
 def test_left_out_is_the_process_without_the_group() -> None:
     X, y = single_anchors(24), errors_of(24)
     groups = np.arange(24) % 5
-    fitted = Effects(3).fit(X, y)
+    fitted = RandomEffects(3).fit(X, y)
     asked, of = random_places(30, seed=7), np.arange(30) % 6
     sd = fitted.sd_left_out(asked, of, groups)
     for group in range(6):
@@ -138,7 +138,7 @@ def test_conditioning_on_what_is_likely_is_the_process_with_the_rows_added() -> 
 
 
 def test_conditioning_keeps_the_sizes_that_were_fitted() -> None:
-    fitted = Effects(5).fit(single_anchors(20), errors_of(20))
+    fitted = RandomEffects(5).fit(single_anchors(20), errors_of(20))
     np.testing.assert_array_equal(fitted.conditioned(random_places(3), errors_of(3)).sd_, fitted.sd_)
 
 
@@ -156,7 +156,7 @@ def test_references_never_make_it_less_sure() -> None:
 
 
 def test_what_shares_nothing_is_as_unsure_as_before_all_measurements() -> None:
-    fitted = Effects(3).fit(single_anchors(20), errors_of(20))
+    fitted = RandomEffects(3).fit(single_anchors(20), errors_of(20))
     mean, sd = fitted.predict(random_places(6, first=1000))
     np.testing.assert_array_equal(mean, 0.0)
     np.testing.assert_allclose(sd**2, (fitted.sd_**2).sum())
@@ -236,14 +236,14 @@ def test_few_rows_of_ones_own_stack_outweigh_many_of_others() -> None:
 
 def test_it_keeps_the_rules_of_scikit_learn() -> None:
     X, y = single_anchors(12), errors_of(12)
-    settings = Effects(4)
+    settings = RandomEffects(4)
     kept = X.keys.copy(), X.workload.copy(), y.copy()
     assert settings.fit(X, y) is settings
     assert clone(settings).get_params() == settings.get_params() == {"n_iteration": 4}
     for now, before in zip((X.keys, X.workload, y), kept, strict=True):
         np.testing.assert_array_equal(now, before)
     np.testing.assert_array_equal(clone(settings).fit(X, y).sd_, settings.sd_)
-    blank = Effects()
+    blank = RandomEffects()
     asks = (blank.predict, blank.joint, blank.nearest, lambda it: blank.conditioned(it, y))
     for ask in asks:
         with pytest.raises(NotFittedError):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from roofcast.features.columns import FEATURE_NAMES
-from roofcast.training.learner.group_keys import Places
+from roofcast.training.learner.group_keys import GroupKeys
 from roofcast.training.learner.uncertainty import Uncertainty, fit_uncertainty
 from tests.training.builders import places_of
 
@@ -25,7 +25,7 @@ BUSY = FEATURE_NAMES.index("memory.pressure_log")
 @dataclass(frozen=True)
 class Rows:
     features: FloatArray
-    places: Places
+    places: GroupKeys
     error: FloatArray
     group: pd.Series
 

@@ -25,7 +25,7 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.pipeline import build_features
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.learner.ratio_model import PointPredictor
+from roofcast.training.learner.ratio_model import RatioModel
 
 METRIC = "itl_s"
 
@@ -66,7 +66,7 @@ def test_a_split_keeps_lineages_apart_and_judges_means_and_medians(campaign: Tra
 def test_the_present_learner_is_the_one_in_service(subset: TrainingSet) -> None:
     split = splits(subset)[0]
     train = split.train.row
-    service = PointPredictor(metrics=(METRIC,), coefficients=DEFAULT_COEFFICIENTS)
+    service = RatioModel(metrics=(METRIC,), coefficients=DEFAULT_COEFFICIENTS)
     service.fit(subset.X.iloc[train], subset.y.iloc[train], subset.groups.iloc[train])
     _, estimates, _ = build_features(subset.X, DEFAULT_COEFFICIENTS)
     said = estimates[METRIC][split.test.row] * np.exp(corrections(LEARNERS[PRESENT], {}, [split]))

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from roofcast.training.config import TrainingConfig
-    from roofcast.training.explain.contributions import Anchors, contributions, nearest_measurements
+    from roofcast.training.explain.contributions import TrainingPoints, contributions, nearest_measurements
     from roofcast.training.explain.measure_next import rank_measurements
     from roofcast.training.learner.predictor import Prediction, References, RoofcastPredictor
-    from roofcast.training.learner.ratio_model import PointPredictor
+    from roofcast.training.learner.ratio_model import RatioModel
     from roofcast.training.lifecycle.bundle import ModelBundle, load_bundle
 
 __all__ = [
-    "Anchors",
     "ModelBundle",
-    "PointPredictor",
     "Prediction",
+    "RatioModel",
     "References",
     "RoofcastPredictor",
     "TrainingConfig",
+    "TrainingPoints",
     "contributions",
     "load_bundle",
     "nearest_measurements",
@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 _MODULE_OF: Final = {
-    "Anchors": "explain.contributions",
+    "TrainingPoints": "explain.contributions",
     "ModelBundle": "lifecycle.bundle",
-    "PointPredictor": "learner.ratio_model",
+    "RatioModel": "learner.ratio_model",
     "Prediction": "learner.predictor",
     "References": "learner.predictor",
     "RoofcastPredictor": "learner.predictor",

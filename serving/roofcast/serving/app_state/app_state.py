@@ -20,7 +20,7 @@ from roofcast.data.measurements.validation import row_ids
 from roofcast.data.model_config.huggingface import model_from_config, with_known_lineage
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store.measurement_store import MeasurementStore
-from roofcast.serving.app_state.champion_cache import LastChampion, distrusted
+from roofcast.serving.app_state.champion_cache import ChampionCache, distrusted
 from roofcast.serving.app_state.process_memory import give_back_memory
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.app_state.state_folder import find_model, make_home, open_store, with_registered
@@ -59,7 +59,7 @@ class _Known:
     catalog: Catalog
 
 
-class Workbench:
+class AppState:
     """Store, registry, catalogue and the champion, opened by their first use and shared by threads.
 
     Parameters
@@ -76,7 +76,7 @@ class Workbench:
         self._store: MeasurementStore | None = None
         self._opening = threading.Lock()
         self._registry = Registry(settings.home, settings.mlflow_tracking_uri or None)
-        self._last_champion = LastChampion(settings.home)
+        self._last_champion = ChampionCache(settings.home)
         self._in_service: InService | None = None
         self._stamp = ""
         self._why_none = NO_CHAMPION

@@ -41,7 +41,7 @@ def distrusted(file: Path) -> str:
     return ""
 
 
-class LastChampion:
+class ChampionCache:
     """A file in the state folder that names a version, as the registry told of it, with its bundle's checksum.
 
     Parameters

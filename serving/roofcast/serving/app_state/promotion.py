@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from roofcast.serving.app_state.app_state import InService, Workbench
+from roofcast.serving.app_state.app_state import AppState, InService
 
 COMMAND_LINE: Final = "the command line"
 
 
-def promote(bench: Workbench, version: str, by: str) -> InService:
+def promote(bench: AppState, version: str, by: str) -> InService:
     """Put a version into service and return it; one that cannot be served is refused, and the one in service stays.
 
     Parameters
@@ -33,7 +33,7 @@ def promote(bench: Workbench, version: str, by: str) -> InService:
     return InService(registry.promote(version, by), bundle)
 
 
-def roll_back(bench: Workbench, by: str) -> InService:
+def roll_back(bench: AppState, by: str) -> InService:
     """Put the version before the champion back into service and return it; asked again, the one before that.
 
     Of two who ask at once the second is refused: the champion that was to go is gone.
@@ -53,7 +53,7 @@ def roll_back(bench: Workbench, by: str) -> InService:
         return InService(registry.rollback(asked_of, by), bundle)
 
 
-def swap(bench: Workbench, tried: InService) -> InService:
+def swap(bench: AppState, tried: InService) -> InService:
     """Return what is in service here once the champion is; other server processes follow within seconds.
 
     Parameters

@@ -14,7 +14,7 @@ import typer
 from roofcast.data.errors import InputError
 from roofcast.serving.cli.catalog import accelerators, offers
 from roofcast.serving.cli.console import counting, reporting, show, show_recommendation, track_retraining, warn
-from roofcast.serving.cli.context import AsJson, ReferenceFile, open_store, open_workbench, today
+from roofcast.serving.cli.context import AsJson, ReferenceFile, open_app_state, open_store, today
 from roofcast.serving.cli.explain import explain, whatif
 from roofcast.serving.cli.keys import keys
 from roofcast.serving.cli.measurements import campaigns, formats, import_, measurements
@@ -23,7 +23,7 @@ from roofcast.serving.cli.service import serve
 from roofcast.serving.logs import configure_logs
 
 if TYPE_CHECKING:
-    from roofcast.serving.app_state.app_state import Workbench
+    from roofcast.serving.app_state.app_state import AppState
     from roofcast.training.lifecycle.registry import Champion
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, help=__doc__)
@@ -36,8 +36,8 @@ def main() -> None:
         app()
 
 
-def _bench_in_service() -> Workbench:
-    bench = open_workbench()
+def _bench_in_service() -> AppState:
+    bench = open_app_state()
     bench.refresh()
     return bench
 
@@ -198,7 +198,7 @@ def _recommended(fields: dict[str, Any]) -> dict[str, Any]:
     from roofcast.serving.recommend.api.models import RecommendationRequest
     from roofcast.serving.recommend.api.service import answer_recommendation
 
-    bench = open_workbench()
+    bench = open_app_state()
     try:
         model = named_or_read(fields["model"], bench.catalog)
         request = RecommendationRequest.model_validate(fields | {"model": model})
@@ -213,7 +213,7 @@ def _recommended(fields: dict[str, Any]) -> dict[str, Any]:
 @app.command()
 def retrain(as_json: AsJson = False) -> None:
     """Fit a candidate on everything known; it goes into service unless the champion is better."""
-    report = open_workbench().retrain(progress=track_retraining())
+    report = open_app_state().retrain(progress=track_retraining())
     if as_json:
         print(report.model_dump_json())
         return
@@ -230,7 +230,7 @@ def promote(
     """Put a version into service."""
     from roofcast.serving.app_state import promotion
 
-    _show_champion(promotion.promote(open_workbench(), version, promotion.COMMAND_LINE).champion, as_json=as_json)
+    _show_champion(promotion.promote(open_app_state(), version, promotion.COMMAND_LINE).champion, as_json=as_json)
 
 
 @app.command()
@@ -238,7 +238,7 @@ def rollback(as_json: AsJson = False) -> None:
     """Put the version before the champion back into service, and asked again the one before that."""
     from roofcast.serving.app_state import promotion
 
-    _show_champion(promotion.roll_back(open_workbench(), promotion.COMMAND_LINE).champion, as_json=as_json)
+    _show_champion(promotion.roll_back(open_app_state(), promotion.COMMAND_LINE).champion, as_json=as_json)
 
 
 def _show_champion(champion: Champion, *, as_json: bool) -> None:

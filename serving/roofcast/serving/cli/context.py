@@ -18,7 +18,7 @@ from roofcast.serving.cli.console import warn
 if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
     from roofcast.data.store.measurement_store import MeasurementStore
-    from roofcast.serving.app_state.app_state import Workbench
+    from roofcast.serving.app_state.app_state import AppState
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ReferenceFile = Annotated[
@@ -59,7 +59,7 @@ def open_store() -> tuple[MeasurementStore, Catalog]:
     return store, state_folder.with_registered(open_catalog(), store.models())
 
 
-def open_workbench() -> Workbench:
+def open_app_state() -> AppState:
     """Return the workbench of the environment's settings; files of one's own that are broken are told of.
 
     Raises
@@ -69,10 +69,10 @@ def open_workbench() -> Workbench:
     NotReadyError
         If the state folder cannot be made or the measurement store cannot be opened.
     """
-    from roofcast.serving.app_state.app_state import Workbench
+    from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.app_state.settings import load_settings
 
-    return Workbench(load_settings(), warn)
+    return AppState(load_settings(), warn)
 
 
 def today() -> dt.date:

@@ -17,7 +17,7 @@ import typer
 
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.serving.cli.console import show, warn
-from roofcast.serving.cli.context import AsJson, ReferenceFile, open_workbench
+from roofcast.serving.cli.context import AsJson, ReferenceFile, open_app_state
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from roofcast.data.catalog import Catalog
     from roofcast.data.specs import AcceleratorSpec
-    from roofcast.serving.app_state.app_state import Workbench
+    from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.explain.explanation import Explanation
     from roofcast.training.lifecycle.bundle import ModelBundle
 
@@ -92,7 +92,7 @@ def explain(
     from roofcast.serving.explain.explanation import explain as explain_question
     from roofcast.serving.explain.explanation import scaled_by
 
-    bench = open_workbench()
+    bench = open_app_state()
     table, catalog = _asked(question, bench)
     part = scaled_by(_accelerator(question, catalog), scale or [])
     bundle = _champion(bench)
@@ -131,7 +131,7 @@ def whatif(
 
     if len(sweep) != 1:
         raise InputError("sweep", f"one at a time, got {len(sweep)}: {' and '.join(sweep)}")
-    bench = open_workbench()
+    bench = open_app_state()
     table, catalog = _asked(question, bench)
     parts = swept_by(_accelerator(question, catalog), sweep[0])
     repeated = table.loc[table.index.repeat(len(parts))].reset_index(drop=True)
@@ -156,7 +156,7 @@ def _step(explanation: Explanation, i: int) -> dict[str, Any]:
     }
 
 
-def _asked(question: dict[str, str], bench: Workbench) -> tuple[pd.DataFrame, Catalog]:
+def _asked(question: dict[str, str], bench: AppState) -> tuple[pd.DataFrame, Catalog]:
     import pandas as pd
 
     from roofcast.serving.cli.files import named_or_read
@@ -175,7 +175,7 @@ def _accelerator(question: dict[str, str], catalog: Catalog) -> AcceleratorSpec:
     return catalog.accelerator(question["accelerator"])
 
 
-def _champion(bench: Workbench) -> ModelBundle | None:
+def _champion(bench: AppState) -> ModelBundle | None:
     """Return the champion if there is one that can be used; the estimate needs none."""
     try:
         bench.refresh()

@@ -13,7 +13,7 @@ import typer
 
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError, near_misses
 from roofcast.serving.cli.console import show, track, warn
-from roofcast.serving.cli.context import AsJson, open_store, open_workbench
+from roofcast.serving.cli.context import AsJson, open_app_state, open_store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +106,7 @@ def _options(told: Mapping[str, list[str] | None]) -> list[str]:
 
 def _keep(table: pd.DataFrame, configs: Sequence[tuple[str, Mapping[str, Any]]], *, dry_run: bool) -> tuple[int, int]:
     try:
-        return open_workbench().add_measurements(table, configs, dry_run=dry_run)
+        return open_app_state().add_measurements(table, configs, dry_run=dry_run)
     except UnknownNameError as error:
         if error.field != "model":
             raise

@@ -12,7 +12,7 @@ import typer
 
 from roofcast.data.errors import InputError
 from roofcast.serving.cli.console import note, show
-from roofcast.serving.cli.context import AsJson, open_workbench
+from roofcast.serving.cli.context import AsJson, open_app_state
 
 
 def export(
@@ -21,7 +21,7 @@ def export(
     """Write the predictor in service into a file that Python loads without a server or MLflow."""
     from roofcast.training.lifecycle.bundle import checksum_file
 
-    bench = open_workbench()
+    bench = open_app_state()
     bench.refresh()
     loaded = bench.in_service
     try:
@@ -53,7 +53,7 @@ def measure_next(
     from roofcast.serving.predict.measure_next import Workload
     from roofcast.serving.predict.measure_next import measure_next as rank
 
-    bench = open_workbench()
+    bench = open_app_state()
     catalog = bench.catalog
     found = [named_or_read(name, catalog) for name in model or ()]
     specs = [catalog.model(m) if isinstance(m, str) else bench.read_config(m["name"], m["config"]) for m in found]

@@ -50,10 +50,10 @@ def serve(
     import uvicorn
 
     from roofcast.data.store.database import Database
-    from roofcast.serving.app_state.champion_cache import LastChampion
+    from roofcast.serving.app_state.champion_cache import ChampionCache
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.http.connections import PromptConnection
-    from roofcast.serving.http.telemetry.prometheus_multiproc import counting_together
+    from roofcast.serving.http.telemetry.prometheus_multiproc import prometheus_multiproc_dir
     from roofcast.serving.jobs.queue import worker_process
     from roofcast.serving.logs import configure_service_logs
 
@@ -61,9 +61,9 @@ def serve(
     log_config = configure_service_logs(settings.log_format, settings.log_level)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn stops, then raises it again: end the worker too
     Database(settings.store_url)  # says at once if the URL cannot be right
-    if not LastChampion(settings.home).is_there:
+    if not ChampionCache(settings.home).is_there:
         _ensure_predictor(settings)
-    with counting_together(), worker_process():
+    with prometheus_multiproc_dir(), worker_process():
         config = uvicorn.Config(
             "roofcast.serving.http.app:create_app",
             factory=True,
@@ -104,9 +104,9 @@ def _run(config: uvicorn.Config) -> None:
 
 def _ensure_predictor(settings: Settings) -> None:
     """Train if no champion can be loaded, where none has served before; later the worker sees to that."""
-    from roofcast.serving.app_state.app_state import Workbench
+    from roofcast.serving.app_state.app_state import AppState
 
-    bench = Workbench(settings).open()
+    bench = AppState(settings).open()
     try:
         is_there = bench.refresh()
     except InputError as error:

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
 from roofcast.data.store.api_keys import KeyStore
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings, load_settings
 from roofcast.serving.app_state.state_folder import make_home
 from roofcast.serving.http.auth import Admission, KeyRing, describe_access
@@ -31,7 +31,7 @@ from roofcast.serving.http.routes import (
     recommendations,
     retrainings,
 )
-from roofcast.serving.http.telemetry.health import Watch
+from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.http.telemetry.request_log import Observation, is_request_id
 from roofcast.serving.http.telemetry.tracing import trace
 from roofcast.serving.jobs.queue import JobQueue
@@ -60,8 +60,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        bench = Workbench(chosen)
-        watch = Watch(bench)
+        bench = AppState(chosen)
+        watch = HealthMonitor(bench)
         app.state.workbench, app.state.watch = bench, watch
         app.state.jobs = JobQueue(make_home(chosen.home), bench)
         app.state.key_ring = KeyRing(lambda: KeyStore(bench.store.database))

@@ -7,18 +7,18 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from roofcast.serving.app_state.app_state import InService, Workbench
-from roofcast.serving.http.telemetry.health import Watch
+from roofcast.serving.app_state.app_state import AppState, InService
+from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.jobs.queue import JobQueue
 
 
-async def workbench(request: Request) -> Workbench:
+async def workbench(request: Request) -> AppState:
     """Return the workbench of this process."""
-    found: Workbench = request.app.state.workbench
+    found: AppState = request.app.state.workbench
     return found
 
 
-async def in_service(bench: Annotated[Workbench, Depends(workbench)]) -> InService:
+async def in_service(bench: Annotated[AppState, Depends(workbench)]) -> InService:
     """Return the champion, or answer 503 through `NotReadyError`."""
     return bench.in_service
 
@@ -29,9 +29,9 @@ async def jobs(request: Request) -> JobQueue:
     return found
 
 
-async def watch(request: Request) -> Watch:
+async def watch(request: Request) -> HealthMonitor:
     """Return what this process knows of its own state."""
-    found: Watch = request.app.state.watch
+    found: HealthMonitor = request.app.state.watch
     return found
 
 
@@ -40,8 +40,8 @@ async def today() -> dt.date:
     return dt.datetime.now(dt.UTC).date()
 
 
-Bench = Annotated[Workbench, Depends(workbench)]
+Bench = Annotated[AppState, Depends(workbench)]
 Loaded = Annotated[InService, Depends(in_service)]
 Jobs = Annotated[JobQueue, Depends(jobs)]
 Today = Annotated[dt.date, Depends(today)]
-Watching = Annotated[Watch, Depends(watch)]
+Watching = Annotated[HealthMonitor, Depends(watch)]

@@ -28,7 +28,7 @@ from roofcast.data.errors import InputError, NotReadyError, RoofcastError
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Retraining
-    from roofcast.serving.app_state.app_state import Workbench
+    from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.app_state.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class JobQueue:
         Where retrainings are recorded and done.
     """
 
-    def __init__(self, home: Path, bench: Workbench) -> None:
+    def __init__(self, home: Path, bench: AppState) -> None:
         from huey import SqliteHuey
 
         self._bench = bench
@@ -174,14 +174,14 @@ def work(settings: Settings, parent: int | None = None) -> None:
     """
     from huey.consumer import Consumer
 
-    from roofcast.serving.app_state.app_state import Workbench
+    from roofcast.serving.app_state.app_state import AppState
 
     if parent is not None:
         threading.Thread(target=_stop_with, args=(parent,), daemon=True).start()
     settings.home.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(settings.home / "worker.lock", timeout=0 if parent is None else -1, poll_interval=0.5):
-            queue = JobQueue(settings.home, Workbench(settings))
+            queue = JobQueue(settings.home, AppState(settings))
             queue.recover()
             queue.ensure_predictor()
             Consumer(queue.huey, workers=1, periodic=False, check_worker_health=False).run()

@@ -23,12 +23,12 @@ from roofcast.serving.recommend.answer.unmet_limits import out_of_reach
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.search.confidence import ROUNDING, check_confidence, highest_confidence
-from roofcast.serving.recommend.search.evaluation import Forecaster, most_users, user_levels
+from roofcast.serving.recommend.search.evaluation import Evaluator, most_users, user_levels
 from roofcast.serving.recommend.search.load_grid import LoadGrid, check_floors, limits_of_replicas
 from roofcast.serving.recommend.search.market import Market, Pairs
-from roofcast.serving.recommend.search.problem import Case, Plan, reported
+from roofcast.serving.recommend.search.problem import Plan, SearchProblem, reported
 from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, question_table
-from roofcast.serving.recommend.search.search import Goal, Search
+from roofcast.serving.recommend.search.search import Search, SearchTarget
 from roofcast.training.learner.conditioning import conditioned, narrowed
 from roofcast.training.learner.conformal import GroupedConformal
 from roofcast.training.learner.predictor import References
@@ -96,7 +96,9 @@ def recommend(
     descriptors = describe_replicas(table, model, market.accelerators)
     told = replace(bundle, predictor=conditioned(bundle.predictor, references))
     plain = bundle.predictor if references else None
-    case = Case(told, plain, model, demand, bounds, market, offers, replicas, table, descriptors, confidence, level)
+    case = SearchProblem(
+        told, plain, model, demand, bounds, market, offers, replicas, table, descriptors, confidence, level
+    )
     return _answer(case, n_entry, n_rejection, no_engine)
 
 
@@ -144,17 +146,17 @@ def _nothing(
     )
 
 
-def _answer(case: Case, n_entry: int, n_rejection: int, no_engine: list[Rejection]) -> Recommendation:
-    forecaster = Forecaster(case.bundle.predictor, case.descriptors, is_open=case.demand.users is None)
+def _answer(case: SearchProblem, n_entry: int, n_rejection: int, no_engine: list[Rejection]) -> Recommendation:
+    forecaster = Evaluator(case.bundle.predictor, case.descriptors, is_open=case.demand.users is None)
     memory = forecaster.memory
     loads, most = _loads(case, forecaster, memory)
     n_useful = _n_useful(loads, case.demand)
     grid = LoadGrid(forecaster, case.demand, loads[:, :n_useful], np.minimum(most, n_useful - 1).astype(np.intp))
     pairs = Pairs.of(case.replicas, case.offers, case.market.accelerators, case.bounds.max_nodes)
     search = Search(grid, pairs, case.budget)
-    main = Goal(case.confidence, pairs.offer, n_entry)
-    rival = Goal(case.confidence, distinct(case.table["accelerator"])[0][pairs.row], 2)
-    surer = {c: Goal(c, np.zeros_like(pairs.offer), 1) for c in _promised(case.bundle, case.demand)}
+    main = SearchTarget(case.confidence, pairs.offer, n_entry)
+    rival = SearchTarget(case.confidence, distinct(case.table["accelerator"])[0][pairs.row], 2)
+    surer = {c: SearchTarget(c, np.zeros_like(pairs.offer), 1) for c in _promised(case.bundle, case.demand)}
     search.run([main, rival, *surer.values()])
     chosen = search.winners(main)
     entries = build_entries(_plans(chosen, search, case, loads, most), case, forecaster)
@@ -184,13 +186,13 @@ def _answer(case: Case, n_entry: int, n_rejection: int, no_engine: list[Rejectio
     return replace(answer, pareto=front, n_predicted=forecaster.n_predicted)
 
 
-def _fleet(parts: list[Plan], case: Case, forecaster: Forecaster) -> tuple[Entry, ...]:
+def _fleet(parts: list[Plan], case: SearchProblem, forecaster: Evaluator) -> tuple[Entry, ...]:
     """Return what is predicted of a mixture's parts; nothing if one of them would miss the limits."""
     entries = build_entries(parts, case, forecaster)
     return entries if all(entry.p_limits_met >= case.confidence for entry in entries) else ()
 
 
-def _loads(case: Case, forecaster: Forecaster, memory: Memory) -> tuple[FloatArray, IndexArray]:
+def _loads(case: SearchProblem, forecaster: Evaluator, memory: Memory) -> tuple[FloatArray, IndexArray]:
     """Return the loads to try, by replica and level, and the place of the greatest that each replica may have.
 
     No replica is loaded beyond what was measured for so many accelerators; -1 stands for one that does not fit.
@@ -213,7 +215,9 @@ def _n_useful(loads: FloatArray, demand: Demand) -> int:
     return min(int(np.searchsorted(loads[0], demand.needed)) + 1, n_level)
 
 
-def _plans(chosen: IndexArray, search: Search, case: Case, loads: FloatArray, most: IndexArray) -> list[Plan]:
+def _plans(
+    chosen: IndexArray, search: Search, case: SearchProblem, loads: FloatArray, most: IndexArray
+) -> list[Plan]:
     """Return the deployments of the pairs that were chosen."""
     grid, pairs = search.grid, search.pairs
     standing = search.standing(case.confidence)

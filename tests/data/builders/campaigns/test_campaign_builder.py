@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from builders.campaigns.campaign_builder import Gathering, contradiction_of, number_of, records_of, rows_by_statistic
+from builders.campaigns.campaign_builder import (
+    CampaignBuilder,
+    contradiction_of,
+    number_of,
+    records_of,
+    rows_by_statistic,
+)
 from roofcast.data.errors import SchemaError
 
 
@@ -16,8 +22,8 @@ def a_row(**cells: object) -> dict[str, object]:
     }  # fmt: skip
 
 
-def a_gathering() -> Gathering:
-    return Gathering("some", {"llama": "meta-llama/Llama-2-7b-hf"}, {"card": "nvidia-h100-sxm-80gb"})
+def a_gathering() -> CampaignBuilder:
+    return CampaignBuilder("some", {"llama": "meta-llama/Llama-2-7b-hf"}, {"card": "nvidia-h100-sxm-80gb"})
 
 
 def test_names_become_those_of_the_catalogue_and_figures_are_rounded() -> None:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
-from roofcast.serving.http.telemetry.health import STOPPING, Watch
+from roofcast.serving.http.telemetry.health import STOPPING, HealthMonitor
 from tests.conftest import QUICK
 from tests.postgres import new_database
 from tests.serving.http.test_app import register_copy, wait_until
@@ -96,7 +96,7 @@ def has_answered(answers: list[tuple[int, str]], n_before: int, version: str) ->
 
 
 def test_the_champion_is_swapped_without_a_dropped_request(client: Client, settings: Settings) -> None:
-    other = Workbench(settings)
+    other = AppState(settings)
     versions = ["1", register_copy(other)]
     answers: list[tuple[int, str]] = []
     stopping = threading.Event()
@@ -131,7 +131,7 @@ def handler() -> Iterator[list[int]]:
 
 
 def test_readiness_ends_before_the_server_does(client: Client, handler: list[int]) -> None:
-    watch = Watch(client.bench)
+    watch = HealthMonitor(client.bench)
 
     async def stop() -> None:
         with watch.draining(0.1):

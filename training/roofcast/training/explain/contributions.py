@@ -18,7 +18,7 @@ from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.explain.importance import group_blocks, group_importance, shap_values
 from roofcast.training.learner.group_keys import places
 from roofcast.training.learner.predictor import References, RoofcastPredictor
-from roofcast.training.learner.ratio_model import Parts
+from roofcast.training.learner.ratio_model import RatioPrediction
 from roofcast.training.learner.reconciliation import E2E, SOURCES, THROUGHPUT, shares
 
 IndexArray = npt.NDArray[np.intp]
@@ -43,7 +43,7 @@ _ANY_LEVEL: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Anchors:
+class TrainingPoints:
     """The measurements that a predictor's effects are conditioned on.
 
     Parameters
@@ -61,7 +61,7 @@ class Anchors:
     place: dict[str, IndexArray] = field(default_factory=dict)
 
 
-def build_anchors(predictor: RoofcastPredictor, data: TrainingSet) -> Anchors:
+def build_training_points(predictor: RoofcastPredictor, data: TrainingSet) -> TrainingPoints:
     """Return the anchors of a predictor that was fitted to these rows."""
     used: dict[str, IndexArray] = {}
     for metric, uncertainty in predictor.uncertainty_.items():
@@ -69,7 +69,7 @@ def build_anchors(predictor: RoofcastPredictor, data: TrainingSet) -> Anchors:
         used[metric] = np.flatnonzero(~np.isnan(error))[uncertainty.anchor_row]
     kept = np.unique(np.concatenate([*used.values(), np.empty(0, dtype=np.intp)]))
     rows = data.measurements.iloc[kept][list(ANCHOR_COLUMNS)].join(data.y.iloc[kept])
-    return Anchors(
+    return TrainingPoints(
         rows.reset_index(drop=True),
         pd.DataFrame(identities(data.X.iloc[kept])),
         {metric: np.searchsorted(kept, places_of) for metric, places_of in used.items()},
@@ -119,7 +119,7 @@ def _of_trees(predictor: RoofcastPredictor, metric: str, features: pd.DataFrame)
     return group_importance(values).assign(typical_ratio=usual)
 
 
-def _led(tables: Mapping[str, pd.DataFrame], parts: Parts, X: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def _led(tables: Mapping[str, pd.DataFrame], parts: RatioPrediction, X: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return what the parts of TTFT and TPOT add to the metrics that follow from these, where they do."""
     if not set(SOURCES) <= tables.keys():
         return {}
@@ -133,7 +133,7 @@ def _led(tables: Mapping[str, pd.DataFrame], parts: Parts, X: pd.DataFrame) -> d
 
 
 def nearest_measurements(
-    predictor: RoofcastPredictor, anchors: Anchors, X: pd.DataFrame, metric: str, n: int = 3
+    predictor: RoofcastPredictor, anchors: TrainingPoints, X: pd.DataFrame, metric: str, n: int = 3
 ) -> list[pd.DataFrame]:
     """Return, for each question, the measurements that tell most about one metric, the most telling first.
 

@@ -24,7 +24,7 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.boosted_residual import ResidualRegressor
-from roofcast.training.learner.ratio_model import PointPredictor
+from roofcast.training.learner.ratio_model import RatioModel
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
@@ -46,11 +46,11 @@ class Fold:
         Positions of the rows that it is judged by.
     """
 
-    predictor: PointPredictor
+    predictor: RatioModel
     rows: IndexArray
 
 
-def fit_folds(predictor: PointPredictor, X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series) -> list[Fold]:
+def fit_folds(predictor: RatioModel, X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series) -> list[Fold]:
     """Return one predictor per fold, each to be judged by the groups that it never saw.
 
     Parameters
@@ -58,11 +58,11 @@ def fit_folds(predictor: PointPredictor, X: pd.DataFrame, y: pd.DataFrame, group
     predictor
         Its settings are used; it is not fitted.
     X, y, groups
-        As in `PointPredictor.fit`.
+        As in `RatioModel.fit`.
     """
     folds = []
     for train, test in leave_one_group_out(groups, TrainingConfig().n_fold):
-        fold = PointPredictor(predictor.config, predictor.metrics, predictor.coefficients)
+        fold = RatioModel(predictor.config, predictor.metrics, predictor.coefficients)
         folds.append(Fold(fold.fit(X.iloc[train], y.iloc[train], groups.iloc[train]), test))
     return folds
 

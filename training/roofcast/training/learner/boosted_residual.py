@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from xgboost import XGBRegressor
 
-from roofcast.training.learner.numpy_booster import Trees
+from roofcast.training.learner.numpy_booster import NumpyBooster
 
 FloatArray = npt.NDArray[np.float64]
 
 FEW: Final = 20
-"""Rows up to which a call of the library takes longer than `Trees` do."""
+"""Rows up to which a call of the library takes longer than `NumpyBooster` do."""
 
 DEEPEST: Final = 6
 """Depth beyond which filling trees up would take them more memory than it is worth."""
@@ -131,7 +131,7 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_unchecked(self, X: FloatArray) -> FloatArray:
         """Return what `predict` does, of a matrix known to have the right columns, without the time of checks."""
-        trees: Trees | None = self.__dict__.get(_WORKED_OUT)
+        trees: NumpyBooster | None = self.__dict__.get(_WORKED_OUT)
         found = (
             trees.predict(X)
             if trees and len(X) <= FEW
@@ -143,7 +143,7 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Work out what answers few rows sooner, and return the regressor; of deep trees nothing does."""
         check_is_fitted(self)
         if self.max_depth <= DEEPEST:
-            setattr(self, _WORKED_OUT, Trees.of([member.get_booster() for member in self.members_]))
+            setattr(self, _WORKED_OUT, NumpyBooster.of([member.get_booster() for member in self.members_]))
         return self
 
     def __getstate__(self) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.training.learner.group_keys import Places
-from roofcast.training.learner.ratio_model import QUANTILE_PLACE, Parts, at_quantile
+from roofcast.training.learner.group_keys import GroupKeys
+from roofcast.training.learner.ratio_model import QUANTILE_PLACE, RatioPrediction, at_quantile
 from roofcast.training.learner.reconciliation import (
     E2E,
     FOLLOWERS,
@@ -26,7 +26,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def sds_of_followers(
-    parts: Parts, known: Mapping[str, Uncertainty], asked: Places, sds: Mapping[str, FloatArray]
+    parts: RatioPrediction, known: Mapping[str, Uncertainty], asked: GroupKeys, sds: Mapping[str, FloatArray]
 ) -> dict[str, FloatArray]:
     """Return the standard deviations of what follows from TTFT and TPOT, as wide as these make it.
 
@@ -46,7 +46,7 @@ def sds_of_followers(
 
 
 def scores_of_followers(
-    parts: Parts, errors: Mapping[str, FloatArray], expected: Mapping[str, FloatArray]
+    parts: RatioPrediction, errors: Mapping[str, FloatArray], expected: Mapping[str, FloatArray]
 ) -> dict[str, FloatArray]:
     """Return errors over their expected size by metric, each of shape (n_row,), NaN where one is not known.
 

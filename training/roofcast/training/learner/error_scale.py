@@ -20,7 +20,7 @@ LIMITS: Final = (0.05, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class ErrorScaleModel:
     """The size that about half of the errors stay below.
 
     Parameters

@@ -49,7 +49,7 @@ GRAIN: Final = 0.5 * float(np.log(2))
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class GroupKeys:
     """Where questions stand to each other.
 
     Parameters
@@ -67,24 +67,24 @@ class Places:
     workload: FloatArray
     stack: KeyArray
 
-    def take(self, rows: npt.NDArray[np.intp] | BoolArray) -> Places:
+    def take(self, rows: npt.NDArray[np.intp] | BoolArray) -> GroupKeys:
         """Return some of them."""
-        return Places(self.keys[rows], self.workload[rows], self.stack[rows])
+        return GroupKeys(self.keys[rows], self.workload[rows], self.stack[rows])
 
-    def followed_by(self, other: Places) -> Places:
+    def followed_by(self, other: GroupKeys) -> GroupKeys:
         """Return these and then the others."""
-        return Places(
+        return GroupKeys(
             np.vstack([self.keys, other.keys]),
             np.vstack([self.workload, other.workload]),
             np.append(self.stack, other.stack),
         )
 
-    def asked(self) -> Places:
+    def asked(self) -> GroupKeys:
         """Return them as someone asks, who has none of these stacks but their own."""
-        return Places(self.keys, self.workload, np.full_like(self.stack, YOURS))
+        return GroupKeys(self.keys, self.workload, np.full_like(self.stack, YOURS))
 
 
-def places(descriptors: pd.DataFrame, stacks: pd.Series | None = None) -> Places:
+def places(descriptors: pd.DataFrame, stacks: pd.Series | None = None) -> GroupKeys:
     """Return where questions stand to each other.
 
     Parameters
@@ -101,10 +101,10 @@ def places(descriptors: pd.DataFrame, stacks: pd.Series | None = None) -> Places
     if stacks is not None:
         names = stacks.reindex(descriptors.index).fillna("")
         stack = np.where(names == "", stack, pd.util.hash_array(names.to_numpy(dtype=object)))
-    return Places(keys, np.rint(np.log(np.stack(sizes, axis=1)) / GRAIN) * GRAIN, stack)
+    return GroupKeys(keys, np.rint(np.log(np.stack(sizes, axis=1)) / GRAIN) * GRAIN, stack)
 
 
-def anchor_rows(X: Places) -> npt.NDArray[np.intp]:
+def anchor_rows(X: GroupKeys) -> npt.NDArray[np.intp]:
     """Return rows of each configuration of each stack: of least load, of the median and its neighbour, of greatest.
 
     Neighbours tell noise from what fades with distance.

@@ -22,8 +22,8 @@ _END: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Trees:
-    """Trees of boosters of one output, all filled up to one depth, nodes level by level from the left.
+class NumpyBooster:
+    """NumpyBooster of boosters of one output, all filled up to one depth, nodes level by level from the left.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ UNFUSED: Final = "nvidia-v100-pcie-16gb"
 """Campaign of the inferred failures, and its accelerator that fused attention does not run on."""
 
 
-class FeasibilityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OutOfMemoryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression in which the second class never gets likelier as a column rises.
 
     Parameters
@@ -120,7 +120,7 @@ class FeasibilityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
 
 def memory_columns(descriptors: pd.DataFrame, memory: Memory) -> FloatArray:
-    """Return what `FeasibilityClassifier` sees of questions: shape (n_question, 3).
+    """Return what `OutOfMemoryClassifier` sees of questions: shape (n_question, 3).
 
     Each column is the worse the greater: the logarithm of needed over usable memory; that of the requests which must
     be held at once, the whole of a static batch and one else, over those that can be; and whether attention is
@@ -212,18 +212,18 @@ def missing_profiles(rows: pd.DataFrame) -> pd.DataFrame:
 
 def fit_feasibility(
     attempts: Attempts, coefficients: Coefficients = DEFAULT_COEFFICIENTS
-) -> FeasibilityClassifier | None:
+) -> OutOfMemoryClassifier | None:
     """Return the classifier of attempts, of classes False and True; None if all ran or none did."""
     if attempts.ran.all() or not attempts.ran.any():
         return None
-    return FeasibilityClassifier().fit(memory_columns(attempts.X, memory_of(attempts.X, coefficients)), attempts.ran)
+    return OutOfMemoryClassifier().fit(memory_columns(attempts.X, memory_of(attempts.X, coefficients)), attempts.ran)
 
 
 def held_out_chances(attempts: Attempts, coefficients: Coefficients = DEFAULT_COEFFICIENTS) -> FloatArray:
     """Return the probability that each attempt runs, by a classifier that never saw its lineage."""
     columns, chance = memory_columns(attempts.X, memory_of(attempts.X, coefficients)), np.empty(len(attempts.ran))
     for train, test in leave_one_group_out(attempts.groups):
-        fold = FeasibilityClassifier().fit(columns[train], attempts.ran[train])
+        fold = OutOfMemoryClassifier().fit(columns[train], attempts.ran[train])
         chance[test] = fold.predict_proba(columns[test])[:, 1]
     return chance
 

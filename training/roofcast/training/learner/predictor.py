@@ -18,13 +18,13 @@ from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.conformal import GroupedConformal
 from roofcast.training.learner.derived_metrics import lead, scores_of_followers, sds_of_followers
 from roofcast.training.learner.group_keys import places
-from roofcast.training.learner.ratio_model import Parts, PointPredictor, Progress, predict_held_out
+from roofcast.training.learner.ratio_model import Progress, RatioModel, RatioPrediction, predict_held_out
 from roofcast.training.learner.reconciliation import THROUGHPUT, coherent
 from roofcast.training.learner.uncertainty import Uncertainty, fit_uncertainty
 
 FloatArray = npt.NDArray[np.float64]
 
-TWINS: Final = ("tpot_s", "itl_s")
+INTERCHANGEABLE: Final = ("tpot_s", "itl_s")
 """Time a token over requests, and over gaps: where the one runs slower than predicted, so does the other."""
 
 
@@ -80,8 +80,8 @@ class References:
             raise InputError("references", f"got {len(self.X)} questions and {len(self.y)} measurements")
 
 
-class RoofcastPredictor(PointPredictor):
-    """`PointPredictor` with the distribution of its errors.
+class RoofcastPredictor(RatioModel):
+    """`RatioModel` with the distribution of its errors.
 
     `fit` also predicts every row from a predictor that never saw its lineage; the errors of those predictions
     give the effects and intervals, and stand as `held_out_` for whoever judges the predictor. A metric that one
@@ -115,7 +115,7 @@ class RoofcastPredictor(PointPredictor):
         Parameters
         ----------
         X, y, groups, progress
-            As in `PointPredictor.fit` and `predict_held_out`.
+            As in `RatioModel.fit` and `predict_held_out`.
         stacks : shape (n_row,)
             Names of whose stack each row was measured on; empty, or None for all, for that which questions are about.
         """
@@ -274,7 +274,7 @@ class RoofcastPredictor(PointPredictor):
         return pd.Series([" ".join(names[row]) for row in beyond], index=features.index, dtype=object)
 
 
-def _moved(parts: Parts, shifts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+def _moved(parts: RatioPrediction, shifts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """Return predictions moved by these logarithms, of shapes that end in (n_question,), and kept in keeping."""
     moved = {metric: parts.value[metric] * np.exp(shift) for metric, shift in shifts.items()}
     pace = {metric: factor * np.exp(shifts[metric]) for metric, factor in parts.pace.items()}
@@ -283,7 +283,7 @@ def _moved(parts: Parts, shifts: Mapping[str, FloatArray]) -> dict[str, FloatArr
 
 def _pair(error: dict[str, FloatArray], is_central: npt.NDArray[np.bool_]) -> None:
     """Let errors of ITL stand for those of TPOT that are not told, and the other way round."""
-    for metric, twin in (TWINS, TWINS[::-1]):
+    for metric, twin in (INTERCHANGEABLE, INTERCHANGEABLE[::-1]):
         if metric in error and twin in error:
             lacks = is_central & np.isnan(error[metric])
             error[metric] = np.where(lacks, error[twin], error[metric])

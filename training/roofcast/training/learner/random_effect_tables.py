@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpotri
 from scipy.sparse import csr_array
 
 from roofcast.features.descriptors.config_hash import KeyArray
-from roofcast.training.learner.group_keys import Places
+from roofcast.training.learner.group_keys import GroupKeys
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -93,7 +93,7 @@ class Tables:
 
 
 def build_tables(
-    anchors: Places, share: FloatArray, of_workload: float, lower: FloatArray, weights: FloatArray
+    anchors: GroupKeys, share: FloatArray, of_workload: float, lower: FloatArray, weights: FloatArray
 ) -> Tables:
     """Return the tables of a process, for questions of `YOURS`.
 

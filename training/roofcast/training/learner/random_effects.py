@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from roofcast.training.learner.group_keys import OF_STACK, OF_STACK_AT, TERMS, YOURS, Places, anchor_rows
+from roofcast.training.learner.group_keys import OF_STACK, OF_STACK_AT, TERMS, YOURS, GroupKeys, anchor_rows
 from roofcast.training.learner.random_effect_tables import Tables, build_tables, fading
 
 FloatArray = npt.NDArray[np.float64]
@@ -45,7 +45,7 @@ _WORKED_OUT: Final = ("_lower", "_weights", "_tables")
 _LIMITS: Final = (0.03, 3.0)
 
 
-class Effects(BaseEstimator):  # type: ignore[misc]
+class RandomEffects(BaseEstimator):  # type: ignore[misc]
     """Gaussian process over errors of prediction; the sizes of its effects are those of greatest posterior density.
 
     Parameters
@@ -69,13 +69,13 @@ class Effects(BaseEstimator):  # type: ignore[misc]
     def __init__(self, n_iteration: int = 15) -> None:
         self.n_iteration = n_iteration
 
-    def fit(self, X: Places, y: FloatArray) -> Self:
+    def fit(self, X: GroupKeys, y: FloatArray) -> Self:
         """Choose anchors among the questions, fit the effects' sizes and return the estimator.
 
         Parameters
         ----------
         X
-            Places of n questions.
+            GroupKeys of n questions.
         y : shape (n,)
             Errors of predictions that did not know the LLM, in units of the error that such questions have.
         """
@@ -95,25 +95,25 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         self.sd_, self.anchors_, self.errors_ = np.exp(log_sd), anchors, errors
         return self
 
-    def about(self, errors: FloatArray) -> Effects:
+    def about(self, errors: FloatArray) -> RandomEffects:
         """Return a copy of the same sizes whose anchors have other errors: shape (n_anchor,).
 
         Those of `YOURS` count whole: one's own stack may lie far from all others.
         """
         check_is_fitted(self)
-        other = Effects(self.n_iteration)
+        other = RandomEffects(self.n_iteration)
         other.sd_, other.anchors_ = self.sd_, self.anchors_
         is_yours = self.anchors_.stack == YOURS
         other.errors_ = np.where(is_yours, errors, np.clip(errors, -LARGEST, LARGEST))
         return other
 
-    def conditioned(self, X: Places, y: FloatArray) -> Effects:
+    def conditioned(self, X: GroupKeys, y: FloatArray) -> RandomEffects:
         """Return a copy that also knows these errors: reference measurements, without a new fit.
 
         One that is far off and alone in it counts less (`agreement`).
         """
         check_is_fitted(self)
-        told = Effects(self.n_iteration)
+        told = RandomEffects(self.n_iteration)
         told.sd_, told.anchors_ = self.sd_, self.anchors_.followed_by(X)
         told.errors_ = np.append(self.errors_, y)
         lower, n, noise = self._lower, len(self.errors_), self.sd_[-1] ** 2
@@ -159,7 +159,7 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         _ = self._tables
         return self
 
-    def predict(self, X: Places) -> tuple[FloatArray, FloatArray]:
+    def predict(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the error of a new measurement: shapes (n,)."""
         check_is_fitted(self)
         if self._tables:
@@ -173,7 +173,7 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         variance = (self.sd_**2).sum() - explained
         return mean, np.sqrt(np.maximum(variance, self.sd_[-1] ** 2))
 
-    def _solved(self, X: Places) -> tuple[FloatArray, FloatArray]:
+    def _solved(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance explained, without tables: shapes (n,)."""
         first, back = self._distinct(X)
         some = X.take(first)
@@ -186,20 +186,20 @@ class Effects(BaseEstimator):  # type: ignore[misc]
             explained[rows] = (known**2).sum(axis=0)
         return mean[back], explained[back]
 
-    def joint(self, X: Places) -> tuple[FloatArray, FloatArray]:
+    def joint(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
         """Return mean, shape (n,), and covariance, shape (n, n), of errors together, without noise of measurement."""
         check_is_fitted(self)
         cross = self._covariance(X, self.anchors_)
         prior = self._covariance(X, X)
         return cross @ self._weights, prior - cross @ cho_solve((self._lower, True), cross.T)
 
-    def sd_left_out(self, X: Places, groups: npt.NDArray[Any], anchor_groups: npt.NDArray[Any]) -> FloatArray:
+    def sd_left_out(self, X: GroupKeys, groups: npt.NDArray[Any], anchor_groups: npt.NDArray[Any]) -> FloatArray:
         """Return the standard deviation of errors if the anchors of their group were not known: shape (n,).
 
         Parameters
         ----------
         X
-            Places of n questions.
+            GroupKeys of n questions.
         groups : shape (n,)
         anchor_groups : shape (n_anchor,)
 
@@ -222,7 +222,7 @@ class Effects(BaseEstimator):  # type: ignore[misc]
             sd[rows] = np.sqrt(np.maximum((self.sd_**2).sum() - explained, self.sd_[-1] ** 2))
         return sd
 
-    def nearest(self, X: Places, n: int = 3) -> tuple[npt.NDArray[np.intp], FloatArray]:
+    def nearest(self, X: GroupKeys, n: int = 3) -> tuple[npt.NDArray[np.intp], FloatArray]:
         """Return each question's `n` most telling anchors, and their correlation with it: shapes (n_question, n)."""
         check_is_fitted(self)
         shared = self._covariance(X, self.anchors_) / (self.sd_[:-1] ** 2).sum()
@@ -235,7 +235,7 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         of_stack[[*OF_STACK_AT]] = variance[len(TERMS) : -2]
         return variance[: len(TERMS)], of_stack, float(variance[-2])
 
-    def _covariance(self, X: Places, other: Places) -> FloatArray:
+    def _covariance(self, X: GroupKeys, other: GroupKeys) -> FloatArray:
         shared, of_stack, of_workload = self._variances()
         is_stack = X.stack[:, None] == other.stack
         total = np.zeros(is_stack.shape)
@@ -248,7 +248,7 @@ class Effects(BaseEstimator):  # type: ignore[misc]
         total[near] += of_workload * fading(X.workload[near[0]] - other.workload[near[1]])
         return total
 
-    def _distinct(self, X: Places) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    def _distinct(self, X: GroupKeys) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """Return one question of each kind that the process cannot tell apart, and the kind of every question.
 
         To it, whatever no anchor has is alike, and workloads count only beside an anchor's own configuration.
@@ -322,7 +322,7 @@ class _Objective:
         return float(value), np.array(gradient) + distance / PRIOR_LOG_SD
 
 
-def _parts(X: Places, other: Places) -> list[FloatArray]:
+def _parts(X: GroupKeys, other: GroupKeys) -> list[FloatArray]:
     """Return the correlation of each effect between two sets of questions: shapes (n, n_other)."""
     same = [(X.keys[:, i, None] == other.keys[None, :, i]).astype(float) for i in range(X.keys.shape[1])]
     is_stack = X.stack[:, None] == other.stack
@@ -330,7 +330,7 @@ def _parts(X: Places, other: Places) -> list[FloatArray]:
     return [*same, *(same[i] * is_stack for i in OF_STACK_AT), near]
 
 
-def _drawn(anchors: Places) -> npt.NDArray[np.intp]:
+def _drawn(anchors: GroupKeys) -> npt.NDArray[np.intp]:
     """Return places of the anchors of some configurations, `N_SIZED` at most.
 
     Half of them are of what several stacks measured, as far as there are such: these alone tell stacks apart.

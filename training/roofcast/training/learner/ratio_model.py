@@ -42,7 +42,7 @@ IS_MEAN_PLACE = FEATURE_NAMES.index("workload.is_mean")
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RatioPrediction:
     """A prediction and what it was made of; arrays have shape (n_question,).
 
     Parameters
@@ -67,7 +67,7 @@ class Parts:
     loads: Loads
 
 
-class PointPredictor(BaseEstimator):  # type: ignore[misc]
+class RatioModel(BaseEstimator):  # type: ignore[misc]
     """Calibrated estimate times the boosted ratio, without intervals.
 
     Parameters
@@ -146,7 +146,7 @@ class PointPredictor(BaseEstimator):  # type: ignore[misc]
 
     def predict_columns(
         self, X: pd.DataFrame, metrics: Collection[str] | None = None, estimate: Estimate | None = None
-    ) -> Parts:
+    ) -> RatioPrediction:
         """Return predictions of some metrics, or of all, with what they were made of; `estimate` if it is known."""
         check_is_fitted(self)
         wanted = [m for m in self.metrics_ if metrics is None or m in metrics]
@@ -167,7 +167,7 @@ class PointPredictor(BaseEstimator):  # type: ignore[misc]
                     pace[m] = value[m] / estimates[m]
                     pace[m][asked.means] = np.exp(found[len(found) - len(asked.means) :])
         answer = coherent(value, estimates, pace, whole, loads)
-        return Parts({m: answer[m] for m in wanted}, estimates, pace, features, whole, loads)
+        return RatioPrediction({m: answer[m] for m in wanted}, estimates, pace, features, whole, loads)
 
     def predict(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the predicted metrics: shape (n_question, n_metric)."""
@@ -175,7 +175,7 @@ class PointPredictor(BaseEstimator):  # type: ignore[misc]
 
 
 def predict_held_out(
-    predictor: PointPredictor,
+    predictor: RatioModel,
     X: pd.DataFrame,
     y: pd.DataFrame,
     groups: pd.Series,
@@ -190,7 +190,7 @@ def predict_held_out(
     predictor
         Its settings are used; it is not fitted.
     X, y, groups
-        As in `PointPredictor.fit`.
+        As in `RatioModel.fit`.
     progress
         Called as ``progress(folds, n_fold, label)``; returns the folds.
     trainable : shape (n_row,)
@@ -202,7 +202,7 @@ def predict_held_out(
     for train, test in progress(folds, len(folds), "held-out lineages") if progress else folds:
         rows = train[allowed[train]]
         if len(rows):
-            fold = PointPredictor(predictor.config, predictor.metrics, predictor.coefficients)
+            fold = RatioModel(predictor.config, predictor.metrics, predictor.coefficients)
             answer = fold.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows]).predict(X.iloc[test])
             predicted.loc[X.index[test], answer.columns] = answer
     return predicted

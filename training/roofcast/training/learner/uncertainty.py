@@ -13,9 +13,9 @@ import pandas as pd
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.targets import row_weights
 from roofcast.training.learner.conformal import GroupedConformal
-from roofcast.training.learner.error_scale import Spread
-from roofcast.training.learner.group_keys import Places, anchor_rows
-from roofcast.training.learner.random_effects import Effects
+from roofcast.training.learner.error_scale import ErrorScaleModel
+from roofcast.training.learner.group_keys import GroupKeys, anchor_rows
+from roofcast.training.learner.random_effects import RandomEffects
 from roofcast.training.learner.ratio_model import QUANTILE_PLACE, at_quantile
 
 FloatArray = npt.NDArray[np.float64]
@@ -42,8 +42,8 @@ class Uncertainty:
         Which of the rows that it was fitted to are the process's anchors: shape (n_anchor,).
     """
 
-    spread: Spread
-    effects: Effects
+    spread: ErrorScaleModel
+    effects: RandomEffects
     conformal: GroupedConformal
     anchor_row: npt.NDArray[np.intp]
 
@@ -52,7 +52,7 @@ class Uncertainty:
         self.effects.warm()
         self.spread.warm()
 
-    def shift(self, features: FloatArray, asked: Places) -> tuple[FloatArray, FloatArray]:
+    def shift(self, features: FloatArray, asked: GroupKeys) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the logarithm, each of shape (n_question,).
 
         All quantiles of a question share the mean, that of its median, so that they keep their order.
@@ -65,7 +65,7 @@ class Uncertainty:
         median[is_tail] = sizes[len(features) :]
         return median * mean, own * sd
 
-    def joint(self, features: FloatArray, asked: Places) -> tuple[FloatArray, FloatArray]:
+    def joint(self, features: FloatArray, asked: GroupKeys) -> tuple[FloatArray, FloatArray]:
         """Return mean, shape (n,), and covariance, shape (n, n), of the logarithms together, noise left out.
 
         The covariance is widened to what errors of lineages left out were.
@@ -76,7 +76,7 @@ class Uncertainty:
         wider = self.conformal.quantile(level) / NormalDist().inv_cdf(0.5 + level / 2)
         return size * mean, covariance * np.outer(size, size) * wider**2
 
-    def conditioned(self, features: FloatArray, given: Places, error: FloatArray) -> Uncertainty:
+    def conditioned(self, features: FloatArray, given: GroupKeys, error: FloatArray) -> Uncertainty:
         """Return the distribution given reference measurements: logarithms over their prediction, shape (n,)."""
         scaled = error / self.spread.predict(at_quantile(features, 0.5))
         return replace(self, effects=self.effects.conditioned(given, scaled))
@@ -84,7 +84,7 @@ class Uncertainty:
 
 def fit_uncertainty(
     features: FloatArray,
-    asked: Places,
+    asked: GroupKeys,
     error: FloatArray,
     groups: pd.Series,
     *,
@@ -102,7 +102,7 @@ def fit_uncertainty(
     ----------
     features : shape (n_row, n_feature)
     asked
-        Places of the n rows, on the stacks that were measured. Intervals are made for whoever asks about another.
+        GroupKeys of the n rows, on the stacks that were measured. Intervals are made for whoever asks about another.
     error : shape (n_row,)
         Logarithm of measurement over a prediction that never saw the row's lineage.
     groups : shape (n_row,)
@@ -115,14 +115,14 @@ def fit_uncertainty(
     weight = row_weights(asked.keys[:, -1])
     usual = np.empty(len(error))
     for train, test in leave_one_group_out(groups, N_SPREAD_FOLD):
-        usual[test] = Spread.fitted(features[train], error[train], weight[train]).predict(features[test])
+        usual[test] = ErrorScaleModel.fitted(features[train], error[train], weight[train]).predict(features[test])
     central = np.flatnonzero(is_central)
     scaled, lineage = (error / usual)[central], groups.to_numpy()[central]
-    effects = Effects().fit(asked.take(central), scaled)
+    effects = RandomEffects().fit(asked.take(central), scaled)
     anchors = anchor_rows(asked.take(central))
     sd = effects.sd_left_out(asked.take(central).asked(), lineage, lineage[anchors])
     conformal = GroupedConformal(np.abs(scaled) / sd, groups.iloc[central])
-    spread, rows = Spread.fitted(features, error, weight), central[anchors]
+    spread, rows = ErrorScaleModel.fitted(features, error, weight), central[anchors]
     expected = np.full(len(error), np.nan)
     expected[central] = usual[central] * sd
     about = effects.about(left[rows] / spread.predict(features[rows]))

@@ -13,9 +13,9 @@ import pandas as pd
 
 from roofcast.data.errors import InputError
 from roofcast.features.fingerprint import fingerprint
-from roofcast.training.explain.contributions import Anchors
+from roofcast.training.explain.contributions import TrainingPoints
 from roofcast.training.learner.group_keys import GRAIN, OF_STACK, TERMS
-from roofcast.training.learner.out_of_memory import FeasibilityClassifier
+from roofcast.training.learner.out_of_memory import OutOfMemoryClassifier
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.random_effect_tables import LENGTH
 
@@ -54,8 +54,8 @@ class ModelBundle:
     accelerators: tuple[str, ...]
     scores: dict[str, dict[str, float]]
     roofcast_version: str = field(default_factory=lambda: version("roofcast"))
-    anchors: Anchors = field(default_factory=Anchors)
-    feasibility: FeasibilityClassifier | None = None
+    anchors: TrainingPoints = field(default_factory=TrainingPoints)
+    feasibility: OutOfMemoryClassifier | None = None
 
     def save(self, path: Path) -> str:
         """Write the bundle to `path`, and its SHA-256 into `checksum_file` beside it; return the SHA-256."""

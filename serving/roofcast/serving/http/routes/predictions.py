@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from roofcast.data.errors import InputError
-from roofcast.serving.app_state.app_state import InService, Workbench
+from roofcast.serving.app_state.app_state import AppState, InService
 from roofcast.serving.explain.explanation import explain
 from roofcast.serving.http.body import BODY, BulkRoute, JsonRoute, kind_to_answer, refuse_kind
 from roofcast.serving.http.bulk.answers import Asked, answers_to_body, answers_to_chunks, has_parquet
@@ -75,7 +75,7 @@ def _check_known(*kinds: Kind) -> None:
         refuse_kind(f"{Kind.PARQUET} takes pyarrow here: pip install 'roofcast[parquet]'")
 
 
-def _asked(bench: Workbench, loaded: InService, level: float | None, reference: list[str]) -> Asked:
+def _asked(bench: AppState, loaded: InService, level: float | None, reference: list[str]) -> Asked:
     catalog = bench.catalog
     references = references_of(read_rows(reference), catalog, loaded.bundle.predictor)
     return Asked(loaded, catalog, level or DEFAULT_LEVEL, references)

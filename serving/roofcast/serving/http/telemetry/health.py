@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from roofcast.data.errors import NotReadyError, RoofcastError
-from roofcast.serving.app_state.app_state import Workbench
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.http.schemas.resources import Check
 
 logger = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 STOPPING = "the service is stopping; ask another one"
 
 
-class Watch:
+class HealthMonitor:
     """Looks after registry and store, so that who asks for their state never waits for them.
 
     Parameters
@@ -28,7 +28,7 @@ class Watch:
         Whose registry and store; a new champion is put into service on it.
     """
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: AppState) -> None:
         self._bench = bench
         self.is_stopping = False
         self.retrainings: dict[str, int] = {}

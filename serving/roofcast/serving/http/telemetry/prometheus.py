@@ -1,6 +1,6 @@
 """What Prometheus is told. Labels take few values: routes by their template, never a name that a caller chose.
 
-Several server processes count in files of one folder, and whichever is asked adds them up; `counting_together` makes
+Several server processes count in files of one folder, and whichever is asked adds them up; `prometheus_multiproc_dir` makes
 the folder, and must come before this module is first imported.
 """
 
@@ -19,8 +19,8 @@ from prometheus_client.registry import Collector
 
 from roofcast.data.errors import NotReadyError
 from roofcast.features.descriptors.prediction_input import Cells
-from roofcast.serving.app_state.app_state import Workbench
-from roofcast.serving.http.telemetry.health import Watch
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus_multiproc import FOLDER_VARIABLE
 
 _OWN = CollectorRegistry()
@@ -42,7 +42,7 @@ def count_answers(answers: pd.DataFrame | Mapping[str, Cells]) -> None:
     OUTSIDE.inc(int(answers["outside"].sum()))
 
 
-def exposition(bench: Workbench, watch: Watch) -> bytes:
+def exposition(bench: AppState, watch: HealthMonitor) -> bytes:
     """Return the metrics of all server processes, and the state of the one asked, as Prometheus reads them."""
     registry = CollectorRegistry()
     registry.register(_State(bench, watch))
@@ -54,7 +54,7 @@ def exposition(bench: Workbench, watch: Watch) -> bytes:
 
 
 class _State(Collector):
-    def __init__(self, bench: Workbench, watch: Watch) -> None:
+    def __init__(self, bench: AppState, watch: HealthMonitor) -> None:
         self._bench = bench
         self._watch = watch
 

@@ -13,7 +13,7 @@ FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 
 
 @contextmanager
-def counting_together() -> Iterator[None]:
+def prometheus_multiproc_dir() -> Iterator[None]:
     """Give the processes that start within the block one folder to count in, empty at first and gone at the end."""
     with tempfile.TemporaryDirectory(prefix="roofcast-metrics-") as folder:
         os.environ[FOLDER_VARIABLE] = folder

@@ -21,9 +21,9 @@ from roofcast.serving.recommend.answer.recommendation import Entry, PredictedMet
 from roofcast.serving.recommend.answer.token_costs import input_share, token_costs
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.confidence import ErrorScale, chance_of_all
-from roofcast.serving.recommend.search.evaluation import ANY_LEVEL, THROUGHPUT, Forecaster
+from roofcast.serving.recommend.search.evaluation import ANY_LEVEL, THROUGHPUT, Evaluator
 from roofcast.serving.recommend.search.load_grid import floor_per_replica, limits_of_replicas
-from roofcast.serving.recommend.search.problem import Case, Plan, reported
+from roofcast.serving.recommend.search.problem import Plan, SearchProblem, reported
 from roofcast.training.learner.conditioning import narrowed
 from roofcast.training.learner.out_of_memory import memory_columns, memory_of
 from roofcast.training.learner.predictor import Prediction
@@ -94,7 +94,7 @@ class _Forecast:
     outside_columns: list[tuple[str, ...]]
 
 
-def build_entries(plans: Sequence[Plan], case: Case, forecaster: Forecaster) -> tuple[Entry, ...]:
+def build_entries(plans: Sequence[Plan], case: SearchProblem, forecaster: Evaluator) -> tuple[Entry, ...]:
     """Return what is predicted of each plan under its load, and what it costs.
 
     Parameters
@@ -114,7 +114,7 @@ def build_entries(plans: Sequence[Plan], case: Case, forecaster: Forecaster) -> 
     return tuple(_entry(place[plan.row, plan.load], plan, case, forecast) for plan in plans)
 
 
-def _forecast(plans: Sequence[Plan], case: Case, forecaster: Forecaster) -> _Forecast:
+def _forecast(plans: Sequence[Plan], case: SearchProblem, forecaster: Evaluator) -> _Forecast:
     """Return the forecast from one call of the predictor: under the loads, and under those that may be added."""
     n, (rows, load) = len(plans), _points(plans)
     wanted = reported(case.demand)
@@ -167,7 +167,7 @@ def _points(plans: Sequence[Plan]) -> tuple[npt.NDArray[np.intp], FloatArray]:
     return np.array(rows, dtype=np.intp), np.array(load)
 
 
-def _waiting(plans: Sequence[Plan], case: Case, e2e_s: FloatArray) -> FloatArray:
+def _waiting(plans: Sequence[Plan], case: SearchProblem, e2e_s: FloatArray) -> FloatArray:
     """Return how many users of each plan's replica wait for an answer, by the interactive response-time law."""
     users = case.demand.peak / np.array([plan.n_replica for plan in plans])
     return np.asarray(users * e2e_s / (e2e_s + case.demand.think_time_s))
@@ -195,7 +195,7 @@ def _columns(table: pd.DataFrame) -> dict[str, FloatArray]:
     return {str(name): table[name].to_numpy(dtype=float) for name in table}
 
 
-def _chance(load: FloatArray, case: Case, prediction: Prediction, start: dict[str, int]) -> FloatArray:
+def _chance(load: FloatArray, case: SearchProblem, prediction: Prediction, start: dict[str, int]) -> FloatArray:
     chances, metrics = [np.ones(len(load))], [""]
     for limit in limits_of_replicas(case.demand):
         conformal = case.bundle.predictor.uncertainty_[limit.metric].conformal
@@ -209,7 +209,7 @@ def _chance(load: FloatArray, case: Case, prediction: Prediction, start: dict[st
     return chance_of_all(chances, metrics)
 
 
-def _p_runs(descriptors: pd.DataFrame, case: Case) -> FloatArray | None:
+def _p_runs(descriptors: pd.DataFrame, case: SearchProblem) -> FloatArray | None:
     """Return the probability that each question's memory suffices; None if the bundle cannot tell."""
     classifier = case.bundle.feasibility
     if classifier is None:
@@ -218,13 +218,13 @@ def _p_runs(descriptors: pd.DataFrame, case: Case) -> FloatArray | None:
     return classifier.predict_proba(memory_columns(descriptors, memory))[:, 1]
 
 
-def _work(d: dict[str, FloatArray], e: Estimate, case: Case) -> tuple[FloatArray, FloatArray]:
+def _work(d: dict[str, FloatArray], e: Estimate, case: SearchProblem) -> tuple[FloatArray, FloatArray]:
     """Return the watts of each replica, and what share of its work is prompts'."""
     parts = break_down(d, case.bundle.predictor.coefficients_, e)
     return replica_power_w(d, e, parts), input_share(d, e, parts)
 
 
-def _entry(k: int, plan: Plan, case: Case, forecast: _Forecast) -> Entry:
+def _entry(k: int, plan: Plan, case: SearchProblem, forecast: _Forecast) -> Entry:
     memory = forecast.estimate.memory
     metrics = _metrics(k, plan.load, case, forecast)
     offer, replica = case.offers[plan.offer], case.replicas[plan.row]
@@ -259,7 +259,7 @@ def _entry(k: int, plan: Plan, case: Case, forecast: _Forecast) -> Entry:
     )
 
 
-def _metrics(k: int, users: float, case: Case, forecast: _Forecast) -> tuple[PredictedMetric, ...]:
+def _metrics(k: int, users: float, case: SearchProblem, forecast: _Forecast) -> tuple[PredictedMetric, ...]:
     metrics = []
     for (metric, statistic), limit in reported(case.demand).items():
         row = forecast.start[statistic] + k

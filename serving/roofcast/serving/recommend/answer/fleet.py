@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.serving.recommend.search.fleet_mix import FleetType, cheapest_fleet
-from roofcast.serving.recommend.search.problem import Case, Plan
-from roofcast.serving.recommend.search.search import Goal, Search
+from roofcast.serving.recommend.search.problem import Plan, SearchProblem
+from roofcast.serving.recommend.search.search import Search, SearchTarget
 
 IndexArray = npt.NDArray[np.intp]
 
@@ -20,7 +20,7 @@ WORTH: Final = 0.995
 """Share of the cost of one kind that a mixture must stay below to be worth its trouble."""
 
 
-def mixed_fleet(search: Search, goal: Goal, alone: float, case: Case) -> list[Plan]:
+def mixed_fleet(search: Search, goal: SearchTarget, alone: float, case: SearchProblem) -> list[Plan]:
     """Return the parts of a mixture that costs less than one kind of instance alone; empty if there is none.
 
     Each replica carries as much of the peak as it serves of all that they serve together.
@@ -51,14 +51,14 @@ def mixed_fleet(search: Search, goal: Goal, alone: float, case: Case) -> list[Pl
     return _parts(types[used], counts[used], float(served @ counts), search, goal)
 
 
-def _least(search: Search, goal: Goal, types: IndexArray) -> float:
+def _least(search: Search, goal: SearchTarget, types: IndexArray) -> float:
     """Return what no mixture costs less than: two kinds, or all that is needed of the best value."""
     price = search.pairs.price[types]
     value = float((price / _served(search, goal, types)).min())
     return max(value * search.grid.needed, float(np.sort(price)[:2].sum()))
 
 
-def _is_known(search: Search, goal: Goal, types: IndexArray) -> npt.NDArray[np.bool_]:
+def _is_known(search: Search, goal: SearchTarget, types: IndexArray) -> npt.NDArray[np.bool_]:
     """Return whether the learner was asked about the capacity of each pair."""
     row = search.pairs.row[types]
     place = search.standing(goal.confidence).capacity[row]
@@ -69,7 +69,7 @@ def _n_kind(counts: tuple[int, ...]) -> int:
     return sum(n > 0 for n in counts)
 
 
-def _types(search: Search, goal: Goal) -> IndexArray:
+def _types(search: Search, goal: SearchTarget) -> IndexArray:
     """Return the pairs to mix, of each offer the one that serves most, the most for its price first."""
     standing, pairs = search.standing(goal.confidence), search.pairs
     some = np.flatnonzero((standing.capacity[pairs.row] >= 0) & (pairs.per_instance >= 1))
@@ -81,7 +81,7 @@ def _types(search: Search, goal: Goal) -> IndexArray:
     return np.asarray(some[best][np.lexsort((some[best], value))][:MOST_TYPES], dtype=np.intp)
 
 
-def _served(search: Search, goal: Goal, pair: IndexArray) -> npt.NDArray[np.float64]:
+def _served(search: Search, goal: SearchTarget, pair: IndexArray) -> npt.NDArray[np.float64]:
     """Return what one instance of each pair serves of the demand."""
     row = search.pairs.row[pair]
     place = np.maximum(search.standing(goal.confidence).capacity[row], 0)
@@ -89,7 +89,7 @@ def _served(search: Search, goal: Goal, pair: IndexArray) -> npt.NDArray[np.floa
 
 
 def _parts(
-    pair: IndexArray, n_instance: npt.NDArray[np.intp], served: float, search: Search, goal: Goal
+    pair: IndexArray, n_instance: npt.NDArray[np.intp], served: float, search: Search, goal: SearchTarget
 ) -> list[Plan]:
     """Return what each kind of instance does of what they serve together."""
     pairs, grid = search.pairs, search.grid

@@ -11,7 +11,7 @@ import pandas as pd
 from roofcast.features.descriptors.prediction_input import Cells
 from roofcast.serving.predict.json_rows import records_of
 from roofcast.serving.predict.row_parser import filled
-from roofcast.training.explain.contributions import WORKLOAD, Anchors
+from roofcast.training.explain.contributions import WORKLOAD, TrainingPoints
 from roofcast.training.learner.group_keys import places
 from roofcast.training.learner.predictor import RoofcastPredictor
 
@@ -25,7 +25,7 @@ SHOWN: Final = (
 
 
 def nearest(
-    predictor: RoofcastPredictor, kept: Anchors, X: pd.DataFrame, metric: str, n: int
+    predictor: RoofcastPredictor, kept: TrainingPoints, X: pd.DataFrame, metric: str, n: int
 ) -> list[tuple[dict[str, Any], ...]]:
     """Return of each question the measurements whose errors go most with its own, at most `n`, as JSON values.
 

@@ -13,7 +13,7 @@ from roofcast.serving.recommend.answer.recommendation import Entry, FrontPoint
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.load_grid import LATENCY
 from roofcast.serving.recommend.search.market import Pairs
-from roofcast.serving.recommend.search.problem import Case
+from roofcast.serving.recommend.search.problem import SearchProblem
 from roofcast.serving.recommend.search.search import Search
 
 FloatArray = npt.NDArray[np.float64]
@@ -30,7 +30,7 @@ MEAN_LATENCY: Final = ("e2e_s", "mean")
 """Which tells how many requests are in flight, by Little's law."""
 
 
-def pareto_front(search: Search, case: Case, entries: Sequence[Entry]) -> tuple[FrontPoint, ...]:
+def pareto_front(search: Search, case: SearchProblem, entries: Sequence[Entry]) -> tuple[FrontPoint, ...]:
     """Return non-dominated deployments within the limits, the cheapest first.
 
     All replicas, offers and sizes are compared by the estimate; what comes near its front is predicted under its own
@@ -67,7 +67,7 @@ def _point_of(entry: Entry) -> FrontPoint:
     )
 
 
-def _near_points(search: Search, case: Case) -> list[FrontPoint]:
+def _near_points(search: Search, case: SearchProblem) -> list[FrontPoint]:
     """Return deployments within the limits that are on the front of all that was predicted."""
     grid = search.grid
     pair, place = _points(search, _cheapest_pairs(search.pairs), case)
@@ -161,7 +161,7 @@ def _cheapest_pairs(pairs: Pairs) -> IndexArray:
     return np.sort(order[is_first | np.isfinite(pairs.n_node[order])])
 
 
-def _points(search: Search, kept: IndexArray, case: Case) -> tuple[IndexArray, IndexArray]:
+def _points(search: Search, kept: IndexArray, case: SearchProblem) -> tuple[IndexArray, IndexArray]:
     """Return pair and level of every deployment that may meet the limits, of those of one size the least level."""
     capacity = search.standing(case.confidence).capacity[search.pairs.row[kept]]
     which, place = np.nonzero(np.arange(search.grid.loads.shape[1]) <= capacity[:, None])
@@ -171,7 +171,7 @@ def _points(search: Search, kept: IndexArray, case: Case) -> tuple[IndexArray, I
 
 
 def _sizes(
-    search: Search, pair: IndexArray, place: IndexArray, case: Case
+    search: Search, pair: IndexArray, place: IndexArray, case: SearchProblem
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return replicas, instances and cost of deployments; the cost is infinite beyond the nodes or the budget."""
     grid, pairs = search.grid, search.pairs

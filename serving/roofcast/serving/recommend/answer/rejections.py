@@ -15,8 +15,8 @@ from roofcast.serving.recommend.answer.recommendation import REASONS, Rejection
 from roofcast.serving.recommend.answer.unmet_limits import DOWN
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.search.load_grid import MOST_EXCESS
-from roofcast.serving.recommend.search.problem import Case
-from roofcast.serving.recommend.search.search import Goal, Search
+from roofcast.serving.recommend.search.problem import SearchProblem
+from roofcast.serving.recommend.search.search import Search, SearchTarget
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
@@ -59,13 +59,19 @@ class Misses:
 
     @property
     def order(self) -> IndexArray:
-        """Places of the replicas that are rejected, the nearest miss first."""
+        """Indices of the replicas that are rejected, the nearest miss first."""
         rows = np.lexsort((self.cost, self.excess, self.reason))
         return np.asarray(rows[self.reason[rows] >= 0], dtype=np.intp)
 
 
 def find_misses(
-    search: Search, goal: Goal, chosen: IndexArray, case: Case, memory: Memory, *, offer: int | None = None
+    search: Search,
+    goal: SearchTarget,
+    chosen: IndexArray,
+    case: SearchProblem,
+    memory: Memory,
+    *,
+    offer: int | None = None,
 ) -> Misses:
     """Return what stood in the way of each replica, as far as the search went.
 
@@ -127,7 +133,7 @@ def _over_cheapest(cost: FloatArray, cheapest: float) -> FloatArray:
 
 
 def tell(
-    misses: Misses, rows: Sequence[int] | IndexArray, search: Search, case: Case, memory: Memory
+    misses: Misses, rows: Sequence[int] | IndexArray, search: Search, case: SearchProblem, memory: Memory
 ) -> list[Rejection]:
     """Return some of the rejections in words."""
     return [
@@ -142,7 +148,7 @@ def tell(
 
 
 def families(
-    misses: Misses, case: Case, with_entry: Collection[str], search: Search, memory: Memory
+    misses: Misses, case: SearchProblem, with_entry: Collection[str], search: Search, memory: Memory
 ) -> list[Rejection]:
     """Return the nearest miss of each accelerator that is in no entry, the nearest first."""
     first: dict[str, int] = {}
@@ -153,7 +159,9 @@ def families(
     return tell(misses, list(first.values()), search, case, memory)
 
 
-def owned(search: Search, goal: Goal, chosen: IndexArray, case: Case, memory: Memory) -> list[Rejection]:
+def owned(
+    search: Search, goal: SearchTarget, chosen: IndexArray, case: SearchProblem, memory: Memory
+) -> list[Rejection]:
     """Return the nearest miss on each kind of one's own nodes that is in no entry."""
     names = np.array([replica.accelerator for replica in case.replicas])
     found = []
@@ -166,7 +174,7 @@ def owned(search: Search, goal: Goal, chosen: IndexArray, case: Case, memory: Me
     return found
 
 
-def _detail(i: int, misses: Misses, search: Search, case: Case, memory: Memory) -> str:
+def _detail(i: int, misses: Misses, search: Search, case: SearchProblem, memory: Memory) -> str:
     reason = REASONS[misses.reason[i]]
     if reason == "does_not_fit":
         needed, usable = memory.needed_byte[i] / BYTE_PER_GB, memory.usable_byte[i] / BYTE_PER_GB
@@ -180,7 +188,7 @@ def _detail(i: int, misses: Misses, search: Search, case: Case, memory: Memory) 
     return _cost(i, misses, case)
 
 
-def _cost(i: int, misses: Misses, case: Case) -> str:
+def _cost(i: int, misses: Misses, case: SearchProblem) -> str:
     reason = REASONS[misses.reason[i]]
     bound = case.budget if reason == "over_budget" else misses.cheapest
     is_close = reason != "same_cost" and f"{misses.cost[i]:.2f}" == f"{bound:.2f}"
@@ -194,7 +202,7 @@ def _cost(i: int, misses: Misses, case: Case) -> str:
     return f"{cost}; the cheapest that meets the limits {other}"
 
 
-def _missed(i: int, misses: Misses, search: Search, case: Case) -> str:
+def _missed(i: int, misses: Misses, search: Search, case: SearchProblem) -> str:
     limits = search.grid.limits
     limit = limits[int(misses.limit[i])]
     chance = float(DOWN.create_decimal_from_float(search.grid.chance[i, 0]))

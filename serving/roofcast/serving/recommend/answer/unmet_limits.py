@@ -11,7 +11,7 @@ from roofcast.data.units import ms_from_s
 from roofcast.features.engine.memory import Memory
 from roofcast.serving.recommend.demand.slo import Limit
 from roofcast.serving.recommend.search.load_grid import MOST_EXCESS, throughput_of_all
-from roofcast.serving.recommend.search.problem import Case
+from roofcast.serving.recommend.search.problem import SearchProblem
 from roofcast.serving.recommend.search.search import Search
 
 FloatArray = npt.NDArray[np.float64]
@@ -21,7 +21,7 @@ DOWN, _UP = (Context(prec=3, rounding=rounding) for rounding in (ROUND_DOWN, ROU
 """Three digits that promise no more than was found: of what is wanted high, and of what is wanted low."""
 
 
-def out_of_reach(search: Search, case: Case, memory: Memory) -> tuple[str, ...]:
+def out_of_reach(search: Search, case: SearchProblem, memory: Memory) -> tuple[str, ...]:
     """Return, for each limit that nothing meets, the best that is predicted at the least load, and on what.
 
     Nothing is said where some replica that fits may meet the limits; a budget or a lack of nodes stands against it.
@@ -51,7 +51,7 @@ def out_of_reach(search: Search, case: Case, memory: Memory) -> tuple[str, ...]:
     return tuple(told) or (f"each limit is within reach by itself, but not all of them together {promise}",)
 
 
-def _best(limit: Limit, excess: FloatArray, rows: IndexArray, search: Search, case: Case) -> str:
+def _best(limit: Limit, excess: FloatArray, rows: IndexArray, search: Search, case: SearchProblem) -> str:
     """Return the best that any of some replicas reaches, and which; empty if that is as good as nothing."""
     if limit.is_floor:
         made = search.grid.reached_at_least(limit, rows, case.confidence)
@@ -65,6 +65,6 @@ def _best(limit: Limit, excess: FloatArray, rows: IndexArray, search: Search, ca
     return f": the best is {float(best):.10g} {unit} {_where(case, rows[excess.argmin()])}"
 
 
-def _where(case: Case, row: int) -> str:
+def _where(case: SearchProblem, row: int) -> str:
     replica = case.replicas[row]
     return f"on {replica.accelerator} {replica.split} ({replica.engine}, {replica.weight_precision})"

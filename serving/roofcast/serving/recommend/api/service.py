@@ -11,7 +11,7 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.features.columns import ENGINES
-from roofcast.serving.app_state.app_state import InService, Workbench
+from roofcast.serving.app_state.app_state import AppState, InService
 from roofcast.serving.app_state.state_folder import find_model
 from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
@@ -42,7 +42,7 @@ basis_of: Final = BasisOf()
 
 
 def answer_recommendation(
-    request: RecommendationRequest, bench: Workbench, loaded: InService, today: dt.date
+    request: RecommendationRequest, bench: AppState, loaded: InService, today: dt.date
 ) -> RecommendationResponse:
     """Return the ranking that a request asks for, with a warning if prices in it are old today.
 
@@ -99,7 +99,7 @@ def _unbounded_wait(response: RecommendationResponse, demand: Demand) -> list[st
     return [f"{spent}, in the median, and no limit bounds that; add one on ttft or e2e"]
 
 
-def _read_config(bench: Workbench, given: ModelConfig) -> ModelSpec:
+def _read_config(bench: AppState, given: ModelConfig) -> ModelSpec:
     try:
         return bench.read_config(given.name, given.config)
     except InputError as error:

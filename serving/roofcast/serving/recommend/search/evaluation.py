@@ -63,7 +63,7 @@ class Medians:
     sd: FloatArray
 
 
-class Forecaster:
+class Evaluator:
     """Predicts replicas at loads.
 
     Parameters

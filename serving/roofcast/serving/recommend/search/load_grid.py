@@ -15,7 +15,7 @@ from roofcast.features.engine.loop.root_finding import taken
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.slo import Limit
 from roofcast.serving.recommend.search.confidence import chance_of_all
-from roofcast.serving.recommend.search.evaluation import THROUGHPUT, Forecaster, Medians
+from roofcast.serving.recommend.search.evaluation import THROUGHPUT, Evaluator, Medians
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
@@ -66,7 +66,7 @@ class LoadGrid:
         Logarithm of the estimated mean of the end-to-end latency.
     """
 
-    def __init__(self, forecaster: Forecaster, demand: Demand, loads: FloatArray, top: IndexArray) -> None:
+    def __init__(self, forecaster: Evaluator, demand: Demand, loads: FloatArray, top: IndexArray) -> None:
         self.forecaster, self.demand, self.loads = forecaster, demand, loads
         self.limits = limits_of_replicas(demand)
         self.needed = demand.needed
@@ -242,7 +242,7 @@ def throughput_of_all(demand: Demand, users: FloatArray, token_per_s: FloatArray
 
 
 def _estimates(
-    forecaster: Forecaster, loads: FloatArray, top: IndexArray, asked: Mapping[str, Collection[str]]
+    forecaster: Evaluator, loads: FloatArray, top: IndexArray, asked: Mapping[str, Collection[str]]
 ) -> tuple[dict[Quantity, FloatArray], FloatArray, IndexArray, Estimate]:
     """Return logarithms of the estimates and of the mean latency, how many levels can be served, and the estimate.
 

@@ -39,7 +39,7 @@ class Pairs:
     Parameters
     ----------
     row, offer
-        Places of the replica and of the offer.
+        Indices of the replica and of the offer.
     per_instance
         Replicas on one instance; less than 1 where one spans several.
     price

@@ -22,7 +22,7 @@ REPORTED: Final = (("ttft_s", "p50"), ("tpot_s", "p50"), ("e2e_s", "p50"), (THRO
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class SearchProblem:
     """What is asked, and all that it is searched in.
 
     Parameters
@@ -67,7 +67,7 @@ class Plan:
     Parameters
     ----------
     row, offer
-        Places of the replica and of the offer.
+        Indices of the replica and of the offer.
     load
         Of a replica under its share of the peak: requests in flight, or requests a second if the demand is a rate.
     capacity, more

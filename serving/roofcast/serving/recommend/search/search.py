@@ -26,7 +26,7 @@ N_AROUND: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class SearchTarget:
     """So many of the cheapest, at most one of each group.
 
     Parameters
@@ -45,7 +45,7 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SearchState:
     """Where the search stands at one confidence.
 
     Parameters
@@ -81,9 +81,9 @@ class Search:
     def __init__(self, grid: LoadGrid, pairs: Pairs, budget: float) -> None:
         self.grid, self.pairs, self.budget = grid, pairs, budget
         self.n_accelerator = grid.forecaster.d["config.n_accelerator"]
-        self._standings: dict[float, Standing] = {}
+        self._standings: dict[float, SearchState] = {}
 
-    def run(self, goals: list[Goal]) -> None:
+    def run(self, goals: list[SearchTarget]) -> None:
         """Ask the learner until every goal is met."""
         while True:
             wanted = np.zeros_like(self.grid.known)
@@ -100,13 +100,13 @@ class Search:
         self.grid.ask(self._around(rows, self.standing(confidence).capacity[rows]))
         self._standings.clear()
 
-    def standing(self, confidence: float) -> Standing:
+    def standing(self, confidence: float) -> SearchState:
         """Return capacities and costs at a confidence, as known when the search last asked."""
         if confidence not in self._standings:
             self._standings[confidence] = self._standing(confidence)
         return self._standings[confidence]
 
-    def _standing(self, confidence: float) -> Standing:
+    def _standing(self, confidence: float) -> SearchState:
         grid = self.grid
         met = grid.chance >= confidence
         capacity = np.minimum(_first(~met) - 1, grid.top)
@@ -115,7 +115,7 @@ class Search:
         least = self.pairs.cost(self.n_replica(bound, grid.most_served)[self.pairs.row])
         is_known = self._is_known(np.arange(len(capacity)), capacity)
         least = np.where(is_known[self.pairs.row], cost, np.minimum(least, cost))
-        return Standing(capacity, bound, cost, least, is_known)
+        return SearchState(capacity, bound, cost, least, is_known)
 
     def n_replica(self, place: IndexArray, served: FloatArray) -> FloatArray:
         """Return how many replicas serve the demand at a level each; infinitely many where the level is none."""
@@ -123,7 +123,7 @@ class Search:
         needed = np.maximum(np.ceil(self.grid.needed / most - 1e-9), 1.0)
         return np.where(place >= 0, needed, np.inf)
 
-    def winners(self, goal: Goal) -> IndexArray:
+    def winners(self, goal: SearchTarget) -> IndexArray:
         """Return the cheapest pair of each of the cheapest groups, by rising cost.
 
         Of pairs that cost the same the one comes first that rather meets the limits, then that of fewer accelerators.
@@ -131,7 +131,7 @@ class Search:
         standing = self.standing(goal.confidence)
         return self._winners(goal, standing, self._limit(goal, standing))
 
-    def _winners(self, goal: Goal, standing: Standing, limit: float) -> IndexArray:
+    def _winners(self, goal: SearchTarget, standing: SearchState, limit: float) -> IndexArray:
         some = np.flatnonzero(standing.cost <= limit)
         row = self.pairs.row[some]
         n_replica = self.n_replica(standing.capacity, self.grid.served)[row]
@@ -141,7 +141,7 @@ class Search:
         _, first = np.unique(goal.group[some][order], return_index=True)
         return np.asarray(some[order][np.sort(first)][: goal.n], dtype=np.intp)
 
-    def costs(self, goal: Goal) -> list[float]:
+    def costs(self, goal: SearchTarget) -> list[float]:
         """Return the costs of the cheapest groups, rising."""
         return [float(cost) for cost in self.standing(goal.confidence).cost[self.winners(goal)]]
 
@@ -151,7 +151,7 @@ class Search:
         Parameters
         ----------
         row, n_replica, capacity : shape (n,)
-            Places of the replicas, how many of each there are, and the places of their capacities.
+            Indices of the replicas, how many of each there are, and the places of their capacities.
         """
         demand = self.grid.demand
         share = demand.needed * (1 - demand.headroom) / n_replica
@@ -183,7 +183,7 @@ class Search:
         part = np.clip((share - few) / np.maximum(many - few, np.finfo(float).tiny), 0.0, 1.0)
         return np.asarray(np.maximum(low + part * (high - low), 1.0), dtype=np.float64)
 
-    def _limit(self, goal: Goal, standing: Standing) -> float:
+    def _limit(self, goal: SearchTarget, standing: SearchState) -> float:
         """Return the cost of the last group that is wanted, as far as is guessed."""
         least = np.full(int(goal.group.max(initial=-1)) + 1, np.inf)
         np.minimum.at(least, goal.group, standing.cost)
@@ -191,7 +191,7 @@ class Search:
         last = least[goal.n - 1] if len(least) >= goal.n else np.inf
         return float(min(last + 1e-9, self.budget, np.finfo(float).max))
 
-    def _wanted(self, goal: Goal) -> BoolArray:
+    def _wanted(self, goal: SearchTarget) -> BoolArray:
         """Return where to ask next: around the capacities guessed of what might be among the cheapest.
 
         Of the cheapest themselves every level is asked about, as the first miss may come early.

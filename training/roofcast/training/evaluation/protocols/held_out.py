@@ -17,7 +17,7 @@ from roofcast.training.dataset.training_set import TrainingSet, build_training_s
 from roofcast.training.evaluation.protocols.capacity import FloatArray, LatencyTable, Rule
 from roofcast.training.evaluation.protocols.expected_utility import expected_utility
 from roofcast.training.learner.predictor import RoofcastPredictor
-from roofcast.training.learner.ratio_model import PointPredictor
+from roofcast.training.learner.ratio_model import RatioModel
 
 N_DRAW: Final = 500
 METRICS: Final = ("nttft_s_per_token", "itl_s")
@@ -90,7 +90,7 @@ class LlmPilotPredictor:
         predictor = copy(self._fitted[i])
         if seed:
             seeded = self._settings.model_copy(update={"seed": 1000 * seed})
-            point = PointPredictor(seeded, METRICS, predictor.coefficients_).fit(X.iloc[train], y, groups)
+            point = RatioModel(seeded, METRICS, predictor.coefficients_).fit(X.iloc[train], y, groups)
             predictor.regressors_ = point.regressors_
         return predictor, X.iloc[test[(data.measurements["statistic"] == "p50").to_numpy()[test]]]
 
