@@ -31,7 +31,7 @@ SIGNAL, NOISE = "config.flash_attention", "workload.is_mean"
 
 
 @dataclass(frozen=True)
-class SearchProblem:
+class Case:
     """Rows of four LLMs whose measurements are the estimate times exp(signal)."""
 
     X: pd.DataFrame
@@ -41,7 +41,7 @@ class SearchProblem:
 
 
 @pytest.fixture(scope="module")
-def case() -> SearchProblem:
+def case() -> Case:
     rng = np.random.default_rng(0)
     X = pd.DataFrame(example_descriptors()).loc[[0] * N_ROW].reset_index(drop=True)
     X["workload.n_input_token"] = rng.integers(100, 2000, N_ROW).astype(float)
@@ -52,16 +52,16 @@ def case() -> SearchProblem:
     y = estimates.mul(scatter, axis=0).assign(**{m: np.nan for m in METRICS if m not in {"ttft_s", "tpot_s"}})
     groups = pd.Series(np.repeat(list("abcd"), N_ROW // 4))
     config = TrainingConfig(n_member=2, n_estimators=40, max_depth=3, learning_rate=0.2, colsample_bytree=1.0)
-    return SearchProblem(X, y, groups, RatioModel(config, coefficients=DEFAULT_COEFFICIENTS))
+    return Case(X, y, groups, RatioModel(config, coefficients=DEFAULT_COEFFICIENTS))
 
 
 @pytest.fixture(scope="module")
-def folds(case: SearchProblem) -> list[Fold]:
+def folds(case: Case) -> list[Fold]:
     return fit_folds(case.predictor, case.X, case.y, case.groups)
 
 
 @pytest.fixture(scope="module")
-def rises(case: SearchProblem, folds: list[Fold]) -> pd.DataFrame:
+def rises(case: Case, folds: list[Fold]) -> pd.DataFrame:
     return permutation_importance(folds, case.X, case.y, case.groups)
 
 
@@ -69,7 +69,7 @@ def figure(table: pd.DataFrame, metric: str, row: str, column: str = "mean") -> 
     return float(table[column].to_dict()[metric, row])
 
 
-def features_of(case: SearchProblem) -> pd.DataFrame:
+def features_of(case: Case) -> pd.DataFrame:
     return build_features(case.X, DEFAULT_COEFFICIENTS)[0]
 
 
@@ -87,13 +87,13 @@ def test_a_forest_that_never_splits_has_no_gain_to_share() -> None:
     assert gain_importance(regressor, ["model.a", "model.b"]).tolist() == [0, 0]
 
 
-def test_shap_values_of_every_row_sum_to_its_prediction(case: SearchProblem, folds: list[Fold]) -> None:
+def test_shap_values_of_every_row_sum_to_its_prediction(case: Case, folds: list[Fold]) -> None:
     regressor, features = folds[0].predictor.regressors_["tpot_s"], features_of(case)
     values, base = shap_values(regressor, features)
     np.testing.assert_allclose(values.sum(axis=1) + base, regressor.predict(features.to_numpy()), atol=1e-5)
 
 
-def test_shap_values_give_the_cause_its_effect_and_noise_nothing(case: SearchProblem, folds: list[Fold]) -> None:
+def test_shap_values_give_the_cause_its_effect_and_noise_nothing(case: Case, folds: list[Fold]) -> None:
     values, _ = shap_values(folds[0].predictor.regressors_["ttft_s"], features_of(case))
     effect = values[SIGNAL].groupby(case.X[SIGNAL]).mean().diff().iloc[-1]
     assert effect == pytest.approx(1, abs=0.1)
@@ -101,16 +101,14 @@ def test_shap_values_give_the_cause_its_effect_and_noise_nothing(case: SearchPro
     assert values[NOISE].abs().mean() < 0.01
 
 
-def test_columns_that_nothing_splits_on_have_a_shap_value_of_exactly_zero(
-    case: SearchProblem, folds: list[Fold]
-) -> None:
+def test_columns_that_nothing_splits_on_have_a_shap_value_of_exactly_zero(case: Case, folds: list[Fold]) -> None:
     constant = features_of(case).std() == 0
     values, _ = shap_values(folds[0].predictor.regressors_["ttft_s"], features_of(case))
     assert constant.sum() > 5
     assert (values.loc[:, constant] == 0).all(axis=None)
 
 
-def test_group_shap_values_stay_additive(case: SearchProblem, folds: list[Fold]) -> None:
+def test_group_shap_values_stay_additive(case: Case, folds: list[Fold]) -> None:
     values, _ = shap_values(folds[0].predictor.regressors_["ttft_s"], features_of(case))
     grouped = group_importance(values)
     assert list(grouped) == ["model", "hardware", "config", "workload", "memory", "roofline"]
@@ -132,7 +130,7 @@ def test_the_spread_is_over_permutations_and_over_groups(rises: pd.DataFrame) ->
     assert 0 < figure(rises, "ttft_s", SIGNAL, "group_se") < 0.1
 
 
-def test_the_same_seed_gives_the_same_figures_and_another_seed_others(case: SearchProblem, folds: list[Fold]) -> None:
+def test_the_same_seed_gives_the_same_figures_and_another_seed_others(case: Case, folds: list[Fold]) -> None:
     runs = [
         permutation_importance(folds, case.X, case.y, case.groups, {"cause": [SIGNAL]}, n_repeat=2, seed=seed)
         for seed in (1, 1, 2)
@@ -141,14 +139,14 @@ def test_the_same_seed_gives_the_same_figures_and_another_seed_others(case: Sear
     assert not runs[0].equals(runs[2])
 
 
-def test_the_columns_of_a_block_move_together(case: SearchProblem, folds: list[Fold]) -> None:
+def test_the_columns_of_a_block_move_together(case: Case, folds: list[Fold]) -> None:
     blocks = {"both": [SIGNAL, NOISE], "one": [SIGNAL]}
     table = permutation_importance(folds, case.X, case.y, case.groups, blocks, n_repeat=2)
     assert list(table.loc["ttft_s"].index) == ["both", "one"]
     assert figure(table, "ttft_s", "both") == pytest.approx(figure(table, "ttft_s", "one"), abs=0.01)
 
 
-def test_permuting_descriptors_disturbs_the_estimate_as_well(case: SearchProblem, folds: list[Fold]) -> None:
+def test_permuting_descriptors_disturbs_the_estimate_as_well(case: Case, folds: list[Fold]) -> None:
     name = "workload.n_input_token"
     learner = permutation_importance(
         folds, case.X, case.y, case.groups, {"input": ["workload.n_input_token_log"]}, n_repeat=2
@@ -160,14 +158,12 @@ def test_permuting_descriptors_disturbs_the_estimate_as_well(case: SearchProblem
     assert figure(whole, "ttft_s", "input") > 0.1
 
 
-def test_blocks_are_single_columns_unless_told(case: SearchProblem, folds: list[Fold]) -> None:
+def test_blocks_are_single_columns_unless_told(case: Case, folds: list[Fold]) -> None:
     table = permutation_importance(folds[:1], case.X, case.y, case.groups, table="descriptors", n_repeat=1)
     assert tuple(table.loc["ttft_s"].index) == DESCRIPTOR_NAMES
 
 
-def test_every_group_is_judged_once_by_a_fit_that_never_saw_its_measurements(
-    case: SearchProblem, folds: list[Fold]
-) -> None:
+def test_every_group_is_judged_once_by_a_fit_that_never_saw_its_measurements(case: Case, folds: list[Fold]) -> None:
     assert sorted(np.concatenate([fold.rows for fold in folds])) == list(range(N_ROW))
     hidden = case.groups == "b"
     absurd = replace(case, y=case.y.mask(hidden, case.y * 1000))
@@ -177,7 +173,7 @@ def test_every_group_is_judged_once_by_a_fit_that_never_saw_its_measurements(
         assert unchanged == hidden.iloc[before.rows].all()
 
 
-def test_each_stage_knows_more_and_errs_less(case: SearchProblem, folds: list[Fold]) -> None:
+def test_each_stage_knows_more_and_errs_less(case: Case, folds: list[Fold]) -> None:
     errors = stage_errors(folds, case.X, case.y, case.groups)
     assert tuple(errors.columns) == STAGES
     assert len(errors) == 2 * 4
@@ -187,7 +183,7 @@ def test_each_stage_knows_more_and_errs_less(case: SearchProblem, folds: list[Fo
     assert prediction < 0.05
 
 
-def test_rows_without_a_measurement_take_no_part(case: SearchProblem, folds: list[Fold]) -> None:
+def test_rows_without_a_measurement_take_no_part(case: Case, folds: list[Fold]) -> None:
     only_a = case.y.assign(tpot_s=case.y["tpot_s"].where(case.groups == "a"))
     errors = stage_errors(folds, case.X, only_a, case.groups)
     rises = permutation_importance(folds, case.X, only_a, case.groups, {"cause": [SIGNAL]}, n_repeat=2)

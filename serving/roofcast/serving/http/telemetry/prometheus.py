@@ -1,6 +1,6 @@
-"""What Prometheus is told. Labels take few values: routes by their template, never a name that a caller chose.
+"""What Prometheus is told. Labels take few values: route templates, never user input.
 
-Several server processes count in files of one folder, and whichever is asked adds them up; `prometheus_multiproc_dir` makes
+Server processes count in files of one folder, and any of them adds them up. `prometheus_multiproc_dir` makes
 the folder, and must come before this module is first imported.
 """
 
