@@ -3,7 +3,8 @@ PYTHON ?= python3
 PORT   ?= 8000
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+RESOLVE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade
+INSTALL := requirements/install.sh $(BIN)/python
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test check bench attack soak scoreboard experiments notebooks reference client lock clean
@@ -52,11 +53,10 @@ client: $(VENV)/.dev        ## Write the client's types anew from the OpenAPI do
 	$(BIN)/python -m codegen.client_types
 
 lock: $(VENV)/.dev     ## Resolve the locks anew
-	$(PIP) uv
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--upgrade pyproject.toml -o requirements/serve.txt
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--upgrade -c requirements/serve.txt --extra notebooks --extra otel --extra postgres --extra parquet \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade uv
+	echo uv | $(RESOLVE) - -o requirements/uv.txt
+	$(RESOLVE) pyproject.toml -o requirements/serve.txt
+	$(RESOLVE) -c requirements/serve.txt --extra notebooks --extra otel --extra postgres --extra parquet \
 		--extra experiments --group dev pyproject.toml \
 		-o requirements/dev.txt
 
@@ -65,10 +65,10 @@ clean:           ## Remove what the targets made
 
 $(VENV)/.serve: requirements/serve.txt pyproject.toml
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(PIP) --require-hashes -r requirements/serve.txt
-	$(PIP) --no-deps -e .
+	$(INSTALL) --require-hashes -r requirements/serve.txt
+	$(INSTALL) --no-deps -e .
 	touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.serve
-	$(PIP) --require-hashes -r requirements/dev.txt
+	$(INSTALL) --require-hashes -r requirements/dev.txt
 	touch $@
