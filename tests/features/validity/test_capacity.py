@@ -6,14 +6,14 @@ import pytest
 from roofcast.features.descriptors.descriptor_table import FloatArray
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.memory import estimate_memory
-from roofcast.features.validity.capacity import Limits, greatest
+from roofcast.features.validity.capacity import CapacityLimits, capacity_limits
 from tests.builders import an_example
 
 FAR = {"model__max_context_token": np.inf}
 
 
-def limits(d: dict[str, FloatArray]) -> Limits:
-    return greatest(d, estimate_memory(d, C.by_row(d["config.engine"])))
+def limits(d: dict[str, FloatArray]) -> CapacityLimits:
+    return capacity_limits(d, estimate_memory(d, C.by_row(d["config.engine"])))
 
 
 @pytest.mark.parametrize(

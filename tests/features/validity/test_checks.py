@@ -10,12 +10,12 @@ from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.features.validity.checks import FLAGS, check_questions
+from roofcast.features.validity.checks import FLAGS, find_flags
 from tests.builders import a_model, a_question, describe_questions
 
 
 def flags(model: ModelSpec | None = None, **cells: Any) -> list[str]:
-    found = check_questions(describe_questions(a_question(**cells), model=model)).iloc[0]
+    found = find_flags(describe_questions(a_question(**cells), model=model)).iloc[0]
     return [str(name) for name in found.index[found]]
 
 
@@ -66,7 +66,7 @@ def test_what_looks_odd_and_is_none_the_less_sound(shape: dict[str, Any], cells:
 
 def test_a_flag_says_what_it_means_and_keeps_the_index() -> None:
     assert all(meaning[0].islower() and len(meaning) > 30 for meaning in FLAGS.values())
-    found = check_questions(describe_questions(a_question(), a_question()).set_index(pd.Index([5, 2])))
+    found = find_flags(describe_questions(a_question(), a_question()).set_index(pd.Index([5, 2])))
     assert tuple(found.columns) == tuple(FLAGS)
     assert found.index.tolist() == [5, 2]
     assert (found.dtypes == np.bool_).all()
@@ -76,5 +76,5 @@ def test_what_was_measured_fits() -> None:
     catalog = load_catalog()
     rows = load_campaigns()
     rows = rows[rows["status"] == "ok"]
-    found = check_questions(describe(rows, catalog.models, catalog.accelerators))
+    found = find_flags(describe(rows, catalog.models, catalog.accelerators))
     assert found["does_not_fit"].mean() < 0.002

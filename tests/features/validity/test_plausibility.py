@@ -7,7 +7,7 @@ from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.features.validity.plausibility import check_plausibility, in_milliseconds, not_monotone
+from roofcast.features.validity.plausibility import implausible_rows, millisecond_columns, non_monotone_rows
 from tests.builders import a_model, a_question, an_accelerator
 
 # 13.5 GB over 2 TB/s: no token sooner than 6.5 ms; 1000 tokens x 13.2 GFLOP over 300 TFLOP/s: no prefill under 44 ms.
@@ -19,7 +19,7 @@ def rules(**changes: object) -> list[str]:
     rows = validate_measurements(pd.DataFrame([row]))
     model, part = a_model(), an_accelerator()
     descriptors = describe(rows, {model.id: model}, {part.id: part})
-    return check_plausibility(rows, descriptors)["rule"].tolist()
+    return implausible_rows(rows, descriptors)["rule"].tolist()
 
 
 def test_a_sound_row_passes() -> None:
@@ -60,7 +60,7 @@ def test_what_may_be_is_left_alone(changes: dict[str, object]) -> None:
 def test_the_first_campaign_is_plausible() -> None:
     catalog = load_catalog()
     rows = load_campaigns(["llm_pilot"])
-    assert check_plausibility(rows, describe(rows, catalog.models, catalog.accelerators)).empty
+    assert implausible_rows(rows, describe(rows, catalog.models, catalog.accelerators)).empty
 
 
 SECONDS = ("ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s")
@@ -70,7 +70,7 @@ def test_no_part_of_a_shipped_campaign_is_in_milliseconds() -> None:
     """Of each model on each accelerator under each load: files are mostly larger than that."""
     catalog, everything = load_catalog(), load_campaigns()
     for name, rows in everything.groupby(["campaign", "model", "accelerator", "load"]):
-        assert in_milliseconds(rows, describe(rows, catalog.models, catalog.accelerators)) == {}, name
+        assert millisecond_columns(rows, describe(rows, catalog.models, catalog.accelerators)) == {}, name
 
 
 @pytest.mark.parametrize("column", SECONDS)
@@ -80,7 +80,7 @@ def test_milliseconds_in_a_column_of_seconds_stand_out_in_every_campaign(column:
         if set(rows["load"]) == {"offline"}:
             continue
         descriptors = describe(rows, catalog.models, catalog.accelerators)
-        assert set(in_milliseconds(rows.assign(**{column: 1e3 * rows[column]}), descriptors)) == {column}, name
+        assert set(millisecond_columns(rows.assign(**{column: 1e3 * rows[column]}), descriptors)) == {column}, name
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_milliseconds_are_told_by_physics(changes: dict[str, object], columns: s
     row = a_question() | SOUND | {"campaign": "ours", "ttft_s": 200.0} | changes
     rows = validate_measurements(pd.DataFrame([row]))
     model, part = a_model(), an_accelerator()
-    assert set(in_milliseconds(rows, describe(rows, {model.id: model}, {part.id: part}))) == columns
+    assert set(millisecond_columns(rows, describe(rows, {model.id: model}, {part.id: part}))) == columns
 
 
 def series(*steps: tuple[int, float], **changes: object) -> pd.DataFrame:
@@ -122,19 +122,19 @@ def series(*steps: tuple[int, float], **changes: object) -> pd.DataFrame:
     ],
 )
 def test_a_step_is_no_faster_with_more_requests(steps: tuple[tuple[int, float], ...], out: list[int]) -> None:
-    assert not_monotone(series(*steps)).nonzero()[0].tolist() == out
+    assert non_monotone_rows(series(*steps)).nonzero()[0].tolist() == out
 
 
 @pytest.mark.parametrize("changes", [{"engine_version": "2"}, {"tp": 1.0}, {"date": "2026"}, {"n_output_token": 1.0}])
 def test_rows_of_two_series_are_not_compared(changes: dict[str, object]) -> None:
     rows = pd.concat([series((1, 0.010)), series((8, 0.004), **changes)], ignore_index=True)
-    assert not not_monotone(rows).any()
+    assert not non_monotone_rows(rows).any()
 
 
 def test_a_static_batch_is_judged_by_its_whole_latency() -> None:
     rows = series((1, 0.01), (8, 0.002), load="static_batch", e2e_s=2.0)
-    assert not not_monotone(rows).any()
-    assert not_monotone(rows.assign(e2e_s=[2.0, 1.0])).all()
+    assert not non_monotone_rows(rows).any()
+    assert non_monotone_rows(rows.assign(e2e_s=[2.0, 1.0])).all()
 
 
 def test_the_percentiles_of_a_run_go_with_its_mean() -> None:
@@ -142,7 +142,7 @@ def test_the_percentiles_of_a_run_go_with_its_mean() -> None:
     rest: dict[str, object] = {"output_throughput_token_per_s": None}
     tables = [series(*steps), *(series(*steps, statistic=name, **rest) for name in ("p50", "p99"))]
     rows = pd.concat([*tables, series((8, 0.004), statistic="p99", date="2026", **rest)], ignore_index=True)
-    out = rows[not_monotone(rows)]
+    out = rows[non_monotone_rows(rows)]
     assert out["statistic"].tolist() == ["mean", "p50", "p99"]
     assert set(out["concurrency"]) == {8}
     assert set(out["date"]) == {""}
@@ -150,9 +150,11 @@ def test_the_percentiles_of_a_run_go_with_its_mean() -> None:
 
 def test_a_repeat_of_a_run_is_judged_by_itself() -> None:
     rows = series((1, 0.010), (2, 0.011), (4, 0.012), (8, 0.004), (8, 0.013))
-    assert not_monotone(rows).nonzero()[0].tolist() == [3]
+    assert non_monotone_rows(rows).nonzero()[0].tolist() == [3]
 
 
 def test_tails_and_open_loops_may_fall() -> None:
-    assert not not_monotone(series((1, 0.010), (8, 0.004), statistic="p99", output_throughput_token_per_s=None)).any()
-    assert not not_monotone(series((1, 0.010), (8, 0.004), load="open_loop", request_rate=1.0)).any()
+    assert not non_monotone_rows(
+        series((1, 0.010), (8, 0.004), statistic="p99", output_throughput_token_per_s=None)
+    ).any()
+    assert not non_monotone_rows(series((1, 0.010), (8, 0.004), load="open_loop", request_rate=1.0)).any()

@@ -6,7 +6,7 @@ import pytest
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
-from roofcast.features.validity.splits import split_problem
+from roofcast.features.validity.splits import split_error
 from roofcast.serving.recommend.search.replicas import enumerate_replicas
 from tests.builders import a_model
 from tests.serving.http_client import Client, a_question, problem_of
@@ -68,8 +68,8 @@ def test_engines_that_keep_key_value_heads_whole_refuse_what_is_between() -> Non
     model = a_model(n_head=40, n_kv_head=10)
     said = "tp: must divide the model's 10 key-value heads or be a multiple of them, got 4"
     engines = ("vllm", "sglang", "trtllm", "")
-    assert [split_problem(model, 4, engine=engine) for engine in engines] == [said, said, "", ""]
-    assert [split_problem(model, tp, engine="vllm") for tp in (2, 5, 10, 20)] == [""] * 4
+    assert [str(split_error(model, 4, engine=engine) or "") for engine in engines] == [said, said, "", ""]
+    assert [split_error(model, tp, engine="vllm") for tp in (2, 5, 10, 20)] == [None] * 4
 
 
 def test_replicas_are_splits_that_the_model_admits() -> None:
@@ -84,4 +84,4 @@ def test_nothing_that_was_measured_is_refused() -> None:
     catalog, rows = load_catalog(), load_campaigns()
     splits = rows[["model", "tp", "ep", "engine"]].fillna({"tp": 1, "ep": 1}).drop_duplicates()
     for model, tp, ep, engine in splits.itertuples(index=False, name=None):
-        assert split_problem(catalog.model(model), tp, ep, engine) == ""
+        assert split_error(catalog.model(model), tp, ep, engine) is None

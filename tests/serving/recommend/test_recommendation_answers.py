@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.serving.recommend.search.engine_support import engines_of
+from roofcast.features.validity.engine_support import engines_on
 from tests.serving.http.test_recommendations import PATH, rank
 from tests.serving.http_client import MODEL, Client, Run, a_demand, problem_of
 
@@ -33,7 +33,7 @@ def test_engines_run_where_they_can(shared: Client) -> None:
     answer = rank(shared, n_entry=200, n_rejection=500)
     shown = [*answer["entries"], *(r for r in answer["rejections"] if r["engine"])]
     assert {one["engine"] for one in shown} == {"vllm", "sglang", "trtllm"}
-    assert all(one["engine"] in engines_of(accelerators[one["accelerator"]]) for one in shown)
+    assert all(one["engine"] in engines_on(accelerators[one["accelerator"]]) for one in shown)
     some = rank(shared, constraints={"engines": ["vllm", "sglang"]})["entries"]
     assert {entry["engine"] for entry in some} <= {"vllm", "sglang"}
     assert {entry["engine"] for entry in rank(shared, constraints={"engine": "sglang"})["entries"]} == {"sglang"}

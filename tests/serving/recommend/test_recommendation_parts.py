@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.data.specs import Offer
+from roofcast.features.validity.engine_support import can_run, engines_on
 from roofcast.serving.recommend.answer.pareto_front import non_dominated
 from roofcast.serving.recommend.answer.recommendation import REASONS, Replica
 from roofcast.serving.recommend.answer.rejections import Misses, tell
@@ -22,7 +23,6 @@ from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.search.confidence import ErrorScale, check_confidence, highest_confidence
-from roofcast.serving.recommend.search.engine_support import engines_of, runs_on
 from roofcast.serving.recommend.search.load_grid import check_floors, floor_per_replica
 from roofcast.serving.recommend.search.market import Pairs
 from roofcast.serving.recommend.search.replicas import enumerate_replicas, splits
@@ -69,11 +69,11 @@ def test_chances_rise_with_the_limit_and_promise_no_more_than_was_measured(z: li
 
 def test_engines_follow_the_vendor_and_the_age() -> None:
     parts = load_catalog().accelerators
-    assert engines_of(parts["nvidia-p100-sxm2-16gb"]) == ()
-    assert engines_of(parts["nvidia-v100-sxm2-16gb"]) == ("vllm",)
-    assert engines_of(parts["intel-gaudi3-128gb"]) == ("vllm",)
-    assert not runs_on("trtllm", parts["amd-mi300x-192gb"])
-    assert runs_on("homemade", parts["amd-mi300x-192gb"])
+    assert engines_on(parts["nvidia-p100-sxm2-16gb"]) == ()
+    assert engines_on(parts["nvidia-v100-sxm2-16gb"]) == ("vllm",)
+    assert engines_on(parts["intel-gaudi3-128gb"]) == ("vllm",)
+    assert not can_run("trtllm", parts["amd-mi300x-192gb"])
+    assert can_run("homemade", parts["amd-mi300x-192gb"])
 
 
 def test_splits_fill_an_instance_and_divide_heads_and_layers() -> None:

@@ -108,7 +108,7 @@ def test_a_row_out_of_its_series_takes_its_percentiles_along() -> None:
         MODELS,
         ACCELERATORS,
     )
-    assert found["rule"].to_dict() == {2: "not_monotone", 3: "not_monotone"}
+    assert found["rule"].to_dict() == {2: "not_monotone", 3: "non_monotone_rows"}
 
 
 def test_a_disaggregated_row_is_in_no_series() -> None:

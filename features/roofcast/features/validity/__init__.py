@@ -1,1 +1,1 @@
-"""What can run and what can be true: support of precisions, splits, memory limits, physical bounds."""
+"""Validity: engine support, splits, context, memory capacity, and physical bounds of measurements."""

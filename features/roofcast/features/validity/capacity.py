@@ -1,4 +1,4 @@
-"""How many requests, and how long a context, a replica can hold: the memory model turned round."""
+"""Greatest concurrency and context that fit in a replica's memory: the inverse of the memory model."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Descriptors = Mapping[str, FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What fits at most; arrays have shape (n_question,).
+class CapacityLimits:
+    """Memory limits of replicas; arrays have shape (n_row,).
 
     Parameters
     ----------
     spare_byte
-        Usable memory beyond the weights and one request; negative by how much they do not fit.
+        Usable memory minus the weights and the cache of one request; negative if these do not fit.
     concurrency
-        Whole requests of the question's mean lengths whose cache fits at once.
+        Requests of the mean lengths whose cache fits at once, rounded down.
     context_token
-        Tokens, input and output together, that each of the question's requests in flight may hold at once; no more
-        than the model's longest context, infinite if neither bounds them.
+        Tokens, input and output together, that each request in flight can hold; at most the model's context limit,
+        infinite if neither memory nor model bounds them.
     """
 
     spare_byte: FloatArray
@@ -34,20 +34,20 @@ class Limits:
     context_token: FloatArray
 
 
-def greatest(d: Descriptors, memory: Memory) -> Limits:
-    """Return the limits of each question.
+def capacity_limits(d: Descriptors, memory: Memory) -> CapacityLimits:
+    """Return the memory limits of each row.
 
     Parameters
     ----------
     d
-        Descriptors; without a concurrency one request is in flight.
+        Descriptors; a missing concurrency counts as one request in flight.
     memory
-        What `roofcast.features.engine.memory.estimate_memory` made of them.
+        Memory estimate of the same rows.
 
     Notes
     -----
-    A request's cache is ``(full + sliding) L`` elements until L passes the window W, then ``full L + sliding W``;
-    what each of n requests may take is an n-th of the cache that ``capacity`` of them take.
+    The cache of a request of L tokens has ``(full + sliding) L`` elements up to the window W, then
+    ``full L + sliding W``. Each of n requests in flight may take an n-th of the cache memory.
 
     References
     ----------
@@ -55,29 +55,29 @@ def greatest(d: Descriptors, memory: Memory) -> Limits:
 
     Examples
     --------
-    Eight sequences of a model with 0.5 MB of cache a token share what its weights leave of 80 GB, but the model ends
-    at 4096 tokens:
+    Eight sequences with 0.5 MB of cache a token share the memory of 80 GB that the weights leave; the model's own
+    context limit of 4096 tokens is less:
 
     >>> from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
     >>> from roofcast.features.examples import example_descriptors
     >>> from roofcast.features.engine.memory import estimate_memory
     >>> d = example_descriptors()
-    >>> greatest(d, estimate_memory(d, DEFAULT_COEFFICIENTS.by_row(d["config.engine"]))).context_token
+    >>> capacity_limits(d, estimate_memory(d, DEFAULT_COEFFICIENTS.by_row(d["config.engine"]))).context_token
     array([4096.])
     """
     n_request = np.where(np.isnan(d["workload.concurrency"]), 1.0, np.maximum(d["workload.concurrency"], 1.0))
     cache_byte = memory.capacity * memory.kv_byte_per_sequence
     element = cache_byte / n_request / (d["config.kv_byte_per_element"] * kv_replication(d))
-    longest = np.minimum(_context(element, d), d["model.max_context_token"])
-    return Limits(
+    context_token = np.minimum(_context(element, d), d["model.max_context_token"])
+    return CapacityLimits(
         spare_byte=memory.usable_byte - memory.needed_byte,
         concurrency=np.floor(memory.capacity),
-        context_token=np.where(cache_byte > 0, np.floor(longest), 0.0),
+        context_token=np.where(cache_byte > 0, np.floor(context_token), 0.0),
     )
 
 
 def _context(element: FloatArray, d: Descriptors) -> FloatArray:
-    """Return the tokens whose cache has `element` elements."""
+    """Return the context length whose cache has `element` elements."""
     full, sliding = d["model.kv_width"], d["model.kv_width_sliding"]
     window = np.where(d["model.sliding_window"] > 0, d["model.sliding_window"], np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):

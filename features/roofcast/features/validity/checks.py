@@ -1,4 +1,4 @@
-"""What is wrong with a question that can be answered all the same, by name."""
+"""Flags of prediction inputs that are doubtful but can be answered."""
 
 from __future__ import annotations
 
@@ -27,43 +27,39 @@ FLAGS: Final[dict[str, str]] = {
     "does_not_fit": "weights and the cache of one request exceed the memory",
     "batch_does_not_fit": "the cache has no room for all requests in flight: some wait, or a batch runs in parts",
 }
-"""Flags and what they mean; a question with none is sound."""
+"""Meaning of each flag."""
 
 _NAMES: Final = pd.Index(FLAGS)
 
 
-def check_questions(descriptors: pd.DataFrame, coefficients: Coefficients = DEFAULT_COEFFICIENTS) -> pd.DataFrame:
-    """Return which of `FLAGS` each question has.
+def find_flags(descriptors: pd.DataFrame, coefficients: Coefficients = DEFAULT_COEFFICIENTS) -> pd.DataFrame:
+    """Return the flags of each row: bool, columns `FLAGS`, index of `descriptors`.
 
     Parameters
     ----------
-    descriptors : shape (n_question, n_descriptor)
+    descriptors : shape (n_row, n_descriptor)
     coefficients
-        Of the analytic estimate: what an engine keeps of the memory.
-
-    Returns
-    -------
-    shape (n_question, n_flag), of bool, columns `FLAGS`, index of `descriptors`
+        Of the analytic estimate; they include the memory that each engine reserves.
 
     Examples
     --------
-    7e9 weights in 16 bits and the cache of 8 requests, 24 GB:
+    7e9 weights in 16 bits and the cache of 8 requests do not fit in 24 GB:
 
     >>> from roofcast.features.examples import example_descriptors
     >>> row = example_descriptors() | {"hardware.memory_byte": np.array([24e9])}
-    >>> flags = check_questions(pd.DataFrame(row))
+    >>> flags = find_flags(pd.DataFrame(row))
     >>> flags.columns[flags.iloc[0]].tolist()
     ['batch_does_not_fit']
     """
     d = arrays(descriptors)
     memory = estimate_memory(d, coefficients.by_row(d["config.engine"]))
-    flags = _of_split(d) | _of_memory(d, memory)
+    flags = _split_flags(d) | _memory_flags(d, memory)
     total = d["workload.n_input_token"] + d["workload.n_output_token"]
     flags["context_too_long"] = total > d["model.max_context_token"]
     return pd.DataFrame(np.column_stack([flags[name] for name in FLAGS]), index=descriptors.index, columns=_NAMES)
 
 
-def _of_split(d: Descriptors) -> dict[str, BoolArray]:
+def _split_flags(d: Descriptors) -> dict[str, BoolArray]:
     tp, n_kv_head = d["config.tp"], d["model.n_kv_head"]
     is_mla = d["model.n_mla_layer"] > 0
     return {
@@ -75,9 +71,9 @@ def _of_split(d: Descriptors) -> dict[str, BoolArray]:
     }
 
 
-def _of_memory(d: Descriptors, memory: Memory) -> dict[str, BoolArray]:
-    asked = np.nan_to_num(d["workload.concurrency"])
+def _memory_flags(d: Descriptors, memory: Memory) -> dict[str, BoolArray]:
+    concurrency = np.nan_to_num(d["workload.concurrency"])
     return {
         "does_not_fit": ~memory.fits,
-        "batch_does_not_fit": memory.fits & (asked > np.maximum(memory.capacity, 1.0)),
+        "batch_does_not_fit": memory.fits & (concurrency > np.maximum(memory.capacity, 1.0)),
     }

@@ -1,6 +1,6 @@
-"""What no machine can do and no run can show: physical bounds that a measurement must respect.
+"""Physical bounds of measurements: rows that break one are errors.
 
-Bounds take data-sheet peaks, all accelerators and the least work, so that only errors break them.
+A bound assumes data-sheet peaks, perfect scaling over all accelerators and the least possible work.
 """
 
 from __future__ import annotations
@@ -22,24 +22,23 @@ BoolArray = npt.NDArray[np.bool_]
 Descriptors = Mapping[str, FloatArray]
 
 SLACK: Final = 0.9
-"""A bound is broken when a measurement is below this share of it: data sheets and counts are rounded."""
+"""Share of a bound below which a measurement breaks it; it allows for rounded data sheets and counts."""
 
 CONSISTENT: Final = (0.5, 1.5)
-"""Closed-loop throughput over what latency and concurrency imply; outside, one of the three is wrong."""
+"""Range of closed-loop throughput over the throughput implied by latency and concurrency."""
 
 MONOTONE: Final = 0.7
-"""With more requests in flight, a step may take this share of the time that it took with fewer, and no less.
+"""Least ratio of a step's time to that with fewer requests in flight.
 
-A larger batch never computes or reads less, so a step can only take longer. Repeats of one run scatter by 2.5 to 4 %,
-the ratio of two by up to 6 %; 30 % is five times as much, so one of the two runs is not what it says.
+A larger batch never computes or reads less, so a step cannot be faster. Repeats of one run scatter by 2.5 to 4 %, the
+ratio of two by up to 6 %; 30 % is five times as much, so one of the two runs is mislabelled.
 """
 
 UNIT_TOLERANCE: Final = 5.0
-"""How far off the estimate of a whole file may be, as a factor, for a wrong unit of time to stand out.
+"""Greatest error factor of the estimate of a whole file at which a wrong unit of time is recognised.
 
-Milliseconds read as seconds are 1,000 times too long. The estimate counts what the machine must do and what engines
-add to it, so an engine that took 200 times as long in the middle of all runs would leave 99.5 % of its machine idle:
-latencies of 200 to 5,000 times the estimate are not slow but in the wrong unit.
+Milliseconds read as seconds are 1,000 times too long. An engine whose median latency is 200 times the estimate leaves
+99.5 % of its machine idle, so a median of 200 to 5,000 times the estimate is in the wrong unit.
 """
 
 SERIES: Final = (
@@ -48,39 +47,40 @@ SERIES: Final = (
     "activation_precision", "speculation", "n_speculative_token", "prefix_caching", "lora_rank", "flash_attention",
     "load", "date", "software",
 )  # fmt: skip
-"""What runs of one series share, besides their request lengths to two digits; only the requests in flight differ.
-Settings that a script chooses by the load (chunks, polling, waiting) may differ too."""
+"""Columns that runs of one series share, besides request lengths to two digits; the concurrency differs, and so may
+settings that a script derives from it (chunks, polling, waiting)."""
 
 RUN: Final = (*SERIES, "n_input_token", "n_output_token", "concurrency")
-"""What the rows of one run of a series share: they differ in statistic and outcomes."""
+"""Columns that the rows of one run share; they differ in statistic and outcomes."""
 
-Finding = tuple[BoolArray, str]
+Violation = tuple[BoolArray, str]
+"""Mask of the rows that break a rule, and its description."""
 
 
-def check_plausibility(measurements: pd.DataFrame, descriptors: pd.DataFrame) -> pd.DataFrame:
-    """Return the implausible rows: columns `rule` and `detail`, index of `measurements`; the first rule counts.
+def implausible_rows(measurements: pd.DataFrame, descriptors: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows that break a rule: columns `rule` and `detail`, of the first rule broken.
 
     Parameters
     ----------
     measurements, descriptors
-        Rows of the measurement table and what `descriptor_table.describe` says of them, on one index.
+        Rows of the measurement table and their descriptors, on one index.
     """
-    found = pd.DataFrame({"rule": "", "detail": ""}, index=measurements.index, dtype=object)
+    violations = pd.DataFrame({"rule": "", "detail": ""}, index=measurements.index, dtype=object)
     d = arrays(descriptors)
     for rule, check in RULES.items():
-        broken, detail = check(measurements, d)
-        new = broken & (found["rule"] == "").to_numpy()
-        found.loc[new, ["rule", "detail"]] = [rule, detail]
-    return found[found["rule"] != ""]
+        is_broken, detail = check(measurements, d)
+        is_first = is_broken & (violations["rule"] == "").to_numpy()
+        violations.loc[is_first, ["rule", "detail"]] = [rule, detail]
+    return violations[violations["rule"] != ""]
 
 
-def not_monotone(measurements: pd.DataFrame) -> BoolArray:
-    """Return which rows have no place in their series: a step is much faster with more requests in flight.
+def non_monotone_rows(measurements: pd.DataFrame) -> BoolArray:
+    """Return which rows contradict their series: a step is much faster with more requests in flight.
 
-    In a closed loop it is the mean time per token that must not fall below `MONOTONE` times that with fewer requests,
-    in a static batch the latency of the whole batch. Of a series, the row that contradicts the most others is taken
-    out first, until none contradict; rows that contradict equally many are taken out together, since nothing tells
-    which is right. The percentiles of a run go with its mean.
+    In a closed loop the mean time per token must not fall below `MONOTONE` times that with fewer requests, in a
+    static batch the latency of the whole batch. The row of a series that contradicts the most others is removed
+    first, until none contradict; rows with equally many contradictions are removed together. Percentiles are removed
+    with the mean of their run.
 
     Returns
     -------
@@ -88,21 +88,24 @@ def not_monotone(measurements: pd.DataFrame) -> BoolArray:
     """
     is_static = measurements["load"] == "static_batch"
     step = measurements["tpot_s"].fillna(measurements["itl_s"]).mask(is_static, measurements["e2e_s"])
-    has_place = measurements["load"].isin(["closed_loop", "static_batch"]) & measurements["concurrency"].notna()
-    told = measurements[has_place & (measurements["statistic"] == "mean") & (step > 0)]
-    lengths = [told[name].map("{:.1e}".format) for name in ("n_input_token", "n_output_token")]
+    has_concurrency = measurements["load"].isin(["closed_loop", "static_batch"]) & measurements["concurrency"].notna()
+    means = measurements[has_concurrency & (measurements["statistic"] == "mean") & (step > 0)]
+    lengths = [means[name].map("{:.1e}".format) for name in ("n_input_token", "n_output_token")]
     position = pd.Series(np.arange(len(measurements)), index=measurements.index)
-    found = np.zeros(len(measurements), dtype=bool)
-    for _, series in told.groupby([*SERIES, *lengths], dropna=False, sort=False):
+    is_out = np.zeros(len(measurements), dtype=bool)
+    for _, series in means.groupby([*SERIES, *lengths], dropna=False, sort=False):
         if len(series) > 1:
-            out = _out_of_place(series["concurrency"].to_numpy(dtype=float), step[series.index].to_numpy(dtype=float))
-            found[position[series.index].to_numpy()[out]] = True
+            out = _contradictions(
+                series["concurrency"].to_numpy(dtype=float), step[series.index].to_numpy(dtype=float)
+            )
+            is_out[position[series.index].to_numpy()[out]] = True
     run = measurements.groupby(list(RUN), dropna=False, sort=False).ngroup().to_numpy()
     is_percentile = (measurements["statistic"] != "mean").to_numpy()
-    return found | (is_percentile & np.isin(run, run[found]))
+    return is_out | (is_percentile & np.isin(run, run[is_out]))
 
 
-def _out_of_place(concurrency: FloatArray, step: FloatArray) -> BoolArray:
+def _contradictions(concurrency: FloatArray, step: FloatArray) -> BoolArray:
+    """Return which runs of a series to remove until no two contradict each other."""
     is_more = concurrency[None, :] > concurrency[:, None]
     contradicts = is_more & (step[None, :] < MONOTONE * step[:, None])
     contradicts |= contradicts.T
@@ -115,19 +118,18 @@ def _out_of_place(concurrency: FloatArray, step: FloatArray) -> BoolArray:
     return out
 
 
-def in_milliseconds(measurements: pd.DataFrame, descriptors: pd.DataFrame) -> dict[str, float]:
-    """Return how many times the estimate each column of seconds is that holds milliseconds; empty if none does.
+def millisecond_columns(measurements: pd.DataFrame, descriptors: pd.DataFrame) -> dict[str, float]:
+    """Return the columns of seconds that hold milliseconds, each with its median ratio to the estimate.
 
     Parameters
     ----------
     measurements, descriptors
-        Rows that were published together, such as those of a file, and what
-        `roofcast.features.descriptors.descriptor_table.describe` says of them, on one index.
+        Rows that were published together, such as those of a file, and their descriptors, on one index.
 
-    Returns
-    -------
-    By column, the median over its means and medians. Queues without an end do not count, since no estimate bounds
-    their waits: offline runs, and request rates beyond what the estimate takes to be served.
+    Notes
+    -----
+    Only means and medians count, and no unbounded queues (offline runs, saturating request rates), whose waits the
+    estimate does not bound.
     """
     d = arrays(descriptors)
     e = estimate(d, DEFAULT_COEFFICIENTS)
@@ -140,18 +142,18 @@ def in_milliseconds(measurements: pd.DataFrame, descriptors: pd.DataFrame) -> di
         "tpot_s": e.tpot_s,
         "e2e_s": e.e2e_s,
     }
-    least, most = ms_from_s(1.0) / UNIT_TOLERANCE, ms_from_s(1.0) * UNIT_TOLERANCE
-    found = {}
+    low, high = ms_from_s(1.0) / UNIT_TOLERANCE, ms_from_s(1.0) * UNIT_TOLERANCE
+    ratios = {}
     for column, expected in estimates.items():
         measured = measurements[column].to_numpy(dtype=float)
-        told = is_bounded & (measured > 0)
-        if told.any() and least < (middle := float(np.median(measured[told] / expected[told]))) < most:
-            found[column] = middle
-    return found
+        rows = is_bounded & (measured > 0)
+        if rows.any():
+            ratios[column] = float(np.median(measured[rows] / expected[rows]))
+    return {column: ratio for column, ratio in ratios.items() if low < ratio < high}
 
 
 def least_step_s(d: Descriptors) -> FloatArray:
-    """Return the time in which all accelerators together could read the weights that one token needs.
+    """Return the least time of a decode step: all accelerators together read the weights of one token.
 
     Examples
     --------
@@ -161,42 +163,43 @@ def least_step_s(d: Descriptors) -> FloatArray:
     >>> least_step_s(example_descriptors())
     array([0.007])
     """
-    chosen = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
-    read = d["model.n_param_dense"] + d["model.n_param_expert"] * chosen
     bandwidth = d["config.n_accelerator"] * d["hardware.bandwidth_byte_per_s"]
-    return read * d["config.weight_byte_per_element"] / bandwidth
+    return _n_param_per_token(d) * d["config.weight_byte_per_element"] / bandwidth
 
 
 def flop_per_token(d: Descriptors) -> FloatArray:
-    """Return the least operations that one token takes: two for each weight that it uses."""
-    chosen = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
-    return 2 * (d["model.n_param_dense"] + d["model.n_param_expert"] * chosen)
+    """Return the least operations of one token: two for each of its weights."""
+    return 2 * _n_param_per_token(d)
 
 
-def _faster_than_memory(rows: pd.DataFrame, d: Descriptors) -> Finding:
+def _n_param_per_token(d: Descriptors) -> FloatArray:
+    expert_ratio = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
+    return d["model.n_param_dense"] + d["model.n_param_expert"] * expert_ratio
+
+
+def _faster_than_memory(rows: pd.DataFrame, d: Descriptors) -> Violation:
     gap = rows[["itl_s", "tpot_s"]].min(axis=1).to_numpy(dtype=float)
     is_plain = (rows["speculation"] == "").to_numpy() & rows["statistic"].isin(["mean", "p50"]).to_numpy()
-    broken = is_plain & (gap < SLACK * least_step_s(d))
-    return broken, "a token came sooner than its weights can be read once"
+    return is_plain & (gap < SLACK * least_step_s(d)), "a token came sooner than its weights can be read once"
 
 
-def _faster_than_compute(rows: pd.DataFrame, d: Descriptors) -> Finding:
+def _faster_than_compute(rows: pd.DataFrame, d: Descriptors) -> Violation:
     peak = d["config.n_accelerator"] * d["hardware.flop_per_s"]
     is_encoder = d["model.n_encoder_layer"] > 0
     least = flop_per_token(d) * d["workload.n_input_token"] / peak
     is_cold = (rows["prefix_caching"] != "on").to_numpy() & ~(rows["prefix_cache_ratio"] > 0).to_numpy()
     is_mean = (rows["statistic"] == "mean").to_numpy()
-    broken = is_mean & is_cold & ~is_encoder & (rows["ttft_s"].to_numpy(dtype=float) < SLACK * least)
-    return broken, "the first token came sooner than the prompt can be computed at peak"
+    is_broken = is_mean & is_cold & ~is_encoder & (rows["ttft_s"].to_numpy(dtype=float) < SLACK * least)
+    return is_broken, "the first token came sooner than the prompt can be computed at peak"
 
 
-def _more_than_peak(rows: pd.DataFrame, d: Descriptors) -> Finding:
+def _more_than_peak(rows: pd.DataFrame, d: Descriptors) -> Violation:
     peak = d["config.n_accelerator"] * d["hardware.flop_per_s"]
-    broken = rows["output_throughput_token_per_s"].to_numpy(dtype=float) * flop_per_token(d) * SLACK > peak
-    return broken, "more tokens a second than the peak operations can make"
+    is_broken = rows["output_throughput_token_per_s"].to_numpy(dtype=float) * flop_per_token(d) * SLACK > peak
+    return is_broken, "more tokens a second than the peak operations can make"
 
 
-def _inconsistent_throughput(rows: pd.DataFrame, d: Descriptors) -> Finding:
+def _inconsistent_throughput(rows: pd.DataFrame, d: Descriptors) -> Violation:
     is_closed = (rows["load"] == "closed_loop").to_numpy() & (rows["statistic"] == "mean").to_numpy()
     is_measured = ~rows["derived"].str.contains("output_throughput_token_per_s", regex=False).to_numpy()
     n_output = d["workload.n_output_token"]
@@ -208,10 +211,10 @@ def _inconsistent_throughput(rows: pd.DataFrame, d: Descriptors) -> Finding:
     return is_closed & is_measured & is_off & ~has_failed, "throughput, latency and concurrency contradict each other"
 
 
-RULES: Final[dict[str, Callable[[pd.DataFrame, Descriptors], Finding]]] = {
+RULES: Final[dict[str, Callable[[pd.DataFrame, Descriptors], Violation]]] = {
     "faster_than_memory": _faster_than_memory,
     "faster_than_compute": _faster_than_compute,
     "more_than_peak": _more_than_peak,
     "inconsistent_throughput": _inconsistent_throughput,
 }
-"""Rules by the name under which a row is set aside."""
+"""Rules by name."""

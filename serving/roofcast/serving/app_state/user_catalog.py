@@ -27,7 +27,7 @@ from roofcast.data.prices.owned_hardware import OwnedHardware
 from roofcast.data.prices.skypilot import load_skypilot_catalog
 from roofcast.data.specs import AcceleratorSpec, Offer
 from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.features.validity.plausibility import in_milliseconds
+from roofcast.features.validity.plausibility import millisecond_columns
 from roofcast.serving.app_state.user_files import ACCELERATORS, OFFERS, check_free
 
 MAX_OWNED_FILE_BYTE: Final = 65_536
@@ -81,7 +81,7 @@ def check_units(rows: pd.DataFrame, catalog: Catalog) -> None:
     InputError
         If in the middle a column of seconds is some 1,000 times what physics gives.
     """
-    found = in_milliseconds(rows, describe(rows, catalog.models, catalog.accelerators)) if len(rows) else {}
+    found = millisecond_columns(rows, describe(rows, catalog.models, catalog.accelerators)) if len(rows) else {}
     for column, times in found.items():
         problem = f"looks like milliseconds: it is {times:,.0f} times what the analytic estimate gives"
         raise InputError(column, f"{problem}, in the middle of all rows; give seconds")

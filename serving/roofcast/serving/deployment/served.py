@@ -12,7 +12,7 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors.precisions import served_precision
 from roofcast.features.engine.memory import ENGINE_MEMORY
-from roofcast.features.validity.splits import split_problem
+from roofcast.features.validity.splits import split_error
 from roofcast.serving.deployment.names import check_argument
 from roofcast.serving.deployment.platforms import Platform, platform_of
 from roofcast.serving.recommend.answer.recommendation import Entry
@@ -146,8 +146,8 @@ def served_by(engine: str, entry: Entry, question: Question) -> Served:
     if replica.n_accelerator > entry.offer.n_accelerator:
         raise InputError("deployment", f"a replica of {replica.n_accelerator} spans nodes; that is not written yet")
     tp = replica.tp * platform.n_device
-    if problem := split_problem(model, tp, engine=engine):
-        raise InputError("deployment", f"{part.name} is {platform.n_device} devices to {engine}; {problem}")
+    if error := split_error(model, tp, engine=engine):
+        raise InputError("deployment", f"{part.name} is {platform.n_device} devices to {engine}; {error}")
     longest = longest_request(demand)
     n_token = min(longest, model.max_context_token or longest)
     return Served(

@@ -26,8 +26,8 @@ from roofcast.features.descriptors.descriptor_table import FloatArray, describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.pipeline import arrays, estimate_metrics
-from roofcast.features.validity.capacity import Limits, greatest
-from roofcast.features.validity.checks import FLAGS, check_questions
+from roofcast.features.validity.capacity import CapacityLimits, capacity_limits
+from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.explain.prediction_reasons import explain_predictions
 from roofcast.serving.predict.answers import ANSWER_METRICS, LOAD_REMARK, assumed_split_problems, checked
 from roofcast.serving.predict.json_rows import records
@@ -63,7 +63,7 @@ class Explanation:
     d: dict[str, FloatArray]
     estimate: Estimate
     operators: list[Part]
-    limits: Limits
+    limits: CapacityLimits
     power_w: FloatArray
     prediction: list[dict[str, Any]]
 
@@ -97,7 +97,7 @@ class Explanation:
 
     def remarks(self, i: int = 0) -> list[str]:
         """Return what is doubtful about question `i`, although it has an answer."""
-        flags = check_questions(pd.DataFrame(self.d)).iloc[i]
+        flags = find_flags(pd.DataFrame(self.d)).iloc[i]
         assumed = [LOAD_REMARK] if self.table[ASSUMED_LOAD].iloc[i] else []
         return [*assumed, *(FLAGS[str(name)] for name in flags.index[flags])]
 
@@ -164,7 +164,7 @@ def explain(
     if bundle:
         prediction = explain_predictions(descriptors, table, bundle, known, level=level, references=references)
     power = replica_power_w(d, e, operators)
-    return Explanation(table, used, d, e, operators, greatest(d, e.memory), power, prediction)
+    return Explanation(table, used, d, e, operators, capacity_limits(d, e.memory), power, prediction)
 
 
 def _raise_first(problems: Sequence[Problem | None]) -> None:

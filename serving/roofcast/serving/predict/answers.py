@@ -19,9 +19,10 @@ from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.descriptors.prediction_input import Cells, distinct
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.validity.checks import FLAGS, check_questions
-from roofcast.features.validity.precision_support import precision_problem
-from roofcast.features.validity.splits import assumed_split_problem, split_problem
+from roofcast.features.validity.checks import FLAGS, find_flags
+from roofcast.features.validity.context import context_error, context_limit
+from roofcast.features.validity.engine_support import precision_error
+from roofcast.features.validity.splits import assumed_split_error, split_error
 from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Problem, Table, check_columns, filled, note, parsed
 from roofcast.training.learner.conditioning import narrowed
@@ -180,49 +181,34 @@ def _check_model_splits(table: Table, problems: list[Problem | None], catalog: C
     tp, ep = (np.where(np.isnan(table[name]), 1, table[name]) for name in ("tp", "ep"))
     for i in np.flatnonzero((tp > 1) | (ep > 1)).tolist():
         if problems[i] is None:
-            reason = split_problem(catalog.models[table["model"][i]], tp[i], ep[i], table["engine"][i])
-            problems[i] = ("invalid", reason) if reason else None
+            error = split_error(catalog.models[table["model"][i]], tp[i], ep[i], table["engine"][i])
+            problems[i] = ("invalid", str(error)) if error else None
 
 
 def _check_precisions(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
     """Note weights that were asked for in a precision which the engine does not serve on the accelerator."""
-    found: dict[tuple[str, str, str], str] = {}
+    errors: dict[tuple[str, str, str], InputError | None] = {}
     asked = zip(table["engine"], table["weight_precision"], table["accelerator"], strict=True)
     for i, (engine, precision, accelerator) in enumerate(asked):
         if not engine or not precision or problems[i] is not None:
             continue
         key = engine, precision, accelerator
-        if key not in found:
-            found[key] = precision_problem(engine, precision, catalog.accelerators[accelerator])
-        if found[key]:
-            problems[i] = "invalid", f"weight_precision: {found[key]}"
+        if key not in errors:
+            errors[key] = precision_error(engine, precision, catalog.accelerators[accelerator])
+        if errors[key]:
+            problems[i] = "invalid", str(errors[key])
 
 
 def _check_contexts(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
     model, ids = distinct(table["model"])
-    longest = np.array([longest_context(catalog.models[str(name)]) if name else math.inf for name in ids])[model]
+    limit = np.array([context_limit(catalog.models[str(name)]) if name else math.inf for name in ids])[model]
     note(
         problems,
-        table["n_input_token"] + table["n_output_token"] > longest,
-        lambda i: context_problem(table["n_input_token"][i], table["n_output_token"][i], longest[i]),
+        table["n_input_token"] + table["n_output_token"] > limit,
+        lambda i: str(
+            context_error(catalog.models[table["model"][i]], table["n_input_token"][i], table["n_output_token"][i])
+        ),
         "out_of_range",
-    )
-
-
-def longest_context(model: ModelSpec) -> float:
-    """Return the most tokens, input and output together, that a model can hold; infinite if nothing bounds them.
-
-    Encoder-decoders of the T5 kind know relative positions alone; the length that their configuration states is
-    that of their training.
-    """
-    is_bound = model.max_context_token > 0 and model.n_encoder_layer == 0
-    return float(model.max_context_token) if is_bound else math.inf
-
-
-def context_problem(n_input_token: float, n_output_token: float, longest: float) -> str:
-    """Return in a sentence why requests of these lengths cannot be served."""
-    return (
-        f"n_input_token: {n_input_token:g} with {n_output_token:g} output exceeds the model's context of {longest:g}"
     )
 
 
@@ -270,7 +256,7 @@ def _fill(answers: Table, rows: npt.NDArray[np.intp], prediction: Prediction, ki
 
 def remarks(descriptors: pd.DataFrame, bundle: ModelBundle, is_load_assumed: npt.NDArray[np.bool_]) -> list[str]:
     """Return what is doubtful about each question although it has an answer; empty if nothing is."""
-    flags = check_questions(descriptors, bundle.predictor.coefficients_)
+    flags = find_flags(descriptors, bundle.predictor.coefficients_)
     texts = [LOAD_REMARK, *(FLAGS[str(name)] for name in flags)]
     holds = np.column_stack([is_load_assumed, flags.to_numpy(dtype=bool)])
     found = [""] * len(holds)
@@ -288,7 +274,8 @@ def assumed_split_problems(
     is_blank = np.isnan(np.asarray(table["tp"], dtype=float))
     for i in np.flatnonzero(is_blank & (tp > 1)).tolist():
         model, engine, n = catalog.models[table["model"][i]], table["engine"][i], table["n_accelerator"][i]
-        problems[i] = ("invalid", text) if (text := assumed_split_problem(model, tp[i], n, engine)) else None
+        error = assumed_split_error(model, tp[i], n, engine)
+        problems[i] = ("invalid", str(error)) if error else None
     return problems
 
 

@@ -13,7 +13,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.prediction_input import distinct
 from roofcast.features.engine.memory import Memory
-from roofcast.serving.predict.answers import context_problem, longest_context
+from roofcast.features.validity.context import context_error
 from roofcast.serving.recommend.answer.entries import build_entries
 from roofcast.serving.recommend.answer.fleet import mixed_fleet
 from roofcast.serving.recommend.answer.pareto_front import pareto_front
@@ -108,10 +108,8 @@ def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: fl
     narrowed(bundle.predictor, [metric for metric, _ in reported(demand)]).check_level(level)
     check_floors(demand)
     check_confidence(confidence, _scales(bundle, demand))
-    longest = longest_context(model)
-    if demand.n_input_token + demand.n_output_token > longest:
-        problem = context_problem(demand.n_input_token, demand.n_output_token, longest)
-        raise InputError("n_input_token", problem.partition(": ")[2])
+    if error := context_error(model, demand.n_input_token, demand.n_output_token):
+        raise error
 
 
 def _scales(bundle: ModelBundle, demand: Demand) -> dict[str, GroupedConformal]:

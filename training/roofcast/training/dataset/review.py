@@ -24,7 +24,7 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import arrays
-from roofcast.features.validity.plausibility import check_plausibility, not_monotone
+from roofcast.features.validity.plausibility import implausible_rows, non_monotone_rows
 
 TRAINING_RUN: Final = "training_run"
 """Rule of a run that trained a model: another table, of which no predictor learns."""
@@ -67,7 +67,7 @@ def review(
     if len(sound):
         descriptors = describe(sound, models, accelerators)
         found.update(_beyond_estimate(descriptors))
-        found.update(check_plausibility(sound, descriptors))
+        found.update(implausible_rows(sound, descriptors))
     return found[found["rule"] != ""]
 
 
@@ -210,7 +210,9 @@ def _plain_rules(
     is_sound = (rows["status"] == "ok") & ~is_faulty
     copies = near_duplicates(rows[is_sound]).reindex(rows.index)
     is_own = is_sound & copies.isna() & rows["n_prefill_accelerator"].isna()  # of others, speculation is not told
-    is_out = pd.Series(not_monotone(rows[is_own]), index=rows.index[is_own]).reindex(rows.index, fill_value=False)
+    is_out = pd.Series(non_monotone_rows(rows[is_own]), index=rows.index[is_own]).reindex(
+        rows.index, fill_value=False
+    )
     return [
         ("not_ok", rows["status"] != "ok", rows["status"]),
         ("unknown_model", ~rows["model"].isin(list(models)), rows["model"]),

@@ -11,12 +11,12 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.features.columns import ENGINES
+from roofcast.features.validity.context import context_error, context_limit
 from roofcast.serving.app_state.app_state import AppState, InService
 from roofcast.serving.app_state.state_folder import find_model
 from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
 from roofcast.serving.deployment.served import ENGINES as DEPLOYED
-from roofcast.serving.predict.answers import longest_context
 from roofcast.serving.predict.references import references_of
 from roofcast.serving.predict.unknown_names import unknown
 from roofcast.serving.recommend.answer.basis import BasisOf
@@ -142,14 +142,14 @@ def _deploy(response: RecommendationResponse, result: Recommendation, kind: str,
 
 def _check_preset(request: RecommendationRequest, demand: Demand, model: ModelSpec) -> None:
     """Raise if a preset makes requests that are longer than the model's context: name it, its lengths and a cure."""
-    longest, asked = longest_context(model), request.workload
+    asked = request.workload
     is_given = None not in (asked.n_input_token, asked.n_output_token)
-    if asked.preset is None or is_given or demand.n_input_token + demand.n_output_token <= longest:
+    if asked.preset is None or is_given or not context_error(model, demand.n_input_token, demand.n_output_token):
         return
     lengths = f"{demand.n_input_token:g} input and {demand.n_output_token:g} output tokens"
     cure = "choose a model of a longer context, or give n_input_token and n_output_token"
-    problem = f"{asked.preset!r} makes requests of {lengths}, and the context of {model.id} is {longest:g}; {cure}"
-    raise InputError("workload.preset", problem)
+    limit = f"the context of {model.id} is {context_limit(model):g}"
+    raise InputError("workload.preset", f"{asked.preset!r} makes requests of {lengths}, and {limit}; {cure}")
 
 
 def demand_of(request: RecommendationRequest) -> Demand:

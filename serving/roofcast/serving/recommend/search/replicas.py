@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -12,21 +12,20 @@ import pandas as pd
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.descriptors.prediction_input import Cells
-from roofcast.features.validity.precision_support import precision_on, precision_problem
-from roofcast.features.validity.splits import split_problem
+from roofcast.features.validity.engine_support import (
+    can_compute,
+    can_run,
+    default_precision,
+    engines_on,
+    precision_error,
+)
+from roofcast.features.validity.splits import NO_ATTENTION_DP_ENGINES, split_error
 from roofcast.serving.recommend.answer.recommendation import Rejection, Replica
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
-from roofcast.serving.recommend.search.engine_support import engines_of, runs_on
 
 TENSOR_PARALLEL: Final = (1, 2, 4, 8, 16)
 PIPELINE_PARALLEL: Final = (1, 2, 4)
 ATTENTION_PARALLEL: Final = (2, 4, 8, 16)
-
-NO_ATTENTION_DP: Final = ("trtllm",)
-"""Engines whose command line does not spread attention's batch: it takes a configuration file."""
-
-COMPUTED_ANYWHERE: Final = ("fp32", "bf16", "fp16", "int4")
-"""Precisions that every accelerator multiplies in 16 or 32 bits if it has no better."""
 
 
 def enumerate_replicas(
@@ -60,14 +59,14 @@ def enumerate_replicas(
     replicas, rejections = [], []
     for name, n in sorted(largest.items()):
         part = accelerators[name]
-        ways, problem = _ways(part, model, bounds)
+        ways, problem = _served_precisions(part, model, bounds)
         if not ways:
             rejections.append(Rejection(Replica(name), "no_engine", problem, 1.0))
         for tp, pp, dp, ep in splits(model, n * bounds.max_nodes):
             replicas += [
                 Replica(name, tp, pp, dp, ep, engine, precision)
                 for precision, engine in ways
-                if not split_problem(model, tp, ep, engine) and not (dp > 1 and engine in NO_ATTENTION_DP)
+                if not split_error(model, tp, ep, engine) and not (dp > 1 and engine in NO_ATTENTION_DP_ENGINES)
             ]
     return replicas, rejections
 
@@ -92,38 +91,26 @@ def splits(model: ModelSpec, most: int) -> Iterator[tuple[int, int, int, int]]:
                     yield tp, pp, dp, tp * dp
 
 
-def _engines(part: AcceleratorSpec, bounds: Constraints) -> tuple[str, ...]:
+def _served_precisions(
+    accelerator: AcceleratorSpec, model: ModelSpec, bounds: Constraints
+) -> tuple[list[tuple[str, str]], str]:
+    """Return pairs of precision and engine that serve the model on an accelerator, and why there are none."""
+    engines = sorted(engine for engine in bounds.engines if can_run(engine, accelerator))
     if not bounds.engines:
-        return engines_of(part)
-    return tuple(sorted(engine for engine in bounds.engines if runs_on(engine, part)))
-
-
-def _no_engine(part: AcceleratorSpec, bounds: Constraints) -> str:
-    wanted = sorted(bounds.engines) or ["vllm", "sglang", "trtllm"]
-    return f"none of {', '.join(wanted)} is known to run on {part.vendor} {part.name}"
-
-
-def _ways(part: AcceleratorSpec, model: ModelSpec, bounds: Constraints) -> tuple[list[tuple[str, str]], str]:
-    """Return precisions with the engines that serve them on a part, and why there is none."""
-    engines = _engines(part, bounds)
+        engines = [*engines_on(accelerator)]
     if not engines:
-        return [], _no_engine(part, bounds)
-    asked = [
-        (precision, engine)
-        for engine in engines
-        for precision in _precisions(precision_on(engine, model.weight_precision, part), part, bounds)
-    ]
-    if not asked:
-        return [], f"{part.name} does not compute in what is admitted"
-    problems = {pair: precision_problem(pair[1], pair[0], part) for pair in asked}
-    ways = sorted(pair for pair, problem in problems.items() if not problem)
-    return ways, "" if ways else next(iter(problems.values()))
-
-
-def _precisions(own: str, part: AcceleratorSpec, bounds: Constraints) -> Collection[str]:
-    wanted: Collection[str] = bounds.weight_precisions or {own}
-    able = {own, *COMPUTED_ANYWHERE, *map(str, part.peak_flop_per_s)}
-    return sorted(precision for precision in wanted if precision in able)
+        wanted = sorted(bounds.engines) or ["vllm", "sglang", "trtllm"]
+        return [], f"none of {', '.join(wanted)} is known to run on {accelerator.vendor} {accelerator.name}"
+    pairs = []
+    for engine in engines:
+        default = default_precision(engine, model.weight_precision, accelerator)
+        precisions = sorted(bounds.weight_precisions) or [default]
+        pairs += [(p, engine) for p in precisions if p == default or can_compute(p, accelerator)]
+    if not pairs:
+        return [], f"{accelerator.name} does not compute in what is admitted"
+    errors = [precision_error(engine, precision, accelerator) for precision, engine in pairs]
+    served = sorted(pair for pair, error in zip(pairs, errors, strict=True) if error is None)
+    return served, "" if served else next(error.problem for error in errors if error)
 
 
 def describe_replicas(
