@@ -12,6 +12,7 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors.precisions import served_precision
 from roofcast.features.engine.memory import ENGINE_MEMORY
+from roofcast.features.validity.context import context_limit
 from roofcast.features.validity.splits import split_error
 from roofcast.serving.deployment.names import check_argument
 from roofcast.serving.deployment.platforms import Platform, platform_of
@@ -149,7 +150,7 @@ def served_by(engine: str, entry: Entry, question: Question) -> Served:
     if error := split_error(model, tp, engine=engine):
         raise InputError("deployment", f"{part.name} is {platform.n_device} devices to {engine}; {error}")
     longest = longest_request(demand)
-    n_token = min(longest, model.max_context_token or longest)
+    n_token = math.ceil(min(longest, context_limit(model)))
     return Served(
         engine=engine,
         checkpoint=check_argument("model", question.checkpoint),
