@@ -23,7 +23,7 @@ from roofcast.data.measurements.training_validation import (
     validate_training_measurements,
 )
 
-NUMBERS = [name for name, column in TRAINING_SCHEMA.columns.items() if str(column.dtype) == "float64"]
+NUMBERS = [name for name, column in TRAINING_SCHEMA.items() if column.kind == "float"]
 
 
 def a_run(**changes: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def test_absurd_numbers_are_refused_by_name(name: str, value: float) -> None:
         validated(**{name: value})
 
 
-@pytest.mark.parametrize("name", [name for name in NUMBERS if not TRAINING_SCHEMA.columns[name].nullable])
+@pytest.mark.parametrize("name", [name for name in NUMBERS if not TRAINING_SCHEMA[name].is_nullable])
 def test_a_required_number_may_not_be_blank(name: str) -> None:
     with pytest.raises(SchemaError, match=f"{name}: must be given, got a blank"):
         validated(**{name: float("nan")})

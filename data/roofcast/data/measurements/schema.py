@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import pandera.pandas as pa
-
+from roofcast.data.measurements.columns import Column, number, required_number, required_text, text
 from roofcast.data.specs import PRECISIONS, STATISTICS
 
 LOADS: Final = ("closed_loop", "open_loop", "static_batch", "offline")
@@ -20,91 +19,75 @@ SPECULATIONS: Final = ("mtp", "eagle", "draft", "ngram")
 SWITCHES: Final = ("on", "off")
 
 _MAX_S: Final = 86_400.0
-_MAX_TEXT: Final = 400
-
-
-def _text(choices: tuple[str, ...] = (), *, required: bool = False) -> pa.Column:
-    check = pa.Check.isin(("", *choices) if not required else choices) if choices else None
-    checks = [c for c in (check, pa.Check.str_length(1 if required else 0, _MAX_TEXT)) if c is not None]
-    return pa.Column(str, checks, nullable=False, coerce=True)
-
-
-def _number(low: float, high: float) -> pa.Column:
-    return pa.Column(float, pa.Check.in_range(low, high), nullable=True, coerce=True)
-
-
-def _required(low: float, high: float) -> pa.Column:
-    return pa.Column(float, pa.Check.in_range(low, high), nullable=False, coerce=True)
-
 
 QUESTION_COLUMNS: Final = {
-    "model": _text(required=True),
-    "accelerator": _text(required=True),
-    "n_accelerator": _required(1, 100_000),
-    "engine": _text(),
-    "engine_version": _text(),
-    "weight_precision": _text(PRECISIONS),
-    "kv_precision": _text(PRECISIONS),
-    "tp": _number(1, 100_000),
-    "pp": _number(1, 100_000),
-    "dp": _number(1, 100_000),
-    "ep": _number(1, 100_000),
-    "n_input_token": _required(1e-9, 1e7),
-    "n_output_token": _required(1, 1e7),
-    "concurrency": _number(1, 1e6),
-    "request_rate": _number(1e-9, 1e6),
-    "statistic": _text(STATISTICS, required=True),
+    "model": required_text(),
+    "accelerator": required_text(),
+    "n_accelerator": required_number(1, 100_000),
+    "engine": text(),
+    "engine_version": text(),
+    "weight_precision": text(*PRECISIONS),
+    "kv_precision": text(*PRECISIONS),
+    "tp": number(1, 100_000),
+    "pp": number(1, 100_000),
+    "dp": number(1, 100_000),
+    "ep": number(1, 100_000),
+    "n_input_token": required_number(1e-9, 1e7),
+    "n_output_token": required_number(1, 1e7),
+    "concurrency": number(1, 1e6),
+    "request_rate": number(1e-9, 1e6),
+    "statistic": required_text(*STATISTICS),
 }
 """What identifies a question. Rates are in requests per second."""
 
 OUTCOME_COLUMNS: Final = {
-    "ttft_s": _number(1e-7, _MAX_S),
-    "nttft_s_per_token": _number(1e-9, _MAX_S),
-    "itl_s": _number(0, _MAX_S),
-    "tpot_s": _number(0, _MAX_S),
-    "e2e_s": _number(1e-7, _MAX_S),
-    "output_throughput_token_per_s": _number(1e-9, 1e9),
-    "total_throughput_token_per_s": _number(1e-9, 1e9),
-    "request_throughput_per_s": _number(1e-9, 1e8),
-    "power_w": _number(1e-3, 1e9),
-    "memory_byte": _number(1, 1e16),
+    "ttft_s": number(1e-7, _MAX_S),
+    "nttft_s_per_token": number(1e-9, _MAX_S),
+    "itl_s": number(0, _MAX_S),
+    "tpot_s": number(0, _MAX_S),
+    "e2e_s": number(1e-7, _MAX_S),
+    "output_throughput_token_per_s": number(1e-9, 1e9),
+    "total_throughput_token_per_s": number(1e-9, 1e9),
+    "request_throughput_per_s": number(1e-9, 1e8),
+    "power_w": number(1e-3, 1e9),
+    "memory_byte": number(1, 1e16),
 }
 """What was observed, of the whole deployment. nTTFT is TTFT over the request's own input tokens; ITL pools single
 gaps; TPOT is the mean gap of one request; total throughput counts input and output tokens; memory is the peak of all
 accelerators together."""
 
 CONTEXT_COLUMNS: Final = {
-    "flash_attention": pa.Column(bool, nullable=False, coerce=True),
-    "load": _text(LOADS, required=True),
-    "status": _text(STATUSES, required=True),
-    "n_node": _number(1, 100_000),
-    "cp": _number(1, 100_000),
-    "moe_tp": _number(1, 100_000),
-    "n_prefill_accelerator": _number(1, 100_000),
-    "n_decode_accelerator": _number(1, 100_000),
-    "activation_precision": _text(PRECISIONS),
-    "speculation": _text(SPECULATIONS),
-    "n_speculative_token": _number(0, 1000),
-    "prefix_cache_ratio": _number(0, 1),
-    "prefix_caching": _text(SWITCHES),
-    "chunked_prefill": _text(SWITCHES),
-    "chunk_size_token": _number(1, 1e7),
-    "poll_interval_step": _number(1, 100_000),
-    "stream_interval_token": _number(1, 100_000),
-    "attention_dp_wait_step": _number(0, 100_000),
-    "batch_wait_step": _number(0, 100_000),
-    "lora_rank": _number(1, 100_000),
-    "length_variation": _number(0, 1000),
-    "duration_s": _number(0, 1e8),
-    "n_request": _number(0, 1e9),
-    "n_failed": _number(0, 1e9),
-    "n_input_token_at_statistic": _number(0, 1e7),
-    "n_output_token_at_statistic": _number(0, 1e7),
-    "date": _text(),
-    "software": _text(),
-    "derived": _text(),
-    "campaign": _text(required=True),
-    "note": _text(),
+    "flash_attention": Column("bool"),
+    "load": required_text(*LOADS),
+    "status": required_text(*STATUSES),
+    "n_node": number(1, 100_000),
+    "cp": number(1, 100_000),
+    "moe_tp": number(1, 100_000),
+    "n_prefill_accelerator": number(1, 100_000),
+    "n_decode_accelerator": number(1, 100_000),
+    "activation_precision": text(*PRECISIONS),
+    "speculation": text(*SPECULATIONS),
+    "n_speculative_token": number(0, 1000),
+    "prefix_cache_ratio": number(0, 1),
+    "prefix_caching": text(*SWITCHES),
+    "chunked_prefill": text(*SWITCHES),
+    "chunk_size_token": number(1, 1e7),
+    "poll_interval_step": number(1, 100_000),
+    "stream_interval_token": number(1, 100_000),
+    "attention_dp_wait_step": number(0, 100_000),
+    "batch_wait_step": number(0, 100_000),
+    "lora_rank": number(1, 100_000),
+    "length_variation": number(0, 1000),
+    "duration_s": number(0, 1e8),
+    "n_request": number(0, 1e9),
+    "n_failed": number(0, 1e9),
+    "n_input_token_at_statistic": number(0, 1e7),
+    "n_output_token_at_statistic": number(0, 1e7),
+    "date": text(),
+    "software": text(),
+    "derived": text(),
+    "campaign": required_text(),
+    "note": text(),
 }
 """How it was observed; blank where the source does not say. `..._at_statistic` is the row's statistic of the request
 lengths themselves. A disaggregated deployment gives the accelerators of its prefill and its decode workers, which
@@ -131,13 +114,11 @@ service that has run for long, as recommendations do."""
 MEASUREMENT_COLUMNS: Final = (*QUESTION_COLUMNS, *OUTCOME_COLUMNS, *CONTEXT_COLUMNS)
 KEY_COLUMNS: Final = (*QUESTION_COLUMNS, "flash_attention", "load", "date", "campaign")
 
-SCHEMA: Final = pa.DataFrameSchema(
-    {**QUESTION_COLUMNS, **OUTCOME_COLUMNS, **CONTEXT_COLUMNS}, strict=True, ordered=False
-)
+SCHEMA: Final = {**QUESTION_COLUMNS, **OUTCOME_COLUMNS, **CONTEXT_COLUMNS}
 
-NUMBER_COLUMNS: Final = tuple(name for name, column in SCHEMA.columns.items() if str(column.dtype) == "float64")
+NUMBER_COLUMNS: Final = tuple(name for name, column in SCHEMA.items() if column.kind == "float")
 
-TEXT_COLUMNS: Final = tuple(name for name, column in SCHEMA.columns.items() if str(column.dtype).startswith("str"))
+TEXT_COLUMNS: Final = tuple(name for name, column in SCHEMA.items() if column.kind == "str")
 WHOLE_COLUMNS: Final = (
     "n_accelerator", "tp", "pp", "dp", "ep", "n_node", "cp", "moe_tp", "n_prefill_accelerator",
     "n_decode_accelerator", "chunk_size_token", "poll_interval_step", "stream_interval_token",
@@ -145,6 +126,6 @@ WHOLE_COLUMNS: Final = (
 )  # fmt: skip
 
 DEFAULTS: Final[dict[str, object]] = {
-    **dict.fromkeys((c for c, s in SCHEMA.columns.items() if not s.nullable), ""),
+    **dict.fromkeys((name for name, column in SCHEMA.items() if not column.is_nullable), ""),
     "statistic": "mean", "load": "", "status": "ok", "flash_attention": True,
 }  # fmt: skip

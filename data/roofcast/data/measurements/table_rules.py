@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
-import pandera.pandas as pa
 
 from roofcast.data.errors import SchemaError, near_misses
+from roofcast.data.measurements.columns import Column
 
 RowRules = Mapping[str, tuple[pd.Series, str]]
 """By field: whether each row holds the rule, and what to say of the first that does not."""
@@ -45,7 +45,7 @@ class TableRules:
     """
 
     title: str
-    schema: pa.DataFrameSchema
+    schema: Mapping[str, Column]
     defaults: Mapping[str, object]
     whole_columns: tuple[str, ...]
     row_rules: Callable[[pd.DataFrame], RowRules]
@@ -54,11 +54,11 @@ class TableRules:
     @functools.cached_property
     def columns(self) -> tuple[str, ...]:
         """Return the names of the columns, in order."""
-        return tuple(self.schema.columns)
+        return tuple(self.schema)
 
     def columns_of(self, kind: str) -> tuple[str, ...]:
-        """Return the names of the columns whose type begins with `kind`: ``float``, ``str`` or ``bool``."""
-        return tuple(name for name, column in self.schema.columns.items() if str(column.dtype).startswith(kind))
+        """Return the names of the columns of a kind: ``float``, ``str`` or ``bool``."""
+        return tuple(name for name, column in self.schema.items() if column.kind == kind)
 
     def validate(self, table: pd.DataFrame, source: str = "", first_line: int = 0) -> pd.DataFrame:
         """Return the table with every column of the schema, in its order and types.
@@ -84,14 +84,13 @@ class TableRules:
             complete[name] = _booleans(complete[name], self.defaults.get(name), source, first_line)
         for name in self.columns_of("str"):
             _check_encodable(complete[name], source, first_line)
-        try:
-            checked = self.schema.validate(complete, lazy=False)
-        except pa.errors.SchemaError as error:
-            raise _schema_error(error, source, first_line) from error
+            complete[name] = complete[name].astype(str)
+        for name, column in self.schema.items():
+            _check_column(column, complete[name], source, first_line)
         for name in self.columns_of("str"):
-            _check_texts(checked[name], source, first_line)
-        self._check_rows(checked, source, first_line)
-        return checked[list(self.columns)]
+            _check_texts(complete[name], source, first_line)
+        self._check_rows(complete, source, first_line)
+        return complete[list(self.columns)]
 
     def row_ids(self, table: pd.DataFrame) -> list[str]:
         """Return a content hash for each row of a validated table, 32 hexadecimal digits each."""
@@ -106,23 +105,23 @@ class TableRules:
         if len(twice):
             raise SchemaError(_field(twice[0]), "is given twice as a column", source)
         for column in map(str, table.columns):
-            if column not in self.schema.columns:
+            if column not in self.schema:
                 problem = f"is not a column of the {self.title}; {self._column_cure(column)}"
                 raise SchemaError(_field(column), problem, source)
 
     def _column_cure(self, column: str) -> str:
         in_seconds = column.removesuffix("_ms") + "_s"
-        if column.endswith("_ms") and in_seconds in self.schema.columns:
+        if column.endswith("_ms") and in_seconds in self.schema:
             return f"give {in_seconds}, in seconds"
         near = near_misses(column, self.columns)
         return f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(self.columns)}"
 
     def _with_defaults(self, table: pd.DataFrame) -> pd.DataFrame:
         columns: dict[str, pd.Series] = {}
-        for name, column in self.schema.columns.items():
+        for name, column in self.schema.items():
             default = self.defaults.get(name, float("nan"))
             values = table[name] if name in table.columns else pd.Series(default, index=table.index)
-            if not column.nullable and name in table.columns:
+            if not column.is_nullable and name in table.columns:
                 values = values.astype(object).where(values.notna(), default)
             columns[name] = values
         return pd.DataFrame(columns, index=table.index)
@@ -184,27 +183,13 @@ def _short(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def _schema_error(error: pa.errors.SchemaError, source: str, first_line: int) -> SchemaError:
-    field = str(getattr(error.schema, "name", None) or error.column_name)
-    cases = error.failure_cases
-    position, got = 0, "a blank"
-    if isinstance(cases, pd.DataFrame) and len(cases):
-        case = cases.iloc[0]
-        position = 0 if pd.isna(case["index"]) else int(case["index"])
-        value = case["failure_case"]
-        got = "a blank" if pd.isna(value) or value == "" else _short(value)
-    return SchemaError(field, f"{_wanted(error)}, got {got}", source, _line(first_line, position))
-
-
-def _wanted(error: pa.errors.SchemaError) -> str:
-    statistics = getattr(error.check, "statistics", None) or {}
-    if getattr(error.check, "name", "") == "str_length":
-        return f"must be a text of {statistics['min_value']} to {statistics['max_value']} characters"
-    if "allowed_values" in statistics:
-        return "must be one of " + ", ".join(str(v) or "(blank)" for v in statistics["allowed_values"])
-    if "min_value" in statistics and "max_value" in statistics:
-        return f"must be between {statistics['min_value']:g} and {statistics['max_value']:g}"
-    return "must be given"
+def _check_column(column: Column, values: pd.Series, source: str, first_line: int) -> None:
+    for holds, problem in column.checks(values):
+        if not holds.all():
+            position = int((~holds).to_numpy().argmax())
+            value = values.iloc[position]
+            got = "a blank" if pd.isna(value) or value == "" else _short(value)
+            raise SchemaError(str(values.name), f"{problem}, got {got}", source, _line(first_line, position))
 
 
 def _check_encodable(column: pd.Series, source: str, first_line: int) -> None:

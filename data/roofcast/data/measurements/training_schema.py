@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import pandera.pandas as pa
-
+from roofcast.data.measurements.columns import number, required_number, required_text, text
 from roofcast.data.measurements.schema import STATUSES, SWITCHES
 from roofcast.data.specs import PRECISIONS
 
@@ -24,85 +23,67 @@ PACKINGS: Final = ("packed", "padded")
 _MAX_S: Final = 1e7
 _MAX_COUNT: Final = 1_000_000
 _MAX_FLOP_PER_S: Final = 1e17
-_MAX_TEXT: Final = 400
-
-
-def _text(*choices: str) -> pa.Column:
-    checks = [pa.Check.isin(("", *choices))] if choices else []
-    return pa.Column(str, [*checks, pa.Check.str_length(0, _MAX_TEXT)], nullable=False, coerce=True)
-
-
-def _required(*choices: str) -> pa.Column:
-    checks = [pa.Check.isin(choices)] if choices else []
-    return pa.Column(str, [*checks, pa.Check.str_length(1, _MAX_TEXT)], nullable=False, coerce=True)
-
-
-def _number(low: float, high: float, *, required: bool = False) -> pa.Column:
-    return pa.Column(float, pa.Check.in_range(low, high), nullable=not required, coerce=True)
-
 
 TRAINING_CONFIG_COLUMNS: Final = {
-    "model": _required(),
-    "accelerator": _required(),
-    "n_accelerator": _number(1, _MAX_COUNT, required=True),
-    "n_node": _number(1, _MAX_COUNT),
-    "framework": _text(),
-    "framework_version": _text(),
-    "method": _required(*METHODS),
-    "adapter_rank": _number(1, 100_000),
-    "weight_precision": _text(*PRECISIONS),
-    "compute_precision": _text(*PRECISIONS),
-    "precision_recipe": _text(),
-    "tp": _number(1, _MAX_COUNT),
-    "pp": _number(1, _MAX_COUNT),
-    "vp": _number(1, _MAX_COUNT),
-    "cp": _number(1, _MAX_COUNT),
-    "dp": _number(1, _MAX_COUNT),
-    "ep": _number(1, _MAX_COUNT),
-    "sharding": _text(*SHARDINGS),
-    "recomputation": _text(*RECOMPUTATIONS),
-    "offload": _text(*OFFLOADS),
-    "n_micro_batch_sequence": _number(1, _MAX_COUNT),
-    "n_global_batch_sequence": _number(1, 1e8),
-    "n_token_per_sequence": _number(1, 1e8),
-    "n_gradient_accumulation": _number(1, _MAX_COUNT),
-    "optimizer": _text(),
-    "packing": _text(*PACKINGS),
-    "flash_attention": _text(*SWITCHES),
+    "model": required_text(),
+    "accelerator": required_text(),
+    "n_accelerator": required_number(1, _MAX_COUNT),
+    "n_node": number(1, _MAX_COUNT),
+    "framework": text(),
+    "framework_version": text(),
+    "method": required_text(*METHODS),
+    "adapter_rank": number(1, 100_000),
+    "weight_precision": text(*PRECISIONS),
+    "compute_precision": text(*PRECISIONS),
+    "precision_recipe": text(),
+    "tp": number(1, _MAX_COUNT),
+    "pp": number(1, _MAX_COUNT),
+    "vp": number(1, _MAX_COUNT),
+    "cp": number(1, _MAX_COUNT),
+    "dp": number(1, _MAX_COUNT),
+    "ep": number(1, _MAX_COUNT),
+    "sharding": text(*SHARDINGS),
+    "recomputation": text(*RECOMPUTATIONS),
+    "offload": text(*OFFLOADS),
+    "n_micro_batch_sequence": number(1, _MAX_COUNT),
+    "n_global_batch_sequence": number(1, 1e8),
+    "n_token_per_sequence": number(1, 1e8),
+    "n_gradient_accumulation": number(1, _MAX_COUNT),
+    "optimizer": text(),
+    "packing": text(*PACKINGS),
+    "flash_attention": text(*SWITCHES),
 }
 """What was trained, on what, and how. `vp` counts the model chunks of one pipeline stage, `dp` the replicas of the
 data (sharded or not); `n_gradient_accumulation` the micro batches of one replica in a step, those in a pipeline too;
 `precision_recipe` tells scalings of one precision apart (``mxfp8``, ``fp8-tensor``)."""
 
 TRAINING_OUTCOME_COLUMNS: Final = {
-    "step_time_s": _number(1e-6, _MAX_S),
-    "throughput_token_per_s": _number(1e-6, 1e12),
-    "model_flop_per_s_per_accelerator": _number(1e6, _MAX_FLOP_PER_S),
-    "hardware_flop_per_s_per_accelerator": _number(1e6, _MAX_FLOP_PER_S),
-    "mfu_ratio": _number(1e-6, 1.0),
-    "hfu_ratio": _number(1e-6, 1.0),
-    "memory_byte_per_accelerator": _number(1e6, 1e13),
-    "duration_s": _number(1e-3, 1e9),
+    "step_time_s": number(1e-6, _MAX_S),
+    "throughput_token_per_s": number(1e-6, 1e12),
+    "model_flop_per_s_per_accelerator": number(1e6, _MAX_FLOP_PER_S),
+    "hardware_flop_per_s_per_accelerator": number(1e6, _MAX_FLOP_PER_S),
+    "mfu_ratio": number(1e-6, 1.0),
+    "hfu_ratio": number(1e-6, 1.0),
+    "memory_byte_per_accelerator": number(1e6, 1e13),
+    "duration_s": number(1e-3, 1e9),
 }
 """What was observed. A step handles one global batch; throughput is that of the whole job. Model FLOP count what the
 mathematics needs, hardware FLOP also what is recomputed; the ratios are over the peak that the source names. Memory
 is the peak of the fullest accelerator that the source reports. `duration_s` is the time of the whole run."""
 
 TRAINING_CONTEXT_COLUMNS: Final = {
-    "status": _required(*STATUSES),
-    "date": _text(),
-    "software": _text(),
-    "derived": _text(),
-    "campaign": _required(),
-    "note": _text(),
+    "status": required_text(*STATUSES),
+    "date": text(),
+    "software": text(),
+    "derived": text(),
+    "campaign": required_text(),
+    "note": text(),
 }
 """How it was observed. `derived` names the outcomes that were computed from others, separated by spaces; `date` is
 the day of the measurement, or the first day on which it stood in the source."""
 
-TRAINING_SCHEMA: Final = pa.DataFrameSchema(
-    {**TRAINING_CONFIG_COLUMNS, **TRAINING_OUTCOME_COLUMNS, **TRAINING_CONTEXT_COLUMNS}, strict=True, ordered=False
-)
-TRAINING_COLUMNS: Final = tuple(TRAINING_SCHEMA.columns)
+TRAINING_SCHEMA: Final = {**TRAINING_CONFIG_COLUMNS, **TRAINING_OUTCOME_COLUMNS, **TRAINING_CONTEXT_COLUMNS}
+TRAINING_COLUMNS: Final = tuple(TRAINING_SCHEMA)
 
 TRAINING_WHOLE_COLUMNS: Final = (
     "n_accelerator", "n_node", "adapter_rank", "tp", "pp", "vp", "cp", "dp", "ep", "n_micro_batch_sequence",
@@ -110,7 +91,7 @@ TRAINING_WHOLE_COLUMNS: Final = (
 )  # fmt: skip
 
 TRAINING_DEFAULTS: Final[dict[str, object]] = {
-    **dict.fromkeys((name for name, column in TRAINING_SCHEMA.columns.items() if not column.nullable), ""),
+    **dict.fromkeys((name for name, column in TRAINING_SCHEMA.items() if not column.is_nullable), ""),
     "method": "pretrain",
     "status": "ok",
 }

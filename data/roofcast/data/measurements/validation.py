@@ -41,7 +41,7 @@ def with_column_types(table: pd.DataFrame) -> pd.DataFrame:
     table
         Every column of the schema; None for a number that is not known.
     """
-    return table[list(SCHEMA.columns)].astype({name: column.dtype.type for name, column in SCHEMA.columns.items()})
+    return table[list(SCHEMA)].astype({name: column.kind for name, column in SCHEMA.items()})
 
 
 _NO_PART_OF_ID: Final = ("length_variation",)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from roofcast.data.measurements.schema import CONTEXT_COLUMNS, MEASUREMENT_COLUMNS, NUMBER_COLUMNS
+from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS, NUMBER_COLUMNS, SCHEMA
 
 
 class UtcDateTime(sa.TypeDecorator[dt.datetime]):
@@ -32,8 +32,7 @@ class UtcDateTime(sa.TypeDecorator[dt.datetime]):
 def _column(name: str) -> sa.Column[Any]:
     if name in NUMBER_COLUMNS:
         return sa.Column(name, sa.Double, nullable=True)
-    is_boolean = str(getattr(CONTEXT_COLUMNS.get(name), "dtype", "")) == "bool"
-    return sa.Column(name, sa.Boolean if is_boolean else sa.Text, nullable=False)
+    return sa.Column(name, sa.Boolean if SCHEMA[name].kind == "bool" else sa.Text, nullable=False)
 
 
 METADATA: Final = sa.MetaData()

@@ -1,0 +1,71 @@
+"""Columns of the tables of measurements: kind, bounds and admitted values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_TEXT: int = 400
+"""Longest text of a cell, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Kind and bounds of a column.
+
+    Parameters
+    ----------
+    is_nullable
+        Whether a number may be unknown; an unknown text is blank.
+    low, high
+        Bounds of numbers, both included.
+    choices
+        Texts that are admitted; empty for any text of `min_length` to `MAX_TEXT` characters.
+    """
+
+    kind: Literal["float", "str", "bool"]
+    is_nullable: bool = False
+    low: float = 0.0
+    high: float = 0.0
+    choices: tuple[str, ...] = ()
+    min_length: int = 0
+
+    def checks(self, values: pd.Series) -> Iterator[tuple[pd.Series, str]]:
+        """Yield whether each value holds a rule, and what the rule is."""
+        if self.kind == "float":
+            if not self.is_nullable:
+                yield values.notna(), "must be given"
+            yield (
+                values.isna() | values.between(self.low, self.high),
+                f"must be between {self.low:g} and {self.high:g}",
+            )
+        elif self.kind == "str":
+            if self.choices:
+                yield values.isin(self.choices), f"must be one of {', '.join(c or '(blank)' for c in self.choices)}"
+            lengths = values.str.len()
+            problem = f"must be a text of {self.min_length} to {MAX_TEXT} characters"
+            yield lengths.between(self.min_length, MAX_TEXT), problem
+
+
+def text(*choices: str) -> Column:
+    """Return a column of texts that may be blank."""
+    return Column("str", choices=("", *choices) if choices else ())
+
+
+def required_text(*choices: str) -> Column:
+    """Return a column of texts, none of them blank."""
+    return Column("str", choices=choices, min_length=1)
+
+
+def number(low: float, high: float) -> Column:
+    """Return a column of numbers that may be unknown."""
+    return Column("float", is_nullable=True, low=low, high=high)
+
+
+def required_number(low: float, high: float) -> Column:
+    """Return a column of numbers, all of them known."""
+    return Column("float", low=low, high=high)
