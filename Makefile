@@ -45,9 +45,8 @@ notebooks: $(VENV)/.dev     ## Execute the notebooks and keep their figures
 
 reference: $(VENV)/.serve   ## Write docs/REFERENCE.md and the tables of METRICS.md and REVIEW_RULES.md anew
 	$(BIN)/roofcast reference > docs/REFERENCE.md
-	$(BIN)/python -m roofcast.data.docs_tables docs/METRICS.md
+	$(BIN)/python -m builders.docs_tables docs/METRICS.md docs/WORKLOADS.md
 	$(BIN)/python -m research.review_rules docs/REVIEW_RULES.md
-	$(BIN)/python -m roofcast.serving.recommend.demand.presets docs/WORKLOADS.md
 
 client: $(VENV)/.dev        ## Write the client's types anew from the OpenAPI document
 	$(BIN)/python -m codegen.client_types

@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from roofcast.data.measurements.validation import validate_measurements
+
 SAMPLES = Path(__file__).parent / "samples"
 LLM_PILOT_SAMPLES = SAMPLES / "llm_pilot"
 
@@ -38,11 +40,9 @@ def a_table(*rows: dict[str, Any]) -> pd.DataFrame:
 
 
 def many_rows(n_row: int, campaign: str = "ours") -> pd.DataFrame:
-    """Return distinct measurements."""
+    """Return distinct measurements, validated."""
     pick = random.Random(0)  # noqa: S311
-    return pd.DataFrame(
-        [
-            a_row(concurrency=1 + i % 128, itl_s=pick.random(), note=f"row {i}", campaign=campaign)
-            for i in range(n_row)
-        ]
-    )
+    rows = [
+        a_row(concurrency=1 + i % 128, itl_s=pick.random(), note=f"row {i}", campaign=campaign) for i in range(n_row)
+    ]
+    return validate_measurements(pd.DataFrame(rows))

@@ -27,6 +27,7 @@ from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from builders.docs_tables import with_tables
 from research.nested import (
     BLEND,
     LEARNERS,
@@ -42,7 +43,6 @@ from research.nested import (
 from roofcast import features
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
-from roofcast.data.docs_tables import with_tables
 from roofcast.data.home import roofcast_home
 from roofcast.data.units import s_from_ms
 from roofcast.features.engine.coefficients import Coefficients
@@ -263,7 +263,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         run_id = run_comparison(data, registry, home / "experiments", Design(n_trial=options.trials))
     text = options.document.read_text(encoding="utf-8")
     section = nested_section(registry, run_id)
-    options.document.write_text(with_tables(text, {MARKER: lambda: iter([section])}), encoding="utf-8")
+    options.document.write_text(with_tables(text, {MARKER: lambda: section}), encoding="utf-8")
 
 
 if __name__ == "__main__":

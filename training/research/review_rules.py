@@ -6,14 +6,15 @@ Written by ``python -m research.review_rules docs/REVIEW_RULES.md``.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-from roofcast.data.campaigns import CAMPAIGNS, load_campaigns, load_quarantine
+from builders.docs_tables import plain_table, write_tables
+from builders.quarantine import load_quarantine
+from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
 from roofcast.data.campaigns.silicon_index import FAULTS, load_silicon_index
 from roofcast.data.catalog import load_catalog
-from roofcast.data.docs_tables import markdown_table, write_tables
-from roofcast.data.training_campaigns import TRAINING_CAMPAIGNS, load_training_quarantine
+from roofcast.data.training_campaigns import TRAINING_CAMPAIGNS
 from roofcast.training.dataset.review import review
 
 Stage = Literal["published", "marked", "learnt"]
@@ -122,10 +123,8 @@ RULES: Final[dict[Stage, tuple[Rule, ...]]] = {"published": PUBLISHED, "marked":
 def counts() -> dict[Stage, Counts]:
     """Return how many rows each rule finds in each shipped campaign."""
     found: dict[Stage, Counts] = {stage: defaultdict(Counter) for stage in RULES}
-    quarantines = {name: load_quarantine(name) for name in CAMPAIGNS}
-    quarantines |= {name: load_training_quarantine(name) for name in TRAINING_CAMPAIGNS}
-    for name, table in quarantines.items():
-        for rule, n in table["reason"].value_counts().items():
+    for name in (*CAMPAIGNS, *TRAINING_CAMPAIGNS):
+        for rule, n in load_quarantine(name)["reason"].value_counts().items():
             found["published"][str(rule)][name] = n
     index = load_silicon_index()
     for rule, n in index.loc[index["set_aside"] == "", "fault"].value_counts().items():
@@ -138,8 +137,8 @@ def counts() -> dict[Stage, Counts]:
     return found
 
 
-def _table() -> Iterator[str]:
-    """Yield the table; a rule that found rows and is not described stops it with a `KeyError`."""
+def _table() -> str:
+    """Return the table; raise `KeyError` for a rule that set rows aside but has no description."""
     lines = []
     for stage, found in counts().items():
         described = {rule.name: rule for rule in RULES[stage]}
@@ -149,7 +148,7 @@ def _table() -> Iterator[str]:
             where = ", ".join(f"{campaign} {n:,}" for campaign, n in sorted(found[rule.name].items()))
             total = f"{found[rule.name].total():,}"
             lines.append((stage, f"`{rule.name}`", rule.works_from, rule.finds, total, where or "none"))
-    return markdown_table(("stage", "rule", "works from", "finds", "rows", "of which"), lines)
+    return plain_table(("stage", "rule", "works from", "finds", "rows", "of which"), lines)
 
 
 TABLES: Final = {"rules": _table}

@@ -25,6 +25,7 @@ from builders.campaigns.optimum_habana import build_optimum_habana
 from builders.campaigns.rocm_vllm import build_rocm_vllm
 from builders.campaigns.silicon.campaign import build_silicon
 from builders.campaigns.trtllm_overview import build_trtllm_overview
+from builders.quarantine import QUARANTINE
 from roofcast.data import campaigns
 from roofcast.data.errors import SchemaError
 from roofcast.data.measurements.schema import KEY_COLUMNS
@@ -48,28 +49,41 @@ BUILDERS: Final[dict[str, Callable[[Path], Built]]] = {
 """By campaign: from the folder that holds every source's published files to what was built."""
 
 
-def save(built: Built, folder: Path, order: Sequence[str] = KEY_COLUMNS) -> None:
-    """Write rows in this order, quarantine and counts of a campaign; the same rows give the same bytes."""
+def save(built: Built, folder: Path, quarantine: Path, order: Sequence[str] = KEY_COLUMNS) -> None:
+    """Write rows, counts and quarantine of a campaign; the same rows give the same bytes.
+
+    Parameters
+    ----------
+    folder
+        Folder of the campaign, for ``rows.csv`` and the counts in ``campaign.toml``.
+    quarantine
+        CSV file of the rows that were set aside.
+    order
+        Columns by which the rows are ordered.
+    """
     ordered = built.rows.sort_values(list(order), kind="stable")
     is_blank = ordered.isna().all() | (ordered == "").all()
     _write(ordered.loc[:, ~is_blank].apply(lambda column: column.map(_cell)), folder / "rows.csv")
-    quarantine = folder / "quarantine.csv"
-    if len(built.quarantined):
-        _write(built.quarantined.sort_values(["reference", "reason"], kind="stable"), quarantine)
+    set_aside = built.quarantined.sort_values(["reference", "reason"], kind="stable")
+    if len(set_aside):
+        quarantine.parent.mkdir(parents=True, exist_ok=True)
+        _write(set_aside, quarantine)
     else:
         quarantine.unlink(missing_ok=True)
-    _save_counts(folder / "campaign.toml", built)
+    _save_counts(folder / "campaign.toml", built, set_aside["reason"])
 
 
 def _write(table: pd.DataFrame, file: Path) -> None:
     file.write_text(table.to_csv(index=False, lineterminator="\n"), encoding="utf-8", newline="\n")
 
 
-def _save_counts(file: Path, built: Built) -> None:
-    text = file.read_text(encoding="utf-8")
-    counts = {"n_read": built.n_read, "n_quarantined": len(built.quarantined), "n_row": len(built.rows)}
-    for name, count in counts.items():
+def _save_counts(file: Path, built: Built, reasons: pd.Series) -> None:
+    """Write the counts of a campaign; those of the quarantine are a table of their own, at the end."""
+    text = file.read_text(encoding="utf-8").partition("\n[quarantine]\n")[0]
+    for name, count in {"n_read": built.n_read, "n_row": len(built.rows)}.items():
         text = re.sub(rf"^{name} = \d+$", f"{name} = {count}", text, flags=re.MULTILINE)
+    if len(reasons):
+        text += "\n[quarantine]\n" + "".join(f"{reason} = {n}\n" for reason, n in reasons.value_counts().items())
     file.write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -81,13 +95,15 @@ def _cell(value: float | str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build campaigns and write their rows."""
-    run("builders.campaigns.build", BUILDERS, Path(campaigns.__file__).parent, arguments)
+    run("builders.campaigns.build", BUILDERS, Path(campaigns.__file__).parent, QUARANTINE, arguments=arguments)
 
 
 def run(
     module: str,
     builders: Mapping[str, Callable[[Path], Built]],
     out: Path,
+    quarantine: Path,
+    *,
     arguments: Sequence[str] | None = None,
     order: Sequence[str] = KEY_COLUMNS,
 ) -> None:
@@ -97,8 +113,10 @@ def run(
     ----------
     module
         Name of the program in its help.
-    builders, out
-        From the folder of the published files to what was built, by campaign; and where the campaigns' folders lie.
+    builders
+        By campaign: from the folder that holds every source's published files to what was built.
+    out, quarantine
+        Folder of the campaigns' folders, and folder of the quarantine files.
     arguments
         Words of the command line; those of the process if None.
     order
@@ -109,6 +127,7 @@ def run(
     published = "folder of the published files: holds raw/, llm_pilot/ and silicon/"
     parser.add_argument("--raw", type=Path, required=True, help=published)
     parser.add_argument("--out", type=Path, default=out, help="folder of the campaigns' folders")
+    parser.add_argument("--quarantine", type=Path, default=quarantine, help="folder of the quarantine files")
     options = parser.parse_args(arguments)
     unknown = set(options.campaigns) - set(builders)
     if unknown:
@@ -118,7 +137,7 @@ def run(
             built = builders[name](options.raw)
         except SchemaError as error:
             parser.error(f"{name}: {error}")
-        save(built, options.out / name, order)
+        save(built, options.out / name, options.quarantine / f"{name}.csv", order)
         print(f"{name}: {built.n_read} read, {len(built.quarantined)} quarantined, {len(built.rows)} rows written")
 
 

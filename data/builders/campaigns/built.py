@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from roofcast.data.campaigns.loader import no_quarantine
+from builders.quarantine import empty_quarantine
 
 
 @dataclass(frozen=True)
@@ -26,4 +26,4 @@ class Built:
 
     rows: pd.DataFrame
     n_read: int
-    quarantined: pd.DataFrame = field(default_factory=no_quarantine)
+    quarantined: pd.DataFrame = field(default_factory=empty_quarantine)

@@ -11,7 +11,7 @@ from typing import Final
 import pandas as pd
 
 from builders.campaigns.built import Built
-from roofcast.data.campaigns.loader import QUARANTINE_COLUMNS
+from builders.quarantine import QUARANTINE_COLUMNS
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.importers.run_plausibility import check_plausible

@@ -12,7 +12,7 @@ import pandas as pd
 
 from builders.campaigns.built import Built
 from builders.campaigns.campaign_builder import contradiction_of
-from roofcast.data.campaigns.loader import QUARANTINE_COLUMNS
+from builders.quarantine import QUARANTINE_COLUMNS
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers.inferencemax.vocabulary import (

@@ -8,6 +8,7 @@ from typing import Final
 
 from builders.campaigns.build import run
 from builders.campaigns.built import Built
+from builders.quarantine import TRAINING_QUARANTINE
 from builders.training_campaigns.bigscience import build_bigscience
 from builders.training_campaigns.dgxc import build_dgxc
 from builders.training_campaigns.finetuning import build_litgpt, build_peft
@@ -53,7 +54,14 @@ TRAINING_BUILDERS: Final[dict[str, Callable[[Path], Built]]] = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build training campaigns and write their rows."""
     folder = Path(training_campaigns.__file__).parent
-    run("builders.training_campaigns.build", TRAINING_BUILDERS, folder, arguments, TRAINING_KEY_COLUMNS)
+    run(
+        "builders.training_campaigns.build",
+        TRAINING_BUILDERS,
+        folder,
+        TRAINING_QUARANTINE,
+        arguments=arguments,
+        order=TRAINING_KEY_COLUMNS,
+    )
 
 
 if __name__ == "__main__":

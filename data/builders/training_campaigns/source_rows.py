@@ -10,9 +10,9 @@ from typing import Final
 import pandas as pd
 
 from builders.campaigns.built import Built
+from builders.quarantine import QUARANTINE_COLUMNS
 from builders.training_campaigns.duplicates import PRINTED_RTOL, merge_duplicates
 from builders.training_campaigns.names import ACCELERATOR_NAMES, MODEL_NAMES
-from roofcast.data.campaigns.loader import QUARANTINE_COLUMNS
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.measurements.training_schema import TRAINING_OUTCOME_COLUMNS

@@ -77,10 +77,6 @@ class NoAnswerError(RoofcastError):
     """The question is sound but has no answer."""
 
 
-class DoesNotFitError(NoAnswerError):
-    """Weights and cache exceed the memory."""
-
-
 class OutOfRangeError(NoAnswerError):
     """Beyond what can be answered for."""
 

@@ -68,10 +68,13 @@ class Node:
         return [Node(value, f"{self.path}[{i}]", self.place, self.line) for i, value in enumerate(self.value or [])]
 
     def text(self) -> str:
-        """Return a text; empty if blank."""
+        """Return a text without the space around it; empty if blank."""
         if self.value is not None and not isinstance(self.value, str):
             raise self.refusal(f"must be a text, got {_short(self.value)}")
-        return (self.value or "").strip()
+        text = (self.value or "").strip()
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise self.refusal(f"must hold no half of a surrogate pair, got {_short(text)}")
+        return text
 
     def number(self) -> float:
         """Return a finite number of at least 0; NaN if blank."""

@@ -9,6 +9,7 @@ from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.importers import FORMATS, detect_format, read_measurements
 from roofcast.data.measurements.schema import OUTCOME_COLUMNS
 from roofcast.data.specs import STATISTICS
+from tests.data.importers.clients import changed, rows
 from tests.data.row_builders import LLM_PILOT_SAMPLES, SAMPLES, a_table
 
 
@@ -80,3 +81,18 @@ def test_a_file_that_was_cut_says_so_without_a_format(tmp_path: Path) -> None:
     cut.write_text('{"backend": "vllm", "completed": 10')
     with pytest.raises(SchemaError, match=r"cut\.json, line 1: ends early: the file is truncated"):
         detect_format([cut])
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("vllm_bench/default.json", "model_id"),
+        ("guidellm/rate.json", "metadata.guidellm_version"),
+        ("aiperf/concurrency_2.json", "aiperf_version"),
+    ],
+)
+def test_half_a_surrogate_pair_is_refused_with_its_field(tmp_path: Path, name: str, path: str) -> None:
+    file = changed(name, tmp_path, {path: "a\ud800"})
+    with pytest.raises(SchemaError, match=r"half of a surrogate pair, got 'a\\ud800'") as refused:
+        rows(file, name=name.partition("/")[0])
+    assert refused.value.field == path

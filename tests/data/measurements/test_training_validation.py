@@ -17,7 +17,6 @@ from roofcast.data.measurements.training_schema import (
     TRAINING_WHOLE_COLUMNS,
 )
 from roofcast.data.measurements.training_validation import (
-    token_per_s_per_accelerator,
     token_per_step,
     training_row_ids,
     validate_training_measurements,
@@ -129,9 +128,8 @@ def test_throughput_and_step_time_may_not_contradict() -> None:
         validated(throughput_token_per_s=128 * 4096 / 4.0 * 1.06)
 
 
-def test_derived_quantities() -> None:
+def test_tokens_of_a_step_are_those_of_its_batch() -> None:
     run = validated(throughput_token_per_s=131072.0)
-    assert token_per_s_per_accelerator(run).tolist() == [16384.0]
     assert token_per_step(run).tolist() == [524288.0]
 
 

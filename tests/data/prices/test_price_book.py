@@ -73,7 +73,7 @@ def test_pricings_are_told_apart() -> None:
 
 def test_a_users_offer_replaces_a_newer_one_or_is_added() -> None:
     mine = an_offer(as_of="2020-01-01", price_usd_per_h="1")
-    book = a_book().with_overrides([mine]).with_overrides([an_offer(instance_type="two")])
+    book = PriceBook((an_offer(),), TODAY, overrides=(mine, an_offer(instance_type="two")))
 
     assert price(book) == Decimal(1)
     assert len(book.offers) == 2
@@ -101,7 +101,7 @@ def test_old_prices_are_told_but_not_those_of_the_user() -> None:
 
     assert book.stale(TODAY) == [old]
     assert not book.stale(TODAY, max_age_day=91)
-    assert not book.with_overrides([old]).stale(TODAY)
+    assert not PriceBook((old,), TODAY, overrides=(old,)).stale(TODAY)
     assert "1 of 1 prices are more than 90 days old" in book.staleness_warning(TODAY)
     assert not a_book().staleness_warning(TODAY)
 
@@ -142,7 +142,7 @@ def test_each_part_of_the_cost_counts(changes: dict[str, Any], expected: str) ->
 
 def test_owned_hardware_joins_the_book() -> None:
     offer = a_server(n_accelerator=4).offer(TODAY)
-    book = a_book().with_overrides([offer])
+    book = PriceBook((an_offer(),), TODAY, overrides=(offer,))
 
     assert offer.id == "owned/own/mine/on_demand"
     assert [o.provider for o in book.for_accelerator("nvidia-l4-24gb")] == ["owned", "cloud"]

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from builders.docs_tables import with_tables
 from research import review_rules
 from research.review_rules import LEARNT, RULES, TABLES, Counts, Stage, counts, main
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
 from roofcast.data.catalog import load_catalog
-from roofcast.data.docs_tables import with_tables
 from roofcast.features.validity.plausibility import RULES as PHYSICS
 from roofcast.training.dataset.review import _plain_rules
 from tests.training.dataset.test_review import rows

@@ -22,7 +22,7 @@ from builders.campaigns.silicon.history import History, load_history
 from builders.campaigns.silicon.settings import settings_of
 from builders.campaigns.silicon.source import SourceRow, load_source_rows
 from builders.campaigns.silicon.speculation import Mtp, mtp_of
-from roofcast.data.campaigns.loader import QUARANTINE_COLUMNS
+from builders.quarantine import QUARANTINE_COLUMNS
 from roofcast.data.catalog import load_catalog
 from roofcast.data.importers.inferencemax.vocabulary import LENGTH_VARIATION, REQUESTS_PER_PLACE
 from roofcast.data.measurements.validation import validate_measurements

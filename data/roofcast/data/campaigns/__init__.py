@@ -1,4 +1,4 @@
-"""Measurement campaigns that come with the package: rows, source and licence of each."""
+"""Shipped measurement campaigns: rows, source and licence of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = [
     "load_campaign_info",
     "load_campaigns",
     "load_licence",
-    "load_quarantine",
+    "load_quarantine_counts",
 ]
 
 CAMPAIGNS: Final[tuple[str, ...]] = (
@@ -38,4 +38,4 @@ _SHIPPED: Final = ShippedCampaigns(__name__, CAMPAIGNS, validate_measurements)
 load_campaigns: Final = _SHIPPED.rows
 load_campaign_info: Final = _SHIPPED.info
 load_licence: Final = _SHIPPED.licence
-load_quarantine: Final = _SHIPPED.quarantine
+load_quarantine_counts: Final = _SHIPPED.quarantine_counts

@@ -1,4 +1,4 @@
-"""Campaigns that come with the package: a folder each, with rows, quarantine, source and licence."""
+"""Loader of the shipped campaigns: one folder a campaign, with `rows.csv`, `campaign.toml` and its licence."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
+from typing import Any
 
 import pandas as pd
 
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.specs import Count, CountOrNone, Name, Spec
 
-QUARANTINE_COLUMNS = ("reference", "reason", "detail")
-
 
 class CampaignInfo(Spec):
-    """Where a campaign's rows come from, under which licence, and what to know before using them.
+    """Source, licence and notes of a campaign.
 
-    `n_read` published rows gave `n_row` measurements; `n_quarantined` of them stand in `quarantine.csv` with reasons.
+    Of `n_read` published rows, `n_quarantined` were set aside; the others gave `n_row` measurements.
     `format` is the importer that read the published `files`; empty where they were no benchmark files.
     """
 
@@ -42,23 +41,16 @@ class CampaignInfo(Spec):
     notes: tuple[str, ...] = ()
 
 
-def no_quarantine() -> pd.DataFrame:
-    """Return an empty table of rows set aside."""
-    return pd.DataFrame({name: pd.Series(dtype=str) for name in QUARANTINE_COLUMNS})
-
-
 @dataclass(frozen=True)
 class ShippedCampaigns:
-    """The campaigns of one table; every method raises `UnknownNameError` if there is no campaign of the name.
+    """Campaigns of one measurement table; every method raises `UnknownNameError` for an unknown name.
 
     Parameters
     ----------
     package
-        Import name of the package that holds their folders.
-    names
-        Their names, in order.
+        Import name of the package that holds the campaigns' folders.
     validate
-        Check of the table, from rows and what to call them in messages.
+        Validates a table; called with the rows and a name of the table for messages.
     """
 
     package: str
@@ -66,7 +58,7 @@ class ShippedCampaigns:
     validate: Callable[[pd.DataFrame, str], pd.DataFrame]
 
     def rows(self, names: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return the validated rows of the named campaigns, or of all of them, in the order of the names.
+        """Return the validated rows of the named campaigns (all by default), in the order of the names.
 
         Examples
         --------
@@ -77,12 +69,12 @@ class ShippedCampaigns:
         >>> load_training_campaigns(["bigscience"])["framework"].unique().tolist()
         ['megatron-deepspeed']
         """
-        tables = [_table(self._folder(name) / "rows.csv") for name in (self.names if names is None else names)]
+        tables = [_read_csv(self._folder(name) / "rows.csv") for name in (self.names if names is None else names)]
         rows = pd.concat(tables, ignore_index=True).fillna("") if tables else pd.DataFrame({"model": []})
         return self.validate(rows, self.package.rpartition(".")[2].replace("_", " "))
 
     def info(self, name: str) -> CampaignInfo:
-        """Return what is known about a campaign.
+        """Return source, licence and notes of a campaign.
 
         Examples
         --------
@@ -90,11 +82,26 @@ class ShippedCampaigns:
         >>> load_training_campaign_info("dgxc_benchmarking").licence
         'MIT'
         """
-        text = (self._folder(name) / "campaign.toml").read_text(encoding="utf-8")
-        return CampaignInfo.parse(tomllib.loads(text), name)
+        fields = self._fields(name)
+        n_quarantined = sum(fields.pop("quarantine", {}).values())
+        return CampaignInfo.parse({**fields, "n_quarantined": n_quarantined}, name)
+
+    def quarantine_counts(self, name: str) -> dict[str, int]:
+        """Return the number of published rows that each rule set aside, the largest first.
+
+        The rows themselves are in ``data/builders``, which is not part of the package.
+
+        Examples
+        --------
+        >>> from roofcast.data.training_campaigns import load_training_quarantine_counts
+        >>> load_training_quarantine_counts("torchtune")
+        {'duplicate': 12, 'not_training': 1}
+        """
+        counts: dict[str, int] = self._fields(name).get("quarantine", {})
+        return counts
 
     def licence(self, name: str) -> str:
-        """Return the text of the licence that comes with a campaign's rows; empty if none has to.
+        """Return the licence text that must accompany a campaign's rows; empty if there is none.
 
         Examples
         --------
@@ -105,17 +112,8 @@ class ShippedCampaigns:
         file = self.info(name).licence_file
         return (self._folder(name) / file).read_text(encoding="utf-8") if file else ""
 
-    def quarantine(self, name: str) -> pd.DataFrame:
-        """Return the published rows that were set aside, with columns `QUARANTINE_COLUMNS`.
-
-        Examples
-        --------
-        >>> from roofcast.data.training_campaigns import load_training_quarantine
-        >>> sorted(set(load_training_quarantine("torchtune")["reason"]))
-        ['duplicate', 'not_training']
-        """
-        file = self._folder(name) / "quarantine.csv"
-        return _table(file) if file.is_file() else no_quarantine()
+    def _fields(self, name: str) -> dict[str, Any]:
+        return tomllib.loads((self._folder(name) / "campaign.toml").read_text(encoding="utf-8"))
 
     def _folder(self, name: str) -> Traversable:
         if name not in self.names:
@@ -123,5 +121,5 @@ class ShippedCampaigns:
         return resources.files(self.package) / name
 
 
-def _table(file: Traversable) -> pd.DataFrame:
+def _read_csv(file: Traversable) -> pd.DataFrame:
     return pd.read_csv(io.StringIO(file.read_text(encoding="utf-8")), dtype=str, keep_default_na=False)

@@ -15,10 +15,9 @@ import pandas as pd
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
 from roofcast.data.importers.overrides import EXAMPLES, check_known, fill_table
-from roofcast.data.importers.run_plausibility import check_plausible_rows
+from roofcast.data.importers.run_plausibility import validate_plausible
 from roofcast.data.importers.sources import Source, header_of, iter_sources
 from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
-from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.specs import STATISTICS
 
 MAX_LINE_BYTE: Final = 64 * 2**10
@@ -88,9 +87,7 @@ def _iter_chunks(source: Source, campaign: str, given: Given) -> Iterator[pd.Dat
         table["campaign"] = table["campaign"].where(table["campaign"] != "", campaign)
         filled = fill_table(table, given, source.name, first_line)
         _check_known(filled, source.name, first_line)
-        checked = validate_measurements(filled, source.name, first_line)
-        check_plausible_rows(checked, source.name, first_line)
-        yield checked
+        yield validate_plausible(filled, source.name, first_line)
         first_line += len(chunk)
     if first_line == 2:
         raise SchemaError("", "holds no row below its header", source.name, 2)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.measurements.metrics import e2e_from_parts
+from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.units import S_PER_MS
 
 PARTS_FACTOR: Final = 3.0
@@ -83,21 +84,20 @@ def check_plausible(
     _check_gaps(statistics, place, line)
 
 
-def check_plausible_rows(table: pd.DataFrame, place: str, first_line: int) -> None:
-    """Refuse a table in which the numbers of a row contradict each other, as `check_plausible` does a run.
-
-    Parameters
-    ----------
-    table
-        Validated measurements.
-    place, first_line
-        For messages.
+def validate_plausible(table: pd.DataFrame, place: str, first_line: int) -> pd.DataFrame:
+    """Return the validated table, each row of which is plausible by `check_plausible`.
 
     Raises
     ------
     SchemaError
-        At the first such row; names its line.
+        If a row breaks the schema of measurements, or its numbers contradict each other; names line and field.
     """
+    validated = validate_measurements(table, place, first_line)
+    _check_plausible_rows(validated, place, first_line)
+    return validated
+
+
+def _check_plausible_rows(table: pd.DataFrame, place: str, first_line: int) -> None:
     positions = np.flatnonzero(table[["itl_s", "tpot_s", "e2e_s"]].notna().any(axis=1))
     rows: list[dict[Any, Any]] = table[list(CHECKED_COLUMNS)].iloc[positions].to_dict("records")
     for position, row in zip(positions.tolist(), rows, strict=True):

@@ -118,7 +118,6 @@ SCHEMA: Final = {**QUESTION_COLUMNS, **OUTCOME_COLUMNS, **CONTEXT_COLUMNS}
 
 NUMBER_COLUMNS: Final = tuple(name for name, column in SCHEMA.items() if column.kind == "float")
 
-TEXT_COLUMNS: Final = tuple(name for name, column in SCHEMA.items() if column.kind == "str")
 WHOLE_COLUMNS: Final = (
     "n_accelerator", "tp", "pp", "dp", "ep", "n_node", "cp", "moe_tp", "n_prefill_accelerator",
     "n_decode_accelerator", "chunk_size_token", "poll_interval_step", "stream_interval_token",

@@ -43,18 +43,6 @@ def training_row_ids(table: pd.DataFrame) -> list[str]:
     return _RULES.row_ids(table)
 
 
-def token_per_s_per_accelerator(table: pd.DataFrame) -> pd.Series:
-    """Return the throughput of one accelerator; NaN where none is known.
-
-    Examples
-    --------
-    >>> row = {"throughput_token_per_s": [8000.0], "n_accelerator": [8.0]}
-    >>> token_per_s_per_accelerator(pd.DataFrame(row)).tolist()
-    [1000.0]
-    """
-    return table["throughput_token_per_s"] / table["n_accelerator"]
-
-
 def token_per_step(table: pd.DataFrame) -> pd.Series:
     """Return the tokens of a global batch; NaN where batch or length is not known."""
     return table["n_global_batch_sequence"] * table["n_token_per_sequence"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Self
+from typing import Final
 
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.specs import Offer, Pricing
@@ -72,10 +72,6 @@ class PriceBook:
             if offer.accelerator == accelerator and pricing in {None, offer.pricing}
         ]
         return sorted(fitting, key=lambda o: (o.price_usd_per_h / o.n_accelerator, o.id))
-
-    def with_overrides(self, offers: Iterable[Offer]) -> Self:
-        """Return a book in which these offers replace those of their ids, or are added."""
-        return dataclasses.replace(self, overrides=(*self.overrides, *offers))
 
     def stale(self, today: dt.date, max_age_day: int = MAX_AGE_DAY) -> list[Offer]:
         """Return the offers that are older than so many days, the oldest first; a user's own never are."""

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.home import roofcast_home
 from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS
-from roofcast.data.measurements.validation import row_ids, validate_measurements, with_column_types
+from roofcast.data.measurements.validation import row_ids, with_column_types
 from roofcast.data.model_config.huggingface import model_from_config
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store.database import Database
@@ -91,40 +91,37 @@ class MeasurementStore:
         return self
 
     def add(self, table: pd.DataFrame, models: Iterable[tuple[ModelSpec, dict[str, Any]]] = ()) -> Added:
-        """Keep the rows that are not there yet and the models they bring: all of them, or none if an error escapes.
+        """Add the rows that are new and the models they bring: all of them, or none if an error escapes.
+
+        Parameters
+        ----------
+        table
+            Rows that `validate_measurements` returned.
+        models
+            Specs, each with the ``config.json`` it was read from.
 
         Raises
         ------
-        SchemaError
-            If the table breaks the schema of measurements.
         InputError
-            As from `add_model`.
+            If another architecture is registered under a model's id.
         """
-        checked = validate_measurements(table)
-        rows = _rows(checked)
+        rows = _rows(table)
         insert = _insert_new(self.database, MEASUREMENT).returning(MEASUREMENT.c.id)
         with self.database.writing() as connection:
             for spec, config in models:
                 _keep_model(self.database, connection, spec, config)
             n_new = len(connection.execute(insert, rows).all()) if rows else 0
-        return Added(n_new, len(checked) - n_new)
+        return Added(n_new, len(table) - n_new)
 
     def compare(self, table: pd.DataFrame) -> Added:
-        """Return how many rows `add` would find new and known; keeps nothing, whatever schema the database has.
-
-        Raises
-        ------
-        SchemaError
-            If the table breaks the schema of measurements.
-        """
-        checked = validate_measurements(table)
-        wanted = set(row_ids(checked))
+        """Return how many validated rows `add` would find new and known; writes nothing, and migrates no database."""
+        wanted = set(row_ids(table))
         known: set[str] = set()
         if self.database.schema_state() != "none":
             with self.database.reading() as connection:
                 known = wanted.intersection(connection.execute(sa.select(MEASUREMENT.c.id)).scalars())
         n_new = len(wanted) - len(known)
-        return Added(n_new, len(checked) - n_new)
+        return Added(n_new, len(table) - n_new)
 
     def load(
         self,
@@ -296,7 +293,7 @@ def _retraining(connection: sa.Connection, id: str) -> Retraining:  # noqa: A002
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows by column name, ordered by id: two writers that lock rows in one order never deadlock."""
     added_at = _now()
-    cells = table.astype(object).where(table.notna(), None)
+    cells = table[list(MEASUREMENT_COLUMNS)].astype(object).where(table.notna(), None)
     keyed = zip(row_ids(table), cells.itertuples(index=False, name=None), strict=True)
     return [
         {"id": id_, **dict(zip(MEASUREMENT_COLUMNS, row, strict=True)), "added_at": added_at}

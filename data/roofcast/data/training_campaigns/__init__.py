@@ -1,6 +1,6 @@
-"""Campaigns of training and fine-tuning runs that come with the package: rows, source and licence of each.
+"""Shipped campaigns of training and fine-tuning runs: rows, source and licence of each.
 
-Every model and accelerator in their rows is known to `training_catalog`.
+`training_catalog` holds every model and accelerator of their rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = [
     "load_training_campaigns",
     "load_training_licence",
     "load_training_models",
-    "load_training_quarantine",
+    "load_training_quarantine_counts",
     "training_catalog",
 ]
 
@@ -33,4 +33,4 @@ _SHIPPED: Final = ShippedCampaigns(__name__, TRAINING_CAMPAIGNS, validate_traini
 load_training_campaigns: Final = _SHIPPED.rows
 load_training_campaign_info: Final = _SHIPPED.info
 load_training_licence: Final = _SHIPPED.licence
-load_training_quarantine: Final = _SHIPPED.quarantine
+load_training_quarantine_counts: Final = _SHIPPED.quarantine_counts

@@ -108,20 +108,20 @@ def a_root(folder: Path) -> Path:
 
 def a_package(folder: Path) -> Path:
     (folder / "llm_pilot").mkdir(parents=True)
-    (folder / "llm_pilot" / "campaign.toml").write_text("n_read = 1\nn_quarantined = 1\nn_row = 1\n")
+    (folder / "llm_pilot" / "campaign.toml").write_text("n_read = 1\nn_row = 1\n")
     return folder
 
 
 def test_building_twice_writes_the_same_bytes(tmp_path: Path) -> None:
     root, out = a_root(tmp_path / "raw"), a_package(tmp_path / "out")
-    arguments = ["llm_pilot", "--raw", str(root), "--out", str(out)]
+    arguments = ["llm_pilot", "--raw", str(root), "--out", str(out), "--quarantine", str(tmp_path)]
     main(arguments)
     first = (out / "llm_pilot" / "rows.csv").read_bytes()
     main(arguments)
     assert (out / "llm_pilot" / "rows.csv").read_bytes() == first
     assert first.count(b"\n") == 16
     counts = (out / "llm_pilot" / "campaign.toml").read_text()
-    assert counts == "n_read = 3\nn_quarantined = 0\nn_row = 15\n"
+    assert counts == "n_read = 3\nn_row = 15\n"
 
 
 def test_an_unknown_campaign_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,7 +139,7 @@ def test_a_folder_without_the_published_files_is_refused(tmp_path: Path, capsys:
 def test_saved_rows_read_back_the_same(tmp_path: Path) -> None:
     rows = load_campaigns(["llm_pilot"])
     out = a_package(tmp_path)
-    save(Built(rows.sample(frac=1, random_state=0), n_read=528), out / "llm_pilot")
+    save(Built(rows.sample(frac=1, random_state=0), n_read=528), out / "llm_pilot", tmp_path / "quarantine.csv")
     again = read_measurements("roofcast_csv", [out / "llm_pilot" / "rows.csv"], "llm_pilot")
     assert row_ids(again) == row_ids(rows)
 
@@ -148,10 +148,13 @@ def test_what_is_set_aside_stands_in_the_quarantine(tmp_path: Path) -> None:
     rows = load_campaigns(["llm_pilot"]).head(3)
     aside = pd.DataFrame({"reference": ["run 7"], "reason": ["placeholder"], "detail": ["ttft is 0"]})
     folder = a_package(tmp_path) / "llm_pilot"
-    save(Built(rows, n_read=4, quarantined=aside), folder)
-    assert pd.read_csv(folder / "quarantine.csv").equals(aside)
-    save(Built(rows, n_read=3), folder)
-    assert not (folder / "quarantine.csv").exists()
+    quarantine = tmp_path / "quarantine" / "llm_pilot.csv"
+    save(Built(rows, n_read=4, quarantined=aside), folder, quarantine)
+    assert pd.read_csv(quarantine).equals(aside)
+    assert (folder / "campaign.toml").read_text() == "n_read = 4\nn_row = 3\n\n[quarantine]\nplaceholder = 1\n"
+    save(Built(rows, n_read=3), folder, quarantine)
+    assert not quarantine.exists()
+    assert (folder / "campaign.toml").read_text() == "n_read = 3\nn_row = 3\n"
 
 
 @needs_raw

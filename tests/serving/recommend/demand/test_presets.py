@@ -10,17 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders.docs_tables import TABLES, main, with_tables
 from roofcast.data.campaigns import load_campaigns
-from roofcast.data.docs_tables import with_tables
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.serving.recommend.demand.presets import (
     MAX_TOKEN,
     PRESETS,
-    TABLES,
     Lengths,
     find_preset,
     lengths_from_percentiles,
-    main,
 )
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "WORKLOADS.md"
@@ -121,7 +119,7 @@ def test_no_percentiles_are_a_bug(percentiles: dict[str, float]) -> None:
 
 def test_the_document_is_up_to_date(tmp_path: Path) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    assert text == with_tables(text, TABLES), "python -m roofcast.serving.recommend.demand.presets docs/WORKLOADS.md"
+    assert text == with_tables(text, TABLES), "python -m builders.docs_tables docs/WORKLOADS.md"
     copy = tmp_path / "copy.md"
     copy.write_text(re.sub("<!-- presets -->.*<!-- end -->", "<!-- presets -->\n<!-- end -->", text, flags=re.DOTALL))
     main([str(copy)])

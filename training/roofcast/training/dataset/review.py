@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info, load_campaigns, load_quarantine
+from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info, load_campaigns, load_quarantine_counts
 from roofcast.data.campaigns.loader import CampaignInfo
 from roofcast.data.catalog import Catalog
 from roofcast.data.measurements.schema import KEY_COLUMNS, OUTCOME_COLUMNS
@@ -18,7 +18,7 @@ from roofcast.data.training_campaigns import (
     TRAINING_CAMPAIGNS,
     load_training_campaign_info,
     load_training_campaigns,
-    load_training_quarantine,
+    load_training_quarantine_counts,
 )
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
@@ -163,13 +163,13 @@ def campaign_report(catalog: Catalog) -> pd.DataFrame:
     everything, runs = load_campaigns(), load_training_campaigns()
     rules = review(everything, catalog.models, catalog.accelerators)["rule"].reindex(everything.index, fill_value="")
     serving = [
-        _row(load_campaign_info(name), load_quarantine(name), rules[everything["campaign"] == name])
+        _row(load_campaign_info(name), load_quarantine_counts(name), rules[everything["campaign"] == name])
         for name in CAMPAIGNS
     ]
     training = [
         _row(
             load_training_campaign_info(name),
-            load_training_quarantine(name),
+            load_training_quarantine_counts(name),
             pd.Series(TRAINING_RUN, index=runs.index[runs["campaign"] == name]),
         )
         for name in TRAINING_CAMPAIGNS
@@ -177,7 +177,7 @@ def campaign_report(catalog: Catalog) -> pd.DataFrame:
     return pd.DataFrame([*serving, *training])
 
 
-def _row(info: CampaignInfo, quarantine: pd.DataFrame, rules: pd.Series) -> dict[str, object]:
+def _row(info: CampaignInfo, quarantine: Mapping[str, int], rules: pd.Series) -> dict[str, object]:
     """Return a campaign's row of the report; `rules` has one for each measurement, blank if it may be learnt from."""
     return {
         "campaign": info.name,
@@ -185,13 +185,13 @@ def _row(info: CampaignInfo, quarantine: pd.DataFrame, rules: pd.Series) -> dict
         "n_quarantined": info.n_quarantined,
         "n_kept": len(rules),
         "n_learnable": int((rules == "").sum()),
-        "quarantine": _counts(quarantine["reason"]),
-        "not_learnt": _counts(rules[rules != ""]),
+        "quarantine": _counts(quarantine.items()),
+        "not_learnt": _counts(rules[rules != ""].value_counts().items()),
     }
 
 
-def _counts(rules: pd.Series) -> str:
-    return ", ".join(f"{rule} {n}" for rule, n in rules.value_counts().items())
+def _counts(rules: Iterable[tuple[object, int]]) -> str:
+    return ", ".join(f"{rule} {n}" for rule, n in rules)
 
 
 def _plain_rules(

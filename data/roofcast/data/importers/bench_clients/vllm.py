@@ -111,7 +111,7 @@ def _named(document: Node, cells: dict[str, Any]) -> dict[str, Any]:
         node = document[key]
         if key in GIVABLE_COLUMNS and key not in _OWN_KEYS and node.value not in (None, ""):
             try:
-                metadata[key] = parse_cell(key, node.value)
+                metadata[key] = parse_cell(key, node.text() if isinstance(node.value, str) else node.value)
             except InputError as error:
                 raise node.refusal(error.problem) from error
     return fill(cells, metadata, document.place, document.line)

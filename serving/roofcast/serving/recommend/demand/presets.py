@@ -1,13 +1,10 @@
-"""Shapes of typical requests with their sources, and lengths out of percentiles.
-
-``python -m roofcast.serving.recommend.demand.presets docs/WORKLOADS.md`` writes the table of that document.
-"""
+"""Shapes of typical requests with their sources, and lengths out of percentiles."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
@@ -15,7 +12,6 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.data.docs_tables import markdown_table, write_tables
 from roofcast.data.errors import InputError, UnknownNameError
 
 MAX_TOKEN: Final = 10_000_000.0
@@ -253,38 +249,3 @@ def _normal_quantile(name: str) -> float:
     if match is None or not 0 < float(match[1]) < 100:
         raise InputError(name[:40], "is no percentile; write p50, p95, p99.9 or the like")
     return NormalDist().inv_cdf(float(match[1]) / 100)
-
-
-def _presets() -> Iterator[str]:
-    header = ("preset", "what", "input tokens", "output tokens", "variation", "cached", "observed", "figures")
-    rows = (
-        (
-            f"`{preset.name}`",
-            preset.meaning,
-            f"{preset.n_input_token:,}",
-            f"{preset.n_output_token:,}",
-            _or_blank(preset.length_variation),
-            _or_blank(preset.prefix_cache_ratio),
-            preset.observed,
-            f"[{preset.basis}]({preset.source})",
-        )
-        for preset in PRESETS.values()
-    )
-    return markdown_table(header, rows)
-
-
-def _or_blank(ratio: float) -> str:
-    return "" if math.isnan(ratio) else f"{ratio:.2f}"
-
-
-TABLES: Final = {"presets": _presets}
-"""By the name of the marker that its table follows."""
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the table of a document anew."""
-    write_tables("roofcast.serving.recommend.demand.presets", TABLES, arguments)
-
-
-if __name__ == "__main__":
-    main()
