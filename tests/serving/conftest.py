@@ -5,16 +5,15 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import joblib
 import pytest
 
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.cli import app
 from roofcast.serving.http.app import create_app
-from roofcast.training.lifecycle.bundle import sha256
+from roofcast.training.lifecycle import bundle
+from roofcast.training.lifecycle.bundle import ModelBundle
 from tests.conftest import QUICK
 from tests.serving.http_client import Client, Run, running
 
@@ -28,23 +27,22 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ROOFCAST_HOME", str(tmp_path / "home"))
 
 
-_LAST_READ: dict[str, Any] = {}
+_LAST_READ: dict[tuple[str, str], ModelBundle] = {}
 
 
 @pytest.fixture(autouse=True)
 def a_bundle_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give what was read last again if the file is the same: it is warm, which takes seconds at every start."""
-    read = joblib.load
+    """Return the bundle that was read last if the file is the same."""
 
-    def load(path: Path) -> Any:
-        checksum = sha256(path)
-        if checksum not in _LAST_READ:
-            bundle = read(path)
+    def load(path: Path, expected_sha256: str) -> ModelBundle:
+        key = expected_sha256, bundle.layout()
+        if key not in _LAST_READ or not path.is_file() or bundle.sha256(path) != expected_sha256:
+            loaded = bundle.load_bundle(path, expected_sha256)
             _LAST_READ.clear()
-            _LAST_READ[checksum] = bundle
-        return _LAST_READ[checksum]
+            _LAST_READ[key] = loaded
+        return _LAST_READ[key]
 
-    monkeypatch.setattr("roofcast.training.lifecycle.bundle.joblib.load", load)
+    monkeypatch.setattr("roofcast.training.lifecycle.registry.load_bundle", load)
 
 
 @pytest.fixture

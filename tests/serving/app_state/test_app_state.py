@@ -126,7 +126,7 @@ def test_what_served_last_is_believed_only_if_nobody_else_may_have_written_it(
 ) -> None:
     assert AppState(settings).refresh()
     name = settings.home / FILE_NAME
-    (bundle,) = (settings.home / "bundles").glob("*.joblib")
+    (bundle,) = (settings.home / "bundles").glob("*.roofcast")
     assert name.stat().st_mode & 0o777 == 0o600
     assert AppState(settings).resume()
     for file in (name, bundle):

@@ -22,8 +22,8 @@ README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
 
 @pytest.mark.usefixtures("home")
 def test_the_example_of_the_readme_needs_neither_mlflow_nor_a_server(run: Run, tmp_path: Path) -> None:
-    status, out, _ = run("export", tmp_path / "roofcast.joblib", "--json")
-    assert (status, json.loads(out)["sha256"]) == (0, sha256(tmp_path / "roofcast.joblib"))
+    status, out, _ = run("export", tmp_path / "predictor.roofcast", "--json")
+    assert (status, json.loads(out)["sha256"]) == (0, sha256(tmp_path / "predictor.roofcast"))
     example = next(b for b in re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S) if "load_bundle" in b)
     code = f"{example}\nimport sys\nassert not {{'mlflow', 'fastapi', 'roofcast.serving'}} & set(sys.modules)\n"
     ended = subprocess.run(  # noqa: S603
@@ -35,7 +35,7 @@ def test_the_example_of_the_readme_needs_neither_mlflow_nor_a_server(run: Run, t
 
 @pytest.mark.usefixtures("home")
 def test_a_file_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) -> None:
-    status, _, said = run("export", tmp_path / "no" / "such" / "folder.joblib")
+    status, _, said = run("export", tmp_path / "no" / "such" / "folder.roofcast")
     assert status == 2
     assert "file: " in said
     assert "cannot be written" in said

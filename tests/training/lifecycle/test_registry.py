@@ -239,7 +239,7 @@ def test_a_version_without_a_bundle_says_so(registry: Registry, tmp_path: Path) 
     with registry.run("a test") as run_id:
         pass
     version = registry.register(folder.as_uri(), run_id, "0" * 64)
-    with pytest.raises(InputError, match=rf"bundle: version {version} holds no bundle\.joblib; retrain"):
+    with pytest.raises(InputError, match=rf"bundle: version {version} holds no bundle\.roofcast: .*; retrain"):
         registry.load(registry.promote(version))
 
 

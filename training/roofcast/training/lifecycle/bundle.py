@@ -1,49 +1,64 @@
-"""The bundle: a fitted predictor with what is needed to trust it, as one file."""
+"""The bundle: a fitted predictor with the metadata that serving checks and shows, as one file."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-import joblib
 import pandas as pd
 
 from roofcast.data.errors import InputError
+from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.fingerprint import fingerprint
+from roofcast.features.pipeline import METRICS
+from roofcast.training.config import TrainingConfig
 from roofcast.training.explain.contributions import TrainingPoints
-from roofcast.training.learner.group_keys import GRAIN, OF_STACK, TERMS
+from roofcast.training.learner.boosted_residual import ResidualRegressor
+from roofcast.training.learner.conformal import GroupedConformal
+from roofcast.training.learner.error_scale import ErrorScaleModel
+from roofcast.training.learner.group_keys import GRAIN, OF_STACK, TERMS, GroupKeys
+from roofcast.training.learner.numpy_booster import NumpyBooster
 from roofcast.training.learner.out_of_memory import OutOfMemoryClassifier
 from roofcast.training.learner.predictor import RoofcastPredictor
-from roofcast.training.learner.random_effect_tables import LENGTH
+from roofcast.training.learner.random_effect_tables import LENGTH, Tables
+from roofcast.training.learner.random_effects import RandomEffects
+from roofcast.training.learner.uncertainty import Uncertainty
+from roofcast.training.lifecycle.bundle_file import BundleFile, write_object
 
-FILE_NAME = "bundle.joblib"
+FILE_NAME: Final = "bundle.roofcast"
+
+MAX_FILE_BYTE: Final = 512 * 2**20
+
+HELD_OUT: Final = "held_out_"
+"""Attribute of a predictor that only the run that trained it uses; it is not stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelBundle:
-    """A fitted predictor and its papers.
+    """A fitted predictor and its metadata.
 
     Parameters
     ----------
     predictor
         Fitted.
     fingerprint
-        `layout` of what it was fitted with.
+        `layout` of the version that fitted it.
     data_digest, row_ids
         Of the measurements it was fitted to.
     engines, accelerators
-        Engines and accelerators it has seen.
+        Names in these measurements.
     scores
         Held-out errors by metric.
     roofcast_version
-        That made it.
+        Of the version that fitted it.
     anchors
-        The measurements that its effects rest on, to show.
+        Training points of the random effects, for explanations.
     feasibility
-        Of whether a deployment runs at all; None if nothing failed in the measurements.
+        Classifier of deployments that run out of memory; None if none did in the measurements.
     """
 
     predictor: RoofcastPredictor
@@ -58,15 +73,37 @@ class ModelBundle:
     feasibility: OutOfMemoryClassifier | None = None
 
     def save(self, path: Path) -> str:
-        """Write the bundle to `path`, and its SHA-256 into `checksum_file` beside it; return the SHA-256."""
-        joblib.dump(self, path, compress=3)
+        """Write the bundle with its lookup tables, and its SHA-256 into `checksum_file`; return the SHA-256."""
+        predictor = copy.copy(self.predictor.warm(METRICS))
+        predictor.__dict__.pop(HELD_OUT, None)
+        about = {"layout": self.fingerprint, "roofcast": self.roofcast_version}
+        write_object(path, replace(self, predictor=predictor), CLASSES, about)
         checksum = sha256(path)
         checksum_file(path).write_text(checksum, encoding="ascii")
         return checksum
 
 
+CLASSES: Final = (
+    Coefficients,
+    ErrorScaleModel,
+    GroupKeys,
+    GroupedConformal,
+    ModelBundle,
+    NumpyBooster,
+    OutOfMemoryClassifier,
+    RandomEffects,
+    ResidualRegressor,
+    RoofcastPredictor,
+    Tables,
+    TrainingConfig,
+    TrainingPoints,
+    Uncertainty,
+)
+"""All classes that a bundle file can name."""
+
+
 def layout() -> str:
-    """Return a digest of columns, codes and effects; a bundle made with others is refused.
+    """Return a digest of the columns, codes and random-effect terms; a bundle of another layout is refused.
 
     Examples
     --------
@@ -78,12 +115,12 @@ def layout() -> str:
 
 
 def checksum_file(path: Path) -> Path:
-    """Return where the SHA-256 of a bundle stands: beside it, under its name with another ending.
+    """Return the file of a bundle's SHA-256, beside the bundle.
 
     Examples
     --------
-    >>> checksum_file(Path("roofcast.joblib")).name
-    'roofcast.joblib.sha256'
+    >>> checksum_file(Path("predictor.roofcast")).name
+    'predictor.roofcast.sha256'
     """
     return path.with_name(f"{path.name}.sha256")
 
@@ -95,41 +132,36 @@ def sha256(path: Path) -> str:
 
 
 def load_bundle(path: Path, expected_sha256: str) -> ModelBundle:
-    """Return the bundle in `path`, which is read only if its checksum is the expected one.
+    """Return the bundle of a file; loading runs no code from the file.
 
     Raises
     ------
     InputError
-        If the file is missing, its checksum differs, it cannot be read, it is no bundle, or its parts or columns are
-        not this version's.
+        If the file is missing, its checksum is not the expected one, it is damaged or no bundle, or another version
+        of roofcast with other columns wrote it.
     """
     if not path.is_file():
         raise InputError("bundle", f"no file {path.name}; retrain to make one")
-    if sha256(path) != expected_sha256:
+    if path.stat().st_size > MAX_FILE_BYTE:
+        raise InputError("bundle", f"{path.name} is larger than {MAX_FILE_BYTE:,} bytes; it is no bundle")
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != expected_sha256:
         raise InputError("bundle", f"{path.name} does not have the registered checksum; it was cut or replaced")
-    try:
-        bundle = joblib.load(path)
-    except Exception as error:  # unpickling runs constructors, which may raise anything
-        raise InputError(
-            "bundle", f"{path.name} cannot be read ({type(error).__name__}: {error}); retrain"
-        ) from error
-    if not isinstance(bundle, ModelBundle):
-        raise InputError("bundle", f"{path.name} holds a {type(bundle).__name__}, not a ModelBundle")
-    if not all(hasattr(bundle, part.name) for part in fields(bundle)):
-        raise InputError(
-            "bundle", f"{path.name} was made by another version of roofcast, whose bundles differ; retrain"
-        )
-    if bundle.fingerprint != layout():
+    file = BundleFile.parse(content, path.name)
+    if file.about.get("layout") != layout():
         raise InputError(
             "bundle",
-            f"was made by roofcast {bundle.roofcast_version} of layout {bundle.fingerprint}, this version has "
-            f"{layout()}; retrain",
+            f"{path.name} was made by roofcast {file.about.get('roofcast')} of layout {file.about.get('layout')}, "
+            f"this version has {layout()}; retrain",
         )
+    bundle = file.decode(CLASSES)
+    if not isinstance(bundle, ModelBundle):
+        raise InputError("bundle", f"{path.name} holds a {type(bundle).__name__}, not a ModelBundle")
     return bundle
 
 
 class _BundleModel:
-    """What MLflow's pyfunc flavour serves: descriptors in, predictions out."""
+    """Model of MLflow's pyfunc flavour: descriptors in, predictions out."""
 
     def __init__(self, bundle: ModelBundle) -> None:
         self._bundle = bundle
@@ -141,10 +173,7 @@ class _BundleModel:
 
 
 def _load_pyfunc(path: str) -> _BundleModel:
-    """Load the bundle for MLflow, which calls this by name, if it has the checksum that was written beside it.
-
-    That tells of damage. It is no defence against who can write the folder; the registry's own checksum is.
-    """
+    """Load the bundle for MLflow, which calls this by name; the checksum beside the file guards against damage."""
     file = Path(path, FILE_NAME)
     beside = checksum_file(file)
     if not beside.is_file():

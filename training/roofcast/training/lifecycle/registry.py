@@ -301,14 +301,15 @@ class Registry:
 
     def file(self, champion: Champion) -> Path:
         """Return where the bundle of a version lies once it has been fetched."""
-        return self._home / "bundles" / f"{champion.sha256}.joblib"
+        return self._home / "bundles" / f"{champion.sha256}.roofcast"
 
     def _fetch(self, champion: Champion, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=file.parent) as folder, reachable(self.tracking_uri):
             found = next(self._download(champion, folder).rglob(FILE_NAME), None)
             if found is None:
-                raise InputError("bundle", f"version {champion.version} holds no {FILE_NAME}; retrain")
+                problem = f"version {champion.version} holds no {FILE_NAME}: an earlier version of roofcast made it"
+                raise InputError("bundle", f"{problem}; retrain")
             found.chmod(BUNDLE_MODE)
             found.replace(file)
 

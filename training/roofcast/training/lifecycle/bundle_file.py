@@ -1,0 +1,278 @@
+"""Codec of bundle files: a JSON tree of registered classes beside one block of numeric arrays, in a ZIP archive.
+
+Reading a file runs no code from it. Class names are looked up in a closed tuple, never imported; arrays have one of
+`DTYPES` and are views of the block; strings, numbers and containers come from JSON. Sizes are checked before anything
+is decompressed, and members are read by name, never extracted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import math
+import os
+import zipfile
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from pydantic import BaseModel
+from xgboost import XGBRegressor
+
+from roofcast.data.errors import InputError
+
+FORMAT: Final = 1
+"""Version of the format; a file of a newer one is refused."""
+
+TREE, ARRAYS = "tree.json", "arrays.bin"
+"""Members of the archive."""
+
+MAX_BYTE: Final = {TREE: 64 * 2**20, ARRAYS: 512 * 2**20}
+"""Largest uncompressed size of each member."""
+
+DTYPES: Final = ("<f8", "<f4", "<i8", "<i4", "<i2", "<i1", "|i1", "<u8", "|u1", "|b1")
+
+_ALIGNMENT: Final = 64
+_KIND: Final = "$"
+"""Key of a JSON object that names what the object stands for."""
+
+
+def write_object(path: Path, value: Any, classes: Collection[type], about: Mapping[str, str]) -> None:
+    """Write an object; the same object gives the same bytes.
+
+    Parameters
+    ----------
+    path
+        Replaced at once: a reader sees all of it or nothing.
+    value
+        Made of registered classes, containers, numeric arrays, tables and boosters.
+    classes
+        What may stand in a file: dataclasses, Pydantic models, and estimators, whose attributes are stored.
+    about
+        What `read_header` returns.
+
+    Raises
+    ------
+    TypeError
+        If the object holds anything else.
+    """
+    writer = _Writer(frozenset(classes))
+    tree = {"format": FORMAT, "about": dict(about), "value": writer.encode(value)}
+    members = {TREE: json.dumps(tree, separators=(",", ":")).encode(), ARRAYS: writer.block.getvalue()}
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+            for name, content in members.items():
+                archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, compresslevel=9)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFile:
+    """Content of a file before its objects are made.
+
+    Parameters
+    ----------
+    name
+        Of the file, for messages.
+    about
+        As given to `write_object`.
+    tree
+        Encoded object.
+    block
+        All arrays.
+    """
+
+    name: str
+    about: dict[str, str]
+    tree: Any
+    block: bytes
+
+    @classmethod
+    def parse(cls, content: bytes, name: str) -> BundleFile:
+        """Return the content of a file.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged, too large, of a newer format, or something else.
+        """
+        try:
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                _check_members(archive, name)
+                tree = json.loads(archive.read(TREE))
+                if tree["format"] > FORMAT:
+                    problem = f"{name} has format {tree['format']}, this version reads {FORMAT}; upgrade roofcast"
+                    raise InputError("bundle", problem)
+                about = {str(key): str(value) for key, value in tree["about"].items()}
+                return cls(name, about, tree["value"], archive.read(ARRAYS))
+        except InputError:
+            raise
+        except Exception as error:  # the parsers of a damaged file raise many kinds
+            raise _unreadable(name, error) from error
+
+    def decode(self, classes: Collection[type]) -> Any:
+        """Return the object.
+
+        Raises
+        ------
+        InputError
+            If the tree names a class that is not registered, or does not fit its class.
+        """
+        try:
+            return _Reader(self.block, {kind.__name__: kind for kind in classes}).decode(self.tree)
+        except Exception as error:  # constructors check what they are given and raise many kinds
+            raise _unreadable(self.name, error) from error
+
+
+def _check_members(archive: zipfile.ZipFile, name: str) -> None:
+    sizes = [(info.filename, info.file_size) for info in archive.infolist()]
+    if sorted(member for member, _ in sizes) != sorted(MAX_BYTE):
+        raise InputError("bundle", f"{name} is no bundle: it must hold {TREE} and {ARRAYS}, and nothing else")
+    for member, n_byte in sizes:
+        if n_byte > MAX_BYTE[member]:
+            problem = f"{name} holds {n_byte:,} bytes of {member}; at most {MAX_BYTE[member]:,} are read"
+            raise InputError("bundle", problem)
+
+
+def _unreadable(name: str, error: Exception) -> InputError:
+    return InputError("bundle", f"{name} cannot be read ({type(error).__name__}: {error}); retrain")
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Encoder of objects; equal arrays are stored once."""
+
+    classes: frozenset[type]
+    block: io.BytesIO = field(default_factory=io.BytesIO)
+    offsets: dict[bytes, int] = field(default_factory=dict)
+
+    def encode(self, value: Any) -> Any:  # noqa: C901, PLR0911  (a case for each kind)
+        match value:
+            case None | bool() | int() | float() | str():
+                return float(value) if isinstance(value, float) else value
+            case np.bool_() | np.integer() | np.floating():
+                return value.item()
+            case list():
+                return [self.encode(item) for item in value]
+            case tuple():
+                return {_KIND: "tuple", "items": [self.encode(item) for item in value]}
+            case dict():
+                if not all(isinstance(name, str) and name != _KIND for name in value):
+                    raise TypeError(f"names must be text, got {list(value)!r}")
+                return {name: self.encode(item) for name, item in value.items()}
+            case bytes() | bytearray():
+                return {_KIND: "bytes", **self._store(bytes(value)), "size": len(value)}
+            case np.ndarray():
+                return self._encode_array(value)
+            case pd.DataFrame():
+                return self._encode_table(value)
+            case XGBRegressor():
+                return {_KIND: "XGBRegressor", "model": self.encode(value.get_booster().save_raw("ubj"))}
+        return self._encode_object(value)
+
+    def _encode_object(self, value: Any) -> dict[str, Any]:
+        if type(value) not in self.classes:
+            raise TypeError(f"a {type(value).__qualname__} cannot be stored; register the class")
+        if isinstance(value, BaseModel):
+            fields = value.model_dump(mode="json")
+        elif dataclasses.is_dataclass(value):
+            fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
+        else:
+            fields = vars(value)
+        return {_KIND: type(value).__name__, **{name: self.encode(item) for name, item in fields.items()}}
+
+    def _encode_array(self, array: npt.NDArray[Any]) -> dict[str, Any]:
+        if array.dtype.str not in DTYPES:
+            raise TypeError(f"an array of {array.dtype} cannot be stored")
+        content = np.ascontiguousarray(array).tobytes()
+        return {_KIND: "array", "dtype": array.dtype.str, "shape": list(array.shape), **self._store(content)}
+
+    def _encode_table(self, table: pd.DataFrame) -> dict[str, Any]:
+        index = None if isinstance(table.index, pd.RangeIndex) else [str(name) for name in table.index]
+        columns = {str(name): self._encode_column(column) for name, column in table.items()}
+        return {_KIND: "table", "n_row": len(table), "index": index, "columns": columns}
+
+    def _encode_column(self, column: pd.Series) -> dict[str, Any]:
+        if isinstance(column.dtype, np.dtype) and column.dtype != object:
+            return self._encode_array(column.to_numpy())
+        codes, values = pd.factorize(column)
+        if not all(isinstance(value, str) for value in values):
+            raise TypeError(f"column {column.name!r} must hold numbers or text")
+        return {_KIND: "text", "codes": self._encode_array(codes.astype(np.int32)), "values": [*values]}
+
+    def _store(self, content: bytes) -> dict[str, int]:
+        if content not in self.offsets:
+            self.block.write(bytes(-self.block.tell() % _ALIGNMENT))
+            self.offsets[content] = self.block.tell()
+            self.block.write(content)
+        return {"at": self.offsets[content]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Decoder of objects; arrays are read-only views of the block."""
+
+    block: bytes
+    classes: dict[str, type]
+
+    def decode(self, node: Any) -> Any:  # noqa: PLR0911  (a case for each kind)
+        if isinstance(node, list):
+            return [self.decode(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        kind = node.get(_KIND)
+        fields = {name: item for name, item in node.items() if name != _KIND}
+        match kind:
+            case None:
+                return {name: self.decode(item) for name, item in fields.items()}
+            case "tuple":
+                return tuple(self.decode(item) for item in fields["items"])
+            case "bytes":
+                return bytes(self._view("|u1", (fields["size"],), fields["at"]))
+            case "array":
+                return self._view(fields["dtype"], tuple(fields["shape"]), fields["at"])
+            case "table":
+                columns = {name: self._decode_column(item) for name, item in fields["columns"].items()}
+                return pd.DataFrame(columns, index=fields["index"] or pd.RangeIndex(fields["n_row"]))
+            case "XGBRegressor":
+                regressor = XGBRegressor(n_jobs=1)
+                regressor.load_model(bytearray(self.decode(fields["model"])))
+                return regressor
+        return self._build(kind, {name: self.decode(item) for name, item in fields.items()})
+
+    def _build(self, kind: Any, fields: dict[str, Any]) -> Any:
+        cls = self.classes.get(kind)
+        if cls is None:
+            raise ValueError(f"{kind!r} is no registered class")
+        if issubclass(cls, BaseModel):
+            return cls.model_validate(fields)
+        if dataclasses.is_dataclass(cls):
+            if {f.name for f in dataclasses.fields(cls) if f.init} != fields.keys():
+                raise ValueError(f"the parts of {kind} are not this version's")
+            return cls(**fields)
+        if hidden := [name for name in fields if callable(getattr(cls, name, None)) or name.startswith("__")]:
+            raise ValueError(f"{kind} has no attribute {hidden[0]!r} to store")
+        value = cls.__new__(cls)
+        vars(value).update(fields)
+        return value
+
+    def _decode_column(self, node: dict[str, Any]) -> Any:
+        if node[_KIND] == "array":
+            return self.decode(node)
+        values = np.array([*node["values"], None], dtype=object)
+        return pd.array(values[self.decode(node["codes"])], dtype="str")
+
+    def _view(self, dtype: str, shape: tuple[int, ...], at: int) -> npt.NDArray[Any]:
+        if dtype not in DTYPES:
+            raise ValueError(f"{dtype!r} is no type of stored arrays")
+        if min((at, *shape)) < 0 or at + math.prod(shape) * np.dtype(dtype).itemsize > len(self.block):
+            raise ValueError(f"an array of shape {shape} lies outside the block")
+        return np.frombuffer(self.block, dtype, math.prod(shape), at).reshape(shape)
