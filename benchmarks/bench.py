@@ -33,7 +33,7 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
 from roofcast.serving.logs import configure_service_logs
-from roofcast.serving.predict.answers import ANSWER_METRICS, answer
+from roofcast.serving.predict.answers import ANSWER_METRICS, PredictOptions, answer
 from roofcast.serving.recommend.api.models import RecommendationRequest
 from roofcast.serving.recommend.api.service import demand_of
 from roofcast.serving.recommend.demand.demand import Constraints
@@ -103,7 +103,8 @@ def measure(home: Path) -> dict[str, float]:
     bench.refresh()
     bundle, catalog = bench.in_service.bundle, bench.catalog
     questions = bulk_questions(N_BULK_ROW)
-    figures["answer_row_per_s"] = N_BULK_ROW / median_s(lambda: answer(questions, bundle, catalog, 0.8), 3)
+    options = PredictOptions(bundle, catalog)
+    figures["answer_row_per_s"] = N_BULK_ROW / median_s(lambda: answer(questions, options), 3)
     measured = bench.training_set().X
     measured = measured[measured["workload.request_rate_per_s"].isna()].reset_index(drop=True)
     some = measured.sample(N_INTERVAL_ROW, random_state=0)

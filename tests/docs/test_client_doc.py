@@ -33,7 +33,7 @@ def service(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         assert thread.is_alive()
         time.sleep(0.05)
     port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}", KeyStore(app.state.workbench.store.database).create("docs", "write", None)[1]
+    yield f"http://127.0.0.1:{port}", KeyStore(app.state.app_state.store.database).create("docs", "write", None)[1]
     server.should_exit = True
     thread.join()
 

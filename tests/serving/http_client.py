@@ -57,7 +57,7 @@ class Client:
 
     @property
     def bench(self) -> AppState:
-        found: AppState = self.app.state.workbench
+        found: AppState = self.app.state.app_state
         return found
 
     def run(self, job: Callable[[], Awaitable[None]]) -> None:

@@ -1,8 +1,8 @@
-"""Fields that requests share, over HTTP and on the command line: texts, cells, references, models."""
+"""Fields that requests share: names, cells, references, models, interval level."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
@@ -11,12 +11,14 @@ Tokens = Annotated[float, Field(ge=1, le=10_000_000)]
 
 
 class Message(BaseModel):
-    """Base of requests: no unknown fields, no NaN or infinity, no text or truth value for a number."""
+    """Base of requests: unknown fields, NaN, infinities, and texts or booleans in place of numbers are refused."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
 
 Config = dict[str, Any]
+
+DEFAULT_LEVEL: Final = 0.8
 Level = Annotated[float, Field(gt=0, lt=1, description="Probability of the intervals, for an unseen LLM.")]
 
 
@@ -35,8 +37,8 @@ References = Annotated[
     list[Row],
     Field(
         max_length=200,
-        description="Measurements that the predictions are to know: rows of questions with what was measured, in "
-        "`ttft_s`, `tpot_s`, `output_throughput_token_per_s`, `itl_s` or `e2e_s`. All are taken, or none.",
+        description="Reference measurements to condition the predictions on: rows with what was measured, in "
+        "`ttft_s`, `tpot_s`, `output_throughput_token_per_s`, `itl_s` or `e2e_s`. One invalid row refuses all.",
     ),
 ]
 
@@ -54,11 +56,13 @@ QWEN_LIKE_CONFIG: Config = {
 
 
 class ModelConfig(Message):
-    """A model that no catalogue knows, by its Hugging Face ``config.json``."""
+    """A model that is not in the catalogue, by its Hugging Face ``config.json``."""
 
     name: Text
     config: Config
 
+
+InlineModelList = Annotated[list[ModelConfig], Field(max_length=100)]
 
 ModelChoice = Annotated[
     Annotated[Text, Tag("by name")] | Annotated[ModelConfig, Tag("by config")],

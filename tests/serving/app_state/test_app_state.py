@@ -18,7 +18,7 @@ from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_cache import FILE_NAME, distrusted
 from roofcast.serving.app_state.settings import Settings
-from roofcast.serving.predict.json_rows import table
+from roofcast.serving.predict.json_rows import table_from_rows
 from roofcast.training.lifecycle.registry import Registry
 from tests.serving.http_client import CONFIG, MODEL, a_measurement
 from tests.serving.jobs.test_queue import wait_until
@@ -28,7 +28,7 @@ def test_a_shipped_campaign_imported_again_does_not_count_twice(bench: AppState)
     n_row = len(bench.training_set().X)
     assert bench.add_measurements(load_campaigns(["llm_pilot"])) == (len(load_campaigns(["llm_pilot"])), 0)
     assert len(bench.training_set().X) == n_row
-    bench.add_measurements(validate_measurements(table([a_measurement()])))
+    bench.add_measurements(validate_measurements(table_from_rows([a_measurement()])))
     assert len(bench.training_set().X) == n_row + 1
 
 
@@ -115,7 +115,7 @@ def test_while_one_asks_for_registered_models_the_others_do_not_wait(
 
 
 def test_a_model_that_came_with_measurements_is_known_while_others_ask(bench: AppState) -> None:
-    rows = validate_measurements(table([a_measurement(model="mine/new")]))
+    rows = validate_measurements(table_from_rows([a_measurement(model="mine/new")]))
     bench.add_measurements(rows, [("mine/new", CONFIG)])
     with bench._asking:
         assert bench.catalog.model("mine/new")

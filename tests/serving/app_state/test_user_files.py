@@ -16,7 +16,7 @@ from roofcast.data.specs import Offer
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.user_files import OwnFiles, staleness_warnings
 from roofcast.serving.http.dependencies import today
-from roofcast.serving.predict.json_rows import table
+from roofcast.serving.predict.json_rows import table_from_rows
 from tests.serving.http_client import ACCELERATOR, CONFIG, Client, a_demand, a_measurement, a_question
 from tests.serving.own_things import ID, an_accelerator_file, an_offer_file, put
 
@@ -149,7 +149,7 @@ def test_prices_grow_old_but_owned_hardware_does_not() -> None:
 def test_the_catalogue_takes_up_files_while_the_store_is_silent(
     bench: AppState, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured = validate_measurements(table([a_measurement(model="my-14b")]))
+    measured = validate_measurements(table_from_rows([a_measurement(model="my-14b")]))
     bench.add_measurements(measured, [("my-14b", CONFIG)])
 
     def silent() -> Any:

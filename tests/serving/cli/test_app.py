@@ -162,13 +162,13 @@ def test_a_bulk_answer_keeps_the_rows_as_they_were(run: Run, tmp_path: Path) -> 
     ("text", "said"),
     [
         ("", "in.csv, line 1: is empty"),
-        ("model,accelerator,n_input_token,n_output_token\n", "there is none to answer"),
+        ("model,accelerator,n_input_token,n_output_token\n", "there are none; give at least one"),
         (
             "model,accelerator,n_input_token,n_output_token\nx,y,1,1\n",
-            "none could be answered; the first: model: no 'x'",
+            "none has an answer; the first: model: no 'x'",
         ),
         ("model,accelerator,model\nx,y,1\n", "model: is given twice"),
-        ("model,accelerator,speed\nx,y,1\n", "speed: is not a column of questions"),
+        ("model,accelerator,speed\nx,y,1\n", "speed: is not an input column"),
         ("model\nx\n", "accelerator: must be a column"),
         (f"model,accelerator\n{MODEL},{ACCELERATOR}\n{MODEL}\n", "in.csv, line 3: must have 2 cells"),
         (f"model,accelerator\n{MODEL},{ACCELERATOR},1\n", "in.csv, line 2: must have 2 cells"),

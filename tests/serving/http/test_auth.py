@@ -15,7 +15,7 @@ from roofcast.data.store.api_keys import ApiKey, KeyStore
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http import auth
 from roofcast.serving.http.app import ROUTERS, create_app
-from roofcast.serving.http.auth import FOR_ADMINS, QUESTIONS, needed_scope
+from roofcast.serving.http.auth import ADMIN_ROUTES, READING_POSTS, needed_scope
 from tests.conftest import QUICK
 from tests.serving.http.test_app import register_copy
 from tests.serving.http_client import Client, a_demand, a_measurement, a_question, problem_of, running
@@ -86,7 +86,7 @@ def test_a_known_key_is_not_looked_up_again_at_once(client: Client, monkeypatch:
     ring = client.app.state.key_ring
     monkeypatch.setattr(auth, "KEY_CACHE_S", 60.0)
     assert client.send("POST", RETRAIN).status_code == 202
-    monkeypatch.setattr(ring, "_store", None)
+    monkeypatch.setattr(ring, "_open_store", None)
     assert client.send("POST", RETRAIN).status_code == 202
 
 
@@ -147,7 +147,7 @@ def test_a_known_key_goes_on_while_the_store_does_not_answer(shut: Client, monke
     assert shut.post(PREDICT, QUESTION).status_code == 200
     monkeypatch.setattr(auth, "KEY_CACHE_S", 0.0)
     assert shut.post(PREDICT, QUESTION).status_code == 200
-    monkeypatch.setattr(shut.app.state.key_ring, "_store", lambda: SimpleNamespace(find=fail))
+    monkeypatch.setattr(shut.app.state.key_ring, "_open_store", lambda: SimpleNamespace(find=fail))
     assert shut.post(PREDICT, QUESTION).status_code == 200
     shut.use_key(other)
     assert int(shut.post(PREDICT, QUESTION).headers["retry-after"]) > 0
@@ -158,7 +158,7 @@ def test_a_key_hinders_nobody_who_needs_none(client: Client, monkeypatch: pytest
     def fail(_: str) -> None:
         raise NotReadyError("the store does not answer")
 
-    monkeypatch.setattr(client.app.state.key_ring, "_store", lambda: SimpleNamespace(find=fail))
+    monkeypatch.setattr(client.app.state.key_ring, "_open_store", lambda: SimpleNamespace(find=fail))
     assert client.post(PREDICT, QUESTION).status_code == 200
     problem_of(client.post(MEASURE, ROWS), 503)
 
@@ -179,12 +179,12 @@ def test_whatever_may_change_something_takes_a_key_and_the_document_says_so(shar
     assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
     routes = [route for module in ROUTERS for route in module.router.routes if isinstance(route, APIRoute)]
     changing = {
-        (m, r.path) for r in routes for m in (r.methods or set()) - {"GET", "HEAD"} if r.path not in QUESTIONS
+        (m, r.path) for r in routes for m in (r.methods or set()) - {"GET", "HEAD"} if r.path not in READING_POSTS
     }
     for_admins = {("PUT", "/v1/predictor"), ("POST", "/v1/predictor/rollback")}
     assert changing == {("POST", MEASURE), ("POST", RETRAIN), *for_admins}
     for method, path in changing:
-        scope = "admin" if path in FOR_ADMINS else "write"
+        scope = "admin" if path in ADMIN_ROUTES else "write"
         assert needed_scope(method, path, "write") == scope
         assert document["paths"][path][method.lower()]["security"] == [{"key": [scope]}]
     assert "security" not in document["paths"][PREDICT]["post"]

@@ -75,7 +75,7 @@ TEXT_PATHS = [
 def test_half_surrogate_pairs_and_nul_are_named(shared: Client, place: str, path: tuple[Any, ...], bad: str) -> None:
     problem = problem_of(shared.post(place, replaced(BODIES[place], path, bad)), 422)
     assert problem["field"] == ".".join(map(str, path))
-    assert "half a surrogate pair" in problem["detail"]
+    assert "lone surrogate" in problem["detail"]
 
 
 @pytest.mark.parametrize("place", BODIES)
@@ -211,7 +211,7 @@ def test_unknown_limits_list_near_misses(shared: Client, limit: str) -> None:
         ({"limits": ["latency<=1s"]}, "there are e2e, itl, nttft, throughput, throughput_per_user, tpot, ttft"),
         ({"limits": ["ttft:p42<=1s"]}, "p95"),
         ({"constraints": {"pricing": ["preemptible"]}}, "there are on_demand, reserved_1y, reserved_3y, spot"),
-        ({"constraints": {"accelerators": ["h1000"]}}, "GET /v1/accelerators lists what is"),
+        ({"constraints": {"accelerators": ["h1000"]}}, "GET /v1/accelerators lists the known names"),
         ({"constraints": {"providers": ["Amazon"]}}, "did you mean 'aws'?"),
     ],
 )

@@ -122,11 +122,9 @@ def test_only_so_many_requests_in_bulk_are_taken_at_a_time(home: Path) -> None:
         client.run(ask)
         assert client.post("/v1/predictions", {"rows": [a_question()]}).status_code == 200
     assert [bulk.status for bulk in (*taken, again, refused, later)] == [200, 200, 503, 503, 200]
-    assert (
-        b"1 requests in bulk of yours are being answered, as many as one caller may have" in again.answer[1]["body"]
-    )
+    assert b"1 of your bulk requests are in progress, the most of one caller" in again.answer[1]["body"]
     assert dict(refused.answer[0]["headers"])[b"retry-after"] == b"5"
-    assert b"2 requests in bulk are being answered" in refused.answer[1]["body"]
+    assert b"2 bulk requests are in progress" in refused.answer[1]["body"]
 
 
 def test_bodies_on_disk_are_written_beside_the_event_loop(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,8 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.app_state.state_folder import find_model, make_home, open_store, with_registered
 from roofcast.serving.app_state.user_catalog import check_units
 from roofcast.serving.app_state.user_files import OwnFiles
-from roofcast.serving.predict.answers import ANSWER_METRICS, with_own_precision
+from roofcast.serving.predict.answers import ANSWER_METRICS
+from roofcast.serving.predict.row_checks import fill_copy_precision
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.learner.reconciliation import E2E
@@ -347,10 +348,12 @@ def _resolved(table: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
     """Return the rows with the catalogue's ids; refuse a file whose latencies are in the wrong unit."""
     specs = {name: catalog.model(name) for name in table["model"].unique()}
     parts = {name: catalog.accelerator(name).id for name in table["accelerator"].unique()}
+    precision = table["weight_precision"]
+    filled = fill_copy_precision(precision.to_numpy(dtype=object), table["model"].to_numpy(), specs, catalog)
     resolved = table.assign(
         model=table["model"].map({name: spec.id for name, spec in specs.items()}),
         accelerator=table["accelerator"].map(parts),
-        weight_precision=with_own_precision(table["weight_precision"], table["model"], specs, catalog),
+        weight_precision=pd.Series(filled, table.index, dtype=precision.dtype),
     )
     check_units(resolved, catalog)
     return resolved

@@ -88,13 +88,13 @@ def predict(
 ) -> None:
     """Answer a CSV of questions; a bad row gets a status, the others their answers. JSON is the rows by status."""
     from roofcast.serving.cli.files import read_questions, read_reference_file, write_answers
-    from roofcast.serving.predict.answers import answer, require_answer
+    from roofcast.serving.predict.answers import PredictOptions, answer, require_answer
 
     questions = read_questions(rows)
     bench = _bench_in_service()
     bundle = bench.in_service.bundle
     known = read_reference_file(reference, bench.catalog, bundle.predictor) if reference else None
-    answers = answer(questions, bundle, bench.catalog, level, known)
+    answers = answer(questions, PredictOptions(bundle, bench.catalog, level, known))
     write_answers(answers, out)
     counts = answers["status"].value_counts()
     print(counts.to_json() if as_json else ", ".join(f"{n} {status}" for status, n in counts.items()))

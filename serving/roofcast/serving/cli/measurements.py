@@ -131,7 +131,7 @@ def measurements(
     as_json: AsJson = False,
 ) -> None:
     """List the measurements imported here; those that come with the package are told by `campaigns`."""
-    from roofcast.serving.predict.json_rows import records
+    from roofcast.serving.predict.json_rows import rows_from_table
 
     store, catalog = open_store()
     known = store.campaigns()
@@ -146,7 +146,7 @@ def measurements(
     if len(table) > limit:
         warn(f"there are more than the {limit} rows that are listed; raise --limit")
     shown = table.head(limit)
-    show(records(shown if as_json else shown[list(SHOWN)]), as_json=as_json)
+    show(rows_from_table(shown if as_json else shown[list(SHOWN)]), as_json=as_json)
 
 
 def campaigns(
@@ -171,9 +171,9 @@ def campaigns(
 def _report(*, as_json: bool) -> None:
     from roofcast.data.catalog import load_catalog
     from roofcast.serving.app_state.import_report import own_campaign_report
-    from roofcast.serving.predict.json_rows import records
+    from roofcast.serving.predict.json_rows import rows_from_table
     from roofcast.training.dataset.review import campaign_report
 
     store, catalog = open_store()
     own = own_campaign_report(store.load(), catalog)
-    show([*records(campaign_report(load_catalog())), *own], as_json=as_json)
+    show([*rows_from_table(campaign_report(load_catalog())), *own], as_json=as_json)

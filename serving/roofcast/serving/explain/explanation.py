@@ -10,7 +10,7 @@ from typing import Any, Final
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import InputError, SchemaError, UnknownNameError
+from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.analysis.breakdown import (
     METRIC_PHASES,
@@ -29,9 +29,11 @@ from roofcast.features.pipeline import arrays, estimate_metrics
 from roofcast.features.validity.capacity import CapacityLimits, capacity_limits
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.explain.prediction_reasons import explain_predictions
-from roofcast.serving.predict.answers import ANSWER_METRICS, LOAD_REMARK, assumed_split_problems, checked
-from roofcast.serving.predict.json_rows import records
-from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Problem
+from roofcast.serving.predict.answers import ANSWER_METRICS, LOAD_REMARK
+from roofcast.serving.predict.json_rows import rows_from_table
+from roofcast.serving.predict.row_checks import assumed_split_problems, check_table
+from roofcast.serving.predict.row_parser import ASSUMED_LOAD
+from roofcast.serving.problem import Problem
 from roofcast.training.learner.predictor import References
 from roofcast.training.lifecycle.bundle import ModelBundle
 
@@ -105,13 +107,13 @@ class Explanation:
         """Return the reasons of question `i` as JSON values."""
         rows = breakdown_table(self.operators).query("question == @i").drop(columns="question")
         return {
-            "question": records(self.table.iloc[[i]].drop(columns=ASSUMED_LOAD))[0],
+            "question": rows_from_table(self.table.iloc[[i]].drop(columns=ASSUMED_LOAD))[0],
             "accelerator": self.parts[i].model_dump(mode="json"),
             "estimate": {name: value if isfinite(value) else None for name, value in self.metrics(i).items()},
             "is_saturated": bool(self.estimate.is_saturated[i]),
             "remarks": self.remarks(i),
             "bounds": self.bounds(i),
-            "operators": records(rows),
+            "operators": rows_from_table(rows),
             "memory": self.memory(i),
             "prediction": self.prediction[i] if self.prediction else None,
         }
@@ -148,7 +150,7 @@ def explain(
     SchemaError
         If a question cannot be answered; with the row and the reason of the first.
     """
-    table, problems = checked(questions, catalog)
+    table, problems = check_table(questions, catalog)
     _raise_first(problems)
     used = list(parts) or [catalog.accelerators[name] for name in table["accelerator"]]
     table["accelerator"] = [part.id for part in used]
@@ -170,8 +172,7 @@ def explain(
 def _raise_first(problems: Sequence[Problem | None]) -> None:
     for row, problem in enumerate(problems, 1):
         if problem is not None:
-            field, _, text = problem[1].partition(": ")
-            raise SchemaError(field, text, *(("rows", row) if len(problems) > 1 else ()))
+            raise problem.error(*(("rows", row) if len(problems) > 1 else ()))
 
 
 def scaled_by(spec: AcceleratorSpec, written: Sequence[str]) -> AcceleratorSpec:

@@ -8,9 +8,10 @@ from typing import Any, Final
 import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec
-from roofcast.serving.predict.answers import ANSWER_METRICS, unanswerable
+from roofcast.serving.predict.answers import ANSWER_METRICS
 from roofcast.serving.predict.extrapolation import outside_columns
-from roofcast.serving.predict.json_rows import records
+from roofcast.serving.predict.json_rows import rows_from_table
+from roofcast.serving.predict.row_checks import capacity_problems
 from roofcast.training.explain.contributions import contributions, nearest_measurements
 from roofcast.training.learner.conditioning import narrowed
 from roofcast.training.learner.predictor import Prediction, References
@@ -50,15 +51,15 @@ def explain_predictions(
     near = {m: nearest_measurements(predictor, bundle.anchors, descriptors, m, N_NEAREST) for m in predictor.metrics_}
     beyond = outside_columns(prediction, table, bundle, accelerators)
     answers = []
-    for i, problem in enumerate(unanswerable(prediction.estimate)):
-        status, reason = problem or ("ok", "")
+    for i, problem in enumerate(capacity_problems(prediction.estimate)):
+        status, reason = (problem.status, str(problem)) if problem else ("ok", "")
         answer = {"status": status, "reason": reason, "level": level, "outside": list(beyond[i])}
         for metric in predictor.metrics_ if problem is None else ():
             answer[metric] = {
                 **_interval(prediction, metric, i),
                 "uncalibrated": _interval(plain, metric, i) if plain else None,
                 "contributions": {str(part): float(log) for part, log in summands[metric].iloc[i].items()},
-                "nearest": records(near[metric][i]),
+                "nearest": rows_from_table(near[metric][i]),
             }
         answers.append(answer)
     return answers

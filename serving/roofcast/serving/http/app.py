@@ -1,4 +1,4 @@
-"""The HTTP application."""
+"""FastAPI application."""
 
 from __future__ import annotations
 
@@ -32,19 +32,18 @@ from roofcast.serving.http.routes import (
     retrainings,
 )
 from roofcast.serving.http.telemetry.health import HealthMonitor
-from roofcast.serving.http.telemetry.request_log import Observation, is_request_id
+from roofcast.serving.http.telemetry.request_log import RequestLog, is_request_id
 from roofcast.serving.http.telemetry.tracing import trace
 from roofcast.serving.jobs.queue import JobQueue
 
 STARTUP_WAIT_S = 10.0
-"""How long the start waits for the store, and for the registry if no champion has served here before; what does not
-answer in time is looked at again later."""
+"""Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
 
 ROUTERS = (recommendations, predictions, measurements, retrainings, knowledge, promotions, health, page)
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """Return the application; it opens its store and loads its champion when it starts, and starts without either.
+    """Return the application; it opens the store and loads the champion at startup, and starts without either.
 
     Parameters
     ----------
@@ -54,58 +53,62 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     Raises
     ------
     InputError
-        If the environment holds what a setting cannot be.
+        If a setting in the environment is invalid.
     """
-    chosen = settings or load_settings()
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        bench = AppState(chosen)
-        watch = HealthMonitor(bench)
-        app.state.workbench, app.state.watch = bench, watch
-        app.state.jobs = JobQueue(make_home(chosen.home), bench)
-        app.state.key_ring = KeyRing(lambda: KeyStore(bench.store.database))
-        is_resumed = await asyncio.to_thread(bench.resume)
-        firsts = [asyncio.create_task(look()) for look in (watch.look_at_store, watch.look_at_registry)]
-        await asyncio.wait(firsts[:1] if is_resumed else firsts, timeout=STARTUP_WAIT_S)
-        looks = [asyncio.create_task(watch.keep(look)) for look in (watch.look_at_registry, watch.look_at_store)]
-        with watch.draining(chosen.drain_s):
-            yield
-        for look in looks:
-            look.cancel()
-        bench.close()
-
+    settings = settings or load_settings()
     app = FastAPIOffline(
         title="roofcast",
         version=version("roofcast"),
-        description="How fast an LLM that nobody has run will be, and which hardware serves it at the least cost.",
-        lifespan=lifespan,
+        description="Predict how an LLM performs on hardware, and recommend the cheapest hardware within limits.",
+        lifespan=_lifespan(settings),
         responses=RESPONSES,
         redoc_url=None,
         swagger_ui_parameters={"validatorUrl": None},
     )
     install_handlers(app)
-    _install_middleware(app, chosen)
+    _install_middleware(app, settings)
     for module in ROUTERS:
         app.include_router(module.router)
-    _describe(app, chosen)
+    _describe(app, settings)
     trace(app)
     return app
 
 
+def _lifespan(settings: Settings) -> Any:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        state = AppState(settings)
+        monitor = HealthMonitor(state)
+        app.state.app_state, app.state.health_monitor = state, monitor
+        app.state.jobs = JobQueue(make_home(settings.home), state)
+        app.state.key_ring = KeyRing(lambda: KeyStore(state.store.database))
+        is_resumed = await asyncio.to_thread(state.resume)
+        checks = (monitor.check_store, monitor.check_registry)
+        first = [asyncio.create_task(check()) for check in checks]
+        await asyncio.wait(first[:1] if is_resumed else first, timeout=STARTUP_WAIT_S)
+        polls = [asyncio.create_task(monitor.poll(check)) for check in checks]
+        with monitor.drain_at_sigterm(settings.drain_s):
+            yield
+        for poll in polls:
+            poll.cancel()
+        state.close()
+
+    return lifespan
+
+
 def _describe(app: FastAPI, settings: Settings) -> None:
-    """Add keys and problems to the document, which is made when first asked for."""
-    described = app.openapi
+    """Add keys and problem details to the OpenAPI document, which is built at the first request for it."""
+    openapi = app.openapi
 
     @functools.cache
     def document() -> dict[str, Any]:
-        return describe_access(describe_problems(described()), settings.require_key)
+        return describe_access(describe_problems(openapi()), settings.require_key)
 
     setattr(app, "openapi", document)  # noqa: B010  (FastAPI's own way; mypy forbids the plain assignment)
 
 
 def _install_middleware(app: FastAPI, settings: Settings) -> None:
-    """Add what every request passes, the innermost first."""
+    """Add the middleware, the innermost first."""
     rates = RateLimits(settings.rate_limit) if settings.rate_limit else None
     app.add_middleware(
         BodyLimit,
@@ -115,5 +118,5 @@ def _install_middleware(app: FastAPI, settings: Settings) -> None:
         max_bulk_request=settings.max_bulk_request,
     )
     app.add_middleware(Admission, require=settings.require_key, rates=rates)
-    app.add_middleware(Observation)
+    app.add_middleware(RequestLog)
     app.add_middleware(CorrelationIdMiddleware, header_name=REQUEST_ID_HEADER, validator=is_request_id)

@@ -1,7 +1,6 @@
-"""Who may do what: API keys over HTTP, and how often one caller may ask.
+"""Authentication by API keys, authorisation by scope, and rate limits per caller.
 
-Everything that is not plainly reading or asking takes a key that may write, so that a new route is shut until someone
-says otherwise.
+A request that does not only read or predict needs the scope `write`, so a new route is closed until it is listed.
 """
 
 from __future__ import annotations
@@ -21,35 +20,35 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from roofcast.data.errors import NotReadyError
 from roofcast.data.store import api_keys
 from roofcast.data.store.api_keys import ApiKey, KeyStore, digest_of
-from roofcast.serving.http.errors import problem, problem_of
+from roofcast.serving.http.errors import error_response, problem_response
 from roofcast.serving.http.rate_limits import RateLimits
 
 RequireKey = Literal["write", "all"]
 
 API: Final = "/v1/"
 GUARDED: Final = (API, "/metrics")
-"""What may take a key to read; probes and pages never do."""
+"""Paths that may require a key to read; probes and pages never do."""
 
-QUESTIONS: Final = frozenset({"/v1/predictions", "/v1/recommendations", "/v1/explanations"})
-"""Posts that change nothing."""
+READING_POSTS: Final = frozenset({"/v1/predictions", "/v1/recommendations", "/v1/explanations"})
+"""Routes whose POST changes nothing."""
 
-FOR_ADMINS: Final = frozenset({"/v1/predictor", "/v1/predictor/rollback"})
-"""Changes that take effect on everyone's answers at once."""
+ADMIN_ROUTES: Final = frozenset({"/v1/predictor", "/v1/predictor/rollback"})
+"""Routes whose changes affect everyone's answers at once."""
 
 KEY_CACHE_S: Final = 2.0
-"""How long a key is taken for what it was: a revoked one opens nothing after it."""
+"""How long a key is cached, and so how long a revoked key still works."""
 
 STORE_PAUSE_S: Final = 5.0
-"""How long a store that did not answer is not asked again for a key that it knew."""
+"""How long a cached key is used without a lookup after the store failed."""
 
-CONSUMER: Final = "roofcast.consumer"
-"""Where in the scope the log finds who asked."""
+CALLER: Final = "roofcast.caller"
+"""Key in the ASGI scope of the caller: ``key:NAME``, or an address."""
 
 SCHEME: Final = "key"
 
 
 def needed_scope(method: str, path: str, require: RequireKey) -> api_keys.Scope | None:
-    """Return the scope that a request takes, or None if it is open to all.
+    """Return the scope that a request needs; None if it is open to all.
 
     Examples
     --------
@@ -60,35 +59,35 @@ def needed_scope(method: str, path: str, require: RequireKey) -> api_keys.Scope 
     >>> needed_scope("GET", "/healthz", "all") is None
     True
     """
-    if method in {"GET", "HEAD", "OPTIONS"} or (method == "POST" and path in QUESTIONS):
+    if method in {"GET", "HEAD", "OPTIONS"} or (method == "POST" and path in READING_POSTS):
         return "read" if require == "all" and path.startswith(GUARDED) else None
-    return "admin" if path in FOR_ADMINS else "write"
+    return "admin" if path in ADMIN_ROUTES else "write"
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _CachedKey:
     key: ApiKey
     until: float
 
 
 class KeyRing:
-    """The keys that this process has seen lately; others are looked up.
+    """Cache of API keys.
 
-    While the store does not answer, a key that was seen goes on as it was: nobody can revoke one there then.
+    While the store does not answer, a cached key stays valid: nobody can revoke it in the store then.
 
     Parameters
     ----------
-    store
-        Opens where keys are kept, if that is not open yet.
+    open_store
+        Returns the key store; called at each lookup.
     """
 
-    def __init__(self, store: Callable[[], KeyStore]) -> None:
-        self._store = store
-        self._seen: LRUCache[str, _Seen] = LRUCache(maxsize=1024)
+    def __init__(self, open_store: Callable[[], KeyStore]) -> None:
+        self._open_store = open_store
+        self._cache: LRUCache[str, _CachedKey] = LRUCache(maxsize=1024)
 
-    def has_seen(self, secret: str) -> bool:
-        """Return whether a key of this secret was found before."""
-        return digest_of(secret) in self._seen
+    def has_cached(self, secret: str) -> bool:
+        """Return whether the key of a secret is cached."""
+        return digest_of(secret) in self._cache
 
     async def find(self, secret: str) -> ApiKey | None:
         """Return the key of a secret, in whatever state; None if there is none.
@@ -96,67 +95,67 @@ class KeyRing:
         Raises
         ------
         NotReadyError
-            If the store does not answer and the key has not been seen.
+            If the store does not answer and the key is not cached.
         """
         digest = digest_of(secret)
-        seen = self._seen.get(digest)
-        if seen and time.monotonic() < seen.until:
-            return seen.key
-        pause_s = KEY_CACHE_S
+        cached = self._cache.get(digest)
+        if cached and time.monotonic() < cached.until:
+            return cached.key
+        duration_s = KEY_CACHE_S
         try:
-            key = await asyncio.to_thread(lambda: self._store().find(digest))
+            key = await asyncio.to_thread(lambda: self._open_store().find(digest))
         except NotReadyError:
-            if seen is None:
+            if cached is None:
                 raise
-            key, pause_s = seen.key, STORE_PAUSE_S
+            key, duration_s = cached.key, STORE_PAUSE_S
         if key is not None:
-            self._seen[digest] = _Seen(key, time.monotonic() + pause_s)
+            self._cache[digest] = _CachedKey(key, time.monotonic() + duration_s)
         return key
 
 
 class Admission:
-    """ASGI middleware that lets in who may: 401, 403 and 429 are answered before a body is read.
+    """ASGI middleware that answers 401, 403 and 429 before a body is read.
 
-    Who brings no valid key is counted by address. Where that was over its limit the address is counted before a key
-    that was never seen is looked up, so that guesses cost no more than the limit admits.
+    Callers without a valid key are counted by address. An address over its limit is counted before an unknown key is
+    looked up, so guessing keys costs the service no more than the limit admits.
     """
 
     def __init__(self, app: ASGIApp, require: RequireKey, rates: RateLimits | None) -> None:
         self.app = app
         self.require = require
         self.rates = rates
-        self._over: LRUCache[str, bool] = LRUCache(maxsize=4096)
+        self._is_over_limit: LRUCache[str, bool] = LRUCache(maxsize=4096)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on, or answer it."""
+        """Call the application, or answer in its place."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         need = needed_scope(scope["method"], scope["path"], self.require)
         address, is_guess = _address(scope), self._is_guess(scope, need)
-        told = await self.rates.hit(address) if self.rates and is_guess and self._over.get(address) else None
-        key, refusal = (None, None) if told and not told[0] else await self._judge(scope, need)
-        scope[CONSUMER] = f"key:{key.name}" if key else address
+        count_first = self.rates and is_guess and self._is_over_limit.get(address)
+        rate = await self.rates.hit(address) if self.rates and count_first else None
+        key, refusal = (None, None) if rate and not rate.is_admitted else await self._authorise(scope, need)
+        scope[CALLER] = f"key:{key.name}" if key else address
         is_counted = scope["path"].startswith(API) or (is_guess and not key)
-        if self.rates and is_counted and (key or not told):
-            told = await self.rates.hit(scope[CONSUMER])
-        if told:
-            is_admitted, headers = told
-            send = _with_headers(send, headers)
-            if not is_admitted:
-                refusal = _too_many(headers)
+        if self.rates and is_counted and (key or not rate):
+            rate = await self.rates.hit(scope[CALLER])
+        if rate:
+            send = _with_headers(send, rate.headers)
+            if not rate.is_admitted:
+                refusal = _too_many_requests(rate.headers)
             if not key:
-                self._over[address] = not is_admitted
+                self._is_over_limit[address] = not rate.is_admitted
         await (refusal or self.app)(scope, receive, send)
 
     def _is_guess(self, scope: Scope, need: api_keys.Scope | None) -> bool:
-        """Return whether a request brings a key that has to be looked up and was never found."""
+        """Return whether a request brings a key that has to be looked up and is not cached."""
         secret = _secret(scope)
         is_looked_up = need is not None or scope["path"].startswith(GUARDED)
-        return is_looked_up and secret is not None and not scope["app"].state.key_ring.has_seen(secret)
+        return is_looked_up and secret is not None and not scope["app"].state.key_ring.has_cached(secret)
 
-    async def _judge(self, scope: Scope, need: api_keys.Scope | None) -> tuple[ApiKey | None, Response | None]:
-        """Return the key that opens the way, if one came along, or the answer to who may not."""
+    async def _authorise(self, scope: Scope, need: api_keys.Scope | None) -> tuple[ApiKey | None, Response | None]:
+        """Return the valid key of a request, if it has one, and the refusal, if it is refused."""
         if need is None and not scope["path"].startswith(GUARDED):
             return None, None
         if not Headers(scope=scope).get("authorization"):
@@ -166,7 +165,7 @@ class Admission:
             try:
                 key = await scope["app"].state.key_ring.find(secret)
             except NotReadyError as error:
-                return None, problem_of(error) if need else None
+                return None, error_response(error) if need else None
         state = key.state if key else "unknown"
         if key is None or state != "valid":
             return None, _unauthorised(need or "read", f"this key is {state}")
@@ -175,30 +174,30 @@ class Admission:
 
 def _unauthorised(need: api_keys.Scope, reason: str = "") -> Response:
     cure = (
-        f"this takes a key that may {need}: make one on the service's machine by"
+        f"this needs a key with the scope {need}: make one on the service's machine by"
         f" `roofcast keys create NAME --scope {need}`, and send it as `Authorization: Bearer KEY`"
     )
     challenge = 'Bearer realm="roofcast"' + (
         f', error="invalid_token", error_description="{reason}"' if reason else ""
     )
     detail = f"{reason}; {cure}" if reason else cure
-    return problem(HTTPStatus.UNAUTHORIZED, "no-key", detail, headers={"www-authenticate": challenge})
+    return problem_response(HTTPStatus.UNAUTHORIZED, "no-key", detail, headers={"www-authenticate": challenge})
 
 
 def _forbidden(key: ApiKey, need: api_keys.Scope) -> Response:
     challenge = f'Bearer realm="roofcast", error="insufficient_scope", scope="{need}"'
-    detail = f"the key {key.name!r} has the scope {key.scope}; this takes {need}"
-    return problem(HTTPStatus.FORBIDDEN, "wrong-scope", detail, headers={"www-authenticate": challenge})
+    detail = f"the key {key.name!r} has the scope {key.scope}; this needs {need}"
+    return problem_response(HTTPStatus.FORBIDDEN, "wrong-scope", detail, headers={"www-authenticate": challenge})
 
 
-def _too_many(headers: Mapping[str, str]) -> Response:
+def _too_many_requests(headers: Mapping[str, str]) -> Response:
     wait = headers["ratelimit-reset"]
-    detail = f"more requests than {headers['ratelimit-limit']} in their time; ask again in {wait} seconds"
-    return problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests", detail, headers={"retry-after": wait})
+    detail = f"the limit of {headers['ratelimit-limit']} requests is reached; try again in {wait} seconds"
+    return problem_response(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests", detail, headers={"retry-after": wait})
 
 
 def _secret(scope: Scope) -> str | None:
-    """Return the secret of the key that a request brings; None if it brings none, or something else."""
+    """Return the secret of a request's bearer token; None if it has none."""
     kind, _, secret = Headers(scope=scope).get("authorization", "").partition(" ")
     return secret.strip() if kind.lower() == "bearer" else None
 
@@ -208,16 +207,16 @@ def _address(scope: Scope) -> str:
 
 
 def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:
-    async def sending(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             MutableHeaders(scope=message).update(headers)
         await send(message)
 
-    return sending
+    return send_with_headers
 
 
 def describe_access(document: dict[str, Any], require: RequireKey) -> dict[str, Any]:
-    """Return the OpenAPI document with what takes a key."""
+    """Return the OpenAPI document with the scope that each operation needs."""
     document.setdefault("components", {})["securitySchemes"] = {
         SCHEME: {"type": "http", "scheme": "bearer", "description": "Made by `roofcast keys create`."}
     }

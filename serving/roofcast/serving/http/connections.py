@@ -1,4 +1,4 @@
-"""Connections that may not keep a server busy by saying or reading little, and clients that hang up halfway."""
+"""HTTP/1.1 connections with time limits for slow clients and support for half-closed ones."""
 
 from __future__ import annotations
 
@@ -8,77 +8,75 @@ from typing import Any, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_WAITING: Final = (h11.IDLE, h11.DONE)
-"""States of a server that has nothing to answer: no headers have ended yet, or its answer is out."""
+_IDLE_STATES: Final = (h11.IDLE, h11.DONE)
+"""States of the server side without a request to answer: headers are incomplete, or the response is complete."""
 
 
 class PromptConnection(H11Protocol):
-    """Uvicorn's protocol, which closes connections that take too long over headers, bodies nobody wants, or answers.
+    """Uvicorn's protocol with deadlines for headers, for bodies that nobody reads, and for reading responses.
 
-    Uvicorn itself ends only what sends nothing after an answer, and takes each byte for a sign of life. A client that
-    has sent its request and closes its half of the connection still gets the answer. Of an answer that is not read
-    only so much is sent; the connection is dropped if that much is not taken in time, and whoever makes the rest of
-    the answer is told that nobody is there.
+    Uvicorn itself closes only a connection that is silent after a response, and any byte counts as activity. Here a
+    connection without a request to answer is closed after `max_s`. A client that closes its sending half after its
+    request still gets the response. A client that does not read is disconnected after `max_s`, and the application
+    sees a disconnect.
 
     Parameters
     ----------
     max_s
-        Longest that a connection may go without a request under way once anything has come, or before anything has;
-        and longest that a client may take to read what waits for it.
+        Longest time without a complete request, and longest time for a client to read what is buffered for it.
     """
 
     def __init__(self, *arguments: Any, max_s: float, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._max_s = max_s
-        self._deadline: asyncio.TimerHandle | None = None
-        self._unread: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._read_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """Start the clock."""
+        """Start the idle timer."""
         super().connection_made(transport)
-        self._watch()
+        self._update_idle_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clocks."""
-        self._forget()
-        self._read_on()
+        """Stop the timers."""
+        self._stop_idle_timer()
+        self._stop_read_timer()
         super().connection_lost(exc)
 
     def handle_events(self) -> None:
-        """Handle what has come, and look whether anything is to be answered."""
+        """Handle received data, then start or stop the idle timer."""
         super().handle_events()
-        self._watch()
+        self._update_idle_timer()
 
-    def eof_received(self) -> bool:  # type: ignore[override]  # a protocol may: asyncio then leaves our half open
-        """Keep our half open if a whole request waits for its answer."""
-        is_asked = self.conn.their_state is h11.DONE and self.conn.our_state not in _WAITING
-        if is_asked:
+    def eof_received(self) -> bool:  # type: ignore[override]  # True keeps our half open
+        """Keep our half open if a complete request awaits its response."""
+        has_request = self.conn.their_state is h11.DONE and self.conn.our_state not in _IDLE_STATES
+        if has_request:
             self.cycle.keep_alive = False
-        return is_asked
+        return has_request
 
     def pause_writing(self) -> None:
-        """Start the clock of a client that does not read."""
+        """Start the read timer: the client's buffer is full."""
         super().pause_writing()
-        self._unread = self.loop.call_later(self._max_s, self.transport.abort)
+        self._read_timer = self.loop.call_later(self._max_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Stop it: the client has read nearly all."""
+        """Stop the read timer: the client has read nearly all."""
         super().resume_writing()
-        self._read_on()
+        self._stop_read_timer()
 
-    def _read_on(self) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
-            self._unread = None
+    def _update_idle_timer(self) -> None:
+        if self.conn.our_state not in _IDLE_STATES or self.transport.is_closing():
+            self._stop_idle_timer()
+        elif self._idle_timer is None:
+            self._idle_timer = self.loop.call_later(self._max_s, self.timeout_keep_alive_handler)
 
-    def _watch(self) -> None:
-        """Start the clock where nothing is to be answered, if it does not run yet; stop it where something is."""
-        if self.conn.our_state not in _WAITING or self.transport.is_closing():
-            self._forget()
-        elif self._deadline is None:
-            self._deadline = self.loop.call_later(self._max_s, self.timeout_keep_alive_handler)
+    def _stop_idle_timer(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
 
-    def _forget(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+    def _stop_read_timer(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None

@@ -1,4 +1,4 @@
-"""What routes are given."""
+"""FastAPI dependencies of the routes."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.jobs.queue import JobQueue
 
 
-async def workbench(request: Request) -> AppState:
-    """Return the workbench of this process."""
-    found: AppState = request.app.state.workbench
-    return found
+async def app_state(request: Request) -> AppState:
+    """Return the application state of this process."""
+    state: AppState = request.app.state.app_state
+    return state
 
 
-async def in_service(bench: Annotated[AppState, Depends(workbench)]) -> InService:
-    """Return the champion, or answer 503 through `NotReadyError`."""
-    return bench.in_service
+async def active_model(state: Annotated[AppState, Depends(app_state)]) -> InService:
+    """Return the champion; `NotReadyError` becomes 503."""
+    return state.in_service
 
 
-async def jobs(request: Request) -> JobQueue:
+async def job_queue(request: Request) -> JobQueue:
     """Return the job queue of this process."""
-    found: JobQueue = request.app.state.jobs
-    return found
+    queue: JobQueue = request.app.state.jobs
+    return queue
 
 
-async def watch(request: Request) -> HealthMonitor:
-    """Return what this process knows of its own state."""
-    found: HealthMonitor = request.app.state.watch
-    return found
+async def health_monitor(request: Request) -> HealthMonitor:
+    """Return the health monitor of this process."""
+    monitor: HealthMonitor = request.app.state.health_monitor
+    return monitor
 
 
 async def today() -> dt.date:
-    """Return the day, by which prices are old or not."""
+    """Return the date by which prices are stale or not."""
     return dt.datetime.now(dt.UTC).date()
 
 
-Bench = Annotated[AppState, Depends(workbench)]
-Loaded = Annotated[InService, Depends(in_service)]
-Jobs = Annotated[JobQueue, Depends(jobs)]
+State = Annotated[AppState, Depends(app_state)]
+ActiveModel = Annotated[InService, Depends(active_model)]
+Jobs = Annotated[JobQueue, Depends(job_queue)]
 Today = Annotated[dt.date, Depends(today)]
-Watching = Annotated[HealthMonitor, Depends(watch)]
+Health = Annotated[HealthMonitor, Depends(health_monitor)]

@@ -1,4 +1,4 @@
-"""The one place where errors become HTTP statuses: problem details as of RFC 9457."""
+"""Mapping of errors to HTTP statuses and problem details (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ STATUS_OF: Final[tuple[tuple[type[RoofcastError], HTTPStatus, str], ...]] = (
     (NoAnswerError, HTTPStatus.CONFLICT, "no-answer"),
     (NotReadyError, HTTPStatus.SERVICE_UNAVAILABLE, "not-ready"),
 )
-"""First match wins: subclasses stand before their bases."""
+"""Status and problem type by error class; the first match counts, so subclasses come before their bases."""
 
 LISTS: Final = {"accelerator": "/v1/accelerators", "model": "/v1/models"}
-"""Where the names are that a field may have, by its last part."""
+"""Routes that list the valid names of a field, by the field's last part."""
 
 PROBLEM_TYPE: Final = "application/problem+json"
 REQUEST_ID_HEADER: Final = "X-Request-ID"
@@ -46,7 +46,7 @@ RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def problem(
+def problem_response(
     status: HTTPStatus,
     kind: str,
     detail: str,
@@ -56,7 +56,7 @@ def problem(
     headers: Mapping[str, str] | None = None,
     checks: Mapping[str, Check] | None = None,
 ) -> JSONResponse:
-    """Return a problem response; text that no UTF-8 can hold is escaped."""
+    """Return problem details as a response; characters that UTF-8 cannot encode are escaped."""
     body = ProblemResponse(
         type=f"urn:roofcast:problem:{kind}",
         title=status.phrase,
@@ -67,25 +67,36 @@ def problem(
         request_id=correlation_id.get() or "",
         checks=dict(checks) if checks else None,
     )
-    later = {"retry-after": str(RETRY_AFTER_S)} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+    retry = {"retry-after": str(RETRY_AFTER_S)} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
     return JSONResponse(
-        body.model_dump(exclude_none=True), int(status), {**later, **(headers or {})}, media_type=PROBLEM_TYPE
+        body.model_dump(exclude_none=True), int(status), {**retry, **(headers or {})}, media_type=PROBLEM_TYPE
     )
 
 
-def problem_of(error: RoofcastError) -> JSONResponse:
-    """Return what an error is over HTTP; one that nothing stands for is raised."""
-    for kind, status, name in STATUS_OF:
-        if isinstance(error, kind):
-            return problem(status, name, _told(error), getattr(error, "field", ""), getattr(error, "near", ()))
+def error_response(error: RoofcastError) -> JSONResponse:
+    """Return the response to an error; an error without a status is raised."""
+    for error_class, status, kind in STATUS_OF:
+        if isinstance(error, error_class):
+            detail, field, near = _detail(error), getattr(error, "field", ""), getattr(error, "near", ())
+            return problem_response(status, kind, detail, field, near)
     raise error
 
 
-def _told(error: RoofcastError) -> str:
-    """Return an error in words; of a name that nothing looks like, also where the list is."""
+def unsupported_media_type(detail: str) -> HTTPException:
+    """Return the error for a body of a kind that is not read (415)."""
+    return HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
+
+
+def not_acceptable(detail: str) -> HTTPException:
+    """Return the error for a response of a kind that is not written (406)."""
+    return HTTPException(HTTPStatus.NOT_ACCEPTABLE, detail)
+
+
+def _detail(error: RoofcastError) -> str:
+    """Return the text of an error; for an unknown name without suggestions, with the route that lists the names."""
     if isinstance(error, UnknownNameError) and not error.near:
-        place = LISTS.get(error.field.rpartition(".")[2])
-        return f"{error}; GET {place} lists what is" if place else str(error)
+        route = LISTS.get(error.field.rpartition(".")[2])
+        return f"{error}; GET {route} lists the known names" if route else str(error)
     return str(error)
 
 
@@ -94,7 +105,7 @@ def _printable(text: str, limit: int = 1000) -> str:
 
 
 def install_handlers(app: FastAPI) -> None:
-    """Answer every error with a problem; of one that nobody expected the traceback is logged, and not told."""
+    """Register the handlers that turn every error into problem details; unexpected errors are logged, not shown."""
     app.add_exception_handler(RoofcastError, _on_roofcast_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
@@ -102,22 +113,22 @@ def install_handlers(app: FastAPI) -> None:
 
 
 async def _on_roofcast_error(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RoofcastError)  # noqa: S101  (what the handler is registered for)
-    return problem_of(error)
+    assert isinstance(error, RoofcastError)  # noqa: S101  (as registered)
+    return error_response(error)
 
 
 async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)  # noqa: S101  (what the handler is registered for)
+    assert isinstance(error, RequestValidationError)  # noqa: S101  (as registered)
     first = error.errors()[0]
     place, *path = first["loc"]
     field = _field(path, error.body) if place == "body" else ".".join(map(str, path))
     message = str(first["msg"]).removeprefix("Value error, ")
     detail = f"{field or 'body'}: {message[:1].lower()}{message[1:]}"
-    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-input", detail, field)
+    return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-input", detail, field)
 
 
 def _field(path: Sequence[str | int], body: Any) -> str:
-    """Return where in the body an error is; parts of pydantic's path that name a type and no field are left out."""
+    """Return the field at a pydantic path; parts of the path that name a type instead of a field are left out."""
     names: list[str] = []
     value = body
     for position, part in enumerate(path):
@@ -129,32 +140,32 @@ def _field(path: Sequence[str | int], body: Any) -> str:
 
 
 async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)  # noqa: S101  (what the handler is registered for)
+    assert isinstance(error, HTTPException)  # noqa: S101  (as registered)
     status = HTTPStatus(error.status_code)
-    answer = problem(status, status.phrase.lower().replace(" ", "-"), str(error.detail))
-    answer.headers.update(error.headers or {})
+    response = problem_response(status, status.phrase.lower().replace(" ", "-"), str(error.detail))
+    response.headers.update(error.headers or {})
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
-        answer.headers["allow"] = _allowed(request, answer.headers.get("allow", ""))
-    return answer
+        response.headers["allow"] = _allowed_methods(request, response.headers.get("allow", ""))
+    return response
 
 
-def _allowed(request: Request, told: str) -> str:
-    """Return the methods of every route that has a path; the framework tells of the first route's alone."""
+def _allowed_methods(request: Request, allow: str) -> str:
+    """Return the methods of all routes of a path; `allow` has those of the first route only."""
     path = getattr(request.scope.get("route"), "path", "")
     documented = map(str.upper, request.app.openapi()["paths"].get(path, ()))
-    return ", ".join(sorted({*filter(None, told.split(", ")), *documented}))
+    return ", ".join(sorted({*filter(None, allow.split(", ")), *documented}))
 
 
 async def _on_bug(_request: Request, _error: Exception) -> JSONResponse:
-    detail = "this is a fault of the service; its log says more"
-    answer = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "bug", detail)
-    if request_id := correlation_id.get():  # this answer is made outside the middleware that gives it to the others
-        answer.headers[REQUEST_ID_HEADER] = request_id
-    return answer
+    detail = "internal error; the service's log has the traceback under this request id"
+    response = problem_response(HTTPStatus.INTERNAL_SERVER_ERROR, "bug", detail)
+    if request_id := correlation_id.get():  # this response does not pass the middleware that adds the header
+        response.headers[REQUEST_ID_HEADER] = request_id
+    return response
 
 
 def describe_problems(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the OpenAPI document with the errors' true media type."""
+    """Return the OpenAPI document with the media type of problem details."""
     for path in document["paths"].values():
         for operation in path.values():
             for status, response in operation["responses"].items():

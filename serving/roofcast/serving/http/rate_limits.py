@@ -1,30 +1,38 @@
-"""How often one caller may ask."""
+"""Rate limits per caller."""
 
 from __future__ import annotations
 
 import math
 import time
+from typing import NamedTuple
 
 from limits import parse_many
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import SlidingWindowCounterRateLimiter
 
 
+class Rate(NamedTuple):
+    """Result of counting a request: whether it is admitted, and the headers that state the tightest limit."""
+
+    is_admitted: bool
+    headers: dict[str, str]
+
+
 class RateLimits:
-    """Limits on the requests of each caller, counted in this process.
+    """Sliding-window rate limits, counted in this process.
 
     Parameters
     ----------
     text
-        Limits such as ``20/second; 10000/day``, all of which hold.
+        Limits such as ``20/second; 10000/day``; all of them apply.
     """
 
     def __init__(self, text: str) -> None:
         self._limits = parse_many(text)
         self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
 
-    async def hit(self, caller: str) -> tuple[bool, dict[str, str]]:
-        """Count a request, and return whether it is admitted and the headers that tell of the tightest limit."""
+    async def hit(self, caller: str) -> Rate:
+        """Count a request of a caller."""
         is_admitted = True
         windows = []
         for limit in self._limits:
@@ -32,10 +40,10 @@ class RateLimits:
             window = await self._limiter.get_window_stats(limit, caller)
             windows.append((window.remaining, window.reset_time, limit))
         remaining, reset_time, limit = min(windows, key=lambda window: (window[0], -window[1]))
-        reset_s = max(1, math.ceil(reset_time - time.time()))
-        return is_admitted, {
+        headers = {
             "ratelimit-limit": str(limit.amount),
             "ratelimit-remaining": str(remaining if is_admitted else 0),
-            "ratelimit-reset": str(reset_s),
+            "ratelimit-reset": str(max(1, math.ceil(reset_time - time.time()))),
             "ratelimit-policy": f"{limit.amount};w={limit.get_expiry()}",
         }
+        return Rate(is_admitted, headers)

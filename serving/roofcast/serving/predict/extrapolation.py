@@ -1,4 +1,4 @@
-"""Where a question lies beyond what was measured."""
+"""Extrapolation: in which columns a row lies outside the training data."""
 
 from __future__ import annotations
 
@@ -16,26 +16,24 @@ from roofcast.training.lifecycle.bundle import ModelBundle
 def outside_columns(
     prediction: Prediction, table: Questions, bundle: ModelBundle, accelerators: Mapping[str, AcceleratorSpec]
 ) -> list[tuple[str, ...]]:
-    """Return what extrapolates in each question: features out of range, engine or vendor never seen.
+    """Return, for each row, what is outside the training data: engine, accelerator vendor, features out of range.
 
-    A blank engine is none that was never seen: it stands for those that were measured.
+    A blank engine is never outside.
 
     Parameters
     ----------
     prediction, table
-        The questions' predictions and their rows, in one order.
-    bundle
-        That predicted; it knows what was measured.
+        Predictions of the rows, and the rows, in one order.
     accelerators
-        Specs by the ids of the table.
+        Specs by the ids in the table.
     """
-    measured = {accelerators[name].vendor for name in bundle.accelerators if name in accelerators}
-    engine, engines = distinct(table["engine"])
-    part, parts = distinct(table["accelerator"])
-    is_engine_new = np.array([bool(name) and name not in bundle.engines for name in engines])[engine]
-    is_vendor_new = np.array([accelerators[str(name)].vendor not in measured for name in parts])[part]
-    unseen = zip(is_engine_new.tolist(), is_vendor_new.tolist(), strict=True)
+    vendors = {accelerators[name].vendor for name in bundle.accelerators if name in accelerators}
+    engine_index, engines = distinct(table["engine"])
+    accelerator_index, ids = distinct(table["accelerator"])
+    is_engine_new = np.array([bool(name) and name not in bundle.engines for name in engines])[engine_index]
+    is_vendor_new = np.array([accelerators[str(id_)].vendor not in vendors for id_ in ids])[accelerator_index]
+    is_new = zip(is_engine_new.tolist(), is_vendor_new.tolist(), strict=True)
     return [
         (*itertools.compress(("engine", "accelerator.vendor"), new), *features.split())
-        for new, features in zip(unseen, bundle.predictor.outside(prediction.features).tolist(), strict=True)
+        for new, features in zip(is_new, bundle.predictor.outside(prediction.features).tolist(), strict=True)
     ]

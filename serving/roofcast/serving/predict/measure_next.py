@@ -14,7 +14,8 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec, Offer
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.descriptors.precisions import served_precision
-from roofcast.serving.predict.answers import ANSWER_METRICS, unanswerable
+from roofcast.serving.predict.answers import ANSWER_METRICS
+from roofcast.serving.predict.row_checks import capacity_problems
 from roofcast.serving.recommend.search.replicas import enumerate_replicas
 from roofcast.training.explain.measure_next import rank_measurements
 from roofcast.training.lifecycle.bundle import ModelBundle
@@ -103,7 +104,7 @@ def measure_next(
     specs = {model.id: model for model in models}
     if len(table):
         _, _, whole = bundle.predictor.predict_parts(describe(table, specs, catalog.accelerators), ())
-        table = table[[problem is None for problem in unanswerable(whole)]].reset_index(drop=True)
+        table = table[[problem is None for problem in capacity_problems(whole)]].reset_index(drop=True)
     if table.empty:
         raise InputError("accelerator", "nothing on offer can run the models asked about; ask for others")
     spread = np.unique(np.linspace(0, len(table) - 1, min(len(table), MAX_SETTING)).astype(int))

@@ -1,9 +1,9 @@
-"""Rows of questions as typed columns, and what is wrong with each row."""
+"""Parser of prediction input: typed columns, and the first problem of each row."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -12,95 +12,81 @@ from roofcast.data.errors import SchemaError
 from roofcast.data.measurements.schema import ASKED_COLUMNS
 from roofcast.data.specs import PRECISIONS, STATISTICS
 from roofcast.features.descriptors.prediction_input import Cells
-
-Problem = tuple[str, str]
-"""The status of a row that cannot be answered, and why."""
+from roofcast.serving.problem import Problem
 
 Table = dict[str, Cells]
+"""Columns by name, each an array of one cell a row."""
+
+REQUIRED_COLUMNS: Final = ("model", "accelerator")
+
+UNKNOWN_COLUMN: Final = f"is not an input column; the input columns are {', '.join(ASKED_COLUMNS)}"
 
 ASSUMED_LOAD: Final = "load_is_assumed"
-"""Column of `checked` that says where neither concurrency nor request rate was given."""
+"""Extra column of parsed rows: True where neither concurrency nor request rate is given."""
 
 _BOUNDS: Final[dict[str, tuple[float, float]]] = {
     "n_accelerator": (1, 100_000), "tp": (1, 100_000), "pp": (1, 100_000), "dp": (1, 100_000), "ep": (1, 100_000),
     "n_input_token": (1, 1e7), "n_output_token": (1, 1e7), "concurrency": (1, 1e6), "request_rate": (1e-9, 1e6),
     "n_request": (1, 1e9),
 }  # fmt: skip
-_WHOLE: Final = ("n_accelerator", "tp", "pp", "dp", "ep")
-_DEFAULTS: Final[dict[str, float]] = {"n_accelerator": 1.0}
-_REQUIRED: Final = ("n_input_token", "n_output_token")
-_NAMES: Final = ("model", "accelerator")
-_CHOICES: Final = {
-    "statistic": STATISTICS,
-    "weight_precision": PRECISIONS,
-    "kv_precision": PRECISIONS,
-}
+_INTEGERS: Final = ("n_accelerator", "tp", "pp", "dp", "ep")
+_REQUIRED_NUMBERS: Final = ("n_input_token", "n_output_token")
+_CHOICES: Final = {"statistic": STATISTICS, "weight_precision": PRECISIONS, "kv_precision": PRECISIONS}
 
 
-def check_columns(names: list[Any]) -> None:
-    """Raise if these cannot be the columns of questions.
+def parse_rows(columns: Mapping[str, Cells]) -> tuple[Table, list[Problem | None]]:
+    """Return typed columns with `ASSUMED_LOAD`, and the first problem of each row.
+
+    Blanks become NaN or an empty text, except `n_accelerator` (1), `statistic` (mean) and the load (one request in
+    flight).
 
     Raises
     ------
     SchemaError
-        If one is unknown or there twice, or `model` or `accelerator` is missing.
+        If a column is unknown, or `model` or `accelerator` is missing.
     """
-    for name in names:
-        if names.count(name) > 1:
-            raise SchemaError(str(name), "is given twice as a column of the questions")
+    for name in columns:
         if name not in ASKED_COLUMNS:
-            raise SchemaError(str(name), f"is not a column of questions; they are {', '.join(ASKED_COLUMNS)}")
-    for name in ("model", "accelerator"):
-        if name not in names:
-            raise SchemaError(name, "must be a column of the questions")
-
-
-def parsed(questions: Mapping[str, Cells]) -> tuple[Table, list[Problem | None]]:
-    """Return typed columns with `ASSUMED_LOAD` and, per row, the first problem found.
-
-    Raises
-    ------
-    SchemaError
-        If a column is unknown or `model` or `accelerator` is missing.
-    """
-    check_columns([*questions])
-    n_row = len(questions["model"])
+            raise SchemaError(name, UNKNOWN_COLUMN)
+    for name in REQUIRED_COLUMNS:
+        if name not in columns:
+            raise SchemaError(name, "is missing; it must be a column of the input")
+    n_row = len(columns["model"])
     problems: list[Problem | None] = [None] * n_row
     blank = np.full(n_row, np.nan)
     table: Table = {}
     for name in ASKED_COLUMNS:
-        read = _numbers if name in _BOUNDS else _texts
-        table[name] = read(name, questions.get(name, blank), problems)
-    is_told = {name: ~np.isnan(table[name]) for name in ("concurrency", "request_rate")}
-    has_both, has_any = (
-        is_told["concurrency"] & is_told["request_rate"],
-        is_told["concurrency"] | is_told["request_rate"],
-    )
-    note(problems, has_both, lambda _: "concurrency: give either concurrency or request_rate")
-    table["concurrency"] = np.where(has_any, table["concurrency"], 1.0)
-    table[ASSUMED_LOAD] = ~has_any
+        parse = _parse_numbers if name in _BOUNDS else _parse_texts
+        table[name] = parse(name, columns.get(name, blank), problems)
+    has_concurrency, has_rate = (~np.isnan(table[name]) for name in ("concurrency", "request_rate"))
+    message = "give either concurrency or request_rate"
+    add_problems(problems, has_concurrency & has_rate, "invalid", "concurrency", message)
+    table[ASSUMED_LOAD] = ~(has_concurrency | has_rate)
+    table["concurrency"] = np.where(table[ASSUMED_LOAD], 1.0, table["concurrency"])
     _check_split(table, problems)
     return table, problems
 
 
 def _check_split(table: Table, problems: list[Problem | None]) -> None:
-    for name in _WHOLE:
-        is_part = np.nan_to_num(table[name] % 1) != 0
-        note(problems, is_part, lambda i, name=name: f"{name}: must be a whole number, got {table[name][i]:g}")  # type: ignore[misc]
-    ranks = np.where(np.isnan(table["pp"]), 1, table["pp"]) * np.where(np.isnan(table["dp"]), 1, table["dp"])
-    split = np.where(np.isnan(table["tp"]), table["n_accelerator"] / ranks, table["tp"])
-    note(problems, split < 1, lambda _: "tp: pp x dp must not exceed n_accelerator")
-    note(
+    for name in _INTEGERS:
+        cells = table[name]
+        is_fraction = np.nan_to_num(cells % 1) != 0
+        message = lambda i, cells=cells: f"must be a whole number, got {cells[i]:g}"  # noqa: E731
+        add_problems(problems, is_fraction, "invalid", name, message)
+    n_accelerator, tp, pp, dp = (table[name] for name in ("n_accelerator", "tp", "pp", "dp"))
+    ranks = np.where(np.isnan(pp), 1, pp) * np.where(np.isnan(dp), 1, dp)
+    split = np.where(np.isnan(tp), n_accelerator / ranks, tp)
+    add_problems(problems, split < 1, "invalid", "tp", "pp x dp must not exceed n_accelerator")
+    add_problems(
         problems,
-        (np.abs(split * ranks - table["n_accelerator"]) > 1e-9) | (split % 1 != 0),
-        lambda i: (
-            f"tp: tp x pp x dp must equal n_accelerator, got {split[i]:g} x {ranks[i]:g} "
-            f"and {table['n_accelerator'][i]:g}"
-        ),
+        (np.abs(split * ranks - n_accelerator) > 1e-9) | (split % 1 != 0),
+        "invalid",
+        "tp",
+        lambda i: f"tp x pp x dp must equal n_accelerator, got {split[i]:g} x {ranks[i]:g} and {n_accelerator[i]:g}",
     )
 
 
-def _numbers(name: str, cells: Cells, problems: list[Problem | None]) -> Cells:
+def _parse_numbers(name: str, cells: Cells, problems: list[Problem | None]) -> Cells:
     low, high = _BOUNDS[name]
     if cells.dtype.kind in "iuf":
         values, text = cells.astype(float), cells
@@ -109,46 +95,46 @@ def _numbers(name: str, cells: Cells, problems: list[Problem | None]) -> Cells:
         text = _stripped(cells)
         is_blank = text == ""
         values = np.array(pd.to_numeric(np.where(is_blank, np.nan, text), errors="coerce"), dtype=float)
-    values[is_blank] = _DEFAULTS.get(name, np.nan)
+    values[is_blank] = 1.0 if name == "n_accelerator" else np.nan
     is_wrong = ~is_blank & ~((values >= low) & (values <= high))
     values[is_wrong] = np.nan
-    problem = f"{name}: must be a number from {low:g} to {high:g}"
-    note(problems, is_wrong, lambda i: f"{problem}, got {str(text[i])[:40]!r}")
-    if name in _REQUIRED:
-        note(problems, is_blank, lambda _: f"{name}: must be given")
+    message = f"must be a number from {low:g} to {high:g}"
+    add_problems(problems, is_wrong, "invalid", name, lambda i: f"{message}, got {str(text[i])[:40]!r}")
+    if name in _REQUIRED_NUMBERS:
+        add_problems(problems, is_blank, "invalid", name, "must be given")
     return values
 
 
-def _texts(name: str, cells: Cells, problems: list[Problem | None]) -> Cells:
+def _parse_texts(name: str, cells: Cells, problems: list[Problem | None]) -> Cells:
     text = _stripped(cells)
     if name == "statistic":
         text[text == ""] = "mean"
-    if name in _NAMES:
-        note(problems, text == "", lambda _: f"{name}: must be given")
-    choices = _CHOICES.get(name)
-    if choices:
+    if name in REQUIRED_COLUMNS:
+        add_problems(problems, text == "", "invalid", name, "must be given")
+    if choices := _CHOICES.get(name):
         is_wrong = np.array([word not in choices and word != "" for word in text], dtype=bool)
-        note(problems, is_wrong, lambda i: f"{name}: must be one of {', '.join(choices)}, got {text[i][:40]!r}")
+        message = f"must be one of {', '.join(choices)}"
+        add_problems(problems, is_wrong, "invalid", name, lambda i: f"{message}, got {text[i][:40]!r}")
     return text
 
 
 def _stripped(cells: Cells) -> Cells:
-    """Return what the cells say, without blanks around it; nothing for what is missing."""
-    return filled(
-        len(cells),
-        [("" if void else str(cell).strip()) for cell, void in zip(cells.tolist(), pd.isna(cells), strict=True)],
-    )
+    """Return the cells as texts without surrounding blanks; missing cells are empty."""
+    texts = ["" if void else str(cell).strip() for cell, void in zip(cells.tolist(), pd.isna(cells), strict=True)]
+    return object_column(len(cells), texts)
 
 
-def filled(n_row: int, value: object) -> Cells:
-    """Return a column of objects: one for all, or one a row."""
-    filled: Cells = np.empty(n_row, dtype=object)
-    filled[:] = value
-    return filled
+def object_column(n_row: int, value: object) -> Cells:
+    """Return a column of objects; `value` is one for all rows, or a list of one a row."""
+    column: Cells = np.empty(n_row, dtype=object)
+    column[:] = value
+    return column
 
 
-def note(problems: list[Problem | None], mask: Cells, message: Callable[[int], str], status: str = "invalid") -> None:
-    """Note a problem of the rows marked, unless they have one."""
+def add_problems(
+    problems: list[Problem | None], mask: Cells, status: str, field: str, message: str | Callable[[int], str]
+) -> None:
+    """Give the rows of a mask this problem where they have none yet; `message` may depend on the row's index."""
     for i in np.flatnonzero(mask).tolist():
         if problems[i] is None:
-            problems[i] = (status, message(i))
+            problems[i] = Problem(status, field, message if isinstance(message, str) else message(i))

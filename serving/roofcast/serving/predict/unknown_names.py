@@ -1,4 +1,4 @@
-"""What is said of names that are not known."""
+"""Errors for unknown names: a suggestion, or the list of known names."""
 
 from __future__ import annotations
 
@@ -7,36 +7,29 @@ from typing import Final
 
 from roofcast.data.errors import UnknownNameError
 
-MOST_NAMED: Final = 20
-"""Names that are listed where none looks like the one given; of more, the reader makes nothing."""
+MAX_LISTED_NAMES: Final = 20
+"""Longest list of known names that an error shows when no name is similar."""
 
 PROVIDER_OF: Final = {"amazon": "aws", "google": "gcp", "microsoft": "azure", "oracle": "oci"}
-"""What people call a provider, to what its offers are listed under."""
+"""Provider ids by common names."""
 
 
-def unknown(field: str, name: str, known: Iterable[str]) -> UnknownNameError:
-    """Return the error for a name that is not known, which suggests what is meant or lists what there is.
-
-    Parameters
-    ----------
-    field, name
-        As the caller wrote them.
-    known
-        Names that may be given.
+def unknown_name_error(field: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """Return the error for an unknown name, which suggests similar names or lists the known ones.
 
     Examples
     --------
-    >>> str(unknown("limits.statistic", "p42", ["p50", "p95"]))
+    >>> str(unknown_name_error("limits.statistic", "p42", ["p50", "p95"]))
     "limits.statistic: no 'p42' is known; there are p50, p95"
-    >>> unknown("providers", "Amazon", ["aws", "lambda"]).near
+    >>> unknown_name_error("providers", "Amazon", ["aws", "lambda"]).near
     ['aws']
     """
     names = sorted(set(known))
     error = UnknownNameError(field, name, names)
-    meant = PROVIDER_OF.get(name.casefold())
-    if meant in names:
-        error.near = [meant]
-        error.problem = f"no {name!r} is known; did you mean {meant!r}?"
-    elif not error.near and len(names) <= MOST_NAMED:
+    provider = PROVIDER_OF.get(name.casefold())
+    if provider in names:
+        error.near = [provider]
+        error.problem = f"no {name!r} is known; did you mean {provider!r}?"
+    elif not error.near and len(names) <= MAX_LISTED_NAMES:
         error.problem += f"; there are {', '.join(names)}"
     return error

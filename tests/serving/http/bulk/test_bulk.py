@@ -54,10 +54,10 @@ def test_a_bad_line_gets_a_status_with_its_number_and_the_others_their_answers(s
         "{": "line 2: is no valid JSON",
         "[1]": "line 3: must be an object of fields, got list",
         '{"tp": 1, "tp": 2}': "line 4: tp: is given twice",
-        '{"ttft": 1}': "line 5: ttft: is not a column of questions",
+        '{"ttft": 1}': "line 5: ttft: is not an input column",
         '{"model": ["a"]}': "line 6: model: must be a number, a text",
         '{"model": NaN}': "line 7: NaN is no JSON number",
-        '{"model": "\\u0000"}': "line 8: model: holds a NUL",
+        '{"model": "\\u0000"}': "line 8: model: contains NUL",
         json.dumps({"model": "x" * 1001}): "line 9: model: must be at most 1000 characters",
         json.dumps({"model": "x" * MAX_LINE_BYTE}): f"line 10: must be at most {MAX_LINE_BYTE} bytes",
         "{}": "line 11: model: ",
@@ -119,7 +119,7 @@ def test_parquet_is_refused_where_it_cannot_be_read(shared: Client, monkeypatch:
     monkeypatch.setattr(predictions, "has_parquet", lambda: False)
     parquet = "application/vnd.apache.parquet"
     response = shared.send("POST", PATH, b"PAR1", {"content-type": parquet})
-    assert "takes pyarrow" in problem_of(response, 415)["detail"]
+    assert "needs pyarrow" in problem_of(response, 415)["detail"]
     problem_of(post(shared, lines_of(a_question()), accept=parquet), 415)
     body = json.dumps({"rows": [a_question()]})
     headers = {"content-type": "application/json", "accept": parquet}

@@ -27,13 +27,13 @@ def test_every_line_is_a_row_or_a_refusal(lines: list[bytes], end: bytes) -> Non
     body = end.join(lines)
     n_row = sum(bool(line.strip().removeprefix(b"\xef\xbb\xbf")) for line in body.split(b"\n"))
     chunks = list(read_lines(io.BytesIO(body), MODELS))
-    assert sum(len(chunk.questions) for chunk in chunks) == n_row
+    assert sum(len(chunk.numbers) for chunk in chunks) == n_row
     for chunk in chunks:
-        assert set(chunk.questions.columns) <= set(ASKED_COLUMNS)
+        assert set(chunk.columns) <= set(ASKED_COLUMNS)
         for i, echo in enumerate(chunk.echoes or ()):
             row = json.loads(echo + b"}")
             assert row.keys() <= ASKED_COLUMNS.keys()
-            assert (i in chunk.refused) <= (row == {})
+            assert (i in chunk.errors) <= (row == {})
 
 
 def test_a_row_is_echoed_on_one_line_to_every_reader() -> None:

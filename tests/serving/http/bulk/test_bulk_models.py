@@ -10,7 +10,7 @@ import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
-from roofcast.serving.http.bulk.inline import MOST_MODELS, InlineModels
+from roofcast.serving.http.bulk.inline import MAX_MODELS, InlineModels
 from tests.serving.http.bulk.test_bulk import PATH, lines_of, post, rows_of
 from tests.serving.http_client import CONFIG, MODEL, Client, a_question, problem_of
 
@@ -64,11 +64,11 @@ def test_a_model_that_is_none_refuses_its_row_alone(shared: Client, model: Any, 
 
 def test_only_so_many_models_come_in_a_body() -> None:
     models = InlineModels(load_catalog())
-    for i in range(MOST_MODELS):
-        models.read(an_inline(num_hidden_layers=1 + i))
-    models.read(an_inline(num_hidden_layers=1))
-    with pytest.raises(InputError, match="model: at most 100 different configurations"):
-        models.read(an_inline(num_hidden_layers=101))
+    for i in range(MAX_MODELS):
+        models.add(an_inline(num_hidden_layers=1 + i))
+    models.add(an_inline(num_hidden_layers=1))
+    with pytest.raises(InputError, match="model: a body may have at most 100 different configurations"):
+        models.add(an_inline(num_hidden_layers=101))
 
 
 def test_parquet_has_names_alone(shared: Client) -> None:
@@ -87,7 +87,7 @@ def test_parquet_has_names_alone(shared: Client) -> None:
         response = shared.send("POST", PATH, buffer.getvalue().to_pybytes(), {"content-type": PARQUET})
         problem = problem_of(response, 422)
         assert problem["field"] == next(iter(row))
-        assert "a model that comes with its configuration goes as NDJSON" in problem["detail"]
+        assert "send a model with its configuration as NDJSON" in problem["detail"]
 
 
 def test_json_rows_still_take_names_alone(shared: Client) -> None:

@@ -108,19 +108,19 @@ def test_lines_can_be_answered_as_a_file(shared: Client) -> None:
     assert answered.column_names[: len(ASKED_COLUMNS)] == list(ASKED_COLUMNS)
     assert answered["status"].to_pylist()[:3] == ["ok", "invalid", "invalid"]
     assert answered["tp"].to_pylist() == [None] * 4
-    assert answered["reason"][2].as_py().startswith("line 3: x: is not a column")
+    assert answered["reason"][2].as_py().startswith("line 3: x: is not an input column")
 
 
 REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
-    "nothing": (lambda: b"", "no Parquet that can be read"),
-    "text": (lambda: b'{"model": 1}\n' * 9, "no Parquet that can be read"),
-    "cut": (lambda: file_of(columns_of(100))[:-9], "no Parquet that can be read"),
-    "no start": (lambda: file_of(columns_of(100))[-300:], "can be read"),
-    "footer": (lambda: b"PAR1" + b"\xff" * 40 + struct.pack("<I", 40) + b"PAR1", "can be read"),
-    "footer size": (lambda: b"PAR1" + b"\0" * 40 + struct.pack("<I", 2**31) + b"PAR1", "can be read"),
+    "nothing": (lambda: b"", "no readable Parquet file"),
+    "text": (lambda: b'{"model": 1}\n' * 9, "no readable Parquet file"),
+    "cut": (lambda: file_of(columns_of(100))[:-9], "no readable Parquet file"),
+    "no start": (lambda: file_of(columns_of(100))[-300:], "no readable Parquet file"),
+    "footer": (lambda: b"PAR1" + b"\xff" * 40 + struct.pack("<I", 40) + b"PAR1", "no readable Parquet file"),
+    "footer size": (lambda: b"PAR1" + b"\0" * 40 + struct.pack("<I", 2**31) + b"PAR1", "no readable Parquet file"),
     "no row": (lambda: file_of(columns_of(0)), "there is no row"),
-    "unknown": (lambda: file_of(columns_of(ttft_s=[1.0])), "ttft_s: is not a column"),
-    "missing": (lambda: file_of(columns_of(model=None)), "model: must be a column"),
+    "unknown": (lambda: file_of(columns_of(ttft_s=[1.0])), "ttft_s: is not an input column"),
+    "missing": (lambda: file_of(columns_of(model=None)), "model: is missing; it must be a column"),
     "text for number": (lambda: file_of(columns_of(tp=["1"])), "tp: must be a column of numbers, got string"),
     "number for some text": (
         lambda: file_of(columns_of(2, engine_version=[None, 0.6])),
@@ -150,7 +150,7 @@ def test_what_is_no_file_of_questions_is_refused(shared: Client, name: str) -> N
 def test_a_file_that_unpacks_to_too_much_is_given_up(shared: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     body = file_of(columns_of(50_000, n_input_token=[float(i) for i in range(50_000)]), compression="gzip")
     monkeypatch.setattr(parquet, "MAX_UNPACKED_BYTE", 100_000)
-    assert "can be read" in problem_of(post(shared, body), 422)["detail"]
+    assert "no readable Parquet file" in problem_of(post(shared, body), 422)["detail"]
 
 
 def test_prefixes_that_grow_without_bound_are_given_up(shared: Client) -> None:

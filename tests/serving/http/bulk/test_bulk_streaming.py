@@ -11,7 +11,7 @@ import pytest
 from roofcast.serving.http.body import BODY
 from roofcast.serving.http.bulk import answers
 from roofcast.serving.http.bulk.chunks import N_ROW
-from roofcast.serving.http.bulk.media import PATH, Kind, wanted_kind
+from roofcast.serving.http.bulk.media import PATH, Kind, accepted_kind
 from tests.serving.http_client import Client, a_question
 
 N_CHUNK = 4
@@ -21,14 +21,16 @@ N_CHUNK = 4
 def answered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that grows by the rows of each chunk that is answered, which are answered in no time."""
     sizes: list[int] = []
-    known = answers.answers_of
+    answer_chunk = answers.answer_chunk
 
-    def counted(chunk: Any, asked: Any) -> Any:
-        sizes.append(len(chunk.questions))
-        few = type(chunk)(chunk.questions.iloc[:1], chunk.place, chunk.numbers[:1], {}, chunk.echoes[:1])
-        return known(few, asked).loc[[0] * len(chunk.questions)].reset_index(drop=True)
+    def answer_first(chunk: Any, options: Any) -> Any:
+        n_row = len(chunk.numbers)
+        sizes.append(n_row)
+        row = {name: cells[:1] for name, cells in chunk.columns.items()}
+        first = type(chunk)(row, chunk.unit, chunk.numbers[:1], {}, chunk.echoes[:1])
+        return {name: cells.repeat(n_row) for name, cells in answer_chunk(first, options).items()}
 
-    monkeypatch.setattr(answers, "answers_of", counted)
+    monkeypatch.setattr(answers, "answer_chunk", answer_first)
     return sizes
 
 
@@ -100,4 +102,4 @@ def test_who_goes_away_stops_the_work(shared: Client, answered: list[int]) -> No
     ],
 )  # fmt: skip
 def test_what_is_accepted_is_what_is_answered(accept: str, kind: Kind | None) -> None:
-    assert wanted_kind(accept, Kind.NDJSON) == kind
+    assert accepted_kind(accept, Kind.NDJSON) == kind

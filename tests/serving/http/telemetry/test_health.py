@@ -134,7 +134,7 @@ def test_readiness_ends_before_the_server_does(client: Client, handler: list[int
     watch = HealthMonitor(client.bench)
 
     async def stop() -> None:
-        with watch.draining(0.1):
+        with watch.drain_at_sigterm(0.1):
             signal.raise_signal(signal.SIGTERM)
             assert (watch.is_stopping, handler) == (True, [])
             while not handler:
@@ -143,7 +143,7 @@ def test_readiness_ends_before_the_server_does(client: Client, handler: list[int
     asyncio.run(asyncio.wait_for(stop(), 10))
     signal.raise_signal(signal.SIGTERM)
     assert len(handler) == 2, "the server's own handler is back"
-    client.app.state.watch = watch
+    client.app.state.health_monitor = watch
     problem = problem_of(client.get("/readyz"), 503)
     assert problem["detail"] == STOPPING
     assert problem["checks"]["predictor"]["ok"]

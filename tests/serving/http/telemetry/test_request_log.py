@@ -6,7 +6,7 @@ import logging.config
 import sys
 from typing import Any
 
-import pandas as pd
+import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -112,7 +112,7 @@ def test_metrics_count_what_is_answered(client: Client) -> None:
         client.get(f"/v1/retrainings/{name}")
     client.send("BREW", "/v1/tea")
     client.send("POST", "/v1/retrainings")
-    client.run(client.app.state.watch.look_at_store)
+    client.run(client.app.state.health_monitor.check_store)
     after = metrics_of(client.get("/metrics").text)
 
     def risen(name: str, **labels: str) -> float:
@@ -137,7 +137,7 @@ def test_metrics_count_what_is_answered(client: Client) -> None:
 def test_rows_outside_are_counted(shared: Client) -> None:
     name = "roofcast_predictions_outside_total"
     before = value(metrics_of(shared.get("/metrics").text), name)
-    count_answers(pd.DataFrame({"status": ["ok", "ok", "invalid"], "outside": [True, False, False]}))
+    count_answers({"status": np.array(["ok", "ok", "invalid"]), "outside": np.array([True, False, False])})
     assert value(metrics_of(shared.get("/metrics").text), name) == before + 1
 
 

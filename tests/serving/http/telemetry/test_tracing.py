@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
-from roofcast.serving.http.telemetry.tracing import is_asked_for, trace
+from roofcast.serving.http.telemetry.tracing import is_enabled, trace
 from tests.serving.http.test_app import wait_until
 from tests.serving.http_client import running
 
@@ -60,11 +60,11 @@ def test_a_request_is_traced_when_asked_for(collector: list[ExportTraceServiceRe
 
 @pytest.mark.parametrize("off", [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")])
 def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, off: tuple[str, str]) -> None:
-    assert not is_asked_for()
+    assert not is_enabled()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:1")
-    assert is_asked_for()
+    assert is_enabled()
     monkeypatch.setenv(*off)
-    assert not is_asked_for()
+    assert not is_enabled()
 
 
 def test_without_the_extra_it_says_so_if_asked(

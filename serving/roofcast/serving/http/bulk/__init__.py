@@ -1,7 +1,7 @@
-"""Bulk prediction over HTTP: many rows in one request, answered a few thousand at a time.
+"""Bulk prediction over HTTP: many rows in one request, answered in chunks.
 
-`media` says which kinds of bodies there are, `ndjson` and `parquet` read and write them, `answers` is the way from
-one to the other, and `streaming` keeps it off the event loop.
+`media` lists the kinds of bodies, `ndjson` and `parquet` read and write them, `answers` connects reader, predictor
+and writer, and `streaming` keeps them off the event loop.
 """
 
 from __future__ import annotations
@@ -9,4 +9,4 @@ from __future__ import annotations
 from typing import Final
 
 WRONG_FILE: Final = 3
-"""Exit status of `unpacking` if the file is not what it must be, of which it has told."""
+"""Exit status of `unpacking` for a file that breaks its limits; the reason is on standard error."""

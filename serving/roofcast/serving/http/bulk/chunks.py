@@ -1,4 +1,4 @@
-"""Rows on their way through a bulk prediction."""
+"""Chunk of rows of a bulk prediction."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import pandas as pd
+from roofcast.serving.predict.row_parser import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -14,38 +14,38 @@ if TYPE_CHECKING:
     from roofcast.serving.http.bulk.inline import InlineModels
 
 N_ROW: Final = 5_000
-"""Rows that are answered at once: enough that a call costs little beside them, and a few megabytes."""
+"""Rows per chunk: enough to amortise the cost of a call, few enough for some megabytes."""
 
 MAX_TEXT: Final = 1_000
-"""Most characters of a text in a row, as in a JSON request."""
+"""Longest text in a row, in characters, as in a JSON request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some thousand rows of questions.
+    """Rows that are answered together.
 
     Parameters
     ----------
-    questions
-        A row each; one that was refused is blank.
-    place
-        What a row is called in messages, such as ``line``; blank to leave messages as they are.
+    columns
+        Input columns; a row that could not be read is blank.
+    unit
+        Name of a row in messages, such as ``line``; empty to leave reasons without a row number.
     numbers
-        Of the rows in what was sent.
-    refused
-        Position of each row that could not be read, and why.
+        Number of each row in the request.
+    errors
+        Messages of the rows that could not be read, by their index.
     echoes
-        The rows as they were sent, as JSON objects that are not closed yet; None if they were not sent as JSON.
+        Rows as they were sent, JSON objects without their closing brace; None if they were not sent as JSON.
     batch
-        The rows as they were sent in Parquet; None if they were not.
+        Rows as they were sent in Parquet; None if they were not.
     models
-        That the rows bring along; None if they cannot.
+        Models that rows bring along; None if they cannot.
     """
 
-    questions: pd.DataFrame
-    place: str
+    columns: Table
+    unit: str
     numbers: Sequence[int]
-    refused: Mapping[int, str] = field(default_factory=dict)
+    errors: Mapping[int, str] = field(default_factory=dict)
     echoes: Sequence[bytes] | None = None
     batch: pa.RecordBatch | None = None
     models: InlineModels | None = None

@@ -1,4 +1,4 @@
-"""Models that rows in bulk bring along: ``{"name": ..., "config": {...}}`` in place of a name."""
+"""Inline models of bulk rows: ``{"name": ..., "config": {...}}`` in place of a model's name."""
 
 from __future__ import annotations
 
@@ -14,27 +14,22 @@ from roofcast.data.model_config.huggingface import model_from_config, with_known
 from roofcast.data.specs import ModelSpec
 from roofcast.serving.request_fields import ModelConfig
 
-MOST_MODELS: Final = 100
+MAX_MODELS: Final = 100
 """Different configurations in one body, as in a JSON request."""
 
 
 class InlineModels:
-    """The models of one body, each configuration read once.
+    """Models of one body; each configuration is parsed once.
 
-    Rows may call two models the same, or one as the catalogue does: each row means its own. So each model gets an id
-    that no name can be.
-
-    Parameters
-    ----------
-    catalog
-        Whose lineages are known.
+    Two rows may give the same name to different configurations, and the name may be one of the catalogue. So each
+    configuration gets an id that no name can equal.
 
     Attributes
     ----------
     specs
-        By id, what was read so far.
+        Models by id.
     names
-        By id, what the rows call it.
+        Names in the rows by id.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -42,41 +37,37 @@ class InlineModels:
         self.specs: dict[str, ModelSpec] = {}
         self.names: dict[str, str] = {}
 
-    def read(self, model: dict[str, Any]) -> str:
+    def add(self, model: dict[str, Any]) -> str:
         """Return the id of a row's model.
 
         Raises
         ------
         InputError
-            If it is no name with the configuration of a language model, or the body holds too many of them.
+            If it is no name with the configuration of a language model, or the body has more than `MAX_MODELS`.
         """
         key = "\0" + hashlib.sha256(to_json(model)).hexdigest()
         if key not in self.specs:
-            if len(self.specs) == MOST_MODELS:
-                problem = f"at most {MOST_MODELS} different configurations are read of a body; send it in parts"
-                raise InputError("model", problem)
-            given = _checked(model)
-            spec = with_known_lineage(_spec(given), self._catalog)
-            self.specs[key], self.names[key] = spec.model_copy(update={"id": key}), given.name
+            if len(self.specs) == MAX_MODELS:
+                message = f"a body may have at most {MAX_MODELS} different configurations; send it in parts"
+                raise InputError("model", message)
+            name, spec = _read_model(model)
+            spec = with_known_lineage(spec, self._catalog)
+            self.specs[key], self.names[key] = spec.model_copy(update={"id": key}), name
         return key
 
-    def known(self, catalog: Catalog) -> Catalog:
-        """Return a catalogue that knows the models read so far too."""
+    def extend(self, catalog: Catalog) -> Catalog:
+        """Return the catalogue with the models added so far."""
         return catalog.with_models(self.specs.values()) if self.specs else catalog
 
 
-def _spec(given: ModelConfig) -> ModelSpec:
+def _read_model(model: dict[str, Any]) -> tuple[str, ModelSpec]:
     try:
-        return model_from_config(given.config, given.name)
-    except InputError as error:
-        raise InputError(".".join(filter(None, ["model.config", error.field])), error.problem) from error
-
-
-def _checked(model: dict[str, Any]) -> ModelConfig:
-    try:
-        return ModelConfig.model_validate(model)
+        checked = ModelConfig.model_validate(model)
+        return checked.name, model_from_config(checked.config, checked.name)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(["model", *map(str, first["loc"])])
         cure = 'give a name, or {"name": ..., "config": {...}} with the config.json of the model'
         raise InputError(field, f"{first['msg'].lower()}; {cure}") from error
+    except InputError as error:
+        raise InputError(".".join(filter(None, ["model.config", error.field])), error.problem) from error

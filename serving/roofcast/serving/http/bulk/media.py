@@ -1,4 +1,4 @@
-"""Kinds of bodies that predictions are asked and answered in, and which of them a request means."""
+"""Media types of prediction bodies, and content negotiation between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUALITY: Final = re.compile(r";\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*(?:;|$)"
 
 
 class Kind(StrEnum):
-    """Media types of rows of questions and answers."""
+    """Media types of rows and answers."""
 
     JSON = "application/json"
     NDJSON = "application/x-ndjson"
@@ -25,30 +25,30 @@ class Kind(StrEnum):
 
 
 def bulk_kind(scope: Scope) -> Kind | None:
-    """Return in which kind a request brings rows in bulk, or None if it does not."""
+    """Return the media type of a bulk prediction request; None for any other request."""
     if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != PATH:
         return None
     kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
     return Kind(kind) if kind in {Kind.NDJSON, Kind.PARQUET} else None
 
 
-def wanted_kind(accept: str, default: Kind) -> Kind | None:
-    """Return the kind that an ``Accept`` header likes best, or None if it takes none of them.
+def accepted_kind(accept: str, default: Kind) -> Kind | None:
+    """Return the media type that an ``Accept`` header prefers; None if it admits none.
 
     Parameters
     ----------
     accept
-        Blank if nothing is said.
+        Empty if the request has no such header.
     default
-        What is taken where it likes several the same.
+        Preferred among equals.
 
     Examples
     --------
-    >>> wanted_kind("application/json;q=0.5, application/x-ndjson", Kind.JSON)
+    >>> accepted_kind("application/json;q=0.5, application/x-ndjson", Kind.JSON)
     <Kind.NDJSON: 'application/x-ndjson'>
-    >>> wanted_kind("text/html, */*;q=0.1", Kind.PARQUET)
+    >>> accepted_kind("text/html, */*;q=0.1", Kind.PARQUET)
     <Kind.PARQUET: 'application/vnd.apache.parquet'>
-    >>> wanted_kind("text/csv", Kind.JSON) is None
+    >>> accepted_kind("text/csv", Kind.JSON) is None
     True
     """
     qualities = {part.partition(";")[0].strip().lower(): _quality(part) for part in accept.split(",") if part.strip()}
@@ -63,5 +63,5 @@ def wanted_kind(accept: str, default: Kind) -> Kind | None:
 
 
 def _quality(part: str) -> float:
-    found = _QUALITY.search(part)
-    return float(found[1]) if found else 1.0
+    match = _QUALITY.search(part)
+    return float(match[1]) if match else 1.0

@@ -1,4 +1,4 @@
-"""Rows as NDJSON, a JSON object a line, and as JSON; a line that cannot be read is a row that has no answer."""
+"""NDJSON reader, and writers of NDJSON and JSON; a line that cannot be read becomes a row with an error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import IO, Any, Final
 
-import pandas as pd
 from pydantic_core import from_json, to_json
 
 from roofcast.data.errors import InputError
@@ -15,17 +14,18 @@ from roofcast.data.measurements.schema import ASKED_COLUMNS
 from roofcast.serving.http.body import read_object
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
 from roofcast.serving.http.bulk.inline import InlineModels
-from roofcast.serving.predict.json_rows import table
+from roofcast.serving.predict.json_rows import columns_from_rows
+from roofcast.serving.predict.row_parser import REQUIRED_COLUMNS, UNKNOWN_COLUMN, Table
 
 MAX_LINE_BYTE: Final = 65_536
-"""Longest line that is read: each column with its longest text, escaped, or a model's configuration."""
+"""Longest line: enough for each column with its longest text, escaped, or a model's configuration."""
 
 _BLOCK_BYTE: Final = 1_000_000
-_BLANK: Final[Mapping[str, Any]] = dict.fromkeys(("model", "accelerator"))
+_BLANK: Final[Mapping[str, Any]] = dict.fromkeys(REQUIRED_COLUMNS)
 
 
 def check_lines(body: IO[bytes], max_row: int) -> None:
-    """Count the rows before any is answered.
+    """Check the number of lines.
 
     Raises
     ------
@@ -39,46 +39,46 @@ def check_lines(body: IO[bytes], max_row: int) -> None:
     if n_row > max_row:
         raise InputError("body", f"must be at most {max_row} lines, got {n_row}; send them in parts")
     if next(_lines(body), None) is None:
-        raise InputError("body", "there is no line; send a JSON object on each")
+        raise InputError("body", "there is no line; send one JSON object per line")
     body.seek(0)
 
 
 def read_lines(body: IO[bytes], models: InlineModels) -> Iterator[Chunk]:
-    """Return the rows of the lines, in order; lines that are blank are none.
+    """Yield the rows of the lines in chunks, in order; blank lines are skipped.
 
     Parameters
     ----------
-    body
-        That `check_lines` has passed.
     models
-        Where those go that rows bring along.
+        Inline models of the rows are added to it.
     """
     lines = _lines(body)
     while part := list(islice(lines, N_ROW)):
         rows: list[Mapping[str, Any]] = []
-        refused: dict[int, str] = {}
-        for position, (_, line) in enumerate(part):
+        echoes: list[bytes] = []
+        errors: dict[int, str] = {}
+        for i, (_, line) in enumerate(part):
             try:
                 rows.append(read_row(line, models))
+                echoes.append(_echo(line, rows[i], models))
             except InputError as error:
-                refused[position] = InputError.__str__(error)  # without the place, which is another here
+                errors[i] = InputError.__str__(error)  # without the source, which is the line here
                 rows.append(_BLANK)
-        echoes = [b"{" if i in refused else _echo(line, rows[i], models) for i, (_, line) in enumerate(part)]
-        questions = table([_BLANK, *rows]).iloc[1:].reset_index(drop=True)
-        yield Chunk(questions, "line", [number for number, _ in part], refused, echoes, models=models)
+                echoes.append(b"{")
+        columns = {name: cells[1:] for name, cells in columns_from_rows([_BLANK, *rows]).items()}
+        yield Chunk(columns, "line", [number for number, _ in part], errors, echoes, models=models)
 
 
 def _echo(line: bytes, row: Mapping[str, Any], models: InlineModels) -> bytes:
-    """Return a row as it was written, without its end; of a model's configuration the name is left.
+    """Return a row as it was sent, without its closing brace; an inline model is replaced by its name.
 
-    A carriage return between two fields becomes a space: to some readers it ends a line.
+    A carriage return between two fields becomes a space: some readers end a line there.
     """
     name = models.names.get(row.get("model", ""))
     return to_json({**row, "model": name})[:-1] if name else line[:-1].rstrip().replace(b"\r", b" ")
 
 
 def _lines(body: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Return the lines that are not blank and their numbers; of one that is too long the start."""
+    """Yield the number and text of the lines that are not blank; a line that is too long is cut."""
     number = 0
     while line := body.readline(MAX_LINE_BYTE + 1):
         number += 1
@@ -90,16 +90,16 @@ def _lines(body: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def read_row(line: bytes, models: InlineModels) -> Mapping[str, Any]:
-    """Return the fields of one question; a model that comes with its configuration goes to `models`, which names it.
+    """Return the fields of one row; an inline model is added to `models` and replaced by its id.
 
-    Most lines are plain: one brace means that no field is an object, and no more colons than fields that none is
-    given twice.
+    The fast parser reads most lines. It is safe where the line has one brace, so no field is an object, and no more
+    colons than fields, so no field is given twice.
 
     Raises
     ------
     InputError
-        If it is no JSON object of columns of questions, each a number, a text, true, false or null, or its model's
-        configuration is no language model's.
+        If it is no JSON object of input columns, each a number, a text, true, false or null, or its model is not the
+        configuration of a language model.
 
     Examples
     --------
@@ -119,15 +119,15 @@ def read_row(line: bytes, models: InlineModels) -> Mapping[str, Any]:
         except ValueError:
             fields = None
     if not isinstance(fields, dict) or len(fields) != line.count(b":"):
-        fields = _read_with_care(line)
+        fields = _read_row_strictly(line)
     if not fields.keys() <= ASKED_COLUMNS.keys():
         name = next(iter(fields.keys() - ASKED_COLUMNS.keys()))
-        raise InputError(name, f"is not a column of questions; they are {', '.join(ASKED_COLUMNS)}")
+        raise InputError(name, UNKNOWN_COLUMN)
     model = fields.get("model")
-    return {**fields, "model": models.read(model)} if isinstance(model, dict) else fields
+    return {**fields, "model": models.add(model)} if isinstance(model, dict) else fields
 
 
-def _read_with_care(line: bytes) -> Mapping[str, Any]:
+def _read_row_strictly(line: bytes) -> Mapping[str, Any]:
     if len(line) > MAX_LINE_BYTE:
         raise InputError("", f"must be at most {MAX_LINE_BYTE} bytes")
     fields = read_object(line)
@@ -139,51 +139,48 @@ def _read_with_care(line: bytes) -> Mapping[str, Any]:
     return fields
 
 
-def objects(chunk: Chunk, answers: pd.DataFrame) -> list[bytes]:
-    """Return each row with its answers as a JSON object; what was sent as JSON comes back as it was written."""
-    echoes = _echoes(chunk.questions) if chunk.echoes is None else chunk.echoes
-    names = list(answers.columns)
-    values = zip(*(answers[name].tolist() for name in names), strict=True)
-    texts = (to_json(dict(zip(names, row, strict=True)), inf_nan_mode="null") for row in values)
+def _objects(chunk: Chunk, answers: Table) -> list[bytes]:
+    """Return each row with its answers as a JSON object; what was sent as JSON is returned as it was written."""
+    echoes = [text[:-1] for text in _json_rows(chunk.columns)] if chunk.echoes is None else chunk.echoes
+    texts = _json_rows(answers)
     return [echo + (b"," if len(echo) > 1 else b"") + text[1:] for echo, text in zip(echoes, texts, strict=True)]
 
 
-def _echoes(questions: pd.DataFrame) -> list[bytes]:
-    names = list(questions.columns)
-    values = zip(*(questions[name].tolist() for name in names), strict=True)
-    return [to_json(dict(zip(names, row, strict=True)), inf_nan_mode="null")[:-1] for row in values]
+def _json_rows(columns: Table) -> Iterator[bytes]:
+    rows = zip(*(cells.tolist() for cells in columns.values()), strict=True)
+    return (to_json(dict(zip(columns, row, strict=True)), inf_nan_mode="null") for row in rows)
 
 
 class NdjsonWriter:
-    """Writes a line a row."""
+    """Writer of one line per row."""
 
-    def rows(self, chunk: Chunk, answers: pd.DataFrame) -> bytes:
-        """Return the lines of some rows."""
-        return b"\n".join([*objects(chunk, answers), b""])
+    def write(self, chunk: Chunk, answers: Table) -> bytes:
+        """Return the lines of a chunk."""
+        return b"\n".join([*_objects(chunk, answers), b""])
 
     def end(self) -> bytes:
-        """Return what follows the last row."""
+        """Return nothing: lines need no end."""
         return b""
 
 
 class JsonWriter:
-    """Writes one object, as a JSON request is answered with.
+    """Writer of one object, the same as the answer to a JSON request.
 
     Parameters
     ----------
     version, level
-        What stands before the rows.
+        Predictor version and interval level; they stand before the rows.
     """
 
     def __init__(self, version: str, level: float) -> None:
         head = to_json({"predictor_version": version, "level": level})
         self._before = head[:-1] + b',"rows":['
 
-    def rows(self, chunk: Chunk, answers: pd.DataFrame) -> bytes:
-        """Return the text of some rows, with what stands before them."""
+    def write(self, chunk: Chunk, answers: Table) -> bytes:
+        """Return the rows of a chunk, after the head or a comma."""
         before, self._before = self._before, b","
-        return before + b",".join(objects(chunk, answers))
+        return before + b",".join(_objects(chunk, answers))
 
     def end(self) -> bytes:
-        """Return what follows the last row."""
+        """Return the closing brackets."""
         return b"]}"

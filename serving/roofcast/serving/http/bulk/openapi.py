@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of rows in bulk."""
+"""OpenAPI description of bulk requests and responses."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any, Final
 
 from roofcast.serving.http.bulk.media import LEVEL_HEADER, VERSION_HEADER, Kind
 from roofcast.serving.http.errors import PROBLEM_TYPE
-from roofcast.serving.http.schemas.resources import QUESTION, ProblemResponse
+from roofcast.serving.http.schemas.resources import EXAMPLE_ROW, ProblemResponse
 
 _LINES: Final = {
     "schema": {
         "type": "string",
-        "description": "A JSON object a line: a row as in the JSON body's `rows`. In place of a name, `model` may be "
-        "an object as in its `models`, up to 100 different ones in a body.",
+        "description": "One JSON object per line: a row as in the JSON body's `rows`. `model` may be an object as in "
+        "its `models` in place of a name, up to 100 different ones in a body.",
     },
-    "example": json.dumps(QUESTION) + "\n",
+    "example": json.dumps(EXAMPLE_ROW) + "\n",
 }
 _FILE: Final = {
     "schema": {
         "type": "string",
         "format": "binary",
-        "description": "Columns as the fields of a row, texts or numbers, none of them nested; models by name alone.",
+        "description": "Columns as the fields of a row, texts or numbers, not nested; models by name only.",
     }
 }
 
@@ -31,19 +31,19 @@ BULK_REQUEST: Final[dict[str, Any]] = {
 }
 
 _HEADERS: Final = {
-    name: {"description": f"{what}, of answers in bulk.", "schema": {"type": "string"}}
-    for name, what in ((VERSION_HEADER, "Of the predictor that answered"), (LEVEL_HEADER, "Of the intervals"))
+    name: {"description": f"{description}, in bulk responses.", "schema": {"type": "string"}}
+    for name, description in ((VERSION_HEADER, "Predictor version"), (LEVEL_HEADER, "Level of the intervals"))
 }
 
 BULK_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     int(HTTPStatus.OK): {
-        "description": "The rows with their answers, in their order.",
+        "description": "The rows with their answers, in the order of the request.",
         "headers": _HEADERS,
         "content": {
             Kind.NDJSON.value: {
                 "schema": {
                     "type": "string",
-                    "description": "A JSON object a line: a row as in the JSON answer's `rows`.",
+                    "description": "One JSON object per line: a row as in the JSON response's `rows`.",
                 }
             },
             Kind.PARQUET.value: _FILE,

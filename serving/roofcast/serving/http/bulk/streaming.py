@@ -1,4 +1,4 @@
-"""Answers in bulk that leave the event loop free, and stop when the client is gone."""
+"""Streaming response whose parts are computed in a thread, and which stops when the client disconnects."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from starlette.types import Send
 from roofcast.serving.http.bulk.media import Kind
 
 N_THREAD: Final = 1
-"""Chunks that a process answers at once; requests in bulk take turns, so that memory stays bounded."""
+"""Chunks that a process computes at once; bulk requests take turns, so memory stays bounded."""
 
-_TURNS: Final[RunVar[CapacityLimiter]] = RunVar("turns of requests in bulk")
+_LIMITER: Final[RunVar[CapacityLimiter]] = RunVar("bulk chunks")
 
 
-def _turns() -> CapacityLimiter:
-    """Return what this event loop's requests in bulk wait for."""
+def _limiter() -> CapacityLimiter:
+    """Return the limiter that all bulk requests of this event loop share."""
     try:
-        return _TURNS.get()
+        return _LIMITER.get()
     except LookupError:
-        _TURNS.set(CapacityLimiter(N_THREAD))
-        return _TURNS.get()
+        _LIMITER.set(CapacityLimiter(N_THREAD))
+        return _LIMITER.get()
 
 
 async def stream(parts: Iterator[bytes], kind: Kind, headers: Mapping[str, str]) -> StreamingResponse:
-    """Return the response of parts that are made in a thread, each once the one before it was sent.
+    """Return a response whose parts are computed one by one, each after the one before it was sent.
 
-    The first is made before the response begins, so that what is wrong with the whole request gets a status.
+    The first part is computed before the response begins, so an error of the whole request gets a status.
     """
-    first = await to_thread.run_sync(next, parts, limiter=_turns())
-    return _Stream(_following(first, parts), media_type=kind, headers=headers)
+    first = await to_thread.run_sync(next, parts, limiter=_limiter())
+    return _Stream(_continue(first, parts), media_type=kind, headers=headers)
 
 
-async def _following(part: bytes | None, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _continue(part: bytes | None, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
     while part is not None:
         yield part
-        part = await to_thread.run_sync(next, parts, None, limiter=_turns())
+        part = await to_thread.run_sync(next, parts, None, limiter=_limiter())
 
 
 class _Stream(StreamingResponse):
-    """A stream whose source is closed as soon as nobody listens."""
+    """Stream whose source is closed as soon as the client disconnects."""
 
     async def stream_response(self, send: Send) -> None:
-        async with aclosing(self.body_iterator):  # type: ignore[type-var]  # `_following` is a generator
+        async with aclosing(self.body_iterator):  # type: ignore[type-var]  # `_continue` is a generator
             await super().stream_response(send)

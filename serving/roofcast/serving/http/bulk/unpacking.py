@@ -1,9 +1,9 @@
-"""Untrusted Parquet, unpacked in a separate process: ``python -m roofcast.serving.http.bulk.unpacking``.
+"""Validation of untrusted Parquet in a process of its own: ``python -m roofcast.serving.http.bulk.unpacking``.
 
-A few bytes of Parquet may stand for terabytes, and a footer that is damaged in the right place ends the process that
-reads it. So neither happens where others are served. The file comes on standard input; what is in it goes to standard
-output as an Arrow stream, texts as dictionaries so that one that is long counts once; what is wrong with it goes to
-standard error as JSON. Nothing but pyarrow is imported.
+A few bytes of Parquet may unpack to terabytes, and a damaged footer may crash the reader, so neither happens in the
+server process. The file is read from standard input; its rows are written to standard output as an Arrow stream, with
+texts as dictionaries so that a repeated text counts once; an error is written to standard error as JSON. Only pyarrow
+is imported.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from roofcast.serving.http.bulk import WRONG_FILE
 
 _MAX_LIST: Final = 100_000
 
-NAMES_ALONE: Final = "; a model that comes with its configuration goes as NDJSON"
-"""Parquet holds names of models: a configuration written out for each row would be most of the file."""
+NAMES_ONLY: Final = "; send a model with its configuration as NDJSON"
+"""Cure for configurations in Parquet: repeated in each row, they would be most of the file."""
 
 
 class Limits(NamedTuple):
-    """What a file may be.
+    """Limits on a file and on this process.
 
     Parameters
     ----------
     texts, numbers
-        Columns that there may be.
+        Columns that are allowed.
     required
-        Columns that there must be.
+        Columns that are required.
     n_row, chunk
-        Most rows of all, and of one batch of the stream.
+        Most rows in all, and in one batch of the stream.
     text
         Longest text, in bytes.
     memory_byte, unpacked_byte, cpu_s
-        Most that this process may take, write and work.
+        Most memory, output and processor time of this process.
     """
 
     texts: list[str]
@@ -55,30 +55,30 @@ class Limits(NamedTuple):
 
 
 class WrongFileError(Exception):
-    """The file cannot be taken; says where and why."""
+    """The file breaks a limit; its arguments are the field and the message."""
 
 
 def unpack(limits: Limits) -> None:
-    """Write what standard input holds to standard output, once all of it has been read without a fault.
+    """Write the rows of standard input to standard output, after all of them have been validated.
 
     Raises
     ------
     WrongFileError
-        If it is not what the limits say.
+        If the file breaks the limits.
     """
     source = pa.PythonFile(sys.stdin.buffer, "r")
     opened = _open(source, [])
     schema = opened.schema_arrow
     n_row = opened.metadata.num_rows
     if not n_row:
-        raise WrongFileError("body", "there is no row")
+        raise WrongFileError("body", "there is no row; send at least one")
     if not 0 < n_row <= limits.n_row:
         raise WrongFileError("body", f"must be at most {limits.n_row} rows, got {n_row}; send them in parts")
     _check_columns(schema, limits)
     coded = [name for name in schema.names if name in limits.texts]
-    n_found = sum(_checked(batch, limits).num_rows for batch in _batches(source, coded, limits))
-    if n_found != n_row:
-        raise WrongFileError("body", f"says that it has {n_row} rows, and has {n_found}")
+    n_valid = sum(_validated(batch, limits).num_rows for batch in _batches(source, coded, limits))
+    if n_valid != n_row:
+        raise WrongFileError("body", f"declares {n_row} rows, but has {n_valid}")
     writer = None
     for batch in _batches(source, coded, limits):
         plain = batch.replace_schema_metadata(None)
@@ -103,24 +103,24 @@ def _check_columns(schema: pa.Schema, limits: Limits) -> None:
         if schema.names.count(name) > 1:
             raise WrongFileError(name, "is given twice as a column; keep one")
         if name not in known:
-            cure = NAMES_ALONE if "config" in name else ""
-            raise WrongFileError(name, f"is not a column of questions; they are {', '.join(known)}{cure}")
+            cure = NAMES_ONLY if "config" in name else ""
+            raise WrongFileError(name, f"is not an input column; the input columns are {', '.join(known)}{cure}")
     for name in limits.required:
         if name not in schema.names:
-            raise WrongFileError(name, "must be a column of the questions")
+            raise WrongFileError(name, "is missing; it must be a column of the input")
     for field in schema:
-        if not (_is_wanted(field, limits) or types.is_primitive(field.type)):
+        if not (_has_right_type(field, limits) or types.is_primitive(field.type)):
             raise _wrong_type(field, limits)
 
 
-def _is_wanted(field: pa.Field, limits: Limits) -> bool:
+def _has_right_type(field: pa.Field, limits: Limits) -> bool:
     return _is_number(field.type) if field.name in limits.numbers else _is_text(field.type)
 
 
 def _wrong_type(field: pa.Field, limits: Limits) -> WrongFileError:
-    wanted = "numbers" if field.name in limits.numbers else "texts"
-    cure = NAMES_ALONE if field.name == "model" else ""
-    return WrongFileError(field.name, f"must be a column of {wanted}, got {str(field.type)[:100]}{cure}")
+    expected = "numbers" if field.name in limits.numbers else "texts"
+    cure = NAMES_ONLY if field.name == "model" else ""
+    return WrongFileError(field.name, f"must be a column of {expected}, got {str(field.type)[:100]}{cure}")
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -132,23 +132,23 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(types.is_string(value) or types.is_large_string(value) or types.is_null(value))
 
 
-def _checked(batch: pa.RecordBatch, limits: Limits) -> pa.RecordBatch:
-    """Return a batch that is sound, none of whose texts is too long to be written out for each row.
+def _validated(batch: pa.RecordBatch, limits: Limits) -> pa.RecordBatch:
+    """Return the batch if it is intact and its texts are short enough to be repeated in each row.
 
-    A column in which nothing is given may be of another type: pandas has floats where no text is.
+    An empty column may be of another type: pandas writes floats for a column without texts.
     """
     batch.validate(full=True)
     for field, column in zip(batch.schema, batch.columns, strict=True):
         name = field.name
-        if not _is_wanted(field, limits) and not compute.all(compute.is_null(column, nan_is_null=True)).as_py():
+        if not _has_right_type(field, limits) and not compute.all(compute.is_null(column, nan_is_null=True)).as_py():
             raise _wrong_type(field, limits)
         if types.is_dictionary(column.type):
             longest = compute.max(compute.binary_length(column.dictionary)).as_py() or 0
             if longest > limits.text:
-                cure = NAMES_ALONE if name == "model" else ""
+                cure = NAMES_ONLY if name == "model" else ""
                 raise WrongFileError(name, f"must be at most {limits.text} bytes long, got {longest}{cure}")
             if name == "model" and compute.any(compute.starts_with(column.dictionary, "{")).as_py():
-                raise WrongFileError(name, f"must be a name, got JSON{NAMES_ALONE}")
+                raise WrongFileError(name, f"must be a name, got JSON{NAMES_ONLY}")
     return batch
 
 
@@ -160,14 +160,14 @@ def _main(limits: Limits) -> int:
     try:
         unpack(limits)
     except WrongFileError as error:
-        field, problem = error.args
+        field, message = error.args
     except MemoryError:
-        field, problem = "body", "is too large when it is unpacked"
+        field, message = "body", "is too large when unpacked; send it in parts"
     except (pa.ArrowException, OSError, KeyError) as error:
-        field, problem = "body", f"is no Parquet that can be read: {str(error).partition(chr(10))[0][:300]}"
+        field, message = "body", f"is no readable Parquet file: {str(error).partition(chr(10))[0][:300]}"
     else:
         return 0
-    sys.stderr.write(f"\n{json.dumps([field, problem])}")
+    sys.stderr.write(f"\n{json.dumps([field, message])}")
     return WRONG_FILE
 
 

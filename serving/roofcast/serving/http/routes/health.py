@@ -8,8 +8,8 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from roofcast.serving.http.dependencies import Bench, Watching
-from roofcast.serving.http.errors import problem
+from roofcast.serving.http.dependencies import Health, State
+from roofcast.serving.http.errors import problem_response
 from roofcast.serving.http.schemas.resources import ReadinessResponse
 from roofcast.serving.http.telemetry.health import STOPPING
 from roofcast.serving.http.telemetry.prometheus import exposition
@@ -20,27 +20,26 @@ router = APIRouter(tags=["health"])
 @router.head("/healthz", include_in_schema=False)
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """Say that the process answers."""
+    """Confirm that the process answers."""
     return {"status": "ok"}
 
 
 @router.head("/readyz", response_model=None, include_in_schema=False)
 @router.get("/readyz", response_model=ReadinessResponse)
-async def readyz(bench: Bench, watch: Watching) -> ReadinessResponse | JSONResponse:
-    """Say whether predictions are answered, and how predictor, store and registry are, each with its reason.
+async def readyz(state: State, monitor: Health) -> ReadinessResponse | JSONResponse:
+    """Return whether the service predicts, and the state of predictor, store and registry.
 
-    Without store or registry predictions go on, so that only a missing predictor or a stop under way is a 503.
+    The service predicts without store and registry, so only a missing predictor or a shutdown is a 503.
     """
-    checks = watch.checks
-    if watch.is_stopping or not checks["predictor"].ok:
-        detail = STOPPING if watch.is_stopping else checks["predictor"].detail
-        return problem(HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", detail, checks=checks)
-    is_whole = all(check.ok for check in checks.values())
-    version = bench.in_service.champion.version
-    return ReadinessResponse(status="ready" if is_whole else "degraded", predictor_version=version, checks=checks)
+    checks = monitor.checks
+    if monitor.is_stopping or not checks["predictor"].ok:
+        detail = STOPPING if monitor.is_stopping else checks["predictor"].detail
+        return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", detail, checks=checks)
+    status = "ready" if all(check.ok for check in checks.values()) else "degraded"
+    return ReadinessResponse(status=status, predictor_version=state.in_service.champion.version, checks=checks)
 
 
 @router.get("/metrics", response_class=Response)
-def metrics(bench: Bench, watch: Watching) -> Response:
-    """Return counts and times of all server processes, for Prometheus."""
-    return Response(exposition(bench, watch), media_type=CONTENT_TYPE_LATEST)
+def metrics(state: State, monitor: Health) -> Response:
+    """Return the metrics of all server processes, for Prometheus."""
+    return Response(exposition(state, monitor), media_type=CONTENT_TYPE_LATEST)

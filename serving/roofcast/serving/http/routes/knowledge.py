@@ -1,4 +1,4 @@
-"""What is known: models, accelerators, offers, campaigns, the predictor in service and how good it is."""
+"""Models, accelerators, offers, campaigns, the active predictor and its scoreboard."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from roofcast.data.campaigns import CAMPAIGNS, CampaignInfo, load_campaign_info
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.serving.app_state.app_state import InService
 from roofcast.serving.app_state.published_figures import read_figures
-from roofcast.serving.http.dependencies import Bench, Loaded
+from roofcast.serving.http.dependencies import ActiveModel, State
 from roofcast.serving.http.schemas.resources import OwnCampaign, PredictorResponse, ScoreboardResponse
 
 router = APIRouter(tags=["knowledge"])
 
 
 @router.get("/v1/models")
-def list_models(bench: Bench) -> list[ModelSpec]:
+def list_models(state: State) -> list[ModelSpec]:
     """List the models of the catalogue and those registered here."""
-    return list(bench.catalog.models.values())
+    return list(state.catalog.models.values())
 
 
 @router.get("/v1/accelerators")
-def list_accelerators(bench: Bench) -> list[AcceleratorSpec]:
+def list_accelerators(state: State) -> list[AcceleratorSpec]:
     """List the accelerators of the catalogue and your own."""
-    return list(bench.catalog.accelerators.values())
+    return list(state.catalog.accelerators.values())
 
 
 @router.get("/v1/offers")
-def list_offers(bench: Bench) -> list[Offer]:
+def list_offers(state: State) -> list[Offer]:
     """List the dated prices of the catalogue and your own."""
-    return list(bench.catalog.offers)
+    return list(state.catalog.offers)
 
 
 @router.get("/v1/campaigns")
-def list_campaigns(bench: Bench) -> list[CampaignInfo | OwnCampaign]:
-    """List the measurement campaigns that come with the package, then your own."""
-    own = [OwnCampaign(name=name, n_row=n) for name, n in bench.store.campaigns().items()]
+def list_campaigns(state: State) -> list[CampaignInfo | OwnCampaign]:
+    """List the measurement campaigns of the package, then your own."""
+    own = [OwnCampaign(name=name, n_row=n) for name, n in state.store.campaigns().items()]
     return [*map(load_campaign_info, CAMPAIGNS), *own]
 
 
 @router.get("/v1/predictor")
-def get_predictor(loaded: Loaded) -> PredictorResponse:
-    """Return the champion in service: version, data and held-out errors."""
-    return described(loaded)
+def get_predictor(active: ActiveModel) -> PredictorResponse:
+    """Return the active predictor: version, training data and held-out errors."""
+    return predictor_response(active)
 
 
-def described(loaded: InService) -> PredictorResponse:
-    """Return what there is to tell of a predictor."""
-    bundle = loaded.bundle
+def predictor_response(active: InService) -> PredictorResponse:
+    """Return the description of a predictor."""
+    bundle = active.bundle
     return PredictorResponse(
-        version=loaded.champion.version,
-        sha256=loaded.champion.sha256,
+        version=active.champion.version,
+        sha256=active.champion.sha256,
         roofcast_version=bundle.roofcast_version,
         data_digest=bundle.data_digest,
         n_row=len(bundle.row_ids),
@@ -61,17 +61,17 @@ def described(loaded: InService) -> PredictorResponse:
 
 
 @router.get("/v1/scoreboard")
-def get_scoreboard(bench: Bench, loaded: Loaded) -> ScoreboardResponse:
-    """Return how good the predictor in service is: its held-out errors, and the figures of the protocols.
+def get_scoreboard(state: State, active: ActiveModel) -> ScoreboardResponse:
+    """Return the held-out errors of the active predictor, and the figures of the evaluation protocols.
 
-    The latter come with the package, as in docs/SCOREBOARD.md; those that `roofcast scoreboard` computed later in the
-    service's state folder take their place.
+    The figures are those of the package, as in docs/SCOREBOARD.md, or those that `roofcast scoreboard` computed later
+    in the service's state folder.
     """
-    predictor = described(loaded)
+    predictor = predictor_response(active)
     return ScoreboardResponse(
         predictor_version=predictor.version,
         data_digest=predictor.data_digest,
         n_row=predictor.n_row,
         held_out=predictor.held_out,
-        protocols=read_figures(bench.settings.home),
+        protocols=read_figures(state.settings.home),
     )

@@ -1,4 +1,4 @@
-"""The page at ``/``: the main job, for who has a browser. It asks the API as anyone does."""
+"""The page at ``/``: a form for recommendations in the browser, which uses the public API."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def index() -> Response:
 
 @router.get("/page.js")
 def script() -> Response:
-    """Return what the page does."""
+    """Return the page's script."""
     return _file("page.js", "text/javascript")
 
 
 @router.get("/page.css")
 def style() -> Response:
-    """Return how the page looks."""
+    """Return the page's style."""
     return _file("page.css", "text/css")
 
 

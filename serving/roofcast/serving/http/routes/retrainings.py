@@ -1,4 +1,4 @@
-"""``/v1/retrainings``: fit a candidate on everything, promote it if it is not worse."""
+"""``/v1/retrainings``: train a candidate on all measurements, and promote it if it is not worse."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 
 from roofcast.serving.http.body import JsonRoute
-from roofcast.serving.http.dependencies import Bench, Jobs
+from roofcast.serving.http.dependencies import Jobs, State
 from roofcast.serving.http.schemas.resources import RetrainingResponse
 
 router = APIRouter(tags=["retrainings"], route_class=JsonRoute)
@@ -19,19 +19,19 @@ RetrainingId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$")]
 
 @router.post("/v1/retrainings", status_code=HTTPStatus.ACCEPTED)
 def post_retraining(jobs: Jobs, response: Response) -> RetrainingResponse:
-    """Queue a retraining; it runs in the background, and its state stands at the returned location."""
+    """Queue a retraining, which runs in the background; its state is at the returned location."""
     record = jobs.submit()
     response.headers["location"] = f"/v1/retrainings/{record.id}"
     return RetrainingResponse(**dataclasses.asdict(record))
 
 
 @router.get("/v1/retrainings/{retraining_id}")
-def get_retraining(retraining_id: RetrainingId, bench: Bench) -> RetrainingResponse:
-    """Return a retraining and, once it is done, its report."""
-    return RetrainingResponse(**dataclasses.asdict(bench.store.retraining(retraining_id)))
+def get_retraining(retraining_id: RetrainingId, state: State) -> RetrainingResponse:
+    """Return a retraining, with its report once it is done."""
+    return RetrainingResponse(**dataclasses.asdict(state.store.retraining(retraining_id)))
 
 
 @router.get("/v1/retrainings")
-def list_retrainings(bench: Bench, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[RetrainingResponse]:
+def list_retrainings(state: State, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[RetrainingResponse]:
     """List the retrainings, the latest first."""
-    return [RetrainingResponse(**dataclasses.asdict(record)) for record in bench.store.retrainings(limit=limit)]
+    return [RetrainingResponse(**dataclasses.asdict(record)) for record in state.store.retrainings(limit=limit)]

@@ -1,1 +1,1 @@
-"""Request and response bodies that only HTTP knows."""
+"""Request and response models of HTTP only."""

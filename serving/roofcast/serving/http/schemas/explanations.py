@@ -1,4 +1,4 @@
-"""What goes over HTTP about explanations."""
+"""Response models of explanations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class IntervalResponse(BaseModel):
 
 
 class NearMeasurement(BaseModel):
-    """A measurement that tells of the question, how far the two go together, and what is not the same in both."""
+    """A training measurement near the row: its error correlation with the row, and the columns that differ."""
 
     model: str
     accelerator: str
@@ -42,44 +42,44 @@ class NearMeasurement(BaseModel):
 
 
 class MetricReasons(IntervalResponse):
-    """A prediction and why."""
+    """A prediction and its factors."""
 
-    uncalibrated: Annotated[IntervalResponse | None, Field(description="Without the references given.")]
+    uncalibrated: Annotated[IntervalResponse | None, Field(description="Without the references.")]
     contributions: Annotated[
         dict[str, float],
-        Field(description="Natural logarithms that sum to that of the value: the estimate, and factors on it."),
+        Field(description="Natural logarithms of the estimate and of its factors; they sum to that of the value."),
     ]
     nearest: list[NearMeasurement]
 
 
 class PredictionReasons(BaseModel):
-    """What the predictor says of a question, if it has an answer."""
+    """Predictions of a row, or the reason why it has none."""
 
     status: Literal["ok", "does_not_fit", "out_of_range"]
     reason: str
     level: float
-    outside: Annotated[list[str], Field(description="Where the question lies beyond what was measured.")]
+    outside: Annotated[list[str], Field(description="Columns in which the row is outside the training data.")]
     ttft_s: MetricReasons | None = None
     tpot_s: MetricReasons | None = None
     output_throughput_token_per_s: MetricReasons | None = None
 
 
 class ExplanationResponse(BaseModel):
-    """Where the time goes, what bounds it, what fits, what is predicted and why."""
+    """Operators and their bounds, memory, and the prediction with its factors."""
 
     question: dict[str, Value]
     accelerator: AcceleratorSpec
-    estimate: Annotated[dict[str, float | None], Field(description="Null where the estimate has no end.")]
+    estimate: Annotated[dict[str, float | None], Field(description="Null where the estimate is infinite.")]
     is_saturated: bool
     remarks: list[str]
-    bounds: Annotated[dict[str, dict[str, float]], Field(description="Shares of each latency by its bound.")]
+    bounds: Annotated[dict[str, dict[str, float]], Field(description="Share of each latency by its bound.")]
     operators: list[dict[str, Value]]
     memory: dict[str, Value]
     prediction: PredictionReasons
 
 
 class ExplanationsResponse(BaseModel):
-    """One explanation a row."""
+    """One explanation per row."""
 
     predictor_version: str
     rows: list[ExplanationResponse]

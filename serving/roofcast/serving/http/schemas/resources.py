@@ -1,4 +1,4 @@
-"""What goes over HTTP: requests and responses, apart from the specs they become."""
+"""Request and response models of HTTP resources."""
 
 from __future__ import annotations
 
@@ -8,9 +8,19 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from roofcast.serving.app_state.published_figures import ProtocolFigures
-from roofcast.serving.request_fields import Config, Level, Message, ModelConfig, References, Row, Text, Value
+from roofcast.serving.request_fields import (
+    DEFAULT_LEVEL,
+    Config,
+    InlineModelList,
+    Level,
+    Message,
+    References,
+    Row,
+    Text,
+    Value,
+)
 
-QUESTION: Config = {
+EXAMPLE_ROW: Config = {
     "model": "meta-llama/Llama-3.1-8B",
     "accelerator": "nvidia-a100-pcie-80gb",
     "n_input_token": 120,
@@ -20,26 +30,25 @@ QUESTION: Config = {
 }
 
 
-class PredictionRequest(Message):
-    """Rows of questions, as `roofcast predict` reads them, and the models that only they know."""
+class _RowsRequest(Message):
+    """Rows of prediction input, the models that they bring along, reference measurements, and the interval level."""
 
     rows: Annotated[list[Row], Field(min_length=1)]
-    models: Annotated[list[ModelConfig], Field(max_length=100)] = Field(default_factory=list)
+    models: InlineModelList = Field(default_factory=list)
     references: References = Field(default_factory=list)
-    level: Level = 0.8
+    level: Level = DEFAULT_LEVEL
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"rows": [QUESTION]}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"rows": [EXAMPLE_ROW]}]})
 
 
-class ExplanationRequest(Message):
-    """Rows of questions as of a prediction, a few at a time: an explanation is a hundred times as long."""
+class PredictionRequest(_RowsRequest):
+    """Rows of prediction input, as `roofcast predict` reads them, and the models that they bring along."""
+
+
+class ExplanationRequest(_RowsRequest):
+    """Rows as of a prediction, but few: an explanation is a hundred times as long."""
 
     rows: Annotated[list[Row], Field(min_length=1, max_length=100)]
-    models: Annotated[list[ModelConfig], Field(max_length=100)] = Field(default_factory=list)
-    references: References = Field(default_factory=list)
-    level: Level = 0.8
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"rows": [QUESTION]}]})
 
 
 class PredictionResponse(BaseModel):
@@ -51,10 +60,10 @@ class PredictionResponse(BaseModel):
 
 
 class MeasurementsRequest(Message):
-    """Measured rows, and the models that no catalogue knows."""
+    """Measured rows, and the models that they bring along."""
 
     rows: Annotated[list[Row], Field(min_length=1, max_length=50_000)]
-    models: Annotated[list[ModelConfig], Field(max_length=100)] = Field(default_factory=list)
+    models: InlineModelList = Field(default_factory=list)
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -82,14 +91,14 @@ class MeasurementsRequest(Message):
 
 
 class MeasurementsAdded(BaseModel):
-    """How many rows were new, and how many were known before."""
+    """Number of rows that are new, and that were stored before."""
 
     n_new: int
     n_known: int
 
 
 class OwnCampaign(BaseModel):
-    """Measurements that were kept here under one name."""
+    """Campaign of measurements stored here."""
 
     name: str
     n_row: int
@@ -98,7 +107,7 @@ class OwnCampaign(BaseModel):
 
 
 class RetrainingResponse(BaseModel):
-    """A retraining and what came of it."""
+    """State and report of a retraining."""
 
     id: str
     state: Literal["queued", "running", "done", "failed"]
@@ -110,14 +119,14 @@ class RetrainingResponse(BaseModel):
 
 
 class Check(BaseModel):
-    """Whether a part of the service works, and what stands in its way."""
+    """Whether a part of the service works, and the reason if it does not."""
 
     ok: bool
     detail: str = ""
 
 
 class ReadinessResponse(BaseModel):
-    """Predictions are answered; `degraded` if something else is not."""
+    """The service predicts; it is `degraded` if another part does not work."""
 
     status: Literal["ready", "degraded"]
     predictor_version: str
@@ -125,9 +134,9 @@ class ReadinessResponse(BaseModel):
 
 
 class PredictorResponse(BaseModel):
-    """The predictor in service.
+    """The active predictor.
 
-    `held_out` are its errors by metric on LLM lineages that it had not seen; intervals go up to `highest_level`.
+    `held_out` has its errors by metric on held-out LLM lineages; intervals are supported up to `highest_level`.
     """
 
     version: str
@@ -141,7 +150,7 @@ class PredictorResponse(BaseModel):
 
 
 class ScoreboardResponse(BaseModel):
-    """How good the predictor in service is, and what `roofcast scoreboard` last found, by protocol."""
+    """Held-out errors of the active predictor, and the figures of the scoreboard by protocol."""
 
     predictor_version: str
     data_digest: str
@@ -151,7 +160,7 @@ class ScoreboardResponse(BaseModel):
 
 
 class PromotionRequest(Message):
-    """A version in the registry."""
+    """Version of the registry to promote."""
 
     version: Text
 

@@ -1,4 +1,4 @@
-"""What a server process knows of its own state: the registry, the store, and whether it is about to stop."""
+"""Health of a server process: registry, store, and whether it is stopping."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from roofcast.serving.http.schemas.resources import Check
 logger = logging.getLogger(__name__)
 
 STOPPING = "the service is stopping; ask another one"
+UNEXPECTED = "the check failed; the service's log has the traceback"
 
 
 class HealthMonitor:
-    """Looks after registry and store, so that who asks for their state never waits for them.
+    """Background checks of registry and store, so that a probe never waits for them.
 
     Parameters
     ----------
-    bench
-        Whose registry and store; a new champion is put into service on it.
+    state
+        A new champion is activated in it.
     """
 
-    def __init__(self, bench: AppState) -> None:
-        self._bench = bench
+    def __init__(self, state: AppState) -> None:
+        self._state = state
         self.is_stopping = False
         self.retrainings: dict[str, int] = {}
         self._registry = Check(ok=True)
@@ -37,68 +38,68 @@ class HealthMonitor:
 
     @property
     def checks(self) -> dict[str, Check]:
-        """Each part, as it was at the last look."""
+        """Result of the last check of each part."""
         try:
-            predictor = Check(ok=True, detail=f"version {self._bench.in_service.champion.version}")
+            predictor = Check(ok=True, detail=f"version {self._state.in_service.champion.version}")
         except NotReadyError as error:
             predictor = Check(ok=False, detail=str(error))
         return {"predictor": predictor, "store": self._store, "registry": self._registry}
 
-    async def look_at_registry(self) -> None:
-        """Put a new champion into service; whatever goes wrong, the one in service stays and is looked for again."""
+    async def check_registry(self) -> None:
+        """Activate a new champion; if that fails, the active one stays."""
         try:
-            if await asyncio.to_thread(self._bench.refresh):
-                logger.info("predictor version %s is in service", self._bench.in_service.champion.version)
+            if await asyncio.to_thread(self._state.refresh):
+                logger.info("champion activated: version=%s", self._state.in_service.champion.version)
             self._registry = Check(ok=True)
         except RoofcastError as error:
-            logger.warning("no newer predictor could be loaded: %s", error)
+            logger.warning("registry check failed: %s", error)
             self._registry = Check(ok=False, detail=str(error))
         except Exception:
-            logger.exception("no newer predictor could be loaded")
-            self._registry = Check(ok=False, detail="could not be asked; the log says more")
+            logger.exception("registry check failed")
+            self._registry = Check(ok=False, detail=UNEXPECTED)
 
-    async def look_at_store(self) -> None:
+    async def check_store(self) -> None:
         """Count the retrainings, which also shows whether the store answers."""
         try:
-            self.retrainings = await asyncio.to_thread(self._retrainings)
+            self.retrainings = await asyncio.to_thread(self._count_retrainings)
             self._store = Check(ok=True)
         except RoofcastError as error:
             if self._store.ok:
-                logger.warning("the measurement store does not answer: %s", error)
+                logger.warning("store check failed: %s", error)
             self._store = Check(ok=False, detail=str(error))
         except Exception:
-            logger.exception("the measurement store could not be asked")
-            self._store = Check(ok=False, detail="could not be asked; the log says more")
+            logger.exception("store check failed")
+            self._store = Check(ok=False, detail=UNEXPECTED)
 
-    def _retrainings(self) -> dict[str, int]:
-        _ = self._bench.catalog  # so that the first requests find the models registered here, whoever else asks
-        return self._bench.store.retraining_states()
+    def _count_retrainings(self) -> dict[str, int]:
+        _ = self._state.catalog  # loads the models registered here before the first request needs them
+        return self._state.store.retraining_states()
 
-    async def keep(self, look: Callable[[], Awaitable[None]]) -> None:
-        """Look again and again."""
+    async def poll(self, check: Callable[[], Awaitable[None]]) -> None:
+        """Repeat a check for ever."""
         while True:
-            await asyncio.sleep(self._bench.settings.poll_s)
-            await look()
+            await asyncio.sleep(self._state.settings.poll_s)
+            await check()
 
     @contextmanager
-    def draining(self, pause_s: float) -> Iterator[None]:
-        """At SIGTERM, say for a while that the service is stopping before it stops.
+    def drain_at_sigterm(self, drain_s: float) -> Iterator[None]:
+        """At SIGTERM, report that the service is stopping, and stop it `drain_s` later.
 
-        Whoever shares out requests has that while to send them elsewhere. The server's own handler then does the
-        stopping. Only the main thread can be told of signals; elsewhere nothing changes.
+        Load balancers use that time to send requests elsewhere; then the server's own handler runs. Signals reach
+        only the main thread; in another thread nothing changes.
         """
-        stop = signal.getsignal(signal.SIGTERM)
-        if threading.current_thread() is not threading.main_thread() or not callable(stop):
+        handler = signal.getsignal(signal.SIGTERM)
+        if threading.current_thread() is not threading.main_thread() or not callable(handler):
             yield
             return
         loop = asyncio.get_running_loop()
 
         def drain(number: int, frame: FrameType | None) -> None:
             self.is_stopping = True
-            loop.call_soon_threadsafe(loop.call_later, pause_s, stop, number, frame)
+            loop.call_soon_threadsafe(loop.call_later, drain_s, handler, number, frame)
 
         signal.signal(signal.SIGTERM, drain)
         try:
             yield
         finally:
-            signal.signal(signal.SIGTERM, stop)
+            signal.signal(signal.SIGTERM, handler)

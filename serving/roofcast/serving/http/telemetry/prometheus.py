@@ -1,7 +1,7 @@
-"""What Prometheus is told. Labels take few values: route templates, never user input.
+"""Prometheus metrics. Keep label cardinality low: use route templates, never user input.
 
-Server processes count in files of one folder, and any of them adds them up. `prometheus_multiproc_dir` makes
-the folder, and must come before this module is first imported.
+Server processes write to files in one folder, and each of them can sum them up. `prometheus_multiproc` makes the
+folder and must be entered before this module is first imported.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import os
 from collections import Counter as TallyOf
 from collections.abc import Iterator, Mapping
 
-import pandas as pd
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -28,24 +27,24 @@ _OWN = CollectorRegistry()
 REQUEST_SECONDS = Histogram(
     "roofcast_request_seconds", "Time to answer a request.", ("method", "route", "status"), registry=_OWN
 )
-PREDICTIONS = Counter("roofcast_predictions", "Predicted rows by what became of them.", ("status",), registry=_OWN)
-OUTSIDE = Counter("roofcast_predictions_outside", "Predicted rows beyond what was measured.", registry=_OWN)
+PREDICTIONS = Counter("roofcast_predictions", "Predicted rows by status.", ("status",), registry=_OWN)
+OUTSIDE = Counter("roofcast_predictions_outside", "Predicted rows outside the training data.", registry=_OWN)
 RECOMMENDATIONS = Counter(
     "roofcast_recommendations", "Recommendations by whether anything meets the limits.", ("found",), registry=_OWN
 )
 
 
-def count_answers(answers: pd.DataFrame | Mapping[str, Cells]) -> None:
+def count_answers(answers: Mapping[str, Cells]) -> None:
     """Count the rows of a prediction."""
     for status, n in TallyOf(answers["status"].tolist()).items():
         PREDICTIONS.labels(str(status)).inc(n)
     OUTSIDE.inc(int(answers["outside"].sum()))
 
 
-def exposition(bench: AppState, watch: HealthMonitor) -> bytes:
-    """Return the metrics of all server processes, and the state of the one asked, as Prometheus reads them."""
+def exposition(state: AppState, monitor: HealthMonitor) -> bytes:
+    """Return the metrics of all server processes and the state of this one, in Prometheus' text format."""
     registry = CollectorRegistry()
-    registry.register(_State(bench, watch))
+    registry.register(_StateCollector(state, monitor))
     if FOLDER_VARIABLE in os.environ:
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     else:
@@ -53,26 +52,26 @@ def exposition(bench: AppState, watch: HealthMonitor) -> bytes:
     return generate_latest(registry)
 
 
-class _State(Collector):
-    def __init__(self, bench: AppState, watch: HealthMonitor) -> None:
-        self._bench = bench
-        self._watch = watch
+class _StateCollector(Collector):
+    def __init__(self, state: AppState, monitor: HealthMonitor) -> None:
+        self._state = state
+        self._monitor = monitor
 
     def collect(self) -> Iterator[Metric]:
         info = GaugeMetricFamily(
-            "roofcast_predictor_info", "The predictor in service.", labels=("version", "sha256", "roofcast_version")
+            "roofcast_predictor_info", "The active predictor.", labels=("version", "sha256", "roofcast_version")
         )
         try:
-            loaded = self._bench.in_service
-            info.add_metric((loaded.champion.version, loaded.champion.sha256, loaded.bundle.roofcast_version), 1)
+            active = self._state.in_service
+            info.add_metric((active.champion.version, active.champion.sha256, active.bundle.roofcast_version), 1)
         except NotReadyError:
             pass
         yield info
         checks = GaugeMetricFamily("roofcast_check_ok", "Whether a part of the service works.", labels=("check",))
-        for name, check in self._watch.checks.items():
+        for name, check in self._monitor.checks.items():
             checks.add_metric((name,), check.ok)
         yield checks
-        retrainings = GaugeMetricFamily("roofcast_retrainings", "Retrainings by their state.", labels=("state",))
+        retrainings = GaugeMetricFamily("roofcast_retrainings", "Retrainings by state.", labels=("state",))
         for state in ("queued", "running", "done", "failed"):
-            retrainings.add_metric((state,), self._watch.retrainings.get(state, 0))
+            retrainings.add_metric((state,), self._monitor.retrainings.get(state, 0))
         yield retrainings

@@ -1,4 +1,4 @@
-"""Where several server processes count together."""
+"""Folder of prometheus_client's multiprocess mode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 
 @contextmanager
 def prometheus_multiproc_dir() -> Iterator[None]:
-    """Give the processes that start within the block one folder to count in, empty at first and gone at the end."""
+    """Provide an empty folder for the metrics of all processes started in the block; it is deleted at the end."""
     with tempfile.TemporaryDirectory(prefix="roofcast-metrics-") as folder:
         os.environ[FOLDER_VARIABLE] = folder
         try:

@@ -1,6 +1,6 @@
-"""Traces, when an environment variable of OpenTelemetry asks for them; nothing of it is imported otherwise."""
+"""OpenTelemetry traces, if the environment enables them; otherwise nothing of it is imported."""
 
-# ruff: noqa: PLC0415  (an extra that few install)
+# ruff: noqa: PLC0415  (optional dependency)
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from fastapi import FastAPI
 
 logger = logging.getLogger(__name__)
 
-ASKING: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 UNTRACED: Final = "healthz,readyz,metrics"
 
 
-def is_asked_for() -> bool:
-    """Return whether the environment says where traces go, and does not switch them off."""
+def is_enabled() -> bool:
+    """Return whether the environment names an endpoint for traces and does not disable them."""
     is_off = (
         os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or os.environ.get("OTEL_TRACES_EXPORTER") == "none"
     )
-    return any(os.environ.get(name) for name in ASKING) and not is_off
+    return any(os.environ.get(name) for name in ENDPOINT_VARIABLES) and not is_off
 
 
 def trace(app: FastAPI) -> None:
-    """Send a trace of each request if the environment asks for it; OpenTelemetry reads its own variables."""
-    if not is_asked_for():
+    """Instrument the application if traces are enabled; OpenTelemetry reads its own variables."""
+    if not is_enabled():
         return
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -35,7 +35,7 @@ def trace(app: FastAPI) -> None:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ModuleNotFoundError as error:
-        logger.warning("traces are asked for, but %s is not installed: pip install 'roofcast[otel]'", error.name)
+        logger.warning("tracing is enabled but %s is missing: pip install 'roofcast[otel]'", error.name)
         return
     os.environ.setdefault("OTEL_SERVICE_NAME", app.title)
     provider = TracerProvider(resource=Resource.create())

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.descriptors.prediction_input import Cells
-from roofcast.serving.predict.json_rows import records_of
-from roofcast.serving.predict.row_parser import filled
+from roofcast.serving.predict.json_rows import rows_from_columns
+from roofcast.serving.predict.row_parser import object_column
 from roofcast.training.explain.contributions import WORKLOAD, TrainingPoints
 from roofcast.training.learner.group_keys import places
 from roofcast.training.learner.predictor import RoofcastPredictor
@@ -59,9 +59,9 @@ def nearest(
         picked.append(best[correlation[i][best] >= LEAST_CORRELATION])
     chosen = np.concatenate([order[i][best] for i, best in enumerate(picked)])
     rows, back = np.unique(place[chosen], return_inverse=True)
-    shown = records_of({
+    shown = rows_from_columns({
         **{name: _some(kept.rows[name], rows) for name in SHOWN},
-        "metric": filled(len(rows), metric),
+        "metric": object_column(len(rows), metric),
         "measured": _some(kept.rows[metric], rows),
     })  # fmt: skip
     every = iter(back.tolist())

@@ -18,7 +18,7 @@ from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
 from roofcast.serving.deployment.served import ENGINES as DEPLOYED
 from roofcast.serving.predict.references import references_of
-from roofcast.serving.predict.unknown_names import unknown
+from roofcast.serving.predict.unknown_names import unknown_name_error
 from roofcast.serving.recommend.answer.basis import BasisOf
 from roofcast.serving.recommend.answer.recommendation import Recommendation
 from roofcast.serving.recommend.api.models import (
@@ -213,5 +213,5 @@ def _known(field: str, names: Iterable[str], known: Iterable[str]) -> frozenset[
     by_key = {name.casefold(): name for name in known}
     for name in names:
         if name.casefold() not in by_key:
-            raise unknown(field, name, by_key.values())
+            raise unknown_name_error(field, name, by_key.values())
     return frozenset(by_key[name.casefold()] for name in names)

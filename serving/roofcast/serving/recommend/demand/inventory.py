@@ -14,7 +14,7 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import Count, Money, Offer
 from roofcast.serving.app_state.user_files import OWNED
-from roofcast.serving.predict.unknown_names import unknown
+from roofcast.serving.predict.unknown_names import unknown_name_error
 
 REGION: Final = "own"
 MAX_USD_PER_H: Final = 100_000
@@ -187,7 +187,7 @@ def _bounds(field: str, change: PriceChange, offers: list[Offer], catalog: Catal
 def _spelt(field: str, name: str, known: Iterable[str]) -> str:
     by_key = {value.casefold(): value for value in known}
     if name.casefold() not in by_key:
-        raise unknown(field, name, by_key.values())
+        raise unknown_name_error(field, name, by_key.values())
     return by_key[name.casefold()]
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from roofcast.data.errors import InputError
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import s_from_ms
-from roofcast.serving.predict.unknown_names import unknown
+from roofcast.serving.predict.unknown_names import unknown_name_error
 
 METRIC_OF: Final = {
     "ttft": "ttft_s",
@@ -121,9 +121,9 @@ def parse_limit(text: str) -> Limit:
         raise InputError("limits", f"{_SHAPE}, got {text[:60]!r}")
     name, statistic = match["metric"], match["statistic"]
     if name not in METRIC_OF:
-        raise unknown("limits.metric", name, METRIC_OF)
+        raise unknown_name_error("limits.metric", name, METRIC_OF)
     if statistic is not None and statistic not in STATISTICS:
-        raise unknown("limits.statistic", statistic, STATISTICS)
+        raise unknown_name_error("limits.statistic", statistic, STATISTICS)
     _check_side(name, match["sign"], text)
     number = float(match["value"])
     if name in FLOORS:

@@ -1,0 +1,161 @@
+"""Checks of parsed rows against the catalogue: names, splits, precisions, context lengths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.specs import ModelSpec
+from roofcast.data.units import BYTE_PER_GB
+from roofcast.features.descriptors.prediction_input import Cells, distinct
+from roofcast.features.engine.estimate import Estimate
+from roofcast.features.validity.context import context_error, context_limit
+from roofcast.features.validity.engine_support import precision_error
+from roofcast.features.validity.splits import assumed_split_error, split_error
+from roofcast.serving.predict.row_parser import Table, add_problems, object_column, parse_rows
+from roofcast.serving.problem import Problem
+
+
+def check_table(table: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, list[Problem | None]]:
+    """Return `check_rows` of a table, as a table.
+
+    Raises
+    ------
+    SchemaError
+        If a column is unknown or given twice, or `model` or `accelerator` is missing.
+    """
+    columns, problems = check_rows(table_columns(table), catalog)
+    return pd.DataFrame(columns), problems
+
+
+def table_columns(table: pd.DataFrame) -> dict[str, Cells]:
+    """Return the columns of a table as arrays.
+
+    Raises
+    ------
+    SchemaError
+        If a column is given twice.
+    """
+    for name in table.columns[table.columns.duplicated()]:
+        raise SchemaError(str(name), "is given twice as a column; keep one")
+    return {str(name): table[name].to_numpy() for name in table}
+
+
+def check_rows(columns: Mapping[str, Cells], catalog: Catalog) -> tuple[Table, list[Problem | None]]:
+    """Return typed columns with catalogue ids and `ASSUMED_LOAD`, and the first problem of each row.
+
+    Raises
+    ------
+    SchemaError
+        If a column is unknown, or `model` or `accelerator` is missing.
+    """
+    table, problems = parse_rows(columns)
+    _resolve_names(table, problems, catalog)
+    _check_splits(table, problems, catalog)
+    _check_precisions(table, problems, catalog)
+    _check_contexts(table, problems, catalog)
+    return table, problems
+
+
+def _resolve_names(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
+    for column, find in (("model", catalog.model), ("accelerator", catalog.accelerator)):
+        names = table[column]
+        specs: dict[str, Any] = {}
+        errors: dict[str, Problem] = {}
+        for name in dict.fromkeys(names.tolist()):
+            try:
+                specs[name] = find(name)
+            except InputError as error:
+                errors[name] = Problem.from_error(error)
+        for i, name in enumerate(names if errors else ()):
+            if problems[i] is None:
+                problems[i] = errors.get(name)
+        if column == "model":
+            table["weight_precision"] = fill_copy_precision(table["weight_precision"], names, specs, catalog)
+        ids = {name: spec.id for name, spec in specs.items()}
+        table[column] = object_column(len(names), [ids.get(name) for name in names])
+
+
+def fill_copy_precision(precision: Cells, names: Cells, specs: Mapping[str, ModelSpec], catalog: Catalog) -> Cells:
+    """Return weight precisions; a blank one takes the precision of the quantised copy that the model's name means.
+
+    Parameters
+    ----------
+    precision, names : shape (n_row,)
+        Weight precision and model name of each row, as given.
+    specs
+        Specs by name; that of a quantised copy differs from the catalogue's in its precision.
+    """
+    copies = {
+        name: spec.weight_precision
+        for name, spec in specs.items()
+        if spec.weight_precision != catalog.models[spec.id].weight_precision
+    }
+    if not copies:
+        return precision
+    return np.where(precision == "", object_column(len(names), [copies.get(name, "") for name in names]), precision)
+
+
+def _check_splits(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
+    tp, ep = (np.where(np.isnan(table[name]), 1, table[name]) for name in ("tp", "ep"))
+    for i in np.flatnonzero((tp > 1) | (ep > 1)).tolist():
+        if problems[i] is None:
+            error = split_error(catalog.models[table["model"][i]], tp[i], ep[i], table["engine"][i])
+            problems[i] = Problem.from_error(error) if error else None
+
+
+def _check_precisions(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
+    """Check that each engine serves the given weight precision on the accelerator."""
+    errors: dict[tuple[str, str, str], InputError | None] = {}
+    keys = zip(table["engine"], table["weight_precision"], table["accelerator"], strict=True)
+    for i, key in enumerate(keys):
+        engine, precision, accelerator = key
+        if not engine or not precision or problems[i] is not None:
+            continue
+        if key not in errors:
+            errors[key] = precision_error(engine, precision, catalog.accelerators[accelerator])
+        if error := errors[key]:
+            problems[i] = Problem.from_error(error)
+
+
+def _check_contexts(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
+    index, ids = distinct(table["model"])
+    limit = np.array([context_limit(catalog.models[str(name)]) if name else math.inf for name in ids])[index]
+    n_input, n_output = table["n_input_token"], table["n_output_token"]
+    for i in np.flatnonzero(n_input + n_output > limit).tolist():
+        error = context_error(catalog.models[table["model"][i]], n_input[i], n_output[i])
+        if error and problems[i] is None:
+            problems[i] = Problem("out_of_range", error.field, error.problem)
+
+
+def assumed_split_problems(
+    descriptors: pd.DataFrame, table: Mapping[str, Cells] | pd.DataFrame, catalog: Catalog
+) -> list[Problem | None]:
+    """Return, for each row with a blank `tp`, the problem if the model does not admit the split assumed for it."""
+    tp = descriptors["config.tp"].to_numpy()
+    problems: list[Problem | None] = [None] * len(tp)
+    is_blank = np.isnan(np.asarray(table["tp"], dtype=float))
+    for i in np.flatnonzero(is_blank & (tp > 1)).tolist():
+        model, engine, n = catalog.models[table["model"][i]], table["engine"][i], table["n_accelerator"][i]
+        error = assumed_split_error(model, tp[i], n, engine)
+        problems[i] = Problem.from_error(error) if error else None
+    return problems
+
+
+def capacity_problems(estimate: Estimate) -> list[Problem | None]:
+    """Return, for each row, the problem if it does not fit into memory or one replica cannot sustain its rate."""
+    memory = estimate.memory
+    problems: list[Problem | None] = [None] * len(memory.fits)
+    for i in np.flatnonzero(~memory.fits).tolist():
+        needed, usable = memory.needed_byte[i] / BYTE_PER_GB, memory.usable_byte[i] / BYTE_PER_GB
+        message = f"weights and one request need {needed:.1f} GB of {usable:.1f} GB usable; use more accelerators"
+        problems[i] = Problem("does_not_fit", "n_accelerator", message)
+    message = "is more than one replica can serve; use more replicas"
+    add_problems(problems, estimate.is_saturated, "out_of_range", "request_rate", message)
+    return problems
