@@ -1,4 +1,4 @@
-"""JSON as benchmark clients write it: parsed within bounds, and walked with the path of every value."""
+"""JSON files of benchmark clients: parsed within bounds into nodes that know their file, line and path."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Node:
-    """A value of a JSON file and where it stands: `path` within the document, `line` if each line is one."""
+    """A value of a JSON file with its path in the document, its file `place`, and its line in a file of JSON lines.
+
+    Every accessor raises a `SchemaError` with file, line and path for a value of the wrong type.
+    """
 
     value: Any
     path: str
@@ -33,14 +36,14 @@ class Node:
     line: int = 0
 
     def __getitem__(self, name: str) -> Node:
-        """Return a member of an object; blank where the object or the member is."""
+        """Return a member of an object; a blank node if the object or the member is absent."""
         if self.value is not None and not isinstance(self.value, dict):
-            raise self.refusal(f"must be an object, got {_short(self.value)}")
+            raise self.error(f"must be an object, got {_short(self.value)}")
         path = f"{self.path}.{name}" if self.path else name
         return Node((self.value or {}).get(name), path, self.place, self.line)
 
     def at(self, *names: str) -> Node:
-        """Return what one member after another leads to."""
+        """Return the node at a path of member names."""
         node = self
         for name in names:
             node = node[name]
@@ -48,32 +51,32 @@ class Node:
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing stands here: absent or null."""
+        """Whether the value is absent or null."""
         return self.value is None
 
     @property
     def is_array(self) -> bool:
-        """Whether an array stands here; a long one of numbers alone is a packed one."""
+        """Whether the value is an array, packed or not."""
         return isinstance(self.value, list | array)
 
     @property
     def keys(self) -> list[str]:
-        """Names of the members of an object; none of anything else."""
+        """Member names of an object; none of another value."""
         return list(self.value) if isinstance(self.value, dict) else []
 
     def items(self) -> list[Node]:
         """Return the entries of an array; none if blank."""
         if self.value is not None and not self.is_array:
-            raise self.refusal(f"must be an array, got {_short(self.value)}")
+            raise self.error(f"must be an array, got {_short(self.value)}")
         return [Node(value, f"{self.path}[{i}]", self.place, self.line) for i, value in enumerate(self.value or [])]
 
     def text(self) -> str:
         """Return a text without the space around it; empty if blank."""
         if self.value is not None and not isinstance(self.value, str):
-            raise self.refusal(f"must be a text, got {_short(self.value)}")
+            raise self.error(f"must be a text, got {_short(self.value)}")
         text = (self.value or "").strip()
         if any("\ud800" <= character <= "\udfff" for character in text):
-            raise self.refusal(f"must hold no half of a surrogate pair, got {_short(text)}")
+            raise self.error(f"must hold no half of a surrogate pair, got {_short(text)}")
         return text
 
     def number(self) -> float:
@@ -82,13 +85,20 @@ class Node:
             return math.nan
         number = _float(self.value)
         if not 0 <= number < math.inf:
-            raise self.refusal(f"must be a finite number of at least 0, got {_short(self.value)}")
+            raise self.error(f"must be a finite number of at least 0, got {_short(self.value)}")
+        return number
+
+    def required_number(self) -> float:
+        """Return a finite number of at least 0, which must not be blank."""
+        number = self.number()
+        if math.isnan(number):
+            raise self.error("must be given")
         return number
 
     def numbers(self) -> Floats:
         """Return an array of finite numbers of at least 0."""
         if not self.is_array:
-            raise self.refusal(f"must be an array of numbers, got {_short(self.value)}")
+            raise self.error(f"must be an array of numbers, got {_short(self.value)}")
         try:
             if isinstance(self.value, array) or set(map(type, self.value)) <= {int, float}:
                 numbers = np.array(self.value, dtype=np.float64)
@@ -97,15 +107,16 @@ class Node:
         except OverflowError:
             pass
         wrong = next(entry for entry in self.items() if not 0 <= _float(entry.value) < math.inf)
-        raise wrong.refusal(f"must be a finite number of at least 0, got {_short(wrong.value)}")
+        raise wrong.error(f"must be a finite number of at least 0, got {_short(wrong.value)}")
 
-    def refusal(self, problem: str) -> SchemaError:
-        """Return the error that names this place."""
-        return SchemaError(_shown(self.path), problem, self.place, self.line)
+    def error(self, problem: str) -> SchemaError:
+        """Return the error with this node's file, line and path."""
+        path = self.path if self.path.isprintable() and len(self.path) <= 120 else ascii(self.path)[:120]
+        return SchemaError(path, problem, self.place, self.line)
 
 
 def begins_json(start: bytes, *marks: bytes, opening: tuple[bytes, ...] = (b"{",)) -> bool:
-    """Return whether a file that begins so is JSON, opened in this way, with each of the marks in sight."""
+    """Return whether the start of a file is JSON with one of the opening characters and all of the marks."""
     return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(opening) and all(mark in start for mark in marks)
 
 
@@ -115,80 +126,60 @@ def check_keys(document: Node, keys: Sequence[str], tool: str) -> None:
     Raises
     ------
     SchemaError
-        If a key is missing; names it.
+        If a key is missing.
     """
     for key in keys:
         if document[key].is_blank:
-            raise document[key].refusal(f"no such field: this is no result of {tool}, or a truncated one")
+            raise document[key].error(f"no such field: this is no result of {tool}, or a truncated one")
 
 
 def read_document(source: Source, hook: Hook | None = None) -> Node:
-    """Return a file that is one JSON object.
-
-    Parameters
-    ----------
-    source, hook
-        As for `read_json`.
-
-    Raises
-    ------
-    SchemaError
-        If the file is empty, too large, truncated or no JSON object; names the line.
-    """
+    """Return a file that is one JSON object; see `read_json`."""
     return _object(read_json(source, hook))
 
 
 def read_json(source: Source, hook: Hook | None = None) -> Node:
-    """Return a file that is one JSON document of any kind.
+    """Return a file that is one JSON document, in UTF-8 with or without a byte order mark.
 
     Parameters
     ----------
-    source
-        UTF-8, with or without a byte order mark.
     hook
-        Given every object as it is parsed, returns what is kept of it.
+        Reduces each object while it is parsed.
 
     Raises
     ------
     SchemaError
         If the file is empty, too large, truncated or no JSON; names the line.
     """
-    return _parsed(read_text(source), source.name, 0, hook)
+    return _parse(read_text(source), source.name, 0, hook)
 
 
 def read_text(source: Source) -> str:
-    """Return a file's text.
+    """Return the text of a file.
 
     Raises
     ------
     SchemaError
         If the file is empty, too large or not UTF-8; names the line.
     """
-    text = _decoded(_content(source), source.name, 0)
+    content = bytearray()  # grows with the file; the largest size is not reserved
+    while chunk := source.stream.read(_CHUNK_BYTE):
+        content += chunk
+        if len(content) > MAX_DOCUMENT_BYTE:
+            raise SchemaError("", f"must be at most {MAX_DOCUMENT_BYTE} bytes", source.name)
+    text = _decode(content, source.name, 0)
     if not text or text.isspace():
         raise SchemaError("", "is empty", source.name)
     return text
 
 
-def _content(source: Source) -> bytearray:
-    """Return the bytes of a file; memory is taken as they come, not for the largest file at once."""
-    content = bytearray()
-    while chunk := source.stream.read(_CHUNK_BYTE):
-        content += chunk
-        if len(content) > MAX_DOCUMENT_BYTE:
-            raise SchemaError("", f"must be at most {MAX_DOCUMENT_BYTE} bytes", source.name)
-    return content
-
-
 def iter_documents(source: Source, hook: Hook | None = None) -> Iterator[Node]:
-    """Yield a file's lines, each of them a JSON document; blank lines are passed over.
-
-    One line is held at a time.
+    """Yield the objects of a file of JSON lines, one line in memory at a time; blank lines are skipped.
 
     Raises
     ------
     SchemaError
-        If no line holds anything, or one is too long, truncated or no JSON object.
+        If the file is empty, or a line is too long, truncated or no JSON object.
     """
     line = n_document = 0
     while content := source.stream.readline(MAX_JSON_LINE_BYTE + 1):
@@ -197,14 +188,14 @@ def iter_documents(source: Source, hook: Hook | None = None) -> Iterator[Node]:
             raise SchemaError("", f"a line must be at most {MAX_JSON_LINE_BYTE} bytes long", source.name, line)
         if content.strip():
             n_document += 1
-            text = _decoded(content, source.name, line)
-            del content  # a run with all its requests is one line, which may be long
-            yield _object(_parsed(text, source.name, line, hook))
+            text = _decode(content, source.name, line)
+            del content  # the line of a run with all its requests is long
+            yield _object(_parse(text, source.name, line, hook))
     if not n_document:
         raise SchemaError("", "is empty", source.name)
 
 
-def _decoded(content: bytes | bytearray, place: str, line: int) -> str:
+def _decode(content: bytes | bytearray, place: str, line: int) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -212,7 +203,7 @@ def _decoded(content: bytes | bytearray, place: str, line: int) -> str:
         raise SchemaError("", f"must be UTF-8: {error.reason}", place, at) from error
 
 
-def _parsed(text: str, place: str, line: int, hook: Hook | None) -> Node:
+def _parse(text: str, place: str, line: int, hook: Hook | None) -> Node:
     try:
         value = parse_packed(text, hook)
     except json.JSONDecodeError as error:
@@ -242,7 +233,3 @@ def _short(value: object, limit: int = 60) -> str:
     kinds = {dict: "an object", list: "an array", array: "an array", type(None): "nothing"}
     text = kinds.get(type(value)) or repr(value)
     return text if len(text) <= limit else text[: limit - 3] + "..."
-
-
-def _shown(path: str, limit: int = 120) -> str:
-    return path if path.isprintable() and len(path) <= limit else ascii(path)[:limit]

@@ -1,4 +1,4 @@
-"""JSON whose long arrays of numbers take eight bytes a number, where lists of Python's numbers take thirty-two."""
+"""JSON parser that packs long arrays of numbers into doubles: 8 bytes a number, where a list takes 32."""
 
 from __future__ import annotations
 
@@ -9,32 +9,25 @@ from collections.abc import Callable
 from typing import Any, Final
 
 Hook = Callable[[dict[str, Any]], Any]
-"""Given every object as it is parsed, returns what is kept of it."""
+"""Reduces each object while it is parsed: returns the value that replaces it."""
 
 MIN_ARRAY: Final = 64
-"""Characters from which on an array is packed."""
+"""Shortest array that is packed, in characters."""
 
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _NUMBERS: Final = rf"\[[-+.\deE,\s]{{{MIN_ARRAY},}}\]"
 _PIECE: Final = re.compile(f"{_STRING}|{_NUMBERS}", re.DOTALL)
 _KEY: Final = "\0packed"
-"""Where an array stood, an object of this one key says which it is."""
+"""Only key of the placeholder object of a packed array; its value is the array's index."""
 
 
 def parse_packed(text: str, hook: Hook | None = None) -> Any:
-    """Return what a JSON text says, with each long array of numbers alone as an `array` of doubles.
-
-    Parameters
-    ----------
-    text
-        One JSON document.
-    hook
-        Given every object as it is parsed, returns what is kept of it.
+    """Return the value of a JSON text, with each long array of numbers as an `array` of doubles.
 
     Raises
     ------
     ValueError
-        If the text is no JSON, as of `json.loads`.
+        If the text is no JSON.
     RecursionError
         If it is nested too deeply.
 
@@ -55,11 +48,11 @@ def parse_packed(text: str, hook: Hook | None = None) -> Any:
     try:
         return json.loads(shorter, object_hook=unpack if arrays else hook)
     except ValueError:
-        return json.loads(text, object_hook=hook)  # fails as well, and names the line
+        return json.loads(text, object_hook=hook)  # raises again, with the line in the original text
 
 
 def _without_arrays(text: str) -> tuple[list[array[float]], str]:
-    """Return the long arrays of a text and the text with their numbers in their places; strings stay as they are."""
+    """Return the long arrays of numbers of a JSON text, and the text with placeholders for them."""
     arrays: list[array[float]] = []
     parts: list[str] = []
     end = 0
@@ -67,10 +60,10 @@ def _without_arrays(text: str) -> tuple[list[array[float]], str]:
         if text[piece.start()] == '"':
             continue
         try:
-            found = array("d", json.loads(piece[0]))
+            numbers = array("d", json.loads(piece[0]))
         except (ValueError, OverflowError):
             continue
         parts += text[end : piece.start()], f'{{"\\u0000packed":{len(arrays)}}}'
-        arrays.append(found)
+        arrays.append(numbers)
         end = piece.end()
     return arrays, "".join((*parts, text[end:])) if arrays else text

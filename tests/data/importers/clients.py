@@ -11,8 +11,8 @@ import pandas as pd
 from roofcast.data.importers import read_measurements
 from tests.data.row_builders import SAMPLES
 
-GIVEN = {"model": "ours/tiny", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": "2"}
-"""What no client's file of the samples says."""
+SAMPLE_OVERRIDES = {"model": "ours/tiny", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": "2"}
+"""Columns that the samples leave blank."""
 
 
 def sample(name: str) -> Path:
@@ -20,10 +20,10 @@ def sample(name: str) -> Path:
     return SAMPLES / name
 
 
-def rows(*files: Path, name: str | None = None, **given: object) -> pd.DataFrame:
-    """Return the measurements of files whose model is given too, unless told otherwise."""
-    known = {key: value for key, value in {**GIVEN, **given}.items() if value is not None}
-    return read_measurements(name, files, "ours", given=known)
+def rows(*files: Path, name: str | None = None, **overrides: object) -> pd.DataFrame:
+    """Return the measurements of files, with `SAMPLE_OVERRIDES` and other overrides; None removes one."""
+    known = {key: value for key, value in {**SAMPLE_OVERRIDES, **overrides}.items() if value is not None}
+    return read_measurements(name, files, "ours", overrides=known)
 
 
 def by_statistic(table: pd.DataFrame) -> pd.DataFrame:

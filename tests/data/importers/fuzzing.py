@@ -39,12 +39,12 @@ PIECES = (
 quick = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def check(file: Path, name: str, given: Mapping[str, object]) -> None:
+def check(file: Path, name: str, overrides: Mapping[str, object]) -> None:
     """Read a damaged file."""
     for entry in FORMATS.values():
         assert entry.recognises(file) in (True, False)
     try:
-        table = read_measurements(name, [file], "ours", given=dict(given))
+        table = read_measurements(name, [file], "ours", overrides=dict(overrides))
     except RoofcastError as error:
         assert str(error).isprintable()  # noqa: PT017
         return

@@ -23,8 +23,8 @@ SPLIT = "inferencemax/agg_disaggregated.json"
 EARLY = "inferencemax/agg_dsr1_1k8k.json"
 
 
-def rows(file: Path, **given: object) -> pd.DataFrame:
-    return read_measurements("inferencemax", [file], "ours", given=given)
+def rows(file: Path, **overrides: object) -> pd.DataFrame:
+    return read_measurements("inferencemax", [file], "ours", overrides=overrides)
 
 
 def early(folder: Path, changes: dict[str, Any], name: str = "agg_dsr1_1k8k.json") -> Path:
@@ -68,7 +68,7 @@ def test_mean_lengths_are_shorter_than_nominal_ones() -> None:
     assert row["note"] == "nominal lengths 8192 and 1024"
     renamed = {"n_input_token:7372.8": 8192, "n_output_token:921.6": 1024}
     assert rows(sample(SINGLE), **renamed).iloc[0]["n_output_token"] == 1024
-    with pytest.raises(SchemaError, match=r"n_output_token: the file says '921\.6' and '1024\.0' was given"):
+    with pytest.raises(SchemaError, match=r"n_output_token: is '921\.6' in the file, but is set to '1024\.0'"):
         rows(sample(SINGLE), n_output_token=1024)
 
 
@@ -123,7 +123,7 @@ def test_lists_of_early_results_are_told_their_lengths_by_the_name() -> None:
     assert table["accelerator"].unique().tolist() == ["nvidia-h200-sxm-141gb", "amd-mi300x-192gb"]
 
 
-def test_without_such_a_name_lengths_must_be_given(tmp_path: Path) -> None:
+def test_without_such_a_name_lengths_must_be_set(tmp_path: Path) -> None:
     file = early(tmp_path, {}, "results.json")
     with pytest.raises(
         SchemaError, match=r"results\.json: \[0\]: n_input_token: is not in the file; .* --set n_output_token=128"
@@ -155,8 +155,8 @@ def test_power(tmp_path: Path, changes: dict[str, Any], power_w: float) -> None:
 def test_unknown_runners_keep_their_name_until_it_is_replaced(tmp_path: Path) -> None:
     file = changed(SINGLE, tmp_path, {"hw": "cluster:ours"})
     assert set(rows(file)["accelerator"]) == {"cluster:ours"}
-    given = {"accelerator:cluster:ours": "amd-mi355x-288gb"}
-    assert set(rows(file, **given)["accelerator"]) == {"amd-mi355x-288gb"}
+    overrides = {"accelerator:cluster:ours": "amd-mi355x-288gb"}
+    assert set(rows(file, **overrides)["accelerator"]) == {"amd-mi355x-288gb"}
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,13 @@ WHOLE = "llm_perf/benchmark.json"
 REPEATED = "llm_perf/benchmark_repeated.json"
 FAILED = "llm_perf/benchmark_failed.json"
 APART = "llm_perf/apart/benchmark_report.json"
-GIVEN = {
+SAMPLE_OVERRIDES = {
     "model": "ours/m", "accelerator": "nvidia-t4-16gb", "n_accelerator": 1, "concurrency": 2, "n_input_token": 64,
 }  # fmt: skip
 
 
-def rows(*files: Path, **given: object) -> pd.DataFrame:
-    return read_measurements("llm_perf", files, "ours", given=given)
+def rows(*files: Path, **overrides: object) -> pd.DataFrame:
+    return read_measurements("llm_perf", files, "ours", overrides=overrides)
 
 
 def values(name: str, phase: str) -> Any:
@@ -155,7 +155,7 @@ def test_a_report_finds_its_configuration_in_its_folder() -> None:
 def test_a_report_alone_must_be_told_its_configuration() -> None:
     with pytest.raises(SchemaError, match=r"benchmark_report\.json: model: is not in the file; .*--set model="):
         rows(sample(APART))
-    row = rows(sample(APART), **GIVEN).iloc[0]
+    row = rows(sample(APART), **SAMPLE_OVERRIDES).iloc[0]
     assert (row["n_output_token"], row["concurrency"], row["n_accelerator"]) == (8, 2, 1)
 
 
@@ -242,8 +242,8 @@ def test_a_cut_file_never_gives_rows(tmp_path: Path) -> None:
 @drawn(data=st.data())
 def test_damage(name: str, tmp_path: Path, data: st.DataObject) -> None:
     file = tmp_path / Path(name).name
-    given = GIVEN if name == APART else {}
+    overrides = SAMPLE_OVERRIDES if name == APART else {}
     file.write_bytes(with_changed_bytes(sample(name).read_bytes(), data))
-    check(file, "llm_perf", given)
+    check(file, "llm_perf", overrides)
     file.write_text(with_changed_values(sample(name).read_text(), data))
-    check(file, "llm_perf", given)
+    check(file, "llm_perf", overrides)

@@ -18,7 +18,7 @@ from roofcast.data.importers.mlperf import log
 from tests.data.importers.clients import by_statistic, sample
 from tests.data.importers.fuzzing import check, quick, with_changed_bytes
 
-GIVEN = {
+SAMPLE_OVERRIDES = {
     "model": "meta-llama/Llama-2-70b-hf",
     "accelerator": "amd-mi300x-192gb",
     "n_accelerator": 8,
@@ -30,9 +30,9 @@ OFFLINE = "mlperf_summary/offline_summary.txt"
 SINGLE = "mlperf_summary/single_stream_summary.txt"
 
 
-def rows(*files: Path, **given: object) -> pd.DataFrame:
-    known = {key: value for key, value in {**GIVEN, **given}.items() if value is not None}
-    return read_measurements("mlperf_summary", files, "ours", given=known)
+def rows(*files: Path, **overrides: object) -> pd.DataFrame:
+    known = {key: value for key, value in {**SAMPLE_OVERRIDES, **overrides}.items() if value is not None}
+    return read_measurements("mlperf_summary", files, "ours", overrides=known)
 
 
 def printed(name: str, label: str) -> float:
@@ -116,13 +116,13 @@ def test_single_stream_is_a_closed_loop_of_one() -> None:
     assert len(table) == 5
 
 
-def test_what_no_log_tells_must_be_given() -> None:
-    for column in GIVEN:
+def test_columns_that_no_log_states_must_be_set() -> None:
+    for column in SAMPLE_OVERRIDES:
         with pytest.raises(SchemaError, match=rf"server_summary\.txt: {column}: .* --set {column}="):
             rows(sample(SERVER), **{column: None})
 
 
-def test_without_counted_tokens_the_output_length_must_be_given(tmp_path: Path) -> None:
+def test_without_counted_tokens_the_output_length_must_be_set(tmp_path: Path) -> None:
     file = edited(SERVER, tmp_path, (r"^Completed tokens per second\s*: .*", "Completed tokens per second: 0.00"))
     with pytest.raises(SchemaError, match="n_output_token: is not in the file"):
         rows(file)
@@ -184,7 +184,7 @@ def test_other_units_are_noticed(tmp_path: Path) -> None:
         (b"", "is empty"),
         (b"\n\n", "is empty"),
         (b"Scenario : Server\n", "is no summary of LoadGen"),
-        (b"MLPerf Results Summary\nScenario : Server\n", "line 2: ends early: the count of errors is missing"),
+        (b"MLPerf Results Summary\nScenario : Server\n", "line 2: ends early: LoadGen's count of errors"),
         (b"MLPerf Results Summary\n\xff", "line 2: must be UTF-8"),
         (b"MLPerf Results Summary\nNo errors encountered during test.", "Scenario: must be one of Server"),
     ],
@@ -234,4 +234,4 @@ def test_archives_are_read(tmp_path: Path) -> None:
 def test_damage(name: str, tmp_path: Path, data: st.DataObject) -> None:
     file = tmp_path / Path(name).name
     file.write_bytes(with_changed_bytes(sample(name).read_bytes(), data))
-    check(file, "mlperf_summary", GIVEN)
+    check(file, "mlperf_summary", SAMPLE_OVERRIDES)

@@ -4,9 +4,9 @@ import pytest
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers.runs import Run, table_of_runs
-from tests.data.importers.clients import GIVEN
+from tests.data.importers.clients import SAMPLE_OVERRIDES
 
-CELLS = {**GIVEN, "n_input_token": 100.0, "n_output_token": 10.0}
+CELLS = {**SAMPLE_OVERRIDES, "n_input_token": 100.0, "n_output_token": 10.0}
 MEAN = {"mean": {"ttft_s": 0.1, "e2e_s": 1.0}}
 
 

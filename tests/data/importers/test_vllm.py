@@ -63,7 +63,7 @@ def test_the_users_own_metadata_is_read_where_it_names_a_column() -> None:
     table = rows(sample(DETAILED), **FROM_FILE | {"accelerator": None})
     first = table.iloc[0]
     assert (first["accelerator"], first["tp"], first["engine"]) == ("nvidia-h100-sxm-80gb", 2, "vllm")
-    with pytest.raises(SchemaError, match=r"detailed\.json: accelerator: the file says 'nvidia-h100.* and 'nvidia-a"):
+    with pytest.raises(SchemaError, match=r"detailed\.json: accelerator: is 'nvidia-h100.* set to 'nvidia-a"):
         rows(sample(DETAILED), **FROM_FILE | {"accelerator": "nvidia-a100-pcie-40gb"})
 
 

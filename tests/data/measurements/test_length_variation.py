@@ -21,8 +21,8 @@ from tests.data.row_builders import LLM_PILOT_SAMPLES, a_row, a_table
 DRAWN = 0.2 / math.sqrt(12) / 0.9
 
 
-def variations(name: str, **given: Any) -> set[float]:
-    return {round(value, 6) for value in rows(sample(name), **given)["length_variation"]}
+def variations(name: str, **overrides: Any) -> set[float]:
+    return {round(value, 6) for value in rows(sample(name), **overrides)["length_variation"]}
 
 
 def of_arrays(document: dict[str, Any]) -> float:

@@ -1,4 +1,4 @@
-"""Importers of published benchmark formats: files in, rows of the measurement table out."""
+"""Importers: benchmark files in, validated rows of the measurement table out; one module or folder a format."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.importers import roofcast_csv
 from roofcast.data.importers.aiperf import artifacts
 from roofcast.data.importers.bench_clients import sglang, vllm
-from roofcast.data.importers.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.importers.format import NO_OVERRIDES, Format, Overrides, Progress, no_progress
 from roofcast.data.importers.guidellm import report
 from roofcast.data.importers.inferencemax import results
 from roofcast.data.importers.llm_perf import benchmark
 from roofcast.data.importers.llm_pilot import runs
 from roofcast.data.importers.mlperf import summary
-from roofcast.data.importers.overrides import check_given
+from roofcast.data.importers.overrides import check_overrides
 from roofcast.data.importers.sources import files_of, iter_sources
 from roofcast.data.json_input import read_json
 
@@ -40,41 +40,38 @@ def read_measurements(
     paths: Sequence[Path],
     campaign: str | None = None,
     progress: Progress = no_progress,
-    given: Given | None = None,
+    overrides: Overrides | None = None,
 ) -> pd.DataFrame:
-    """Return the measurements of benchmark files; all of them or, on the first fault, none.
+    """Return the measurements of benchmark files: all of them or, on the first fault, none.
 
     Parameters
     ----------
     format_name
-        A name in `FORMATS`; None to tell by the content of the files, which must all be in one format.
+        A name in `FORMATS`; None to detect the format, which must be the same for all files.
     paths
         Files, folders, or archives where the format is published as one.
     campaign
-        Name under which the rows are kept, where they carry none; the format's name if None.
-    progress
-        Wraps the files while they are read.
-    given
+        Campaign of the rows without one; the format's name by default.
+    overrides
         Column to value, for the cells that the files leave blank: a benchmark client does not know the accelerator
-        behind the address it measures. Where a file's name of a thing is not the wanted one, ``column:its name``
-        maps to the wanted one.
+        behind the address it measures. ``column:name in the file`` replaces that name by the value.
 
     Raises
     ------
     UnknownNameError
-        If there is no such format, or no column that is named in `given`.
+        If there is no such format, or an override names no column.
     SchemaError
-        If a file is missing, empty, truncated, binary or in another format, contradicts what is given, or leaves
-        blank what must be known and is not given; names file, line and field.
+        If a file is missing, empty, truncated, binary or in another format, contradicts an override, or leaves a
+        required column blank; names file, line and field.
     """
     chosen = detect_format(paths) if format_name is None else FORMATS.get(format_name)
     if chosen is None:
         raise UnknownNameError("format", str(format_name), FORMATS)
-    return chosen.read(paths, campaign or chosen.name, progress, check_given(given or NOTHING_GIVEN))
+    return chosen.read(paths, campaign or chosen.name, progress, check_overrides(overrides or NO_OVERRIDES))
 
 
 def detect_format(paths: Sequence[Path]) -> Format:
-    """Return the one format that the files are in, told by their content; files in none are passed over.
+    """Return the one format of the files, by their content; files in no format are ignored.
 
     Raises
     ------
@@ -85,28 +82,28 @@ def detect_format(paths: Sequence[Path]) -> Format:
     suffixes = sorted({suffix for candidate in FORMATS.values() for suffix in candidate.suffixes})
     files = files_of(paths, *suffixes)
     problems: list[SchemaError] = []
-    found: dict[str, Path] = {}
+    examples: dict[str, Path] = {}
     for file in files:
         name = _format_of(file, problems)
         if name:
-            found.setdefault(name, file)
-    if len(found) > 1:
-        told = ", ".join(f"{file.name} ({name})" for name, file in found.items())
-        raise SchemaError("", f"the files are in several formats: {told}; import each format by itself")
-    if found:
-        return FORMATS[next(iter(found))]
+            examples.setdefault(name, file)
+    if len(examples) > 1:
+        listed = ", ".join(f"{file.name} ({name})" for name, file in examples.items())
+        raise SchemaError("", f"the files are in several formats: {listed}; import each format by itself")
+    if examples:
+        return FORMATS[next(iter(examples))]
     if problems:
         raise problems[0]
     if files[0].suffix == ".json":
         for source in iter_sources(files[:1]):
-            read_json(source)  # a file that was cut is in no format; this says so, and where
+            read_json(source)  # a truncated file is in no format: this raises an error with the line
     is_empty = files[0].stat().st_size == 0
     problem = "is empty" if is_empty else f"is in none of the known formats: {', '.join(FORMATS)}"
     raise SchemaError("", problem, files[0].name)
 
 
 def _format_of(file: Path, problems: list[SchemaError]) -> str:
-    """Return the name of the first format that recognises a file, empty if none does; note what stood in the way."""
+    """Return the name of the first format that recognises a file, empty if none does; append what was wrong."""
     for name, candidate in FORMATS.items():
         try:
             if candidate.recognises(file):

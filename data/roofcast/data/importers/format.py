@@ -1,4 +1,4 @@
-"""What every importer of published benchmark files offers."""
+"""Interface of an importer: one `Format` for each published benchmark format."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import pandas as pd
 from roofcast.data.importers.sources import Source
 
 Progress = Callable[[Iterable[Source]], Iterable[Source]]
-"""Wraps the files while they are read, to show how far the import is; `rich.progress.track` fits."""
+"""Wraps the files while they are read, to show progress; `rich.progress.track` fits."""
 
-Given = Mapping[str, object]
-"""What the user says of the files: column of the measurement table to value. See `importers.overrides`."""
+Overrides = Mapping[str, object]
+"""Values that the user sets for columns of the measurement table. See `importers.overrides`."""
 
-NOTHING_GIVEN: Final[Given] = {}
+NO_OVERRIDES: Final[Overrides] = {}
 
 
 def no_progress(sources: Iterable[Source]) -> Iterable[Source]:
-    """Return the files as they are: the `Progress` that shows nothing."""
+    """Return the files unchanged: the `Progress` that shows nothing."""
     return sources
 
 
-Read = Callable[[Sequence[Path], str, Progress, Given], pd.DataFrame]
-"""Returns validated measurements of files, folders or archives under a campaign name; see `Format`.
+Read = Callable[[Sequence[Path], str, Progress, Overrides], pd.DataFrame]
+"""Reads files, folders or archives; returns validated measurements, under a campaign name where they have none.
 
-A file that is damaged, of another format, contradicts itself or what is given, or leaves blank what is not given is
-refused with a `SchemaError` that names file, line and field.
+It raises a `SchemaError` with file, line and field for a file that is damaged, of another format, contradicts itself
+or an override, or leaves a required column blank that no override sets.
 """
 
 
@@ -40,20 +40,17 @@ class Format:
     Parameters
     ----------
     name, title
-        Key in the registry, and what a person calls it.
+        Key in the registry, and name for people.
     delivers
         Outcome columns of the measurement table that its files can fill.
     statistics
-        Statistics that its rows hold.
+        Statistics of its rows.
     recognises
-        Says by the content of one file whether it is in this format; never raises for a readable file.
-    read
-        Returns validated measurements of files, folders or archives under a campaign name; what the user gives
-        fills the cells that the files leave blank.
+        Returns whether one file is in this format, by its content; never raises for a readable file.
     suffixes
-        Ends of the names that count within folders and archives.
+        File name suffixes that are read within folders and archives.
     conversions
-        For each column of `delivers`, the field it is read from and what is done to it.
+        By column of `delivers`: the source field, and its conversion.
     """
 
     name: str

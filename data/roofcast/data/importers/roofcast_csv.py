@@ -1,4 +1,4 @@
-"""Our own CSV: columns of the measurement table, one measurement a line."""
+"""roofcast's own CSV: columns of the measurement table, one measurement a line."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
-from roofcast.data.importers.overrides import EXAMPLES, check_known, fill_table
+from roofcast.data.importers.format import NO_OVERRIDES, Format, Overrides, Progress, no_progress
+from roofcast.data.importers.overrides import EXAMPLES, check_required, fill_table
 from roofcast.data.importers.run_plausibility import validate_plausible
 from roofcast.data.importers.sources import Source, header_of, iter_sources
 from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
@@ -22,12 +22,12 @@ from roofcast.data.specs import STATISTICS
 
 MAX_LINE_BYTE: Final = 64 * 2**10
 _CHUNK_ROW: Final = 5_000
-_KNOWN: Final = (*EXAMPLES, "request_rate", "load")
+_REQUIRED: Final = (*EXAMPLES, "request_rate", "load")
 _OTHER_SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def recognises(file: Path) -> bool:
-    """Return whether the header holds our names of a model and an accelerator, or of a question and an outcome."""
+    """Return whether the header has the columns of a model and an accelerator, or of a question and an outcome."""
     header = header_of(file)
     names = {name.strip() for name in (_split(header[0]) if len(header) == 1 else header)}
     return {"model", "accelerator"} <= names or bool(
@@ -41,36 +41,23 @@ def _split(line: str) -> list[str]:
 
 
 def read(
-    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
+    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, overrides: Overrides = NO_OVERRIDES
 ) -> pd.DataFrame:
-    """Return the rows of all files, in the order of the lines.
-
-    Beside the rows that come back, no more than a few thousand lines of text are held at a time.
-
-    Parameters
-    ----------
-    paths
-        CSV files in UTF-8, or folders of them.
-    campaign
-        For the rows whose `campaign` is blank.
-    progress
-        Wraps the files while they are read.
-    given
-        For the cells that are blank; what `check_given` returned.
+    """Return the measurements of CSV files in UTF-8, in the order of the lines, read in chunks; see `format.Read`.
 
     Raises
     ------
     SchemaError
         If a file is empty, binary, not UTF-8 or has an unknown column, or a value is missing, out of bounds, of
-        the wrong kind or at odds with others of its row; names file, line and field.
+        the wrong type or contradicts its row; names file, line and field.
     """
     return pd.concat(
-        [chunk for source in progress(iter_sources(paths)) for chunk in _iter_chunks(source, campaign, given)],
+        [chunk for source in progress(iter_sources(paths)) for chunk in _iter_chunks(source, campaign, overrides)],
         ignore_index=True,
     )
 
 
-def _iter_chunks(source: Source, campaign: str, given: Given) -> Iterator[pd.DataFrame]:
+def _iter_chunks(source: Source, campaign: str, overrides: Overrides) -> Iterator[pd.DataFrame]:
     rows = _iter_rows(source)
     header = next(rows, [])
     if not any(header):
@@ -85,23 +72,23 @@ def _iter_chunks(source: Source, campaign: str, given: Given) -> Iterator[pd.Dat
         if "campaign" not in table.columns:
             table["campaign"] = campaign
         table["campaign"] = table["campaign"].where(table["campaign"] != "", campaign)
-        filled = fill_table(table, given, source.name, first_line)
-        _check_known(filled, source.name, first_line)
+        filled = fill_table(table, overrides, source.name, first_line)
+        _check_required(filled, source.name, first_line)
         yield validate_plausible(filled, source.name, first_line)
         first_line += len(chunk)
     if first_line == 2:
         raise SchemaError("", "holds no row below its header", source.name, 2)
 
 
-def _check_known(table: pd.DataFrame, name: str, first_line: int) -> None:
+def _check_required(table: pd.DataFrame, name: str, first_line: int) -> None:
     if table.columns.duplicated().any() or not set(table.columns) <= set(MEASUREMENT_COLUMNS):
-        return  # refused for that first
-    cells = table.reindex(columns=_KNOWN)
-    needed = cells[list(EXAMPLES)]
-    positions = np.flatnonzero((needed.isna() | (needed == "")).any(axis=1))
+        return  # validation refuses the columns
+    cells = table.reindex(columns=_REQUIRED)
+    required = cells[list(EXAMPLES)]
+    positions = np.flatnonzero((required.isna() | (required == "")).any(axis=1))
     rows: list[dict[Any, Any]] = cells.iloc[positions].to_dict("records")
     for position, row in zip(positions.tolist(), rows, strict=True):
-        check_known(row, name, first_line + position)
+        check_required(row, name, first_line + position)
 
 
 def _check_widths(rows: list[list[str]], header: list[str], name: str, first_line: int) -> None:

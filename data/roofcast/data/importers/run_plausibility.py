@@ -1,4 +1,4 @@
-"""Whether the numbers of one run can be of one run: what catches seconds for milliseconds."""
+"""Plausibility of one run: its published numbers must not contradict each other, as mixed units make them do."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.units import S_PER_MS
 
 PARTS_FACTOR: Final = 3.0
-"""E2E may differ from its parts by this factor: mean lengths and mean gaps need not go together."""
+"""Largest factor between E2E and its parts: mean lengths and mean gaps may be correlated."""
 
 IN_FLIGHT_FACTOR: Final = 50.0
-"""A closed loop may hold this many times fewer requests in flight than it is set to: it starts and ends."""
+"""Largest factor by which requests in flight fall short of the concurrency: a run ramps up and drains."""
 
 OVERRUN_FACTOR: Final = 1.5
-"""Requests may hold the deployment this many times longer than the run lasted: clients round, and end late."""
+"""Largest factor by which requests outlast the run: clients round, and end late."""
 
 TOKENS_FACTOR: Final = 2.0
-"""Output throughput may differ from tokens over duration by this factor: clients count a window within the run."""
+"""Largest factor between output throughput and tokens over duration: some clients count a window of the run."""
 
 MAX_GAP_S: Final = 5.0
-"""No deployment that is worth measuring takes longer for a token, by mean or median; 8 ms as seconds are more."""
+"""Longest mean or median time for a token that a deployment has; 8 ms read as seconds exceed it."""
 
 CHECKED_COLUMNS: Final = (
     "statistic", "load", "concurrency", "n_input_token", "n_output_token", "n_request", "n_failed", "duration_s",
     "ttft_s", "itl_s", "tpot_s", "e2e_s",
     "output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s",
 )  # fmt: skip
-"""What is looked at."""
+"""Columns that the rules read."""
 
 _MIN_S: Final = 1e-7
 _MAX_S: Final = 86_400.0
@@ -45,7 +45,7 @@ def check_plausible(
 ) -> None:
     """Refuse a run whose numbers contradict each other.
 
-    Each rule but the bounds compares two published numbers of the run's means, and its message names both.
+    Except for the bounds, each rule compares two published means of the run, and its message names both.
 
     Parameters
     ----------
@@ -53,8 +53,6 @@ def check_plausible(
         Load, counts and duration of the run.
     statistics
         Outcomes by statistic.
-    place, line
-        For messages.
 
     Raises
     ------
@@ -110,7 +108,7 @@ _TOKENS: Final = {
     "output_throughput_token_per_s": ("n_output_token",),
     "total_throughput_token_per_s": ("n_input_token", "n_output_token"),
 }
-"""Throughputs that tell the rate of requests, with the lengths that they count."""
+"""Throughputs from which the request rate follows, with the lengths that they count."""
 
 
 def _check_bounds(statistics: Mapping[str, Mapping[str, float]], place: str, line: int) -> None:
@@ -134,25 +132,25 @@ def _check_gaps(statistics: Mapping[str, Mapping[str, float]], place: str, line:
 def _check_in_flight(
     cells: Mapping[str, Any], mean: Mapping[str, float], e2e_s: float, place: str, line: int
 ) -> None:
-    """Refuse a closed loop in which throughput times E2E is not the concurrency, by Little's law."""
+    """Refuse a closed loop in which request rate times E2E is far from the concurrency, by Little's law."""
     duration_s, n_done = _of(cells, "duration_s"), _n_done(cells)
     if e2e_s > max(OVERRUN_FACTOR * duration_s, duration_s + S_PER_MS):
         problem = f"a mean of {e2e_s:.4g} s is longer than the whole run of {duration_s:.4g} s; {_CURE}"
         raise SchemaError("e2e_s", problem, place, line)
     if cells.get("load") != "closed_loop" or not _of(cells, "concurrency") >= 1:
         return
-    set_to = min(_of(cells, "concurrency"), n_done if n_done > 0 else math.inf)
-    rate_per_s, what = _request_rate(cells, mean)
+    limit = min(_of(cells, "concurrency"), n_done if n_done > 0 else math.inf)
+    rate_per_s, figures = _request_rate(cells, mean)
     in_flight = rate_per_s * e2e_s
-    if _apart(in_flight, set_to, IN_FLIGHT_FACTOR) or in_flight > OVERRUN_FACTOR * set_to:
+    if _apart(in_flight, limit, IN_FLIGHT_FACTOR) or in_flight > OVERRUN_FACTOR * limit:
         problem = (
-            f"{what}, each of {e2e_s:.4g} s, are {in_flight:.3g} in flight, where concurrency is {set_to:g}; {_CURE}"
+            f"{figures}, each of {e2e_s:.4g} s, are {in_flight:.3g} in flight, but concurrency is {limit:g}; {_CURE}"
         )
         raise SchemaError("e2e_s", problem, place, line)
 
 
 def _request_rate(cells: Mapping[str, Any], mean: Mapping[str, float]) -> tuple[float, str]:
-    """Return the rate at which requests ended and how it is told, by the best that is known; NaN if nothing is."""
+    """Return the request throughput, from the best figures there are, and a text of these; NaN if there are none."""
     duration_s, n_done = _of(cells, "duration_s"), _n_done(cells)
     if duration_s > 0 and n_done > 0:
         return n_done / duration_s, f"{n_done:g} requests in {duration_s:.4g} s"

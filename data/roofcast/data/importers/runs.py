@@ -1,4 +1,4 @@
-"""Runs of a benchmark client, as every client's importer gives them, and the rows they become."""
+"""Runs of a benchmark client, which every client's importer returns, and their rows of the measurement table."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.format import NOTHING_GIVEN, Given, Progress, Read, no_progress
-from roofcast.data.importers.overrides import check_known, fill
+from roofcast.data.importers.format import NO_OVERRIDES, Overrides, Progress, Read, no_progress
+from roofcast.data.importers.overrides import check_required, fill_blanks
 from roofcast.data.importers.run_plausibility import check_plausible
 from roofcast.data.importers.sources import Source, iter_sources
 from roofcast.data.json_input import Floats
@@ -23,13 +23,13 @@ from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.specs import STATISTICS
 
 OPEN_LOOP_SHORTFALL: Final = 0.9
-"""An open loop that reached less than this share of the rate it asked for is noted."""
+"""An open loop that reached less than this share of its request rate gets a note."""
 
 CLIENT_OUTCOMES: Final = (
     "ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s",
     "output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s",
 )  # fmt: skip
-"""What a client that sees every arrival can deliver."""
+"""Outcomes that a client measures which sees every token arrive."""
 
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 
@@ -41,13 +41,13 @@ class Run:
     Parameters
     ----------
     place, line
-        File and line it stands in, for messages; line 0 if the file is one document.
+        File and line, for messages; line 0 if the file is one document.
     cells
-        Columns that all rows of the run share; blank ones may be given by the user.
+        Columns that all rows of the run share; overrides fill the blank ones.
     statistics
-        For each statistic, its outcomes and request lengths; NaN where the file does not say.
+        By statistic: outcomes and request lengths; NaN where unknown.
     totals
-        Throughputs and other outcomes that belong to the row of statistic `mean` alone.
+        Throughputs and other outcomes of the run as a whole, for the row of statistic `mean`.
     derived
         Outcome columns that were computed from others.
     """
@@ -63,59 +63,59 @@ class Run:
 def run_reader(
     runs_of: Callable[[Source], Iterable[Run]],
     suffixes: Sequence[str],
-    chosen: Callable[[Sequence[Path]], Sequence[Path]] = list,
+    select: Callable[[Sequence[Path]], Sequence[Path]] = list,
 ) -> Read:
-    """Return the reader of a format whose files hold runs: a row for each statistic of each run.
+    """Return the reader of a format whose files hold runs: one row for each statistic of each run.
 
     Parameters
     ----------
     runs_of
         Returns the runs of one open file.
     suffixes
-        Ends of the names that count within folders and archives.
-    chosen
-        Returns which of the paths that are given are read; all of them by default.
+        File name suffixes that are read within folders and archives.
+    select
+        Returns the paths to read; all of them by default.
     """
 
     def read(
-        paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
+        paths: Sequence[Path], campaign: str, progress: Progress = no_progress, overrides: Overrides = NO_OVERRIDES
     ) -> pd.DataFrame:
-        sources = progress(iter_sources(chosen(paths), *suffixes))
-        return table_of_runs([run for source in sources for run in runs_of(source)], campaign, given)
+        sources = progress(iter_sources(select(paths), *suffixes))
+        return table_of_runs([run for source in sources for run in runs_of(source)], campaign, overrides)
 
     return read
 
 
-def table_of_runs(runs: Sequence[Run], campaign: str, given: Given) -> pd.DataFrame:
-    """Return the measurements of the runs: a row for each statistic that a run has outcomes of.
+def table_of_runs(runs: Sequence[Run], campaign: str, overrides: Overrides) -> pd.DataFrame:
+    """Return the measurements of the runs: one row for each statistic with outcomes.
 
-    A run of which no request completed gives one row without outcomes. An open loop that did not reach the rate it
-    asked for is noted.
+    A run without a completed request gives one row without outcomes. An open loop that did not reach its request
+    rate gets a note.
 
     Raises
     ------
     SchemaError
-        If a run contradicts what is given or itself, lacks what every row must have, or holds a value that no
-        row may hold; names file, line and field.
+        If a run contradicts an override or itself, leaves a required column blank, or breaks the schema of
+        measurements; names file, line and field.
     """
-    rows = [(run, _rows_of(run, campaign, given)) for run in runs]
+    rows_by_run = [_rows_of(run, campaign, overrides) for run in runs]
     try:
-        return validate_measurements(pd.DataFrame([row for _, some in rows for row in some]), runs[0].place)
+        return validate_measurements(pd.DataFrame([row for rows in rows_by_run for row in rows]), runs[0].place)
     except SchemaError:
-        for run, some in rows:
-            for row in some:
-                validate_measurements(pd.DataFrame([row]), run.place, run.line)
+        for run, rows in zip(runs, rows_by_run, strict=True):
+            for row in rows:
+                validate_measurements(pd.DataFrame([row]), run.place, run.line)  # names file and line
         raise
 
 
-def _rows_of(run: Run, campaign: str, given: Given) -> list[dict[str, Any]]:
-    cells = fill(run.cells, given, run.place, run.line) | {"campaign": campaign}
+def _rows_of(run: Run, campaign: str, overrides: Overrides) -> list[dict[str, Any]]:
+    cells = fill_blanks(run.cells, overrides, run.place, run.line) | {"campaign": campaign}
     reached_per_s = run.totals.get("request_throughput_per_s", math.nan)
     cells = join_cells(cells, {"note": _rate_note(float(cells.get("request_rate") or math.nan), reached_per_s)})
     if not cells.get("load"):
         is_closed = math.isnan(float(cells.get("request_rate") or math.nan))
         cells["load"] = "closed_loop" if is_closed else "open_loop"
-    check_known(cells, run.place, run.line)
+    check_required(cells, run.place, run.line)
     if cells.get("status", "ok") != "ok":
         return [cells | {"statistic": "mean"}]
     by_statistic = {name: dict(run.statistics.get(name, {})) for name in STATISTICS}
@@ -144,7 +144,7 @@ def statistics_of(samples: Mapping[str, Floats]) -> dict[str, dict[str, float]]:
 
 
 def variation_of(lengths: Floats) -> float:
-    """Return the standard deviation of lengths over their mean; NaN where there is none.
+    """Return the coefficient of variation of lengths, their standard deviation over their mean; NaN if undefined.
 
     Examples
     --------
@@ -162,9 +162,9 @@ def _statistic(name: str, values: Floats) -> float:
 
 
 def load_cells(concurrency: float, request_rate: float) -> dict[str, Any]:
-    """Return the columns of a load; NaN where a side is not limited.
+    """Return the columns of a load; NaN where concurrency or rate is not limited.
 
-    A rate makes an open loop, whose bound on the requests in flight is noted; neither of both is offline.
+    A rate makes an open loop, with a note of its concurrency limit; without rate and concurrency the load is offline.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def load_cells(concurrency: float, request_rate: float) -> dict[str, Any]:
 
 
 def model_cells(name: str) -> dict[str, str]:
-    """Return the columns of a model's name; a path on somebody's disk names no model, so its end is a note.
+    """Return the columns of a model's name; of a path, which names no model, the last part becomes a note.
 
     Examples
     --------
@@ -194,21 +194,21 @@ def model_cells(name: str) -> dict[str, str]:
     return {"note": f"served as {last[:200]}"} if last.strip("./~") else {}
 
 
-def _rate_note(asked_per_s: float, reached_per_s: float) -> str:
-    """Return a note if an open loop did not reach the rate it asked for.
+def _rate_note(request_rate: float, reached_per_s: float) -> str:
+    """Return a note if an open loop did not reach its request rate, else an empty text.
 
     Examples
     --------
     >>> _rate_note(4.0, 1.01)
     'asked for 4 requests/s, reached 1.01'
     """
-    if not reached_per_s < OPEN_LOOP_SHORTFALL * asked_per_s:
+    if not reached_per_s < OPEN_LOOP_SHORTFALL * request_rate:
         return ""
-    return f"asked for {asked_per_s:.3g} requests/s, reached {reached_per_s:.3g}"
+    return f"asked for {request_rate:.3g} requests/s, reached {reached_per_s:.3g}"
 
 
 def join_cells(*parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of all parts; their notes follow one another.
+    """Return the columns of all parts, with their notes joined.
 
     Examples
     --------

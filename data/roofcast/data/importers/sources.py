@@ -32,23 +32,23 @@ _ARCHIVE_ERRORS: Final = (tarfile.TarError, lzma.LZMAError, EOFError, zlib.error
 
 @dataclass(frozen=True)
 class Source:
-    """One open file: the name for messages, and its bytes."""
+    """An open file and its name for messages."""
 
     name: str
     stream: BinaryIO
 
 
 def iter_sources(paths: Sequence[Path], *suffixes: str) -> Iterator[Source]:
-    """Yield each file, each file of a folder and each member of a tar archive, in order of name within a folder.
+    """Yield each file, each file of a folder and each member of a tar archive, by name within a folder.
 
-    A file is open only until the next is asked for. A member of an archive is held in memory, one at a time.
+    A file is closed when the next is yielded. One archive member at a time is held in memory.
 
     Parameters
     ----------
     paths
         Files, folders (searched to any depth) and compressed tar archives.
     suffixes
-        Ends of the names that count within folders and archives; ``.csv`` if none is given.
+        File name suffixes that are read within folders and archives; ``.csv`` by default.
 
     Raises
     ------
@@ -67,9 +67,9 @@ def iter_sources(paths: Sequence[Path], *suffixes: str) -> Iterator[Source]:
 
 
 def files_of(paths: Sequence[Path], *suffixes: str) -> list[Path]:
-    """Return the files among `paths` and those of its folders that end in one of `suffixes` or are archives.
+    """Return the files among `paths`, and those of their folders with one of the suffixes (``.csv`` by default).
 
-    Without suffixes ``.csv`` counts.
+    Archives are among them.
 
     Raises
     ------
@@ -77,15 +77,15 @@ def files_of(paths: Sequence[Path], *suffixes: str) -> list[Path]:
         If a path is missing or neither file nor folder, or a folder holds no such file.
     """
     files: list[Path] = []
-    wanted = suffixes or (".csv",)
+    accepted = suffixes or (".csv",)
     for path in paths:
         if path.is_dir():
-            found = [
-                p for p in sorted(path.rglob("*")) if p.is_file() and _counts(p.name, *wanted, *_ARCHIVE_SUFFIXES)
+            matches = [
+                p for p in sorted(path.rglob("*")) if p.is_file() and _matches(p.name, *accepted, *_ARCHIVE_SUFFIXES)
             ]
-            if not found:
-                raise SchemaError("", f"the folder holds no {_any_of(wanted)} file", path.name)
-            files += found
+            if not matches:
+                raise SchemaError("", f"the folder holds no {_any_of(accepted)} file", path.name)
+            files += matches
         elif path.is_file():
             files.append(path)
         elif path.exists():
@@ -98,25 +98,25 @@ def files_of(paths: Sequence[Path], *suffixes: str) -> list[Path]:
 
 
 def without_twins(files: Sequence[Path], preferred: str) -> list[Path]:
-    """Return the files but those that stand beside one of the same stem with the preferred suffix.
+    """Return the files without those that have a twin: a file of the same stem with the preferred suffix.
 
     Examples
     --------
     >>> [file.name for file in without_twins([Path("a.csv"), Path("a.json"), Path("b.csv")], ".json")]
     ['a.json', 'b.csv']
     """
-    kept = {file for file in files if file.suffix == preferred}
-    return [file for file in files if file in kept or file.with_suffix(preferred) not in kept]
+    twins = {file for file in files if file.suffix == preferred}
+    return [file for file in files if file in twins or file.with_suffix(preferred) not in twins]
 
 
 def is_archive(file: Path) -> bool:
-    """Return whether the file is compressed (xz, gzip or bzip2), as archives of results are."""
+    """Return whether the file is compressed (xz, gzip or bzip2), which archives of results are."""
     with file.open("rb") as stream:
         return stream.read(6).startswith(tuple(_DECOMPRESSORS))
 
 
 def start_of(file: Path, *suffixes: str) -> bytes:
-    """Return the first bytes, at most `MAX_START_BYTE`, of a file or of the first member of an archive.
+    """Return up to `MAX_START_BYTE` first bytes of a file or of the first member of an archive.
 
     Raises
     ------
@@ -152,12 +152,12 @@ def _iter_members(stream: BinaryIO, name: str, suffixes: tuple[str, ...]) -> Ite
     try:
         with _decompressed(stream) as content, tarfile.open(fileobj=content, mode="r|") as archive:
             for member in archive:
-                if not member.isfile() or not _counts(Path(member.name).name, *suffixes):
+                if not member.isfile() or not _matches(Path(member.name).name, *suffixes):
                     continue
                 n_member += 1
                 yield _member_source(archive, member, name)
             while content.read(_CHUNK_BYTE):
-                pass  # reach the end, where the checksum of the whole stands
+                pass  # the decompressor verifies the checksum at the end
     except _ARCHIVE_ERRORS as error:
         raise SchemaError("", "is no tar archive, or a damaged or truncated one", name) from error
     if not n_member:
@@ -178,7 +178,7 @@ def _member_source(archive: tarfile.TarFile, member: tarfile.TarInfo, name: str)
     return Source(place, io.BytesIO(content.read() if content else b""))
 
 
-def _counts(name: str, *suffixes: str) -> bool:
+def _matches(name: str, *suffixes: str) -> bool:
     return name.lower().endswith(suffixes) and not name.startswith(".")
 
 

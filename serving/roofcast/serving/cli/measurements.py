@@ -69,7 +69,7 @@ def import_(
         told = {"--campaign": [campaign] if campaign else [], "--model-config": model_config, "--set": given}
         command = ["import", name, *map(str, paths), *_options(told), *error.examples]
         example = "for example, with made-up values in place of yours:"
-        problem = f"is not in the file; give what is missing, {example}\nroofcast {shlex.join(command)}"
+        problem = f"is not in the file; set what is missing, {example}\nroofcast {shlex.join(command)}"
         raise SchemaError(error.field, problem, error.source, error.line) from error
     _warn_of_blank_engine(table)
     _warn_of_names(table)

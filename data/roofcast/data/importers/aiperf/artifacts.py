@@ -1,8 +1,8 @@
 """AIPerf's and genai-perf's artifacts: the summary of a run (JSON or CSV), its requests (JSONL), a sweep's table.
 
 Their *inter-token latency* is the mean gap of a request, our TPOT; *inter-chunk latency* pools single gaps, our ITL.
-Every metric carries its unit. Of a folder of artifacts each run is read once, out of the fullest file: its summary
-in JSON, else in CSV, else its requests; a sweep's table only where its runs are not there.
+Every metric carries its unit. Within a folder of artifacts each run is read once, from its most complete file: the
+summary in JSON, else in CSV, else the requests. A sweep's table is read only where its runs are absent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from roofcast.data.specs import STATISTICS
 
 SUFFIXES: Final = (".json", ".jsonl", ".csv")
 _REPEATED: Final = {"phases", "aggregate"}
-"""Folders of artifacts that repeat what stands elsewhere."""
+"""Folders whose artifacts repeat those of other folders."""
 
 
 def recognises(file: Path) -> bool:
@@ -31,7 +31,7 @@ def recognises(file: Path) -> bool:
 
 
 def _kind(start: bytes) -> str:
-    """Return what a file is that begins so; empty if none of the artifacts."""
+    """Return the kind of artifact by the start of its file; empty if it is none."""
     tests = {
         "summary": is_summary,
         "summary_csv": is_summary_csv,
@@ -41,23 +41,23 @@ def _kind(start: bytes) -> str:
     return next((kind for kind, test in tests.items() if test(start)), "")
 
 
-def _chosen(paths: Sequence[Path]) -> list[Path]:
-    """Return the files to read: all that are given, and of each folder each run once."""
-    chosen: list[Path] = []
+def _select_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the files to read: all files among the paths, and each run of a folder once."""
+    selected: list[Path] = []
     for path in paths:
         files = files_of([path], *SUFFIXES)
         if not path.is_dir():
-            chosen += files
+            selected += files
             continue
         kinds = {f: "archive" if is_archive(f) else _kind(start_of(f, *SUFFIXES)) for f in files}
         own = [f for f in files if not _REPEATED & set(f.relative_to(path).parts[:-1])]
-        found = [f for f in own if kinds[f] == "archive"]
+        once = [f for f in own if kinds[f] == "archive"]
         for folder in dict.fromkeys(f.parent for f in own):
             here = [f for f in own if f.parent == folder]
             ranked = ([f for f in here if kinds[f] == kind] for kind in ("summary", "summary_csv", "records"))
-            found += next(filter(None, ranked), [])
-        chosen += found or [f for f in files if kinds[f] == "sweep"] or files
-    return chosen
+            once += next(filter(None, ranked), [])
+        selected += once or [f for f in files if kinds[f] == "sweep"] or files
+    return selected
 
 
 def _iter_runs(source: Source) -> Iterator[Run]:
@@ -78,7 +78,7 @@ FORMAT: Final = Format(
     delivers=CLIENT_OUTCOMES,
     statistics=STATISTICS,
     recognises=recognises,
-    read=run_reader(_iter_runs, SUFFIXES, _chosen),
+    read=run_reader(_iter_runs, SUFFIXES, _select_files),
     suffixes=SUFFIXES,
     conversions={
         "ttft_s": "`time_to_first_token`: by its unit",

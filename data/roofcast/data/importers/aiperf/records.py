@@ -1,4 +1,4 @@
-"""The requests of a run of AIPerf, one JSON object a line; those of the warm-up are passed over."""
+"""AIPerf's request records, one JSON object a line; those of the warm-up are skipped."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from roofcast.data.json_input import Floats, Node, begins_json, iter_documents
 from roofcast.data.measurements.metrics import s_from_unit
 
 PHASE: Final = "profiling"
-"""The phase that is measured."""
+"""The measured phase."""
 
 _MARKS: Final = (b'"metadata"', b'"benchmark_phase"', b'"metrics"')
 
 
 def is_records(start: bytes) -> bool:
-    """Return whether a file that begins so holds requests, one a line."""
+    """Return whether the start of a file is that of request records, one a line."""
     line = start.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
     return begins_json(line, *_MARKS)
 
 
 @dataclass
 class _Samples:
-    """Numbers of the requests so far; NaN where a request lacks one, but for the gaps, which are pooled."""
+    """Values of the requests read so far, NaN where absent; the gaps are pooled over requests."""
 
     columns: dict[str, array[float]] = field(
         default_factory=lambda: {name: array("d") for name in (*LATENCIES.values(), *LENGTHS.values())}
     )
     n_failed: int = 0
-    n_passed_over: int = 0
+    n_skipped: int = 0
     start_ns: float = math.inf
     end_ns: float = -math.inf
 
     def add(self, record: Node) -> None:
         metadata, metrics = record["metadata"], record["metrics"]
         if metadata["benchmark_phase"].text() != PHASE:
-            self.n_passed_over += 1
+            self.n_skipped += 1
             return
         if record["error"].value:
             self.n_failed += 1
             return
-        self.start_ns = min(self.start_ns, _known(metadata["request_start_ns"]))
-        self.end_ns = max(self.end_ns, _known(metadata["request_end_ns"]))
+        self.start_ns = min(self.start_ns, metadata["request_start_ns"].required_number())
+        self.end_ns = max(self.end_ns, metadata["request_end_ns"].required_number())
         for metric, column in (LATENCIES | LENGTHS).items():
             if column == "itl_s":
                 self.columns[column].extend(_gaps_s(metrics[metric]))
@@ -63,7 +63,7 @@ class _Samples:
 def run_of_records(source: Source) -> Run:
     """Return the run of a file of requests.
 
-    Throughputs run from the start of the first request to the end of the last.
+    Throughputs are over the time from the start of the first request to the end of the last.
 
     Raises
     ------
@@ -73,12 +73,12 @@ def run_of_records(source: Source) -> Run:
     samples = _Samples()
     for record in iter_documents(source):
         if record["metadata"].is_blank or (record["metrics"].is_blank and record["error"].is_blank):
-            raise record["metadata"].refusal("no such field: this is no record of AIPerf's requests")
+            raise record["metadata"].error("no such field: this is no record of AIPerf's requests")
         samples.add(record)
     arrays = samples.arrays()
     n_done = len(arrays["e2e_s"])
     if not n_done + samples.n_failed:
-        problem = f"no request of the phase {PHASE!r}: {samples.n_passed_over} of others alone"
+        problem = f"no request of the phase {PHASE!r}, only {samples.n_skipped} of others"
         raise SchemaError("metadata.benchmark_phase", problem, source.name)
     cells = {"n_request": n_done + samples.n_failed, "n_failed": samples.n_failed, "software": "aiperf"}
     if not n_done:
@@ -104,7 +104,7 @@ def run_of_records(source: Source) -> Run:
 def _number(metric: Node, name: str) -> float:
     value = metric["value"]
     if value.is_array:
-        raise value.refusal("must be a number, got an array")
+        raise value.error("must be a number, got an array")
     return value.number() * _unit(metric, name) if not value.is_blank else math.nan
 
 
@@ -119,11 +119,4 @@ def _unit(metric: Node, name: str) -> float:
     try:
         return in_our_unit(name, 1.0, metric["unit"].text() or UNKNOWN_UNIT)
     except InputError as error:
-        raise metric["unit"].refusal(error.problem) from error
-
-
-def _known(node: Node) -> float:
-    number = node.number()
-    if math.isnan(number):
-        raise node.refusal("must be given")
-    return number
+        raise metric["unit"].error(error.problem) from error

@@ -1,4 +1,4 @@
-"""The summary of a run of AIPerf or genai-perf: metrics by name, each with unit and statistics."""
+"""AIPerf's and genai-perf's JSON summary of a run: metrics by name, each with unit and statistics."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ COUNT_UNITS: Final = ("tokens", "requests", "count", "")
 UNKNOWN_UNIT: Final = "no unit"
 
 Value = Callable[[str, str], float]
-"""From metric and statistic (`avg`, `p50` ...) to a number in our units, NaN where there is none."""
+"""Returns the value of a metric and statistic (`avg`, `p50` ...) in our units; NaN where absent."""
 
 
 def is_summary(start: bytes) -> bool:
-    """Return whether a file that begins so is a JSON summary."""
+    """Return whether the start of a file is that of a JSON summary."""
     is_one = b'"input_config"' in start or b'"aiperf_version"' in start
     return is_one and begins_json(start, b'"request_throughput"') and b'"per_combination_metrics"' not in start
 
@@ -51,7 +51,7 @@ def run_of_summary(document: Node) -> Run:
         If it is none, or a metric has a wrong value or unit.
     """
     if document["request_count"].is_blank and document["error_request_count"].is_blank:
-        raise document["request_count"].refusal("no such field: this is no summary of AIPerf, or a truncated one")
+        raise document["request_count"].error("no such field: this is no summary of AIPerf, or a truncated one")
     version = document["aiperf_version"].text()
     context = join_cells(
         _model_cells(document["input_config"]),
@@ -63,7 +63,7 @@ def run_of_summary(document: Node) -> Run:
 
 
 def run_of_values(where: Node, context: Mapping[str, Any], value: Value) -> Run:
-    """Return the run whose metrics `value` looks up; `where` names the place for messages."""
+    """Return the run whose metrics `value` looks up; `where` has file and line for messages."""
     n_done = value("request_count", "avg")
     n_failed = value("error_request_count", "avg")
     n_done, n_failed = (0.0 if math.isnan(n) else n for n in (n_done, n_failed))
@@ -86,7 +86,7 @@ def run_of_values(where: Node, context: Mapping[str, Any], value: Value) -> Run:
 
 
 def in_our_unit(metric: str, number: float, unit: str) -> float:
-    """Return a metric's number in seconds, tokens, or one of them per second.
+    """Return a metric's value in seconds, in tokens or requests, or in these per second.
 
     Raises
     ------
@@ -95,9 +95,9 @@ def in_our_unit(metric: str, number: float, unit: str) -> float:
     """
     if metric in LATENCIES or metric == "benchmark_duration":
         return s_from_unit(number, unit)
-    wanted = RATE_UNITS if metric in THROUGHPUTS else COUNT_UNITS
-    if unit not in wanted and unit != UNKNOWN_UNIT:
-        raise InputError("unit", f"must be one of {', '.join(filter(None, wanted))}, got {unit[:60]!r}")
+    units = RATE_UNITS if metric in THROUGHPUTS else COUNT_UNITS
+    if unit not in units and unit != UNKNOWN_UNIT:
+        raise InputError("unit", f"must be one of {', '.join(filter(None, units))}, got {unit[:60]!r}")
     return number
 
 
@@ -110,11 +110,11 @@ def _value(metric: Node, statistic: str) -> float:
     try:
         return in_our_unit(name, number, unit)
     except InputError as error:
-        raise metric["unit"].refusal(error.problem) from error
+        raise metric["unit"].error(error.problem) from error
 
 
 def _model_cells(config: Node) -> dict[str, str]:
-    """Return the model out of the places where the versions of the two tools name it."""
+    """Return the columns of the model, which each version of the two tools names in another field."""
     if config["models"].keys:
         names = [item["name"].text() for item in config["models"]["items"].items()]
     else:
@@ -122,7 +122,7 @@ def _model_cells(config: Node) -> dict[str, str]:
         named = next((node for node in lists if node.is_array and node.value), None)
         names = [item.text() for item in named.items()] if named else []
     if len(set(names)) > 1:
-        raise config["models"].refusal("must name one model: the run mixes several")
+        raise config["models"].error("must name one model: the run mixes several")
     return model_cells(names[0]) if names else {}
 
 
@@ -141,7 +141,7 @@ def _load_cells(config: Node, info: Node) -> dict[str, Any]:
 
 
 def _load(concurrency: Node, rate: Node) -> dict[str, Any]:
-    """Return the columns of a load; none where the file states none, which is not the same as offline."""
+    """Return the columns of a load; none if the file states none, which does not mean offline."""
     if concurrency.is_blank and rate.is_blank:
         return {}
     return load_cells(concurrency.number(), rate.number())
@@ -150,5 +150,5 @@ def _load(concurrency: Node, rate: Node) -> dict[str, Any]:
 def _day(node: Node) -> str:
     text = node.text()
     if text and not re.match(r"\d{4}-\d\d-\d\dT", text, re.ASCII):
-        raise node.refusal(f"must be a time such as 2025-11-20T04:56:13, got {text[:60]!r}")
+        raise node.error(f"must be a time such as 2025-11-20T04:56:13, got {text[:60]!r}")
     return text[:10]

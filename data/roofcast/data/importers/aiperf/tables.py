@@ -1,8 +1,8 @@
 """AIPerf's and genai-perf's CSV files: the summary of a run, and the table of a sweep.
 
-A summary has a section of statistics and one of single values, with a header each; numbers may be quoted with a
-comma for the thousands. A sweep's table has a line for each level, with the mean over its runs of every metric, in
-AIPerf's own units, which it does not name.
+A summary has a section of statistics and one of single values, each with a header; numbers may be quoted with
+thousands commas. A sweep's table has one line a level, with every metric's mean over the runs of that level, in
+AIPerf's default units, which the table does not state.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TITLES: Final = {
     "error request count": "error_request_count",
     "benchmark duration": "benchmark_duration",
 }
-"""From the title of a metric in a summary to its name."""
+"""Metric names by their title in a summary."""
 
 _TITLE: Final = re.compile(r"(?P<title>[^(]+?)\s*(?:\((?P<unit>[^)]*)\))?")
 _SWEEP_UNITS: Final = dict.fromkeys(LATENCIES, "ms") | {"benchmark_duration": "sec"}
@@ -44,19 +44,19 @@ Metrics = dict[str, dict[str, float]]
 
 
 def is_summary_csv(start: bytes) -> bool:
-    """Return whether a file that begins so is a summary in CSV."""
+    """Return whether the start of a file is that of a CSV summary."""
     line = start.lstrip(b"\xef\xbb\xbf").partition(b"\n")[0].replace(b'"', b"")
     return line.startswith(b"Metric,") and b"avg" in line
 
 
 def is_sweep_csv(start: bytes) -> bool:
-    """Return whether a file that begins so is the table of a sweep."""
+    """Return whether the start of a file is that of a sweep's table."""
     line = start.lstrip(b"\xef\xbb\xbf").partition(b"\n")[0]
     return line.startswith((b"concurrency,", b"request_rate,")) and b"request_latency_mean" in line
 
 
 def run_of_csv(source: Source) -> Run:
-    """Return the run of a summary; it names neither model nor load.
+    """Return the run of a CSV summary, which states neither model nor load.
 
     Raises
     ------
@@ -82,8 +82,8 @@ def run_of_csv(source: Source) -> Run:
         raise SchemaError("", "holds no metric of AIPerf's", source.name, 1)
 
     def value(metric: str, statistic: str) -> float:
-        found = metrics.get(metric, {})
-        return found.get(statistic, found.get("Value", math.nan) if statistic == "avg" else math.nan)
+        statistics = metrics.get(metric, {})
+        return statistics.get(statistic, statistics.get("Value", math.nan) if statistic == "avg" else math.nan)
 
     if math.isnan(value("request_count", "avg")):
         problem = "no line 'Request Count': is the file truncated?"
@@ -92,7 +92,7 @@ def run_of_csv(source: Source) -> Run:
 
 
 def runs_of_sweep(source: Source) -> Iterator[Run]:
-    """Yield the run of each level: its means.
+    """Yield the run of each level, with means only.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What vLLM's and SGLang's clients share: the rate asked for, statistics by name, arrays over requests."""
+"""Fields that vLLM's and SGLang's clients share: request rate, statistics by name, arrays over requests."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from roofcast.data.specs import STATISTICS
 from roofcast.data.units import s_from_ms
 
 ARRAY_KEYS: Final = ("input_lens", "output_lens", "ttfts", "itls")
-"""What a detailed file holds of every request, in seconds and tokens."""
+"""Arrays over requests of a detailed file, in seconds and tokens."""
 
 Mask = NDArray[np.bool_]
 
 
 def without_answers(members: dict[str, Any]) -> dict[str, Any]:
-    """Return the members of an object without the texts that were generated: most of a detailed file."""
+    """Return the members of an object without the generated texts, which fill most of a detailed file."""
     members.pop("generated_texts", None)
     return members
 
 
 def rate_of(node: Node) -> float:
-    """Return the rate that was asked for, in requests per second; NaN if there was no limit.
+    """Return the request rate of the load, per second; NaN if unlimited.
 
     Raises
     ------
@@ -41,23 +41,23 @@ def rate_of(node: Node) -> float:
     except ValueError:
         rate = math.nan
     if not 0 < rate < math.inf:
-        raise node.refusal(f"must be a rate above 0 or inf, got {str(node.value)[:60]!r}")
+        raise node.error(f"must be a rate above 0 or inf, got {str(node.value)[:60]!r}")
     return rate
 
 
 def has_arrays(document: Node) -> bool:
-    """Return whether the file holds every request, as a detailed one does."""
+    """Return whether the file is detailed: it holds arrays over requests."""
     return all(document[key].is_array for key in ARRAY_KEYS)
 
 
 def mean_lengths(document: Node, n_done: float) -> dict[str, float]:
-    """Return mean request lengths out of the totals over the requests that completed."""
+    """Return mean request lengths, from the totals over completed requests."""
     totals = {"n_input_token": "total_input_tokens", "n_output_token": "total_output_tokens"}
     return {column: document[name].number() / n_done for column, name in totals.items()}
 
 
 def summary_statistics(document: Node, latencies: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Return what a file says of each statistic of latencies by their name in it, in seconds; NaN where nothing."""
+    """Return each statistic of the latencies, in seconds, NaN where absent; `latencies` has columns by field name."""
     return {
         statistic: {column: _summary(document, statistic, name) for name, column in latencies.items()}
         for statistic in STATISTICS
@@ -72,10 +72,10 @@ def _summary(document: Node, statistic: str, name: str) -> float:
 
 
 def request_arrays(document: Node) -> dict[str, Floats]:
-    """Return the samples of the requests that completed, by column; ITL pools the gaps of all of them.
+    """Return the samples of the completed requests by column; ITL pools the gaps of all of them.
 
-    A request that failed has an entry too, with an error or without output. E2E is read from ``latencies``; without
-    it, it is the sum of TTFT and gaps.
+    A failed request has an entry too, with an error or without output. E2E is read from ``latencies``, or else is the
+    sum of TTFT and gaps.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def request_arrays(document: Node) -> dict[str, Floats]:
         _check_length(document[key], len(lengths[key]), n_request)
     is_done = ~np.array(list(map(bool, errors)), dtype=bool) & (lengths["output_lens"] > 0)
     if not is_done.any():
-        raise document["output_lens"].refusal("no request completed, although the file counts some")
+        raise document["output_lens"].error("no request completed, although the file counts some")
     gaps_s, decode_s = _gaps(document["itls"], is_done)
     ttft_s, n_input, n_output = (lengths[k][is_done] for k in ("ttfts", "input_lens", "output_lens"))
     e2e_s = _latencies(document, is_done, ttft_s, decode_s)
@@ -106,7 +106,7 @@ def request_arrays(document: Node) -> dict[str, Floats]:
 
 
 def _gaps(node: Node, is_done: Mask) -> tuple[Floats, Floats]:
-    """Return the gaps of the requests that completed, all together, and the sum of each request's."""
+    """Return the pooled gaps of the completed requests, and the sum of each request's gaps."""
     lists = _list(node, len(is_done))
     pooled = array("d")
     sums = array("d")
@@ -127,17 +127,17 @@ def _latencies(document: Node, is_done: Mask, ttft_s: Floats, decode_s: Floats) 
     e2e_s = latencies_s[is_done]
     if (e2e_s < ttft_s).any():
         at = int(np.flatnonzero(is_done)[(e2e_s < ttft_s).argmax()])
-        raise document.refusal(f"latencies[{at}] must be at least ttfts[{at}]")
+        raise document.error(f"latencies[{at}] must be at least ttfts[{at}]")
     return e2e_s
 
 
 def _list(node: Node, n_request: int) -> list[Any]:
     if not node.is_array:
-        raise node.refusal("must be an array")
+        raise node.error("must be an array")
     _check_length(node, len(node.value), n_request)
     return list(node.value)
 
 
 def _check_length(node: Node, n_entry: int, n_request: int) -> None:
     if n_entry != n_request:
-        raise node.refusal(f"must have {n_request} entries as input_lens has, got {n_entry}")
+        raise node.error(f"must have {n_request} entries as input_lens has, got {n_entry}")

@@ -1,8 +1,8 @@
 """Result files of SGLang's ``bench_serving``: JSON lines, each of them a run that was appended to the file.
 
-Statistics are in ms; ``--output-details`` adds arrays over requests, in seconds, out of which every statistic is
-computed. `concurrency` is what was measured, `max_concurrency` what was asked for. The server's own account of
-itself, `server_info`, tells model, version and parallelism where SGLang itself was measured.
+Statistics are in ms; ``--output-details`` adds arrays over requests, in seconds, from which every statistic is then
+computed. `concurrency` is measured, `max_concurrency` is the setting. `server_info` has model, version and
+parallelism if the server is SGLang.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def recognises(file: Path) -> bool:
 
 
 def _runs(source: Source) -> Iterator[Run]:
-    yield from map(_run, iter_documents(source, _kept))
+    yield from map(_run, iter_documents(source, _drop_unused))
 
 
-def _kept(members: dict[str, Any]) -> dict[str, Any]:
+def _drop_unused(members: dict[str, Any]) -> dict[str, Any]:
     members.pop("internal_states", None)
     return without_answers(members)
 
@@ -90,7 +90,7 @@ def _context(document: Node) -> dict[str, Any]:
 
 
 def _server_cells(server: Node) -> Iterator[tuple[str, Any]]:
-    """Yield what an SGLang server says of itself, column by column; nothing of another server's account."""
+    """Yield the columns of an SGLang server's description; none for another server's."""
     if not isinstance(server.value, dict) or server["model_path"].is_blank:
         return
     yield "engine", "sglang"

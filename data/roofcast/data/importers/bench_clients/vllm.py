@@ -1,9 +1,9 @@
 """Result files of ``vllm bench serve``: one flat JSON object a run.
 
-Statistics are in ms and stand under ``mean_ttft_ms``, ``median_ttft_ms``, ``p99_ttft_ms`` ...; which percentiles and
-whether E2E is among them is the user's choice. With ``--save-detailed`` the file holds arrays over requests, in
-seconds, out of which every statistic is computed. ``--metadata name=value`` is read where the name is a column of
-the measurement table. The `backend` names how requests are written, not the engine that answers them.
+Statistics are in ms, named ``mean_ttft_ms``, ``median_ttft_ms``, ``p99_ttft_ms`` ...; the user chooses the
+percentiles, and whether E2E is among the metrics. With ``--save-detailed`` the file holds arrays over requests, in
+seconds, from which every statistic is then computed. ``--metadata name=value`` is read if the name is a column of
+the measurement table. `backend` names the request format, not the engine that answers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from roofcast.data.importers.bench_clients.arrays import (
     without_answers,
 )
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.overrides import GIVABLE_COLUMNS, fill, parse_cell
+from roofcast.data.importers.overrides import OVERRIDABLE_COLUMNS, fill_blanks, parse_cell
 from roofcast.data.importers.runs import (
     CLIENT_OUTCOMES,
     Run,
@@ -61,10 +61,10 @@ def _runs(source: Source) -> Iterator[Run]:
 def _run(document: Node) -> Run:
     check_keys(document, ("completed", "duration", *THROUGHPUTS), "vllm bench serve")
     n_done = document["completed"].number()
-    n_failed = _failed(document, n_done)
+    n_failed = _n_failed(document, n_done)
     cells = join_cells(_context(document), {"n_request": n_done + n_failed, "n_failed": n_failed})
     if not n_done > 0:
-        return Run(document.place, document.line, _named(document, cells | {"status": "failed"}), {})
+        return Run(document.place, document.line, _with_metadata(document, cells | {"status": "failed"}), {})
     totals = {column: document[name].number() for name, column in THROUGHPUTS.items()}
     if has_arrays(document):
         arrays = request_arrays(document)
@@ -74,10 +74,10 @@ def _run(document: Node) -> Run:
     else:
         statistics = summary_statistics(document, LATENCIES)
         lengths = mean_lengths(document, n_done)
-    return Run(document.place, document.line, _named(document, cells | lengths), statistics, totals)
+    return Run(document.place, document.line, _with_metadata(document, cells | lengths), statistics, totals)
 
 
-def _failed(document: Node, n_done: float) -> float:
+def _n_failed(document: Node, n_done: float) -> float:
     failed = document["failed"].number()
     return failed if not math.isnan(failed) else max(document["num_prompts"].number() - n_done, 0.0)
 
@@ -100,21 +100,21 @@ def _date(node: Node) -> str:
     """Return the day of ``20251120-045613``."""
     text = node.text()
     if text and not (len(text) >= 8 and text[:8].isascii() and text[:8].isdigit()):
-        raise node.refusal(f"must be a date such as 20251120-045613, got {text[:60]!r}")
+        raise node.error(f"must be a date such as 20251120-045613, got {text[:60]!r}")
     return f"{text[:4]}-{text[4:6]}-{text[6:8]}" if text else ""
 
 
-def _named(document: Node, cells: dict[str, Any]) -> dict[str, Any]:
-    """Return the cells with the user's own metadata whose names are columns."""
+def _with_metadata(document: Node, cells: dict[str, Any]) -> dict[str, Any]:
+    """Return the cells with the user's metadata whose names are columns."""
     metadata: dict[str, object] = {}
     for key in document.keys:
         node = document[key]
-        if key in GIVABLE_COLUMNS and key not in _OWN_KEYS and node.value not in (None, ""):
+        if key in OVERRIDABLE_COLUMNS and key not in _OWN_KEYS and node.value not in (None, ""):
             try:
                 metadata[key] = parse_cell(key, node.text() if isinstance(node.value, str) else node.value)
             except InputError as error:
-                raise node.refusal(error.problem) from error
-    return fill(cells, metadata, document.place, document.line)
+                raise node.error(error.problem) from error
+    return fill_blanks(cells, metadata, document.place, document.line)
 
 
 FORMAT: Final = Format(

@@ -1,7 +1,7 @@
-"""GuideLLM's CSV report, brought into the layout of its JSON report.
+"""GuideLLM's CSV report, converted to the layout of its JSON report.
 
-Three header lines name group, name with unit, and statistic of each column; percentiles stand in one cell, as a list
-without labels, from the least to the greatest and without the median.
+Three header lines name group, name with unit, and statistic of each column. One cell lists the percentiles without
+labels, in ascending order and without the median.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from roofcast.data.importers.sources import Source
 from roofcast.data.json_input import Node, read_text
 
 LISTED: Final = ("min", "p001", "p01", "p05", "p10", "p25", "p75", "p90", "p95", "p99", "max")
-"""What a cell of percentiles lists; the median stands in a column of its own."""
+"""Percentiles of a cell, in order; the median has a column of its own."""
 
 DISTRIBUTIONS: Final = {
     "request_latency": ("Request Latency", "Successful Sec"),
@@ -30,7 +30,7 @@ DISTRIBUTIONS: Final = {
     "output_tokens_per_second": ("Token Throughput", "Successful Output Tokens/Sec"),
     "tokens_per_second": ("Token Throughput", "Successful Total Tokens/Sec"),
 }
-"""Our use of the report: name in the JSON report, and group and name in the CSV one."""
+"""Distributions that are read: name in the JSON report, to group and name in the CSV report."""
 
 _N_HEADER: Final = 3
 _N_FIELD_BYTE: Final = 2**24
@@ -39,12 +39,12 @@ Cells = dict[tuple[str, str, str], str]
 
 
 def is_guidellm_csv(start: bytes) -> bool:
-    """Return whether a file that begins so is a CSV report."""
+    """Return whether the start of a file is that of a CSV report."""
     return start.lstrip(b"\xef\xbb\xbf").startswith(b"Run Info,") and b"Request Counts" in start
 
 
 def benchmarks_of_csv(source: Source) -> Node:
-    """Return a report in the layout of the JSON one, with what is used of it.
+    """Return a CSV report in the layout of the JSON report, with the fields that are read.
 
     Raises
     ------
@@ -99,14 +99,14 @@ def _distribution(cells: Cells, group: str, name: str, place: str, line: int) ->
     mean = _number(cells, (group, name, "Mean"), place, line)
     if mean is None:
         return None
-    listed = _json(cells, (group, name, "Percentiles"), place, line)
-    if not isinstance(listed, list) or len(listed) != len(LISTED):
+    percentiles = _json(cells, (group, name, "Percentiles"), place, line)
+    if not isinstance(percentiles, list) or len(percentiles) != len(LISTED):
         problem = f"must list {len(LISTED)} numbers: {', '.join(LISTED)}"
         raise SchemaError(f"{group}, {name}, Percentiles", problem, place, line)
     n_done = _number(cells, ("Request Counts", "Successful", ""), place, line)
     median, deviation = (_number(cells, (group, name, part), place, line) for part in ("Median", "Std Dev"))
-    percentiles = dict(zip(LISTED, listed, strict=True)) | {"p50": median}
-    return {"mean": mean, "std_dev": deviation, "count": n_done, "percentiles": percentiles}
+    by_name = dict(zip(LISTED, percentiles, strict=True)) | {"p50": median}
+    return {"mean": mean, "std_dev": deviation, "count": n_done, "percentiles": by_name}
 
 
 def _strategy(cells: Cells, place: str, line: int) -> dict[str, Any]:

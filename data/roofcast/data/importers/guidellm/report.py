@@ -1,8 +1,9 @@
 """GuideLLM's reports, JSON or CSV: one file a sweep, one benchmark a level of load.
 
 Its *inter-token latency* is the mean gap of a request, our TPOT; its *time per output token* counts the first token
-and is not read. Where a report holds every request, statistics are computed out of them; its own weight a request by
-its tokens, so their mean ITL is the mean over all gaps, and their percentiles stand for those of TPOT.
+and is not read. If a report holds every request, statistics are computed from the requests. Its own statistics weight
+a request by its tokens: their mean of inter-token latency is the mean over all gaps, ITL; their percentiles serve as
+percentiles of TPOT.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ SUFFIXES: Final = (".json", ".csv")
 REQUEST_KEYS: Final = (
     "request_latency", "time_to_first_token_ms", "inter_token_latency_ms", "prompt_tokens", "output_tokens",
 )  # fmt: skip
-"""What is kept of each request of a report."""
+"""Fields of a request that are read."""
 
 LATENCIES: Final = {
     "time_to_first_token_ms": ("ttft_s", s_from_ms(1.0)),
@@ -45,7 +46,7 @@ LATENCIES: Final = {
     "prompt_token_count": ("n_input_token_at_statistic", 1.0),
     "output_token_count": ("n_output_token_at_statistic", 1.0),
 }
-"""Distributions of a benchmark: our column, and our unit in theirs."""
+"""Distributions of a benchmark: our column, and the factor to our unit."""
 
 THROUGHPUTS: Final = {
     "output_tokens_per_second": "output_throughput_token_per_s",
@@ -61,8 +62,8 @@ def recognises(file: Path) -> bool:
     return begins_json(start, b'"guidellm_version"') or is_guidellm_csv(start)
 
 
-def _chosen(paths: Sequence[Path]) -> list[Path]:
-    """Return the files to read: a CSV report beside the JSON one of its name is the same."""
+def _select_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the files to read, without CSV reports that have a JSON twin of the same name."""
     return without_twins(files_of(paths, *SUFFIXES), ".json")
 
 
@@ -70,17 +71,17 @@ def _iter_runs(source: Source) -> Iterator[Run]:
     if source.name.lower().endswith(".csv"):
         report = benchmarks_of_csv(source)
     else:
-        report = read_document(source, _kept)
+        report = read_document(source, _select_request_fields)
         if report["metadata"]["guidellm_version"].is_blank:
-            raise report["metadata"].refusal("no guidellm_version: this is no report of GuideLLM")
+            raise report["metadata"].error("no guidellm_version: this is no report of GuideLLM")
     benchmarks = report["benchmarks"].items()
     if not benchmarks:
-        raise report["benchmarks"].refusal("holds no benchmark")
+        raise report["benchmarks"].error("holds no benchmark")
     for benchmark in benchmarks:
         yield _run(report, benchmark)
 
 
-def _kept(members: dict[str, Any]) -> dict[str, Any]:
+def _select_request_fields(members: dict[str, Any]) -> dict[str, Any]:
     if "request_id" in members and "request_args" in members:
         return {key: members.get(key) for key in REQUEST_KEYS}
     return members
@@ -88,9 +89,8 @@ def _kept(members: dict[str, Any]) -> dict[str, Any]:
 
 def _run(report: Node, benchmark: Node) -> Run:
     totals = benchmark.at("metrics", "request_totals")
-    n_done, n_failed, n_cut = (totals[name].number() for name in ("successful", "errored", "incomplete"))
-    if math.isnan(n_done):
-        raise totals["successful"].refusal("must be given")
+    n_done = totals["successful"].required_number()
+    n_failed, n_cut = (totals[name].number() for name in ("errored", "incomplete"))
     n_failed, n_cut = (0.0 if math.isnan(n) else n for n in (n_failed, n_cut))
     cells = join_cells(
         _context(report, benchmark),
@@ -111,7 +111,7 @@ def _run(report: Node, benchmark: Node) -> Run:
 
 
 def _statistics(benchmark: Node, n_done: float) -> tuple[dict[str, dict[str, float]], float]:
-    """Return the statistics and how output lengths vary, out of the requests if the report holds them all."""
+    """Return statistics and length variation, from the requests if the report holds all of them."""
     done = benchmark["requests"]["successful"]
     if done.is_array and len(done.value) == n_done:
         samples = _samples(done)
@@ -184,9 +184,9 @@ def _load(strategy: Node) -> dict[str, Any]:
         rate = strategy["rate"].number()
         if rate > 0:
             return load_cells(math.nan, rate)
-        raise strategy["rate"].refusal("must be a rate above 0")
+        raise strategy["rate"].error("must be a rate above 0")
     known = ", ".join(("synchronous", "concurrent", "throughput", *_RATES))
-    raise strategy["type_"].refusal(f"must be one of {known}, got {kind[:60]!r}")
+    raise strategy["type_"].error(f"must be one of {known}, got {kind[:60]!r}")
 
 
 def _date(node: Node) -> str:
@@ -197,11 +197,11 @@ def _date(node: Node) -> str:
     try:
         return dt.datetime.fromtimestamp(start_s, dt.UTC).date().isoformat()
     except (ValueError, OverflowError, OSError) as error:
-        raise node.refusal(f"must be seconds since 1970, got {start_s:g}") from error
+        raise node.error(f"must be seconds since 1970, got {start_s:g}") from error
 
 
 def _planned_lengths(report: Node) -> dict[str, float]:
-    """Return the request lengths that were asked for: all there is where no request completed."""
+    """Return the configured request lengths, for a run without a completed request."""
     data = report.at("config", "spec")["data"]
     first = data.items()[0] if data.is_array and data.value else data["none"]
     names = {"prompt_tokens": "n_input_token", "output_tokens": "n_output_token"}
@@ -214,7 +214,7 @@ FORMAT: Final = Format(
     delivers=CLIENT_OUTCOMES,
     statistics=STATISTICS,
     recognises=recognises,
-    read=run_reader(_iter_runs, SUFFIXES, _chosen),
+    read=run_reader(_iter_runs, SUFFIXES, _select_files),
     suffixes=SUFFIXES,
     conversions={
         "ttft_s": "`time_to_first_token_ms`: from ms",

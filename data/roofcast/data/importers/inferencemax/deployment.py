@@ -1,4 +1,4 @@
-"""Where an InferenceMAX result ran: accelerators, how the model is spread, and what its figures are divided by."""
+"""Deployment of an InferenceMAX result: accelerators, parallelism, and the divisors of its throughputs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from roofcast.data.importers.inferencemax.vocabulary import n_decode_accelerator
 from roofcast.data.json_input import Node
 
 SUM_TOLERANCE: Final = 0.01
-"""Input and output throughput may miss their sum by this share."""
+"""Relative tolerance between total throughput and the sum of input and output throughput."""
 
 MAX_ACCELERATOR: Final = 100_000
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """Columns of the deployment, and how many accelerators its input, output and total throughput are divided by."""
+    """Columns of a deployment, and the accelerators by which its total, input and output throughput are divided."""
 
     cells: dict[str, Any]
     n: int
@@ -29,26 +29,26 @@ class Deployment:
 
 
 def deployment_of(result: Node) -> Deployment:
-    """Return where a result ran.
+    """Return the deployment of a result.
 
     Raises
     ------
     SchemaError
         If a count is missing or no whole number, prefill and decode run on different accelerators, or the three
-        throughputs do not fit the counts.
+        throughputs contradict the counts.
     """
     if flag(result["is_multinode"]) or not result["num_prefill_gpu"].is_blank:
-        found = _over_nodes(result)
+        deployment = _over_nodes(result)
     elif result["framework"].text().lower().startswith("dynamo-"):
-        found = _disaggregated_total(result)
+        deployment = _disaggregated_total(result)
     else:
-        found = _aggregated(result, "", whole(result["tp"]))
-    _check_sum(result, found)
-    return found
+        deployment = _aggregated(result, "", whole(result["tp"]))
+    _check_sum(result, deployment)
+    return deployment
 
 
 def accelerator_of(name: str) -> str:
-    """Return the catalogue's id of a runner's name, or the name itself if no part from its start on is known.
+    """Return the catalogue id of a runner's name, by its longest known prefix; the name itself if there is none.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def accelerator_of(name: str) -> str:
 
 
 def flag(node: Node) -> bool:
-    """Return whether a switch is on, which is written as a truth value or as its name; off if blank.
+    """Return whether a switch is on, written as a boolean or a name; off if blank.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def flag(node: Node) -> bool:
     if value in (None, "", "false", "off"):
         return False
     if value not in ("true", "on"):
-        raise node.refusal("must be true or false")
+        raise node.error("must be true or false")
     return True
 
 
@@ -90,12 +90,12 @@ def whole(node: Node, least: int = 1) -> int:
     """
     number = node.number()
     if math.isnan(number) or number != int(number) or not least <= number <= MAX_ACCELERATOR:
-        raise node.refusal(f"must be a whole number from {least} to {MAX_ACCELERATOR}, got {number:g}")
+        raise node.error(f"must be a whole number from {least} to {MAX_ACCELERATOR}, got {number:g}")
     return int(number)
 
 
 def _aggregated(result: Node, part: str, n_group: int) -> Deployment:
-    """Return a deployment in which every accelerator both prefills and decodes."""
+    """Return the deployment of a result whose accelerators all prefill and decode."""
     pp, cp = (_or_one(result[f"{part}{name}"]) for name in ("pp", "pcp_size"))
     has_dp = flag(result[f"{part}dp_attention"])
     ep = whole(result[f"{part}ep"]) if not result[f"{part}ep"].is_blank else None
@@ -113,29 +113,27 @@ def _over_nodes(result: Node) -> Deployment:
     n_decode = whole(result["num_decode_gpu"], least=0)
     kinds = {accelerator_of(result[key].text()) for key in ("prefill_hw", "decode_hw")} - {""}
     if len(kinds) > 1:
-        raise result["decode_hw"].refusal(
-            f"must be the accelerator of the prefill, got {' and '.join(sorted(kinds))}"
-        )
+        raise result["decode_hw"].error(f"must be the accelerator of the prefill, got {' and '.join(sorted(kinds))}")
     if n_decode == 0:
-        found = _aggregated(result, "prefill_", whole(result["prefill_tp"]))
-        if found.n != n_prefill:
-            problem = f"must be workers x TP x PP x CP = {found.n}, got {n_prefill}"
-            raise result["num_prefill_gpu"].refusal(problem)
-        return found
+        deployment = _aggregated(result, "prefill_", whole(result["prefill_tp"]))
+        if deployment.n != n_prefill:
+            problem = f"must be workers x TP x PP x CP = {deployment.n}, got {n_prefill}"
+            raise result["num_prefill_gpu"].error(problem)
+        return deployment
     if not flag(result["disagg"]):
-        raise result["disagg"].refusal(f"must be true where {n_decode} accelerators decode and {n_prefill} prefill")
+        raise result["disagg"].error(f"must be true where {n_decode} accelerators decode and {n_prefill} prefill")
     note = "; ".join(_workers(result))
     return _split(n_prefill, n_decode, note)
 
 
 def _disaggregated_total(result: Node) -> Deployment:
-    """Return the deployment of an early result, which gives all accelerators as `tp` and not how they are split."""
+    """Return the deployment of an early result, whose `tp` counts all accelerators, prefill and decode."""
     n = whole(result["tp"])
     names = ("tput_per_gpu", "input_tput_per_gpu", "output_tput_per_gpu")
     try:
-        n_decode = n_decode_accelerator({name: known(result[name]) for name in names}, n)
+        n_decode = n_decode_accelerator({name: result[name].required_number() for name in names}, n)
     except SchemaError as error:
-        raise result[error.field].refusal(error.problem) if not error.source else error from error
+        raise result[error.field].error(error.problem) if not error.source else error from error
     return _split(n - n_decode, n_decode, "")
 
 
@@ -157,29 +155,16 @@ def _workers(result: Node) -> Iterator[str]:
         yield f"{part}: {n_worker} x TP {tp}, EP {ep}{dp}"
 
 
-def _check_sum(result: Node, found: Deployment) -> None:
-    taken = result["input_tput_per_gpu"].number()
-    if math.isnan(taken):
+def _check_sum(result: Node, deployment: Deployment) -> None:
+    input_per_s = result["input_tput_per_gpu"].number()
+    if math.isnan(input_per_s):
         return
-    total = known(result["tput_per_gpu"]) * found.n
-    parts = taken * found.n_input + known(result["output_tput_per_gpu"]) * found.n_output
+    total = result["tput_per_gpu"].required_number() * deployment.n
+    output_per_s = result["output_tput_per_gpu"].required_number()
+    parts = input_per_s * deployment.n_input + output_per_s * deployment.n_output
     if abs(total - parts) > SUM_TOLERANCE * max(total, parts):
         problem = f"{total:.6g} tokens/s of all accelerators are not input and output together, {parts:.6g}"
-        raise result["tput_per_gpu"].refusal(problem)
-
-
-def known(node: Node) -> float:
-    """Return a number that must be there.
-
-    Raises
-    ------
-    SchemaError
-        If it is blank or no number of at least 0.
-    """
-    number = node.number()
-    if math.isnan(number):
-        raise node.refusal("must be given")
-    return number
+        raise result["tput_per_gpu"].error(problem)
 
 
 def _or_one(node: Node) -> int:

@@ -1,8 +1,8 @@
 """Result files of InferenceMAX, now InferenceX: a flat JSON object a run, or a list of them.
 
-Latencies are in seconds, throughputs of one accelerator: output throughput of one that decodes, input throughput of
-one that prefills. `isl` and `osl` are nominal: requests are drawn between 0.8 and 1 times that long, so their mean is
-0.9 times it. Early results hold no lengths; they are told by a file name such as ``agg_dsr1_1k8k.json``, or given.
+Latencies are in seconds, throughputs per accelerator: output throughput per decode accelerator, input throughput per
+prefill accelerator. `isl` and `osl` are nominal: lengths are drawn uniformly from 0.8 to 1 times them, so the mean is
+0.9 times. Early results hold no lengths: a file name such as ``agg_dsr1_1k8k.json`` has them, or overrides.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.inferencemax.deployment import Deployment, accelerator_of, deployment_of, flag, known
+from roofcast.data.importers.inferencemax.deployment import Deployment, accelerator_of, deployment_of, flag
 from roofcast.data.importers.inferencemax.vocabulary import (
     LATENCIES,
     LENGTH_VARIATION,
@@ -36,7 +36,7 @@ SPECULATIONS: Final = {
     "": "", "none": "", "off": "", "mtp": "mtp", "on": "mtp", "eagle": "eagle", "draft_model": "draft",
     "ngram": "ngram",
 }  # fmt: skip
-"""`spec_decoding`, or `mtp` of early results, to our names."""
+"""Our names by `spec_decoding`, or by `mtp` in early results."""
 
 INVERSE_TOLERANCE: Final = 0.02
 _MARKS: Final = (b'"tput_per_gpu"', b'"hw"', b'"framework"', b'"conc"')
@@ -52,11 +52,11 @@ def recognises(file: Path) -> bool:
 
 
 def _runs(source: Source) -> Iterator[Run]:
-    """Yield the results of a file that is one of them, or a list."""
+    """Yield the runs of a file, which is one result or a list of them."""
     document = read_json(source)
     results = document.items() if document.is_array else [document]
     if not results:
-        raise document.refusal("holds no result")
+        raise document.error("holds no result")
     yield from map(_run, results)
 
 
@@ -91,7 +91,7 @@ def _context(result: Node) -> dict[str, Any]:
             "weight_precision": _precision(result["precision"]),
             "speculation": _speculation(result),
             "load": "closed_loop",
-            "concurrency": known(result["conc"]),
+            "concurrency": result["conc"].required_number(),
             "software": image or ("NVIDIA Dynamo" if framework.lower().startswith("dynamo-") else ""),
         },
     )
@@ -101,7 +101,7 @@ def _precision(node: Node) -> str:
     name = node.text().lower()
     precision = _PRECISIONS.get(name, name)
     if precision not in PRECISIONS:
-        raise node.refusal(f"must be one of {', '.join(PRECISIONS)}, got {name[:60]!r}")
+        raise node.error(f"must be one of {', '.join(PRECISIONS)}, got {name[:60]!r}")
     return precision
 
 
@@ -109,21 +109,21 @@ def _speculation(result: Node) -> str:
     node = result["spec_decoding"] if not result["spec_decoding"].is_blank else result["mtp"]
     name = ("on" if flag(node) else "off") if isinstance(node.value, bool) else node.text().lower()
     if name not in SPECULATIONS:
-        raise node.refusal(f"must be one of {', '.join(filter(None, SPECULATIONS))}, got {name[:60]!r}")
+        raise node.error(f"must be one of {', '.join(filter(None, SPECULATIONS))}, got {name[:60]!r}")
     return SPECULATIONS[name]
 
 
 def _lengths(result: Node) -> dict[str, Any]:
-    """Return mean request lengths out of the nominal ones in the result or in the name of its file."""
+    """Return mean request lengths, from the nominal ones of the result or of its file name."""
     nominal = [result[key].number() for key in ("isl", "osl")]
-    told = _LENGTHS.search(result.place.rpartition(":")[2])
-    if told and all(map(math.isnan, nominal)):
-        nominal = [float(told[1]) * _TOKEN_PER_K, float(told[2]) * _TOKEN_PER_K]
+    match = _LENGTHS.search(result.place.rpartition(":")[2])
+    if match and all(map(math.isnan, nominal)):
+        nominal = [float(match[1]) * _TOKEN_PER_K, float(match[2]) * _TOKEN_PER_K]
     if any(map(math.isnan, nominal)):
         return {}
     for key, length in zip(("isl", "osl"), nominal, strict=True):
         if length < 1:
-            raise result[key].refusal("must be at least 1: runs of agents have no fixed lengths and are not read")
+            raise result[key].error("must be at least 1: runs of agents have no fixed lengths and are not read")
     mean = [round(length * TRUE_LENGTH, 1) for length in nominal]
     note = f"nominal lengths {nominal[0]:g} and {nominal[1]:g}"
     lengths = {"n_input_token": mean[0], "n_output_token": mean[1], "length_variation": LENGTH_VARIATION}
@@ -131,7 +131,7 @@ def _lengths(result: Node) -> dict[str, Any]:
 
 
 def _totals(result: Node, deployment: Deployment) -> dict[str, float]:
-    output, total = (known(result[name]) for name in ("output_tput_per_gpu", "tput_per_gpu"))
+    output, total = (result[name].required_number() for name in ("output_tput_per_gpu", "tput_per_gpu"))
     return {
         "output_throughput_token_per_s": deployment_throughput(output, deployment.n_output),
         "total_throughput_token_per_s": deployment_throughput(total, deployment.n),
@@ -140,7 +140,7 @@ def _totals(result: Node, deployment: Deployment) -> dict[str, float]:
 
 
 def _power_w(result: Node, n: int) -> float:
-    """Return the power of all accelerators; NaN where it was not measured, or is called invalid by the benchmark."""
+    """Return the power of all accelerators; NaN if not measured, or marked invalid by the benchmark."""
     is_valid = result["power_valid"].is_blank or result["power_valid"].value in (1, True)
     of_all, of_one = (result[name].number() for name in ("avg_total_gpu_power_w", "avg_power_w"))
     if not is_valid:
@@ -149,12 +149,12 @@ def _power_w(result: Node, n: int) -> float:
 
 
 def _check_inverse(result: Node) -> None:
-    """Refuse a TPOT whose own inverse, the tokens a second of one user, stands beside it and is another."""
+    """Refuse a TPOT that is not the inverse of its published inverse, the tokens per second of one user."""
     for name in STATISTICS.values():
         tpot_s, speed = result[f"{name}_tpot"].number(), result[f"{name}_intvty"].number()
         if abs(tpot_s * speed - 1.0) > INVERSE_TOLERANCE:
             problem = f"{tpot_s:.4g} s is not the inverse of {name}_intvty = {speed:.4g}; is it in seconds?"
-            raise result[f"{name}_tpot"].refusal(problem)
+            raise result[f"{name}_tpot"].error(problem)
 
 
 FORMAT: Final = Format(

@@ -1,12 +1,12 @@
 """optimum-benchmark's ``benchmark.json``, as llm-perf's leaderboard keeps them: one static batch, timed in phases.
 
-All requests of a batch have one length and start together, so a batch's times are those of each of its requests:
-prefill is TTFT, decode over the tokens after the first is TPOT, gaps between tokens are ITL. Some versions repeat the
-gaps of earlier batches and the pauses between them among `per_token`; its count tells, and ITL is then left out.
-Throughputs are computed from latencies, since `generate.throughput` counts tokens in some versions and samples in
-others. A report of an exception becomes a row of status `out_of_memory` or `failed`.
-``benchmark_report.json`` lacks the configuration: it is read out of ``benchmark_config.json`` of the same folder
-where both are named, else given.
+All requests of a batch have one length and start together, so the times of a batch are those of each request:
+prefill is TTFT, decode over the tokens after the first is TPOT, gaps between tokens are ITL. In some versions
+`per_token` repeats the gaps of earlier batches and the pauses between batches: its count shows that, and ITL is then
+left out. Throughputs are computed from latencies, since `generate.throughput` counts tokens in some versions and
+samples in others. A report of an exception becomes a row of status `out_of_memory` or `failed`.
+``benchmark_report.json`` lacks the configuration: it is read from ``benchmark_config.json`` in the same folder, if
+both are among the paths; else overrides supply it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final
 import pandas as pd
 
 from roofcast.data.errors import InputError, SchemaError
-from roofcast.data.importers.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.importers.format import NO_OVERRIDES, Format, Overrides, Progress, no_progress
 from roofcast.data.importers.llm_perf.config import config_cells, n_output_token
 from roofcast.data.importers.runs import Run, table_of_runs
 from roofcast.data.importers.sources import Source, files_of, is_archive, iter_sources, start_of
@@ -31,7 +31,7 @@ from roofcast.data.units import BYTE_PER_MB, S_PER_H, W_PER_KW
 
 SUFFIXES: Final = (".json",)
 VOLUME_TOLERANCE: Final = 0.02
-"""Decode throughput times its latency may miss the tokens of the batch by this share."""
+"""Relative tolerance between decode throughput times its latency and the tokens of the batch."""
 
 OUT_OF_MEMORY: Final = ("outofmemory", "out of memory")
 _WHOLE: Final = (b'"config"', b'"report"', b'"backend"')
@@ -41,7 +41,7 @@ _CONFIG: Final = (b'"backend"', b'"scenario"', b'"launcher"')
 
 @dataclass(frozen=True)
 class _Opened(Source):
-    """A report and, if it lacks it, its configuration."""
+    """A report, with its configuration if that is in a file of its own."""
 
     config: Node | None = None
 
@@ -52,32 +52,21 @@ def recognises(file: Path) -> bool:
 
 
 def read(
-    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
+    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, overrides: Overrides = NO_OVERRIDES
 ) -> pd.DataFrame:
-    """Return a row for each statistic of each report.
-
-    Parameters
-    ----------
-    paths
-        Reports, folders of them, or archives; of a folder each run is read once, with its configuration if it can.
-    campaign
-        Name under which the rows are kept.
-    progress
-        Wraps the files while they are read.
-    given
-        For what the files leave blank; what `check_given` returned.
+    """Return one row for each statistic of each report; within a folder each run is read once. See `format.Read`.
 
     Raises
     ------
     SchemaError
-        If a file is damaged, of another format or run, contradicts itself or what is given, or leaves blank what is
-        not given; names file and field.
+        If a file is damaged, of another format or run, contradicts itself or an override, or leaves a required
+        column blank; names file and field.
     """
     runs = []
     for source in progress(_iter_opened(files_of(paths, *SUFFIXES))):
         config = source.config if isinstance(source, _Opened) else None
-        runs.append(_run(read_document(source, _kept), config, given))
-    return table_of_runs(runs, campaign, given)
+        runs.append(_run(read_document(source, _kept), config, overrides))
+    return table_of_runs(runs, campaign, overrides)
 
 
 def _kind(start: bytes) -> str:
@@ -86,7 +75,7 @@ def _kind(start: bytes) -> str:
 
 
 def _iter_opened(files: Sequence[Path]) -> Iterator[Source]:
-    """Yield the files to read: of those of one folder all that hold both parts, else reports beside their part."""
+    """Yield the files to read: in each folder those with report and configuration, else reports, with theirs."""
     kinds = {file: "archive" if is_archive(file) else _kind(start_of(file, *SUFFIXES)) for file in files}
     for folder in dict.fromkeys(file.parent for file in files):
         here = {kind: [f for f in files if f.parent == folder and kinds[f] == kind] for kind in set(kinds.values())}
@@ -107,7 +96,7 @@ def _kept(members: dict[str, Any]) -> dict[str, Any]:
     return members
 
 
-def _run(document: Node, config: Node | None, given: Given) -> Run:
+def _run(document: Node, config: Node | None, overrides: Overrides) -> Run:
     is_whole = not document["report"].is_blank
     report = document["report"] if is_whole else document
     config = document["config"] if is_whole else config or Node({}, "config", document.place)
@@ -115,15 +104,15 @@ def _run(document: Node, config: Node | None, given: Given) -> Run:
     failure = report["traceback"].text().lower()
     if failure:
         is_full = any(mark in failure for mark in OUT_OF_MEMORY)
-        told = {"n_output_token": n_output_token(config), "status": "out_of_memory" if is_full else "failed"}
-        return Run(document.place, 0, cells | told, {})
+        failed = {"n_output_token": n_output_token(config), "status": "out_of_memory" if is_full else "failed"}
+        return Run(document.place, 0, cells | failed, {})
     for phase in ("prefill", "decode"):
         if report[phase]["latency"].is_blank:
             problem = (
                 "no such field: this is no report of generated text by optimum-benchmark, or its latency was off"
             )
-            raise report[phase]["latency"].refusal(problem)
-    return _timed(document, report, cells, _Lengths.of(report, config, cells, given))
+            raise report[phase]["latency"].error(problem)
+    return _timed(document, report, cells, _Lengths.of(report, config, cells, overrides))
 
 
 @dataclass(frozen=True)
@@ -135,28 +124,29 @@ class _Lengths:
     n_output: float
 
     @classmethod
-    def of(cls, report: Node, config: Node, cells: dict[str, Any], given: Given) -> _Lengths:
-        """Return the lengths that are told or given; the output length of the default follows from the throughput.
+    def of(cls, report: Node, config: Node, cells: dict[str, Any], overrides: Overrides) -> _Lengths:
+        """Return the lengths of configuration and overrides; an unset output length follows from the throughput.
 
         Raises
         ------
         SchemaError
             If decode throughput times its latency is not what the batch generates after its first tokens.
         """
-        told = {**cells, "n_output_token": n_output_token(config)}
+        known = {**cells, "n_output_token": n_output_token(config)}
         n_batch, n_input, n_output = (
-            _first(told.get(name), given.get(name)) for name in ("concurrency", "n_input_token", "n_output_token")
+            _first(known.get(name), overrides.get(name))
+            for name in ("concurrency", "n_input_token", "n_output_token")
         )
         throughput = report.at("decode", "throughput", "value")
         if report.at("decode", "throughput", "unit").text() not in ("", "tokens/s"):
-            raise report.at("decode", "throughput", "unit").refusal("must be tokens/s")
+            raise report.at("decode", "throughput", "unit").error("must be tokens/s")
         volume = throughput.number() * _time_s(report["decode"]["latency"], "mean")
         if math.isnan(n_output):
             n_output = float(round(volume / n_batch)) + 1 if n_batch > 0 and 0 <= volume < math.inf else math.nan
         expected = n_batch * (n_output - 1)
         if abs(volume - expected) > VOLUME_TOLERANCE * max(volume, expected):
             problem = f"gives {volume:.6g} tokens with its latency, where the batch has {expected:g} after the first"
-            raise throughput.refusal(problem)
+            raise throughput.error(problem)
         return cls(n_batch, n_input, n_output)
 
 
@@ -172,7 +162,7 @@ def _timed(document: Node, report: Node, cells: dict[str, Any], lengths: _Length
         derived.append("e2e_s")
     n_batch, e2e_s = lengths.n_batch, mean["e2e_s"]
     if not e2e_s > 0:
-        raise decode["mean"].refusal("must be above 0")
+        raise decode["mean"].error("must be above 0")
     totals = {
         "output_throughput_token_per_s": static_batch_throughput(n_batch, lengths.n_output, e2e_s),
         "total_throughput_token_per_s": static_batch_throughput(n_batch, lengths.n_input + lengths.n_output, e2e_s),
@@ -202,20 +192,20 @@ def _time_s(latency: Node, statistic: str) -> float:
     try:
         return s_from_unit(latency[statistic].number(), latency["unit"].text() or "s")
     except InputError as error:
-        raise latency["unit"].refusal(error.problem) if not isinstance(error, SchemaError) else error from error
+        raise latency["unit"].error(error.problem) if not isinstance(error, SchemaError) else error from error
 
 
 def _memory_byte(report: Node) -> float:
-    """Return the most memory in use on the devices, or of a processor's the most resident; NaN if not measured."""
-    found = []
+    """Return the peak memory of the devices, or the peak resident memory of a CPU; NaN if not measured."""
+    peaks: list[float] = []
     for phase in ("prefill", "decode", "generate"):
         memory = report[phase]["memory"]
         if memory["unit"].text() not in ("", "MB"):
-            raise memory["unit"].refusal(f"must be MB, got {memory['unit'].text()[:60]!r}")
+            raise memory["unit"].error(f"must be MB, got {memory['unit'].text()[:60]!r}")
         on_device = [memory[name].number() for name in ("max_global_vram", "max_process_vram")]
         resident = memory["max_ram"].number() if all(map(math.isnan, on_device)) else math.nan
-        found += [value for value in (*on_device, resident) if value > 0]
-    return max(found) * BYTE_PER_MB if found else math.nan
+        peaks += [value for value in (*on_device, resident) if value > 0]
+    return max(peaks) * BYTE_PER_MB if peaks else math.nan
 
 
 def _energy_j(report: Node) -> float:
@@ -224,7 +214,7 @@ def _energy_j(report: Node) -> float:
     for phase in ("prefill", "decode"):
         energy = report[phase]["energy"]
         if energy["unit"].text() not in ("", "kWh"):
-            raise energy["unit"].refusal(f"must be kWh, got {energy['unit'].text()[:60]!r}")
+            raise energy["unit"].error(f"must be kWh, got {energy['unit'].text()[:60]!r}")
         energy_kwh += energy["gpu"].number()
     return energy_kwh * W_PER_KW * S_PER_H if energy_kwh > 0 else math.nan
 

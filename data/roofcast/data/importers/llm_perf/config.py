@@ -1,4 +1,4 @@
-"""The configuration that optimum-benchmark keeps of a run: what was asked of which model, on what."""
+"""Configuration of an optimum-benchmark run: model, request shapes, backend and hardware."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from roofcast.data.json_input import Node
 
 TASKS: Final = ("text-generation", "text2text-generation")
 ENGINES: Final = {"pytorch": "transformers", "tensorrt-llm": "trtllm", "vllm": "vllm"}
-"""Backends to engines; another's name is kept."""
+"""Engines by backend; another backend's name is the engine's."""
 
 DTYPES: Final = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
 QUANTISED: Final = {
     "int4": "int4", "uint4": "int4", "load_in_4bit": "int4", "int8": "int8", "load_in_8bit": "int8", "float8": "fp8",
     "fp8": "fp8",
 }  # fmt: skip
-"""What the settings of a quantisation hold, to the precision of the weights."""
+"""Precision of the weights by a mark in the quantisation settings."""
 
 _BITS: Final = {4: "int4", 8: "int8"}
 _MAKERS: Final = ("NVIDIA ", "AMD ", "Tesla ")
 
 
 def config_cells(config: Node) -> dict[str, Any]:
-    """Return the columns that a configuration tells, but for the output length.
+    """Return the columns of a configuration, without the output length.
 
     Raises
     ------
@@ -35,11 +35,11 @@ def config_cells(config: Node) -> dict[str, Any]:
     """
     backend, scenario = config["backend"], config["scenario"]
     if scenario["name"].text() not in ("", "inference"):
-        raise scenario["name"].refusal(f"must be inference, got {scenario['name'].text()[:60]!r}")
+        raise scenario["name"].error(f"must be inference, got {scenario['name'].text()[:60]!r}")
     if backend["task"].text() not in ("", *TASKS):
-        raise backend["task"].refusal(f"must be one of {', '.join(TASKS)}, got {backend['task'].text()[:60]!r}")
+        raise backend["task"].error(f"must be one of {', '.join(TASKS)}, got {backend['task'].text()[:60]!r}")
     if scenario.at("generate_kwargs", "num_beams").number() > 1:
-        raise scenario.at("generate_kwargs", "num_beams").refusal("must be 1: a beam is no request of its own")
+        raise scenario.at("generate_kwargs", "num_beams").error("must be 1: a beam is no request of its own")
     shapes = scenario["input_shapes"]
     version = config.at("environment", "optimum_benchmark_version").text()
     return join_cells(
@@ -57,9 +57,9 @@ def config_cells(config: Node) -> dict[str, Any]:
 
 
 def n_output_token(config: Node) -> float:
-    """Return the tokens that each request generates; NaN if the configuration leaves the default."""
-    asked = config.at("scenario", "generate_kwargs", "max_new_tokens").number()
-    return config.at("scenario", "new_tokens").number() if math.isnan(asked) else asked
+    """Return the tokens that each request generates; NaN if the configuration does not set them."""
+    limit = config.at("scenario", "generate_kwargs", "max_new_tokens").number()
+    return config.at("scenario", "new_tokens").number() if math.isnan(limit) else limit
 
 
 def _engine(backend: Node, environment: Node) -> dict[str, str]:
@@ -78,8 +78,8 @@ def _precisions(backend: Node) -> dict[str, str]:
     bits = settings["bits"].number()
     marks = [scheme, *(key for key in settings.keys if settings[key].value is True)]
     marks += [settings[key].text() for key in ("quant_type", "weights", "weights_dtype") if key in settings.keys]
-    told = (precision for mark in marks for name, precision in QUANTISED.items() if name in mark.lower())
-    weight = _BITS.get(int(bits), "") if bits < 64 else next(told, "")
+    marked = (precision for mark in marks for name, precision in QUANTISED.items() if name in mark.lower())
+    weight = _BITS.get(int(bits), "") if bits < 64 else next(marked, "")
     return {"weight_precision": weight, "activation_precision": plain, "note": f"quantised by {scheme[:60]}"}
 
 
@@ -87,32 +87,32 @@ def _hardware(backend: Node, environment: Node) -> dict[str, Any]:
     device = backend["device"].text()
     if device == "cpu":
         name = environment["cpu"].text()
-        return {"accelerator": _known(name), "n_accelerator": 1.0 if name else math.nan, **_alone(1)}
+        return {"accelerator": _catalogue_id(name), "n_accelerator": 1.0 if name else math.nan, **_unsplit(1)}
     names = [node.text() for node in environment["gpu"].items()]
     ids = _device_ids(backend["device_ids"])
     chosen = [names[i] for i in ids if i < len(names)] or names
     kinds = list(dict.fromkeys(filter(None, chosen)))
     if len(kinds) > 1 and ids:
-        raise environment["gpu"].refusal(f"must be of one kind, got {', '.join(kinds)[:100]}")
+        raise environment["gpu"].error(f"must be of one kind, got {', '.join(kinds)[:100]}")
     n = len(ids) or environment["gpu_count"].number() or math.nan
-    return {"accelerator": _known(kinds[0]) if len(kinds) == 1 else "", "n_accelerator": n, **_alone(n)}
+    return {"accelerator": _catalogue_id(kinds[0]) if len(kinds) == 1 else "", "n_accelerator": n, **_unsplit(n)}
 
 
 def _device_ids(node: Node) -> list[int]:
-    """Return the devices of a text such as ``0,1``; none if it is blank or a single number's worth is not told."""
+    """Return the device numbers of a text such as ``0,1``; none if blank."""
     text = str(node.value) if type(node.value) is int else node.text()
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
-        raise node.refusal(f"must be numbers of devices such as 0,1, got {text[:60]!r}")
+        raise node.error(f"must be numbers of devices such as 0,1, got {text[:60]!r}")
     return [int(part) for part in dict.fromkeys(parts)]
 
 
-def _alone(n: float) -> dict[str, float]:
+def _unsplit(n: float) -> dict[str, float]:
     return dict.fromkeys(("tp", "pp", "dp"), 1.0) if n == 1 else {}
 
 
-def _known(name: str) -> str:
-    """Return the catalogue's id of a device's own name, or that name."""
+def _catalogue_id(name: str) -> str:
+    """Return the catalogue id of a device name, or the name itself if it is unknown."""
     short = name
     for maker in _MAKERS:
         short = short.removeprefix(maker)

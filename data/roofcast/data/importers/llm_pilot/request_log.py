@@ -1,4 +1,4 @@
-"""One raw file of LLM-Pilot, parsed and checked: the requests of one run."""
+"""LLM-Pilot's raw file: the requests of one run."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _LATENCIES: Final = "latency_ms_per_token"
 
 @dataclass(frozen=True)
 class RequestLog:
-    """Completed requests of one run; a request counts from its second entry, its first token, on.
+    """Completed requests of one run: those with a second entry, which is the first token.
 
-    `entry_ms` holds the latencies of all requests end to end, `n_entry` of them a request. `n_request` counts the
-    failed ones too. Times of day are in milliseconds since 1970.
+    `entry_ms` is the concatenation of all requests' entries, `n_entry` for each request. `n_request` counts failed
+    requests too. `began_ms` and `start_ms` are in milliseconds since 1970.
     """
 
     model: str
@@ -54,7 +54,7 @@ class RequestLog:
 
     @property
     def entry_starts(self) -> NDArray[np.int64]:
-        """Positions in `entry_ms` of the first entry of each request."""
+        """Indices in `entry_ms` of the first entry of each request."""
         return np.cumsum(self.n_entry) - self.n_entry
 
     @classmethod
@@ -114,7 +114,7 @@ def _read_table(source: Source) -> pd.DataFrame:
 
 
 def _parser_error(error: pd.errors.ParserError, place: str) -> SchemaError:
-    """Return our error with the line in which the parser's own text says it stopped."""
+    """Return the error with the line number that the parser's message has."""
     unclosed = re.search(r"EOF inside string starting at row (\d+)", str(error))
     uneven = re.search(r"in line (\d+)", str(error))
     if unclosed:

@@ -1,11 +1,11 @@
 """LLM-Pilot's raw files: one CSV a run, one line a request, with the latency of every token.
 
-``latency_ms_per_token`` of a request holds ``[connect, first token, gap, gap, ...]``. TTFT is its second entry, as
-in LLM-Pilot's own medians: the first, until the connection stands, is part of the end-to-end latency alone.
+``latency_ms_per_token`` of a request is ``[connect, first token, gap, gap, ...]``. TTFT is its second entry, as in
+LLM-Pilot's own medians; the first, the time to connect, is part of the end-to-end latency only.
 
-Throughput counts what arrived within the experiment's duration. LLM-Pilot instead divides the tokens of all
-completed requests by that duration, though requests may end up to 10 s after it: over its campaign that reads 2 %
-higher in the median and 36 % at most.
+Throughput counts the tokens that arrived within the experiment's duration. LLM-Pilot divides the tokens of all
+completed requests by that duration, although requests may end up to 10 s after it: over its campaign its figure is
+2 % higher in the median and 36 % at most.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.format import NOTHING_GIVEN, Format, Given, Progress, no_progress
+from roofcast.data.importers.format import NO_OVERRIDES, Format, Overrides, Progress, no_progress
 from roofcast.data.importers.llm_pilot.request_log import REQUEST_COLUMNS, RequestLog
 from roofcast.data.importers.overrides import fill_table
 from roofcast.data.importers.runs import variation_of
@@ -38,10 +38,10 @@ ACCELERATORS: Final = {
     "A100": "nvidia-a100-pcie-40gb",
     "H100": "nvidia-h100-sxm-80gb",
 }
-"""Catalogue ids. LLM-Pilot's gpu_features.csv: all but the H100 are PCIe parts without NVLink."""
+"""Catalogue ids by `gpu_type`. By LLM-Pilot's gpu_features.csv all but the H100 are PCIe parts without NVLink."""
 
 MODELS: Final = {"llama-7b": "huggyllama/llama-7b", "llama-13b": "huggyllama/llama-13b"}
-"""Catalogue ids of the models that LLM-Pilot does not name by theirs."""
+"""Catalogue ids of the models that LLM-Pilot names differently."""
 
 FLASH_ATTENTION: Final = {
     "google/flan-t5-xl": False,
@@ -55,10 +55,10 @@ FLASH_ATTENTION: Final = {
     "EleutherAI/gpt-neox-20b": True,
     "bigcode/starcoder": True,
 }
-"""model_is_flash_attention of LLM-Pilot's llm_features.csv; a model that is not listed counts as True."""
+"""`model_is_flash_attention` of LLM-Pilot's llm_features.csv; True for other models."""
 
 N_DIGIT: Final = 6
-"""Significant digits that are kept: the clients' clock ticks in milliseconds."""
+"""Significant digits of the rows: the clients' clock counts milliseconds."""
 
 Floats = NDArray[np.float64]
 
@@ -69,20 +69,9 @@ def recognises(file: Path) -> bool:
 
 
 def read(
-    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, given: Given = NOTHING_GIVEN
+    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, overrides: Overrides = NO_OVERRIDES
 ) -> pd.DataFrame:
-    """Return five rows a run (mean, p50, p90, p95, p99), in the order of the files.
-
-    Parameters
-    ----------
-    paths
-        Raw CSV files, folders of them, or the published archive, whose members are read one at a time.
-    campaign
-        Name under which the rows are kept.
-    progress
-        Wraps the files while they are read.
-    given
-        For the cells that the files leave blank; what `check_given` returned.
+    """Return five rows a run (mean, p50, p90, p95, p99), in the order of the files; see `format.Read`.
 
     Raises
     ------
@@ -93,12 +82,12 @@ def read(
     table = pd.DataFrame(rows)
     numbers = [name for name in table.columns if name in NUMBER_COLUMNS]
     table[numbers] = table[numbers].map(lambda value: float(f"{value:.{N_DIGIT}g}"))
-    return validate_measurements(fill_table(table, given, paths[0].name), paths[0].name)
+    return validate_measurements(fill_table(table, overrides, paths[0].name), paths[0].name)
 
 
 @dataclass(frozen=True)
 class _Samples:
-    """Latencies of one run in seconds, over requests (shape (n_request,)) but for `itl_s` (shape (n_gap,))."""
+    """Latencies of one run in seconds: shape (n_request,), and (n_gap,) for `itl_s`."""
 
     ttft_s: Floats
     nttft_s_per_token: Floats
@@ -180,9 +169,9 @@ def _statistic_cells(samples: _Samples, statistic: str) -> dict[str, Any]:
 
 
 def _throughputs(log: RequestLog) -> dict[str, float]:
-    """Return tokens and requests per second over the experiment's duration, counting what arrived within it.
+    """Return tokens and requests that arrived within the experiment's duration, over that duration.
 
-    A request's output tokens spread evenly over its entries after the first: a few entries carry several.
+    A request's output tokens are spread evenly over its entries after the first, a few of which carry several.
     """
     elapsed_ms = np.cumsum(log.entry_ms)
     before_ms = elapsed_ms[log.entry_starts] - log.entry_ms[log.entry_starts]

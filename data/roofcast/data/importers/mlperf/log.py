@@ -1,4 +1,4 @@
-"""The text of LoadGen's ``mlperf_log_summary.txt``: named values, each with its line."""
+"""Parser of LoadGen's ``mlperf_log_summary.txt``: values by name, each with its line."""
 
 from __future__ import annotations
 
@@ -23,16 +23,12 @@ _SHOWN: Final = 60
 
 @dataclass(frozen=True)
 class Log:
-    """Values of a log by name, as texts with their lines.
+    """Values of a log and the number of errors that LoadGen counted.
 
     Parameters
     ----------
-    place
-        For messages.
     values
-        By name; blanks within a name count as one.
-    n_error
-        Errors that LoadGen counted.
+        Text and line by name, with runs of blanks in a name reduced to one.
     """
 
     place: str
@@ -40,11 +36,11 @@ class Log:
     n_error: int
 
     def text(self, *names: str) -> str:
-        """Return the value of the first name that is there; empty if none is."""
+        """Return the value of the first name in the log; empty if there is none."""
         return next((self.values[name][0] for name in names if name in self.values), "")
 
     def number(self, *names: str) -> float:
-        """Return the number of the first name that is there; NaN if none is.
+        """Return the number of the first name in the log; NaN if there is none.
 
         Raises
         ------
@@ -57,11 +53,11 @@ class Log:
         text = self.values[name][0]
         number = float(text) if len(text) <= _SHOWN and _NUMBER.fullmatch(text) else math.nan
         if not math.isfinite(number):
-            raise self.refusal(name, f"must be a finite number of at least 0, got {_shown(text)}")
+            raise self.schema_error(name, f"must be a finite number of at least 0, got {_shown(text)}")
         return number
 
-    def known(self, *names: str) -> float:
-        """Return a number that must be there.
+    def required_number(self, *names: str) -> float:
+        """Return the number of the first name in the log, which must hold one of them.
 
         Raises
         ------
@@ -73,8 +69,8 @@ class Log:
             raise SchemaError(names[0], "no such line, which this scenario has", self.place)
         return number
 
-    def refusal(self, name: str, problem: str) -> SchemaError:
-        """Return the error that names a value and its line."""
+    def schema_error(self, name: str, problem: str) -> SchemaError:
+        """Return the error with the name of a value and its line."""
         return SchemaError(name, problem, self.place, self.values[name][1] if name in self.values else 0)
 
 
@@ -94,7 +90,7 @@ def read_log(source: Source) -> Log:
         raise SchemaError("", f"is no summary of LoadGen: no line {TITLE!r}", source.name)
     ends = [match for line in lines if (match := _ERRORS.fullmatch(line.strip()))]
     if not ends:
-        problem = "ends early: the count of errors is missing with which LoadGen closes it"
+        problem = "ends early: LoadGen's count of errors, its last line, is missing"
         raise SchemaError("", problem, source.name, len(lines))
     values: dict[str, tuple[str, int]] = {}
     for name, value, line in _iter_values(lines):
@@ -106,7 +102,7 @@ def read_log(source: Source) -> Log:
 
 
 def _iter_values(lines: list[str]) -> Iterator[tuple[str, str, int]]:
-    """Yield names and values; advice, which begins with a star, is passed over."""
+    """Yield name, value and line; advice, which begins with a star, is skipped."""
     for number, line in enumerate(lines, start=1):
         name, colon, value = line.rpartition(":")
         name = " ".join(name.split())

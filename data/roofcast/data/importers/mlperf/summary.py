@@ -1,9 +1,10 @@
 """LoadGen's ``mlperf_log_summary.txt``: the result of one run of MLPerf Inference.
 
-It holds no model, accelerator or input length: they are given. Output length is tokens a second over samples a
-second. An offline sample's latency counts from the start of the whole run, so that scenario delivers throughput
-alone. A result that LoadGen calls invalid broke a rule of the submission (a latency limit, a least duration), not the
-measurement: its rows are kept and say so in `note`, with the rules that were broken. Accuracy runs are refused.
+It states no model, accelerator or input length: overrides supply them. Output length is tokens per second over
+samples per second. An offline sample's latency counts from the start of the run, so this scenario delivers throughput
+only.
+A result that LoadGen calls invalid broke a rule of the submission (a latency limit, a minimum duration), but is a
+measurement: its rows have a `note` with the broken rules. Accuracy runs are refused.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SINGLE: Final = "singlestream"
 SCENARIOS: Final = {
     "Server": SERVER, "Interactive": SERVER, "Offline": OFFLINE, "SingleStream": SINGLE, "Single Stream": SINGLE,
 }  # fmt: skip
-"""By the name in the file; of old logs too. A query of several samples, MultiStream, is no language model's."""
+"""Scenario by its name in new and old logs. MultiStream, with several samples a query, is not for language models."""
 
 MODES: Final = ("PerformanceOnly", "Performance", "SubmissionRun", "Submission")
 """Modes that measure speed."""
@@ -40,7 +41,7 @@ LATENCIES: Final = {
         "{} percentile time to output token (ns)",
     ),
 }
-"""For each column, the names of its mean, of newer logs first, and of its percentiles."""
+"""By column: names of its mean, newer logs first, and of its percentiles."""
 
 _SAMPLES: Final = ("Completed samples per second", "Samples per second")
 _TOKENS: Final = ("Completed tokens per second", "Tokens per second")
@@ -51,7 +52,7 @@ _RULES: Final = (
 
 
 def recognises(file: Path) -> bool:
-    """Return whether the file's start holds the title of LoadGen's summary in a line of its own."""
+    """Return whether the start of the file has the title line of LoadGen's summary."""
     return any(line.strip() == TITLE.encode() for line in start_of(file, *SUFFIXES)[:4096].splitlines())
 
 
@@ -59,24 +60,24 @@ def _runs(source: Source) -> Iterator[Run]:
     yield _run(read_log(source))
 
 
-def _chosen(paths: Sequence[Path]) -> list[Path]:
-    """Return the files to read: LoadGen leaves a file of the same name, without a result, for each accuracy run."""
-    chosen: list[Path] = []
+def _select_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the files to read, without those of accuracy runs in folders, which have the same name and no result."""
+    selected: list[Path] = []
     for path in paths:
         files = files_of([path], *SUFFIXES)
-        found = [f for f in files if is_archive(f) or recognises(f)] if path.is_dir() else files
-        chosen += found or files
-    return chosen
+        results = [f for f in files if is_archive(f) or recognises(f)] if path.is_dir() else files
+        selected += results or files
+    return selected
 
 
 def _run(log: Log) -> Run:
     scenario = SCENARIOS.get(log.text("Scenario"), "")
     if not scenario:
         problem = f"must be one of {', '.join(SCENARIOS)}, got {log.text('Scenario')[:60]!a}"
-        raise log.refusal("Scenario", problem)
+        raise log.schema_error("Scenario", problem)
     if log.text("Mode") not in MODES:
         problem = f"must measure speed, as {MODES[0]} does, got {log.text('Mode')[:60]!a}"
-        raise log.refusal("Mode", problem)
+        raise log.schema_error("Mode", problem)
     totals = _totals(log, scenario)
     cells = join_cells(_load(log, scenario), _length(log, scenario), {"software": "MLPerf LoadGen"}, _notes(log))
     statistics = {} if scenario == OFFLINE else {name: _latencies(log, name) for name in STATISTICS}
@@ -87,7 +88,10 @@ def _load(log: Log, scenario: str) -> dict[str, Any]:
     if scenario == SINGLE:
         return {"load": "closed_loop", "concurrency": 1.0}
     if scenario == SERVER:
-        return {"load": "open_loop", "request_rate": log.known("Scheduled samples per second", "target_qps")}
+        return {
+            "load": "open_loop",
+            "request_rate": log.required_number("Scheduled samples per second", "target_qps"),
+        }
     n_sample = log.number("samples_per_query")
     duration_s = s_from_unit(log.number("Max latency (ns)"), "ns")
     counted = {"n_request": n_sample, "duration_s": duration_s} if n_sample > 0 and duration_s > 0 else {}
@@ -98,33 +102,35 @@ def _totals(log: Log, scenario: str) -> dict[str, float]:
     if scenario == SINGLE:
         samples, tokens = (log.number(f"{unit} w/ loadgen overhead") for unit in ("QPS", "TPS"))
     elif scenario == OFFLINE:
-        samples, tokens = log.known(_SAMPLES[1]), log.number(_TOKENS[1])
+        samples, tokens = log.required_number(_SAMPLES[1]), log.number(_TOKENS[1])
     else:
-        samples, tokens = log.known(_SAMPLES[0]), log.number(_TOKENS[0])
-    # LoadGen prints 0 tokens where the system under test did not count them
+        samples, tokens = log.required_number(_SAMPLES[0]), log.number(_TOKENS[0])
+    # LoadGen prints 0 tokens if the system under test does not count them
     return {"request_throughput_per_s": samples, "output_throughput_token_per_s": tokens if tokens > 0 else math.nan}
 
 
 def _length(log: Log, scenario: str) -> dict[str, float]:
-    """Return the mean output length; nothing if tokens were not counted."""
-    alone = (("QPS w/o loadgen overhead",), ("TPS w/o loadgen overhead",))
-    samples, tokens = (log.number(*names) for names in (alone if scenario == SINGLE else (_SAMPLES, _TOKENS)))
+    """Return the mean output length; no column if tokens were not counted."""
+    without_overhead = (("QPS w/o loadgen overhead",), ("TPS w/o loadgen overhead",))
+    samples, tokens = (
+        log.number(*names) for names in (without_overhead if scenario == SINGLE else (_SAMPLES, _TOKENS))
+    )
     return {"n_output_token": tokens / samples} if samples > 0 and tokens > 0 else {}
 
 
 def _latencies(log: Log, statistic: str) -> dict[str, float]:
-    found = {}
+    latencies = {}
     for column, (means, percentile) in LATENCIES.items():
         names = means if statistic == "mean" else (percentile.format(f"{float(statistic[1:]):.2f}"),)
         is_required = column == "e2e_s" and statistic == "mean"
-        found[column] = s_from_unit(log.known(*names) if is_required else log.number(*names), "ns")
-    return found
+        latencies[column] = s_from_unit(log.required_number(*names) if is_required else log.number(*names), "ns")
+    return latencies
 
 
 def _notes(log: Log) -> dict[str, str]:
     verdict = log.text("Result is")
     if verdict not in ("VALID", "INVALID"):
-        raise log.refusal("Result is", f"must be VALID or INVALID, got {verdict[:60]!a}")
+        raise log.schema_error("Result is", f"must be VALID or INVALID, got {verdict[:60]!a}")
     broken = [rule.removesuffix(" satisfied").lower() for rule in _RULES if log.text(rule).upper() == "NO"]
     name = log.text("SUT name")
     parts = [
@@ -142,7 +148,7 @@ FORMAT: Final = Format(
     delivers=("ttft_s", "tpot_s", "e2e_s", "output_throughput_token_per_s", "request_throughput_per_s"),
     statistics=STATISTICS,
     recognises=recognises,
-    read=run_reader(_runs, SUFFIXES, _chosen),
+    read=run_reader(_runs, SUFFIXES, _select_files),
     suffixes=SUFFIXES,
     conversions={
         "ttft_s": "`First Token latency`: from ns; not offline",
