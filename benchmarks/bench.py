@@ -26,9 +26,10 @@ from benchmarks.load import DEMAND
 from benchmarks.over_http import beside_peer, report
 from benchmarks.over_http import measure as measure_over_http
 from roofcast.data.catalog import load_catalog
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
-from roofcast.features.pipeline import arrays, build_features
+from roofcast.features.pipeline import build_features
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
@@ -113,7 +114,7 @@ def measure(home: Path) -> dict[str, float]:
     descriptors = measured.iloc[np.arange(N_FEATURE_ROW) % len(measured)]
     features = median_s(lambda: build_features(descriptors, DEFAULT_COEFFICIENTS), 3)
     figures["feature_row_per_s"] = len(descriptors) / features
-    d = {name: values[:N_ESTIMATE_ROW] for name, values in arrays(descriptors).items()}
+    d = {name: values[:N_ESTIMATE_ROW] for name, values in descriptor_arrays(descriptors).items()}
     figures["estimate_row_per_s"] = N_ESTIMATE_ROW / median_s(lambda: estimate(d, DEFAULT_COEFFICIENTS), 15)
     row = {"rows": [questions.iloc[0].to_dict()]}
     row["rows"][0] = {name: getattr(value, "item", lambda v=value: v)() for name, value in row["rows"][0].items()}

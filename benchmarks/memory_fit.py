@@ -16,10 +16,10 @@ import pandas as pd
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import InputError
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.memory import Memory, estimate_memory
-from roofcast.features.pipeline import arrays
 
 GROUP = ["campaign", "model", "accelerator", "n_accelerator", "engine", "weight_precision"]
 UNFUSED = "nvidia-v100-pcie-16gb"
@@ -27,7 +27,7 @@ UNFUSED = "nvidia-v100-pcie-16gb"
 
 def memory_of(rows: pd.DataFrame, catalog: Catalog) -> Memory:
     """Return the memory of each row's replica, with the coefficients' priors."""
-    d = arrays(describe(rows, catalog.models, catalog.accelerators))
+    d = descriptor_arrays(describe(rows, catalog.models, catalog.accelerators))
     return estimate_memory(d, DEFAULT_COEFFICIENTS.by_row(d["config.engine"]))
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from roofcast.data.catalog import load_catalog
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
@@ -12,7 +13,6 @@ from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import (
     ENGINES_SEEN_WIDELY,
     METRICS,
-    arrays,
     build_features,
     estimate_metrics,
     estimate_statistics,
@@ -106,7 +106,7 @@ def test_the_active_share_of_an_moe_model_is_that_of_its_papers() -> None:
 
 def test_the_mean_gap_has_the_prefills_of_others_in_it_and_the_median_has_not() -> None:
     descriptors = describe_questions(a_question(statistic="mean"), a_question(statistic="p50"))
-    d = arrays(descriptors)
+    d = descriptor_arrays(descriptors)
     e = estimate(d, C)
     metrics = estimate_metrics(d, e)
     assert metrics["itl_s"].tolist() == [e.tpot_s[0], e.itl_s[1]]
@@ -115,7 +115,7 @@ def test_the_mean_gap_has_the_prefills_of_others_in_it_and_the_median_has_not() 
 
 def test_means_are_estimated_as_they_are_and_percentiles_rise() -> None:
     descriptors = describe_questions(*(a_question(statistic=s) for s in ("mean", "p50", "p90", "p95", "p99")))
-    d = arrays(descriptors)
+    d = descriptor_arrays(descriptors)
     e = estimate(d, C)
     asked, means = estimate_statistics(d, C, e), estimate_metrics(d, e)
     assert set(asked) == set(METRICS)
@@ -178,4 +178,6 @@ def test_what_the_engine_is_set_to_is_seen() -> None:
 def test_normalised_ttft_is_ttft_per_input_token() -> None:
     descriptors = describe_questions()
     _, estimates, e = build_features(descriptors, C)
-    assert estimates["nttft_s_per_token"][0] == e.ttft_s[0] / arrays(descriptors)["workload.n_input_token"][0]
+    assert (
+        estimates["nttft_s_per_token"][0] == e.ttft_s[0] / descriptor_arrays(descriptors)["workload.n_input_token"][0]
+    )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, PRIORS, Coefficients
-from roofcast.features.engine.kernels.rows import PRECISIONS
+from roofcast.features.engine.kernels.row_kernels import PRECISIONS
 from tests.builders import FloatArray, an_example
 
 Question = dict[str, FloatArray]

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.coefficients import PRIORS, Coefficients
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.engine.kernels.efficiency import GemmEfficiency
 from roofcast.features.engine.memory import weight_byte
-from roofcast.features.pipeline import METRICS, arrays, estimate_metrics, estimate_statistics
+from roofcast.features.pipeline import METRICS, estimate_metrics, estimate_statistics
 from tests.builders import a_model, a_question, an_accelerator, an_example, describe_questions
 from tests.features.engine.ideal import IDEAL, INSTANT, logs
 from tests.properties.strategies import Question, coefficients, questions
@@ -255,7 +256,7 @@ def test_fewer_bits_never_take_longer(shorter: int, longer: int) -> None:
     question = a_question(n_input_token=shorter, n_output_token=longer)
     part = an_accelerator(peak_flop_per_s={"bf16": 3e14, "fp8": 6e14})
     estimates = [
-        estimate(arrays(table), C)
+        estimate(descriptor_arrays(table), C)
         for table in (
             describe_questions(question | {"weight_precision": p}, model=a_model(), accelerator=part)
             for p in ("fp8", "bf16")

@@ -11,7 +11,7 @@ import pandas as pd
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.data.measurements.validation import validate_measurements
-from roofcast.features.descriptors.config_hash import joined
+from roofcast.features.descriptors.config_hash import joint_hash
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.config import TrainingConfig
@@ -74,6 +74,6 @@ def random_places(n_question: int, *, seed: int = 0, n_model: int = 5, n_other: 
 def places_of(keys: dict[str, Any], workload: Any, stack: Any = None) -> GroupKeys:
     """Return where questions of these identities stand."""
     unsigned = {name: np.asarray(key, dtype=np.uint64) for name, key in keys.items()}
-    of_term = np.stack([joined(unsigned, term) for term in TERMS], axis=1)
+    of_term = np.stack([joint_hash(unsigned, term) for term in TERMS], axis=1)
     whose = np.full(len(of_term), YOURS) if stack is None else stack
     return GroupKeys(of_term, np.asarray(workload, dtype=float), np.asarray(whose, dtype=np.uint64))

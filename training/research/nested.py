@@ -22,7 +22,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
-from roofcast.features.descriptors.config_hash import CELL, identities, joined
+from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
 from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.pipeline import build_features
 from roofcast.training.config import TrainingConfig
@@ -191,7 +191,7 @@ def build_splits(
 ) -> dict[str, Split]:
     """Return by metric the rows of a fold with their features under coefficients fitted to its training rows."""
     features, estimates, _ = build_features(data.X, coefficients)
-    matrix, cells = features.to_numpy(), joined(identities(data.X), CELL)
+    matrix, cells = features.to_numpy(), joint_hash(config_hashes(data.X), CELL)
     is_central = (data.X["workload.quantile"] == 0.5).to_numpy()
     splits = {}
     for metric in metrics:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.engine.kernels.rows import parts
+from roofcast.features.engine.kernels.row_kernels import measured_hardware
 
 
 def example_descriptors() -> dict[str, npt.NDArray[np.float64]]:
@@ -13,6 +13,7 @@ def example_descriptors() -> dict[str, npt.NDArray[np.float64]]:
 
     32 layers, 32 heads of 128, 16-bit weights and cache, 1000 tokens in, 200 out, 8 requests in flight.
     """
+    accelerators, families = measured_hardware()
     values = {
         "model.n_layer": 32.0, "model.n_encoder_layer": 0.0, "model.n_full_layer": 32.0,
         "model.n_sliding_layer": 0.0, "model.n_sparse_layer": 0.0, "model.sparse_top_k": 0.0,
@@ -29,7 +30,7 @@ def example_descriptors() -> dict[str, npt.NDArray[np.float64]]:
         "hardware.dense_flop_per_s": 300e12, "hardware.attention_flop_per_s": 300e12,
         "hardware.link_byte_per_s": 600e9, "hardware.link_domain_size": 8.0, "hardware.host_size": 8.0,
         "hardware.network_byte_per_s": 50e9, "hardware.network_latency_s": 5e-6, "hardware.tdp_w": 400.0,
-        "hardware.accelerator": float(len(parts()[0])), "hardware.family": float(len(parts()[1])),
+        "hardware.accelerator": float(len(accelerators)), "hardware.family": float(len(families)),
         "config.n_accelerator": 1.0, "config.n_prefill_accelerator": 0.0, "config.tp": 1.0, "config.pp": 1.0,
         "config.dp": 1.0, "config.cp": 1.0, "config.ep": 1.0, "config.expert_rank": 1.0, "config.engine": 0.0,
         "config.expert_precision": 0.0, "config.dense_precision": 0.0, "config.attention_precision": 0.0,

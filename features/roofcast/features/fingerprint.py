@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from roofcast.features.columns import DESCRIPTORS, ENGINES, FEATURES
-from roofcast.features.engine.kernels.rows import PRECISIONS, parts
+from roofcast.features.engine.kernels.row_kernels import PRECISIONS, measured_hardware
 
 
 def fingerprint() -> str:
@@ -17,5 +17,5 @@ def fingerprint() -> str:
     16
     """
     columns = [f"{c.name}\t{c.unit}\t{c.sign}" for c in (*DESCRIPTORS, *FEATURES)]
-    codes = [*ENGINES, *PRECISIONS, *parts()[0], *parts()[1]]
+    codes = [*ENGINES, *PRECISIONS, *measured_hardware()[0], *measured_hardware()[1]]
     return hashlib.blake2b("\n".join((*columns, *codes)).encode(), digest_size=8).hexdigest()

@@ -2,51 +2,29 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.columns import DESCRIPTOR_NAMES, ENGINES, FEATURE_NAMES
+from roofcast.features.arrays import FloatArray, build_frame, descriptor_arrays
+from roofcast.features.columns import ENGINES, FEATURE_NAMES
 from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.engine.loop.percentile_ratios import quantile_ratios
-from roofcast.features.engine.loop.startup_burst import n_wave
-
-FloatArray = npt.NDArray[np.float64]
+from roofcast.features.engine.loop.startup_burst import requests_per_slot
 
 METRICS: Final = ("ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s", "output_throughput_token_per_s")
 """What is predicted. Latencies first; throughput is the only one of which more is better."""
 
 _SHAPED_AS: Final = {"nttft_s_per_token": "ttft_s"}
 
-LARGEST_WAVES: Final = 300.0
+MAX_REQUESTS_PER_SLOT: Final = 300.0
 """Requests sent for each in flight beyond which the start of a run no longer shows."""
 
 ENGINES_SEEN_WIDELY: Final = ("vllm", "sglang", "trtllm")
 """Engines measured on many LLMs and accelerators; of the others the calibration alone tells."""
-
-
-def arrays(descriptors: pd.DataFrame) -> dict[str, FloatArray]:
-    """Return the descriptor columns as arrays."""
-    whole = (
-        descriptors if descriptors.columns.equals(_named(DESCRIPTOR_NAMES)) else descriptors[list(DESCRIPTOR_NAMES)]
-    )
-    return dict(zip(DESCRIPTOR_NAMES, np.ascontiguousarray(whole.to_numpy(dtype=float).T), strict=True))
-
-
-def frame(columns: Mapping[str, FloatArray], names: tuple[str, ...], index: pd.Index) -> pd.DataFrame:
-    """Return some columns, in their order, as a table of one block: many times sooner than column by column."""
-    block = np.array([columns[name] for name in names], dtype=float).reshape(len(names), len(index))
-    return pd.DataFrame(block.T, index=index, columns=_named(names), copy=False)
-
-
-@functools.cache
-def _named(names: tuple[str, ...]) -> pd.Index:
-    return pd.Index(names)
 
 
 def estimate_metrics(d: dict[str, FloatArray], e: Estimate) -> dict[str, FloatArray]:
@@ -96,10 +74,10 @@ def build_features(
     -------
     shape (n_question, n_feature) with columns `FEATURE_NAMES`; arrays by metric; the estimate
     """
-    d = arrays(descriptors)
+    d = descriptor_arrays(descriptors)
     e = known or estimate(d, coefficients)
     columns = _model(d) | _hardware(d) | _config(d) | _workload(d, e) | _memory(e) | _roofline(e)
-    features = frame(columns, FEATURE_NAMES, descriptors.index)
+    features = build_frame(columns, FEATURE_NAMES, descriptors.index)
     return features, estimate_statistics(d, coefficients, e, metrics), e
 
 
@@ -150,7 +128,7 @@ def _workload(d: dict[str, FloatArray], e: Estimate) -> dict[str, FloatArray]:
         "workload.is_open": is_open * 1.0,
         "workload.is_offline": (~is_open & np.isnan(d["workload.concurrency"])) * 1.0,
         "workload.length_variation": d["workload.length_variation"],
-        "workload.n_wave_log": np.log(np.minimum(n_wave(d), LARGEST_WAVES)),
+        "workload.n_wave_log": np.log(np.minimum(requests_per_slot(d), MAX_REQUESTS_PER_SLOT)),
         "workload.is_mean": d["workload.is_mean"],
         "workload.quantile": d["workload.quantile"],
     }

@@ -8,15 +8,15 @@ from roofcast.data.catalog import load_catalog
 from roofcast.features.analysis.breakdown import (
     BOUNDS,
     METRIC_PHASES,
-    Part,
+    OperatorTime,
     bound_seconds,
     break_down,
     breakdown_table,
 )
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import FloatArray, describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import Estimate, estimate
-from roofcast.features.pipeline import arrays
 from tests.builders import an_example
 
 QUESTIONS = (
@@ -39,11 +39,11 @@ def shipped() -> tuple[dict[str, FloatArray], Estimate]:
     catalog = load_catalog()
     table = pd.DataFrame(QUESTIONS).assign(n_input_token=1000.0, n_output_token=200.0, statistic="mean")
     table["flash_attention"] = table["flash_attention"].isna()
-    d = arrays(describe(table, catalog.models, catalog.accelerators))
+    d = descriptor_arrays(describe(table, catalog.models, catalog.accelerators))
     return d, estimate(d, C)
 
 
-def of(parts: list[Part], phase: str, operator: str) -> Part:
+def of(parts: list[OperatorTime], phase: str, operator: str) -> OperatorTime:
     return next(part for part in parts if (part.phase, part.operator) == (phase, operator))
 
 

@@ -7,10 +7,10 @@ from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.features.analysis.breakdown import break_down
 from roofcast.features.analysis.power import DRAW, replica_power_w
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import FloatArray, describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import estimate
-from roofcast.features.pipeline import arrays
 from tests.builders import an_example
 
 
@@ -44,7 +44,7 @@ def test_prompts_draw_more_than_answers() -> None:
 
 def test_the_measured_watts_are_met_within_a_seventh() -> None:
     catalog, rows = load_catalog(), load_campaigns(["argonne"]).query("power_w > 0")
-    watt = power(arrays(describe(rows, catalog.models, catalog.accelerators)))
+    watt = power(descriptor_arrays(describe(rows, catalog.models, catalog.accelerators)))
     error = np.abs(watt / rows["power_w"].to_numpy() - 1)
     assert len(rows) == 48
     assert np.median(error) < 1 / 7

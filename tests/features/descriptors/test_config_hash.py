@@ -6,7 +6,7 @@ import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.features.columns import DESCRIPTOR_NAMES
-from roofcast.features.descriptors.config_hash import _COLUMNS, CELL, identities, joined, joined_by_term
+from roofcast.features.descriptors.config_hash import _COLUMNS, CELL, config_hashes, joint_hash, joint_hashes
 from roofcast.features.descriptors.descriptor_table import describe
 from tests.builders import a_model, a_question, an_accelerator, an_example, describe_questions
 
@@ -15,11 +15,11 @@ OUTSIDE = ("workload.n_input_token", "workload.n_output_token", "workload.quanti
 
 
 def key(name: str, **changes: float) -> int:
-    return int(identities(pd.DataFrame(an_example(**changes)))[name][0])
+    return int(config_hashes(pd.DataFrame(an_example(**changes)))[name][0])
 
 
 def test_every_question_has_every_key() -> None:
-    found = identities(describe_questions(a_question(), a_question(concurrency=9)))
+    found = config_hashes(describe_questions(a_question(), a_question(concurrency=9)))
     assert tuple(found) == NAMES
     for values in found.values():
         assert values.dtype == np.uint64
@@ -43,7 +43,7 @@ def test_any_change_of_a_description_is_another_key(name: str, column: str) -> N
     assert column in DESCRIPTOR_NAMES
     changed = pd.DataFrame(an_example())
     changed[column] += 0.25
-    before, after = identities(pd.DataFrame(an_example())), identities(changed)
+    before, after = config_hashes(pd.DataFrame(an_example())), config_hashes(changed)
     assert before[name][0] != after[name][0]
     others = set(NAMES) - {name, "kind"}
     assert all(before[other][0] == after[other][0] for other in others)
@@ -53,27 +53,27 @@ def test_any_change_of_a_description_is_another_key(name: str, column: str) -> N
 def test_workload_and_statistic_are_in_no_key(column: str) -> None:
     changed = pd.DataFrame(an_example())
     changed[column] *= 0.5
-    assert identities(changed) == identities(pd.DataFrame(an_example()))
+    assert config_hashes(changed) == config_hashes(pd.DataFrame(an_example()))
 
 
 def test_names_do_not_matter() -> None:
     specs = {name: a_model(id=name, lineage=name, fold_group=name) for name in ("one", "other")}
     parts = {name: an_accelerator(id=name, name=name) for name in ("p", "q")}
     questions = pd.DataFrame([a_question(model="one", accelerator="p"), a_question(model="other", accelerator="q")])
-    for values in identities(describe(questions, specs, parts)).values():
+    for values in config_hashes(describe(questions, specs, parts)).values():
         assert values[0] == values[1]
 
 
 def test_engines_that_nobody_measured_share_a_key() -> None:
     questions = [a_question(engine=name) for name in ("ours", "theirs", "vllm")]
-    engine = identities(describe_questions(*questions))["engine"]
+    engine = config_hashes(describe_questions(*questions))["engine"]
     assert engine[0] == engine[1] != engine[2]
 
 
 def test_loads_differ_by_kind_and_not_by_size() -> None:
     closed, opened = a_question(), a_question(concurrency=np.nan, request_rate=2)
     offline, static = a_question(concurrency=np.nan, load="offline"), a_question(load="static_batch")
-    load = identities(describe_questions(closed, opened, offline, static, closed | {"concurrency": 99}))["load"]
+    load = config_hashes(describe_questions(closed, opened, offline, static, closed | {"concurrency": 99}))["load"]
     assert len(set(load.tolist())) == 4
     assert load[0] == load[4]
 
@@ -88,7 +88,7 @@ def test_kinds_of_architecture_differ_by_kernels_and_not_by_size() -> None:
         "google/flan-ul2",
     )
     specs = [catalog.model(name) for name in names]
-    kind = [int(identities(describe_questions(model=spec))["kind"][0]) for spec in specs]
+    kind = [int(config_hashes(describe_questions(model=spec))["kind"][0]) for spec in specs]
     assert kind[0] == kind[1]
     assert len(set(kind[1:])) == 4
     assert key("kind", config__flash_attention=0.0) != key("kind")
@@ -96,32 +96,32 @@ def test_kinds_of_architecture_differ_by_kernels_and_not_by_size() -> None:
 
 def test_whole_numbers_are_as_good_as_floating_ones() -> None:
     whole = pd.DataFrame(an_example()).astype({"config.tp": int, "config.engine": int, "model.n_layer": int})
-    for name, values in identities(whole).items():
+    for name, values in config_hashes(whole).items():
         assert values[0] == key(name), name
 
 
 def test_joined_keys_are_equal_where_all_parts_are() -> None:
-    keys = identities(describe_questions(a_question(), a_question(engine="vllm"), a_question(n_accelerator=2)))
-    cells = joined(keys, CELL)
+    keys = config_hashes(describe_questions(a_question(), a_question(engine="vllm"), a_question(n_accelerator=2)))
+    cells = joint_hash(keys, CELL)
     assert cells[0] == cells[2] != cells[1], "the split is in no cell"
-    assert len(set(joined(keys, (*CELL, "split")).tolist())) == 3
-    assert (joined(keys, ("model", "engine")) != joined(keys, ("engine", "model"))).any()
+    assert len(set(joint_hash(keys, (*CELL, "split")).tolist())) == 3
+    assert (joint_hash(keys, ("model", "engine")) != joint_hash(keys, ("engine", "model"))).any()
 
 
 def test_no_question_has_no_key() -> None:
-    assert {len(values) for values in identities(describe_questions().head(0)).values()} == {0}
+    assert {len(values) for values in config_hashes(describe_questions().head(0)).values()} == {0}
 
 
 def test_keys_are_hashes_that_others_can_make_too() -> None:
     table = describe_questions(
         a_question(), a_question(engine="vllm"), a_question(concurrency=np.nan, load="offline")
     )
-    found = identities(table)
+    found = config_hashes(table)
     for name, columns in _COLUMNS.items():
         wanted = pd.util.hash_pandas_object(table[list(columns)], index=False)
         np.testing.assert_array_equal(found[name], wanted)
     wanted = pd.util.hash_pandas_object(pd.DataFrame({name: found[name] for name in CELL}), index=False)
-    np.testing.assert_array_equal(joined(found, CELL), wanted)
+    np.testing.assert_array_equal(joint_hash(found, CELL), wanted)
 
 
 def test_zeros_of_both_signs_are_one_and_all_nan_too() -> None:
@@ -131,7 +131,7 @@ def test_zeros_of_both_signs_are_one_and_all_nan_too() -> None:
 
 
 def test_several_terms_at_once_are_each_by_itself() -> None:
-    keys = identities(describe_questions(a_question(), a_question(engine="vllm")))
+    keys = config_hashes(describe_questions(a_question(), a_question(engine="vllm")))
     terms = (("model",), CELL, ("load", "kind"))
-    for column, term in zip(joined_by_term(keys, terms).T, terms, strict=True):
-        np.testing.assert_array_equal(column, joined(keys, term))
+    for column, term in zip(joint_hashes(keys, terms).T, terms, strict=True):
+        np.testing.assert_array_equal(column, joint_hash(keys, term))

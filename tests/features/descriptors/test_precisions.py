@@ -16,7 +16,7 @@ from roofcast.features.descriptors.precisions import (
     peak_flop_per_s,
     served_precision,
 )
-from roofcast.features.engine.kernels import rows
+from roofcast.features.engine.kernels import row_kernels as rows
 from tests.builders import a_question, an_accelerator
 
 CATALOG = load_catalog()

@@ -14,8 +14,8 @@ from roofcast.features.engine.kernels.efficiency import (
     MoeEfficiency,
     PrefillAttentionEfficiency,
 )
-from roofcast.features.engine.kernels.rows import RowKernels
-from roofcast.features.engine.messages import Setting
+from roofcast.features.engine.kernels.row_kernels import RowKernels
+from roofcast.features.engine.messages import EngineInputs
 from tests.builders import FloatArray, an_example
 
 IDEAL: Final = RowKernels(
@@ -42,9 +42,9 @@ def free_coefficients(**changes: float) -> RowCoefficients:
     return RowCoefficients({name: np.array([value]) for name, value in (free | changes).items()})
 
 
-def a_setting(d: dict[str, FloatArray] | None = None, **coefficients: float) -> Setting:
+def a_setting(d: dict[str, FloatArray] | None = None, **coefficients: float) -> EngineInputs:
     """Return the example, or another question, on ideal kernels."""
-    return Setting(d or an_example(), free_coefficients(**coefficients), IDEAL)
+    return EngineInputs(d or an_example(), free_coefficients(**coefficients), IDEAL)
 
 
 def logs(**changes: float) -> Coefficients:

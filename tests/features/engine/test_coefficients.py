@@ -45,7 +45,7 @@ def test_a_value_reads_as_a_row_takes_it() -> None:
 
 def test_moving_one_leaves_the_others() -> None:
     place = NAMES.index("burst")
-    moved = DEFAULT_COEFFICIENTS.moved(place, 0.5)
+    moved = DEFAULT_COEFFICIENTS.shift(place, 0.5)
     assert moved.value("burst") == pytest.approx(DEFAULT_COEFFICIENTS.value("burst") * np.exp(0.5))
     unmoved = np.delete(moved.typical, place)
     np.testing.assert_array_equal(unmoved, np.delete(DEFAULT_COEFFICIENTS.typical, place))

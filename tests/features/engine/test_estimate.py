@@ -5,8 +5,8 @@ import pytest
 
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import Estimate, estimate, n_accepted, prompt_wait_s, running_batch
-from roofcast.features.engine.kernels.rows import kernels_by_row
-from roofcast.features.engine.messages import Setting
+from roofcast.features.engine.kernels.row_kernels import kernels_by_row
+from roofcast.features.engine.messages import EngineInputs
 from roofcast.features.engine.operators import estimate_prefill, estimate_step
 from tests.builders import FloatArray, an_example
 
@@ -23,8 +23,8 @@ def at_rate(rate: float, **changes: float) -> dict[str, FloatArray]:
     return an_example(workload__concurrency=NAN, workload__request_rate_per_s=rate, **changes)
 
 
-def setting(d: dict[str, FloatArray]) -> Setting:
-    return Setting(d, C.by_row(d["config.engine"]), kernels_by_row(d))
+def setting(d: dict[str, FloatArray]) -> EngineInputs:
+    return EngineInputs(d, C.by_row(d["config.engine"]), kernels_by_row(d))
 
 
 def test_one_user_by_hand() -> None:

@@ -6,8 +6,15 @@ import pytest
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import estimate
-from roofcast.features.engine.kernels.rows import PRECISIONS, kernels_by_row
-from roofcast.features.engine.messages import exchange_s, merge_s, of_prefill, pass_link_s, ring_s, transfer_s
+from roofcast.features.engine.kernels.row_kernels import PRECISIONS, kernels_by_row
+from roofcast.features.engine.messages import (
+    exchange_s,
+    merge_s,
+    pass_link_s,
+    prefill_descriptors,
+    ring_s,
+    transfer_s,
+)
 from roofcast.features.engine.operators import estimate_prefill, estimate_step
 from tests.builders import FloatArray, an_example
 from tests.features.engine.ideal import a_setting
@@ -123,9 +130,9 @@ def test_a_slower_network_delays_the_first_token_of_prefill_apart() -> None:
 
 
 def test_prefill_apart_shares_experts_among_its_own_accelerators() -> None:
-    d = of_prefill(spread(config__ep=32, config__n_prefill_accelerator=8))
+    d = prefill_descriptors(spread(config__ep=32, config__n_prefill_accelerator=8))
     assert d["config.expert_rank"][0] == d["config.ep"][0] == 8.0
-    assert of_prefill(spread(config__ep=32))["config.expert_rank"][0] == 32.0
+    assert prefill_descriptors(spread(config__ep=32))["config.expert_rank"][0] == 32.0
 
 
 def test_a_wide_area_network_makes_the_pipeline_of_pooled_accelerators() -> None:

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
+from roofcast.features.arrays import RowIndex, descriptor_arrays, take_rows
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import Estimate, estimate, token_cost
 from roofcast.features.engine.kernels.coefficients import efficiency_of
 from roofcast.features.engine.kernels.gemm import gemm_s
-from roofcast.features.engine.loop.root_finding import Function, Rows, roots, taken
+from roofcast.features.engine.loop.root_finding import Function, find_roots
 from roofcast.features.engine.memory import visible_byte
 from roofcast.features.engine.operators import estimate_prefill, estimate_step
-from roofcast.features.pipeline import arrays
 from tests.builders import a_model, a_question, an_accelerator, an_example, describe_questions
 from tests.features.engine.ideal import INSTANT, a_setting
 
@@ -28,7 +28,7 @@ MEMORY_BOUND = {f"hardware__{name}": INSTANT for name in ("flop_per_s", "dense_f
 
 
 def ask(model: ModelSpec | None = None, part: AcceleratorSpec | None = None, **changes: Any) -> Estimate:
-    return estimate(arrays(describe_questions(a_question(**changes), model=model, accelerator=part)), C)
+    return estimate(descriptor_arrays(describe_questions(a_question(**changes), model=model, accelerator=part)), C)
 
 
 def test_a_told_acceptance_counts_and_the_usual_one_otherwise() -> None:
@@ -146,16 +146,16 @@ def test_roots_are_found_wherever_stays_grow_with_the_crowd(
 ) -> None:
     powers, logs = np.array(power), np.log(rate)[: len(power)]
 
-    def of_rows(rows: Rows) -> Function:
+    def of_rows(rows: RowIndex) -> Function:
         return lambda x: x - np.log(1 + grown * np.exp(powers[rows] * x)) - logs[rows]
 
     whole = of_rows(np.arange(len(powers)))
     low, high = np.full(len(powers), -30.0), np.full(len(powers), 12.0)
-    found = roots(of_rows, low, high, whole(low), whole(high))
+    found = find_roots(of_rows, low, high, whole(low), whole(high))
     np.testing.assert_allclose(np.where(whole(high) > 0, whole(found), 0.0), 0.0, atol=1e-11)
     np.testing.assert_array_equal(found[whole(high) <= 0], 12.0)
 
 
 def test_numbers_and_lone_rows_stand_for_all() -> None:
-    found = taken({"a": 1.5, "b": ONE, "c": np.arange(3.0)}, np.array([2]))
+    found = take_rows({"a": 1.5, "b": ONE, "c": np.arange(3.0)}, np.array([2]))
     assert (found["a"], found["b"][0], found["c"].tolist()) == (1.5, 1.0, [2.0])

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from roofcast.features.descriptors.config_hash import identities
+from roofcast.features.descriptors.config_hash import config_hashes
 from roofcast.features.pipeline import build_features
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.explain.contributions import (
@@ -67,7 +67,7 @@ def test_anchors_are_the_rows_that_the_effects_stand_on(
 ) -> None:
     for metric, uncertainty in predictor.uncertainty_.items():
         kept = anchors.keys.iloc[anchors.place[metric]]
-        assert (kept["engine"].to_numpy() == identities(subset.X)["engine"][0]).all()
+        assert (kept["engine"].to_numpy() == config_hashes(subset.X)["engine"][0]).all()
         load = np.exp(uncertainty.effects.anchors_.workload[:, 2])
         rows = anchors.rows.iloc[anchors.place[metric]]
         np.testing.assert_allclose(rows["concurrency"].to_numpy(dtype=float), load)

@@ -8,10 +8,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients
 from roofcast.features.engine.estimate import estimate
-from roofcast.features.pipeline import arrays, estimate_metrics
+from roofcast.features.pipeline import estimate_metrics
 from roofcast.training.learner.calibration import (
     N_PER_CELL,
     Calibration,
@@ -60,7 +61,7 @@ def truth(**engine_factors: float) -> Coefficients:
 
 def measured(c: Coefficients, noise: float = 0.0) -> pd.DataFrame:
     """Return what `c` says of the questions, times log-normal noise."""
-    d = arrays(questions())
+    d = descriptor_arrays(questions())
     random = np.random.default_rng(1)
     values = estimate_metrics(d, estimate(d, c))
     return pd.DataFrame({m: v * np.exp(noise * random.standard_normal(len(v))) for m, v in values.items()})
@@ -166,7 +167,7 @@ def test_a_group_weighs_the_same_however_many_rows_it_has() -> None:
     rows = np.concatenate([np.arange(len(some)), *[np.flatnonzero(is_first)] * 3])
     once = fit_coefficients(some, y, GROUPS)
     often = fit_coefficients(some.iloc[rows], y.iloc[rows], GROUPS.iloc[rows])
-    step_s = [estimate(arrays(some), c).tpot_s for c in (once, often)]
+    step_s = [estimate(descriptor_arrays(some), c).tpot_s for c in (once, often)]
     assert np.median(np.log(step_s[1] / step_s[0])) == pytest.approx(0.0, abs=0.02)
 
 
@@ -176,7 +177,7 @@ def test_an_engine_without_kernel_tables_may_lie_farther_away() -> None:
         X = questions().assign(**{"config.engine": float(ENGINES.index(engine))})
         slow = truth()
         slow.typical[NAMES.index("decode_attention_ratio")] += np.log(8.0)
-        d = arrays(X)
+        d = descriptor_arrays(X)
         y = pd.DataFrame(estimate_metrics(d, estimate(d, slow)), index=X.index)
         moved[engine] = fit_coefficients(X, y, GROUPS).value("decode_attention_ratio", engine)
     assert moved["vllm"] < moved["tgis"] < 10.0

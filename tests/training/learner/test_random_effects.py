@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from roofcast.features.descriptors.config_hash import identities, joined
+from roofcast.features.descriptors.config_hash import config_hashes, joint_hash
 from roofcast.training.learner.group_keys import (
     GRAIN,
     OF_STACK,
@@ -206,9 +206,9 @@ def test_places_come_from_descriptions() -> None:
     told = np.log([[1000, 200, 16], [1000, 200, 4], [1000, 200, 1]])
     assert np.abs(found.workload - told).max() <= GRAIN / 2
     np.testing.assert_allclose(found.workload[:, 2], told[:, 2])  # powers of two are whole octaves
-    keys = identities(X)
+    keys = config_hashes(X)
     for i, term in enumerate(TERMS):
-        np.testing.assert_array_equal(found.keys[:, i], joined(keys, term))
+        np.testing.assert_array_equal(found.keys[:, i], joint_hash(keys, term))
     pair = found.take(np.array([0])).followed_by(found.take(np.array([1])))
     np.testing.assert_array_equal(pair.keys, found.keys[:2])
 

@@ -12,8 +12,8 @@ import pandas as pd
 
 from roofcast.features.engine.coefficients import NAMES, Coefficients, RowCoefficients
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.engine.kernels.rows import RowKernels, kernels_by_row
-from roofcast.features.engine.messages import Setting
+from roofcast.features.engine.kernels.row_kernels import RowKernels, kernels_by_row
+from roofcast.features.engine.messages import EngineInputs
 from roofcast.features.engine.operators import PassTime, alone_expert_s, estimate_prefill, estimate_step
 
 FloatArray = npt.NDArray[np.float64]
@@ -46,11 +46,11 @@ _IS_IDEAL: Final = np.array([False, False, False, False, True, True])[:, None]
 _BYTE: Final = 5
 
 Times = dict[str, FloatArray]
-Run = Callable[[Setting], PassTime]
+Run = Callable[[EngineInputs], PassTime]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OperatorTime:
     """One operator, or one wait, of one phase of every question; arrays have shape (n_question,).
 
     Parameters
@@ -85,7 +85,7 @@ class Part:
         return np.where(self.seconds > 0, names[longest], "")
 
 
-def break_down(d: Descriptors, c: Coefficients, e: Estimate) -> list[Part]:
+def break_down(d: Descriptors, c: Coefficients, e: Estimate) -> list[OperatorTime]:
     """Return the parts of each question's TTFT and TPOT.
 
     Parameters
@@ -120,7 +120,7 @@ def break_down(d: Descriptors, c: Coefficients, e: Estimate) -> list[Part]:
     >>> bool(abs(sum(part.seconds[0] for part in decode) - e.tpot_s[0]) < 1e-12)
     True
     """
-    s = Setting(d, c.by_row(d["config.engine"]), kernels_by_row(d))
+    s = EngineInputs(d, c.by_row(d["config.engine"]), kernels_by_row(d))
     none = np.zeros_like(e.ttft_s)
     is_static = d["workload.is_static"] > 0
     n_prompt = np.where(is_static, np.maximum(e.concurrency / d["config.dp"], 1.0), 1.0)
@@ -134,21 +134,21 @@ def break_down(d: Descriptors, c: Coefficients, e: Estimate) -> list[Part]:
     return [
         *prefill[:-1],
         replace(prefill[-1], bound_s={"launch": prefill[-1].seconds + fixed}),
-        Part("prefill", "cache to decode", {"link": e.transfer_s}, none, none),
-        Part("queue", "prefills of others", {"queue": e.crowd_s}, none, none),
-        Part("queue", "waiting", {"queue": waiting}, none, none),
+        OperatorTime("prefill", "cache to decode", {"link": e.transfer_s}, none, none),
+        OperatorTime("queue", "prefills of others", {"queue": e.crowd_s}, none, none),
+        OperatorTime("queue", "waiting", {"queue": waiting}, none, none),
         *(_times(part, e.itl_s / e.step.total_s) for part in step),
-        Part("decode", "prefills of others", {"queue": e.interference_s}, none, none),
+        OperatorTime("decode", "prefills of others", {"queue": e.interference_s}, none, none),
     ]
 
 
-def bound_seconds(parts: list[Part], phases: tuple[Phase, ...]) -> dict[Bound, FloatArray]:
+def bound_seconds(parts: list[OperatorTime], phases: tuple[Phase, ...]) -> dict[Bound, FloatArray]:
     """Return the seconds of some phases by what they are bound by; every one of `BOUNDS` is there.
 
     Examples
     --------
     >>> one = np.ones(1)
-    >>> parts = [Part("decode", "attention", {"memory": 2 * one, "launch": one}, one, one)]
+    >>> parts = [OperatorTime("decode", "attention", {"memory": 2 * one, "launch": one}, one, one)]
     >>> {name: float(seconds[0]) for name, seconds in bound_seconds(parts, ("decode",)).items() if seconds[0]}
     {'memory': 2.0, 'launch': 1.0}
     """
@@ -157,7 +157,7 @@ def bound_seconds(parts: list[Part], phases: tuple[Phase, ...]) -> dict[Bound, F
     return {bound: sum((part.bound_s.get(bound, none) for part in chosen), start=none) for bound in BOUNDS}
 
 
-def breakdown_table(parts: list[Part], index: pd.Index | None = None) -> pd.DataFrame:
+def breakdown_table(parts: list[OperatorTime], index: pd.Index | None = None) -> pd.DataFrame:
     """Return one row for each question, phase and operator, in the order of the questions.
 
     Parameters
@@ -193,7 +193,7 @@ def breakdown_table(parts: list[Part], index: pd.Index | None = None) -> pd.Data
     return table
 
 
-def _pass_parts(phase: Phase, s: Setting, time: PassTime, run: Run) -> list[Part]:
+def _pass_parts(phase: Phase, s: EngineInputs, time: PassTime, run: Run) -> list[OperatorTime]:
     """Return the operators of one pass that took `time`, and its launches and gaps last; `run` runs it elsewhere."""
     found = _operators(run(_cases(s)), len(time.dense_s))
     head_s = found["head"][0]
@@ -202,13 +202,13 @@ def _pass_parts(phase: Phase, s: Setting, time: PassTime, run: Run) -> list[Part
     parts = []
     for name in _KERNELS:
         _, launch, compute, memory, flop, byte = found[name]
-        parts.append(Part(phase, name, _by_bound(seconds[name], launch, compute, memory), flop, byte))
+        parts.append(OperatorTime(phase, name, _by_bound(seconds[name], launch, compute, memory), flop, byte))
     moved, sent = found["element-wise"][_BYTE], found["messages"][_BYTE]
     return [
         *parts,
-        Part(phase, "element-wise", {"memory": time.elementwise_s}, none, moved),
-        Part(phase, "messages", {"link": time.link_s}, none, sent),
-        Part(phase, "launches and gaps", {"launch": time.overhead_s}, none, none),
+        OperatorTime(phase, "element-wise", {"memory": time.elementwise_s}, none, moved),
+        OperatorTime(phase, "messages", {"link": time.link_s}, none, sent),
+        OperatorTime(phase, "launches and gaps", {"launch": time.overhead_s}, none, none),
     ]
 
 
@@ -222,7 +222,7 @@ def _by_bound(
     return {"compute": rest * share, "memory": rest * (1 - share), "launch": launch}
 
 
-def _times(part: Part, factor: FloatArray) -> Part:
+def _times(part: OperatorTime, factor: FloatArray) -> OperatorTime:
     bound_s = {bound: factor * seconds for bound, seconds in part.bound_s.items()}
     return replace(part, bound_s=bound_s, flop=factor * part.flop, byte=factor * part.byte)
 
@@ -243,11 +243,11 @@ def _fields(time: PassTime) -> Times:
     }
 
 
-def _prefill_alone(s: Setting, n_prompt: FloatArray) -> PassTime:
+def _prefill_alone(s: EngineInputs, n_prompt: FloatArray) -> PassTime:
     return replace(estimate_prefill(s, n_prompt), expert_s=alone_expert_s(s, n_prompt))
 
 
-def _cases(s: Setting) -> Setting:
+def _cases(s: EngineInputs) -> EngineInputs:
     """Return the setting in all cases at once: as it is, then on hardware of other peaks, each also without layers.
 
     Arrays that differ from case to case have shape (n_case, n_question), those of layers (2, 1, n_question). Without
@@ -266,7 +266,7 @@ def _cases(s: Setting) -> Setting:
         d[name] = np.stack([d[name], np.zeros_like(d[name])])[:, None]
     c = {name: np.where(_IS_IDEAL, 1.0, s.c[name]) if name in _RATIOS else s.c[name] for name in NAMES}
     kernels = RowKernels(*(_lossless(getattr(s.k, field.name)) for field in fields(RowKernels)))
-    return Setting(d, RowCoefficients(c), kernels)
+    return EngineInputs(d, RowCoefficients(c), kernels)
 
 
 def _lossless(efficiency: Any) -> Any:

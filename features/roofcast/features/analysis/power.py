@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.analysis.breakdown import BOUNDS, Bound, Part, bound_seconds
+from roofcast.features.analysis.breakdown import BOUNDS, Bound, OperatorTime, bound_seconds
 from roofcast.features.engine.estimate import Estimate
 
 FloatArray = npt.NDArray[np.float64]
@@ -26,7 +26,7 @@ model loaded). The numbers are judgement between these, made with the 48 rows of
 """
 
 
-def replica_power_w(d: Descriptors, e: Estimate, parts: list[Part]) -> FloatArray:
+def replica_power_w(d: Descriptors, e: Estimate, parts: list[OperatorTime]) -> FloatArray:
     """Return the mean watts of all accelerators of a replica, at its load: shape (n_question,).
 
     It is that of the boards, not of the servers around them.

@@ -8,7 +8,7 @@ from typing import Final
 
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec
-from roofcast.features.engine.kernels.rows import HYPOTHETICAL
+from roofcast.features.engine.kernels.row_kernels import HYPOTHETICAL
 
 FACTORS: Final = ("bandwidth", "flops", "memory", "link", "power")
 """What can be scaled: memory bandwidth, peak operations at every precision, memory, link bandwidth, TDP."""
@@ -45,7 +45,7 @@ HBM3E: 9.6 Gbit/s a pin, as makers of the memory state it.
 """
 
 
-def scaled(
+def scale_accelerator(
     spec: AcceleratorSpec,
     *,
     bandwidth: float = 1.0,
@@ -78,7 +78,7 @@ def scaled(
     --------
     >>> from roofcast.data.catalog import load_catalog
     >>> l4 = load_catalog().accelerators["nvidia-l4-24gb"]
-    >>> twice = scaled(l4, bandwidth=2)
+    >>> twice = scale_accelerator(l4, bandwidth=2)
     >>> twice.id, twice.bandwidth_byte_per_s / l4.bandwidth_byte_per_s
     ('nvidia-l4-24gb~bandwidth=2', 2.0)
     """
@@ -173,7 +173,7 @@ def dram_steps(generations: Sequence[str]) -> list[dict[str, float]]:
     return [{"bandwidth": round(rate / rates[0], 3)} for rate in rates]
 
 
-def steps_of(kind: str, values: Sequence[str]) -> list[dict[str, float]]:
+def parse_steps(kind: str, values: Sequence[str]) -> list[dict[str, float]]:
     """Return the steps of a sweep that is written as a kind, one of `FACTORS`, ``node`` or ``dram``, and its values.
 
     Raises
@@ -183,7 +183,7 @@ def steps_of(kind: str, values: Sequence[str]) -> list[dict[str, float]]:
 
     Examples
     --------
-    >>> steps_of("link", ["1", "0.5"])
+    >>> parse_steps("link", ["1", "0.5"])
     [{'link': 1.0}, {'link': 0.5}]
     """
     if kind == "node":

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.columns import DESCRIPTORS
-from roofcast.features.pipeline import arrays
 
 FloatArray = npt.NDArray[np.float64]
-KeyArray = npt.NDArray[np.uint64]
+HashArray = npt.NDArray[np.uint64]
 
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "model": tuple(column.name for column in DESCRIPTORS if column.group == "model"),
@@ -54,7 +54,7 @@ CELL: Final = ("model", "accelerator", "engine", "precision", "load")
 """What rows share that say much the same."""
 
 
-def identities(descriptors: pd.DataFrame) -> dict[str, KeyArray]:
+def config_hashes(descriptors: pd.DataFrame) -> dict[str, HashArray]:
     """Return one key a question for its model, accelerator, engine, precision, split, load and kind of architecture.
 
     Two questions have the same key if and only if they are described alike: two names of one architecture and size
@@ -68,7 +68,7 @@ def identities(descriptors: pd.DataFrame) -> dict[str, KeyArray]:
     -------
     arrays of shape (n_question,)
     """
-    d = arrays(descriptors)
+    d = descriptor_arrays(descriptors)
     number = dict(zip(_HASHED, _mixed(_bits(np.stack([d[name] for name in _HASHED]))), strict=True))
     is_open, is_closed = (~np.isnan(d[f"workload.{name}"]) for name in ("request_rate_per_s", "concurrency"))
     has_kernel = [d[name] > 0 for name in _KERNELS]
@@ -78,20 +78,20 @@ def identities(descriptors: pd.DataFrame) -> dict[str, KeyArray]:
     return keys | {"load": _combined([number["workload.is_static"], *flags[:2]]), "kind": _combined([*flags[2:]])}
 
 
-def joined(keys: Mapping[str, KeyArray], names: tuple[str, ...]) -> KeyArray:
+def joint_hash(keys: Mapping[str, HashArray], names: tuple[str, ...]) -> HashArray:
     """Return one key for several together.
 
     Examples
     --------
     >>> import numpy as np
     >>> one = np.array([1, 1, 2], dtype=np.uint64)
-    >>> len(set(joined({"a": one, "b": one[::-1]}, ("a", "b")).tolist()))
+    >>> len(set(joint_hash({"a": one, "b": one[::-1]}, ("a", "b")).tolist()))
     3
     """
-    return joined_by_term(keys, [names])[:, 0]
+    return joint_hashes(keys, [names])[:, 0]
 
 
-def joined_by_term(keys: Mapping[str, KeyArray], terms: Sequence[tuple[str, ...]]) -> KeyArray:
+def joint_hashes(keys: Mapping[str, HashArray], terms: Sequence[tuple[str, ...]]) -> HashArray:
     """Return for each of several terms one key for all that it names: shape (n_question, n_term)."""
     place = {name: i for i, name in enumerate(keys)}
     mixed = _mixed(np.stack([*keys.values()]))
@@ -104,14 +104,14 @@ def joined_by_term(keys: Mapping[str, KeyArray], terms: Sequence[tuple[str, ...]
     return np.ascontiguousarray((found + _END).T)
 
 
-def _bits(values: FloatArray) -> KeyArray:
+def _bits(values: FloatArray) -> HashArray:
     """Return the bits of numbers, one pattern for both zeros and one for all NaN."""
     bits = (values + 0.0).view(np.uint64)
     bits[np.isnan(values)] = _NAN
     return bits
 
 
-def _mixed(bits: KeyArray) -> KeyArray:
+def _mixed(bits: HashArray) -> HashArray:
     """Return each number scrambled so that every bit of it moves about half of the others.
 
     References
@@ -127,7 +127,7 @@ def _mixed(bits: KeyArray) -> KeyArray:
     return mixed
 
 
-def _combined(parts: Sequence[KeyArray]) -> KeyArray:
+def _combined(parts: Sequence[HashArray]) -> HashArray:
     """Return one key for several, in their order: that of `pandas.util.hash_pandas_object`, without its frames."""
     key = np.full(len(parts[0]), _START, dtype=np.uint64)
     for part, factor in zip(parts, _factors(len(parts)), strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.errors import InputError
-from roofcast.features.descriptors.prediction_input import Questions, number, text
+from roofcast.features.descriptors.prediction_input import PredictionInput, number_column, text_column
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -19,12 +19,14 @@ FULLEST: Final = 0.5
 """Share of memory up to which weights leave room for a cache worth having, where a split for throughput is chosen."""
 
 
-def split_devices(questions: Questions, is_mla: npt.NDArray[np.bool_], n_filled: FloatArray) -> dict[str, FloatArray]:
+def split_devices(
+    queries: PredictionInput, is_mla: npt.NDArray[np.bool_], n_filled: FloatArray
+) -> dict[str, FloatArray]:
     """Return the descriptors of the split.
 
     Parameters
     ----------
-    questions
+    queries
     is_mla : shape (n_question,)
         Whether the model attends to latents.
     n_filled : shape (n_question,)
@@ -45,25 +47,27 @@ def split_devices(questions: Questions, is_mla: npt.NDArray[np.bool_], n_filled:
         If a split does not multiply up to the number of accelerators, leaves a broken one to `tp`, or has a share
         that is no whole number.
     """
-    n_accelerator = number(questions, "n_accelerator", 1.0)
-    n_prefill = number(questions, "n_prefill_accelerator", 0.0)
+    n_accelerator = number_column(queries, "n_accelerator", 1.0)
+    n_prefill = number_column(queries, "n_prefill_accelerator", 0.0)
     is_apart = n_prefill > 0
-    n_decode = np.where(is_apart, number(questions, "n_decode_accelerator", n_accelerator - n_prefill), n_accelerator)
-    pp, cp = _ranks(questions, "pp", 1.0), _ranks(questions, "cp", 1.0)
-    told_tp, told_dp = number(questions, "tp", np.nan), _ranks(questions, "dp", np.nan)
+    n_decode = np.where(
+        is_apart, number_column(queries, "n_decode_accelerator", n_accelerator - n_prefill), n_accelerator
+    )
+    pp, cp = _ranks(queries, "pp", 1.0), _ranks(queries, "cp", 1.0)
+    told_tp, told_dp = number_column(queries, "tp", np.nan), _ranks(queries, "dp", np.nan)
     is_wide = (n_decode > WIDEST_TP) & np.isnan(told_tp)
     widest = np.where(is_mla, 1.0, WIDEST_TP)
     n_group = n_decode / (pp * cp) / widest
     is_wide &= n_group % 1 == 0
-    n_copy = np.where(_is_for_throughput(questions) & ~is_apart, _copies(n_decode / (pp * cp), n_filled), 1.0)
+    n_copy = np.where(_is_for_throughput(queries) & ~is_apart, _copies(n_decode / (pp * cp), n_filled), 1.0)
     n_copy = np.where(np.isnan(told_tp), n_copy, 1.0)
     dp = np.where(np.isnan(told_dp), np.where(is_wide, n_group, n_copy), told_dp)
     tp = np.where(np.isnan(told_tp), n_decode / (pp * dp * cp), told_tp)
     worker = tp * pp * dp * cp
     n_worker = np.where(is_apart, n_decode / worker, 1.0)
     _check(tp, pp * cp, dp * n_worker, n_decode)
-    ep = number(questions, "ep", np.where(is_wide, n_decode / pp, 1.0))
-    expert_rank = np.minimum(np.maximum(tp, number(questions, "moe_tp", 1.0) * ep), worker / pp)
+    ep = number_column(queries, "ep", np.where(is_wide, n_decode / pp, 1.0))
+    expert_rank = np.minimum(np.maximum(tp, number_column(queries, "moe_tp", 1.0) * ep), worker / pp)
     return {
         "config.n_accelerator": n_decode,
         "config.n_prefill_accelerator": n_prefill,
@@ -76,9 +80,9 @@ def split_devices(questions: Questions, is_mla: npt.NDArray[np.bool_], n_filled:
     }
 
 
-def _is_for_throughput(questions: Questions) -> npt.NDArray[np.bool_]:
-    has_rate = ~np.isnan(number(questions, "request_rate", np.nan))
-    return np.asarray(has_rate | (text(questions, "load", "closed_loop") == "offline"), dtype=np.bool_)
+def _is_for_throughput(queries: PredictionInput) -> npt.NDArray[np.bool_]:
+    has_rate = ~np.isnan(number_column(queries, "request_rate", np.nan))
+    return np.asarray(has_rate | (text_column(queries, "load", "closed_loop") == "offline"), dtype=np.bool_)
 
 
 def _copies(n_accelerator: FloatArray, n_filled: FloatArray) -> FloatArray:
@@ -88,8 +92,8 @@ def _copies(n_accelerator: FloatArray, n_filled: FloatArray) -> FloatArray:
     return np.where((n_copy >= 1) & (n_copy % 1 == 0), n_copy, 1.0)
 
 
-def _ranks(questions: Questions, name: str, default: float) -> FloatArray:
-    n_rank = number(questions, name, default)
+def _ranks(queries: PredictionInput, name: str, default: float) -> FloatArray:
+    n_rank = number_column(queries, name, default)
     wrong = (n_rank < 1) | (n_rank % 1 > 0)
     if wrong.any():
         raise InputError(name, f"must be a whole number of at least 1, got {n_rank[wrong][0]:g}")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec
-from roofcast.features.engine.kernels.rows import PRECISIONS
+from roofcast.features.engine.kernels.row_kernels import PRECISIONS
 
 FloatArray = npt.NDArray[np.float64]
 Names = npt.NDArray[np.object_]
@@ -75,7 +75,7 @@ def peak_flop_per_s(part: AcceleratorSpec, precision: str) -> float:
 def kernel_precision(
     precision: Names, native: Names, is_moe: npt.NDArray[np.bool_], has: Mapping[str, npt.NDArray[np.bool_]]
 ) -> Names:
-    """Return which kernels multiply the weights: names of `roofcast.features.engine.kernels.rows.PRECISIONS`.
+    """Return which kernels multiply the weights: names of `roofcast.features.engine.kernels.row_kernels.PRECISIONS`.
 
     Parameters
     ----------
@@ -127,13 +127,13 @@ def default_kv_precision(engine: Names, precision: Names) -> Names:
     return chosen
 
 
-def places(kernel: Names) -> FloatArray:
+def precision_codes(kernel: Names) -> FloatArray:
     """Return the places of kernels' precisions in `PRECISIONS`: shape (n_question,)."""
     codes, names = pd.factorize(kernel)
     return np.array([PRECISIONS.index(name) for name in names], dtype=float)[codes]
 
 
-def byte_of(kernel: Names, table: Mapping[str, float]) -> FloatArray:
+def bytes_per_element(kernel: Names, table: Mapping[str, float]) -> FloatArray:
     """Return what `table` says of each kernel's precision, two bytes if nothing: shape (n_question,)."""
     codes, names = pd.factorize(kernel)
     return np.array([table.get(name, 2.0) for name in names], dtype=float)[codes]

@@ -142,7 +142,7 @@ class Coefficients:
             typical[_PLACE[name]] = np.log(value)
         return Coefficients(typical, self.offset)
 
-    def moved(self, place: int, by: float) -> Coefficients:
+    def shift(self, place: int, by: float) -> Coefficients:
         """Return a copy with the typical logarithm of one coefficient moved."""
         typical = self.typical.copy()
         typical[place] += by

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from roofcast.features.arrays import RowIndex, take_rows
 from roofcast.features.engine.coefficients import Coefficients, RowCoefficients
-from roofcast.features.engine.kernels.rows import kernels_by_row
-from roofcast.features.engine.loop.root_finding import Function, Rows, roots, taken
-from roofcast.features.engine.loop.startup_burst import burst_ratio
+from roofcast.features.engine.kernels.row_kernels import kernels_by_row
+from roofcast.features.engine.loop.root_finding import Function, find_roots
+from roofcast.features.engine.loop.startup_burst import startup_burst_ratio
 from roofcast.features.engine.memory import Memory, estimate_memory
-from roofcast.features.engine.messages import Setting, of_prefill, transfer_s
+from roofcast.features.engine.messages import EngineInputs, prefill_descriptors, transfer_s
 from roofcast.features.engine.operators import PassTime, alone_s, estimate_prefill, estimate_step, new_token
 
 FloatArray = npt.NDArray[np.float64]
@@ -82,7 +83,7 @@ class Estimate:
 class _Fixed:
     """What does not depend on the load."""
 
-    setting: Setting
+    setting: EngineInputs
     memory: Memory
     prefill: PassTime
     alone_s: FloatArray
@@ -122,7 +123,7 @@ def estimate(d: Descriptors, c: Coefficients) -> Estimate:
     if not is_open.any():
         return _closed_loop(fixed, concurrency)
     limit = np.full_like(rate, np.inf)
-    others, limit[is_open] = _others_at(fixed if is_open.all() else taken(fixed, np.flatnonzero(is_open)))
+    others, limit[is_open] = _others_at(fixed if is_open.all() else take_rows(fixed, np.flatnonzero(is_open)))
     concurrency[is_open] = others + d["config.dp"][is_open]
     return _at_random(_closed_loop(fixed, concurrency), d, np.where(is_open, rate, np.nan), limit)
 
@@ -167,8 +168,8 @@ def _others_at(fixed: _Fixed) -> tuple[FloatArray, FloatArray]:
     rate = np.log(fixed.setting.d["workload.request_rate_per_s"])
     n_rank = fixed.setting.d["config.dp"]
 
-    def excess_of(rows: Rows) -> Function:
-        some = fixed if len(rows) == len(rate) else taken(fixed, rows)
+    def excess_of(rows: RowIndex) -> Function:
+        some = fixed if len(rows) == len(rate) else take_rows(fixed, rows)
         return lambda x: x - np.log(_closed_loop(some, np.exp(x) + n_rank[rows]).e2e_s) - rate[rows]
 
     high = np.log(_BEYOND_CAPACITY * np.clip(fixed.memory.capacity, 1.0, 1e6))
@@ -176,11 +177,11 @@ def _others_at(fixed: _Fixed) -> tuple[FloatArray, FloatArray]:
     every = np.arange(len(rate))
     f_low, f_high = (excess_of(every)(x) for x in (low, high))
     limit = np.exp(f_high + rate) * (1 + n_rank / np.exp(high))
-    return np.exp(roots(excess_of, low, high, f_low, f_high)), limit
+    return np.exp(find_roots(excess_of, low, high, f_low, f_high)), limit
 
 
 def _fixed(d: Descriptors, c: Coefficients) -> _Fixed:
-    setting = Setting(d, c.by_row(d["config.engine"]), kernels_by_row(d))
+    setting = EngineInputs(d, c.by_row(d["config.engine"]), kernels_by_row(d))
     n_static = np.maximum(d["workload.concurrency"] / d["config.dp"], 1.0)
     n_prompt = np.where(d["workload.is_static"] > 0, n_static, 1.0)
     prefill = estimate_prefill(setting, n_prompt)
@@ -238,7 +239,7 @@ def pipelined_s(whole_s: FloatArray, last_s: FloatArray, stage: FloatArray) -> F
     return np.asarray(stage * whole_s + (1 - stage) * last_s)
 
 
-def _last_chunk_s(s: Setting, n_prompt: FloatArray) -> FloatArray:
+def _last_chunk_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
     """Return the time of the last chunk of some prompts through the whole model, alone."""
     n_new = new_token(s.d) / s.d["config.cp"]
     share = 1 - np.minimum(n_new, _CHUNK_TOKEN) * s.d["config.cp"] / s.d["workload.n_input_token"]
@@ -274,7 +275,7 @@ def _closed_loop(fixed: _Fixed, concurrency: FloatArray) -> Estimate:
     own = _own_s(fixed, step.total_s, others)
     rivals = np.where(is_apart, np.maximum(batch - 1, 0.0) / _n_prefill_rank(d), others)
     undisturbed = own + (n_output - 1) * tpot
-    wave = np.maximum(burst_ratio(d, c["burst"]), in_step) * rivals * stage_s / 2
+    wave = np.maximum(startup_burst_ratio(d, c["burst"]), in_step) * rivals * stage_s / 2
     met = prompt_wait_s(rivals, stage_s, undisturbed, c["collision"])
     crowd = np.minimum(met + wave, rivals * stage_s)
     stay = undisturbed + crowd
@@ -302,7 +303,7 @@ def _closed_loop(fixed: _Fixed, concurrency: FloatArray) -> Estimate:
 
 def _n_prefill_rank(d: Descriptors) -> FloatArray:
     """Return the ranks that prefill, where they do so apart."""
-    width = of_prefill(d)["config.tp"] * d["config.pp"]
+    width = prefill_descriptors(d)["config.tp"] * d["config.pp"]
     return np.maximum(d["config.n_prefill_accelerator"] / width, 1.0)
 
 

@@ -15,7 +15,7 @@ from roofcast.features.engine.coefficients import RowCoefficients
 from roofcast.features.engine.kernels.collective import links_among
 from roofcast.features.engine.kernels.efficiency import LinkEfficiency
 from roofcast.features.engine.kernels.moe import touched_expert
-from roofcast.features.engine.kernels.rows import OWN_REDUCE, PRECISIONS, RowKernels
+from roofcast.features.engine.kernels.row_kernels import OWN_REDUCE, PRECISIONS, RowKernels
 from roofcast.features.engine.links import (
     Links,
     all_gather_s,
@@ -37,7 +37,7 @@ _SENT_BYTE: Final = np.array([QUANTISED_BYTE.get(precision, ACTIVATION_BYTE) for
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class EngineInputs:
     """What an estimate is made of: descriptors, coefficients and the kernels' parameters."""
 
     d: Descriptors
@@ -45,7 +45,7 @@ class Setting:
     k: RowKernels
 
 
-def pass_link_s(s: Setting, n_token: FloatArray, n_layer: FloatArray) -> FloatArray:
+def pass_link_s(s: EngineInputs, n_token: FloatArray, n_layer: FloatArray) -> FloatArray:
     """Return the time of a pass's messages: two all-reduces a layer, exchanges with experts, and stage to stage.
 
     Parameters
@@ -78,7 +78,7 @@ def pass_link_s(s: Setting, n_token: FloatArray, n_layer: FloatArray) -> FloatAr
     return total
 
 
-def exchange_s(s: Setting, token_byte: FloatArray) -> FloatArray:
+def exchange_s(s: EngineInputs, token_byte: FloatArray) -> FloatArray:
     """Return the time in which a layer's tokens reach the experts that ranks of attention share, and come back.
 
     Notes
@@ -105,7 +105,7 @@ def exchange_s(s: Setting, token_byte: FloatArray) -> FloatArray:
     return s.c["exchange_ratio"] * np.minimum(gathered, sent)
 
 
-def ring_s(s: Setting, n_token: FloatArray, attention_s: FloatArray) -> FloatArray:
+def ring_s(s: EngineInputs, n_token: FloatArray, attention_s: FloatArray) -> FloatArray:
     """Return what passing keys and values round the ranks of a context adds to a prefill.
 
     Parameters
@@ -134,7 +134,7 @@ def ring_s(s: Setting, n_token: FloatArray, attention_s: FloatArray) -> FloatArr
     return np.maximum((cp - 1) * n_layer * hop - attention_s * (cp - 1) / cp, 0.0)
 
 
-def merge_s(s: Setting, batch: FloatArray) -> FloatArray:
+def merge_s(s: EngineInputs, batch: FloatArray) -> FloatArray:
     """Return the time in which the ranks of a context put a decode step's partial attention together.
 
     Notes
@@ -152,7 +152,7 @@ def merge_s(s: Setting, batch: FloatArray) -> FloatArray:
     return n_layer * all_gather_s(cp * part, cp, _links(s, s.k.all_gather, cp))
 
 
-def transfer_s(s: Setting, n_prompt: FloatArray, prefill_s: FloatArray) -> FloatArray:
+def transfer_s(s: EngineInputs, n_prompt: FloatArray, prefill_s: FloatArray) -> FloatArray:
     """Return how much later a first token comes for its prompt's cache moving from prefill to decode.
 
     Parameters
@@ -182,7 +182,7 @@ def transfer_s(s: Setting, n_prompt: FloatArray, prefill_s: FloatArray) -> Float
     return np.maximum(whole - prefill_s, whole / d["model.n_layer"])
 
 
-def of_prefill(d: Descriptors) -> Descriptors:
+def prefill_descriptors(d: Descriptors) -> Descriptors:
     """Return the descriptors of prefill where it runs apart: its accelerators are all that can share its experts.
 
     Examples
@@ -190,7 +190,7 @@ def of_prefill(d: Descriptors) -> Descriptors:
     Experts that 32 ranks share in decode lie on the 4 of a prefill:
 
     >>> d = {"config.n_prefill_accelerator": np.array([4.0, 0.0]), "config.pp": np.ones(2), "config.tp": np.ones(2)}
-    >>> of_prefill(d | {"config.expert_rank": np.full(2, 32.0), "config.ep": np.full(2, 32.0)})["config.ep"]
+    >>> prefill_descriptors(d | {"config.expert_rank": np.full(2, 32.0), "config.ep": np.full(2, 32.0)})["config.ep"]
     array([ 4., 32.])
     """
     n = d["config.n_prefill_accelerator"]
@@ -208,7 +208,7 @@ def _layer_kv_byte(d: Descriptors) -> FloatArray:
     return width * d["config.kv_byte_per_element"]
 
 
-def _links(s: Setting, efficiency: LinkEfficiency, n: FloatArray) -> Links:
+def _links(s: EngineInputs, efficiency: LinkEfficiency, n: FloatArray) -> Links:
     """Return the links of a collective of `n` ranks: the kernel tables' times what calibration says of an engine."""
     d, c = s.d, s.c
     sheet = Links(

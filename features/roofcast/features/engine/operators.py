@@ -12,7 +12,14 @@ from roofcast.features.engine.kernels.attention import decode_attention_s, prefi
 from roofcast.features.engine.kernels.gemm import gemm_s
 from roofcast.features.engine.kernels.moe import moe_s
 from roofcast.features.engine.memory import context_token
-from roofcast.features.engine.messages import ACTIVATION_BYTE, Setting, merge_s, of_prefill, pass_link_s, ring_s
+from roofcast.features.engine.messages import (
+    ACTIVATION_BYTE,
+    EngineInputs,
+    merge_s,
+    pass_link_s,
+    prefill_descriptors,
+    ring_s,
+)
 
 FloatArray = npt.NDArray[np.float64]
 Descriptors = Mapping[str, FloatArray]
@@ -50,7 +57,7 @@ class _Tokens:
     n_layer: FloatArray
 
 
-def estimate_step(s: Setting, batch: FloatArray) -> PassTime:
+def estimate_step(s: EngineInputs, batch: FloatArray) -> PassTime:
     """Return the parts of a decode step that serves `batch` requests on each rank of attention."""
     d, c = s.d, s.c
     n_token = batch * (1 + d["config.n_draft_token"])
@@ -83,9 +90,9 @@ def estimate_step(s: Setting, batch: FloatArray) -> PassTime:
     return _pass(s, tokens, c["decode_attention_ratio"] * padded * attended, overhead, merged)
 
 
-def estimate_prefill(s: Setting, n_prompt: FloatArray) -> PassTime:
+def estimate_prefill(s: EngineInputs, n_prompt: FloatArray) -> PassTime:
     """Return the parts of the prefill of `n_prompt` requests together on each rank of attention."""
-    s = replace(s, d=of_prefill(s.d))
+    s = replace(s, d=prefill_descriptors(s.d))
     d, c = s.d, s.c
     is_encoder = d["model.n_encoder_layer"] > 0
     n_input = d["workload.n_input_token"]
@@ -124,14 +131,14 @@ def new_token(d: Descriptors) -> FloatArray:
     return np.maximum(d["workload.n_input_token"] * (1 - d["workload.prefix_cache_ratio"]), 1.0)
 
 
-def alone_s(s: Setting, prefill: PassTime, n_prompt: FloatArray) -> FloatArray:
+def alone_s(s: EngineInputs, prefill: PassTime, n_prompt: FloatArray) -> FloatArray:
     """Return the time of a prefill while the other ranks that share the experts prefill nothing."""
     return prefill.total_s - prefill.expert_s + alone_expert_s(s, n_prompt)
 
 
-def alone_expert_s(s: Setting, n_prompt: FloatArray) -> FloatArray:
+def alone_expert_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
     """Return the time of the routed experts in such a prefill."""
-    d = of_prefill(s.d)
+    d = prefill_descriptors(s.d)
     n_own = np.minimum(d["config.expert_rank"] / d["config.tp"], d["config.cp"])
     return s.c["expert_ratio"] * expert_s(replace(s, d=d), n_prompt * new_token(d) / d["config.cp"] * n_own)
 
@@ -142,7 +149,7 @@ def _heads(d: Descriptors) -> tuple[FloatArray, FloatArray]:
 
 
 def _pass(
-    s: Setting, tokens: _Tokens, attention_s: FloatArray, overhead_s: FloatArray, link_s: FloatArray
+    s: EngineInputs, tokens: _Tokens, attention_s: FloatArray, overhead_s: FloatArray, link_s: FloatArray
 ) -> PassTime:
     d, c = s.d, s.c
     n_token, n_layer = tokens.n_token, tokens.n_layer
@@ -167,7 +174,7 @@ def _pass(
     )
 
 
-def _dense_s(s: Setting, tokens: _Tokens) -> FloatArray:
+def _dense_s(s: EngineInputs, tokens: _Tokens) -> FloatArray:
     """Return the time of projections, dense MLPs and shared experts, and of the head."""
     d, n_token = s.d, tokens.n_token
     tp, hidden = d["config.tp"], d["model.hidden_size"]
@@ -201,7 +208,7 @@ def _dense_s(s: Setting, tokens: _Tokens) -> FloatArray:
     return tokens.n_layer * mixer + d["model.n_mlp_layer"] * mlp + head
 
 
-def _adapter_s(s: Setting, tokens: _Tokens) -> FloatArray:
+def _adapter_s(s: EngineInputs, tokens: _Tokens) -> FloatArray:
     """Return the time of a LoRA adapter beside the four products of attention: down to its rank and up again.
 
     References
@@ -228,7 +235,7 @@ def _adapter_s(s: Setting, tokens: _Tokens) -> FloatArray:
     return np.where(rank > 0, 4 * tokens.n_layer * (pair[0] + pair[1]), 0.0)
 
 
-def expert_s(s: Setting, n_token: FloatArray) -> FloatArray:
+def expert_s(s: EngineInputs, n_token: FloatArray) -> FloatArray:
     """Return the time of the routed experts of all layers on the busiest accelerator for `n_token` of all ranks."""
     d = s.d
     rank, ep = d["config.expert_rank"], d["config.ep"]

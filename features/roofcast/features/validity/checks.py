@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients
 from roofcast.features.engine.memory import Memory, estimate_memory
-from roofcast.features.pipeline import arrays
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -51,7 +51,7 @@ def find_flags(descriptors: pd.DataFrame, coefficients: Coefficients = DEFAULT_C
     >>> flags.columns[flags.iloc[0]].tolist()
     ['batch_does_not_fit']
     """
-    d = arrays(descriptors)
+    d = descriptor_arrays(descriptors)
     memory = estimate_memory(d, coefficients.by_row(d["config.engine"]))
     flags = _split_flags(d) | _memory_flags(d, memory)
     total = d["workload.n_input_token"] + d["workload.n_output_token"]

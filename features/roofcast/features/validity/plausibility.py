@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.units import ms_from_s
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
-from roofcast.features.pipeline import arrays
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -66,7 +66,7 @@ def implausible_rows(measurements: pd.DataFrame, descriptors: pd.DataFrame) -> p
         Rows of the measurement table and their descriptors, on one index.
     """
     violations = pd.DataFrame({"rule": "", "detail": ""}, index=measurements.index, dtype=object)
-    d = arrays(descriptors)
+    d = descriptor_arrays(descriptors)
     for rule, check in RULES.items():
         is_broken, detail = check(measurements, d)
         is_first = is_broken & (violations["rule"] == "").to_numpy()
@@ -131,7 +131,7 @@ def millisecond_columns(measurements: pd.DataFrame, descriptors: pd.DataFrame) -
     Only means and medians count, and no unbounded queues (offline runs, saturating request rates), whose waits the
     estimate does not bound.
     """
-    d = arrays(descriptors)
+    d = descriptor_arrays(descriptors)
     e = estimate(d, DEFAULT_COEFFICIENTS)
     is_bounded = (measurements["load"] != "offline").to_numpy() & ~e.is_saturated
     is_bounded &= measurements["statistic"].isin(["mean", "p50"]).to_numpy()

@@ -15,17 +15,18 @@ from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.analysis.breakdown import (
     METRIC_PHASES,
     Bound,
-    Part,
+    OperatorTime,
     bound_seconds,
     break_down,
     breakdown_table,
 )
 from roofcast.features.analysis.power import replica_power_w
-from roofcast.features.analysis.whatif import DRAM_BYTE_PER_S, FACTORS, NODES, steps_of, sweep
+from roofcast.features.analysis.whatif import DRAM_BYTE_PER_S, FACTORS, NODES, parse_steps, sweep
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import FloatArray, describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import Estimate, estimate
-from roofcast.features.pipeline import arrays, estimate_metrics
+from roofcast.features.pipeline import estimate_metrics
 from roofcast.features.validity.capacity import CapacityLimits, capacity_limits
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.explain.prediction_reasons import explain_predictions
@@ -64,7 +65,7 @@ class Explanation:
     parts: list[AcceleratorSpec]
     d: dict[str, FloatArray]
     estimate: Estimate
-    operators: list[Part]
+    operators: list[OperatorTime]
     limits: CapacityLimits
     power_w: FloatArray
     prediction: list[dict[str, Any]]
@@ -157,7 +158,7 @@ def explain(
     accelerators = {part.id: part for part in used}
     descriptors = describe(table, catalog.models, accelerators)
     _raise_first(assumed_split_problems(descriptors, table, catalog))
-    d = arrays(descriptors)
+    d = descriptor_arrays(descriptors)
     coefficients = bundle.predictor.coefficients_ if bundle else DEFAULT_COEFFICIENTS
     e = estimate(d, coefficients)
     operators = break_down(d, coefficients, e)
@@ -190,7 +191,7 @@ def scaled_by(spec: AcceleratorSpec, written: Sequence[str]) -> AcceleratorSpec:
         kind, values = parsed(text)
         if len(values) != 1 or kind in NAMED_STEPS:
             raise InputError("scale", f"must be written as bandwidth=2, got {text!r}")
-        factors |= steps_of(kind, values)[0]
+        factors |= parse_steps(kind, values)[0]
     return sweep(spec, [factors])[0]
 
 
@@ -208,7 +209,7 @@ def swept_by(spec: AcceleratorSpec, written: str) -> list[AcceleratorSpec]:
     if kind not in KINDS:
         raise InputError("sweep", f"must name one of {', '.join(KINDS)}, got {kind!r}")
     try:
-        return sweep(spec, steps_of(kind, values))
+        return sweep(spec, parse_steps(kind, values))
     except UnknownNameError as error:
         raise InputError(kind, f"must be of {', '.join(NAMED_STEPS[kind])}, got {error.name!r}") from error
 

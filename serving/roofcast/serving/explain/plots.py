@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from roofcast.data.units import BYTE_PER_GB, FLOP_PER_TFLOP, S_PER_MS
-from roofcast.features.analysis.breakdown import METRIC_PHASES, Part
+from roofcast.features.analysis.breakdown import METRIC_PHASES, OperatorTime
 from roofcast.features.descriptors.descriptor_table import FloatArray
-from roofcast.features.engine.kernels.rows import HYPOTHETICAL
+from roofcast.features.engine.kernels.row_kernels import HYPOTHETICAL
 from roofcast.serving.explain.explanation import NAMED_STEPS, Explanation
 
 COLOURS: Final = {
@@ -108,7 +108,7 @@ def _plot_roofs(axes: Axes, d: dict[str, FloatArray], i: int, intensity: FloatAr
         )
 
 
-def _area(part: Part, shown: Sequence[Part], i: int) -> float:
+def _area(part: OperatorTime, shown: Sequence[OperatorTime], i: int) -> float:
     whole = sum(other.seconds[i] for other in shown if other.phase == part.phase)
     return float(40 + 260 * part.seconds[i] / whole)
 

@@ -14,7 +14,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError
 from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.features.descriptors.prediction_input import Cells
+from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.predict.row_checks import assumed_split_problems, capacity_problems, check_rows, table_columns
@@ -80,11 +80,11 @@ def answer(table: pd.DataFrame, options: PredictOptions) -> pd.DataFrame:
     return pd.concat([table.reset_index(drop=True), answers], axis=1)
 
 
-def answer_columns(columns: Mapping[str, Cells], options: PredictOptions) -> dict[str, Cells]:
+def answer_columns(columns: Mapping[str, ColumnArray], options: PredictOptions) -> dict[str, ColumnArray]:
     """Return the answer columns alone, from input columns given as arrays; otherwise as `answer`."""
     table, problems = check_rows(columns, options.catalog)
     n_row = len(problems)
-    answers: dict[str, Cells] = {name: np.full(n_row, np.nan) for name in METRIC_COLUMNS}
+    answers: dict[str, ColumnArray] = {name: np.full(n_row, np.nan) for name in METRIC_COLUMNS}
     answers |= {"status": object_column(n_row, "ok"), "reason": object_column(n_row, "")}
     answers |= {"outside": np.zeros(n_row, dtype=bool)}
     answers |= {name: np.full(n_row, np.nan) for name in (UNCALIBRATED_COLUMNS if options.references else ())}

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from roofcast.data.specs import AcceleratorSpec
-from roofcast.features.descriptors.prediction_input import Questions, distinct
+from roofcast.features.descriptors.prediction_input import PredictionInput, factorize
 from roofcast.training.learner.predictor import Prediction
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 
 def outside_columns(
-    prediction: Prediction, table: Questions, bundle: ModelBundle, accelerators: Mapping[str, AcceleratorSpec]
+    prediction: Prediction, table: PredictionInput, bundle: ModelBundle, accelerators: Mapping[str, AcceleratorSpec]
 ) -> list[tuple[str, ...]]:
     """Return, for each row, what is outside the training data: engine, accelerator vendor, features out of range.
 
@@ -28,8 +28,8 @@ def outside_columns(
         Specs by the ids in the table.
     """
     vendors = {accelerators[name].vendor for name in bundle.accelerators if name in accelerators}
-    engine_index, engines = distinct(table["engine"])
-    accelerator_index, ids = distinct(table["accelerator"])
+    engine_index, engines = factorize(table["engine"])
+    accelerator_index, ids = factorize(table["accelerator"])
     is_engine_new = np.array([bool(name) and name not in bundle.engines for name in engines])[engine_index]
     is_vendor_new = np.array([accelerators[str(id_)].vendor not in vendors for id_ in ids])[accelerator_index]
     is_new = zip(is_engine_new.tolist(), is_vendor_new.tolist(), strict=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from roofcast.features.descriptors.prediction_input import Cells
+from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.predict.row_parser import object_column
 
 
@@ -22,7 +22,7 @@ def table_from_rows(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(columns_from_rows(rows), dtype=object)
 
 
-def columns_from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Cells]:
+def columns_from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, ColumnArray]:
     """Return the rows as columns of objects, which are faster to build than a table.
 
     Examples
@@ -34,7 +34,7 @@ def columns_from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Cells]:
     return {name: object_column(len(rows), [row.get(name) for row in rows]) for name in names}
 
 
-def rows_from_columns(columns: Mapping[str, Cells]) -> list[dict[str, Any]]:
+def rows_from_columns(columns: Mapping[str, ColumnArray]) -> list[dict[str, Any]]:
     """Return columns as rows of JSON values; NaN becomes None."""
     plain = [
         [None if void else cell for cell, void in zip(cells.tolist(), pd.isna(cells).tolist(), strict=True)]

@@ -13,7 +13,7 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.specs import ModelSpec
 from roofcast.data.units import BYTE_PER_GB
-from roofcast.features.descriptors.prediction_input import Cells, distinct
+from roofcast.features.descriptors.prediction_input import ColumnArray, factorize
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.validity.context import context_error, context_limit
 from roofcast.features.validity.engine_support import precision_error
@@ -34,7 +34,7 @@ def check_table(table: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, li
     return pd.DataFrame(columns), problems
 
 
-def table_columns(table: pd.DataFrame) -> dict[str, Cells]:
+def table_columns(table: pd.DataFrame) -> dict[str, ColumnArray]:
     """Return the columns of a table as arrays.
 
     Raises
@@ -47,7 +47,7 @@ def table_columns(table: pd.DataFrame) -> dict[str, Cells]:
     return {str(name): table[name].to_numpy() for name in table}
 
 
-def check_rows(columns: Mapping[str, Cells], catalog: Catalog) -> tuple[Table, list[Problem | None]]:
+def check_rows(columns: Mapping[str, ColumnArray], catalog: Catalog) -> tuple[Table, list[Problem | None]]:
     """Return typed columns with catalogue ids and `ASSUMED_LOAD`, and the first problem of each row.
 
     Raises
@@ -82,7 +82,9 @@ def _resolve_names(table: Table, problems: list[Problem | None], catalog: Catalo
         table[column] = object_column(len(names), [ids.get(name) for name in names])
 
 
-def fill_copy_precision(precision: Cells, names: Cells, specs: Mapping[str, ModelSpec], catalog: Catalog) -> Cells:
+def fill_copy_precision(
+    precision: ColumnArray, names: ColumnArray, specs: Mapping[str, ModelSpec], catalog: Catalog
+) -> ColumnArray:
     """Return weight precisions; a blank one takes the precision of the quantised copy that the model's name means.
 
     Parameters
@@ -125,7 +127,7 @@ def _check_precisions(table: Table, problems: list[Problem | None], catalog: Cat
 
 
 def _check_contexts(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
-    index, ids = distinct(table["model"])
+    index, ids = factorize(table["model"])
     limit = np.array([context_limit(catalog.models[str(name)]) if name else math.inf for name in ids])[index]
     n_input, n_output = table["n_input_token"], table["n_output_token"]
     for i in np.flatnonzero(n_input + n_output > limit).tolist():
@@ -135,7 +137,7 @@ def _check_contexts(table: Table, problems: list[Problem | None], catalog: Catal
 
 
 def assumed_split_problems(
-    descriptors: pd.DataFrame, table: Mapping[str, Cells] | pd.DataFrame, catalog: Catalog
+    descriptors: pd.DataFrame, table: Mapping[str, ColumnArray] | pd.DataFrame, catalog: Catalog
 ) -> list[Problem | None]:
     """Return, for each row with a blank `tp`, the problem if the model does not admit the split assumed for it."""
     tp = descriptors["config.tp"].to_numpy()

@@ -11,10 +11,10 @@ import pandas as pd
 from roofcast.data.errors import SchemaError
 from roofcast.data.measurements.schema import ASKED_COLUMNS
 from roofcast.data.specs import PRECISIONS, STATISTICS
-from roofcast.features.descriptors.prediction_input import Cells
+from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.problem import Problem
 
-Table = dict[str, Cells]
+Table = dict[str, ColumnArray]
 """Columns by name, each an array of one cell a row."""
 
 REQUIRED_COLUMNS: Final = ("model", "accelerator")
@@ -34,7 +34,7 @@ _REQUIRED_NUMBERS: Final = ("n_input_token", "n_output_token")
 _CHOICES: Final = {"statistic": STATISTICS, "weight_precision": PRECISIONS, "kv_precision": PRECISIONS}
 
 
-def parse_rows(columns: Mapping[str, Cells]) -> tuple[Table, list[Problem | None]]:
+def parse_rows(columns: Mapping[str, ColumnArray]) -> tuple[Table, list[Problem | None]]:
     """Return typed columns with `ASSUMED_LOAD`, and the first problem of each row.
 
     Blanks become NaN or an empty text, except `n_accelerator` (1), `statistic` (mean) and the load (one request in
@@ -86,7 +86,7 @@ def _check_split(table: Table, problems: list[Problem | None]) -> None:
     )
 
 
-def _parse_numbers(name: str, cells: Cells, problems: list[Problem | None]) -> Cells:
+def _parse_numbers(name: str, cells: ColumnArray, problems: list[Problem | None]) -> ColumnArray:
     low, high = _BOUNDS[name]
     if cells.dtype.kind in "iuf":
         values, text = cells.astype(float), cells
@@ -105,7 +105,7 @@ def _parse_numbers(name: str, cells: Cells, problems: list[Problem | None]) -> C
     return values
 
 
-def _parse_texts(name: str, cells: Cells, problems: list[Problem | None]) -> Cells:
+def _parse_texts(name: str, cells: ColumnArray, problems: list[Problem | None]) -> ColumnArray:
     text = _stripped(cells)
     if name == "statistic":
         text[text == ""] = "mean"
@@ -118,21 +118,21 @@ def _parse_texts(name: str, cells: Cells, problems: list[Problem | None]) -> Cel
     return text
 
 
-def _stripped(cells: Cells) -> Cells:
+def _stripped(cells: ColumnArray) -> ColumnArray:
     """Return the cells as texts without surrounding blanks; missing cells are empty."""
     texts = ["" if void else str(cell).strip() for cell, void in zip(cells.tolist(), pd.isna(cells), strict=True)]
     return object_column(len(cells), texts)
 
 
-def object_column(n_row: int, value: object) -> Cells:
+def object_column(n_row: int, value: object) -> ColumnArray:
     """Return a column of objects; `value` is one for all rows, or a list of one a row."""
-    column: Cells = np.empty(n_row, dtype=object)
+    column: ColumnArray = np.empty(n_row, dtype=object)
     column[:] = value
     return column
 
 
 def add_problems(
-    problems: list[Problem | None], mask: Cells, status: str, field: str, message: str | Callable[[int], str]
+    problems: list[Problem | None], mask: ColumnArray, status: str, field: str, message: str | Callable[[int], str]
 ) -> None:
     """Give the rows of a mask this problem where they have none yet; `message` may depend on the row's index."""
     for i in np.flatnonzero(mask).tolist():

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec
-from roofcast.features.descriptors.prediction_input import distinct
+from roofcast.features.descriptors.prediction_input import factorize
 from roofcast.features.engine.memory import Memory
 from roofcast.features.validity.context import context_error
 from roofcast.serving.recommend.answer.entries import build_entries
@@ -153,7 +153,7 @@ def _answer(case: SearchProblem, n_entry: int, n_rejection: int, no_engine: list
     pairs = Pairs.of(case.replicas, case.offers, case.market.accelerators, case.bounds.max_nodes)
     search = Search(grid, pairs, case.budget)
     main = SearchTarget(case.confidence, pairs.offer, n_entry)
-    rival = SearchTarget(case.confidence, distinct(case.table["accelerator"])[0][pairs.row], 2)
+    rival = SearchTarget(case.confidence, factorize(case.table["accelerator"])[0][pairs.row], 2)
     surer = {c: SearchTarget(c, np.zeros_like(pairs.offer), 1) for c in _promised(case.bundle, case.demand)}
     search.run([main, rival, *surer.values()])
     chosen = search.winners(main)

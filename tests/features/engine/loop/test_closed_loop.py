@@ -43,7 +43,7 @@ class Settings:
         one = np.ones_like(mean)
         chunk = self.chunk.astype(float)
         together = np.where(chunk > 0, chunk / n_input, np.ceil(self.pass_token / n_input))
-        n_wave = np.full_like(mean, np.inf) if self.is_steady else N_WAVE * one
+        requests_per_slot = np.full_like(mean, np.inf) if self.is_steady else N_WAVE * one
         return Requests(
             n_output=self.n_output * mean,
             prefill_s=self.per_token * n_input,
@@ -53,7 +53,7 @@ class Settings:
             poll_step=self.poll.astype(float),
             interference_ratio=one,
             spread=self.spread,
-            n_wave=n_wave,
+            requests_per_slot=requests_per_slot,
         )
 
     def step_s(self, batch: FloatArray) -> FloatArray:
@@ -156,7 +156,7 @@ def some_requests(n: int = 1, **changes: float) -> Requests:
         "poll_step": 1.0,
         "interference_ratio": 1.0,
         "spread": 0.2,
-        "n_wave": np.inf,
+        "requests_per_slot": np.inf,
     } | changes
     return Requests(**{name: np.full(n, value) for name, value in values.items()})
 
@@ -200,11 +200,18 @@ def test_a_prefill_is_paid_once_in_ttft_or_in_tpot(n_chunk: float, n_together: f
 
 def test_a_common_start_makes_the_first_wait() -> None:
     one = np.ones(1)
-    steady, cold = (closed_loop(64 * one, 99 * one, a_step, some_requests(n_wave=w)) for w in (np.inf, 10.0))
+    steady, cold = (
+        closed_loop(64 * one, 99 * one, a_step, some_requests(requests_per_slot=w)) for w in (np.inf, 10.0)
+    )
     assert cold.ttft_s[0] > 3 * steady.ttft_s[0]
     assert ttft_quantile(cold, 0.99)[0] > 5 * ttft_quantile(steady, 0.99)[0]
     assert crowding(some_requests())[0] == 1.0
-    assert crowding(some_requests(n_wave=10.0))[0] > 2.0 > crowding(some_requests(n_wave=100.0))[0] > 1.0
+    assert (
+        crowding(some_requests(requests_per_slot=10.0))[0]
+        > 2.0
+        > crowding(some_requests(requests_per_slot=100.0))[0]
+        > 1.0
+    )
 
 
 @pytest.mark.parametrize("n_chunk", [0.0, 0.5, 3.0])

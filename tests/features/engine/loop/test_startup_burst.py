@@ -10,7 +10,7 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.engine.loop.percentile_ratios import quantile_ratios
-from roofcast.features.engine.loop.startup_burst import burst_ratio, n_wave
+from roofcast.features.engine.loop.startup_burst import requests_per_slot, startup_burst_ratio
 from roofcast.features.examples import example_descriptors
 
 
@@ -40,13 +40,13 @@ def test_the_median_leaves_the_start_out() -> None:
 
 def test_nothing_starts_together_at_a_rate() -> None:
     d = {"workload.n_wave": np.array([np.nan]), "workload.request_rate_per_s": np.array([2.0])}
-    assert n_wave(d)[0] == np.inf
-    assert burst_ratio(d, np.array([0.08]))[0] == 0.0
+    assert requests_per_slot(d)[0] == np.inf
+    assert startup_burst_ratio(d, np.array([0.08]))[0] == 0.0
 
 
 def test_all_of_one_wave_come_together_at_most() -> None:
     d = {"workload.n_wave": np.array([1.0]), "workload.request_rate_per_s": np.array([np.nan])}
-    assert burst_ratio(d, np.array([0.3]))[0] == 1.0
+    assert startup_burst_ratio(d, np.array([0.3]))[0] == 1.0
 
 
 def test_what_a_run_by_the_clock_sent_is_its_outcome() -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
-from roofcast.features.pipeline import arrays
 from roofcast.training.evaluation.protocols import campaigns
 from roofcast.training.evaluation.protocols.baselines import estimated
 from roofcast.training.evaluation.protocols.campaigns import CampaignRows, build_campaign_rows, load_campaign_rows
@@ -44,7 +44,7 @@ class GuessingPredictor:
     def predict_interval(self, X: pd.DataFrame, level: float, references: References | None = None) -> Prediction:
         n_given = 0 if references is None else len(references.X)
         value = estimated(X, DEFAULT_COEFFICIENTS, self.metrics_) * 2.0 ** (n_given > 0)
-        whole: Any = estimate(arrays(X), DEFAULT_COEFFICIENTS)
+        whole: Any = estimate(descriptor_arrays(X), DEFAULT_COEFFICIENTS)
         return Prediction(value, value / (1 + level), value * (1 + level), level, whole, X)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from roofcast.data.campaigns.silicon_index import load_silicon_index
-from roofcast.features.descriptors.config_hash import identities
+from roofcast.features.descriptors.config_hash import config_hashes
 from roofcast.training.evaluation.protocols.silicon import (
     SPLITS,
     Fold,
@@ -64,7 +64,7 @@ def test_the_held_out_and_the_faulty_are_never_trained_on(campaign: SiliconCampa
 
 
 def test_the_held_out_stands_in_no_campaign_that_is_learnt_from(shipped: SiliconCampaign) -> None:
-    hardware = identities(shipped.everything.X)["accelerator"]
+    hardware = config_hashes(shipped.everything.X)["accelerator"]
     of_row = pd.Series(hardware, index=shipped.everything.X.index)
     n_learnt = []
     for fold in silicon_folds(shipped):
@@ -77,7 +77,7 @@ def test_the_held_out_stands_in_no_campaign_that_is_learnt_from(shipped: Silicon
             assert not set(fold.everything.groups) & set(asked["group"])
         else:
             assert not set(learnt["accelerator"]) & set(asked["accelerator"])
-            assert not set(of_row[learnt.index]) & set(identities(fold.test.X)["accelerator"])
+            assert not set(of_row[learnt.index]) & set(config_hashes(fold.test.X)["accelerator"])
     assert len(n_learnt) == 10 + 5
     assert 10_000 < min(n_learnt) < max(n_learnt) < shipped.everything.is_sound.sum()
 

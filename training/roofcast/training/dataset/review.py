@@ -20,10 +20,10 @@ from roofcast.data.training_campaigns import (
     load_training_campaigns,
     load_training_quarantine_counts,
 )
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
-from roofcast.features.pipeline import arrays
 from roofcast.features.validity.plausibility import implausible_rows, non_monotone_rows
 
 TRAINING_RUN: Final = "training_run"
@@ -76,7 +76,7 @@ def _beyond_estimate(descriptors: pd.DataFrame) -> pd.DataFrame:
 
     It has no finite queue to give for them, right or wrong, and there is nothing to learn a ratio over.
     """
-    is_over = estimate(arrays(descriptors), DEFAULT_COEFFICIENTS).is_saturated
+    is_over = estimate(descriptor_arrays(descriptors), DEFAULT_COEFFICIENTS).is_saturated
     detail = "the estimate takes the request rate to be more than the replica serves"
     return pd.DataFrame({"rule": "beyond_estimate", "detail": detail}, index=descriptors.index[is_over])
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.columns import FEATURE_NAMES
-from roofcast.features.descriptors.config_hash import identities
+from roofcast.features.descriptors.config_hash import config_hashes
 from roofcast.features.pipeline import METRICS
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.dataset.training_set import TrainingSet
@@ -71,7 +71,7 @@ def build_training_points(predictor: RoofcastPredictor, data: TrainingSet) -> Tr
     rows = data.measurements.iloc[kept][list(ANCHOR_COLUMNS)].join(data.y.iloc[kept])
     return TrainingPoints(
         rows.reset_index(drop=True),
-        pd.DataFrame(identities(data.X.iloc[kept])),
+        pd.DataFrame(config_hashes(data.X.iloc[kept])),
         {metric: np.searchsorted(kept, places_of) for metric, places_of in used.items()},
     )
 
@@ -158,7 +158,7 @@ def nearest_measurements(
         return [pd.DataFrame(columns=[*ANCHOR_COLUMNS, "measured", "correlation", "differs"])] * len(X)
     effects = predictor.uncertainty_[metric].effects
     found, correlation = effects.nearest(places(X), len(anchors.place[metric]))
-    asked = pd.DataFrame(identities(X))
+    asked = pd.DataFrame(config_hashes(X))
     workload = X[[f"workload.{name}" for name in (*WORKLOAD[:3], "request_rate_per_s")]].to_numpy(dtype=float)
     names = np.array([*anchors.keys.columns, *WORKLOAD], dtype=object)
     tables = []

@@ -10,12 +10,13 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.columns import ENGINES
-from roofcast.features.descriptors.config_hash import CELL, identities, joined
+from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients
 from roofcast.features.engine.estimate import Estimate, estimate
-from roofcast.features.engine.kernels.rows import MEASURED_ENGINES
-from roofcast.features.pipeline import arrays, estimate_metrics
+from roofcast.features.engine.kernels.row_kernels import MEASURED_ENGINES
+from roofcast.features.pipeline import estimate_metrics
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.robust_least_squares import solve
 
@@ -70,13 +71,13 @@ class Calibration(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the estimate of each metric: shape (n_question, n_metric)."""
         check_is_fitted(self)
-        d = arrays(X)
+        d = descriptor_arrays(X)
         return pd.DataFrame(estimate_metrics(d, estimate(d, self.coefficients_)), index=X.index)
 
     def estimate(self, X: pd.DataFrame) -> Estimate:
         """Return the estimate whole, with the times of every operator."""
         check_is_fitted(self)
-        return estimate(arrays(X), self.coefficients_)
+        return estimate(descriptor_arrays(X), self.coefficients_)
 
     def report(self) -> pd.DataFrame:
         """Return one row a coefficient: typical value, unit, prior, distance from it, engines' values, source."""
@@ -119,7 +120,7 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
     """
     told = _told(measured)
     rows, count = _fitted_rows(descriptors, told)
-    d = arrays(descriptors.iloc[rows])
+    d = descriptor_arrays(descriptors.iloc[rows])
     outcome = {m: told[m].to_numpy()[rows] for m in SCALE if (told[m].iloc[rows] > 0).any()}
     if not outcome:
         return DEFAULT_COEFFICIENTS
@@ -135,7 +136,7 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
 
     def slopes(x: FloatArray, at: FloatArray) -> FloatArray:
         c = space.coefficients(x)
-        columns = [(residuals(c.moved(i, _STEP)) - at) / _STEP for i in range(len(NAMES))]
+        columns = [(residuals(c.shift(i, _STEP)) - at) / _STEP for i in range(len(NAMES))]
         return space.jacobian(np.stack(columns, axis=1))
 
     stands_for = np.tile(count * np.minimum(ROWS_PER_GROUP / size, 1.0), len(outcome))[is_known]
@@ -155,7 +156,7 @@ def _fitted_rows(descriptors: pd.DataFrame, told: pd.DataFrame) -> tuple[npt.NDA
     rows = np.flatnonzero(tells & ~is_open) if (tells & ~is_open).any() else np.flatnonzero(tells)
     some = descriptors.iloc[rows]
     load = some["workload.concurrency"].fillna(some["workload.request_rate_per_s"])
-    table = pd.DataFrame({"cell": joined(identities(some), CELL), "load": load.to_numpy(), "row": rows})
+    table = pd.DataFrame({"cell": joint_hash(config_hashes(some), CELL), "load": load.to_numpy(), "row": rows})
     table = table.sort_values(["cell", "load", "row"])
     size = table.groupby("cell")["row"].transform("size")
     place = table.groupby("cell").cumcount()

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.descriptors.config_hash import KeyArray, identities, joined_by_term
-from roofcast.features.pipeline import arrays
+from roofcast.features.arrays import descriptor_arrays
+from roofcast.features.descriptors.config_hash import HashArray, config_hashes, joint_hashes
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -63,9 +63,9 @@ class GroupKeys:
         Keys of whose stack each is about; `YOURS` for whoever asks.
     """
 
-    keys: KeyArray
+    keys: HashArray
     workload: FloatArray
-    stack: KeyArray
+    stack: HashArray
 
     def take(self, rows: npt.NDArray[np.intp] | BoolArray) -> GroupKeys:
         """Return some of them."""
@@ -93,10 +93,10 @@ def places(descriptors: pd.DataFrame, stacks: pd.Series | None = None) -> GroupK
     stacks : shape (n_question,)
         Names of whose stack each is about, found by their index; empty, missing, or None for all, for whoever asks.
     """
-    d = arrays(descriptors)
+    d = descriptor_arrays(descriptors)
     load = np.where(np.isnan(d["workload.concurrency"]), d["workload.request_rate_per_s"], d["workload.concurrency"])
     sizes = [d["workload.n_input_token"], d["workload.n_output_token"], np.where(np.isnan(load), 1.0, load)]
-    keys = joined_by_term(identities(descriptors), tuple(TERMS))
+    keys = joint_hashes(config_hashes(descriptors), tuple(TERMS))
     stack = np.full(len(keys), YOURS, dtype=np.uint64)
     if stacks is not None:
         names = stacks.reindex(descriptors.index).fillna("")

@@ -21,10 +21,10 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients
 from roofcast.features.engine.memory import Memory, estimate_memory
-from roofcast.features.pipeline import arrays
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.review import review
 
@@ -141,7 +141,7 @@ def memory_columns(descriptors: pd.DataFrame, memory: Memory) -> FloatArray:
 
 def memory_of(descriptors: pd.DataFrame, coefficients: Coefficients = DEFAULT_COEFFICIENTS) -> Memory:
     """Return the memory of each question's replica."""
-    d = arrays(descriptors)
+    d = descriptor_arrays(descriptors)
     return estimate_memory(d, coefficients.by_row(d["config.engine"]))
 
 

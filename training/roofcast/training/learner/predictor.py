@@ -12,8 +12,9 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from roofcast.data.errors import InputError, OutOfRangeError
+from roofcast.features.arrays import build_frame
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.pipeline import build_features, frame
+from roofcast.features.pipeline import build_features
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.conformal import GroupedConformal
 from roofcast.training.learner.derived_metrics import lead, scores_of_followers, sds_of_followers
@@ -181,7 +182,7 @@ class RoofcastPredictor(RatioModel):
         for metric, sd in (sds | sds_of_followers(parts, known, asked, sds)).items():
             half = sd * known[metric].conformal.quantile(level)
             low[metric], high[metric] = value[metric] * np.exp(-half), value[metric] * np.exp(half)
-        of_value, of_low, of_high = (frame(part, tuple(parts.value), X.index) for part in (value, low, high))
+        of_value, of_low, of_high = (build_frame(part, tuple(parts.value), X.index) for part in (value, low, high))
         return Prediction(of_value, of_low, of_high, level, parts.whole, parts.features)
 
     def sample(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dpotri
 from scipy.sparse import csr_array
 
-from roofcast.features.descriptors.config_hash import KeyArray
+from roofcast.features.descriptors.config_hash import HashArray
 from roofcast.training.learner.group_keys import GroupKeys
 
 FloatArray = npt.NDArray[np.float64]
@@ -60,18 +60,18 @@ class Tables:
         What near covariance with two of them adds to the variance explained.
     """
 
-    level: KeyArray
+    level: HashArray
     pull: FloatArray
     known: FloatArray
     variance: tuple[float, float]
-    configuration: KeyArray
-    own: KeyArray
+    configuration: HashArray
+    own: HashArray
     workload: FloatArray
     weight: FloatArray
     cross: FloatArray
     precision: FloatArray
 
-    def look_up(self, keys: KeyArray, workload: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+    def look_up(self, keys: HashArray, workload: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Return the mean of each question, the variance that anchors explain, and whether the tables can tell.
 
         They cannot where anchors share the last key, but none has all keys. Arrays have shape (n_question,).
@@ -138,7 +138,7 @@ def build_tables(
     )
 
 
-def _members(keys: KeyArray) -> tuple[KeyArray, IndexArray]:
+def _members(keys: HashArray) -> tuple[HashArray, IndexArray]:
     """Return the keys that there are, shape (n_key,), and the rows of each, filled up with -1."""
     own, of_row, size = np.unique(keys, return_inverse=True, return_counts=True)
     order = np.argsort(of_row, kind="stable")
@@ -148,17 +148,17 @@ def _members(keys: KeyArray) -> tuple[KeyArray, IndexArray]:
     return own, members
 
 
-def _by_term(keys: KeyArray) -> KeyArray:
+def _by_term(keys: HashArray) -> HashArray:
     """Return the keys, shape (n, n_term), such that those of two terms differ even if they look alike."""
     return keys ^ np.arange(keys.shape[1], dtype=np.uint64)
 
 
-def _signature(keys: KeyArray) -> KeyArray:
+def _signature(keys: HashArray) -> HashArray:
     """Return one key for all of a row: hashes times odd numbers, added modulo 2 ** 64."""
     return np.asarray(keys @ np.arange(1, 2 * keys.shape[1], 2, dtype=np.uint64), dtype=np.uint64)
 
 
-def _found(known: KeyArray, asked: KeyArray) -> tuple[IndexArray, BoolArray]:
+def _found(known: HashArray, asked: HashArray) -> tuple[IndexArray, BoolArray]:
     """Return where each key stands among sorted ones, and whether it does."""
     place = np.minimum(np.searchsorted(known, asked), len(known) - 1)
     return place, known[place] == asked

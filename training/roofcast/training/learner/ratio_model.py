@@ -12,12 +12,13 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from roofcast.features.arrays import build_frame
 from roofcast.features.columns import FEATURE_NAMES
-from roofcast.features.descriptors.config_hash import CELL, identities, joined
+from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
 from roofcast.features.descriptors.descriptor_table import QUANTILE
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.pipeline import METRICS, build_features, frame
+from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.targets import log_ratio, row_weights
@@ -113,7 +114,7 @@ class RatioModel(BaseEstimator):  # type: ignore[misc]
         config = self.config or TrainingConfig()
         self.coefficients_ = self._coefficients(config, X, y, groups)
         features, estimates, _ = build_features(X, self.coefficients_)
-        cells = joined(identities(X), CELL)
+        cells = joint_hash(config_hashes(X), CELL)
         self.metrics_ = tuple(m for m in self.metrics if (y[m] > 0).any())
         columns, pool = features.to_numpy(), {}
         is_live = (X["workload.is_static"] == 0).to_numpy()
@@ -142,7 +143,7 @@ class RatioModel(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[pd.DataFrame, pd.DataFrame, Estimate]:
         """Return predictions of some metrics, or of all, the learner's columns and the estimate."""
         parts = self.predict_columns(X, metrics)
-        return frame(parts.value, tuple(parts.value), X.index), parts.features, parts.whole
+        return build_frame(parts.value, tuple(parts.value), X.index), parts.features, parts.whole
 
     def predict_columns(
         self, X: pd.DataFrame, metrics: Collection[str] | None = None, estimate: Estimate | None = None

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.pipeline import arrays
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -52,7 +52,7 @@ class Loads:
     @classmethod
     def of(cls, descriptors: pd.DataFrame) -> Self:
         """Return the loads of questions: shape (n_question, n_descriptor)."""
-        d = arrays(descriptors)
+        d = descriptor_arrays(descriptors)
         comes_and_goes = d["workload.is_static"] == 0
         is_closed = comes_and_goes & ~np.isnan(d["workload.concurrency"])
         is_open = comes_and_goes & ~np.isnan(d["workload.request_rate_per_s"])

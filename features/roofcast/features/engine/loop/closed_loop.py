@@ -36,7 +36,7 @@ class Requests:
         Time that the prefill of another request takes from decoding, over `prefill_s`; 1 where nothing overlaps.
     spread
         Lengths are even between ``1 - spread`` and 1 of nominal; 0 if fixed.
-    n_wave
+    requests_per_slot
         Requests that each client sends, after all started at once; infinite for a steady state.
     """
 
@@ -48,12 +48,12 @@ class Requests:
     poll_step: FloatArray
     interference_ratio: FloatArray
     spread: FloatArray
-    n_wave: FloatArray
+    requests_per_slot: FloatArray
 
     @property
     def start_ratio(self) -> FloatArray:
         """Share of the requests that belong to the common start."""
-        return 1 / self.n_wave
+        return 1 / self.requests_per_slot
 
     @property
     def length_width_ratio(self) -> FloatArray:
@@ -139,12 +139,12 @@ def crowding(r: Requests) -> FloatArray:
     Notes
     -----
     After j answers with lengths of relative width s the clients are spread over about ``s sqrt(j)`` of an answer, so
-    that they come ``max(1, 1 / (s sqrt(j)))`` times as densely. The mean over j = 1 .. n_wave - 1 is taken as an
-    integral from 1/2, with equal weights.
+    that they come ``max(1, 1 / (s sqrt(j)))`` times as densely. The mean over j = 1 ..
+    requests_per_slot - 1 is approximated by an integral from 1/2 with equal weights.
     """
     width = np.maximum(r.length_width_ratio, _TINY)
-    is_cold = np.isfinite(r.n_wave)
-    last = np.where(is_cold, np.maximum(r.n_wave, 1.0), 2.0) - 0.5
+    is_cold = np.isfinite(r.requests_per_slot)
+    last = np.where(is_cold, np.maximum(r.requests_per_slot, 1.0), 2.0) - 0.5
     even = np.clip(width**-2, 0.5, last)
     total = 2 * (np.sqrt(even) - np.sqrt(0.5)) / width + last - even
     return np.where(is_cold, np.maximum(total / np.maximum(last - 0.5, _TINY), 1.0), 1.0)
@@ -168,7 +168,7 @@ def closed_loop(concurrency: FloatArray, capacity: FloatArray, step_s: StepTimes
     by those who wait for it, in TPOT by those who decode. Hence, with z decode steps an answer,
     ``TTFT = (1 + ahead) prefill + waits`` and ``TPOT = step + (run - 1 - ahead) prefill / z``. Requests beyond
     capacity wait ``C / run - 1`` times one stay (Little). After a common start the first requests count with weight
-    ``1 / n_wave``; while the last answers end, no prefill comes in and the batch falls evenly to nothing.
+    ``1 / requests_per_slot``; while the last answers end, no prefill comes in and the batch falls evenly to nothing.
 
     References
     ----------
@@ -238,7 +238,7 @@ def _company(run: FloatArray, z: FloatArray, r: Requests) -> _Company:
     """
     others = np.maximum(run - 1, 0.0)
     is_chunked = r.n_chunk > 0
-    in_step = np.isfinite(r.n_wave) & (r.spread == 0)
+    in_step = np.isfinite(r.requests_per_slot) & (r.spread == 0)
     look = np.where(in_step & (r.n_chunk * run <= 1), 0.0, (r.poll_step - 1) / 2 * np.minimum(others, 1.0))
     prompt_step = _prompt_step(run, z, r)
     rounding = np.ceil(r.n_chunk) - r.n_chunk

@@ -28,7 +28,9 @@ def saturation_rate(capacity: FloatArray, step_s: StepTimes, r: Requests) -> Flo
     array([10.])
     """
     full = np.clip(capacity, 1.0, _UNLIMITED)
-    return closed_loop(full + 1, full, step_s, replace(r, n_wave=np.full_like(r.n_wave, np.inf))).request_per_s
+    return closed_loop(
+        full + 1, full, step_s, replace(r, requests_per_slot=np.full_like(r.requests_per_slot, np.inf))
+    ).request_per_s
 
 
 def open_loop(rate_per_s: FloatArray, capacity: FloatArray, step_s: StepTimes, r: Requests) -> Loop:
@@ -61,7 +63,7 @@ def open_loop(rate_per_s: FloatArray, capacity: FloatArray, step_s: StepTimes, r
     full, unlimited = np.clip(capacity, 1.0, _UNLIMITED), np.full_like(capacity, np.inf)
     limit = saturation_rate(capacity, step_s, r)
     rate = np.minimum(rate_per_s, _FULLEST * limit)
-    mixed = replace(r, n_wave=unlimited, spread=np.ones_like(r.spread))
+    mixed = replace(r, requests_per_slot=unlimited, spread=np.ones_like(r.spread))
 
     def seen(others: FloatArray) -> Loop:
         return closed_loop(others + 1, unlimited, step_s, mixed)
@@ -78,7 +80,7 @@ def open_loop(rate_per_s: FloatArray, capacity: FloatArray, step_s: StepTimes, r
     queue = waits / (limit - rate) / 2
     return replace(
         loop,
-        requests=replace(r, n_wave=unlimited),
+        requests=replace(r, requests_per_slot=unlimited),
         concurrency=rate * (stay + queue),
         running=np.minimum(rate * stay, full),
         batch=np.minimum(loop.batch, full),

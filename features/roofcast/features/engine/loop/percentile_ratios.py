@@ -84,7 +84,7 @@ def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.int
         poll_step=d["config.poll_interval_step"][rows],
         interference_ratio=interference[d["config.engine"][rows].astype(np.intp)],
         spread=np.minimum(width / (1 + width / 2), _WIDEST),
-        n_wave=np.where(np.isnan(known := d["workload.n_wave"][rows]), np.inf, known),
+        requests_per_slot=np.where(np.isnan(known := d["workload.n_wave"][rows]), np.inf, known),
     )
     capacity = np.maximum(e.memory.capacity[rows] / n_rank, 1.0)
     if at_rate:

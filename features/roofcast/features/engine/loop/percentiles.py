@@ -26,7 +26,7 @@ def ttft_quantile(loop: Loop, q: float) -> FloatArray:
     V. Chernozhukov, I. Fernandez-Val and A. Galichon, "Quantile and Probability Curves Without Crossing",
     Econometrica 2010.
     """
-    if not np.isfinite(loop.requests.n_wave).any():
+    if not np.isfinite(loop.requests.requests_per_slot).any():
         return _one_ttft(loop, q)
     levels = sorted({*_LEVELS, q})
     return np.asarray(np.sort([_one_ttft(loop, level) for level in levels], axis=0)[levels.index(q)])
@@ -44,7 +44,7 @@ def _one_ttft(loop: Loop, q: float) -> FloatArray:
     prefilled whole stay together, so that each wave is a start.
     """
     r = loop.requests
-    stays_together = np.isfinite(r.n_wave) & (r.spread == 0) & (r.n_chunk * loop.running <= 1)
+    stays_together = np.isfinite(r.requests_per_slot) & (r.spread == 0) & (r.n_chunk * loop.running <= 1)
     start = np.where(stays_together & (loop.later_queue_s == 0), 1.0, r.start_ratio)
     is_short = loop.later_queue_s * (1 - loop.is_open) > loop.running * r.prefill_s
     rest, line = _levels(start, is_short, q)

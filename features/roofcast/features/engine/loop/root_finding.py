@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.intp]
+from roofcast.features.arrays import FloatArray, RowIndex
+
 Function = Callable[[FloatArray], FloatArray]
 
 _N_STEP: Final = 24
@@ -22,8 +20,8 @@ _FEWER: Final = 0.5
 """Share of the rows still sought, below which the others are left out of the work."""
 
 
-def roots(
-    of_rows: Callable[[Rows], Function], low: FloatArray, high: FloatArray, f_low: FloatArray, f_high: FloatArray
+def find_roots(
+    of_rows: Callable[[RowIndex], Function], low: FloatArray, high: FloatArray, f_low: FloatArray, f_high: FloatArray
 ) -> FloatArray:
     """Return where each row's function, of slope 1 at most, is zero, or `high` where it is not above zero there.
 
@@ -48,10 +46,11 @@ def roots(
     Examples
     --------
     >>> half = lambda rows: lambda x: x / 2 - np.array([1.0, 3.0, 9.0])[rows]
-    >>> roots(half, np.zeros(3), np.full(3, 10.0), np.array([-1.0, -3.0, -9.0]), np.array([4.0, 2.0, -4.0])).round(9)
+    >>> f_low, f_high = np.array([-1.0, -3.0, -9.0]), np.array([4.0, 2.0, -4.0])
+    >>> find_roots(half, np.zeros(3), np.full(3, 10.0), f_low, f_high).round(9)
     array([ 2.,  6., 10.])
     """
-    rows: Rows = np.arange(len(low))
+    rows: RowIndex = np.arange(len(low))
     is_sought = f_high > 0
     found, least, function = high.copy(), np.where(is_sought, np.inf, 0.0), of_rows(rows)
     x, side = np.minimum(low - f_low, high), np.zeros_like(low)
@@ -84,20 +83,3 @@ def _shrunk(f: FloatArray, replaced: FloatArray, *, bold: bool) -> FloatArray:
         return half
     ratio = 1 - f / np.where(replaced == 0, 1.0, replaced)
     return np.where(ratio > 0, ratio, half)
-
-
-def taken(whole: Any, rows: Rows) -> Any:
-    """Return some rows of arrays that lie in mappings and dataclasses; numbers and arrays of one row stand for all.
-
-    Examples
-    --------
-    >>> taken({"a": np.array([1, 2, 3])}, np.array([2, 0]))
-    {'a': array([3, 1])}
-    """
-    if isinstance(whole, np.ndarray):
-        return whole[rows] if len(whole) > 1 else whole
-    if isinstance(whole, Mapping):
-        return {name: taken(part, rows) for name, part in whole.items()}
-    if is_dataclass(whole) and not isinstance(whole, type):
-        return type(whole)(**{field.name: taken(getattr(whole, field.name), rows) for field in fields(whole)})
-    return whole

@@ -18,7 +18,7 @@ import pandas as pd
 
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.schema import ASKED_COLUMNS, NUMBER_COLUMNS
-from roofcast.features.descriptors.prediction_input import Cells
+from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.http.bulk import WRONG_FILE
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
 from roofcast.serving.predict.row_checks import table_columns
@@ -147,7 +147,7 @@ def _input_columns(chunk: Chunk) -> dict[str, pa.Array]:
     return columns
 
 
-def _numbers(cells: Cells) -> Cells:
+def _numbers(cells: ColumnArray) -> ColumnArray:
     return np.asarray(pd.to_numeric(pd.Series(cells, dtype=object), errors="coerce"), dtype=float)
 
 

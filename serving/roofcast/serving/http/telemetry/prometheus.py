@@ -17,7 +17,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from roofcast.data.errors import NotReadyError
-from roofcast.features.descriptors.prediction_input import Cells
+from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus_multiproc import FOLDER_VARIABLE
@@ -34,7 +34,7 @@ RECOMMENDATIONS = Counter(
 )
 
 
-def count_answers(answers: Mapping[str, Cells]) -> None:
+def count_answers(answers: Mapping[str, ColumnArray]) -> None:
     """Count the rows of a prediction."""
     for status, n in TallyOf(answers["status"].tolist()).items():
         PREDICTIONS.labels(str(status)).inc(n)

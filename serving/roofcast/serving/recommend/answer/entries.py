@@ -13,8 +13,8 @@ import pandas as pd
 from roofcast.data.units import H_PER_MONTH
 from roofcast.features.analysis.breakdown import break_down
 from roofcast.features.analysis.power import replica_power_w
+from roofcast.features.arrays import take_rows
 from roofcast.features.engine.estimate import Estimate, estimate
-from roofcast.features.engine.loop.root_finding import taken
 from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.recommend.answer.nearest import nearest
 from roofcast.serving.recommend.answer.recommendation import Entry, PredictedMetric
@@ -122,7 +122,7 @@ def _forecast(plans: Sequence[Plan], case: SearchProblem, forecaster: Evaluator)
     asked = pd.concat([forecaster.table(rows, load, statistic) for statistic in start], ignore_index=True)
     metrics = {metric for metric, _ in wanted}
     once = estimate(forecaster.at(rows, load, "mean"), case.bundle.predictor.coefficients_)
-    every = taken(once, np.tile(np.arange(len(rows)), len(start)))
+    every = take_rows(once, np.tile(np.arange(len(rows)), len(start)))
     prediction = narrowed(case.bundle.predictor, metrics).predict_interval(asked, case.level, estimate=every)
     plain = narrowed(case.plain, metrics) if case.plain else None
     forecaster.n_predicted += len(asked)
@@ -145,7 +145,7 @@ def _forecast(plans: Sequence[Plan], case: SearchProblem, forecaster: Evaluator)
         start,
         chance,
         own,
-        *_work(forecaster.at(rows[:n], load[:n], "mean"), taken(once, np.arange(n)), case),
+        *_work(forecaster.at(rows[:n], load[:n], "mean"), take_rows(once, np.arange(n)), case),
         _most(plans, case.demand, chance >= case.confidence, in_flight, request_rate),
         _p_runs(told, case),
         nearest(case.plain or case.bundle.predictor, case.bundle.anchors, told, first.metric, N_NEAREST),

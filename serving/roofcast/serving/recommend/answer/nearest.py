@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.descriptors.prediction_input import Cells
+from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.predict.json_rows import rows_from_columns
 from roofcast.serving.predict.row_parser import object_column
 from roofcast.training.explain.contributions import WORKLOAD, TrainingPoints
@@ -71,5 +71,5 @@ def nearest(
     ]
 
 
-def _some(column: pd.Series, rows: npt.NDArray[np.intp]) -> Cells:
+def _some(column: pd.Series, rows: npt.NDArray[np.intp]) -> ColumnArray:
     return np.asarray(column.array.take(rows).to_numpy())

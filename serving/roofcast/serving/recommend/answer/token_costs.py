@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.units import S_PER_H, TOKEN_PER_MTOKEN
-from roofcast.features.analysis.breakdown import BOUNDS, Part, Phase, bound_seconds
+from roofcast.features.analysis.breakdown import BOUNDS, OperatorTime, Phase, bound_seconds
 from roofcast.features.engine.estimate import Estimate
 from roofcast.serving.recommend.demand.demand import Demand
 
@@ -69,7 +69,7 @@ def token_costs(
     )
 
 
-def input_share(d: Mapping[str, FloatArray], e: Estimate, parts: list[Part]) -> FloatArray:
+def input_share(d: Mapping[str, FloatArray], e: Estimate, parts: list[OperatorTime]) -> FloatArray:
     """Return what share of the accelerators' work on a request is its prompt's: shape (n_question,), from 0 to 1.
 
     Parameters
@@ -107,7 +107,7 @@ def input_share(d: Mapping[str, FloatArray], e: Estimate, parts: list[Part]) -> 
     return np.asarray(prompt / (prompt + answer), dtype=np.float64)
 
 
-def _work_s(parts: list[Part], phase: Phase) -> FloatArray:
+def _work_s(parts: list[OperatorTime], phase: Phase) -> FloatArray:
     """Return the seconds of a phase without those of waiting."""
     seconds = bound_seconds(parts, (phase,))
     return np.asarray(sum(seconds[bound] for bound in BOUNDS if bound != "queue"), dtype=np.float64)

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import QUANTILE
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.engine.memory import Memory, estimate_memory
-from roofcast.features.pipeline import arrays, estimate_statistics
+from roofcast.features.pipeline import estimate_statistics
 from roofcast.serving.recommend.search.confidence import ErrorScale
 from roofcast.training.learner.conditioning import narrowed
 from roofcast.training.learner.predictor import Prediction, RoofcastPredictor
@@ -84,7 +85,7 @@ class Evaluator:
     def __init__(self, predictor: RoofcastPredictor, descriptors: pd.DataFrame, *, is_open: bool = False) -> None:
         self.predictor, self.is_open = predictor, is_open
         self.columns = descriptors.columns
-        self.d = arrays(descriptors)
+        self.d = descriptor_arrays(descriptors)
         self._block = np.ascontiguousarray(descriptors.to_numpy(dtype=float).T)
         self._asked = self.columns.get_indexer(pd.Index(ASKED))
         self.n_predicted = 0

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.errors import InputError
+from roofcast.features.arrays import take_rows
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.engine.loop.root_finding import taken
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.slo import Limit
 from roofcast.serving.recommend.search.confidence import chance_of_all
@@ -109,7 +109,7 @@ class LoadGrid:
         asked = {statistic: list(metrics) for statistic, metrics in self.asked.items()}
         for metric, statistic in also:
             asked[statistic] = [*dict.fromkeys([*asked.get(statistic, []), metric])]
-        whole = taken(self._whole, self._first[rows] + places)
+        whole = take_rows(self._whole, self._first[rows] + places)
         found = self.forecaster.predict(rows, self.loads[rows, places], asked, whole)
         for quantity in self._offset:
             estimate = self._estimates[quantity]

@@ -9,7 +9,7 @@ from typing import Final
 import pandas as pd
 
 from roofcast.data.specs import ModelSpec, Offer
-from roofcast.features.descriptors.prediction_input import Cells
+from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.recommend.answer.recommendation import Replica
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.search.evaluation import THROUGHPUT
@@ -49,7 +49,7 @@ class SearchProblem:
     market: Market
     offers: list[Offer]
     replicas: list[Replica]
-    table: dict[str, Cells]
+    table: dict[str, ColumnArray]
     descriptors: pd.DataFrame
     confidence: float
     level: float

@@ -11,7 +11,7 @@ import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.features.descriptors.prediction_input import Cells
+from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.features.validity.engine_support import (
     can_compute,
     can_run,
@@ -114,7 +114,7 @@ def _served_precisions(
 
 
 def describe_replicas(
-    table: Mapping[str, Cells], model: ModelSpec, accelerators: Mapping[str, AcceleratorSpec]
+    table: Mapping[str, ColumnArray], model: ModelSpec, accelerators: Mapping[str, AcceleratorSpec]
 ) -> pd.DataFrame:
     """Return the descriptors of the questions in a steady state, long after a common start."""
     return describe(table, {model.id: model}, accelerators).assign(**{"workload.n_wave": math.inf})
@@ -122,7 +122,7 @@ def describe_replicas(
 
 def question_table(
     replicas: list[Replica], model: ModelSpec, demand: Demand, constraints: Constraints
-) -> dict[str, Cells]:
+) -> dict[str, ColumnArray]:
     """Return one question per replica: a single user, means."""
     names = ("accelerator", "engine", "weight_precision")
     sizes = ("n_accelerator", "tp", "pp", "dp", "ep")

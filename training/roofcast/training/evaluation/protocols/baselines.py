@@ -11,9 +11,10 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.engine.estimate import estimate
-from roofcast.features.pipeline import arrays, estimate_statistics
+from roofcast.features.pipeline import estimate_statistics
 from roofcast.training.learner.boosted_residual import ResidualRegressor
 
 FloatArray = npt.NDArray[np.float64]
@@ -26,7 +27,7 @@ def estimated(asked: pd.DataFrame, coefficients: Coefficients, columns: Sequence
     ----------
     asked : shape (n_question, n_descriptor)
     """
-    d = arrays(asked)
+    d = descriptor_arrays(asked)
     whole = estimate(d, coefficients)
     values = estimate_statistics(d, coefficients, whole)
     table = pd.DataFrame({name: values[name] for name in columns}, index=asked.index)

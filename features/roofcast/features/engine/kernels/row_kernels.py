@@ -95,7 +95,7 @@ _ENDS: Final = tuple(np.cumsum([len(fields(kind)) for kind in _KINDS]))
 
 
 @cache
-def parts() -> tuple[tuple[str, ...], tuple[str, ...]]:
+def measured_hardware() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the accelerators and the families of architectures that have offsets of their own, in order."""
     kinds = shipped_coefficients().values()
     accelerators = {key for kind in kinds for key in kind.offset["accelerator"]}
@@ -103,17 +103,17 @@ def parts() -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(sorted(accelerators)), tuple(sorted(families))
 
 
-def part_codes(accelerator: str, architecture: str) -> tuple[float, float]:
+def hardware_codes(accelerator: str, architecture: str) -> tuple[float, float]:
     """Return the places of an accelerator and of its family in `parts`; their lengths if they have none.
 
     What only stands on paper has the kernels of the accelerator that it was made from.
 
     Examples
     --------
-    >>> part_codes("nvidia-l40s-48gb~bandwidth=2", "Ada") == part_codes("nvidia-l40s-48gb", "Ada")
+    >>> hardware_codes("nvidia-l40s-48gb~bandwidth=2", "Ada") == hardware_codes("nvidia-l40s-48gb", "Ada")
     True
     """
-    accelerators, families = parts()
+    accelerators, families = measured_hardware()
     parent = accelerator.partition(HYPOTHETICAL)[0]
     family = family_of(parent, architecture)
     own = accelerators.index(parent) if parent in accelerators else len(accelerators)
@@ -134,7 +134,7 @@ def kernels_by_row(d: Descriptors) -> RowKernels:
 
 
 def _choices() -> list[int]:
-    accelerators, families = parts()
+    accelerators, families = measured_hardware()
     return [len(accelerators) + 1, len(families) + 1, *[len(PRECISIONS)] * 3, len(ENGINES)]
 
 
@@ -142,7 +142,7 @@ def _choices() -> list[int]:
 def _parameters(key: tuple[int, ...]) -> FloatArray:
     """Return the parameters of one combination of `_CODES`, MLA and PCIe: shape (n_parameter,)."""
     accelerator, family, dense, expert, attention, engine, is_mla, is_bus = key
-    accelerators, families = parts()
+    accelerators, families = measured_hardware()
     part, architecture = (*accelerators, "")[accelerator], (*families, "")[family]
     cache_precision = PRECISIONS[attention]
     outside, head, routed = (
