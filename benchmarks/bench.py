@@ -35,8 +35,7 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
 from roofcast.serving.logs import configure_service_logs
 from roofcast.serving.predict.answers import ANSWER_METRICS, PredictOptions, answer
-from roofcast.serving.recommend.api.models import RecommendationRequest
-from roofcast.serving.recommend.api.service import demand_of
+from roofcast.serving.recommend.api.request import RecommendationRequest
 from roofcast.serving.recommend.demand.demand import Constraints
 from roofcast.serving.recommend.search.evaluation import Evaluator, most_users, user_levels
 from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, question_table
@@ -80,8 +79,8 @@ def bulk_questions(n_row: int) -> pd.DataFrame:
 def bare_call(bench: AppState) -> Callable[[], Any]:
     """Return the call of the predictor alone about every candidate of the recommendation that is timed."""
     request, catalog, bundle = RecommendationRequest.model_validate(DEMAND), bench.catalog, bench.in_service.bundle
-    model, demand, bounds = catalog.model(str(request.model)), demand_of(request), Constraints()
-    replicas, _ = enumerate_replicas(model, catalog.accelerators, bounds.supply(catalog.offers), bounds)
+    model, demand, bounds = catalog.model(str(request.model)), request.workload.demand(request.limits), Constraints()
+    replicas, _ = enumerate_replicas(model, catalog.accelerators, bounds.admissible_offers(catalog.offers), bounds)
     table = question_table(replicas, model, demand, bounds)
     forecaster = Evaluator(bundle.predictor, describe_replicas(table, model, catalog.accelerators))
     most = most_users(bundle) * table["n_accelerator"]

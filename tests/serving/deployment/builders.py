@@ -76,6 +76,9 @@ def a_question(
     **constraints: Any,
 ) -> Question:
     """Return a question about 1,000 tokens in and 200 out, unless there is another demand."""
+    for one, many in (("engine", "engines"), ("weight_precision", "weight_precisions")):
+        if one in constraints:
+            constraints[many] = frozenset({constraints.pop(one)})
     asked = demand or Demand(1000, 200, 150, None, ())
     return Question(model or a_model(), checkpoint, load_catalog().accelerators, asked, Constraints(**constraints))
 

@@ -74,7 +74,7 @@ def test_every_entry_of_a_real_recommendation_can_be_deployed(bench: AppState) -
     name = "meta-llama/Llama-3.1-8B"
     model = catalog.model(name)
     demand = Demand(500, 100, 300, None, (parse_limit("itl:p50<=60ms"),))
-    bounds = Constraints(engine="vllm")
+    bounds = Constraints(engines=frozenset({"vllm"}))
     result = recommend(bench.in_service.bundle, model, catalog, demand, bounds, n_entry=200)
     question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, bounds)
     assert result.entries

@@ -14,7 +14,7 @@ from roofcast.serving.deployment import deployment
 from roofcast.serving.deployment.manifests import kubernetes
 from roofcast.serving.deployment.platforms import platform_of
 from roofcast.serving.deployment.served import checkpoint_of, longest_request
-from roofcast.serving.recommend.api.demand_request import WorkloadRequest
+from roofcast.serving.recommend.api.request import WorkloadRequest
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.presets import Lengths, lengths_from_percentiles
 from tests.builders import a_model, an_accelerator

@@ -133,8 +133,8 @@ def test_that_long_prompts_are_not_known_of_is_a_warning(shared: Client) -> None
     limits = ["ttft:p95<=5s", "e2e:p99<=60s", "tpot:p95<=1s"]
     (warning,) = (w for w in rank(shared, workload=VARIED, limits=limits)["warnings"] if "prompt" in w)
     assert warning.startswith("workload.n_input_token: every prompt is taken to have the mean length, 428 tokens, so")
-    assert "so ttft:p95<=5s, e2e:p99<=60s does not know of the long ones" in warning
-    assert "ask again with n_input_token 1200, their p95, as a number" in warning
+    assert "so ttft:p95<=5s, e2e:p99<=60s ignores long prompts" in warning
+    assert "repeat the request with n_input_token 1200, their p95, as a number" in warning
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from roofcast.features.validity.engine_support import can_run, engines_on
 from roofcast.serving.recommend.answer.pareto_front import non_dominated
 from roofcast.serving.recommend.answer.recommendation import REASONS, Replica
 from roofcast.serving.recommend.answer.rejections import Misses, tell
-from roofcast.serving.recommend.api.models import Reason
+from roofcast.serving.recommend.api.response import Reason
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.slo import parse_limit
@@ -125,7 +125,7 @@ def test_a_floor_is_shared_by_the_replicas_that_hold_all_users() -> None:
     limit = parse_limit("throughput>=1000")
     demand = Demand(500, 100, 200, None, (limit,), think_time_s=10.0)
     (x,) = floor_per_replica(limit, demand, np.array([16.0]))
-    n_replica = 200 / demand.served(16.0, x / 100)
+    n_replica = 200 / demand.served_load(16.0, x / 100)
     assert n_replica * x == pytest.approx(1000)
     assert np.isinf(floor_per_replica(limit, Demand(500, 100, 50, None, (), think_time_s=10.0), np.ones(1))).all()
 

@@ -89,7 +89,7 @@ def test_the_front_shows_what_each_replica_carries(bench: AppState, load: dict[s
     forecaster = Evaluator(
         bundle.predictor, describe_replicas(table, a_model(), Market().accelerators), is_open=bool(rate)
     )
-    share = np.array([demand.peak / point.n_replica for point in result.pareto])
+    share = np.array([demand.peak_load / point.n_replica for point in result.pareto])
     in_flight = np.array([point.load_per_replica for point in result.pareto])
     asked = share if rate else np.maximum(in_flight, 1.0)
     rows = np.arange(len(share))

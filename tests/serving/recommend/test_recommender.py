@@ -72,7 +72,7 @@ def exhaustive(bench: AppState, model: ModelSpec, demand: Demand, confidence: fl
         for place in range(last + 1):
             if grid.chance[i, place] < confidence:
                 break
-            n_replica[i] = max(np.ceil(demand.needed / served[i, place] - 1e-9), 1.0)
+            n_replica[i] = max(np.ceil(demand.required_load / served[i, place] - 1e-9), 1.0)
     pairs = Pairs.of(replicas, market.offers, market.accelerators, 1)
     cost = pairs.cost(n_replica[pairs.row])
     found: dict[str, float] = {}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofcast.data.errors import InputError
 from roofcast.serving.cli.catalog import accelerators, offers
 from roofcast.serving.cli.console import counting, reporting, show, show_recommendation, track_retraining, warn
 from roofcast.serving.cli.context import AsJson, ReferenceFile, open_app_state, open_store, today
@@ -146,34 +145,15 @@ def recommend(
     """Rank hardware by cost among what meets the limits."""
     from roofcast.serving.cli.files import named_stocks, read_rows
 
-    if [concurrency, rate, users].count(None) != 2:
-        raise InputError("concurrency", "give exactly one of --concurrency, --rate and --users")
-    bounds: dict[str, Any] = {"providers": provider, "regions": region, "pricing": pricing, "vendors": vendor}
-    bounds |= {"accelerators": accelerator, "weight_precisions": precision, "engines": engine}
-    bounds |= {"inventory": named_stocks(inventory or [])}
-    fields = {
-        "model": model,
-        "workload": _given(
-            {
-                "preset": preset,
-                "n_input_token": isl,
-                "n_output_token": osl,
-                "users": concurrency if users is None else users,
-                "request_rate_per_s": rate,
-                "think_time_s": think_time,
-                "headroom": headroom,
-            }
-        ),
-        "limits": slo,
-        "confidence": confidence,
-        "constraints": {"max_usd_per_h": budget, "max_nodes": nodes, **_given(bounds)},
-        "level": level,
-        "n_entry": top,
-        "n_rejection": 500 if as_json else 0,
-        "references": read_rows(reference) if reference else [],
-        "deployment": deployment,
-    }
-    response = _recommended(fields)
+    options = {
+        "model": model, "slo": slo, "isl": isl, "osl": osl, "preset": preset, "concurrency": concurrency,
+        "rate": rate, "users": users, "think_time": think_time, "headroom": headroom, "provider": provider,
+        "region": region, "vendor": vendor, "accelerator": accelerator, "engine": engine, "precision": precision,
+        "pricing": pricing, "budget": budget, "nodes": nodes, "inventory": named_stocks(inventory or []),
+        "confidence": confidence, "reference": read_rows(reference) if reference else [],
+        "deployment": deployment, "level": level, "top": top, "rejections": 500 if as_json else 0,
+    }  # fmt: skip
+    response = _recommended(options)
     for warning in response["warnings"]:
         warn(warning)
     if as_json:
@@ -184,28 +164,17 @@ def recommend(
         typer.echo(f"\n{response['entries'][0]['deployment']}", nl=False)
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that were given."""
-    return {name: value for name, value in options.items() if value not in (None, [])}
-
-
-def _recommended(fields: dict[str, Any]) -> dict[str, Any]:
-    from pydantic import ValidationError
-
-    from roofcast.data.specs import input_error
+def _recommended(options: dict[str, Any]) -> dict[str, Any]:
     from roofcast.serving.app_state.user_files import check_priced
     from roofcast.serving.cli.files import named_or_read
-    from roofcast.serving.recommend.api.models import RecommendationRequest
+    from roofcast.serving.recommend.api.request import RecommendationRequest
     from roofcast.serving.recommend.api.service import answer_recommendation
 
     bench = open_app_state()
-    try:
-        model = named_or_read(fields["model"], bench.catalog)
-        request = RecommendationRequest.model_validate(fields | {"model": model})
-        for warning in check_priced(request.constraints.accelerators, bench.catalog):
-            warn(warning)
-    except ValidationError as error:
-        raise input_error(error) from error
+    options["model"] = named_or_read(options["model"], bench.catalog)
+    request = RecommendationRequest.from_options(options)
+    for warning in check_priced(request.constraints.accelerators, bench.catalog):
+        warn(warning)
     bench.refresh()
     return answer_recommendation(request, bench, bench.in_service, today()).model_dump(mode="json")
 

@@ -86,7 +86,7 @@ def recommend(
     """
     bounds = constraints or Constraints()
     _check(bundle, model, demand, confidence, level)
-    offers = bounds.supply(market.offers)
+    offers = bounds.admissible_offers(market.offers)
     if not offers:
         raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
     replicas, no_engine = enumerate_replicas(model, market.accelerators, offers, bounds)
@@ -210,7 +210,7 @@ def _n_useful(loads: FloatArray, demand: Demand) -> int:
     n_level = int(loads.shape[1])
     if demand.users is None or demand.think_time_s:
         return n_level
-    return min(int(np.searchsorted(loads[0], demand.needed)) + 1, n_level)
+    return min(int(np.searchsorted(loads[0], demand.required_load)) + 1, n_level)
 
 
 def _plans(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,13 @@ from hypothesis import strategies as st
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
-from roofcast.serving.recommend.demand.inventory import Stock, owned_nodes
+from roofcast.serving.recommend.demand.inventory import InventoryItem, owned_nodes
 
 TODAY = dt.date(2026, 11, 20)
+
+
+def an_item(accelerator: str, count: int, n_per_node: int, usd_per_h: float = 0.0) -> InventoryItem:
+    return InventoryItem(accelerator=accelerator, count=count, n_per_node=n_per_node, usd_per_h=usd_per_h)
 
 
 def a_demand(**changes: Any) -> Demand:
@@ -24,32 +27,32 @@ def a_demand(**changes: Any) -> Demand:
 
 
 def test_users_without_thought_are_requests_in_flight() -> None:
-    assert a_demand().served(8.0, 2.0) == 8.0
-    assert a_demand().needed == 80.0
+    assert a_demand().served_load(8.0, 2.0) == 8.0
+    assert a_demand().required_load == 80.0
 
 
 def test_those_who_think_are_served_as_well() -> None:
     in_flight, rate = np.array([1.0, 8.0]), np.array([0.5, 2.0])
-    assert a_demand(think_time_s=10.0).served(in_flight, rate).tolist() == [6.0, 28.0]
+    assert a_demand(think_time_s=10.0).served_load(in_flight, rate).tolist() == [6.0, 28.0]
 
 
 def test_arrivals_are_served_at_the_rate() -> None:
     demand = a_demand(users=None, request_rate_per_s=3.0)
-    assert demand.served(np.array([1.0, 8.0]), np.array([0.5, 2.0])).tolist() == [0.5, 2.0]
-    assert demand.needed == 3.0
+    assert demand.served_load(np.array([1.0, 8.0]), np.array([0.5, 2.0])).tolist() == [0.5, 2.0]
+    assert demand.required_load == 3.0
 
 
 @given(st.floats(1, 1e6), st.floats(1, 100), st.floats(0, 0.99))
 def test_peak_and_headroom_ask_for_more(users: float, peak: float, headroom: float) -> None:
     demand = a_demand(users=users, peak_factor=peak, headroom=headroom)
-    assert demand.peak == users * peak
-    assert demand.needed * (1 - headroom) == pytest.approx(demand.peak)
-    assert demand.needed >= users
+    assert demand.peak_load == users * peak
+    assert demand.required_load * (1 - headroom) == pytest.approx(demand.peak_load)
+    assert demand.required_load >= users
 
 
 @given(st.floats(0.1, 100), st.floats(0.01, 60), st.floats(0, 600))
 def test_served_users_obey_the_interactive_response_time_law(rate: float, response_s: float, think_s: float) -> None:
-    served = a_demand(think_time_s=think_s).served(rate * response_s, rate)
+    served = a_demand(think_time_s=think_s).served_load(rate * response_s, rate)
     assert served == pytest.approx(rate * (response_s + think_s))
 
 
@@ -62,7 +65,7 @@ def test_served_users_obey_the_interactive_response_time_law(rate: float, respon
         ({"headroom": math.nan}, "headroom: must be a share"),
         ({"peak_factor": 0.5}, "peak_factor: must be at least 1"),
         ({"think_time_s": -1.0}, "think_time_s: must be at least 0"),
-        ({"users": None, "request_rate_per_s": 1.0, "think_time_s": 2.0}, "think_time_s: goes with users"),
+        ({"users": None, "request_rate_per_s": 1.0, "think_time_s": 2.0}, "think_time_s: needs users"),
     ],
 )
 def test_a_demand_that_makes_no_sense_is_refused(changes: dict[str, Any], problem: str) -> None:
@@ -71,9 +74,9 @@ def test_a_demand_that_makes_no_sense_is_refused(changes: dict[str, Any], proble
     assert str(refusal.value).startswith(problem)
 
 
-def test_the_single_engine_and_precision_stand_for_the_only_one_admitted() -> None:
-    bounds = Constraints(engine="vllm", weight_precisions=frozenset({"fp8"}))
-    assert (bounds.engines, bounds.weight_precision) == (frozenset({"vllm"}), "fp8")
+def test_one_engine_or_precision_admitted_is_the_only_one() -> None:
+    bounds = Constraints(engines=frozenset({"vllm"}), weight_precisions=frozenset({"fp8"}))
+    assert (bounds.engine, bounds.weight_precision) == ("vllm", "fp8")
     assert Constraints(engines=frozenset({"vllm", "sglang"})).engine == ""
     with pytest.raises(InputError, match="max_nodes: must be at least 1"):
         Constraints(max_nodes=0)
@@ -81,9 +84,9 @@ def test_the_single_engine_and_precision_stand_for_the_only_one_admitted() -> No
 
 def test_nodes_of_ones_own_are_bound_by_accelerator_alone() -> None:
     catalog = load_catalog()
-    mine = owned_nodes([Stock("h100-sxm-80gb", 16, 8, Decimal(1)), Stock("l40s", 4, 4)], catalog, TODAY)
+    mine = owned_nodes([an_item("h100-sxm-80gb", 16, 8, 1.0), an_item("l40s", 4, 4)], catalog, TODAY)
     bounds = Constraints(providers=frozenset({"aws"}), accelerators=frozenset({mine[0].accelerator}), inventory=mine)
-    supply = bounds.supply(catalog.offers)
+    supply = bounds.admissible_offers(catalog.offers)
     assert supply[0] == mine[0]
     assert mine[1] not in supply
     assert len(supply) > 1

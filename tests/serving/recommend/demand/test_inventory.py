@@ -10,7 +10,12 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import Offer
 from roofcast.serving.app_state.user_files import staleness_warnings
-from roofcast.serving.recommend.demand.inventory import PriceChange, Stock, owned_nodes, repriced
+from roofcast.serving.recommend.demand.inventory import (
+    InventoryItem,
+    PriceOverride,
+    override_prices,
+    owned_nodes,
+)
 
 TODAY = dt.date(2026, 11, 20)
 H100 = "nvidia-h100-sxm-80gb"
@@ -34,72 +39,88 @@ OFFERS = (
 )
 
 
-def prices(*changes: PriceChange) -> list[int]:
-    return [int(offer.price_usd_per_h) for offer in repriced(OFFERS, changes, load_catalog(), TODAY)]
+def an_item(accelerator: str = H100, count: int = 8, n_per_node: int = 8, **more: Any) -> InventoryItem:
+    fields: dict[str, Any] = {"usd_per_h": 0.0} | more
+    return InventoryItem(accelerator=accelerator, count=count, n_per_node=n_per_node, **fields)
 
 
-def test_a_stock_becomes_so_many_nodes() -> None:
-    (node,) = owned_nodes([Stock("H100-SXM-80GB", 16, 8, Decimal("1.25"))], load_catalog(), TODAY)
+def prices(*overrides: PriceOverride) -> list[int]:
+    return [int(offer.price_usd_per_h) for offer in override_prices(OFFERS, overrides, load_catalog(), TODAY)]
+
+
+def test_an_item_becomes_an_offer_of_its_nodes() -> None:
+    (node,) = owned_nodes([an_item("H100-SXM-80GB", 16, usd_per_h=1.25)], load_catalog(), TODAY)
     assert (node.accelerator, node.n_accelerator, node.n_node) == (H100, 8, 2)
     assert (node.provider, node.price_usd_per_h, node.as_of) == ("owned", Decimal(10), TODAY)
     assert H100 in node.instance_type
 
 
-def test_what_is_paid_for_costs_nothing_and_does_not_age() -> None:
-    nodes = owned_nodes([Stock(H100, 8, 8)], load_catalog(), dt.date(2020, 1, 1))
+def test_sunk_costs_are_zero_and_do_not_age() -> None:
+    nodes = owned_nodes([an_item()], load_catalog(), dt.date(2020, 1, 1))
     assert nodes[0].price_usd_per_h == 0
     assert staleness_warnings(nodes, TODAY) == []
 
 
-def test_nodes_of_two_sizes_stand_side_by_side() -> None:
-    nodes = owned_nodes([Stock(H100, 8, 8), Stock(H100, 8, 4), Stock(H100, 8, 8, name="b")], load_catalog(), TODAY)
+def test_nodes_of_two_sizes_are_two_offers() -> None:
+    nodes = owned_nodes([an_item(), an_item(n_per_node=4), an_item(name="b")], load_catalog(), TODAY)
     assert [node.n_node for node in nodes] == [1, 2, 1]
     assert len({node.id for node in nodes}) == 3
 
 
 @pytest.mark.parametrize(
-    ("stocks", "problem"),
+    ("items", "problem"),
     [
         (
-            [Stock(H100, 8, 8), Stock(H100, 10, 8)],
+            [an_item(), an_item(count=10)],
             r"constraints\.inventory\.1\.count: must be a multiple of n_per_node, which is 8",
         ),
-        ([Stock(H100, 0, 1)], r"constraints\.inventory\.0\.count: must be"),
         (
-            [Stock(H100, 8, 8), Stock(H100, 16, 8)],
-            r"constraints\.inventory\.1\.name: '8x .*' is given twice; name them apart",
+            [an_item(), an_item(count=16)],
+            r"constraints\.inventory\.1\.name: '8x .*' is given twice; give each a name of its own",
         ),
-        ([Stock(H100, 8, 8, Decimal(20_000))], r"constraints\.inventory\.0\.usd_per_h: must make less"),
+        (
+            [an_item(n_per_node=11, count=11, usd_per_h=10_000)],
+            r"constraints\.inventory\.0\.usd_per_h: must make less",
+        ),
     ],
 )
-def test_a_stock_that_cannot_be_is_refused(stocks: list[Stock], problem: str) -> None:
+def test_an_impossible_inventory_is_refused(items: list[InventoryItem], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
-        owned_nodes(stocks, load_catalog(), TODAY)
+        owned_nodes(items, load_catalog(), TODAY)
 
 
-def test_an_unknown_accelerator_is_named_with_its_place() -> None:
+def test_an_unknown_accelerator_is_named_with_its_field() -> None:
     with pytest.raises(
         UnknownNameError, match=r"constraints\.inventory\.0\.accelerator: no 'h100-sxm-80' is known; did you mean"
     ):
-        owned_nodes([Stock("h100-sxm-80", 8, 8)], load_catalog(), TODAY)
+        owned_nodes([an_item("h100-sxm-80")], load_catalog(), TODAY)
 
 
-def test_a_price_counts_for_all_that_its_names_apply_to() -> None:
-    assert prices(PriceChange(Decimal(7), provider="ACME")) == [7, 7, 7, 40, 7]
-    assert prices(PriceChange(Decimal(7), accelerator="h100-sxm-80gb", pricing="on_demand")) == [7, 7, 20, 7, 40]
-    assert prices(PriceChange(Decimal(7), region="south")) == [40, 7, 20, 40, 40]
-    assert prices(PriceChange(Decimal(7), instance_type="two")) == [40, 40, 20, 7, 40]
+def test_an_override_applies_to_all_offers_that_match_its_names() -> None:
+    assert prices(PriceOverride(price_usd_per_h=7, provider="ACME")) == [7, 7, 7, 40, 7]
+    assert prices(PriceOverride(price_usd_per_h=7, accelerator="h100-sxm-80gb", pricing="on_demand")) == [
+        7,
+        7,
+        20,
+        7,
+        40,
+    ]
+    assert prices(PriceOverride(price_usd_per_h=7, region="south")) == [40, 7, 20, 40, 40]
+    assert prices(PriceOverride(price_usd_per_h=7, instance_type="two")) == [40, 40, 20, 7, 40]
 
 
-def test_the_last_price_counts() -> None:
-    everywhere, in_south = PriceChange(Decimal(7), provider="acme"), PriceChange(Decimal(5), region="south")
+def test_the_last_override_of_an_offer_counts() -> None:
+    everywhere, in_south = (
+        PriceOverride(price_usd_per_h=7, provider="acme"),
+        PriceOverride(price_usd_per_h=5, region="south"),
+    )
     assert prices(everywhere, in_south) == [7, 5, 7, 40, 7]
     assert prices(in_south, everywhere) == [7, 7, 7, 40, 7]
 
 
-def test_a_price_that_is_set_is_of_today_and_in_dollars() -> None:
-    changed, *rest = repriced(
-        OFFERS, [PriceChange(Decimal(7), region="north", pricing="on_demand")], load_catalog(), TODAY
+def test_an_overridden_price_is_of_today_and_in_dollars() -> None:
+    changed, *rest = override_prices(
+        OFFERS, [PriceOverride(price_usd_per_h=7, region="north", pricing="on_demand")], load_catalog(), TODAY
     )
     assert (changed.as_of, changed.listed_price_per_h, changed.listed_currency) == (TODAY, None, "USD")
     assert changed.source == "price of the request"
@@ -107,18 +128,19 @@ def test_a_price_that_is_set_is_of_today_and_in_dollars() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "problem"),
+    ("override", "problem"),
     [
-        (PriceChange(Decimal(7)), r"price_overrides\.0: must name the provider"),
-        (PriceChange(Decimal(7), provider="acmee"), r"price_overrides\.0\.provider: no 'acmee' is known; .*'acme'"),
-        (PriceChange(Decimal(7), accelerator="h1"), r"price_overrides\.0\.accelerator: no 'h1' is known"),
         (
-            PriceChange(Decimal(7), provider="other", region="south"),
+            PriceOverride(price_usd_per_h=7, provider="acmee"),
+            r"price_overrides\.0\.provider: no 'acmee' is known; .*'acme'",
+        ),
+        (PriceOverride(price_usd_per_h=7, accelerator="h1"), r"price_overrides\.0\.accelerator: no 'h1' is known"),
+        (
+            PriceOverride(price_usd_per_h=7, provider="other", region="south"),
             "no offer has provider other, region south together",
         ),
-        (PriceChange(Decimal(0), provider="acme"), r"price_overrides\.0\.price_usd_per_h: .* greater than 0"),
     ],
 )
-def test_a_price_for_nothing_is_refused(change: PriceChange, problem: str) -> None:
+def test_an_override_that_matches_nothing_is_refused(override: PriceOverride, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
-        prices(change)
+        prices(override)

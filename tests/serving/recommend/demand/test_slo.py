@@ -3,7 +3,6 @@ from __future__ import annotations
 import contextlib
 from decimal import Decimal
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,10 +29,9 @@ from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF, Limit, form
 def test_limits_are_read(text: str, metric: str, statistic: str, value_s: float) -> None:
     limit = parse_limit(text)
     assert (limit.metric, limit.statistic, limit.is_floor) == (metric, statistic, False)
-    assert limit.value == limit.value_s == pytest.approx(value_s)
+    assert limit.value == pytest.approx(value_s)
     assert limit.text == text.strip()
     assert limit.unit == ("s/token" if metric == "nttft_s_per_token" else "s")
-    assert limit.excess(np.array([2 * value_s]))[0] == pytest.approx(2)
 
 
 @pytest.mark.parametrize("text", ["throughput>=2000", "throughput:mean > 2000.0 tokens/s", "THROUGHPUT>=2000token/s"])
@@ -41,7 +39,6 @@ def test_throughput_is_limited_from_below(text: str) -> None:
     limit = parse_limit(text)
     assert limit == Limit("output_throughput_token_per_s", "mean", 2000.0, text, is_floor=True)
     assert limit.unit == "token/s"
-    assert limit.excess(np.array([1000.0, 2000.0, 8000.0, 0.0])).tolist() == [2.0, 1.0, 0.25, np.inf]
 
 
 @pytest.mark.parametrize(
@@ -58,13 +55,13 @@ def test_other_texts_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "cure"),
     [
-        ("ttft>=500ms", "ttft is wanted low: write ttft<=..."),
-        ("throughput<=2000", "throughput is wanted high: write throughput>=..."),
-        ("throughput_per_user<25", "throughput_per_user is wanted high"),
+        ("ttft>=500ms", "ttft needs an upper bound: write ttft<=..."),
+        ("throughput<=2000", "throughput needs a lower bound: write throughput>=..."),
+        ("throughput_per_user<25", "throughput_per_user needs a lower bound"),
         ("e2e<=20", "needs its time in ms or s"),
         ("throughput>=20ms", "is in tokens per second: write throughput>=20"),
         ("throughput>=1000000001", "must lie between 1.2e-05 and 1e+09 tokens/s"),
-        ("throughput:p95>=2000", "throughput is one figure of the run: write throughput>=2000"),
+        ("throughput:p95>=2000", "throughput has a mean only: write throughput>=2000"),
     ],
 )
 def test_a_refusal_says_the_cure(text: str, cure: str) -> None:

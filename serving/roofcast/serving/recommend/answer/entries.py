@@ -169,7 +169,7 @@ def _points(plans: Sequence[Plan]) -> tuple[npt.NDArray[np.intp], FloatArray]:
 
 def _waiting(plans: Sequence[Plan], case: SearchProblem, e2e_s: FloatArray) -> FloatArray:
     """Return how many users of each plan's replica wait for an answer, by the interactive response-time law."""
-    users = case.demand.peak / np.array([plan.n_replica for plan in plans])
+    users = case.demand.peak_load / np.array([plan.n_replica for plan in plans])
     return np.asarray(users * e2e_s / (e2e_s + case.demand.think_time_s))
 
 
@@ -188,7 +188,7 @@ def _most(
         start += 1 + len(plan.more)
     most = np.maximum(in_flight[last], in_flight[: len(plans)])
     rate = request_rate[last]
-    return _Most(most, rate, None if demand.users is None else demand.served(most, rate))
+    return _Most(most, rate, None if demand.users is None else demand.served_load(most, rate))
 
 
 def _columns(table: pd.DataFrame) -> dict[str, FloatArray]:

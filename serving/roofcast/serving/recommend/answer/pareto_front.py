@@ -127,7 +127,9 @@ def _carried(search: Search, row: IndexArray, n_replica: FloatArray, capacity: I
     in_flight = load
     if needs_mean:
         mean_s = np.exp(found[MEAN_LATENCY].log_value)[back]
-        in_flight = load * mean_s if forecaster.is_open else _waiting(load, demand.peak / n_replica, mean_s, demand)
+        in_flight = (
+            load * mean_s if forecaster.is_open else _waiting(load, demand.peak_load / n_replica, mean_s, demand)
+        )
     return _Carried(np.exp(found[LATENCY].log_value)[back], grid.chance_of(found, loads)[back], in_flight)
 
 

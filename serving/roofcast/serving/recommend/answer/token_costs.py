@@ -58,8 +58,8 @@ def token_costs(
     >>> round((500 * costs.input + 100 * costs.output) / 1e6, 6)
     0.001
     """
-    load = demand.peak / demand.peak_factor
-    served = demand.served(in_flight, request_rate_per_s)
+    load = demand.peak_load / demand.peak_factor
+    served = demand.served_load(in_flight, request_rate_per_s)
     rate = load if demand.users is None else request_rate_per_s * load / served
     usd = usd_per_h / (rate * S_PER_H) * TOKEN_PER_MTOKEN
     return TokenCosts(

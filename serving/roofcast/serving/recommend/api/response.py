@@ -1,106 +1,270 @@
-"""A recommendation as it goes over HTTP."""
+"""Response of a recommendation over HTTP."""
 
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import math
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from roofcast.data.specs import ModelSpec, Offer
-from roofcast.serving.recommend.answer.basis import Basis
-from roofcast.serving.recommend.answer.recommendation import Recommendation, Rejection, Replica
-from roofcast.serving.recommend.api.models import (
-    BasisResponse,
-    CertaintyResponse,
-    EntryResponse,
-    FleetResponse,
-    FrontResponse,
-    RecommendationRequest,
-    RecommendationResponse,
-    RejectionResponse,
-)
-from roofcast.serving.recommend.demand.slo import parse_limit
+from roofcast.serving.recommend.answer.nearest import LEAST_CORRELATION
+from roofcast.serving.recommend.answer.recommendation import Entry, FrontPoint, Rejection, Replica
 
-FROM_PROMPTS: Final = frozenset({"ttft_s", "nttft_s_per_token", "e2e_s"})
-"""Metrics that hold the time of a request's own prefill."""
+Reason = Literal[
+    "same_cost", "dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"
+]
+"""Those of `roofcast.serving.recommend.answer.recommendation.REASONS`."""
 
-TAIL: Final = frozenset({"p90", "p95", "p99"})
-"""Statistics of slow requests."""
-
-LONG_PROMPT: Final = 1.5
-"""A 95th percentile of the prompts that is as many times their mean makes slow requests."""
-
-Values = dict[str, Any]
-Shown = TypeVar("Shown", bound=BaseModel)
+ResponseT = TypeVar("ResponseT", bound=BaseModel)
 
 
-def response_of(
-    result: Recommendation, model: ModelSpec, request: RecommendationRequest, basis: Basis, warnings: list[str]
-) -> RecommendationResponse:
-    """Return a recommendation as it goes over HTTP, with its id."""
-    entries = [_shown(EntryResponse, entry, rank=rank) for rank, entry in enumerate(result.entries, start=1)]
-    return RecommendationResponse(
-        id=basis.name(request.model_dump(mode="json")),
-        basis=BasisResponse(**dataclasses.asdict(basis)),
-        model=model.id,
-        confidence=request.confidence,
-        level=request.level,
-        predictor_version=basis.predictor_version,
-        n_configuration=result.n_configuration,
-        n_candidate=result.n_candidate,
-        n_offer=result.n_offer,
-        entries=entries,
-        fleet=[_shown(FleetResponse, part) for part in result.fleet],
-        runner_up_usd_per_h=result.runner_up_usd_per_h,
-        cost_of_confidence=[
-            CertaintyResponse(confidence=confidence, cost_usd_per_h=cost)
-            for confidence, cost in result.cost_of_confidence.items()
-        ],
-        pareto=[_shown(FrontResponse, point) for point in result.pareto],
-        n_rejected=result.n_rejected,
-        rejections=[_rejection(rejection) for rejection in result.rejections],
-        families=[_rejection(rejection) for rejection in result.families],
-        warnings=[*warnings, *_long_prompts(request)],
-    )
+class MetricResponse(BaseModel):
+    """Predicted metric of one replica at its share of the load, in SI units."""
 
-
-def _long_prompts(request: RecommendationRequest) -> list[str]:
-    """Return a warning if a limit is on slow requests, long prompts make such, and no forecast knows of these."""
-    demand = request.workload.demand(tuple(parse_limit(text) for text in request.limits))
-    unaware = [one.text for one in demand.limits if one.metric in FROM_PROMPTS and one.statistic in TAIL]
-    prompt = demand.lengths[0]
-    if not unaware or not (long := prompt.percentile("p95")) > LONG_PROMPT * prompt.mean:
-        return []
-    return [
-        f"workload.n_input_token: every prompt is taken to have the mean length, {prompt.mean:.0f} tokens, so "
-        f"{', '.join(unaware)} does not know of the long ones; for the worst case ask again with n_input_token "
-        f"{long:.0f}, their p95, as a number"
+    metric: str
+    statistic: str
+    value: float
+    low: float
+    high: float
+    limit: Annotated[
+        float | None,
+        Field(
+            description="The tightest limit. For a floor on the deployment's throughput, the share of one replica; "
+            "null at a request rate, where serving the rate meets the floor."
+        ),
     ]
+    uncalibrated: Annotated[float | None, Field(description="The value without the references.")]
 
 
-def _shown(kind: type[Shown], found: Any, **more: Any) -> Shown:
-    own = {name: value for name, value in _fields(found).items() if name in kind.model_fields}
-    if "predictions" in own:
-        own["predictions"] = [_fields(metric) for metric in found.predictions]
-    return kind.model_validate({**_offer(found.offer), **_replica(found.replica), **own, **more})
+class ReplicaResponse(BaseModel):
+    """Configuration of a replica; `data_parallel` is of attention, with the experts over `expert_parallel`."""
+
+    accelerator: str
+    engine: str
+    weight_precision: str
+    tensor_parallel: int
+    pipeline_parallel: int
+    data_parallel: int
+    expert_parallel: int
 
 
-def _fields(found: Any) -> Values:
-    return {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+class OfferResponse(BaseModel):
+    """Priced instance."""
+
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    price_usd_per_h: float
+    price_as_of: dt.date
 
 
-def _rejection(rejection: Rejection) -> RejectionResponse:
-    return RejectionResponse.model_validate({
-        **_replica(rejection.replica),
-        "reason": rejection.reason,
-        "detail": rejection.detail,
-        "excess": rejection.excess if math.isfinite(rejection.excess) else None,
-    })  # fmt: skip
+class EntryResponse(ReplicaResponse, OfferResponse):
+    """Deployment that meets the demand; costs and power are of the deployment, memory is of one replica."""
+
+    rank: int
+    users_per_replica: Annotated[
+        float | None,
+        Field(
+            description="Most users, waiting and thinking, that one replica serves within the limits; null at a "
+            "request rate."
+        ),
+    ]
+    in_flight_per_replica: Annotated[
+        float, Field(description="Requests in flight at that load; a mean with think time or at a request rate.")
+    ]
+    request_rate_per_replica: Annotated[
+        float,
+        Field(description="Requests completed per second at that load; at a request rate, the most it serves."),
+    ]
+    load_per_replica: Annotated[
+        float, Field(description="Requests in flight on a replica at its share of the peak load.")
+    ]
+    n_replica: Annotated[
+        int,
+        Field(
+            description="Peak load / (1 - headroom) / `users_per_replica`, or `request_rate_per_replica` at a "
+            "request rate, rounded up."
+        ),
+    ]
+    n_instance: int
+    cost_usd_per_h: float
+    cost_usd_per_month: float
+    cost_usd_per_million_input_token: Annotated[
+        float,
+        Field(
+            description="From the prompt's share of a request's cost, by the estimated accelerator time of prefill "
+            "and of decoding. Input and output tokens at their prices add up to the cost of a request."
+        ),
+    ]
+    cost_usd_per_million_output_token: Annotated[float, Field(description="From the response's share.")]
+    cost_usd_per_million_token: Annotated[
+        float,
+        Field(
+            description="Cost over all tokens, input and output, at the load given, not at the peak; users send as "
+            "often off the peak as at it."
+        ),
+    ]
+    p_limits_met: Annotated[float, Field(description="Probability that all limits are met at that load.")]
+    p_runs: Annotated[
+        float | None,
+        Field(description="Probability that a replica fits in memory; null if the predictor has no such model."),
+    ]
+    predictions: Annotated[
+        list[MetricResponse],
+        Field(
+            description="In a steady state. `/v1/predictions` predicts the same for a row with `n_request` 1e9, and "
+            "without it a benchmark run, which starts with all requests at once."
+        ),
+    ]
+    power_w: Annotated[float, Field(description="Mean power of the accelerators.")]
+    memory_used_byte: float
+    memory_usable_byte: float
+    bottleneck: str
+    nearest: Annotated[
+        list[dict[str, Any]],
+        Field(
+            description="The most informative measurements; empty if no error correlates with that of the entry by "
+            f"{LEAST_CORRELATION:g} or more."
+        ),
+    ]
+    outside: bool
+    outside_columns: list[str]
+    deployment: Annotated[str | None, Field(description="The command line or manifest requested.")] = None
 
 
-def _replica(replica: Replica) -> Values:
+class RejectionResponse(ReplicaResponse):
+    """Rejected configuration.
+
+    `excess` is the need over the limit, or the cost over that of the cheapest entry; null if far beyond, or if the
+    cheapest entry is free. `same_cost` costs as much as the cheapest; `detail` says how the tie was broken.
+    """
+
+    reason: Reason
+    detail: str
+    excess: float | None
+
+    @classmethod
+    def of(cls, rejection: Rejection) -> RejectionResponse:
+        """Return a rejection; JSON has no infinity."""
+        excess = rejection.excess if math.isfinite(rejection.excess) else None
+        fields = {"reason": rejection.reason, "detail": rejection.detail, "excess": excess}
+        return cls.model_validate(_replica_fields(rejection.replica) | fields)
+
+
+class FrontResponse(ReplicaResponse, OfferResponse):
+    """Deployment on the Pareto front of cost and median end-to-end latency, at its share of the peak load."""
+
+    cost_usd_per_h: float
+    e2e_s: float
+    p_limits_met: float
+    load_per_replica: float
+    n_replica: int
+    n_instance: int
+
+
+class FleetResponse(ReplicaResponse, OfferResponse):
+    """Instances of one kind in a mixed fleet; each replica carries load in proportion to its capacity."""
+
+    in_flight_per_replica: Annotated[
+        float,
+        Field(
+            description="Most requests in flight on a replica within the limits; a mean with think time or at a "
+            "request rate."
+        ),
+    ]
+    load_per_replica: Annotated[
+        float, Field(description="Requests in flight on a replica at its share of the peak load.")
+    ]
+    n_replica: int
+    n_instance: int
+    cost_usd_per_h: float
+    p_limits_met: Annotated[float, Field(description="Probability that all limits are met at that load.")]
+    predictions: list[MetricResponse]
+    power_w: float
+    memory_used_byte: float
+    memory_usable_byte: float
+    bottleneck: str
+    outside: bool
+    outside_columns: list[str]
+
+
+class CertaintyResponse(BaseModel):
+    """Least cost of meeting the limits with a confidence; null if nothing does."""
+
+    confidence: float
+    cost_usd_per_h: float | None
+
+
+class BasisResponse(BaseModel):
+    """Versions and hashes that the response depends on, besides the request."""
+
+    package_version: str
+    predictor_version: str
+    predictor_sha256: str
+    prices_as_of: dt.date | None
+    offers_sha256: str
+    catalog_sha256: str
+
+
+class RecommendationResponse(BaseModel):
+    """Entries by rising cost, the best of each offer; rejections with the nearest miss first."""
+
+    id: Annotated[str, Field(description="Equal for equal requests on the same basis.")]
+    basis: BasisResponse
+    model: str
+    confidence: float
+    level: float
+    predictor_version: str
+    n_configuration: Annotated[int, Field(description="Configurations searched.")]
+    n_candidate: Annotated[int, Field(description="Configurations times load levels.")]
+    n_offer: int
+    entries: list[EntryResponse]
+    fleet: Annotated[
+        list[FleetResponse], Field(description="A mixed fleet cheaper than the first entry; empty if there is none.")
+    ]
+    runner_up_usd_per_h: Annotated[
+        float | None, Field(description="Least cost on another accelerator than the first entry's.")
+    ]
+    cost_of_confidence: Annotated[
+        list[CertaintyResponse],
+        Field(description="Without the confidences that the measurements cannot guarantee for these limits."),
+    ]
+    pareto: list[FrontResponse]
+    n_rejected: int
+    rejections: list[RejectionResponse]
+    families: Annotated[
+        list[RejectionResponse],
+        Field(
+            description="The nearest miss of each kind of owned nodes, then of each accelerator, without an entry."
+        ),
+    ]
+    warnings: Annotated[list[str], Field(description="Such as old prices, or limits out of reach.")] = []
+
+
+def deployment_response(kind: type[ResponseT], deployment: Entry | FrontPoint, **more: Any) -> ResponseT:
+    """Return the fields of an entry, a part of a fleet or a point of the front that its response has."""
+    offer = deployment.offer
+    values = {field.name: getattr(deployment, field.name) for field in dataclasses.fields(deployment)}
+    if "predictions" in values:
+        values["predictions"] = [dataclasses.asdict(metric) for metric in values["predictions"]]
+    fields = {
+        "provider": offer.provider,
+        "region": offer.region,
+        "instance_type": offer.instance_type,
+        "pricing": offer.pricing,
+        "price_usd_per_h": float(offer.price_usd_per_h),
+        "price_as_of": offer.as_of,
+        **_replica_fields(deployment.replica),
+        **values,
+        **more,
+    }
+    return kind.model_validate({name: value for name, value in fields.items() if name in kind.model_fields})
+
+
+def _replica_fields(replica: Replica) -> dict[str, Any]:
     return {
         "accelerator": replica.accelerator,
         "engine": replica.engine,
@@ -109,15 +273,4 @@ def _replica(replica: Replica) -> Values:
         "pipeline_parallel": replica.pp,
         "data_parallel": replica.dp,
         "expert_parallel": replica.ep,
-    }
-
-
-def _offer(offer: Offer) -> Values:
-    return {
-        "provider": offer.provider,
-        "region": offer.region,
-        "instance_type": offer.instance_type,
-        "pricing": offer.pricing,
-        "price_usd_per_h": float(offer.price_usd_per_h),
-        "price_as_of": offer.as_of,
     }

@@ -1,7 +1,8 @@
-"""From a request for a recommendation to its response, for HTTP and the command line alike."""
+"""Recommendation service: from a request to its response, for HTTP and the command line."""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,56 +17,70 @@ from roofcast.serving.app_state.app_state import AppState, InService
 from roofcast.serving.app_state.state_folder import find_model
 from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
-from roofcast.serving.deployment.served import ENGINES as DEPLOYED
+from roofcast.serving.deployment.served import ENGINES as DEPLOYABLE_ENGINES
 from roofcast.serving.predict.references import references_of
 from roofcast.serving.predict.unknown_names import unknown_name_error
-from roofcast.serving.recommend.answer.basis import BasisOf
+from roofcast.serving.recommend.answer.basis import Basis, BasisFactory
 from roofcast.serving.recommend.answer.recommendation import Recommendation
-from roofcast.serving.recommend.api.models import (
-    ConstraintsRequest,
-    RecommendationRequest,
+from roofcast.serving.recommend.api.request import ConstraintsRequest, RecommendationRequest
+from roofcast.serving.recommend.api.response import (
+    BasisResponse,
+    CertaintyResponse,
+    EntryResponse,
+    FleetResponse,
+    FrontResponse,
     RecommendationResponse,
+    RejectionResponse,
+    deployment_response,
 )
-from roofcast.serving.recommend.api.response import response_of
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
-from roofcast.serving.recommend.demand.inventory import owned_nodes, repriced
-from roofcast.serving.recommend.demand.slo import parse_limit
+from roofcast.serving.recommend.demand.inventory import override_prices, owned_nodes
 from roofcast.serving.recommend.recommendation import recommend
-from roofcast.serving.request_fields import ModelConfig
 from roofcast.training.learner.predictor import References
 from roofcast.training.lifecycle.bundle import ModelBundle
 
-BOUNDS_OF_WAIT: Final = frozenset({"ttft_s", "nttft_s_per_token", "e2e_s"})
-"""Limits on these bound how long a request waits for its first token."""
+PREFILL_METRICS: Final = frozenset({"ttft_s", "nttft_s_per_token", "e2e_s"})
+"""Metrics that include queueing and the request's own prefill."""
 
-basis_of: Final = BasisOf()
+TAIL_STATISTICS: Final = frozenset({"p90", "p95", "p99"})
+
+LONG_PROMPT_RATIO: Final = 1.5
+"""p95 over the mean of prompt lengths above which tail limits need a warning."""
+
+basis_of: Final = BasisFactory()
 
 
 def answer_recommendation(
     request: RecommendationRequest, bench: AppState, loaded: InService, today: dt.date
 ) -> RecommendationResponse:
-    """Return the ranking that a request asks for, with a warning if prices in it are old today.
+    """Return the response to a request, with warnings such as old prices.
 
     Raises
     ------
     InputError
-        If a limit, a configuration, a bound, a price or a reference cannot be read, or nothing is within the bounds.
+        If a limit, configuration, constraint, price or reference is invalid, or nothing is within the constraints.
     UnknownNameError
-        If a model, accelerator, provider, region, engine, kind of price or preset is unknown, or an artefact is
-        asked for that runs an engine which is not known how to start.
+        If a model, accelerator, provider, region, engine, pricing or preset is unknown, or the engine has no
+        artefacts.
     OutOfRangeError
-        If the level or the confidence is more than the measurements can promise.
+        If the level or the confidence is above what the measurements can guarantee.
     """
     catalog = bench.catalog
     if isinstance(request.model, str):
         name, model = request.model, catalog.model(request.model)
     else:
-        name, model = request.model.name, _read_config(bench, request.model)
-    demand = demand_of(request)
+        name = request.model.name
+        try:
+            model = bench.read_config(name, request.model.config)
+        except InputError as error:
+            raise InputError(f"model.config.{error.field}".removesuffix("."), error.problem) from error
+    demand = request.workload.demand(request.limits)
     _check_preset(request, demand, model)
-    market = _repriced(catalog, request, today)
-    known = {*loaded.bundle.engines, *ENGINES} - {""}
-    constraints = constraints_of(request.constraints, market, today, known, request.deployment)
+    market = catalog
+    if request.price_overrides:
+        market = catalog.with_offers(override_prices(catalog.offers, request.price_overrides, catalog, today))
+    engines = {*loaded.bundle.engines, *ENGINES} - {""}
+    constraints = resolve_constraints(request.constraints, market, today, engines, request.deployment)
     result = recommend(
         loaded.bundle,
         model,
@@ -76,63 +91,108 @@ def answer_recommendation(
         level=request.level,
         n_entry=request.n_entry,
         n_rejection=request.n_rejection,
-        references=_references_of(request, model, catalog, loaded.bundle),
+        references=_references(request, model, catalog, loaded.bundle),
     )
-    warnings = [*result.warnings, *staleness_warnings(result.offers, today)]
-    response = response_of(result, model, request, basis_of(catalog, loaded.champion), warnings)
-    response.warnings.extend(_unbounded_wait(response, demand))
+    response = _response(result, model, request, basis_of(catalog, loaded.champion))
+    response.warnings += staleness_warnings(result.offers, today)
+    response.warnings += _long_prompt_warnings(demand) + _queueing_warnings(response, demand)
     if request.deployment:
         question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, constraints)
-        _deploy(response, result, request.deployment, question)
+        _add_artefacts(response, result, request.deployment, question)
     return response
 
 
-def _unbounded_wait(response: RecommendationResponse, demand: Demand) -> list[str]:
-    """Return a warning if the first entry's requests mostly wait for their first token, which no limit bounds."""
-    if not response.entries or {limit.metric for limit in demand.limits} & BOUNDS_OF_WAIT:
-        return []
-    median = {one.metric: one.value for one in response.entries[0].predictions if one.statistic == "p50"}
-    wait, whole = median["ttft_s"], median["e2e_s"]
-    if wait < whole / 2:
-        return []
-    spent = f"the first entry's requests wait {wait:.3g} s of {whole:.3g} s for their first token"
-    return [f"{spent}, in the median, and no limit bounds that; add one on ttft or e2e"]
+def _check_preset(request: RecommendationRequest, demand: Demand, model: ModelSpec) -> None:
+    """Raise if the requests of a preset are longer than the model's context."""
+    workload = request.workload
+    has_own_lengths = None not in (workload.n_input_token, workload.n_output_token)
+    if workload.preset is None or has_own_lengths:
+        return
+    if context_error(model, demand.n_input_token, demand.n_output_token):
+        lengths = f"{demand.n_input_token:g} input and {demand.n_output_token:g} output tokens"
+        limit = f"the context of {model.id} is {context_limit(model):g}"
+        cure = "choose a model of a longer context, or give n_input_token and n_output_token"
+        raise InputError("workload.preset", f"{workload.preset!r} makes requests of {lengths}, and {limit}; {cure}")
 
 
-def _read_config(bench: AppState, given: ModelConfig) -> ModelSpec:
-    try:
-        return bench.read_config(given.name, given.config)
-    except InputError as error:
-        raise InputError(f"model.config.{error.field}".removesuffix("."), error.problem) from error
-
-
-def _repriced(catalog: Catalog, request: RecommendationRequest, today: dt.date) -> Catalog:
-    """Return the catalogue with the prices that the request sets."""
-    if not request.price_overrides:
-        return catalog
-    changes = [override.change() for override in request.price_overrides]
-    return catalog.with_offers(repriced(catalog.offers, changes, catalog, today))
-
-
-def _references_of(
+def _references(
     request: RecommendationRequest, model: ModelSpec, catalog: Catalog, bundle: ModelBundle
 ) -> References | None:
-    """Return the measurements that came with the request; those without a model are of the one asked about."""
-    asked = request.model if isinstance(request.model, str) else model.id
-    rows = [{**row, "model": row.get("model") or asked} for row in request.references]
+    """Return the reference measurements of a request; those without a model are of the model in question."""
+    name = request.model if isinstance(request.model, str) else model.id
+    rows = [{**row, "model": row.get("model") or name} for row in request.references]
     if not isinstance(request.model, str):
-        if find_model(catalog, model.id):  # a name that the catalogue knows means the one asked about here
+        if find_model(catalog, model.id):  # the config of the request takes precedence over the catalogue
             catalog = replace(catalog, models={}, model_aliases={}, alias_precisions={})
         catalog = catalog.with_models([model])
     return references_of(rows, catalog, bundle.predictor)
 
 
-def _deploy(response: RecommendationResponse, result: Recommendation, kind: str, question: Question) -> None:
-    """Write what runs each entry into it, or why that cannot be into the warnings."""
+def _response(
+    result: Recommendation, model: ModelSpec, request: RecommendationRequest, basis: Basis
+) -> RecommendationResponse:
+    return RecommendationResponse(
+        id=basis.answer_id(request.model_dump(mode="json")),
+        basis=BasisResponse(**dataclasses.asdict(basis)),
+        model=model.id,
+        confidence=request.confidence,
+        level=request.level,
+        predictor_version=basis.predictor_version,
+        n_configuration=result.n_configuration,
+        n_candidate=result.n_candidate,
+        n_offer=result.n_offer,
+        entries=[
+            deployment_response(EntryResponse, entry, rank=rank) for rank, entry in enumerate(result.entries, start=1)
+        ],
+        fleet=[deployment_response(FleetResponse, part) for part in result.fleet],
+        runner_up_usd_per_h=result.runner_up_usd_per_h,
+        cost_of_confidence=[
+            CertaintyResponse(confidence=confidence, cost_usd_per_h=cost)
+            for confidence, cost in result.cost_of_confidence.items()
+        ],
+        pareto=[deployment_response(FrontResponse, point) for point in result.pareto],
+        n_rejected=result.n_rejected,
+        rejections=[RejectionResponse.of(rejection) for rejection in result.rejections],
+        families=[RejectionResponse.of(rejection) for rejection in result.families],
+        warnings=[*result.warnings],
+    )
+
+
+def _long_prompt_warnings(demand: Demand) -> list[str]:
+    """Return a warning if tail limits depend on long prompts, as predictions take every prompt at the mean length."""
+    limits = [
+        limit.text
+        for limit in demand.limits
+        if limit.metric in PREFILL_METRICS and limit.statistic in TAIL_STATISTICS
+    ]
+    prompt = demand.lengths[0]
+    if not limits or not (p95 := prompt.percentile("p95")) > LONG_PROMPT_RATIO * prompt.mean:
+        return []
+    return [
+        f"workload.n_input_token: every prompt is taken to have the mean length, {prompt.mean:.0f} tokens, so "
+        f"{', '.join(limits)} ignores long prompts; for the worst case repeat the request with n_input_token "
+        f"{p95:.0f}, their p95, as a number"
+    ]
+
+
+def _queueing_warnings(response: RecommendationResponse, demand: Demand) -> list[str]:
+    """Return a warning if requests of the first entry mostly wait for their first token, and no limit bounds that."""
+    if not response.entries or {limit.metric for limit in demand.limits} & PREFILL_METRICS:
+        return []
+    median = {one.metric: one.value for one in response.entries[0].predictions if one.statistic == "p50"}
+    ttft_s, e2e_s = median["ttft_s"], median["e2e_s"]
+    if ttft_s < e2e_s / 2:
+        return []
+    share = f"the median request of the first entry waits {ttft_s:.3g} s of {e2e_s:.3g} s for its first token"
+    return [f"{share}, and no limit bounds that; add one on ttft or e2e"]
+
+
+def _add_artefacts(response: RecommendationResponse, result: Recommendation, kind: str, question: Question) -> None:
+    """Add the artefact of each entry, or warnings that say why there is none."""
     reasons: dict[str, None] = {}
-    for shown, entry in zip(response.entries, result.entries, strict=True):
+    for entry_response, entry in zip(response.entries, result.entries, strict=True):
         try:
-            shown.deployment = deployment(kind, entry, question)
+            entry_response.deployment = deployment(kind, entry, question)
         except UnknownNameError:
             raise
         except InputError as error:
@@ -140,76 +200,56 @@ def _deploy(response: RecommendationResponse, result: Recommendation, kind: str,
     response.warnings.extend(reasons)
 
 
-def _check_preset(request: RecommendationRequest, demand: Demand, model: ModelSpec) -> None:
-    """Raise if a preset makes requests that are longer than the model's context: name it, its lengths and a cure."""
-    asked = request.workload
-    is_given = None not in (asked.n_input_token, asked.n_output_token)
-    if asked.preset is None or is_given or not context_error(model, demand.n_input_token, demand.n_output_token):
-        return
-    lengths = f"{demand.n_input_token:g} input and {demand.n_output_token:g} output tokens"
-    cure = "choose a model of a longer context, or give n_input_token and n_output_token"
-    limit = f"the context of {model.id} is {context_limit(model):g}"
-    raise InputError("workload.preset", f"{asked.preset!r} makes requests of {lengths}, and {limit}; {cure}")
-
-
-def demand_of(request: RecommendationRequest) -> Demand:
-    """Return the demand, with limits parsed."""
-    return request.workload.demand(tuple(parse_limit(text) for text in request.limits))
-
-
-def constraints_of(
-    request: ConstraintsRequest, catalog: Catalog, today: dt.date, known_engines: Iterable[str], deployment: str = ""
+def resolve_constraints(
+    request: ConstraintsRequest, catalog: Catalog, today: dt.date, engines: Iterable[str], deployment: str = ""
 ) -> Constraints:
-    """Return the constraints, with every name resolved.
+    """Return the constraints with every name resolved.
 
     Parameters
     ----------
-    request
-        As it came.
-    catalog
-        What is known by name.
     today
-        Date of the prices of what is there already.
-    known_engines
-        Those that may be asked for.
+        Date of the prices of the inventory.
+    engines
+        Known engines.
     deployment
-        What is to be written; the command of an engine bounds the engines to it, unless others are named.
+        Kind of artefact; that of an engine constrains the engines to it unless others are named.
 
     Raises
     ------
     InputError
-        If none of the accelerators asked for is made by the vendors asked for.
+        If no accelerator named is made by a vendor named.
     UnknownNameError
-        If no offer has such a provider or region, or there is no such vendor, accelerator, engine or kind of price.
+        If no offer has such a provider or region, or there is no such vendor, accelerator, engine or pricing.
     """
-    parts = catalog.accelerators.values()
-    vendors = _known("constraints.vendors", request.vendors, {part.vendor for part in parts})
-    named = {catalog.accelerator(name).id for name in request.accelerators}
-    admitted = {
-        part.id for part in parts if (not named or part.id in named) and (not vendors or part.vendor in vendors)
+    accelerators = catalog.accelerators.values()
+    vendors = _resolve_names("constraints.vendors", request.vendors, {spec.vendor for spec in accelerators})
+    ids = {catalog.accelerator(name).id for name in request.accelerators}
+    admissible = {
+        spec.id for spec in accelerators if (not ids or spec.id in ids) and (not vendors or spec.vendor in vendors)
     }
-    if not admitted:
-        raise InputError("constraints.accelerators", "none is made by the vendors asked for; relax one of the two")
-    asked = [*request.engines, *([request.engine] if request.engine else [])]
-    if not asked and deployment in DEPLOYED:
-        asked = [deployment]
-    one = [request.weight_precision] if request.weight_precision else []
-    own = owned_nodes((item.stock() for item in request.inventory), catalog, today)
+    if not admissible:
+        raise InputError("constraints.accelerators", "none is made by the vendors named; relax one of the two")
+    engine_names = [*request.engines, *filter(None, [request.engine])]
+    if not engine_names and deployment in DEPLOYABLE_ENGINES:
+        engine_names = [deployment]
+    inventory = owned_nodes(request.inventory, catalog, today)
+    providers = {offer.provider for offer in (*catalog.offers, *inventory)}
     return Constraints(
-        providers=_known("constraints.providers", request.providers, {o.provider for o in [*catalog.offers, *own]}),
-        regions=_known("constraints.regions", request.regions, {o.region for o in catalog.offers}),
-        accelerators=frozenset(admitted),
-        pricing=_known("constraints.pricing", request.pricing, get_args(Pricing)),
+        providers=_resolve_names("constraints.providers", request.providers, providers),
+        regions=_resolve_names("constraints.regions", request.regions, {o.region for o in catalog.offers}),
+        accelerators=frozenset(admissible),
+        pricing=_resolve_names("constraints.pricing", request.pricing, get_args(Pricing)),
         max_usd_per_h=request.max_usd_per_h,
         kv_precision=request.kv_precision or "",
-        engines=_known("constraints.engines", asked, known_engines),
-        weight_precisions=frozenset([*request.weight_precisions, *one]),
+        engines=_resolve_names("constraints.engines", engine_names, engines),
+        weight_precisions=frozenset(filter(None, [*request.weight_precisions, request.weight_precision])),
         max_nodes=request.max_nodes,
-        inventory=own,
+        inventory=inventory,
     )
 
 
-def _known(field: str, names: Iterable[str], known: Iterable[str]) -> frozenset[str]:
+def _resolve_names(field: str, names: Iterable[str], known: Iterable[str]) -> frozenset[str]:
+    """Return names as they are known, whatever their case."""
     by_key = {name.casefold(): name for name in known}
     for name in names:
         if name.casefold() not in by_key:

@@ -1,4 +1,4 @@
-"""What a deployment must serve, and within what bounds it may be chosen."""
+"""Demand of a deployment and constraints on the choice."""
 
 from __future__ import annotations
 
@@ -21,36 +21,32 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Load of a deployment; either `users` or `request_rate_per_s` is given.
+    """Request lengths, load and limits; the load is either `users` or `request_rate_per_s`.
 
     Parameters
     ----------
     n_input_token, n_output_token
         Mean lengths of a request.
     users
-        People or programs who send a request, wait for the answer, think, and send the next one.
+        Clients of a closed loop: each sends a request, waits for the response, thinks, and sends the next one.
     request_rate_per_s
-        Arrivals that do not wait for answers.
-    limits
-        What every request class must meet.
+        Arrival rate of an open loop.
     think_time_s
-        Mean time of a user between an answer and the next request; 0 keeps every user's request in flight.
+        Mean time of a user between a response and the next request; 0 keeps every user's request in flight.
     headroom
         Share of the capacity that is kept free at the peak.
     peak_factor
-        Load at the peak over the load given; 1 if what is given is the peak.
-    length_variation
-        Standard deviation of the output lengths over their mean; NaN if unknown.
+        Peak load over the load given; 1 if the load given is the peak.
+    length_variation, input_variation
+        Coefficients of variation of the output and input lengths; NaN if unknown. Predictions ignore that of the
+        input: all prompts have the mean length.
     prefix_cache_ratio
         Share of the input that is found in the prefix cache; NaN if unknown.
-    input_variation
-        Standard deviation of the input lengths over their mean; NaN if unknown. No forecast knows of it: prompts are
-        taken to be of the mean length.
 
     Raises
     ------
     InputError
-        If neither or both loads are given, or a part is out of its range.
+        If neither or both loads are given, or a value is out of its range.
     """
 
     n_input_token: float
@@ -75,53 +71,53 @@ class Demand:
         if not self.think_time_s >= 0:
             raise InputError("think_time_s", f"must be at least 0 s, got {self.think_time_s:g}")
         if self.users is None and self.think_time_s:
-            raise InputError("think_time_s", "goes with users; arrivals at a rate do not wait for answers")
+            raise InputError("think_time_s", "needs users; arrivals at a rate do not wait for responses")
 
     @property
-    def peak(self) -> float:
-        """The load at the peak, in users or in requests per second."""
+    def peak_load(self) -> float:
+        """Users, or requests per second, at the peak."""
         load = self.users if self.users is not None else self.request_rate_per_s
         return float(load or 0.0) * self.peak_factor
 
     @property
+    def required_load(self) -> float:
+        """Load that all replicas together must be able to serve: the peak with headroom.
+
+        Examples
+        --------
+        80 users, 1.5 times as many at the peak, a quarter of the capacity free:
+
+        >>> Demand(500, 100, 80, None, (), peak_factor=1.5, headroom=0.25).required_load
+        160.0
+        """
+        return self.peak_load / (1.0 - self.headroom)
+
+    @property
     def lengths(self) -> tuple[Lengths, Lengths]:
-        """Lengths of prompts and of answers; the variation is NaN where it is not known."""
+        """Lengths of prompts and of responses."""
         return (
             Lengths(self.n_input_token, self.input_variation),
             Lengths(self.n_output_token, self.length_variation),
         )
 
-    @property
-    def needed(self) -> float:
-        """The load that all replicas together must be able to serve: that of the peak, with headroom left.
-
-        Examples
-        --------
-        80 users, half as many again at the peak, a quarter of the capacity free:
-
-        >>> Demand(500, 100, 80, None, (), peak_factor=1.5, headroom=0.25).needed
-        160.0
-        """
-        return self.peak / (1.0 - self.headroom)
-
     @overload
-    def served(self, in_flight: float, rate_per_s: float) -> float: ...
+    def served_load(self, in_flight: float, rate_per_s: float) -> float: ...
     @overload
-    def served(self, in_flight: FloatArray, rate_per_s: FloatArray) -> FloatArray: ...
-    def served(self, in_flight: float | FloatArray, rate_per_s: float | FloatArray) -> float | FloatArray:
-        """Return the share of `needed` that a replica serves with so many requests in flight: users, or a rate.
+    def served_load(self, in_flight: FloatArray, rate_per_s: FloatArray) -> FloatArray: ...
+    def served_load(self, in_flight: float | FloatArray, rate_per_s: float | FloatArray) -> float | FloatArray:
+        """Return the load that a replica serves, in users or requests per second.
 
         Parameters
         ----------
         in_flight
-            Requests in the replica, any shape.
+            Requests in flight on the replica, any shape.
         rate_per_s
-            Requests that it finishes then, of the same shape.
+            Requests that it completes per second, of the same shape.
 
         Notes
         -----
-        Users are those who wait and those who think, and by Little's law ``rate x think time`` of them think. That is
-        the interactive response-time law, ``N = X (R + Z)``, with ``X R`` requests in flight.
+        By the interactive response-time law ``N = X (R + Z)``, ``X R`` users wait (the requests in flight) and
+        ``X Z`` users think.
 
         References
         ----------
@@ -130,9 +126,9 @@ class Demand:
 
         Examples
         --------
-        Eight requests in flight and two finished a second, 10 s of thought: 20 users think while 8 wait.
+        Eight requests in flight, two completed per second and 10 s of think time: 8 users wait, 20 think.
 
-        >>> Demand(500, 100, 80, None, (), think_time_s=10).served(8.0, 2.0)
+        >>> Demand(500, 100, 80, None, (), think_time_s=10).served_load(8.0, 2.0)
         28.0
         """
         return rate_per_s if self.users is None else in_flight + rate_per_s * self.think_time_s
@@ -140,24 +136,22 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """Bounds on the choice; empty means any.
+    """Constraints on the choice; an empty set admits everything.
 
     Parameters
     ----------
-    providers, regions, accelerators, pricing
-        Admitted values; accelerators by id.
+    accelerators
+        Ids.
     max_usd_per_h
         Budget of the whole deployment.
-    engine, weight_precision
-        The only one admitted, if there is one.
     kv_precision
-        Fixed if given.
-    engines, weight_precisions
-        Admitted values.
+        Blank for the engine's default.
+    weight_precisions
+        Empty for the checkpoint's own.
     max_nodes
         Most nodes that one replica may span.
     inventory
-        Nodes of one's own, admitted whatever the providers, regions and pricing.
+        Owned nodes; providers, regions and pricing do not apply to them.
     """
 
     providers: frozenset[str] = frozenset()
@@ -165,8 +159,6 @@ class Constraints:
     accelerators: frozenset[str] = frozenset()
     pricing: frozenset[str] = field(default_factory=lambda: frozenset({"on_demand"}))
     max_usd_per_h: float | None = None
-    engine: str = ""
-    weight_precision: str = ""
     kv_precision: str = ""
     engines: frozenset[str] = frozenset()
     weight_precisions: frozenset[str] = frozenset()
@@ -174,25 +166,33 @@ class Constraints:
     inventory: tuple[OwnedNodes, ...] = ()
 
     def __post_init__(self) -> None:
-        for one, many in (("engine", "engines"), ("weight_precision", "weight_precisions")):
-            single, admitted = getattr(self, one), getattr(self, many)
-            if single and not admitted:
-                object.__setattr__(self, many, frozenset({single}))
-            elif not single and len(admitted) == 1:
-                object.__setattr__(self, one, next(iter(admitted)))
         if self.max_nodes < 1:
             raise InputError("max_nodes", f"must be at least 1, got {self.max_nodes}")
 
-    def admits(self, offer: Offer) -> bool:
-        """Return whether an offer is within the bounds; of owned nodes only the accelerator counts."""
-        if self.accelerators and offer.accelerator not in self.accelerators:
-            return False
-        return isinstance(offer, OwnedNodes) or (
-            (not self.pricing or offer.pricing in self.pricing)
+    @property
+    def engine(self) -> str:
+        """The only engine admitted; blank if there are none or several."""
+        return next(iter(self.engines)) if len(self.engines) == 1 else ""
+
+    @property
+    def weight_precision(self) -> str:
+        """The only weight precision admitted; blank if there are none or several."""
+        return next(iter(self.weight_precisions)) if len(self.weight_precisions) == 1 else ""
+
+    @property
+    def budget_usd_per_h(self) -> float:
+        """Budget of the whole deployment; infinite if there is none."""
+        return math.inf if self.max_usd_per_h is None else self.max_usd_per_h
+
+    def admissible_offers(self, offers: Iterable[Offer]) -> list[Offer]:
+        """Return owned nodes, then the offers within the constraints."""
+        owned = [nodes for nodes in self.inventory if not self.accelerators or nodes.accelerator in self.accelerators]
+        return [*owned, *(offer for offer in offers if self._admits(offer))]
+
+    def _admits(self, offer: Offer) -> bool:
+        return (
+            (not self.accelerators or offer.accelerator in self.accelerators)
+            and (not self.pricing or offer.pricing in self.pricing)
             and (not self.providers or offer.provider in self.providers)
             and (not self.regions or offer.region in self.regions)
         )
-
-    def supply(self, offers: Iterable[Offer]) -> list[Offer]:
-        """Return what may be chosen: one's own nodes, then the offers that are within the bounds."""
-        return [offer for offer in (*self.inventory, *offers) if self.admits(offer)]

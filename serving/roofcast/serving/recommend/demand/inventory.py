@@ -1,197 +1,175 @@
-"""Accelerators of one's own, so many and no more, and prices that a request sets."""
+"""Owned accelerators and price overrides of a request, and the offers that they make."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import Count, Money, Offer
 from roofcast.serving.app_state.user_files import OWNED
 from roofcast.serving.predict.unknown_names import unknown_name_error
+from roofcast.serving.request_fields import Message, Text
 
 REGION: Final = "own"
 MAX_USD_PER_H: Final = 100_000
-_SOURCE: Final = "price of the request"
+_OFFER_KEYS: Final = ("provider", "region", "instance_type", "pricing")
 
 
 class OwnedNodes(Offer):
-    """Nodes of one's own: an offer of which there are `n_node`; where the cost is sunk the price is 0."""
+    """An offer of `n_node` owned nodes; its price may be 0, for sunk costs."""
 
     price_usd_per_h: Annotated[Money, Field(ge=0, lt=MAX_USD_PER_H)]
     n_node: Count
 
 
-@dataclass(frozen=True, slots=True)
-class Stock:
-    """Accelerators that are there already.
+class InventoryItem(Message):
+    """Owned accelerators, in nodes of one size."""
 
-    Parameters
-    ----------
-    accelerator
-        Name or id.
-    count
-        Accelerators in all.
-    n_per_node
-        Accelerators of a node.
-    usd_per_h
-        Cost of one accelerator; 0 if it is sunk.
-    name
-        Of the nodes, for the answer; made of the rest if empty.
-    """
+    accelerator: Text
+    count: Annotated[int, Field(ge=1, le=1_000_000, description="Accelerators in total, a multiple of n_per_node.")]
+    n_per_node: Annotated[int, Field(ge=1, le=1024)]
+    usd_per_h: Annotated[float, Field(ge=0, le=10_000, description="Of one accelerator; 0 if the cost is sunk.")]
+    name: Annotated[str, Field(max_length=200, description="Name of the nodes in the response.")] = ""
 
-    accelerator: str
-    count: int
-    n_per_node: int
-    usd_per_h: Decimal = Decimal(0)
-    name: str = ""
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"accelerator": "h100-sxm-80gb", "count": 16, "n_per_node": 8, "usd_per_h": 1.2}]
+        }
+    )
+
+    def offer(self, field: str, catalog: Catalog, today: dt.date) -> OwnedNodes:
+        """Return the item as an offer; `field` is its place in the request, for messages.
+
+        Raises
+        ------
+        InputError
+            If the accelerators do not fill their nodes, or the price of a node is above `MAX_USD_PER_H`.
+        UnknownNameError
+            If there is no such accelerator.
+        """
+        if self.count % self.n_per_node:
+            cure = "list nodes of another size as another item"
+            problem = f"must be a multiple of n_per_node, which is {self.n_per_node}; got {self.count}; {cure}"
+            raise InputError(f"{field}.count", problem)
+        price = Decimal(str(self.usd_per_h)) * self.n_per_node
+        if price >= MAX_USD_PER_H:
+            problem = f"must make less than {MAX_USD_PER_H} USD for a node; got {self.usd_per_h}"
+            raise InputError(f"{field}.usd_per_h", problem)
+        accelerator = _accelerator_id(f"{field}.accelerator", self.accelerator, catalog)
+        fields = {
+            "provider": OWNED,
+            "instance_type": self.name or f"{self.n_per_node}x {accelerator}",
+            "region": REGION,
+            "accelerator": accelerator,
+            "n_accelerator": self.n_per_node,
+            "pricing": "on_demand",
+            "price_usd_per_h": price,
+            "as_of": today,
+            "source": "inventory of the request",
+            "licence": "own figures",
+            "n_node": self.count // self.n_per_node,
+        }
+        return OwnedNodes.parse(fields, field)
 
 
-@dataclass(frozen=True, slots=True)
-class PriceChange:
-    """Another price for the instances that all the names given apply to.
+class PriceOverride(Message):
+    """Another price for every instance that matches all the names given."""
 
-    Parameters
-    ----------
-    price_usd_per_h
-        Of a whole instance.
-    provider, region, instance_type, accelerator, pricing
-        Which instances; empty means any.
-    """
+    price_usd_per_h: Annotated[float, Field(gt=0, lt=100_000, description="Of a whole instance.")]
+    provider: Text | None = None
+    region: Text | None = None
+    instance_type: Text | None = None
+    accelerator: Text | None = None
+    pricing: Annotated[Text | None, Field(description="on_demand, spot, reserved_1y, reserved_3y")] = None
 
-    price_usd_per_h: Decimal
-    provider: str = ""
-    region: str = ""
-    instance_type: str = ""
-    accelerator: str = ""
-    pricing: str = ""
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"provider": "aws", "accelerator": "h100-sxm-80gb", "price_usd_per_h": 31.5}]}
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.model_dump(exclude={"price_usd_per_h"}, exclude_none=True):
+            raise ValueError("name the provider, region, instance_type, accelerator or pricing that the price is for")
+        return self
+
+    def matches(self, field: str, offers: Sequence[Offer], catalog: Catalog) -> list[int]:
+        """Return the indices of the offers that the override applies to.
+
+        Raises
+        ------
+        InputError
+            If it applies to none.
+        UnknownNameError
+            If no offer has a name given, or there is no such accelerator.
+        """
+        names: dict[str, str] = {}
+        for key in _OFFER_KEYS:
+            if name := getattr(self, key):
+                by_key = {value.casefold(): value for value in (getattr(offer, key) for offer in offers)}
+                if name.casefold() not in by_key:
+                    raise unknown_name_error(f"{field}.{key}", name, by_key.values())
+                names[key] = by_key[name.casefold()]
+        if self.accelerator:
+            names["accelerator"] = _accelerator_id(f"{field}.accelerator", self.accelerator, catalog)
+        indices = [k for k, offer in enumerate(offers) if all(getattr(offer, key) == names[key] for key in names)]
+        if not indices:
+            text = ", ".join(f"{key} {value}" for key, value in names.items())
+            raise InputError(field, f"no offer has {text} together; leave one of them out")
+        return indices
 
 
-def owned_nodes(stocks: Iterable[Stock], catalog: Catalog, today: dt.date) -> tuple[OwnedNodes, ...]:
-    """Return one's own accelerators as offers of which there are so many.
-
-    Parameters
-    ----------
-    stocks
-        What there is; the same accelerator may be there in several kinds of nodes.
-    catalog
-        Where accelerators are looked up.
-    today
-        Date of their price.
+def owned_nodes(items: Iterable[InventoryItem], catalog: Catalog, today: dt.date) -> tuple[OwnedNodes, ...]:
+    """Return an inventory as offers; one accelerator may be in several kinds of nodes.
 
     Raises
     ------
     InputError
-        If accelerators do not fill their nodes, a price is absurd, or two kinds of nodes have one name.
+        If accelerators do not fill their nodes, a node is too expensive, or two items have the same name.
     UnknownNameError
         If there is no such accelerator; names the item.
     """
     nodes: dict[str, OwnedNodes] = {}
-    for i, stock in enumerate(stocks):
+    for i, item in enumerate(items):
         field = f"constraints.inventory.{i}"
-        if stock.n_per_node < 1 or stock.count < 1 or stock.count % stock.n_per_node:
-            cure = "list the nodes of another size apart"
-            problem = f"must be a multiple of n_per_node, which is {stock.n_per_node}; got {stock.count}; {cure}"
-            raise InputError(f"{field}.count", problem)
-        if not 0 <= stock.usd_per_h * stock.n_per_node < MAX_USD_PER_H:
-            problem = (
-                f"must make less than {MAX_USD_PER_H} USD for a node, and not be negative; got {stock.usd_per_h}"
-            )
-            raise InputError(f"{field}.usd_per_h", problem)
-        accelerator = _accelerator(f"{field}.accelerator", stock.accelerator, catalog)
-        node = _nodes(field, stock, accelerator, today)
-        if node.id in nodes:
-            raise InputError(f"{field}.name", f"{node.instance_type!r} is given twice; name them apart")
-        nodes[node.id] = node
+        offer = item.offer(field, catalog, today)
+        if offer.id in nodes:
+            raise InputError(f"{field}.name", f"{offer.instance_type!r} is given twice; give each a name of its own")
+        nodes[offer.id] = offer
     return tuple(nodes.values())
 
 
-def _nodes(field: str, stock: Stock, accelerator: str, today: dt.date) -> OwnedNodes:
-    fields = {
-        "provider": OWNED,
-        "instance_type": stock.name or f"{stock.n_per_node}x {accelerator}",
-        "region": REGION,
-        "accelerator": accelerator,
-        "n_accelerator": stock.n_per_node,
-        "pricing": "on_demand",
-        "price_usd_per_h": stock.usd_per_h * stock.n_per_node,
-        "as_of": today,
-        "source": "inventory of the request",
-        "licence": "own figures",
-        "n_node": stock.count // stock.n_per_node,
-    }
-    return OwnedNodes.parse(fields, field)
-
-
-def repriced(
-    offers: Iterable[Offer], changes: Iterable[PriceChange], catalog: Catalog, today: dt.date
+def override_prices(
+    offers: Iterable[Offer], overrides: Iterable[PriceOverride], catalog: Catalog, today: dt.date
 ) -> list[Offer]:
-    """Return the offers with the prices that a request sets; of several for one offer the last counts.
-
-    Parameters
-    ----------
-    offers
-        In any order, which is kept.
-    changes
-        Prices, and what they are for.
-    catalog
-        Where accelerators are looked up.
-    today
-        Date of the prices set.
+    """Return the offers in their order, with overridden prices; the last override of an offer counts.
 
     Raises
     ------
     InputError
-        If a change says nothing of what it is for, or is for no offer.
+        If an override applies to no offer.
     UnknownNameError
-        If it names a provider, region, instance or kind of price that no offer has, or an unknown accelerator.
+        If it names a provider, region, instance or pricing that no offer has, or an unknown accelerator.
     """
-    priced = list(offers)
-    last: dict[int, tuple[str, PriceChange]] = {}
-    for i, change in enumerate(changes):
+    result = list(offers)
+    last: dict[int, tuple[str, PriceOverride]] = {}
+    for i, override in enumerate(overrides):
         field = f"price_overrides.{i}"
-        bounds = _bounds(field, change, priced, catalog)
-        chosen = [k for k, offer in enumerate(priced) if all(getattr(offer, part) == bounds[part] for part in bounds)]
-        if not chosen:
-            named = ", ".join(f"{part} {value}" for part, value in bounds.items())
-            raise InputError(field, f"no offer has {named} together; leave one of them out")
-        last |= dict.fromkeys(chosen, (field, change))
-    for k, (field, change) in last.items():
-        kept = priced[k].model_dump(exclude={"listed_price_per_h", "listed_currency"})
-        new = {"price_usd_per_h": change.price_usd_per_h, "as_of": today, "source": _SOURCE}
-        priced[k] = type(priced[k]).parse({**kept, **new}, field)
-    return priced
+        last |= dict.fromkeys(override.matches(field, result, catalog), (field, override))
+    for k, (field, override) in last.items():
+        fields = result[k].model_dump(exclude={"listed_price_per_h", "listed_currency"})
+        price = Decimal(str(override.price_usd_per_h))
+        fields |= {"price_usd_per_h": price, "as_of": today, "source": "price of the request"}
+        result[k] = type(result[k]).parse(fields, field)
+    return result
 
 
-def _bounds(field: str, change: PriceChange, offers: list[Offer], catalog: Catalog) -> dict[str, str]:
-    """Return what an offer must have for a change to apply, by the offer's fields."""
-    bounds = {}
-    for part in ("provider", "region", "instance_type", "pricing"):
-        if name := getattr(change, part):
-            bounds[part] = _spelt(f"{field}.{part}", name, (getattr(offer, part) for offer in offers))
-    if change.accelerator:
-        bounds["accelerator"] = _accelerator(f"{field}.accelerator", change.accelerator, catalog)
-    if not bounds:
-        raise InputError(
-            field, "must name the provider, region, instance_type, accelerator or pricing that it is for"
-        )
-    return bounds
-
-
-def _spelt(field: str, name: str, known: Iterable[str]) -> str:
-    by_key = {value.casefold(): value for value in known}
-    if name.casefold() not in by_key:
-        raise unknown_name_error(field, name, by_key.values())
-    return by_key[name.casefold()]
-
-
-def _accelerator(field: str, name: str, catalog: Catalog) -> str:
+def _accelerator_id(field: str, name: str, catalog: Catalog) -> str:
     try:
         return catalog.accelerator(name).id
     except UnknownNameError as error:

@@ -1,4 +1,4 @@
-"""Shapes of typical requests with their sources, and lengths out of percentiles."""
+"""Workload presets with their sources, and log-normal request lengths."""
 
 from __future__ import annotations
 
@@ -25,24 +25,20 @@ _PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A workload that was observed, and where.
+    """An observed workload.
 
     Parameters
     ----------
-    name, meaning
-        What to ask for, and what it is.
     n_input_token, n_output_token
-        Mean lengths of a request; the input is the whole context that is sent, history and tools included.
+        Mean lengths of a request; the input includes history and tools.
     observed
         Year, or year and month, of the requests.
-    source
-        Where the figures can be read or recomputed.
-    basis
-        How the figures come out of the source.
+    source, basis
+        Where the figures are published, and how they follow from it.
     length_variation
-        Standard deviation of the output lengths over their mean; NaN if the source does not tell.
+        Coefficient of variation of the output lengths; NaN if the source does not have it.
     prefix_cache_ratio
-        Share of the input that was found in the prefix cache; NaN if the source does not tell.
+        Share of the input that was found in the prefix cache; NaN if the source does not have it.
     """
 
     name: str
@@ -98,19 +94,12 @@ PRESETS: Final[Mapping[str, Preset]] = {
 
 
 def find_preset(name: str, field: str = "preset") -> Preset:
-    """Return the preset of a name, whatever its case, with hyphens or underscores.
-
-    Parameters
-    ----------
-    name
-        As asked for.
-    field
-        Where it was asked, for the message.
+    """Return the preset of a name, in any case, with hyphens or underscores.
 
     Raises
     ------
     UnknownNameError
-        If there is none.
+        If there is none; names `field`.
 
     Examples
     --------
@@ -125,26 +114,26 @@ def find_preset(name: str, field: str = "preset") -> Preset:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Lengths of requests that are distributed log-normally.
+    """Log-normal distribution of request lengths.
 
     Parameters
     ----------
     mean
         In tokens.
     variation
-        Standard deviation over the mean; 0 if all are of one length.
+        Coefficient of variation; 0 if all lengths are equal, NaN if unknown.
     """
 
     mean: float
     variation: float
 
     def percentile(self, name: str) -> float:
-        """Return the length that so many of 100 requests do not exceed.
+        """Return a percentile by its name, such as p95.
 
         Raises
         ------
         InputError
-            If the name is no percentile.
+            If the name is not a percentile.
 
         Examples
         --------
@@ -154,11 +143,11 @@ class Lengths:
         return self._at(_normal_quantile(name))
 
     def share_above(self, n_token: float) -> float:
-        """Return the share of requests that are longer than so many tokens.
+        """Return the share of requests that are longer than `n_token`.
 
         Examples
         --------
-        Half of the requests are longer than the median, and all of them than nothing:
+        Half of the requests are longer than the median:
 
         >>> lengths = lengths_from_percentiles({"p50": 300, "p95": 1200})
         >>> round(lengths.share_above(300), 6), round(lengths.share_above(1200), 6), lengths.share_above(0)
@@ -170,12 +159,12 @@ class Lengths:
         return NormalDist().cdf((math.log(self.mean / n_token) - variance / 2) / math.sqrt(variance))
 
     def share_above_with(self, other: Lengths, n_token: float) -> float:
-        """Return the share of requests that are longer than so many tokens together with a part of other lengths.
+        """Return the share of requests in which this part and another are together longer than `n_token`.
 
         Notes
         -----
-        The parts are taken to vary independently. The share is the mean of that of the part which varies more, over
-        what the other one leaves of the tokens in the middles of a thousand equally likely intervals.
+        The parts are independent. The survival function of the part of larger standard deviation is averaged over the
+        midpoint quantiles of a thousand equally likely intervals of the other part.
 
         Examples
         --------
@@ -184,17 +173,17 @@ class Lengths:
         0.5
         """
         narrow, wide = sorted((self, other), key=lambda lengths: lengths.mean * lengths.variation)
-        middles = (NormalDist().inv_cdf((i + 0.5) / _N_INTERVAL) for i in range(_N_INTERVAL))
-        return math.fsum(wide.share_above(n_token - narrow._at(z)) for z in middles) / _N_INTERVAL
+        midpoints = (NormalDist().inv_cdf((i + 0.5) / _N_INTERVAL) for i in range(_N_INTERVAL))
+        return math.fsum(wide.share_above(n_token - narrow._at(z)) for z in midpoints) / _N_INTERVAL
 
     def _at(self, z: float) -> float:
-        """Return the length at a quantile of the normal distribution."""
+        """Return the length at a standard normal quantile."""
         variance = math.log1p(self.variation**2)
         return self.mean * math.exp(z * math.sqrt(variance) - variance / 2)
 
 
 def lengths_from_percentiles(percentiles: Mapping[str, float]) -> Lengths:
-    """Return mean and variation of the log-normal distribution through two percentiles, or nearest to more.
+    """Return the log-normal distribution through two percentiles, or the least-squares fit to more.
 
     Parameters
     ----------
@@ -204,12 +193,12 @@ def lengths_from_percentiles(percentiles: Mapping[str, float]) -> Lengths:
     Raises
     ------
     InputError
-        If there are fewer than two, a name is no percentile, lengths do not rise with it, or are absurd.
+        If there are fewer than two, a name is not a percentile, lengths do not rise with it, or are out of range.
 
     Notes
     -----
-    The logarithm of a log-normal length is ``mu + s z`` at the normal quantile ``z``: a straight line, through which
-    least squares find ``mu`` and ``s``. Its mean is ``exp(mu + s^2 / 2)``, its variation ``sqrt(exp(s^2) - 1)``.
+    The logarithm of a log-normal length is linear in the normal quantile, ``mu + s z``. Its mean is
+    ``exp(mu + s^2 / 2)``, its coefficient of variation ``sqrt(exp(s^2) - 1)``.
 
     References
     ----------
@@ -224,7 +213,7 @@ def lengths_from_percentiles(percentiles: Mapping[str, float]) -> Lengths:
     (165, 1.31)
     """
     if len(percentiles) < 2:
-        raise InputError("", "needs two percentiles at least, such as {'p50': 300, 'p95': 1200}")
+        raise InputError("", "needs at least two percentiles, such as {'p50': 300, 'p95': 1200}")
     points = sorted((_normal_quantile(name), float(value), name) for name, value in percentiles.items())
     for _, value, name in points:
         if not 0 < value <= MAX_TOKEN:
@@ -238,14 +227,14 @@ def lengths_from_percentiles(percentiles: Mapping[str, float]) -> Lengths:
     variance = float(slope) ** 2
     log_mean = float(middle) + variance / 2
     if log_mean > math.log(MAX_TOKEN):
-        raise InputError("", f"are so far apart that the mean is above {MAX_TOKEN:g} tokens; check the last one")
+        raise InputError("", f"imply a mean above {MAX_TOKEN:g} tokens; check the last one")
     if log_mean < -_ROUNDING:
-        raise InputError("", "make a mean of less than one token; check the first one, or give the median")
+        raise InputError("", "imply a mean of less than one token; check the first one, or give the median")
     return Lengths(math.exp(log_mean), math.sqrt(math.expm1(variance)))
 
 
 def _normal_quantile(name: str) -> float:
     match = _PERCENTILE.fullmatch(name)
     if match is None or not 0 < float(match[1]) < 100:
-        raise InputError(name[:40], "is no percentile; write p50, p95, p99.9 or the like")
+        raise InputError(name[:40], "is not a percentile; write p50, p95 or p99.9")
     return NormalDist().inv_cdf(float(match[1]) / 100)

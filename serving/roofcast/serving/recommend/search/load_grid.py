@@ -69,7 +69,7 @@ class LoadGrid:
     def __init__(self, forecaster: Evaluator, demand: Demand, loads: FloatArray, top: IndexArray) -> None:
         self.forecaster, self.demand, self.loads = forecaster, demand, loads
         self.limits = limits_of_replicas(demand)
-        self.needed = demand.needed
+        self.needed = demand.required_load
         limited = [(limit.metric, limit.statistic) for limit in self.limits]
         self.needs_rate = demand.think_time_s > 0
         quantities = dict.fromkeys([*limited, *([RATE] if self.needs_rate else [])])
@@ -163,8 +163,8 @@ class LoadGrid:
         if self.needs_rate:
             rate = np.exp(self._estimates[RATE][rows] + self._offset[RATE][rows]) / self.demand.n_output_token
             users = self.loads[rows]
-            self.served[rows] = self.demand.served(users, rate)
-            most = self.demand.served(users, rate * np.where(self.known[rows], 1.0, SLACK))
+            self.served[rows] = self.demand.served_load(users, rate)
+            most = self.demand.served_load(users, rate * np.where(self.known[rows], 1.0, SLACK))
             self.most_served[rows] = np.maximum.accumulate(most, axis=1)
 
     def _log_over(self, limit: Limit, rows: IndexArray) -> FloatArray:
@@ -193,13 +193,13 @@ def check_floors(demand: Demand) -> None:
     """
     if demand.users is not None:
         return
-    most = demand.peak * demand.n_output_token
+    most = demand.peak_load * demand.n_output_token
     for limit in demand.limits:
         if limit.is_floor and limit.value > most * (1 + 1e-9):
             rate = limit.value / (demand.n_output_token * demand.peak_factor)
             raise InputError(
                 "limits",
-                f"{limit.text} is more than the requests bring: a peak of {demand.peak:.10g} a second times "
+                f"{limit.text} is more than the requests bring: a peak of {demand.peak_load:.10g} a second times "
                 f"{demand.n_output_token:.10g} output tokens is {most:.10g} tokens/s; lower the floor to that, or "
                 f"raise request_rate_per_s to {rate:.10g}",
             )
@@ -214,7 +214,7 @@ def floor_per_replica(limit: Limit, demand: Demand, users: FloatArray) -> FloatA
     ``n + x Z / O``, where they think for ``Z`` and answers have ``O`` tokens. The replicas that hold all of them make
     ``x U / (n + x Z / O)``, which reaches the floor ``F`` if ``x >= F n / (U - F Z / O)``.
     """
-    peak = demand.needed * (1.0 - demand.headroom)
+    peak = demand.required_load * (1.0 - demand.headroom)
     left = peak - limit.value * demand.think_time_s / demand.n_output_token
     return limit.value * users / left if left > 0 else np.full_like(users, np.inf)
 
@@ -238,7 +238,7 @@ def throughput_of_all(demand: Demand, users: FloatArray, token_per_s: FloatArray
     [250.0]
     """
     in_all = users + token_per_s * demand.think_time_s / demand.n_output_token
-    return np.asarray(token_per_s * demand.peak / in_all, dtype=np.float64)
+    return np.asarray(token_per_s * demand.peak_load / in_all, dtype=np.float64)
 
 
 def _estimates(

@@ -154,7 +154,7 @@ class Search:
             Indices of the replicas, how many of each there are, and the places of their capacities.
         """
         demand = self.grid.demand
-        share = demand.needed * (1 - demand.headroom) / n_replica
+        share = demand.required_load * (1 - demand.headroom) / n_replica
         is_enough = self.grid.served[row] >= share[:, None] - 1e-9
         return np.minimum(np.where(is_enough.any(axis=1), is_enough.argmax(axis=1), capacity), capacity)
 
@@ -170,7 +170,7 @@ class Search:
             As of `own_place`.
         """
         grid, demand = self.grid, self.grid.demand
-        share = demand.peak / n_replica
+        share = demand.peak_load / n_replica
         if demand.users is None:
             return np.asarray(share, dtype=np.float64)
         if not demand.think_time_s:

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from roofcast.data.errors import UnknownNameError
-from roofcast.serving.recommend.api.demand_request import InventoryItem, PriceOverride, WorkloadRequest
-from roofcast.serving.recommend.demand.inventory import PriceChange, Stock
+from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.serving.recommend.api.request import (
+    OPTION_FIELDS,
+    RecommendationRequest,
+    WorkloadRequest,
+)
+from roofcast.serving.recommend.demand.inventory import InventoryItem, PriceOverride
 from roofcast.serving.recommend.demand.presets import PRESETS
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.request_fields import Message
@@ -27,23 +30,23 @@ def refusal(part: type[Message], **fields: Any) -> str:
 
 
 def test_a_mean_is_taken_as_it_is() -> None:
-    limits = (parse_limit("ttft<=1s"),)
-    demand = a_workload(think_time_s=5, peak_factor=2, headroom=0.2).demand(limits)
-    assert (demand.n_input_token, demand.n_output_token, demand.limits) == (500, 100, limits)
-    assert (demand.think_time_s, demand.needed) == (5, 200)
+    demand = a_workload(think_time_s=5, peak_factor=2, headroom=0.2).demand(["ttft<=1s"])
+    assert (demand.n_input_token, demand.n_output_token) == (500, 100)
+    assert demand.limits == (parse_limit("ttft<=1s"),)
+    assert (demand.think_time_s, demand.required_load) == (5, 200)
     assert math.isnan(demand.length_variation)
     assert math.isnan(demand.prefix_cache_ratio)
 
 
 def test_percentiles_give_mean_and_variation() -> None:
-    demand = a_workload(n_output_token={"p50": 100, "p95": 400}).demand(())
+    demand = a_workload(n_output_token={"p50": 100, "p95": 400}).demand([])
     assert demand.n_output_token == pytest.approx(142.6, abs=0.1)
     assert demand.length_variation == pytest.approx(1.017, abs=0.001)
     assert math.isnan(demand.input_variation)
 
 
 def test_percentiles_of_prompts_are_kept_apart_from_those_of_answers() -> None:
-    demand = a_workload(n_input_token={"p50": 300, "p95": 1200}).demand(())
+    demand = a_workload(n_input_token={"p50": 300, "p95": 1200}).demand([])
     assert demand.lengths[0].percentile("p95") == pytest.approx(1200)
     assert math.isnan(demand.length_variation)
 
@@ -51,22 +54,22 @@ def test_percentiles_of_prompts_are_kept_apart_from_those_of_answers() -> None:
 def test_what_is_given_counts_before_the_preset() -> None:
     preset = PRESETS["agents"]
     asked = WorkloadRequest(preset="agents", request_rate_per_s=3)
-    assert asked.demand(()).prefix_cache_ratio == preset.prefix_cache_ratio
-    assert asked.demand(()).n_input_token == preset.n_input_token
+    assert asked.demand([]).prefix_cache_ratio == preset.prefix_cache_ratio
+    assert asked.demand([]).n_input_token == preset.n_input_token
     changed = WorkloadRequest(preset="agents", request_rate_per_s=3, n_input_token=9000, prefix_cache_ratio=0)
-    assert (changed.demand(()).n_input_token, changed.demand(()).prefix_cache_ratio) == (9000, 0)
-    assert changed.demand(()).n_output_token == preset.n_output_token
+    assert (changed.demand([]).n_input_token, changed.demand([]).prefix_cache_ratio) == (9000, 0)
+    assert changed.demand([]).n_output_token == preset.n_output_token
 
 
 def test_a_length_of_ones_own_does_not_vary_as_the_preset_does() -> None:
-    assert math.isnan(WorkloadRequest(preset="rag", users=3, n_output_token=50).demand(()).length_variation)
+    assert math.isnan(WorkloadRequest(preset="rag", users=3, n_output_token=50).demand([]).length_variation)
     own = WorkloadRequest(preset="rag", users=3, n_output_token=50, length_variation=0.1)
-    assert own.demand(()).length_variation == 0.1
+    assert own.demand([]).length_variation == 0.1
 
 
 def test_an_unknown_preset_is_named() -> None:
     with pytest.raises(UnknownNameError, match=r"workload\.preset: no 'chatt' is known; did you mean 'chat'"):
-        WorkloadRequest(preset="chatt", users=1).demand(())
+        WorkloadRequest(preset="chatt", users=1).demand([])
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,7 @@ def test_an_unknown_preset_is_named() -> None:
         ({"preset": "chat"}, "give either users or request_rate_per_s"),
         ({"preset": "chat", "users": 1, "request_rate_per_s": 1}, "give either users or request_rate_per_s"),
         ({"n_input_token": 5, "users": 1}, "give n_input_token and n_output_token, or a preset"),
-        ({"preset": "chat", "request_rate_per_s": 1, "think_time_s": 1}, "think_time_s goes with users"),
+        ({"preset": "chat", "request_rate_per_s": 1, "think_time_s": 1}, "think_time_s needs users"),
         ({"preset": "chat", "users": 1, "headroom": 1}, "headroom: "),
         ({"preset": "chat", "users": 1, "peak_factor": 0.9}, "peak_factor: "),
         ({"preset": "chat", "users": math.inf}, "users: "),
@@ -89,16 +92,12 @@ def test_a_workload_that_makes_no_sense_is_refused(fields: dict[str, Any], probl
     assert problem in refusal(WorkloadRequest, **fields)
 
 
-def test_an_item_becomes_a_stock() -> None:
-    item = InventoryItem(accelerator="h100-sxm-80gb", count=16, n_per_node=8, usd_per_h=1.2)
-    assert item.stock() == Stock("h100-sxm-80gb", 16, 8, Decimal("1.2"))
+def test_an_inventory_item_without_a_price_or_a_count_is_refused() -> None:
     assert "usd_per_h" in refusal(InventoryItem, accelerator="x", count=1, n_per_node=1)
     assert "count" in refusal(InventoryItem, accelerator="x", count=0, n_per_node=1, usd_per_h=0)
 
 
-def test_an_override_becomes_a_change() -> None:
-    override = PriceOverride(price_usd_per_h=31.5, provider="aws")
-    assert override.change() == PriceChange(Decimal("31.5"), provider="aws")
+def test_a_price_override_without_a_name_or_a_price_is_refused() -> None:
     assert "name the provider" in refusal(PriceOverride, price_usd_per_h=3, provider=None)
     assert "price_usd_per_h" in refusal(PriceOverride, price_usd_per_h=0, provider="aws")
 
@@ -107,3 +106,49 @@ def test_every_example_is_valid() -> None:
     for part in (WorkloadRequest, InventoryItem, PriceOverride):
         for example in part.model_json_schema()["examples"]:
             part.model_validate(example)
+
+
+OPTIONS: dict[str, Any] = {"model": "llama-3.1-8b", "slo": ["ttft<=1s"], "isl": 500.0, "osl": 100.0, "users": 8.0}
+
+
+def test_options_make_the_request_of_their_fields() -> None:
+    options = OPTIONS | {"provider": ["aws"], "region": [], "budget": None, "think_time": 3.0, "top": 2}
+    assert RecommendationRequest.from_options(options) == RecommendationRequest.model_validate(
+        {
+            "model": "llama-3.1-8b",
+            "workload": {"n_input_token": 500.0, "n_output_token": 100.0, "users": 8.0, "think_time_s": 3.0},
+            "limits": ["ttft<=1s"],
+            "constraints": {"providers": ["aws"]},
+            "n_entry": 2,
+        }
+    )
+    in_flight = {name: value for name, value in OPTIONS.items() if name != "users"} | {"concurrency": 8.0}
+    assert RecommendationRequest.from_options(in_flight) == RecommendationRequest.from_options(OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"concurrency": 8.0}, "concurrency"),
+        ({"users": None}, "concurrency"),
+        ({"headroom": -1.0}, "workload.headroom"),
+        ({"slo": []}, "limits"),
+        ({"deployment": "bash"}, "deployment"),
+    ],
+)
+def test_options_that_make_no_request_are_refused_by_field(changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        RecommendationRequest.from_options(OPTIONS | changes)
+    assert refusal.value.field == field
+
+
+def test_each_option_names_a_field_of_the_request() -> None:
+    schema = RecommendationRequest.model_json_schema()
+    parts = {
+        "": schema,
+        "workload": schema["$defs"]["WorkloadRequest"],
+        "constraints": schema["$defs"]["ConstraintsRequest"],
+    }
+    for path in OPTION_FIELDS.values():
+        part, _, field = path.rpartition(".")
+        assert field in parts[part]["properties"], path

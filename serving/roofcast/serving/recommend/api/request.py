@@ -1,0 +1,242 @@
+"""Request of a recommendation: HTTP schema, and the same request from command-line options."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
+
+from roofcast.data.errors import InputError
+from roofcast.data.specs import Precision, input_error
+from roofcast.serving.recommend.demand.demand import Demand
+from roofcast.serving.recommend.demand.inventory import InventoryItem, PriceOverride
+from roofcast.serving.recommend.demand.presets import PRESETS, Lengths, find_preset, lengths_from_percentiles
+from roofcast.serving.recommend.demand.slo import parse_limit
+from roofcast.serving.request_fields import (
+    QWEN_LIKE_CONFIG,
+    Level,
+    Message,
+    ModelChoice,
+    References,
+    Text,
+    Tokens,
+)
+
+Artefact = Literal["", "vllm", "sglang", "trtllm", "kubernetes", "kserve"]
+Texts = Annotated[list[Text], Field(max_length=200)]
+Confidence = Annotated[
+    float,
+    Field(ge=0.5, lt=1, description="Least probability that all limits are met, for an unseen LLM."),
+]
+
+_Percentiles = Annotated[dict[Annotated[str, Field(max_length=10)], Tokens], Field(min_length=2, max_length=20)]
+
+
+def _check_percentiles(percentiles: dict[str, float]) -> dict[str, float]:
+    lengths_from_percentiles(percentiles)
+    return percentiles
+
+
+Length = Annotated[
+    Annotated[Tokens, Tag("a mean")]
+    | Annotated[_Percentiles, AfterValidator(_check_percentiles), Tag("percentiles")],
+    Discriminator(lambda value: "percentiles" if isinstance(value, dict) else "a mean"),
+    Field(description='Tokens of a request: the mean, or percentiles such as {"p50": 300, "p95": 1200}.'),
+]
+
+
+class WorkloadRequest(Message):
+    """Request lengths, from a preset or given, and either `users` or arrivals per second."""
+
+    preset: Annotated[Text | None, Field(description=", ".join(PRESETS))] = None
+    n_input_token: Length | None = None
+    n_output_token: Length | None = None
+    length_variation: Annotated[
+        float | None, Field(ge=0, le=1000, description="Standard deviation of the output lengths over their mean.")
+    ] = None
+    prefix_cache_ratio: Annotated[
+        float | None, Field(ge=0, le=0.99, description="Share of the input that is found in the prefix cache.")
+    ] = None
+    users: Annotated[float, Field(ge=1, le=1_000_000)] | None = None
+    think_time_s: Annotated[
+        float, Field(ge=0, le=86_400, description="Mean time of a user between a response and the next request.")
+    ] = 0.0
+    request_rate_per_s: Annotated[float, Field(ge=1e-9, le=1_000_000)] | None = None
+    peak_factor: Annotated[float, Field(ge=1, le=1000, description="Peak load over the load given.")] = 1.0
+    headroom: Annotated[float, Field(ge=0, le=0.99, description="Share of the capacity kept free at the peak.")] = 0.0
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"preset": "chat", "users": 300, "think_time_s": 20, "peak_factor": 1.5, "headroom": 0.2},
+                {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150, "request_rate_per_s": 4},
+            ]
+        }
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.users is None) == (self.request_rate_per_s is None):
+            raise ValueError("give either users or request_rate_per_s")
+        if self.users is None and self.think_time_s:
+            raise ValueError("think_time_s needs users; arrivals at a rate do not wait for responses")
+        if self.preset is None and (self.n_input_token is None or self.n_output_token is None):
+            raise ValueError("give n_input_token and n_output_token, or a preset such as chat")
+        return self
+
+    def demand(self, limits: Iterable[str]) -> Demand:
+        """Return the demand with parsed limits; lengths given override those of the preset.
+
+        Raises
+        ------
+        InputError
+            If a limit cannot be parsed.
+        UnknownNameError
+            If there is no such preset or metric.
+        """
+        shape: dict[str, Any] = {}
+        if self.preset is not None:
+            preset = find_preset(self.preset, "workload.preset")
+            names = ("n_input_token", "n_output_token", "length_variation", "prefix_cache_ratio")
+            shape = {name: getattr(preset, name) for name in names}
+        if self.n_input_token is not None:
+            lengths = _lengths(self.n_input_token)
+            shape |= {"n_input_token": lengths.mean, "input_variation": lengths.variation}
+        if self.n_output_token is not None:
+            lengths = _lengths(self.n_output_token)
+            shape |= {"n_output_token": lengths.mean, "length_variation": lengths.variation}
+        own = {"length_variation": self.length_variation, "prefix_cache_ratio": self.prefix_cache_ratio}
+        return Demand(
+            **shape | {name: value for name, value in own.items() if value is not None},
+            users=self.users,
+            request_rate_per_s=self.request_rate_per_s,
+            limits=tuple(map(parse_limit, limits)),
+            think_time_s=self.think_time_s,
+            headroom=self.headroom,
+            peak_factor=self.peak_factor,
+        )
+
+
+def _lengths(length: float | dict[str, float]) -> Lengths:
+    return lengths_from_percentiles(length) if isinstance(length, dict) else Lengths(length, math.nan)
+
+
+class ConstraintsRequest(Message):
+    """Constraints on the choice; a field left out does not constrain, except that prices are on demand."""
+
+    providers: Texts = Field(default_factory=list)
+    regions: Texts = Field(default_factory=list)
+    vendors: Texts = Field(default_factory=list, description="makers of the accelerators, such as NVIDIA")
+    accelerators: Texts = Field(default_factory=list)
+    pricing: Texts = Field(
+        default_factory=lambda: ["on_demand"], description="on_demand, spot, reserved_1y, reserved_3y"
+    )
+    max_usd_per_h: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    engine: Annotated[str, Field(max_length=40, description="Short form of `engines` with one element.")] = ""
+    engines: Texts = Field(
+        default_factory=list,
+        description="In any case of letters; by default vllm, sglang and trtllm where they run.",
+    )
+    weight_precision: Precision | None = None
+    weight_precisions: list[Precision] = Field(
+        default_factory=list, max_length=8, description="By default the checkpoint's own."
+    )
+    kv_precision: Precision | None = None
+    max_nodes: Annotated[int, Field(ge=1, le=8, description="Most nodes that one replica may span.")] = 1
+    inventory: list[InventoryItem] = Field(default_factory=list, max_length=50, description="Owned nodes.")
+
+
+OPTION_FIELDS: Final[Mapping[str, str]] = {
+    "model": "model",
+    "slo": "limits",
+    "preset": "workload.preset",
+    "isl": "workload.n_input_token",
+    "osl": "workload.n_output_token",
+    "concurrency": "workload.users",
+    "users": "workload.users",
+    "rate": "workload.request_rate_per_s",
+    "think_time": "workload.think_time_s",
+    "headroom": "workload.headroom",
+    "provider": "constraints.providers",
+    "region": "constraints.regions",
+    "vendor": "constraints.vendors",
+    "accelerator": "constraints.accelerators",
+    "engine": "constraints.engines",
+    "precision": "constraints.weight_precisions",
+    "pricing": "constraints.pricing",
+    "budget": "constraints.max_usd_per_h",
+    "nodes": "constraints.max_nodes",
+    "inventory": "constraints.inventory",
+    "confidence": "confidence",
+    "reference": "references",
+    "deployment": "deployment",
+    "level": "level",
+    "top": "n_entry",
+    "rejections": "n_rejection",
+}
+"""Path in the request of each command-line option."""
+
+
+class RecommendationRequest(Message):
+    """A model, a workload, limits, and constraints; a reference without `model` is of this model."""
+
+    model: ModelChoice
+    workload: WorkloadRequest
+    limits: Annotated[list[Text], Field(min_length=1, max_length=20)]
+    confidence: Confidence = 0.8
+    constraints: ConstraintsRequest = ConstraintsRequest()
+    price_overrides: Annotated[list[PriceOverride], Field(max_length=200)] = Field(default_factory=list)
+    references: References = Field(default_factory=list)
+    level: Level = 0.8
+    n_entry: Annotated[int, Field(ge=1, le=200)] = 10
+    n_rejection: Annotated[int, Field(ge=0, le=500)] = 20
+    deployment: Annotated[Artefact, Field(description="Kind of command line or manifest to add to each entry.")] = ""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": {"name": "my-14b", "config": QWEN_LIKE_CONFIG},
+                    "workload": {"n_input_token": 120, "n_output_token": 20, "users": 200},
+                    "limits": ["nttft:p50<=100ms", "itl:p50<=50ms"],
+                },
+                {
+                    "model": "meta-llama/Llama-3.1-8B",
+                    "workload": {"n_input_token": 500, "n_output_token": 100, "request_rate_per_s": 5},
+                    "limits": ["ttft:p95<=2s", "tpot:mean<=80ms"],
+                    "confidence": 0.9,
+                    "constraints": {"providers": ["aws", "gcp"], "max_usd_per_h": 50, "engines": ["vllm"]},
+                },
+            ]
+        }
+    )
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> Self:
+        """Return the request of command-line options by the names of `OPTION_FIELDS`; None and [] mean not given.
+
+        Raises
+        ------
+        InputError
+            If there is not exactly one of concurrency, rate and users, or a value is invalid.
+
+        Examples
+        --------
+        >>> options = {"model": "llama-3.1-8b", "preset": "chat", "isl": 500.0, "users": 8.0, "slo": ["ttft<=1s"]}
+        >>> request = RecommendationRequest.from_options(options)
+        >>> request.workload.n_input_token, request.limits, request.n_entry
+        (500.0, ['ttft<=1s'], 10)
+        """
+        given = {name: value for name, value in options.items() if value is not None and value != []}
+        if len(given.keys() & {"concurrency", "rate", "users"}) != 1:
+            raise InputError("concurrency", "give exactly one of --concurrency, --rate and --users")
+        fields: dict[str, Any] = {"workload": {}, "constraints": {}}
+        for name, value in given.items():
+            part, _, field = OPTION_FIELDS[name].rpartition(".")
+            (fields[part] if part else fields)[field] = value
+        try:
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            raise input_error(error) from error
