@@ -146,9 +146,9 @@ def test_a_page_is_a_slice_of_all(store: MeasurementStore) -> None:
 
 
 def test_retrainings_are_listed_by_owner_and_up_to_a_limit(store: MeasurementStore) -> None:
-    first, second, third = (store.add_retraining(owner) for owner in ("a", "b", "a"))
-    assert store.retrainings("a") == [third, first]
-    assert store.retrainings(limit=2) == [third, second]
+    first, second, third = (store.retrainings.add(owner) for owner in ("a", "b", "a"))
+    assert store.retrainings.load("a") == [third, first]
+    assert store.retrainings.load(limit=2) == [third, second]
 
 
 def test_the_order_of_import_leaves_no_trace(store: MeasurementStore, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_killed_import_leaves_all_or_nothing(url: str, moment: str, n_row: int
 
 def test_a_store_that_was_not_migrated_says_so(url: str) -> None:
     with MeasurementStore(url) as store:
-        for call in (store.load, store.count, store.models, store.retrainings, store.campaigns):
+        for call in (store.load, store.count, store.models.load, store.retrainings.load, store.campaigns):
             with pytest.raises(NotReadyError, match="has no schema yet"):
                 call()
         with pytest.raises(NotReadyError, match="has no schema yet"):
@@ -233,88 +233,88 @@ def test_the_state_folder_is_the_default(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_models_are_registered_once(store: MeasurementStore) -> None:
-    store.add_model(a_model(), {"n_layer": 2})
-    store.add_model(a_model(), {"n_layer": 2})
-    store.add_model(a_model(id="ours/another", released="2025-01-31"), {})
-    assert store.models() == [a_model(id="ours/another", released="2025-01-31"), a_model()]
+    store.models.add(a_model(), {"n_layer": 2})
+    store.models.add(a_model(), {"n_layer": 2})
+    store.models.add(a_model(id="ours/another", released="2025-01-31"), {})
+    assert store.models.load() == [a_model(id="ours/another", released="2025-01-31"), a_model()]
 
 
 def add_models(url: str, *names: str) -> None:
     with MeasurementStore(url) as store:
         for name in names:
-            store.add_model(a_model(id=name), {})
+            store.models.add(a_model(id=name), {})
 
 
 def test_models_that_another_process_registers_are_seen(url: str) -> None:
     with MeasurementStore(url).migrate() as store:
-        assert store.models() == []
+        assert store.models.load() == []
         for n in (1, 2):
             process = PROCESSES.Process(target=add_models, args=(url, f"ours/{n}"))
             process.start()
             process.join(60)
-            assert [spec.id for spec in store.models()] == ["ours/1", "ours/2"][:n]
+            assert [spec.id for spec in store.models.load()] == ["ours/1", "ours/2"][:n]
 
 
 def test_models_are_read_anew_only_after_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with MeasurementStore(f"sqlite:///{tmp_path / 'state.sqlite'}").migrate() as store:
-        store.add_model(a_model(), {})
-        first = store.models()
+        store.models.add(a_model(), {})
+        first = store.models.load()
         with monkeypatch.context() as patch:
             patch.setattr(store.database, "reading", None)
-            assert store.models() == first
-        store.add_model(a_model(id="ours/z"), {})
-        assert [spec.id for spec in store.models()] == ["ours/tiny", "ours/z"]
+            assert store.models.load() == first
+        store.models.add(a_model(id="ours/z"), {})
+        assert [spec.id for spec in store.models.load()] == ["ours/tiny", "ours/z"]
 
 
 def test_another_model_of_the_same_id_is_refused(store: MeasurementStore) -> None:
-    store.add_model(a_model(), {})
+    store.models.add(a_model(), {})
     with pytest.raises(InputError, match="another architecture is registered as 'ours/tiny'"):
-        store.add_model(a_model(n_layer=3), {})
-    assert store.models() == [a_model()]
+        store.models.add(a_model(n_layer=3), {})
+    assert store.models.load() == [a_model()]
 
 
 def test_a_retraining_is_queued_runs_and_ends(store: MeasurementStore) -> None:
-    queued = store.add_retraining()
+    queued = store.retrainings.add()
     assert queued.state == "queued"
     assert queued.requested_at.tzinfo is dt.UTC
-    assert store.retraining(queued.id) == queued
-    running = store.start_retraining(queued.id)
+    assert store.retrainings.find(queued.id) == queued
+    running = store.retrainings.start(queued.id)
     assert running.started_at is not None
     assert running.started_at >= queued.requested_at
-    done = store.finish_retraining(queued.id, {"gate": {"passed": True}, "names": ["模"]})
+    done = store.retrainings.finish(queued.id, {"gate": {"passed": True}, "names": ["模"]})
     assert (done.state, done.report, done.error) == ("done", {"gate": {"passed": True}, "names": ["模"]}, "")
     assert done.finished_at is not None
-    assert store.retrainings() == [done]
+    assert store.retrainings.load() == [done]
 
 
 def test_a_retraining_may_fail_before_or_while_it_runs(store: MeasurementStore) -> None:
-    first, second = store.add_retraining(), store.add_retraining()
-    store.start_retraining(second.id)
+    first, second = store.retrainings.add(), store.retrainings.add()
+    store.retrainings.start(second.id)
     for record in (first, second):
-        failed = store.fail_retraining(record.id, "no rows")
+        failed = store.retrainings.fail(record.id, "no rows")
         assert (failed.state, failed.error, failed.report) == ("failed", "no rows", None)
-    assert [record.id for record in store.retrainings()] == [second.id, first.id]
+    assert [record.id for record in store.retrainings.load()] == [second.id, first.id]
 
 
 def test_a_retraining_never_goes_back(store: MeasurementStore) -> None:
-    record = store.add_retraining()
+    record = store.retrainings.add()
     with pytest.raises(InputError, match=f"must be running, but {record.id} is queued"):
-        store.finish_retraining(record.id, {})
-    store.start_retraining(record.id)
+        store.retrainings.finish(record.id, {})
+    store.retrainings.start(record.id)
     with pytest.raises(InputError, match=r"must be queued, but .* is running"):
-        store.start_retraining(record.id)
-    store.finish_retraining(record.id, {})
+        store.retrainings.start(record.id)
+    store.retrainings.finish(record.id, {})
     with pytest.raises(InputError, match=r"must be queued or running, but .* is done"):
-        store.fail_retraining(record.id, "late")
-    assert store.retraining(record.id).error == ""
+        store.retrainings.fail(record.id, "late")
+    assert store.retrainings.find(record.id).error == ""
 
 
 def test_an_unknown_retraining_is_named(store: MeasurementStore) -> None:
     for call in (
-        store.retraining,
-        store.start_retraining,
-        lambda id_: store.finish_retraining(id_, {}),
-        lambda id_: store.fail_retraining(id_, ""),
+        store.retrainings.find,
+        store.retrainings.start,
+        lambda id_: store.retrainings.finish(id_, {}),
+        lambda id_: store.retrainings.fail(id_, ""),
     ):
         with pytest.raises(UnknownNameError, match="retraining: no 'abc' is known"):
             call("abc")

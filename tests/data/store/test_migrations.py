@@ -79,8 +79,8 @@ def test_a_store_of_an_earlier_version_loses_nothing(url: str, revision: str) ->
         told = [table.set_axis(row_ids(table)).sort_index() for table in (kept, rows)]
         pd.testing.assert_frame_equal(told[0], told[1])
         assert store.add(rows) == Added(n_new=0, n_known=len(rows))
-        assert store.models() == [a_model()]
-        assert [(r.id, r.state, r.requested_at) for r in store.retrainings()] == [("r", "queued", MOMENT)]
+        assert store.models.load() == [a_model()]
+        assert [(r.id, r.state, r.requested_at) for r in store.retrainings.load()] == [("r", "queued", MOMENT)]
 
 
 @pytest.mark.parametrize("revision", OLD)

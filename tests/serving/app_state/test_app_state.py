@@ -35,19 +35,19 @@ def test_a_shipped_campaign_imported_again_does_not_count_twice(bench: AppState)
 def test_the_shipped_catalogue_keeps_its_names(bench: AppState) -> None:
     """A later release may bring a model whose name somebody has registered; the release's counts."""
     impostor = model_from_config(CONFIG, MODEL)
-    bench.store.add_model(impostor, CONFIG)
+    bench.store.models.add(impostor, CONFIG)
     assert bench.catalog.model(MODEL) == load_catalog().model(MODEL)
 
 
 def test_names_that_two_processes_registered_at_once_do_not_stop_the_others(bench: AppState) -> None:
     for name in ("mine/one", "Mine/One", "mine/two"):
-        bench.store.add_model(model_from_config(CONFIG, name), CONFIG)
+        bench.store.models.add(model_from_config(CONFIG, name), CONFIG)
     assert bench.catalog.model("mine/two").id == "mine/two"
     assert bench.catalog.model("mine/one").id in {"mine/one", "Mine/One"}
 
 
 def test_a_name_taken_by_another_case_is_refused(bench: AppState) -> None:
-    bench.store.add_model(model_from_config(CONFIG, "mine/one"), CONFIG)
+    bench.store.models.add(model_from_config(CONFIG, "mine/one"), CONFIG)
     with pytest.raises(InputError, match="the name 'MINE/One' is taken"):
         bench.with_configs([("MINE/One", CONFIG | {"vocab_size": 7})])
 
@@ -95,7 +95,7 @@ def test_a_champion_of_other_columns_says_why_it_does_not_serve(
 def test_while_one_asks_for_registered_models_the_others_do_not_wait(
     bench: AppState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.store.add_model(model_from_config(CONFIG, "mine/one"), CONFIG)
+    bench.store.models.add(model_from_config(CONFIG, "mine/one"), CONFIG)
     assert bench.catalog.model("mine/one")
     asked, answered = threading.Event(), threading.Event()
 

@@ -76,7 +76,7 @@ def test_a_dry_run_says_what_would_be_kept(run: Run, file: Path, tmp_path: Path)
         assert told["model"] == sorted([MODEL, "mine"])
         assert told["accelerator"] == sorted([ACCELERATOR, OTHER])
         with MeasurementStore().migrate() as store:
-            assert (store.count(), len(store.models())) == ((0, 0) if n_new else (5, 1))
+            assert (store.count(), len(store.models.load())) == ((0, 0) if n_new else (5, 1))
         assert run(*words)[0] == 0
     file.write_text(file.read_text().replace("0.061", "fast"))
     assert run(*words, "--dry-run")[0] == 2

@@ -47,7 +47,7 @@ def test_reading_and_asking_are_open_and_writing_is_not(client: Client) -> None:
         assert challenge_of(response, 401) == 'Bearer realm="roofcast"'
         assert "roofcast keys create NAME --scope write" in response.json()["detail"]
     assert client.bench.store.count() == 0
-    assert client.bench.store.retrainings() == []
+    assert client.bench.store.retrainings.load() == []
 
 
 def test_a_key_that_may_write_writes(client: Client) -> None:

@@ -109,13 +109,13 @@ def test_a_config_never_takes_the_place_of_a_known_model(client: Client) -> None
     body = {"rows": [a_measurement()], "models": [{"name": MODEL, "config": CONFIG}]}
     assert problem_of(client.post(PATH, body), 422)["field"] == "models"
     assert client.bench.catalog.model(MODEL) == before
-    assert client.bench.store.models() == []
+    assert client.bench.store.models.load() == []
 
 
 def test_models_that_others_registered_are_seen_at_once(client: Client, settings: Settings) -> None:
     assert "mine" not in client.bench.catalog.models
     other = AppState(settings)
     for spec, config in other.with_configs([("mine", CONFIG)])[1]:
-        other.store.add_model(spec, dict(config))
+        other.store.models.add(spec, dict(config))
     other.store.close()
     assert "mine" in client.bench.catalog.models

@@ -83,20 +83,20 @@ def test_a_retraining_over_http_runs_in_a_worker_and_goes_into_service(
     monkeypatch.setenv("ROOFCAST_TRAINING", QUICKEST)
     monkeypatch.setattr(queue_module, "RESTART_PAUSE_S", 0.1)
     store = client.bench.store
-    interrupted = store.add_retraining(owner_id(home))
+    interrupted = store.retrainings.add(owner_id(home))
     with worker_process():
         with FileLock(home / "worker.lock"):
             wait_until(lambda: len(workers_of(os.getpid())) == 1)
             time.sleep(0.3)
-            assert store.retraining(interrupted.id).state == "queued"
-        wait_until(lambda: store.retraining(interrupted.id).state == "running")
+            assert store.retrainings.find(interrupted.id).state == "queued"
+        wait_until(lambda: store.retrainings.find(interrupted.id).state == "running")
         os.kill(workers_of(os.getpid())[0], signal.SIGKILL)
         posted = client.send("POST", PATH)
         assert posted.status_code == 202
         assert posted.json()["state"] == "queued"
         place = posted.headers["location"]
         wait_until(lambda: client.get(place).json()["state"] == "done")
-        assert store.retraining(interrupted.id).error == INTERRUPTED
+        assert store.retrainings.find(interrupted.id).error == INTERRUPTED
         asked_of_an_idle_worker = client.send("POST", PATH).headers["location"]
         assert asked_of_an_idle_worker != place
         wait_until(lambda: client.get(asked_of_an_idle_worker).json()["state"] == "done")
@@ -124,7 +124,7 @@ def test_a_job_runs_once(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> No
     record = queue.submit()
     queue.run(record.id)
     queue.run(record.id)
-    ended = queue._bench.store.retraining(record.id)
+    ended = queue._bench.store.retrainings.find(record.id)
     assert (ended.state, ended.error, len(calls)) == ("failed", "too few rows", 1)
 
 
@@ -136,7 +136,7 @@ def test_a_bug_fails_the_job_and_keeps_its_traceback(queue: JobQueue, monkeypatc
     record = queue.submit()
     with pytest.raises(ZeroDivisionError):
         queue.run(record.id)
-    assert queue._bench.store.retraining(record.id).error == "ZeroDivisionError: a bug"
+    assert queue._bench.store.retrainings.find(record.id).error == "ZeroDivisionError: a bug"
 
 
 @pytest.mark.parametrize("end", ["finish", "fail"])
@@ -155,14 +155,14 @@ def test_what_came_of_a_job_is_recorded_when_the_store_is_back(
         return report
 
     store = queue._bench.store
-    for name in ("start_retraining", f"{end}_retraining"):
-        monkeypatch.setattr(store, name, away_twice(getattr(store, name)))
+    for name in ("start", end):
+        monkeypatch.setattr(store.retrainings, name, away_twice(getattr(store.retrainings, name)))
     monkeypatch.setattr(queue._bench, "retrain", retrain)
     monkeypatch.setattr(queue_module, "MOST_RECORD_PAUSE_S", 1.5)
     monkeypatch.setattr(time, "sleep", pauses.append)
     record = queue.submit()
     queue.run(record.id)
-    ended = store.retraining(record.id)
+    ended = store.retrainings.find(record.id)
     assert (ended.state, ended.error) == (("done", "") if end == "finish" else ("failed", "too few rows"))
     assert pauses == [1.0, 1.5, 1.0, 1.5]
 
@@ -172,7 +172,7 @@ def test_a_change_whose_answer_was_lost_is_not_refused_when_repeated(
 ) -> None:
     """The store keeps the change, and the connection ends before it says so."""
     store = queue._bench.store
-    fail = store.fail_retraining
+    fail = store.retrainings.fail
     lost = iter([True, False])
 
     def fail_silently(id_: str, error: str) -> None:
@@ -183,21 +183,21 @@ def test_a_change_whose_answer_was_lost_is_not_refused_when_repeated(
     def retrain() -> RetrainingReport:
         raise OutOfRangeError("too few rows")
 
-    monkeypatch.setattr(store, "fail_retraining", fail_silently)
+    monkeypatch.setattr(store.retrainings, "fail", fail_silently)
     monkeypatch.setattr(queue._bench, "retrain", retrain)
     monkeypatch.setattr(queue_module, "RECORD_PAUSE_S", 0.0)
     record = queue.submit()
     queue.run(record.id)
-    assert store.retraining(record.id).error == "too few rows"
+    assert store.retrainings.find(record.id).error == "too few rows"
 
 
 def test_what_a_dead_worker_left_is_sorted_out(queue: JobQueue) -> None:
     store = queue._bench.store
-    running, waiting = queue.submit(), store.add_retraining(queue.owner)
-    store.start_retraining(running.id)
+    running, waiting = queue.submit(), store.retrainings.add(queue.owner)
+    store.retrainings.start(running.id)
     queue.recover()
-    assert store.retraining(running.id).error == INTERRUPTED
-    assert store.retraining(waiting.id).state == "queued"
+    assert store.retrainings.find(running.id).error == INTERRUPTED
+    assert store.retrainings.find(waiting.id).state == "queued"
     assert len(queue.huey) == 1
     queue.recover()
     assert len(queue.huey) == 1
@@ -209,7 +209,7 @@ def test_a_queue_that_cannot_be_written_leaves_nothing_queued(queue: JobQueue, h
     connection.close()
     with pytest.raises(NotReadyError, match="the job queue cannot be written"):
         queue.submit()
-    assert [record.state for record in queue._bench.store.retrainings()] == ["failed"]
+    assert [record.state for record in queue._bench.store.retrainings.load()] == ["failed"]
 
 
 def test_a_second_worker_without_a_parent_leaves_at_once(settings: Settings) -> None:
@@ -236,7 +236,7 @@ def test_a_worker_stops_with_its_parent(home: Path) -> None:
 def test_a_retraining_that_waits_serves_all_who_ask(queue: JobQueue) -> None:
     first, second = queue.submit(), queue.submit()
     assert second == first
-    queue._bench.store.start_retraining(first.id)
+    queue._bench.store.retrainings.start(first.id)
     assert queue.submit().id != first.id
 
 
@@ -246,12 +246,12 @@ def test_two_state_folders_may_share_a_store(queue: JobQueue, tmp_path: Path) ->
     assert other.owner != queue.owner == owner_id(queue._bench.settings.home)
     mine, theirs = queue.submit(), other.submit()
     assert theirs.id != mine.id
-    store.start_retraining(theirs.id)
+    store.retrainings.start(theirs.id)
     queue.recover()
-    assert store.retraining(theirs.id).state == "running"
+    assert store.retrainings.find(theirs.id).state == "running"
     other.recover()
-    assert store.retraining(theirs.id).error == INTERRUPTED
-    assert store.retraining(mine.id).state == "queued"
+    assert store.retrainings.find(theirs.id).error == INTERRUPTED
+    assert store.retrainings.find(mine.id).state == "queued"
 
 
 @pytest.mark.parametrize("body", ["", "a=1"])
@@ -263,6 +263,6 @@ def test_a_form_of_a_foreign_page_starts_nothing(body: str, shared: Client) -> N
 
 def test_the_latest_retrainings_are_listed_up_to_a_limit(client: Client) -> None:
     store = client.bench.store
-    ids = [store.add_retraining().id for _ in range(3)]
+    ids = [store.retrainings.add().id for _ in range(3)]
     assert [record["id"] for record in client.get(f"{PATH}?limit=2").json()] == ids[:0:-1]
     problem_of(client.get(f"{PATH}?limit=0"), 422)

@@ -1,4 +1,4 @@
-"""API keys: random, told once, and kept as a hash from which nobody can get them back."""
+"""API keys: random secrets, shown once, of which the database holds only a SHA-256 digest."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Scope = Literal["read", "write", "admin"]
 State = Literal["valid", "expired", "revoked"]
 
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
-"""By rising power: each may do what those before it may."""
+"""In ascending order: each scope includes those before it."""
 
 PREFIX: Final = "roofcast_"
-"""By it, scanners of repositories know a key that strayed."""
+"""Prefix by which secret scanners recognise a leaked key."""
 
 N_SECRET_BYTE: Final = 32
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -31,7 +31,7 @@ _COLUMNS: Final = [column for column in API_KEY.c if column.name != "digest"]
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """What is known of a key; the key itself is not."""
+    """A key's record, without its secret."""
 
     name: str
     scope: Scope
@@ -42,19 +42,19 @@ class ApiKey:
 
     @property
     def state(self) -> State:
-        """Whether it opens anything now."""
+        """State now: valid, expired or revoked."""
         if self.revoked_at is not None:
             return "revoked"
         is_over = self.expires_at is not None and self.expires_at <= dt.datetime.now(dt.UTC)
         return "expired" if is_over else "valid"
 
     def may(self, scope: Scope) -> bool:
-        """Return whether its scope covers another."""
+        """Return whether the key's scope includes another."""
         return SCOPES.index(self.scope) >= SCOPES.index(scope)
 
 
 class KeyStore:
-    """Keys in a database; every method is one transaction.
+    """API keys in a database; every method is one transaction.
 
     All raise `NotReadyError` if the database cannot be used.
     """
@@ -63,21 +63,19 @@ class KeyStore:
         self._database = database
 
     def create(self, name: str, scope: Scope, lifetime: dt.timedelta | None = None) -> tuple[ApiKey, str]:
-        """Return a new key and its secret, which nobody can tell again.
+        """Return a new key and its secret, which is not stored.
 
         Parameters
         ----------
         name
-            Who holds it; stands in logs.
-        scope
-            What it may do.
+            Holder of the key, for logs.
         lifetime
-            When it expires; never if left out.
+            Time until it expires; None for a key that does not expire.
 
         Raises
         ------
         InputError
-            If the name is taken, also by a revoked key, or is no plain name, or the lifetime cannot be.
+            If the name is malformed or taken, also by a revoked key, or the lifetime is not positive or too long.
         """
         if not _NAME.fullmatch(name):
             raise InputError("name", f"must be up to 100 letters, digits, dots, dashes or underscores, got {name!r}")
@@ -91,13 +89,13 @@ class KeyStore:
         return key, secret
 
     def load(self) -> list[ApiKey]:
-        """Return every key there was, the oldest first."""
+        """Return all keys, expired and revoked ones too, the oldest first."""
         query = sa.select(*_COLUMNS).order_by(API_KEY.c.created_at, API_KEY.c.name)
         with self._database.reading() as connection:
             return [ApiKey(**row) for row in connection.execute(query).mappings()]
 
     def revoke(self, name: str) -> ApiKey:
-        """Return the key, which opens nothing any more; one that was revoked before stays as it was.
+        """Revoke a key and return it; the date of an earlier revocation stays.
 
         Raises
         ------
@@ -114,17 +112,17 @@ class KeyStore:
         return ApiKey(**row)
 
     def find(self, digest: str) -> ApiKey | None:
-        """Return the key of a digest, in whatever state; None if there is none."""
+        """Return the key of a digest, whatever its state; None if there is none."""
         with self._database.reading() as connection:
             row = connection.execute(sa.select(*_COLUMNS).where(API_KEY.c.digest == digest)).mappings().one_or_none()
         return ApiKey(**row) if row else None
 
 
 def digest_of(secret: str) -> str:
-    """Return what is kept of a secret.
+    """Return the SHA-256 digest of a secret, by which its key is stored and found.
 
-    A plain hash will do: the secret has 256 random bits, which no slow hash makes harder to guess. A key is looked up
-    by it, so that the time of a look tells nothing of the secret.
+    A fast hash is enough: the secret has 256 random bits. The lookup by digest takes a time that reveals nothing of
+    the secret.
 
     Examples
     --------

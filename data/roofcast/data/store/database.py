@@ -1,4 +1,4 @@
-"""The store's database: opening it, its transactions, its schema; SQLite or PostgreSQL."""
+"""The store's database, SQLite or PostgreSQL: connections, transactions, schema version."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import StaticPool
 
 from roofcast.data.errors import InputError, NotReadyError
@@ -24,10 +25,10 @@ from roofcast.data.units import ms_from_s
 BUSY_TIMEOUT_S: Final = 60.0
 
 SchemaState = Literal["none", "old", "current"]
-"""What a database holds: no schema, one that `Database.migrate` would bring up to date, or this version's."""
+"""Schema of a database: none, one that `Database.migrate` updates, or this version's."""
 
 _PATIENCE: Final = {"connect_timeout": 5, "tcp_user_timeout": int(ms_from_s(10))}
-"""Of PostgreSQL, in its own units, where the URL says nothing: a server that is gone is not waited for."""
+"""Connection options of PostgreSQL, in its units, if the URL has none: a lost server fails fast."""
 
 _MIGRATION_LOCK: Final = 0x726F6F66
 _DIALECTS: Final = ("sqlite", "postgresql")
@@ -35,13 +36,13 @@ _IN_MEMORY: Final = (None, "", ":memory:")
 
 
 class Database:
-    """A database by its URL; connects when first used.
+    """A database by its URL; it connects at first use.
 
     Parameters
     ----------
     url
         Such as ``sqlite:////var/lib/roofcast/roofcast.sqlite`` or ``postgresql+psycopg://user@host/name``.
-        ``sqlite://`` lives in memory, for one thread at a time.
+        ``sqlite://`` is in memory, for one thread at a time.
 
     Raises
     ------
@@ -63,8 +64,8 @@ class Database:
         if self._is_sqlite:
             sa.event.listen(self.engine, "connect", _configure_sqlite)
             sa.event.listen(self.engine, "begin", _begin_sqlite)
-        self._watching: sa.PoolProxiedConnection | None = None
-        self._watch = threading.Lock()
+        self._counter: sa.PoolProxiedConnection | None = None
+        self._counter_lock = threading.Lock()
         self._is_closed = False
 
     @property
@@ -73,34 +74,34 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """Give a connection for queries.
+        """Open a connection for queries.
 
         Raises
         ------
         NotReadyError
             If the database cannot be reached or read, or has no schema yet.
         """
-        with self._translating(), self.engine.connect() as connection:
+        with self._translated_errors(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """Give a connection whose changes are all kept at the end, or none if an error escapes.
+        """Open a transaction for writing: committed at the end, rolled back if an error escapes.
 
         Raises
         ------
         NotReadyError
             If the database cannot be reached or written, or has no schema yet.
         """
-        with self._translating(), self.engine.connect() as connection:
+        with self._translated_errors(), self.engine.connect() as connection:
             writer = connection.execution_options(begin="BEGIN IMMEDIATE")
             with writer.begin():
                 yield writer
 
     def version(self) -> int | None:
-        """Return what is another number after every change that anyone keeps; None where nothing tells.
+        """Return a counter that changes with every commit (SQLite's `data_version`); None if the backend has none.
 
-        A file of SQLite tells a connection of what others changed: one is kept for that, and writes nothing.
+        SQLite counts the commits of other connections, so the counter has a connection that never writes.
 
         References
         ----------
@@ -108,19 +109,29 @@ class Database:
         """
         if not self._is_sqlite or self.url.database in _IN_MEMORY:
             return None
-        with self._watch:
+        with self._counter_lock:
             if self._is_closed:
                 return None
             try:
-                if self._watching is None:
-                    self._watching = self.engine.raw_connection()
-                return int(self._watching.driver_connection.execute("PRAGMA data_version").fetchone()[0])  # type: ignore[union-attr]
+                if self._counter is None:
+                    self._counter = self.engine.raw_connection()
+                return int(self._counter.driver_connection.execute("PRAGMA data_version").fetchone()[0])  # type: ignore[union-attr]
             except (sqlite3.Error, sa.exc.SQLAlchemyError):
-                self._stop_watching()
+                self._close_counter()
                 return None
 
+    def insert_new(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+        """Return the statement that inserts the rows whose `id` is new, in the dialect of the database."""
+        if self._is_sqlite:
+            return sqlite.insert(table).on_conflict_do_nothing(index_elements=["id"])
+        return postgresql.insert(table).on_conflict_do_nothing(index_elements=["id"])
+
+    def by_code_point(self, column: sa.Column[str]) -> sa.ColumnElement[str]:
+        """Return the column ordered by code points: SQLite's default, where PostgreSQL's is that of a language."""
+        return column if self._is_sqlite else column.collate("C")
+
     def schema_state(self) -> SchemaState:
-        """Return what the database holds; writes nothing, and makes no file.
+        """Return the state of the schema; writes nothing and creates no file.
 
         Raises
         ------
@@ -154,23 +165,23 @@ class Database:
             command.upgrade(config, "head")
 
     def close(self) -> None:
-        """Close every connection; what another thread is asking is waited for."""
-        with self._watch:
+        """Close every connection, after a running query of the change counter."""
+        with self._counter_lock:
             self._is_closed = True
-            self._stop_watching()
+            self._close_counter()
         self.engine.dispose()
 
-    def _stop_watching(self) -> None:
-        watching, self._watching = self._watching, None
-        if watching is not None:
-            watching.invalidate()
+    def _close_counter(self) -> None:
+        counter, self._counter = self._counter, None
+        if counter is not None:
+            counter.invalidate()
 
     def _use_write_ahead_log(self) -> None:
-        """Switch SQLite to write-ahead logging, which stays; SQLite does not wait for others on its own here."""
+        """Switch the SQLite file to write-ahead logging; here SQLite does not wait for locks itself."""
         deadline = time.monotonic() + BUSY_TIMEOUT_S
         while True:
             try:
-                with self._translating(), self.engine.connect() as connection:
+                with self._translated_errors(), self.engine.connect() as connection:
                     outside = connection.execution_options(begin="")
                     outside.exec_driver_sql("PRAGMA journal_mode = WAL")
                 return
@@ -180,7 +191,7 @@ class Database:
                 time.sleep(0.02)
 
     @contextmanager
-    def _translating(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
@@ -192,7 +203,7 @@ class Database:
 
 
 def _known_revision(connection: sa.Connection) -> str | None:
-    """Return the schema's revision, None without a schema; refuse one that this version does not know."""
+    """Return the schema's revision, None without a schema; refuse an unknown one."""
     known = {script.revision for script in ScriptDirectory.from_config(_alembic_config()).walk_revisions()}
     current = MigrationContext.configure(connection).get_current_revision()
     if current is not None and current not in known:
@@ -221,7 +232,7 @@ def _configure_sqlite(connection: Any, _record: object) -> None:
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    """Begin as the execution option says; writers take the lock at once, as a later upgrade of a read may fail."""
+    """Begin a transaction; a writer takes its lock at once, since upgrading a read lock later may fail."""
     statement = connection.get_execution_options().get("begin", "BEGIN")
     if statement:
         connection.exec_driver_sql(statement)

@@ -1,4 +1,4 @@
-"""What keeps a database from being used, and the cure: from errors of SQLite and PostgreSQL to a sentence."""
+"""Messages for database errors of SQLite and PostgreSQL: what is wrong with the database, and the cure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ LOCKED: Final = "is locked by another process"
 
 
 class Problem(NamedTuple):
-    """What is wrong with a database and what mends it, for errors of these states or words.
+    """A problem of a database and its cure.
 
-    `states` are PostgreSQL's codes of errors; `words` a pattern for the others: SQLite's, and those of connecting.
+    It is recognised by `states`, PostgreSQL's error codes, or by `words`, a pattern for errors without a code: those
+    of SQLite and of connecting.
     """
 
-    what: str
+    text: str
     cure: str
     states: tuple[str, ...] = ()
     words: str = ""
@@ -75,14 +76,14 @@ PROBLEMS: Final = (
         "|starting up|closed the connection|connection is bad|connection timeout",
     ),
 )
-"""The first that fits counts."""
+"""The first match counts."""
 
 _OURS: Final = (sa.exc.IntegrityError, sa.exc.DataError, sa.exc.NotSupportedError)
 _UNKNOWN: Final = Problem("cannot be used", "check that it is there, reachable and writable")
 
 
 def problem_of(error: sa.exc.SQLAlchemyError) -> str:
-    """Return what keeps the database from being used, and the cure; empty for a fault of our own statement.
+    """Return the problem of the database and its cure; empty for an error in our own statement.
 
     Examples
     --------
@@ -95,9 +96,9 @@ def problem_of(error: sa.exc.SQLAlchemyError) -> str:
     state, text = getattr(cause, "sqlstate", None), " ".join(str(cause).split())
     for problem in PROBLEMS:
         if state in problem.states if state else problem.words and re.search(problem.words, text, re.IGNORECASE):
-            return _told(problem, text)
-    return "" if isinstance(error, sa.exc.ProgrammingError) else _told(_UNKNOWN, text)
+            return _sentence(problem, text)
+    return "" if isinstance(error, sa.exc.ProgrammingError) else _sentence(_UNKNOWN, text)
 
 
-def _told(problem: Problem, text: str) -> str:
-    return f"{problem.what} ({text}); {problem.cure}"
+def _sentence(problem: Problem, text: str) -> str:
+    return f"{problem.text} ({text}); {problem.cure}"

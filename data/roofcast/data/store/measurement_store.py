@@ -1,29 +1,23 @@
-"""Where measurements, registered models and retraining records are kept."""
+"""The store: measurements in a database, with the registered models and the retrainings beside them."""
 
 from __future__ import annotations
 
 import datetime as dt
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self
+from typing import Any, Self
 
 import pandas as pd
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
-from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.home import roofcast_home
 from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS
 from roofcast.data.measurements.validation import row_ids, with_column_types
-from roofcast.data.model_config.huggingface import model_from_config
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store.database import Database
-from roofcast.data.store.tables import MEASUREMENT, MODEL, RETRAINING
-
-State = Literal["queued", "running", "done", "failed"]
-
-_ALL_MODELS: Final = sa.select(MODEL.c.spec, MODEL.c.config).order_by(MODEL.c.id)
+from roofcast.data.store.registered_models import RegisteredModels
+from roofcast.data.store.retrainings import Retrainings
+from roofcast.data.store.tables import MEASUREMENT
 
 
 def default_url() -> str:
@@ -33,28 +27,14 @@ def default_url() -> str:
 
 @dataclass(frozen=True)
 class Added:
-    """How many rows of a table were new to the store, and how many it had, or the table repeated."""
+    """Numbers of rows that were new to the store, and that it had already or the table repeated."""
 
     n_new: int
     n_known: int
 
 
-@dataclass(frozen=True)
-class Retraining:
-    """One request to retrain, and what came of it; `owner` is the state folder whose worker sees to it."""
-
-    id: str
-    state: State
-    requested_at: dt.datetime
-    started_at: dt.datetime | None = None
-    finished_at: dt.datetime | None = None
-    report: dict[str, Any] | None = None
-    error: str = ""
-    owner: str = ""
-
-
 class MeasurementStore:
-    """Measurements, registered models and retraining records in a database.
+    """Measurements in a database; `models` and `retrainings` are the other tables of the same database.
 
     Every method is one transaction. Any number of threads and processes may use the same database.
     All raise `NotReadyError` if the database cannot be used.
@@ -67,7 +47,8 @@ class MeasurementStore:
 
     def __init__(self, url: str | None = None) -> None:
         self.database = Database(url or default_url())
-        self._models: tuple[int | None, list[ModelSpec]] = None, []
+        self.models = RegisteredModels(self.database)
+        self.retrainings = Retrainings(self.database)
 
     def __enter__(self) -> Self:
         return self
@@ -80,7 +61,7 @@ class MeasurementStore:
         self.database.close()
 
     def migrate(self) -> Self:
-        """Bring the database's schema up to date and return the store; several processes may do so at once.
+        """Bring the schema up to date and return the store; several processes may do so at once.
 
         Raises
         ------
@@ -91,7 +72,7 @@ class MeasurementStore:
         return self
 
     def add(self, table: pd.DataFrame, models: Iterable[tuple[ModelSpec, dict[str, Any]]] = ()) -> Added:
-        """Add the rows that are new and the models they bring: all of them, or none if an error escapes.
+        """Add the rows that are new and the models of these rows: all of them, or none if an error escapes.
 
         Parameters
         ----------
@@ -105,22 +86,22 @@ class MeasurementStore:
         InputError
             If another architecture is registered under a model's id.
         """
-        rows = _rows(table)
-        insert = _insert_new(self.database, MEASUREMENT).returning(MEASUREMENT.c.id)
+        rows = _database_rows(table)
+        insert = self.database.insert_new(MEASUREMENT).returning(MEASUREMENT.c.id)
         with self.database.writing() as connection:
             for spec, config in models:
-                _keep_model(self.database, connection, spec, config)
+                self.models.insert(connection, spec, config)
             n_new = len(connection.execute(insert, rows).all()) if rows else 0
         return Added(n_new, len(table) - n_new)
 
     def compare(self, table: pd.DataFrame) -> Added:
-        """Return how many validated rows `add` would find new and known; writes nothing, and migrates no database."""
-        wanted = set(row_ids(table))
+        """Return how many validated rows `add` would find new and known; writes nothing and needs no migration."""
+        ids = set(row_ids(table))
         known: set[str] = set()
         if self.database.schema_state() != "none":
             with self.database.reading() as connection:
-                known = wanted.intersection(connection.execute(sa.select(MEASUREMENT.c.id)).scalars())
-        n_new = len(wanted) - len(known)
+                known = ids.intersection(connection.execute(sa.select(MEASUREMENT.c.id)).scalars())
+        n_new = len(ids) - len(known)
         return Added(n_new, len(table) - n_new)
 
     def load(
@@ -132,23 +113,22 @@ class MeasurementStore:
         model: str | None = None,
         accelerator: str | None = None,
     ) -> pd.DataFrame:
-        """Return the measurements, ordered by campaign and row id, so that the order of import leaves no trace.
+        """Return the measurements of a campaign, model and accelerator, or all, by campaign and row id.
 
-        They were checked when they were added, and are not again: a rule that came later shuts nobody out.
+        The order does not depend on the order of import. Rows are not validated again: a row that breaks a newer
+        rule still loads.
 
         Parameters
         ----------
-        campaign, model, accelerator
-            Only those of this one; no rows if there is none.
         offset, limit
-            How many to pass over, and the most that are returned.
+            Number of rows to skip, and largest number to return.
         """
         columns = [MEASUREMENT.c[name] for name in ("id", *MEASUREMENT_COLUMNS)]
-        order = (_by_code_point(self.database, MEASUREMENT.c.campaign), MEASUREMENT.c.id)
+        order = (self.database.by_code_point(MEASUREMENT.c.campaign), MEASUREMENT.c.id)
         query = sa.select(*columns).order_by(*order).offset(offset).limit(limit)
-        for name, wanted in {"campaign": campaign, "model": model, "accelerator": accelerator}.items():
-            if wanted is not None:
-                query = query.where(MEASUREMENT.c[name] == wanted)
+        for name, value in {"campaign": campaign, "model": model, "accelerator": accelerator}.items():
+            if value is not None:
+                query = query.where(MEASUREMENT.c[name] == value)
         with self.database.reading() as connection:
             rows = connection.execute(query).all()
         table = pd.DataFrame(rows, columns=["id", *MEASUREMENT_COLUMNS])
@@ -160,176 +140,19 @@ class MeasurementStore:
             return connection.execute(sa.select(sa.func.count()).select_from(MEASUREMENT)).scalar_one()
 
     def campaigns(self) -> dict[str, int]:
-        """Return the number of measurements of each campaign, by name."""
+        """Return the number of measurements by campaign, in order of the names."""
         query = sa.select(MEASUREMENT.c.campaign, sa.func.count()).group_by(MEASUREMENT.c.campaign)
         with self.database.reading() as connection:
             rows = connection.execute(query).all()
         return {row[0]: row[1] for row in sorted(rows)}
 
-    def add_model(self, spec: ModelSpec, config: dict[str, Any]) -> None:
-        """Register a model; nothing happens if the same is registered already.
 
-        Parameters
-        ----------
-        spec
-            Its architecture, as `models` gives it back.
-        config
-            The ``config.json`` that it was read from.
-
-        Raises
-        ------
-        InputError
-            If another architecture is registered under its id.
-        """
-        with self.database.writing() as connection:
-            _keep_model(self.database, connection, spec, config)
-
-    def models(self) -> list[ModelSpec]:
-        """Return the registered models, by id, as this version reads their configurations.
-
-        They are read anew only after a change, where the database tells of changes.
-        """
-        version = self.database.version()
-        if version is None or version != self._models[0]:
-            with self.database.reading() as connection:
-                rows = connection.execute(_ALL_MODELS).all()
-            self._models = version, [_as_read_now(spec, config) for spec, config in rows]
-        return [*self._models[1]]
-
-    def add_retraining(self, owner: str = "") -> Retraining:
-        """Keep a request to retrain and return it, queued."""
-        record = Retraining(id=uuid.uuid4().hex, state="queued", requested_at=_now(), owner=owner)
-        with self.database.writing() as connection:
-            connection.execute(sa.insert(RETRAINING), vars(record))
-        return record
-
-    def retraining(self, id: str) -> Retraining:  # noqa: A002
-        """Return one retraining.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is no such retraining.
-        """
-        with self.database.reading() as connection:
-            return _retraining(connection, id)
-
-    def retrainings(self, owner: str | None = None, limit: int | None = None) -> list[Retraining]:
-        """Return the retrainings, the latest request first.
-
-        Parameters
-        ----------
-        owner
-            Only those of this owner.
-        limit
-            Most that are returned.
-        """
-        query = sa.select(RETRAINING).order_by(RETRAINING.c.requested_at.desc(), RETRAINING.c.id).limit(limit)
-        if owner is not None:
-            query = query.where(RETRAINING.c.owner == owner)
-        with self.database.reading() as connection:
-            return [Retraining(**row) for row in connection.execute(query).mappings()]
-
-    def retraining_states(self) -> dict[str, int]:
-        """Return the number of retrainings in each state that any is in."""
-        query = sa.select(RETRAINING.c.state, sa.func.count()).group_by(RETRAINING.c.state)
-        with self.database.reading() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
-
-    def start_retraining(self, id: str) -> Retraining:  # noqa: A002
-        """Return the retraining as running; of several that start it, one succeeds.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is no such retraining.
-        InputError
-            If it is not queued.
-        """
-        return self._advance(id, ("queued",), state="running", started_at=_now())
-
-    def finish_retraining(self, id: str, report: dict[str, Any]) -> Retraining:  # noqa: A002
-        """Return the retraining as done, with its report.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is no such retraining.
-        InputError
-            If it is not running.
-        """
-        return self._advance(id, ("running",), state="done", finished_at=_now(), report=report)
-
-    def fail_retraining(self, id: str, error: str) -> Retraining:  # noqa: A002
-        """Return the retraining as failed, with the reason.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is no such retraining.
-        InputError
-            If it has ended already.
-        """
-        return self._advance(id, ("queued", "running"), state="failed", finished_at=_now(), error=error)
-
-    def _advance(self, id: str, before: tuple[State, ...], **changes: object) -> Retraining:  # noqa: A002
-        is_due = (RETRAINING.c.id == id) & RETRAINING.c.state.in_(before)
-        with self.database.writing() as connection:
-            result = connection.execute(sa.update(RETRAINING).where(is_due).values(**changes))
-            record = _retraining(connection, id)
-        if result.rowcount == 0:
-            raise InputError("retraining", f"must be {' or '.join(before)}, but {id} is {record.state}")
-        return record
-
-
-def _retraining(connection: sa.Connection, id: str) -> Retraining:  # noqa: A002
-    row = connection.execute(sa.select(RETRAINING).where(RETRAINING.c.id == id)).mappings().one_or_none()
-    if row is None:
-        known = connection.execute(sa.select(RETRAINING.c.id)).scalars().all()
-        raise UnknownNameError("retraining", id, known)
-    return Retraining(**row)
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows by column name, ordered by id: two writers that lock rows in one order never deadlock."""
-    added_at = _now()
+def _database_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows by column name, ordered by id: writers that lock rows in one order never deadlock."""
+    added_at = dt.datetime.now(dt.UTC)
     cells = table[list(MEASUREMENT_COLUMNS)].astype(object).where(table.notna(), None)
-    keyed = zip(row_ids(table), cells.itertuples(index=False, name=None), strict=True)
+    by_id = zip(row_ids(table), cells.itertuples(index=False, name=None), strict=True)
     return [
-        {"id": id_, **dict(zip(MEASUREMENT_COLUMNS, row, strict=True)), "added_at": added_at}
-        for id_, row in sorted(keyed, key=lambda pair: pair[0])
+        {"id": row_id, **dict(zip(MEASUREMENT_COLUMNS, row, strict=True)), "added_at": added_at}
+        for row_id, row in sorted(by_id, key=lambda pair: pair[0])
     ]
-
-
-def _keep_model(database: Database, connection: sa.Connection, spec: ModelSpec, config: dict[str, Any]) -> None:
-    row = {"id": spec.id, "spec": spec.model_dump(mode="json"), "config": config, "added_at": _now()}
-    connection.execute(_insert_new(database, MODEL), row)
-    kept = connection.execute(sa.select(MODEL.c.spec, MODEL.c.config).where(MODEL.c.id == spec.id)).one()
-    if _as_read_now(*kept) != spec:
-        raise InputError("model", f"another architecture is registered as {spec.id!r}; choose another id")
-
-
-def _as_read_now(kept: dict[str, Any], config: dict[str, Any]) -> ModelSpec:
-    """Return a model as this version reads its configuration, or as it was kept if it cannot read it."""
-    spec = ModelSpec.parse(kept)
-    try:
-        read = model_from_config(config, spec.id)
-    except InputError:
-        return spec
-    return read.model_copy(update={"lineage": spec.lineage, "fold_group": spec.fold_group})
-
-
-def _insert_new(database: Database, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-    """Return the statement that inserts the rows whose key is new, in the database's own words."""
-    if database.engine.dialect.name == "postgresql":
-        return postgresql.insert(table).on_conflict_do_nothing(index_elements=["id"])
-    return sqlite.insert(table).on_conflict_do_nothing(index_elements=["id"])
-
-
-def _by_code_point(database: Database, column: sa.Column[str]) -> sa.ColumnElement[str]:
-    """Return the column in the order of code points, which is SQLite's own; PostgreSQL's is that of a language."""
-    return column.collate("C") if database.engine.dialect.name == "postgresql" else column
-
-
-def _now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)

@@ -1,4 +1,4 @@
-"""Tables of the store; `migrations` holds the steps that lead to them."""
+"""Tables of the store; `migrations` has the steps to them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS, NUMBER_COLUMN
 
 
 class UtcDateTime(sa.TypeDecorator[dt.datetime]):
-    """A time of day in UTC that comes back with its zone, also from SQLite, which keeps none."""
+    """A UTC time with its zone, also on SQLite, which stores none."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: dt.datetime | None, dialect: sa.Dialect) -> dt.datetime | None:  # noqa: ARG002
-        """Return the same moment in UTC; a time without zone is a bug of the caller."""
+        """Return the time in UTC; refuse a time without zone, which is a bug of the caller."""
         if value is not None and value.tzinfo is None:
             raise ValueError("a time must carry its zone")
         return value.astimezone(dt.UTC) if value else None
 
     def process_result_value(self, value: dt.datetime | None, dialect: sa.Dialect) -> dt.datetime | None:  # noqa: ARG002
-        """Return the moment with its zone."""
+        """Return the time with its zone."""
         if value is None:
             return None
         return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)

@@ -142,7 +142,7 @@ class AppState:
     def _registered(self) -> list[ModelSpec]:
         if time.monotonic() >= self._store_asked_again_at and self._asking.acquire(blocking=False):
             try:
-                self._registered_here = self.store.models()
+                self._registered_here = self.store.models.load()
             except NotReadyError as error:
                 logger.warning("the models registered here stay as they were: %s", error)
                 self._store_asked_again_at = time.monotonic() + STORE_PAUSE_S
@@ -308,7 +308,7 @@ class AppState:
         added = self.store.add(resolved, [(spec, dict(config)) for spec, config in new])
         if new:
             with self._asking, contextlib.suppress(NotReadyError):  # who asks for them next must find them
-                self._registered_here = self.store.models()
+                self._registered_here = self.store.models.load()
         return added.n_new, added.n_known
 
     def _rehearsed(self, table: pd.DataFrame, configs: Iterable[tuple[str, Config]]) -> tuple[int, int]:
@@ -317,7 +317,7 @@ class AppState:
             state = store.database.schema_state()
             if state == "old":
                 self._warn("the store has an older schema; a dry run leaves it so, importing brings it up to date")
-            own = [] if state == "none" else store.models()
+            own = [] if state == "none" else store.models.load()
             catalog, _ = _with_configs(with_registered(self._own_files.catalog, own), configs)
             added = store.compare(_resolved(table, catalog))
         return added.n_new, added.n_known

@@ -56,7 +56,7 @@ def open_store() -> tuple[MeasurementStore, Catalog]:
     from roofcast.serving.app_state.settings import load_settings
 
     store = state_folder.open_store(load_settings())
-    return store, state_folder.with_registered(open_catalog(), store.models())
+    return store, state_folder.with_registered(open_catalog(), store.models.load())
 
 
 def open_app_state() -> AppState:

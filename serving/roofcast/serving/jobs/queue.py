@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 from roofcast.data.errors import InputError, NotReadyError, RoofcastError
 
 if TYPE_CHECKING:
-    from roofcast.data.store.measurement_store import Retraining
+    from roofcast.data.store.retrainings import Retraining
     from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.app_state.settings import Settings
 
@@ -71,21 +71,21 @@ class JobQueue:
         NotReadyError
             If the store or the queue cannot be written; nothing stays queued then.
         """
-        own = self._bench.store.retrainings(self.owner)
+        own = self._bench.store.retrainings.load(self.owner)
         waiting = (record for record in own if record.state == "queued")
-        record = next(waiting, None) or self._bench.store.add_retraining(self.owner)
+        record = next(waiting, None) or self._bench.store.retrainings.add(self.owner)
         try:
             self._task(record.id)
         except sqlite3.Error as error:
             problem = f"the job queue cannot be written: {error}"
-            self._bench.store.fail_retraining(record.id, problem)
+            self._bench.store.retrainings.fail(record.id, problem)
             raise NotReadyError(problem) from error
         return record
 
     def run(self, retraining_id: str) -> None:
         """Do one retraining and record what came of it; one that is no longer queued is left alone."""
         try:
-            _persist(lambda: self._bench.store.start_retraining(retraining_id))
+            _persist(lambda: self._bench.store.retrainings.start(retraining_id))
         except InputError:
             return
         try:
@@ -96,10 +96,10 @@ class JobQueue:
             self._fail(retraining_id, f"{type(error).__name__}: {error}")
             raise
         else:
-            _persist(lambda: self._bench.store.finish_retraining(retraining_id, report.model_dump(mode="json")))
+            _persist(lambda: self._bench.store.retrainings.finish(retraining_id, report.model_dump(mode="json")))
 
     def _fail(self, retraining_id: str, problem: str) -> None:
-        _persist(lambda: self._bench.store.fail_retraining(retraining_id, problem))
+        _persist(lambda: self._bench.store.retrainings.fail(retraining_id, problem))
 
     def ensure_predictor(self) -> None:
         """Ask for a retraining if no champion can be loaded: an upgrade that changed the columns leaves one so."""
@@ -121,9 +121,9 @@ class JobQueue:
         Only what this state folder owns: a store may be shared, and the workers of other folders live on.
         """
         self.huey.flush()
-        for record in reversed(self._bench.store.retrainings(self.owner)):
+        for record in reversed(self._bench.store.retrainings.load(self.owner)):
             if record.state == "running":
-                self._bench.store.fail_retraining(record.id, INTERRUPTED)
+                self._bench.store.retrainings.fail(record.id, INTERRUPTED)
             elif record.state == "queued":
                 self._task(record.id)
 

@@ -1,1 +1,1 @@
-"""Steps from an empty database to the tables of today, in alembic's layout."""
+"""Schema migrations, in alembic's layout."""

@@ -1,4 +1,4 @@
-"""What alembic runs for every command; the open connection comes in `config.attributes`."""
+"""Environment that alembic runs for every command; `config.attributes` has the open connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NAME_UNDER_ALEMBIC = "env_py"
 
 
 def run_migrations() -> None:
-    """Run the steps on the given connection, within the transaction that it has begun."""
+    """Run the migrations on that connection, in its open transaction."""
     connection = context.config.attributes["connection"]
     context.configure(connection=connection, target_metadata=METADATA)
     with context.begin_transaction():

@@ -28,10 +28,10 @@ def post_retraining(jobs: Jobs, response: Response) -> RetrainingResponse:
 @router.get("/v1/retrainings/{retraining_id}")
 def get_retraining(retraining_id: RetrainingId, state: State) -> RetrainingResponse:
     """Return a retraining, with its report once it is done."""
-    return RetrainingResponse(**dataclasses.asdict(state.store.retraining(retraining_id)))
+    return RetrainingResponse(**dataclasses.asdict(state.store.retrainings.find(retraining_id)))
 
 
 @router.get("/v1/retrainings")
 def list_retrainings(state: State, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[RetrainingResponse]:
     """List the retrainings, the latest first."""
-    return [RetrainingResponse(**dataclasses.asdict(record)) for record in state.store.retrainings(limit=limit)]
+    return [RetrainingResponse(**dataclasses.asdict(record)) for record in state.store.retrainings.load(limit=limit)]

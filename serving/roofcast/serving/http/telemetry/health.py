@@ -73,7 +73,7 @@ class HealthMonitor:
 
     def _count_retrainings(self) -> dict[str, int]:
         _ = self._state.catalog  # loads the models registered here before the first request needs them
-        return self._state.store.retraining_states()
+        return self._state.store.retrainings.count_by_state()
 
     async def poll(self, check: Callable[[], Awaitable[None]]) -> None:
         """Repeat a check for ever."""

@@ -1,1 +1,1 @@
-"""One module a step, named by its revision."""
+"""One module a migration, named by its revision."""

@@ -1,4 +1,4 @@
-"""Server settings of a measurement: polling, streaming, chunks and waits; and how its output lengths vary."""
+"""Server settings of a measurement (polling, streaming, chunks, waits), and its length variation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLUMNS = (
 
 
 def upgrade() -> None:
-    """Add the columns, blank in every row there is."""
+    """Add the columns, blank in existing rows."""
     for name in _COLUMNS:
         op.add_column("measurement", sa.Column(name, sa.Double, nullable=True))
 

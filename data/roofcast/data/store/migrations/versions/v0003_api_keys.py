@@ -1,4 +1,4 @@
-"""Keys by which the service knows who may write."""
+"""API keys of the service."""
 
 from __future__ import annotations
 

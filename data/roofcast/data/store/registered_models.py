@@ -1,0 +1,70 @@
+"""Registered models: specs of the user's own models, with the ``config.json`` each was read from."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from roofcast.data.errors import InputError
+from roofcast.data.model_config.huggingface import model_from_config
+from roofcast.data.specs import ModelSpec
+from roofcast.data.store.database import Database
+from roofcast.data.store.tables import MODEL
+
+_ALL: Final = sa.select(MODEL.c.spec, MODEL.c.config).order_by(MODEL.c.id)
+
+
+class RegisteredModels:
+    """Registered models of a database; every method is one transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._cache: tuple[int | None, list[ModelSpec]] = None, []
+
+    def add(self, spec: ModelSpec, config: dict[str, Any]) -> None:
+        """Register a model; the same model again changes nothing.
+
+        Raises
+        ------
+        InputError
+            If another architecture is registered under its id.
+        """
+        with self._database.writing() as connection:
+            self.insert(connection, spec, config)
+
+    def insert(self, connection: sa.Connection, spec: ModelSpec, config: dict[str, Any]) -> None:
+        """Register a model within a transaction; see `add`."""
+        row = {
+            "id": spec.id,
+            "spec": spec.model_dump(mode="json"),
+            "config": config,
+            "added_at": dt.datetime.now(dt.UTC),
+        }
+        connection.execute(self._database.insert_new(MODEL), row)
+        stored = connection.execute(sa.select(MODEL.c.spec, MODEL.c.config).where(MODEL.c.id == spec.id)).one()
+        if _current_spec(*stored) != spec:
+            raise InputError("model", f"another architecture is registered as {spec.id!r}; choose another id")
+
+    def load(self) -> list[ModelSpec]:
+        """Return the registered models by id, each as this version reads its configuration.
+
+        The result is cached until the database changes, if the database has a change counter.
+        """
+        version = self._database.version()
+        if version is None or version != self._cache[0]:
+            with self._database.reading() as connection:
+                rows = connection.execute(_ALL).all()
+            self._cache = version, [_current_spec(spec, config) for spec, config in rows]
+        return [*self._cache[1]]
+
+
+def _current_spec(stored: dict[str, Any], config: dict[str, Any]) -> ModelSpec:
+    """Return a model as this version reads its configuration; as stored if this version cannot read it."""
+    spec = ModelSpec.parse(stored)
+    try:
+        current = model_from_config(config, spec.id)
+    except InputError:
+        return spec
+    return current.model_copy(update={"lineage": spec.lineage, "fold_group": spec.fold_group})

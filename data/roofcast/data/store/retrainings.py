@@ -1,0 +1,114 @@
+"""Retraining records: requests to retrain, their states and reports."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.store.database import Database
+from roofcast.data.store.tables import RETRAINING
+
+State = Literal["queued", "running", "done", "failed"]
+
+
+@dataclass(frozen=True)
+class Retraining:
+    """A request to retrain and its result; `owner` is the id of the state folder whose worker runs it."""
+
+    id: str
+    state: State
+    requested_at: dt.datetime
+    started_at: dt.datetime | None = None
+    finished_at: dt.datetime | None = None
+    report: dict[str, Any] | None = None
+    error: str = ""
+    owner: str = ""
+
+
+class Retrainings:
+    """Retraining records of a database; every method is one transaction.
+
+    Methods with an id raise `UnknownNameError` if there is no such retraining.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, owner: str = "") -> Retraining:
+        """Return a new retraining, queued."""
+        record = Retraining(id=uuid.uuid4().hex, state="queued", requested_at=dt.datetime.now(dt.UTC), owner=owner)
+        with self._database.writing() as connection:
+            connection.execute(sa.insert(RETRAINING), vars(record))
+        return record
+
+    def find(self, id: str) -> Retraining:  # noqa: A002
+        """Return one retraining."""
+        with self._database.reading() as connection:
+            return _find(connection, id)
+
+    def load(self, owner: str | None = None, limit: int | None = None) -> list[Retraining]:
+        """Return the retrainings, of all owners or one, the latest request first."""
+        query = sa.select(RETRAINING).order_by(RETRAINING.c.requested_at.desc(), RETRAINING.c.id).limit(limit)
+        if owner is not None:
+            query = query.where(RETRAINING.c.owner == owner)
+        with self._database.reading() as connection:
+            return [Retraining(**row) for row in connection.execute(query).mappings()]
+
+    def count_by_state(self) -> dict[str, int]:
+        """Return the number of retrainings by state, without states that none is in."""
+        query = sa.select(RETRAINING.c.state, sa.func.count()).group_by(RETRAINING.c.state)
+        with self._database.reading() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def start(self, id: str) -> Retraining:  # noqa: A002
+        """Return the retraining as running; of several callers one succeeds.
+
+        Raises
+        ------
+        InputError
+            If it is not queued.
+        """
+        return self._advance(id, ("queued",), state="running", started_at=dt.datetime.now(dt.UTC))
+
+    def finish(self, id: str, report: dict[str, Any]) -> Retraining:  # noqa: A002
+        """Return the retraining as done, with its report.
+
+        Raises
+        ------
+        InputError
+            If it is not running.
+        """
+        return self._advance(id, ("running",), state="done", finished_at=dt.datetime.now(dt.UTC), report=report)
+
+    def fail(self, id: str, error: str) -> Retraining:  # noqa: A002
+        """Return the retraining as failed, with the reason.
+
+        Raises
+        ------
+        InputError
+            If it has ended.
+        """
+        now = dt.datetime.now(dt.UTC)
+        return self._advance(id, ("queued", "running"), state="failed", finished_at=now, error=error)
+
+    def _advance(self, id: str, before: tuple[State, ...], **changes: object) -> Retraining:  # noqa: A002
+        is_due = (RETRAINING.c.id == id) & RETRAINING.c.state.in_(before)
+        with self._database.writing() as connection:
+            result = connection.execute(sa.update(RETRAINING).where(is_due).values(**changes))
+            record = _find(connection, id)
+        if result.rowcount == 0:
+            raise InputError("retraining", f"must be {' or '.join(before)}, but {id} is {record.state}")
+        return record
+
+
+def _find(connection: sa.Connection, id: str) -> Retraining:  # noqa: A002
+    row = connection.execute(sa.select(RETRAINING).where(RETRAINING.c.id == id)).mappings().one_or_none()
+    if row is None:
+        known = connection.execute(sa.select(RETRAINING.c.id)).scalars().all()
+        raise UnknownNameError("retraining", id, known)
+    return Retraining(**row)
