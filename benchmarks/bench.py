@@ -39,7 +39,6 @@ from roofcast.serving.recommend.api.request import RecommendationRequest
 from roofcast.serving.recommend.demand.demand import Constraints
 from roofcast.serving.recommend.search.evaluation import Evaluator, most_users, user_levels
 from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, question_table
-from roofcast.training.learner.conditioning import narrowed
 
 N_BULK_ROW = 20_000
 N_ESTIMATE_ROW = 10_000
@@ -86,11 +85,9 @@ def bare_call(bench: AppState) -> Callable[[], Any]:
     most = most_users(bundle) * table["n_accelerator"]
     levels = user_levels(float(most.max()))
     rows, places = np.nonzero((levels <= most[:, None] + 0.5) & forecaster.memory.fits[:, None])
-    asked = [
-        (narrowed(bundle.predictor, [limit.metric]), forecaster.table(rows, levels[places], limit.statistic))
-        for limit in demand.limits
-    ]
-    return lambda: [predictor.predict_interval(matrix, 0.5) for predictor, matrix in asked]
+    asked = [(limit.metric, forecaster.table(rows, levels[places], limit.statistic)) for limit in demand.limits]
+    predict = bundle.predictor.predict_distribution
+    return lambda: [predict(matrix, metrics=[metric]) for metric, matrix in asked]
 
 
 def measure(home: Path) -> dict[str, float]:
@@ -108,8 +105,9 @@ def measure(home: Path) -> dict[str, float]:
     measured = bench.training_set().X
     measured = measured[measured["workload.request_rate_per_s"].isna()].reset_index(drop=True)
     some = measured.sample(N_INTERVAL_ROW, random_state=0)
-    predictor = narrowed(bundle.predictor, ANSWER_METRICS)
-    figures["interval_row_per_s"] = N_INTERVAL_ROW / median_s(lambda: predictor.predict_interval(some, 0.8), 5)
+    predict = bundle.predictor.predict_distribution
+    interval_s = median_s(lambda: predict(some, metrics=ANSWER_METRICS).interval(0.8), 5)
+    figures["interval_row_per_s"] = N_INTERVAL_ROW / interval_s
     descriptors = measured.iloc[np.arange(N_FEATURE_ROW) % len(measured)]
     features = median_s(lambda: build_features(descriptors, DEFAULT_COEFFICIENTS), 3)
     figures["feature_row_per_s"] = len(descriptors) / features

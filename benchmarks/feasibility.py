@@ -5,7 +5,7 @@ from __future__ import annotations
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.training.dataset.training_set import TRAINED_ON, build_training_set
-from roofcast.training.learner.out_of_memory import feasibility_figures
+from roofcast.training.evaluation.out_of_memory import out_of_memory_figures
 
 
 def main() -> None:
@@ -13,7 +13,7 @@ def main() -> None:
     catalog = load_catalog()
     attempts = build_training_set(load_campaigns(TRAINED_ON), catalog.models, catalog.accelerators).attempts
     if attempts is not None:
-        print("\n\n".join(table.to_string(index=False) for table in feasibility_figures(attempts)))
+        print("\n\n".join(table.to_string(index=False) for table in out_of_memory_figures(attempts)))
 
 
 if __name__ == "__main__":

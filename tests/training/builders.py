@@ -16,7 +16,7 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet, build_training_set
-from roofcast.training.learner.group_keys import TERMS, YOURS, GroupKeys
+from roofcast.training.learner.group_keys import TARGET_STACK, TERMS, GroupKeys
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundle import ModelBundle, layout
 from tests.data.row_builders import a_row
@@ -68,12 +68,12 @@ def random_places(n_question: int, *, seed: int = 0, n_model: int = 5, n_other: 
     keys["model"] = rng.integers(first, first + n_model, n_question).astype(np.uint64)
     keys["kind"] = keys["model"] % 2 + first
     workload = rng.uniform(0, 6, (n_question, 3))
-    return places_of(keys, workload, rng.choice(np.array([YOURS, 5, 6], dtype=np.uint64), n_question))
+    return places_of(keys, workload, rng.choice(np.array([TARGET_STACK, 5, 6], dtype=np.uint64), n_question))
 
 
 def places_of(keys: dict[str, Any], workload: Any, stack: Any = None) -> GroupKeys:
-    """Return where questions of these identities stand."""
+    """Return where questions of these config_hashes stand."""
     unsigned = {name: np.asarray(key, dtype=np.uint64) for name, key in keys.items()}
     of_term = np.stack([joint_hash(unsigned, term) for term in TERMS], axis=1)
-    whose = np.full(len(of_term), YOURS) if stack is None else stack
+    whose = np.full(len(of_term), TARGET_STACK) if stack is None else stack
     return GroupKeys(of_term, np.asarray(workload, dtype=float), np.asarray(whose, dtype=np.uint64))

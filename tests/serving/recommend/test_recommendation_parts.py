@@ -22,11 +22,11 @@ from roofcast.serving.recommend.api.response import Reason
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.slo import parse_limit
-from roofcast.serving.recommend.search.confidence import ErrorScale, check_confidence, highest_confidence
+from roofcast.serving.recommend.search.confidence import check_confidence, highest_confidence
 from roofcast.serving.recommend.search.load_grid import check_floors, floor_per_replica
 from roofcast.serving.recommend.search.market import Pairs
 from roofcast.serving.recommend.search.replicas import enumerate_replicas, splits
-from roofcast.training.learner.conformal import GroupedConformal
+from roofcast.training.learner.error_distribution import GroupedConformal
 from tests.builders import a_model
 
 H100 = "nvidia-h100-sxm-80gb"
@@ -46,25 +46,6 @@ def an_offer(accelerator: str, n: int, price: float, **more: object) -> Offer:
         "source": "a test", "licence": "none",
     }  # fmt: skip
     return (OwnedNodes if "n_node" in more else Offer).parse(fields | more)
-
-
-@pytest.mark.parametrize("level", [0.2, 0.5, 0.6, 0.8, 0.9])
-def test_the_end_of_an_interval_is_exceeded_as_often_as_it_says(level: float) -> None:
-    conformal = a_conformal()
-    scale = ErrorScale.of(conformal)
-    end = np.array([conformal.quantile(level)])
-    assert scale.chance_below(end)[0] == pytest.approx((1 + level) / 2)
-    assert scale.chance_below(-end)[0] == pytest.approx((1 - level) / 2)
-    assert scale.z_at((1 + level) / 2) == pytest.approx(end[0])
-
-
-@given(st.lists(st.floats(-50, 50), min_size=2, max_size=30))
-def test_chances_rise_with_the_limit_and_promise_no_more_than_was_measured(z: list[float]) -> None:
-    conformal = a_conformal()
-    chance = ErrorScale.of(conformal).chance_below(np.sort(z))
-    assert (np.diff(chance) >= -1e-12).all()
-    assert chance.max() <= (1 + conformal.highest_level) / 2 + 1e-12
-    assert chance.min() >= (1 - conformal.highest_level) / 2 - 1e-12
 
 
 def test_engines_follow_the_vendor_and_the_age() -> None:

@@ -195,7 +195,9 @@ def test_no_cost_is_told_of_more_certainty_than_can_be_promised(bench: AppState,
     for limits in (["itl:p50<=9s"], ["nttft:p50<=9s", "ttft:p95<=9s", "itl:p50<=9s", "e2e:p95<=900s"]):
         demand = a_demand(limits=limits)
         told = list(recommend(bundle, a_model(), Market(), demand, bounds).cost_of_confidence)
-        highest = highest_confidence({m: bundle.predictor.uncertainty_[m].conformal for m in metrics_of(demand)})
+        highest = highest_confidence(
+            {m: bundle.predictor.error_distributions_[m].conformal for m in metrics_of(demand)}
+        )
         assert told == [confidence for confidence in CONFIDENCES if confidence <= highest]
         found.append(told)
     assert len(found[1]) < len(found[0]), "four can be promised together less surely than one"

@@ -15,9 +15,7 @@ from roofcast.training.explain.contributions import (
     nearest_measurements,
 )
 from roofcast.training.explain.importance import group_importance, shap_values
-from roofcast.training.learner.conditioning import conditioned, narrowed
-from roofcast.training.learner.group_keys import places
-from roofcast.training.learner.predictor import References, RoofcastPredictor
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from tests.training.builders import QUICK
 
 METRICS = ("ttft_s", "tpot_s")
@@ -33,8 +31,8 @@ def anchors(predictor: RoofcastPredictor, subset: TrainingSet) -> TrainingPoints
     return build_training_points(predictor, subset)
 
 
-def references(subset: TrainingSet, rows: slice = slice(0, 2)) -> References:
-    return References(subset.X[rows], subset.y[rows] * 1.5)
+def references(subset: TrainingSet, rows: slice = slice(0, 2)) -> CalibrationPoints:
+    return CalibrationPoints(subset.X[rows], subset.y[rows] * 1.5)
 
 
 @pytest.mark.parametrize("quantile", [0.5, 0.95])
@@ -44,7 +42,7 @@ def test_contributions_sum_to_the_prediction(
 ) -> None:
     X = subset.X.head(40).assign(**{"workload.quantile": quantile, "workload.is_mean": 0.0})
     told = references(subset) if is_told else None
-    expected = predictor.predict_interval(X, 0.5, told).value
+    expected = predictor.predict_distribution(X, told).median
     for metric, table in contributions(predictor, X, told).items():
         assert tuple(table.columns) == PARTS
         np.testing.assert_allclose(table.sum(axis=1), np.log(expected[metric]), atol=1e-12)
@@ -65,10 +63,10 @@ def test_groups_are_the_shapley_values_of_the_trees(predictor: RoofcastPredictor
 def test_anchors_are_the_rows_that_the_effects_stand_on(
     predictor: RoofcastPredictor, anchors: TrainingPoints, subset: TrainingSet
 ) -> None:
-    for metric, uncertainty in predictor.uncertainty_.items():
+    for metric, uncertainty in predictor.error_distributions_.items():
         kept = anchors.keys.iloc[anchors.place[metric]]
         assert (kept["engine"].to_numpy() == config_hashes(subset.X)["engine"][0]).all()
-        load = np.exp(uncertainty.effects.anchors_.workload[:, 2])
+        load = np.exp(uncertainty.effects.training_points_.workload[:, 2])
         rows = anchors.rows.iloc[anchors.place[metric]]
         np.testing.assert_allclose(rows["concurrency"].to_numpy(dtype=float), load)
         assert (rows[metric] > 0).all()
@@ -104,18 +102,18 @@ def test_what_differs_is_named(predictor: RoofcastPredictor, anchors: TrainingPo
     assert {"model", "engine", "n_output_token"} <= set(near["differs"].iloc[0])
 
 
-def test_a_narrowed_predictor_says_the_same_of_less(predictor: RoofcastPredictor, subset: TrainingSet) -> None:
+def test_some_metrics_are_predicted_as_among_all(predictor: RoofcastPredictor, subset: TrainingSet) -> None:
     X, told = subset.X.head(5), references(subset)
-    some = narrowed(predictor, {"tpot_s", "power_w"}).predict_interval(X, 0.5, told)
-    pd.testing.assert_frame_equal(some.high, predictor.predict_interval(X, 0.5, told).high[["tpot_s"]])
+    some = predictor.predict_distribution(X, told, metrics={"tpot_s", "power_w"})
+    pd.testing.assert_frame_equal(some.log_sd, predictor.predict_distribution(X, told).log_sd[["tpot_s"]])
+    assert list(contributions(predictor, X, told, {"tpot_s"})) == ["tpot_s"]
     assert predictor.metrics_ == METRICS
 
 
 def test_a_conditioned_predictor_knows_its_references(predictor: RoofcastPredictor, subset: TrainingSet) -> None:
     X, told = subset.X.head(5), references(subset)
-    expected = predictor.predict_interval(X, 0.5, told)
-    answered = conditioned(predictor, told).predict_interval(X, 0.5)
-    pd.testing.assert_frame_equal(answered.low, expected.low)
-    assert conditioned(predictor, None) is predictor
-    assert not predictor.predict_interval(X, 0.5).value.equals(expected.value)
-    assert len(places(X).keys) == 5
+    expected = predictor.predict_distribution(X, told)
+    conditioned = predictor.condition_on(told).predict_distribution(X)
+    pd.testing.assert_frame_equal(conditioned.log_sd, expected.log_sd)
+    assert predictor.condition_on(None) is predictor
+    assert not predictor.predict_distribution(X).median.equals(expected.median)

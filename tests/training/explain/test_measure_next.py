@@ -5,8 +5,8 @@ import pytest
 
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.explain.measure_next import rank_measurements
-from roofcast.training.learner.group_keys import places
-from roofcast.training.learner.predictor import References, RoofcastPredictor
+from roofcast.training.learner.group_keys import build_group_keys
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from tests.training.builders import QUICK
 
 
@@ -23,9 +23,11 @@ def settings(subset: TrainingSet, n: int = 12) -> TrainingSet:
     return data.take(np.arange(len(data.X)) < n)
 
 
-def variance(predictor: RoofcastPredictor, data: TrainingSet, told: References | None, metric: str) -> np.ndarray:
-    known = predictor.known(told)[metric]
-    return np.asarray(known.effects.predict(places(data.X))[1] ** 2)
+def variance(
+    predictor: RoofcastPredictor, data: TrainingSet, told: CalibrationPoints | None, metric: str
+) -> np.ndarray:
+    known = predictor.condition_on(told).error_distributions_[metric]
+    return np.asarray(known.effects.predict(build_group_keys(data.X))[1] ** 2)
 
 
 @pytest.mark.parametrize("metric", ["ttft_s", "tpot_s"])
@@ -34,13 +36,13 @@ def test_the_pick_is_the_one_that_conditioning_finds_best(
 ) -> None:
     data = settings(subset)
     (pick,) = rank_measurements(predictor, data.X, [metric], 1)
-    features = predictor.predict_parts(data.X)[1].to_numpy()
-    size = predictor.uncertainty_[metric].spread.predict(features)
+    features = predictor.predict_ratio(data.X).features.to_numpy()
+    size = predictor.error_distributions_[metric].scale.predict(features)
     before, expected = variance(predictor, data, None, metric), predictor.predict(data.X)
     left, narrower = [], []
     for i in range(len(data.X)):
         row = slice(i, i + 1)
-        after = variance(predictor, data, References(data.X[row], expected[row]), metric)
+        after = variance(predictor, data, CalibrationPoints(data.X[row], expected[row]), metric)
         left.append(float(size**2 @ after))
         narrower.append(float(np.mean(1 - np.sqrt(after / before))))
     assert left[pick.row] == pytest.approx(min(left))

@@ -5,8 +5,6 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.columns import ENGINES
@@ -14,12 +12,10 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, P
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import estimate_metrics
 from roofcast.training.learner.calibration import (
-    N_PER_CELL,
-    Calibration,
-    _fitted_rows,
-    _told,
-    coefficient_report,
+    MAX_ROWS_PER_CELL,
     fit_coefficients,
+    fitted_targets,
+    select_rows,
 )
 from tests.builders import a_question, describe_questions
 
@@ -97,7 +93,8 @@ def test_one_engine_apart_from_the_others_is_told_apart() -> None:
 def test_a_fit_predicts_what_it_was_fitted_to() -> None:
     y = measured(truth(sequence_overhead_s=3.0, request_overhead_s=0.5))
     before = measured(DEFAULT_COEFFICIENTS)
-    after = Calibration().fit(questions(), y, GROUPS).predict(questions())
+    d = descriptor_arrays(questions())
+    after = estimate_metrics(d, estimate(d, fit_coefficients(questions(), y, GROUPS)))
     for metric in ("ttft_s", "tpot_s"):
         errors = [np.abs(np.log(table[metric] / y[metric])).mean() for table in (before, after)]
         assert errors[1] < 0.03 < errors[0], metric
@@ -143,19 +140,19 @@ def test_request_rates_are_left_out_where_there_is_anything_else() -> None:
     opened = questions().assign(**{"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.5})
     X = pd.concat([questions(), opened], ignore_index=True)
     both = pd.concat([y, y * 1e4], ignore_index=True)
-    assert _fitted_rows(X, both)[0].max() < len(y)
-    assert len(_fitted_rows(opened, y)[0]) > 0
+    assert select_rows(X, both)[0].max() < len(y)
+    assert len(select_rows(opened, y)[0]) > 0
 
 
 def test_of_many_rows_of_a_cell_some_are_fitted_to_over_all_loads() -> None:
     X = describe_questions(*(a_question(concurrency=users) for users in range(100, 0, -1)))
-    rows, count = _fitted_rows(X, measured(truth()).iloc[:100])
-    assert len(rows) == N_PER_CELL
+    rows, count = select_rows(X, measured(truth()).iloc[:100])
+    assert len(rows) == MAX_ROWS_PER_CELL
     assert count.sum() == 100
     load = np.sort(X["workload.concurrency"].iloc[rows])
     assert load[0] == 1
     assert np.diff(load).max() <= 3
-    rows, count = _fitted_rows(X.head(12), measured(truth()).iloc[:12])
+    rows, count = select_rows(X.head(12), measured(truth()).iloc[:12])
     np.testing.assert_array_equal(rows, range(12))
     np.testing.assert_array_equal(count, np.ones(12))
 
@@ -188,15 +185,7 @@ def test_rows_that_tell_nothing_are_not_fitted_to() -> None:
     y.iloc[[1, 4]] = np.nan
     told = {"e2e_s": 4.0, "output_throughput_token_per_s": 800.0}
     y.iloc[2] = pd.Series(told).reindex(y.columns)  # the time of a static batch, told as a rate too
-    assert _fitted_rows(X, _told(y))[0].tolist() == [0, 3, 5]
-
-
-def test_an_uncalibrated_estimate_says_so() -> None:
-    blank = Calibration()
-    assert clone(blank).get_params() == {}
-    for ask in (blank.predict, blank.estimate, lambda _: blank.report()):
-        with pytest.raises(NotFittedError):
-            ask(questions())
+    assert select_rows(X, fitted_targets(y))[0].tolist() == [0, 3, 5]
 
 
 def test_one_row_in_twenty_may_be_nonsense() -> None:
@@ -207,7 +196,7 @@ def test_one_row_in_twenty_may_be_nonsense() -> None:
         assert np.log(fitted.value(name, "vllm") / value) == pytest.approx(0.0, abs=0.3), name
 
 
-def test_throughput_counts_where_nothing_else_is_told() -> None:
+def test_throughput_counts_where_nothing_else_isfitted_targets() -> None:
     y = measured(truth(), noise=0.02)
     y.loc[:, ["ttft_s", "tpot_s", "itl_s", "e2e_s", "nttft_s_per_token"]] = np.nan
     fitted = fit_coefficients(questions(), y, GROUPS)
@@ -226,17 +215,3 @@ def test_however_fast_the_measurements_no_share_exceeds_one() -> None:
             assert not prior.is_share or fitted.value(name, engine) <= 1.0
     row = fitted.by_row(np.arange(float(len(ENGINES))))
     assert (row["poll_ratio"] <= 1.0).all()
-
-
-def test_the_report_has_a_row_for_each_coefficient() -> None:
-    calibration = Calibration().fit(questions(), measured(truth(sequence_overhead_s=3.0)), GROUPS)
-    report = calibration.report().set_index("coefficient")
-    assert tuple(report.index) == NAMES
-    row = report.loc["sequence_overhead_s"]
-    assert row["unit"] == "s"
-    assert set(row["engines"]) == set(MEASURED)
-    assert row["prior_sd"] > 0
-    unfitted = coefficient_report(DEFAULT_COEFFICIENTS)
-    assert (unfitted["prior_sd"] == 0).all()
-    assert not unfitted["engines"].any()
-    assert calibration.estimate(questions()).step.total_s.shape == (len(questions()),)

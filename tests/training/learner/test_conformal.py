@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roofcast.data.errors import OutOfRangeError
-from roofcast.training.learner.conformal import GroupedConformal
+from roofcast.training.learner.error_distribution import GroupedConformal
 
 ROWS = st.lists(st.tuples(st.sampled_from("abcdef"), st.floats(1e-9, 10)), min_size=1, max_size=80)
 
@@ -72,3 +72,27 @@ def test_no_group_promises_nothing() -> None:
     assert c.highest_level == 0.0
     with pytest.raises(OutOfRangeError, match="there are 0"):
         c.quantile(0.5)
+
+
+def a_normal(n_group: int = 40) -> GroupedConformal:
+    """Return the distribution of absolute normal scores of groups of five."""
+    groups = pd.Series(np.repeat(np.arange(n_group), 5))
+    return GroupedConformal(np.abs(np.random.default_rng(0).standard_normal(len(groups))), groups)
+
+
+@pytest.mark.parametrize("level", [0.2, 0.5, 0.6, 0.8, 0.9])
+def test_the_end_of_an_interval_is_exceeded_as_often_as_it_says(level: float) -> None:
+    conformal = a_normal()
+    end = np.array([conformal.quantile(level)])
+    assert conformal.p_below(end)[0] == pytest.approx((1 + level) / 2)
+    assert conformal.p_below(-end)[0] == pytest.approx((1 - level) / 2)
+    assert conformal.z_at((1 + level) / 2) == pytest.approx(end[0])
+
+
+@given(st.lists(st.floats(-50, 50), min_size=2, max_size=30))
+def test_chances_rise_with_the_limit_and_promise_no_more_than_was_measured(z: list[float]) -> None:
+    conformal = a_normal()
+    chance = conformal.p_below(np.sort(z))
+    assert (np.diff(chance) >= -1e-12).all()
+    assert chance.max() <= (1 + conformal.highest_level) / 2 + 1e-12
+    assert chance.min() >= (1 - conformal.highest_level) / 2 - 1e-12

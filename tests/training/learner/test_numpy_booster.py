@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from roofcast.training.learner.boosted_residual import DEEPEST, FEW, ResidualRegressor
+from roofcast.training.learner.boosted_residual import MAX_NUMPY_DEPTH, MAX_NUMPY_ROW, ResidualRegressor
 from roofcast.training.learner.numpy_booster import NumpyBooster
 
 PICK = np.random.default_rng(0)
@@ -13,40 +13,42 @@ X = PICK.normal(size=(200, 5))
 Y = X[:, 0] + np.where(X[:, 1] > 0.3, 1.0, -1.0) * X[:, 2] + 0.1 * PICK.normal(size=200)
 
 
-@pytest.mark.parametrize("max_depth", [1, 3, DEEPEST])
+@pytest.mark.parametrize("max_depth", [1, 3, MAX_NUMPY_DEPTH])
 def test_trees_answer_as_the_library_does(max_depth: int) -> None:
     regressor = ResidualRegressor(n_member=2, n_estimators=40, max_depth=max_depth).fit(X, Y)
     boosters = [member.get_booster() for member in regressor.members_]
     asked = np.concatenate([X, 10 * X])
     expected = [booster.inplace_predict(asked) for booster in boosters]
-    np.testing.assert_array_equal(NumpyBooster.of(boosters).predict(asked), expected)
+    np.testing.assert_array_equal(NumpyBooster.from_boosters(boosters).predict(asked), expected)
 
 
 def test_trees_of_a_single_leaf_answer_it() -> None:
     regressor = ResidualRegressor(n_estimators=3).fit(X, np.full(len(X), 2.0))
     boosters = [member.get_booster() for member in regressor.members_]
-    np.testing.assert_array_equal(NumpyBooster.of(boosters).predict(X[:4]), [boosters[0].inplace_predict(X[:4])])
+    np.testing.assert_array_equal(
+        NumpyBooster.from_boosters(boosters).predict(X[:4]), [boosters[0].inplace_predict(X[:4])]
+    )
 
 
-@pytest.mark.parametrize("n_row", [1, FEW, FEW + 1])
+@pytest.mark.parametrize("n_row", [1, MAX_NUMPY_ROW, MAX_NUMPY_ROW + 1])
 def test_a_warm_regressor_answers_as_a_cold_one(n_row: int) -> None:
     regressor = ResidualRegressor(n_estimators=30).fit(X, Y)
     cold = regressor.predict(X[:n_row])
-    np.testing.assert_array_equal(regressor.warm().predict(X[:n_row]), cold)
+    np.testing.assert_array_equal(regressor.build_cache().predict(X[:n_row]), cold)
 
 
 def test_what_was_worked_out_is_of_the_last_fit_and_is_not_kept() -> None:
-    regressor = ResidualRegressor(n_estimators=10).fit(X, Y).warm()
+    regressor = ResidualRegressor(n_estimators=10).fit(X, Y).build_cache()
     kept = pickle.loads(pickle.dumps(regressor))  # noqa: S301
     assert vars(kept).keys() == vars(ResidualRegressor(n_estimators=10).fit(X, Y)).keys()
     np.testing.assert_array_equal(kept.predict(X[:3]), regressor.predict(X[:3]))
     other = ResidualRegressor(n_estimators=10).fit(X, -Y).predict(X[:3])
     np.testing.assert_array_equal(regressor.fit(X, -Y).predict(X[:3]), other)
-    more = regressor.warm().learn_besides([(X, Y, np.ones(len(X)))])
+    more = regressor.build_cache().add_pooled_members([(X, Y, np.ones(len(X)))])
     np.testing.assert_array_equal(more.predict(X[:3]), more.predict(X)[:3])
 
 
 def test_deep_trees_are_left_to_the_library() -> None:
-    regressor = ResidualRegressor(n_estimators=3, max_depth=DEEPEST + 1).fit(X, Y)
+    regressor = ResidualRegressor(n_estimators=3, max_depth=MAX_NUMPY_DEPTH + 1).fit(X, Y)
     before = [*vars(regressor)]
-    assert [*vars(regressor.warm())] == before
+    assert [*vars(regressor.build_cache())] == before

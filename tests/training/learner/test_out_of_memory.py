@@ -18,13 +18,10 @@ from roofcast.training.learner.out_of_memory import (
     Attempts,
     OutOfMemoryClassifier,
     build_attempts,
-    feasibility_figures,
-    fit_feasibility,
-    held_out_chances,
+    fit_out_of_memory,
     memory_columns,
     memory_of,
     missing_profiles,
-    scores,
 )
 from tests.training.builders import measurements
 
@@ -81,13 +78,13 @@ def test_missing_profiles_are_those_that_memory_alone_explains(campaign: Trainin
 
 
 def test_a_deployment_is_its_hardest_run_and_its_easiest_failure(attempts: Attempts) -> None:
-    told = attempts.told.assign(ran=attempts.ran)
+    told = attempts.rows.assign(ran=attempts.ran)
     batches = told[(told["campaign"] == "fastertransformer") & (told["model"] == "NeMo/gpt3_20b")]
     single = batches[batches["n_accelerator"] == 1].set_index("ran")["concurrency"]
     assert single.to_dict() == {True: 64.0, False: 128.0}
     assert not told.duplicated(["model", "accelerator", "n_accelerator", "engine", "weight_precision", "ran"]).any()
-    assert attempts.told.loc[~attempts.ran, "is_inferred"].value_counts().to_dict() == {True: 35, False: 2}
-    assert not attempts.told.loc[attempts.ran, "is_inferred"].any()
+    assert attempts.rows.loc[~attempts.ran, "is_inferred"].value_counts().to_dict() == {True: 35, False: 2}
+    assert not attempts.rows.loc[attempts.ran, "is_inferred"].any()
 
 
 def test_failures_that_cannot_be_described_are_left_out(campaign: TrainingSet) -> None:
@@ -108,27 +105,11 @@ def test_a_whole_static_batch_must_be_held_and_one_request_of_a_loop() -> None:
     assert memory_columns(X, memory)[:, 0] == pytest.approx(np.log(memory.needed_byte / memory.usable_byte))
 
 
-def test_held_out_lineages_are_told_better_than_by_the_rule(attempts: Attempts) -> None:
-    figures, calibration = feasibility_figures(attempts)
-    error = figures[figures["attempts"] == "all"].set_index("method")
-    assert error["log_loss"].idxmin() == "classifier"
-    assert set(calibration.groupby("method")["n"].sum()) == {len(attempts.ran)}
-    chance = held_out_chances(attempts)
-    expected = scores(attempts.ran, chance)
-    assert error.loc["classifier", ["brier", "log_loss"]].to_dict() == expected
-
-
-def test_the_held_out_chance_knows_nothing_of_its_lineage(attempts: Attempts) -> None:
-    group = (attempts.groups == "flan-ul2").to_numpy()
-    other = Attempts(attempts.told, attempts.X, np.where(group, ~attempts.ran, attempts.ran), attempts.groups)
-    assert held_out_chances(other)[group] == pytest.approx(held_out_chances(attempts)[group])
-
-
 def test_there_is_no_classifier_where_all_ran(attempts: Attempts) -> None:
     ran = attempts.ran
-    some = Attempts(attempts.told[ran], attempts.X[ran], ran[ran], attempts.groups[ran])
-    assert fit_feasibility(some) is None
-    classifier = fit_feasibility(attempts)
+    some = Attempts(attempts.rows[ran], attempts.X[ran], ran[ran], attempts.groups[ran])
+    assert fit_out_of_memory(some) is None
+    classifier = fit_out_of_memory(attempts)
     assert classifier is not None
     assert classifier.classes_.tolist() == [False, True]
     chance = classifier.predict_proba(memory_columns(attempts.X, memory_of(attempts.X)))[:, 1]

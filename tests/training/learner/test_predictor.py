@@ -15,8 +15,8 @@ from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.calibration import fit_coefficients
-from roofcast.training.learner.group_keys import places
-from roofcast.training.learner.predictor import References, RoofcastPredictor
+from roofcast.training.learner.group_keys import build_group_keys
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.learner.ratio_model import RatioModel, predict_held_out
 from tests.training.builders import LINEAGES, QUICK, synthetic
 
@@ -62,22 +62,23 @@ def test_predictions_keep_index_and_order(predictor: RoofcastPredictor, campaign
 
 
 def test_metrics_can_be_asked_for_by_name(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
-    part, _, _ = predictor.predict_parts(campaign.X.head(3), {"tpot_s"})
-    assert list(part.columns) == ["tpot_s"]
+    assert list(predictor.predict_ratio(campaign.X.head(3), {"tpot_s"}).value) == ["tpot_s"]
+    assert predictor.select_metrics({"tpot_s", "power_w"}) == ("tpot_s",)
+    assert set(predictor.select_metrics({"e2e_s"})) == {"ttft_s", "tpot_s", "e2e_s"}
 
 
 def test_a_metric_that_nobody_measured_is_not_predicted(subset: TrainingSet) -> None:
     y = subset.y.assign(itl_s=np.nan, tpot_s=0.0)
     fitted = RoofcastPredictor(QUICK, ("itl_s", "tpot_s", "ttft_s")).fit(subset.X, y, subset.groups)
     assert fitted.metrics_ == ("ttft_s",)
-    assert list(fitted.predict_interval(subset.X, 0.5).value.columns) == ["ttft_s"]
+    assert list(fitted.predict_distribution(subset.X).median.columns) == ["ttft_s"]
 
 
 def test_a_metric_of_one_lineage_spoils_no_other(subset: TrainingSet) -> None:
     y = subset.y.assign(itl_s=subset.y["itl_s"].where(subset.groups == LINEAGES[0]))
     fitted = RoofcastPredictor(QUICK, ("itl_s", "ttft_s")).fit(subset.X, y, subset.groups)
     assert fitted.metrics_ == ("ttft_s",)
-    assert fitted.highest_level == pytest.approx(0.75)
+    assert fitted.highest_level() == pytest.approx(0.75)
     assert fitted.held_out_["itl_s"].notna().any()
 
 
@@ -98,32 +99,50 @@ def test_fitting_leaves_the_settings_alone(subset: TrainingSet) -> None:
 
 
 def test_an_unfitted_predictor_says_so(subset: TrainingSet) -> None:
-    for ask in (RoofcastPredictor().predict, RoofcastPredictor().predict_interval, RoofcastPredictor().sample):
+    for ask in (RoofcastPredictor().predict, RoofcastPredictor().predict_distribution, RoofcastPredictor().sample):
         with pytest.raises(NotFittedError):
             ask(subset.X)
     with pytest.raises(NotFittedError):
-        _ = RoofcastPredictor().highest_level
+        RoofcastPredictor().highest_level()
 
 
 def test_intervals_hold_the_value_and_nest(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
-    narrow, wide = (predictor.predict_interval(campaign.X, level) for level in (0.5, 0.9))
-    for prediction in (narrow, wide):
-        assert (prediction.low <= prediction.value).all(axis=None)
-        assert (prediction.value <= prediction.high).all(axis=None)
-        assert (prediction.low > 0).all(axis=None)
-    assert (wide.low < narrow.low).all(axis=None)
-    assert (wide.high > narrow.high).all(axis=None)
-    pd.testing.assert_frame_equal(narrow.value, wide.value)
+    prediction = predictor.predict_distribution(campaign.X)
+    narrow, wide = (prediction.interval(level) for level in (0.5, 0.9))
+    for low, high in (narrow, wide):
+        assert (low <= prediction.median).all(axis=None)
+        assert (prediction.median <= high).all(axis=None)
+        assert (low > 0).all(axis=None)
+    assert (wide[0] < narrow[0]).all(axis=None)
+    assert (wide[1] > narrow[1]).all(axis=None)
+
+
+def test_the_probability_of_a_limit_agrees_with_the_interval(
+    predictor: RoofcastPredictor, campaign: TrainingSet
+) -> None:
+    prediction = predictor.predict_distribution(campaign.X.head(50), metrics=["tpot_s"])
+    low, high = prediction.interval(0.8)
+    for limit, p in ((low, 0.1), (prediction.median, 0.5), (high, 0.9)):
+        np.testing.assert_allclose(prediction.p_below("tpot_s", limit["tpot_s"].to_numpy()), p, atol=1e-9)
+    np.testing.assert_allclose(prediction.p_below("tpot_s", 1e9, slice(3)), np.full(3, 0.95), atol=1e-12)
+
+
+def test_a_certain_throughput_is_below_its_limit_or_not(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    load = {"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.05}
+    prediction = predictor.predict_distribution(campaign.X.head(2).assign(**load))
+    certain = prediction.median["output_throughput_token_per_s"].to_numpy()
+    for factor, p in ((0.9, 0.0), (1.0, 1.0), (1.1, 1.0)):
+        assert (prediction.p_below("output_throughput_token_per_s", factor * certain) == p).all()
 
 
 def test_intervals_hold_as_many_lineages_as_promised(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     """Errors of predictions without the lineage, in standard deviations that do not know it either."""
-    for metric, known in predictor.uncertainty_.items():
+    for metric, known in predictor.error_distributions_.items():
         rows = _anchors(predictor, campaign, metric)
-        groups, asked = campaign.groups.iloc[rows].to_numpy(), places(campaign.X.iloc[rows])
+        groups, asked = campaign.groups.iloc[rows].to_numpy(), build_group_keys(campaign.X.iloc[rows])
         ratio = (campaign.y[metric] / predictor.held_out_[metric]).iloc[rows].to_numpy(dtype=float)
-        size = known.spread.predict(build_features(campaign.X.iloc[rows], predictor.coefficients_)[0].to_numpy())
-        inside = np.abs(np.log(ratio)) / size / known.effects.sd_left_out(
+        size = known.scale.predict(build_features(campaign.X.iloc[rows], predictor.coefficients_)[0].to_numpy())
+        inside = np.abs(np.log(ratio)) / size / known.effects.predict_sd_left_out(
             asked, groups, groups
         ) <= known.conformal.quantile(0.8)
         n_group = known.conformal.n_group
@@ -135,7 +154,7 @@ def test_what_was_learnt_from_moves_towards_its_measurement(
 ) -> None:
     is_mean = campaign.X["workload.is_mean"] == 1
     X, y = campaign.X[is_mean], campaign.y[is_mean]
-    moved, plain = predictor.predict_interval(X, 0.8).value, predictor.predict(X)
+    moved, plain = predictor.predict_distribution(X).median, predictor.predict(X)
     for metric in predictor.metrics_:
         after, before = ((table[metric] / y[metric]).map(np.log).abs().median() for table in (moved, plain))
         assert after < 0.85 * before, metric
@@ -152,21 +171,23 @@ def test_a_few_rows_of_ones_own_move_what_others_measured(subset: TrainingSet) -
     asked, told = subset.X[theirs], {}
     for name, stacks in (("one", None), ("apart", apart)):
         fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(X, y, groups, stacks=stacks)
-        ratio = fitted.predict_interval(asked, 0.5).value["tpot_s"] / subset.y["tpot_s"][theirs]
+        ratio = fitted.predict_distribution(asked).median["tpot_s"] / subset.y["tpot_s"][theirs]
         told[name] = np.median(ratio)
     assert told["apart"] < 0.95 * told["one"]
 
 
 def _anchors(predictor: RoofcastPredictor, campaign: TrainingSet, metric: str) -> npt.NDArray[np.intp]:
     is_known = (campaign.y[metric] > 0).to_numpy() & predictor.held_out_[metric].notna().to_numpy()
-    return np.flatnonzero(is_known)[predictor.uncertainty_[metric].anchor_row]
+    return np.flatnonzero(is_known)[predictor.error_distributions_[metric].training_row]
 
 
 def test_the_anchors_are_means_and_medians(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
-    for metric, known in predictor.uncertainty_.items():
+    for metric, known in predictor.error_distributions_.items():
         rows = _anchors(predictor, campaign, metric)
         assert (campaign.X["workload.quantile"].iloc[rows] == 0.5).all()
-        np.testing.assert_array_equal(places(campaign.X.iloc[rows]).keys, known.effects.anchors_.keys)
+        np.testing.assert_array_equal(
+            build_group_keys(campaign.X.iloc[rows]).keys, known.effects.training_points_.keys
+        )
 
 
 def test_higher_percentiles_are_never_lower_with_effects_either(
@@ -174,7 +195,7 @@ def test_higher_percentiles_are_never_lower_with_effects_either(
 ) -> None:
     base = campaign.X.iloc[::7].assign(**{"workload.is_mean": 0.0})
     tables = [
-        predictor.predict_interval(base.assign(**{"workload.quantile": q}), 0.5).value for q in (0.5, 0.9, 0.95, 0.99)
+        predictor.predict_distribution(base.assign(**{"workload.quantile": q})).median for q in (0.5, 0.9, 0.95, 0.99)
     ]
     for lower, higher in itertools.pairwise(tables):
         for metric in set(LATENCIES) & set(predictor.metrics_):
@@ -183,7 +204,7 @@ def test_higher_percentiles_are_never_lower_with_effects_either(
 
 def test_draws_scatter_about_the_prediction(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     some = campaign.X.iloc[[0, 500, 900]]
-    draws, value = predictor.sample(some, 2000), predictor.predict_interval(some, 0.5).value
+    draws, value = predictor.sample(some, 2000), predictor.predict_distribution(some).median
     assert tuple(draws) == predictor.metrics_
     for metric, table in draws.items():
         assert table.shape == (2000, 3)
@@ -193,7 +214,7 @@ def test_draws_scatter_about_the_prediction(predictor: RoofcastPredictor, campai
 def test_fitting_and_asking_leave_the_tables_alone(subset: TrainingSet) -> None:
     kept = subset.X.copy(), subset.y.copy(), subset.groups.copy()
     fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(subset.X, subset.y, subset.groups)
-    fitted.predict_interval(subset.X, 0.5, References(subset.X.head(3), subset.y.head(3)))
+    fitted.predict_distribution(subset.X, CalibrationPoints(subset.X.head(3), subset.y.head(3)))
     fitted.sample(subset.X.head(3), 5)
     pd.testing.assert_frame_equal(subset.X, kept[0])
     pd.testing.assert_frame_equal(subset.y, kept[1])
@@ -202,20 +223,20 @@ def test_fitting_and_asking_leave_the_tables_alone(subset: TrainingSet) -> None:
 
 def test_a_seed_says_all(subset: TrainingSet) -> None:
     one, other = (
-        RoofcastPredictor(QUICK, ("tpot_s",)).fit(subset.X, subset.y, subset.groups).predict_interval(subset.X, 0.5)
+        RoofcastPredictor(QUICK, ("tpot_s",)).fit(subset.X, subset.y, subset.groups).predict_distribution(subset.X)
         for _ in range(2)
     )
-    pd.testing.assert_frame_equal(one.value, other.value, check_exact=True)
-    pd.testing.assert_frame_equal(one.high, other.high, check_exact=True)
+    pd.testing.assert_frame_equal(one.median, other.median, check_exact=True)
+    pd.testing.assert_frame_equal(one.log_sd, other.log_sd, check_exact=True)
 
 
 @pytest.mark.parametrize("level", [0.91, 0.99, 0.0, 1.0])
 def test_a_level_beyond_the_lineages_is_refused(
     level: float, predictor: RoofcastPredictor, campaign: TrainingSet
 ) -> None:
-    assert predictor.highest_level == pytest.approx(0.9)
+    assert predictor.highest_level() == pytest.approx(0.9)
     with pytest.raises(OutOfRangeError):
-        predictor.predict_interval(campaign.X.head(1), level)
+        predictor.predict_distribution(campaign.X.head(1)).interval(level)
     with pytest.raises(OutOfRangeError):
         predictor.check_level(level)
 
@@ -224,12 +245,12 @@ def test_a_predictor_of_nothing_promises_nothing(subset: TrainingSet) -> None:
     fitted = RoofcastPredictor(QUICK).fit(subset.X, subset.y * np.nan, subset.groups)
     assert fitted.predict(subset.X).shape == (len(subset.X), 0)
     with pytest.raises(OutOfRangeError, match="no metric was measured"):
-        _ = fitted.highest_level
+        fitted.highest_level()
 
 
 def test_what_was_measured_lies_inside(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     features, _, _ = build_features(campaign.X, predictor.coefficients_)
-    assert (predictor.outside(features) == "").all()
+    assert (predictor.extrapolated_features(features) == "").all()
 
 
 @pytest.mark.parametrize("side", ["min", "max"])
@@ -242,9 +263,9 @@ def test_exactly_the_features_beyond_the_range_are_named(
     for name in ("roofline.step_log", "config.tp_log"):
         moved = features.copy()
         moved[name] = predictor.feature_range_[name][side] + sign * np.array([0.0, 0.049, 0.051]) * spread[name]
-        assert predictor.outside(moved).tolist() == ["", "", name]
+        assert predictor.extrapolated_features(moved).tolist() == ["", "", name]
     both = features.assign(**{"config.tp_log": 9.0, "model.n_layer_log": 99.0})
-    assert set(predictor.outside(both)) == {"model.n_layer_log config.tp_log"}
+    assert set(predictor.extrapolated_features(both)) == {"model.n_layer_log config.tp_log"}
 
 
 def test_held_out_predictions_know_nothing_of_their_own_lineage(campaign: TrainingSet) -> None:

@@ -11,22 +11,23 @@ from sklearn.exceptions import NotFittedError
 
 from roofcast.features.descriptors.config_hash import config_hashes, joint_hash
 from roofcast.training.learner.group_keys import (
-    GRAIN,
-    OF_STACK,
-    OF_STACK_AT,
-    OWN,
+    CONFIGURATION,
+    STACK_TERM_INDEX,
+    STACK_TERMS,
+    TARGET_STACK,
     TERMS,
-    YOURS,
+    WORKLOAD_GRID,
+    FloatArray,
     GroupKeys,
-    anchor_rows,
-    places,
+    build_group_keys,
+    select_training_points,
 )
-from roofcast.training.learner.random_effect_tables import LENGTH
-from roofcast.training.learner.random_effects import LARGEST, NOISE_SD, WORKLOAD_SD, FloatArray, RandomEffects
+from roofcast.training.learner.lookup_tables import LENGTH_SCALE
+from roofcast.training.learner.random_effects import ERROR_CLIP, NOISE_SD, WORKLOAD_SD, RandomEffects
 from tests.builders import a_question, describe_questions
 from tests.training.builders import places_of, random_places
 
-PRIOR_SD = np.array([*TERMS.values(), *OF_STACK.values(), WORKLOAD_SD, NOISE_SD])
+PRIOR_SD = np.array([*TERMS.values(), *STACK_TERMS.values(), WORKLOAD_SD, NOISE_SD])
 
 
 def prior() -> RandomEffects:
@@ -50,12 +51,14 @@ def plain_covariance(X: GroupKeys, other: GroupKeys, sd: FloatArray) -> FloatArr
     """Return the covariance of two sets of errors without their noise, pair by pair."""
     table = np.zeros((len(X.keys), len(other.keys)))
     for i, j in np.ndindex(table.shape):
-        of_stack = dict(zip(OF_STACK_AT, sd[len(TERMS) : -2], strict=True)) if X.stack[i] == other.stack[j] else {}
+        of_stack = (
+            dict(zip(STACK_TERM_INDEX, sd[len(TERMS) : -2], strict=True)) if X.stack[i] == other.stack[j] else {}
+        )
         for place, size in enumerate(sd[: len(TERMS)]):
             if X.keys[i, place] == other.keys[j, place]:
                 table[i, j] += size**2 + of_stack.get(place, 0.0) ** 2
         if X.keys[i, -1] == other.keys[j, -1]:
-            distance = np.linalg.norm(X.workload[i] - other.workload[j]) / LENGTH
+            distance = np.linalg.norm(X.workload[i] - other.workload[j]) / LENGTH_SCALE
             table[i, j] += sd[-2] ** 2 * np.exp(-(distance**2) / 2)
     return table
 
@@ -75,7 +78,7 @@ def test_it_is_the_process_of_the_textbook(n_iteration: int) -> None:
     mean, sd = fitted.predict(asked)
     np.testing.assert_allclose(mean, wanted_mean, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(sd**2, np.diag(wanted) + fitted.sd_[-1] ** 2, rtol=1e-8)
-    joint_mean, joint = fitted.joint(asked)
+    joint_mean, joint = fitted.predict_joint(asked)
     np.testing.assert_allclose(joint_mean, wanted_mean, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(joint, wanted, rtol=1e-8, atol=1e-10)
 
@@ -115,7 +118,7 @@ def test_left_out_is_the_process_without_the_group() -> None:
     groups = np.arange(24) % 5
     fitted = RandomEffects(3).fit(X, y)
     asked, of = random_places(30, seed=7), np.arange(30) % 6
-    sd = fitted.sd_left_out(asked, of, groups)
+    sd = fitted.predict_sd_left_out(asked, of, groups)
     for group in range(6):
         inside, rest = of == group, groups != group
         _, wanted = plain_process(X.take(rest), y[rest], asked.take(inside), fitted.sd_)
@@ -127,7 +130,7 @@ def test_conditioning_on_what_is_likely_is_the_process_with_the_rows_added() -> 
     some, rest = np.arange(20) < 14, np.arange(20) >= 14
     before = prior().fit(X.take(some), y[some])
     mean, sd = before.predict(asked)
-    later = before.conditioned(X.take(rest), y[rest])
+    later = before.condition_on(X.take(rest), y[rest])
     wanted_mean, wanted = plain_process(X, y, asked, before.sd_)
     np.testing.assert_allclose(later.predict(asked)[0], wanted_mean, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(later.predict(asked)[1] ** 2, np.diag(wanted) + before.sd_[-1] ** 2, rtol=1e-8)
@@ -139,7 +142,7 @@ def test_conditioning_on_what_is_likely_is_the_process_with_the_rows_added() -> 
 
 def test_conditioning_keeps_the_sizes_that_were_fitted() -> None:
     fitted = RandomEffects(5).fit(single_anchors(20), errors_of(20))
-    np.testing.assert_array_equal(fitted.conditioned(random_places(3), errors_of(3)).sd_, fitted.sd_)
+    np.testing.assert_array_equal(fitted.condition_on(random_places(3), errors_of(3)).sd_, fitted.sd_)
 
 
 def test_references_never_make_it_less_sure() -> None:
@@ -147,7 +150,7 @@ def test_references_never_make_it_less_sure() -> None:
     now = prior().fit(single_anchors(20), errors_of(20))
     sure = now.predict(asked)[1]
     for given in range(5):
-        now = now.conditioned(asked.take(np.array([given])), np.zeros(1))
+        now = now.condition_on(asked.take(np.array([given])), np.zeros(1))
         surer = now.predict(asked)[1]
         assert (surer <= sure + 1e-9).all()
         assert surer[given] < 0.97 * sure[given]
@@ -192,9 +195,9 @@ def test_the_nearest_is_the_same_configuration() -> None:
 
 
 def test_anchors_are_the_least_the_middle_two_and_the_greatest_load() -> None:
-    keys = dict.fromkeys(OWN, np.r_[np.ones(8), 2, 2]) | {"kind": np.ones(10)}
+    keys = dict.fromkeys(CONFIGURATION, np.r_[np.ones(8), 2, 2]) | {"kind": np.ones(10)}
     load = np.array([3.0, 1, 7, 2, 6, 4, 5, 8, 9, 8])
-    rows = anchor_rows(places_of(keys, np.column_stack([np.zeros((10, 2)), load])))
+    rows = select_training_points(places_of(keys, np.column_stack([np.zeros((10, 2)), load])))
     assert sorted(load[rows[:-2]]) == [1, 4, 5, 8]
     assert rows[-2:].tolist() == [8, 9]
 
@@ -202,31 +205,33 @@ def test_anchors_are_the_least_the_middle_two_and_the_greatest_load() -> None:
 def test_places_come_from_descriptions() -> None:
     closed, opened = a_question(concurrency=16), a_question(concurrency=np.nan, request_rate=4)
     X = describe_questions(closed, opened, a_question(concurrency=np.nan, load="offline"))
-    found = places(X)
+    found = build_group_keys(X)
     told = np.log([[1000, 200, 16], [1000, 200, 4], [1000, 200, 1]])
-    assert np.abs(found.workload - told).max() <= GRAIN / 2
+    assert np.abs(found.workload - told).max() <= WORKLOAD_GRID / 2
     np.testing.assert_allclose(found.workload[:, 2], told[:, 2])  # powers of two are whole octaves
     keys = config_hashes(X)
     for i, term in enumerate(TERMS):
         np.testing.assert_array_equal(found.keys[:, i], joint_hash(keys, term))
-    pair = found.take(np.array([0])).followed_by(found.take(np.array([1])))
+    pair = found.take(np.array([0])).append(found.take(np.array([1])))
     np.testing.assert_array_equal(pair.keys, found.keys[:2])
 
 
 def test_a_stack_without_a_name_is_that_of_whoever_asks() -> None:
     X = describe_questions(a_question(), a_question(), a_question(), a_question())
-    found = places(X, pd.Series(["ours", "", "theirs", "ours"])).stack
-    assert found[1] == YOURS == places(X).stack[0]
+    found = build_group_keys(X, pd.Series(["ours", "", "theirs", "ours"])).stack
+    assert found[1] == TARGET_STACK == build_group_keys(X).stack[0]
     assert found[0] == found[3]
     assert len({*found.tolist()}) == 3
-    np.testing.assert_array_equal(places(X, pd.Series(["ours"] * 4)).asked().stack, YOURS)
+    np.testing.assert_array_equal(build_group_keys(X, pd.Series(["ours"] * 4)).on_target_stack().stack, TARGET_STACK)
 
 
 def test_few_rows_of_ones_own_stack_outweigh_many_of_others() -> None:
     """Sixteen of four stacks say twice as slow, two of one's own twice as fast, all of one configuration."""
     error = np.r_[np.full(16, 0.7), np.full(2, -0.7)]
-    of_stack = np.r_[np.repeat([5, 6, 7, 8], 4), YOURS, YOURS]
-    X = places_of(dict.fromkeys((*OWN, "kind"), np.ones(18)), np.linspace(0, 3, 54).reshape(18, 3), of_stack)
+    of_stack = np.r_[np.repeat([5, 6, 7, 8], 4), TARGET_STACK, TARGET_STACK]
+    X = places_of(
+        dict.fromkeys((*CONFIGURATION, "kind"), np.ones(18)), np.linspace(0, 3, 54).reshape(18, 3), of_stack
+    )
     fitted = prior().fit(X, error)
     assert len(fitted.errors_) == 18
     mine = X.take(np.array([16]))
@@ -244,7 +249,7 @@ def test_it_keeps_the_rules_of_scikit_learn() -> None:
         np.testing.assert_array_equal(now, before)
     np.testing.assert_array_equal(clone(settings).fit(X, y).sd_, settings.sd_)
     blank = RandomEffects()
-    asks = (blank.predict, blank.joint, blank.nearest, lambda it: blank.conditioned(it, y))
+    asks = (blank.predict, blank.predict_joint, blank.nearest, lambda it: blank.condition_on(it, y))
     for ask in asks:
         with pytest.raises(NotFittedError):
             ask(X)
@@ -252,13 +257,13 @@ def test_it_keeps_the_rules_of_scikit_learn() -> None:
 
 def test_the_names_of_the_index_do_not_matter() -> None:
     X = describe_questions(a_question(), a_question(concurrency=64))
-    np.testing.assert_array_equal(places(X.set_index(pd.Index([9, 4]))).keys, places(X).keys)
+    np.testing.assert_array_equal(build_group_keys(X.set_index(pd.Index([9, 4]))).keys, build_group_keys(X).keys)
 
 
 def test_a_fault_counts_as_a_large_error() -> None:
     X, y = single_anchors(12), errors_of(12)
     wild, capped = y.copy(), y.copy()
-    wild[3], capped[3] = 50.0, LARGEST
+    wild[3], capped[3] = 50.0, ERROR_CLIP
     for one, other in zip(prior().fit(X, wild).predict(X), prior().fit(X, capped).predict(X), strict=True):
         np.testing.assert_array_equal(one, other)
     assert wild[3] == 50.0

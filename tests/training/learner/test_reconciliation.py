@@ -7,15 +7,14 @@ import pandas as pd
 import pytest
 
 from roofcast.features.pipeline import build_features
-from roofcast.training.learner.conditioning import narrowed
-from roofcast.training.learner.predictor import References, RoofcastPredictor
-from roofcast.training.learner.reconciliation import Loads, coherent, logarithmic_mean, shares
+from roofcast.training.learner.derived_metrics import Loads, logarithmic_mean, reconcile, source_shares
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 THROUGHPUT = "output_throughput_token_per_s"
 
 
 def test_a_request_takes_its_first_token_and_the_rest(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
-    value = quick.predict_interval(means, 0.5).value
+    value = quick.predict_distribution(means).median
     n_later = means["workload.n_output_token"] - 1
     _, estimates, whole = build_features(means, quick.coefficients_)
     wanted = value["ttft_s"] + n_later * value["tpot_s"]
@@ -24,7 +23,7 @@ def test_a_request_takes_its_first_token_and_the_rest(quick: RoofcastPredictor, 
 
 
 def test_a_loop_finishes_what_is_in_flight(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
-    value = quick.predict_interval(means, 0.5).value
+    value = quick.predict_distribution(means).median
     in_flight = means["workload.concurrency"] * means["workload.n_output_token"]
     np.testing.assert_allclose(value[THROUGHPUT] * value["e2e_s"], in_flight, rtol=1e-6)
 
@@ -41,29 +40,29 @@ def test_static_batches_and_offline_runs_follow_nothing(means: pd.DataFrame) -> 
     offline = means.head(2).assign(**{"workload.concurrency": np.nan})
     rate = offline.assign(**{"workload.request_rate_per_s": 1.0})
     for X in (static, offline):
-        assert not any(rows.any() for rows in Loads.of(X).follows.values())
-    assert Loads.of(rate).follows["e2e_s"].all()
-    assert not Loads.of(rate).follows[THROUGHPUT].any()
+        assert not any(rows.any() for rows in Loads.of(X).is_derived.values())
+    assert Loads.of(rate).is_derived["e2e_s"].all()
+    assert not Loads.of(rate).is_derived[THROUGHPUT].any()
 
 
 def test_an_open_loop_puts_out_what_its_rate_asks_for(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
     rate = means.assign(**{"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.05})
-    answer = quick.predict_interval(rate, 0.5)
+    answer = quick.predict_distribution(rate)
     assert not answer.estimate.is_saturated.all()
     wanted = (0.05 * rate["workload.n_output_token"])[~answer.estimate.is_saturated]
-    np.testing.assert_allclose(answer.value[THROUGHPUT][~answer.estimate.is_saturated], wanted, rtol=1e-6)
-    for bound in (answer.low, answer.high):
-        np.testing.assert_array_equal(bound[THROUGHPUT], answer.value[THROUGHPUT])
-    told = References(rate, pd.DataFrame({THROUGHPUT: answer.value[THROUGHPUT] / 2}))
+    np.testing.assert_allclose(answer.median[THROUGHPUT][~answer.estimate.is_saturated], wanted, rtol=1e-6)
+    for bound in answer.interval(0.5):
+        np.testing.assert_array_equal(bound[THROUGHPUT], answer.median[THROUGHPUT])
+    told = CalibrationPoints(rate, pd.DataFrame({THROUGHPUT: answer.median[THROUGHPUT] / 2}))
     pd.testing.assert_frame_equal(
-        quick.predict_interval(means, 0.5, told).value, quick.predict_interval(means, 0.5).value
+        quick.predict_distribution(means, told).median, quick.predict_distribution(means).median
     )
 
 
 def test_without_ttft_or_tpot_nothing_changes(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
     _, estimates, whole = build_features(means, quick.coefficients_)
     value = {"e2e_s": estimates["e2e_s"] * 2, "ttft_s": estimates["ttft_s"]}
-    assert coherent(value, estimates, {}, whole, Loads.of(means)) == value
+    assert reconcile(value, estimates, {}, whole, Loads.of(means)) == value
 
 
 def test_the_shares_of_corrections_sum_to_the_whole(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
@@ -71,8 +70,8 @@ def test_the_shares_of_corrections_sum_to_the_whole(quick: RoofcastPredictor, me
     factor = {"ttft_s": 3.0, "tpot_s": 0.7}
     value = {metric: estimates[metric] * factor[metric] for metric in factor} | {THROUGHPUT: estimates[THROUGHPUT]}
     pace = {metric: np.full(len(means), f) for metric, f in factor.items()}
-    parts = shares(pace, whole, Loads.of(means))
-    moved = np.log(coherent(value, estimates, pace, whole, Loads.of(means))[THROUGHPUT] / estimates[THROUGHPUT])
+    parts = source_shares(pace, whole, Loads.of(means))
+    moved = np.log(reconcile(value, estimates, pace, whole, Loads.of(means))[THROUGHPUT] / estimates[THROUGHPUT])
     np.testing.assert_allclose(-sum(parts[m] * np.log(factor[m]) for m in factor), moved, rtol=1e-9)
 
 
@@ -85,7 +84,7 @@ def test_throughput_is_of_the_run(quick: RoofcastPredictor, means: pd.DataFrame)
 def test_no_request_ends_before_its_first_token(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
     for quantile in (0.5, 0.99):
         one = means.assign(**{"workload.n_output_token": 1.0, "workload.is_mean": 0.0, "workload.quantile": quantile})
-        value = quick.predict_interval(one, 0.5).value
+        value = quick.predict_distribution(one).median
         assert (value["e2e_s"] >= value["ttft_s"]).all()
 
 
@@ -94,10 +93,10 @@ def test_a_single_token_is_all_first_token() -> None:
 
 
 def _told(quick: RoofcastPredictor, one: pd.DataFrame, **factor: float) -> pd.Series:
-    plain = quick.predict_interval(one, 0.5).value
-    references = References(one, pd.DataFrame({m: plain[m] * f for m, f in factor.items()}))
-    moved = quick.predict_interval(one, 0.5, references).value / plain
-    return moved.iloc[0]
+    plain = quick.predict_distribution(one).median
+    references = CalibrationPoints(one, pd.DataFrame({m: plain[m] * f for m, f in factor.items()}))
+    moved = quick.predict_distribution(one, references).median.iloc[0]
+    return moved / plain.iloc[0]
 
 
 @pytest.mark.parametrize("factor", [{"e2e_s": 2.0}, {THROUGHPUT: 0.5}])
@@ -119,9 +118,9 @@ def test_what_leads_counts_before_what_follows(quick: RoofcastPredictor, means: 
 
 def test_references_narrow_what_follows(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
     one = means.head(1)
-    plain = quick.predict_interval(one, 0.5)
-    told = quick.predict_interval(one, 0.5, References(one, plain.value[["ttft_s", "tpot_s"]]))
-    width, narrower = ((p.high / p.low).iloc[0] for p in (plain, told))
+    plain = quick.predict_distribution(one)
+    told = quick.predict_distribution(one, CalibrationPoints(one, plain.median[["ttft_s", "tpot_s"]]))
+    width, narrower = (p.log_sd.iloc[0] for p in (plain, told))
     assert (
         narrower[["ttft_s", "tpot_s", "e2e_s", THROUGHPUT]] < width[["ttft_s", "tpot_s", "e2e_s", THROUGHPUT]]
     ).all()
@@ -132,14 +131,12 @@ def test_a_predictor_of_some_metrics_knows_references_of_the_others(
     factor: dict[str, float], quick: RoofcastPredictor, means: pd.DataFrame
 ) -> None:
     one = means.head(1)
-    some = narrowed(quick, ["tpot_s"])
-    plain = quick.predict_interval(one, 0.5).value
-    told = References(one, pd.DataFrame({metric: plain[metric] * f for metric, f in factor.items()}))
-    moved = some.predict_interval(one, 0.5, told)
-    assert list(moved.value) == ["tpot_s"]
-    assert (moved.value["tpot_s"] > 1.02 * plain["tpot_s"]).all()
-    pd.testing.assert_series_equal(moved.value["tpot_s"], quick.predict_interval(one, 0.5, told).value["tpot_s"])
-    assert some.known(None).keys() == {"tpot_s"}
+    plain = quick.predict_distribution(one).median
+    told = CalibrationPoints(one, pd.DataFrame({metric: plain[metric] * f for metric, f in factor.items()}))
+    moved = quick.predict_distribution(one, told, metrics=["tpot_s"])
+    assert list(moved.median) == ["tpot_s"]
+    assert (moved.median["tpot_s"] > 1.02 * plain["tpot_s"]).all()
+    pd.testing.assert_series_equal(moved.median["tpot_s"], quick.predict_distribution(one, told).median["tpot_s"])
 
 
 def test_itl_and_tpot_tell_of_each_other_in_the_middle_alone(quick: RoofcastPredictor, means: pd.DataFrame) -> None:

@@ -15,7 +15,7 @@ from roofcast.data.errors import InputError
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.pipeline import build_features
-from roofcast.training.learner.predictor import References, RoofcastPredictor
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from tests.training.builders import QUICK
 
 MODELS = (
@@ -42,13 +42,13 @@ class World:
         noise = np.random.default_rng(1).normal(0, 0.02, len(self.X))
         return self.predicted * factor * np.exp(noise)
 
-    def told(self, n: int, factor: float = SLOWER) -> References:
+    def told(self, n: int, factor: float = SLOWER) -> CalibrationPoints:
         rows = np.flatnonzero(self.here)[:n]
-        return References(self.X.iloc[rows], pd.DataFrame({"tpot_s": self.measured(factor).iloc[rows]}))
+        return CalibrationPoints(self.X.iloc[rows], pd.DataFrame({"tpot_s": self.measured(factor).iloc[rows]}))
 
-    def shift(self, references: References) -> npt.NDArray[np.float64]:
+    def shift(self, references: CalibrationPoints) -> npt.NDArray[np.float64]:
         """Return by how much the references move the logarithm of each prediction."""
-        value = self.predictor.predict_interval(self.X, LEVEL, references).value["tpot_s"]
+        value = self.predictor.predict_distribution(self.X, references).median["tpot_s"]
         return np.asarray(np.log(value / self.predicted))
 
     @property
@@ -79,13 +79,13 @@ def world() -> World:
     predictor = RoofcastPredictor(QUICK, ("tpot_s",)).fit(
         X[seen], y[seen], questions["model"][seen], stacks=pd.Series("theirs", X.index[seen])
     )
-    return World(questions, X, predictor, predictor.predict_interval(X, LEVEL).value["tpot_s"])
+    return World(questions, X, predictor, predictor.predict_distribution(X).median["tpot_s"])
 
 
 def test_three_points_cut_the_error_where_they_were_measured_to_a_third(world: World) -> None:
     rest = np.flatnonzero(world.here)[3:]
     measured, references = world.measured().iloc[rest], world.told(3)
-    after = world.predictor.predict_interval(world.X.iloc[rest], LEVEL, references).value["tpot_s"]
+    after = world.predictor.predict_distribution(world.X.iloc[rest], references).median["tpot_s"]
     error = [np.median(np.abs(np.log(measured / value))) for value in (world.predicted.iloc[rest], after)]
     assert error[0] == pytest.approx(np.log(SLOWER), abs=0.04)
     assert error[1] < error[0] / 3
@@ -114,8 +114,8 @@ def test_the_first_point_tells_far_more_than_the_next(world: World) -> None:
 def test_points_narrow_the_interval_and_never_widen_one(world: World) -> None:
     widths = []
     for n in (0, 1, 3):
-        answer = world.predictor.predict_interval(world.X, LEVEL, world.told(n))
-        widths.append(np.log((answer.high["tpot_s"] / answer.low["tpot_s"]).to_numpy()))
+        answer = world.predictor.predict_distribution(world.X, world.told(n))
+        widths.append(answer.log_sd["tpot_s"].to_numpy())
     for before, after in itertools.pairwise(widths):
         assert (after <= before + 1e-9).all()
     assert np.median(widths[2][world.here]) < 0.6 * np.median(widths[0][world.here])
@@ -123,16 +123,17 @@ def test_points_narrow_the_interval_and_never_widen_one(world: World) -> None:
 
 def test_points_that_agree_lie_within_their_own_interval(world: World) -> None:
     references = world.told(5, 2.0)
-    answer = world.predictor.predict_interval(references.X, LEVEL, references)
-    inside = references.y["tpot_s"].between(answer.low["tpot_s"], answer.high["tpot_s"])
+    answer = world.predictor.predict_distribution(references.X, references)
+    low, high = answer.interval(LEVEL)
+    inside = references.y["tpot_s"].between(low["tpot_s"], high["tpot_s"])
     assert inside.mean() >= 0.6
 
 
 @pytest.mark.parametrize("factor", [0.2, 5.0])
 def test_points_that_agree_are_believed_however_far_off(factor: float, world: World) -> None:
     references = world.told(5, factor)
-    answer = world.predictor.predict_interval(references.X, LEVEL, references)
-    missed = np.abs(np.log(answer.value["tpot_s"] / references.y["tpot_s"]))
+    answer = world.predictor.predict_distribution(references.X, references)
+    missed = np.abs(np.log(answer.median["tpot_s"] / references.y["tpot_s"]))
     assert missed.max() < 0.45
 
 
@@ -143,9 +144,9 @@ def test_points_of_an_llm_that_was_learnt_from_are_believed_too(world: World) ->
         & (world.questions["engine"] == ENGINES[0])
         & (world.questions["accelerator"] == PARTS[0])
     )[:5]
-    references = References(world.X.iloc[rows], pd.DataFrame({"tpot_s": 2.0 * world.predicted.iloc[rows]}))
-    answer = world.predictor.predict_interval(references.X, LEVEL, references)
-    believed = np.log((answer.value["tpot_s"] / world.predicted.iloc[rows]).to_numpy()) / np.log(2.0)
+    references = CalibrationPoints(world.X.iloc[rows], pd.DataFrame({"tpot_s": 2.0 * world.predicted.iloc[rows]}))
+    answer = world.predictor.predict_distribution(references.X, references)
+    believed = np.log((answer.median["tpot_s"] / world.predicted.iloc[rows]).to_numpy()) / np.log(2.0)
     assert np.median(believed) > 0.65
 
 
@@ -169,24 +170,24 @@ def test_draws_of_one_configuration_go_together(world: World) -> None:
 
 
 def test_points_do_not_stay(world: World) -> None:
-    before = world.predictor.predict_interval(world.X, LEVEL)
-    world.predictor.predict_interval(world.X, LEVEL, world.told(3))
-    pd.testing.assert_frame_equal(world.predictor.predict_interval(world.X, LEVEL).value, before.value)
+    before = world.predictor.predict_distribution(world.X)
+    world.predictor.predict_distribution(world.X, world.told(3))
+    pd.testing.assert_frame_equal(world.predictor.predict_distribution(world.X).median, before.median)
 
 
 @pytest.mark.parametrize("y", [{}, {"tpot_s": [np.nan] * 2}, {"tpot_s": [0.0] * 2}, {"ttft_s": [9.0] * 2}])
 def test_points_without_a_metric_tell_nothing_of_it(y: dict[str, list[float]], world: World) -> None:
     X = world.X.head(2)
-    np.testing.assert_array_equal(world.shift(References(X, pd.DataFrame(y, index=X.index))), 0.0)
+    np.testing.assert_array_equal(world.shift(CalibrationPoints(X, pd.DataFrame(y, index=X.index))), 0.0)
 
 
 def test_a_blank_cell_is_left_out(world: World) -> None:
     whole = world.told(3)
     X, y = world.X.iloc[[0, 1]], pd.DataFrame({"tpot_s": [np.nan, 0.0]}, index=world.X.index[:2])
-    more = References(pd.concat([X, whole.X]), pd.concat([y, whole.y]))
+    more = CalibrationPoints(pd.concat([X, whole.X]), pd.concat([y, whole.y]))
     np.testing.assert_allclose(world.shift(more), world.shift(whole), atol=1e-12)
 
 
 def test_questions_and_measurements_are_as_many(world: World) -> None:
     with pytest.raises(InputError, match="references: got 2 questions and 1 measurements"):
-        References(world.X.head(2), pd.DataFrame({"tpot_s": [1.0]}))
+        CalibrationPoints(world.X.head(2), pd.DataFrame({"tpot_s": [1.0]}))

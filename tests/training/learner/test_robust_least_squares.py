@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from roofcast.training.learner.robust_least_squares import FloatArray, solve
+from roofcast.training.learner.robust_least_squares import FloatArray, levenberg_marquardt
 
 
 def linear(design: FloatArray, wanted: FloatArray) -> FloatArray:
-    return solve(lambda x: design @ x - wanted, lambda _x, _r: design, design.shape[1])
+    return levenberg_marquardt(lambda x: design @ x - wanted, lambda _x, _r: design, design.shape[1])
 
 
 def cost(design: FloatArray, wanted: FloatArray, x: FloatArray) -> float:
@@ -45,5 +45,5 @@ def test_it_finds_the_least_cost_that_a_general_solver_finds() -> None:
 
 
 def test_curved_residuals_are_followed() -> None:
-    x = solve(lambda x: 100 * (np.exp(x) - 3.0), lambda x, _: np.diag(100 * np.exp(x)), 1)
+    x = levenberg_marquardt(lambda x: 100 * (np.exp(x) - 3.0), lambda x, _: np.diag(100 * np.exp(x)), 1)
     assert x[0] == pytest.approx(np.log(3.0), rel=1e-3)

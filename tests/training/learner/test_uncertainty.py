@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from roofcast.features.columns import FEATURE_NAMES
+from roofcast.training.learner.error_distribution import ErrorDistribution, fit_error_distribution
 from roofcast.training.learner.group_keys import GroupKeys
-from roofcast.training.learner.uncertainty import Uncertainty, fit_uncertainty
 from tests.training.builders import places_of
 
 FloatArray = npt.NDArray[np.float64]
@@ -29,13 +29,15 @@ class Rows:
     error: FloatArray
     group: pd.Series
 
-    def fitted(self, share_left: float = 0.0) -> Uncertainty:
+    def fitted(self, share_left: float = 0.0) -> ErrorDistribution:
         """Return what is known if the predictor that learnt from all still has so much of each error."""
         every, left = np.ones(len(self.error), dtype=bool), share_left * self.error
-        return fit_uncertainty(self.features, self.places, self.error, self.group, left=left, is_central=every)[0]
+        return fit_error_distribution(
+            self.features, self.places, self.error, self.group, residual=left, is_central=every
+        )[0]
 
-    def is_inside(self, known: Uncertainty, level: float) -> npt.NDArray[np.bool_]:
-        mean, sd = known.shift(self.features, self.places)
+    def is_inside(self, known: ErrorDistribution, level: float) -> npt.NDArray[np.bool_]:
+        mean, sd = known.predict(self.features, self.places)
         return np.asarray(np.abs(self.error - mean) <= sd * known.conformal.quantile(level))
 
 
@@ -55,7 +57,7 @@ def draw_rows(n_group: int, n_each: int, seed: int, first_group: int = 1) -> Row
 
 
 @pytest.fixture(scope="module")
-def worlds() -> list[tuple[Uncertainty, Rows]]:
+def worlds() -> list[tuple[ErrorDistribution, Rows]]:
     """Return what was fitted in each world, and one row of each of its LLMs that were never seen."""
     return [
         (draw_rows(N_GROUP, 4, seed).fitted(), draw_rows(N_NEW, 1, 100 + seed, first_group=10_000))
@@ -64,17 +66,19 @@ def worlds() -> list[tuple[Uncertainty, Rows]]:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_intervals_hold_as_many_new_groups_as_promised(level: float, worlds: list[tuple[Uncertainty, Rows]]) -> None:
+def test_intervals_hold_as_many_new_groups_as_promised(
+    level: float, worlds: list[tuple[ErrorDistribution, Rows]]
+) -> None:
     """The quantile scatters as one of `N_GROUP` in each world, the count of those inside as a binomial."""
     share = np.mean([rows.is_inside(known, level).mean() for known, rows in worlds])
     scatter = np.sqrt(level * (1 - level) * (1 / (N_WORLD * N_GROUP) + 1 / (N_WORLD * N_NEW)))
     assert level * N_GROUP / (N_GROUP + 1) - 3 * scatter < share < level + 3 * scatter
 
 
-def test_intervals_are_wide_where_errors_are_large(worlds: list[tuple[Uncertainty, Rows]]) -> None:
+def test_intervals_are_wide_where_errors_are_large(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
     inside: dict[bool, list[float]] = {True: [], False: []}
     for known, rows in worlds:
-        sd = known.shift(rows.features, rows.places)[1]
+        sd = known.predict(rows.features, rows.places)[1]
         is_busy = rows.features[:, BUSY] > 0.5
         assert sd[is_busy].mean() > 1.5 * sd[~is_busy].mean()
         for busy, part in inside.items():
@@ -82,50 +86,50 @@ def test_intervals_are_wide_where_errors_are_large(worlds: list[tuple[Uncertaint
     assert {busy: np.mean(part) for busy, part in inside.items()} == pytest.approx({True: 0.8, False: 0.8}, abs=0.1)
 
 
-def test_what_engines_share_and_trees_left_is_found(worlds: list[tuple[Uncertainty, Rows]]) -> None:
+def test_what_engines_share_and_trees_left_is_found(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
     for seed, (learnt, rows) in enumerate(worlds):
         left = draw_rows(N_GROUP, 4, seed).fitted(share_left=1.0)
-        assert np.corrcoef(left.shift(rows.features, rows.places)[0], rows.error)[0, 1] > 0.2
-        np.testing.assert_array_equal(learnt.shift(rows.features, rows.places)[0], 0.0)
+        assert np.corrcoef(left.predict(rows.features, rows.places)[0], rows.error)[0, 1] > 0.2
+        np.testing.assert_array_equal(learnt.predict(rows.features, rows.places)[0], 0.0)
 
 
-def test_references_of_a_new_group_make_its_errors_smaller(worlds: list[tuple[Uncertainty, Rows]]) -> None:
+def test_references_of_a_new_group_make_its_errors_smaller(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
     known = worlds[0][0]
     rows = draw_rows(60, 6, 7, first_group=10_000)
-    before = np.abs(rows.error - known.shift(rows.features, rows.places)[0])
+    before = np.abs(rows.error - known.predict(rows.features, rows.places)[0])
     after = np.empty(len(before))
     for group in range(60):
         inside = (rows.group == group).to_numpy()
         given = inside & (np.arange(len(before)) % 6 < 3)
-        told = known.conditioned(rows.features[given], rows.places.take(given), rows.error[given])
-        after[inside] = np.abs(rows.error[inside] - told.shift(rows.features[inside], rows.places.take(inside))[0])
+        told = known.condition_on(rows.features[given], rows.places.take(given), rows.error[given])
+        after[inside] = np.abs(rows.error[inside] - told.predict(rows.features[inside], rows.places.take(inside))[0])
     asked = np.arange(len(before)) % 6 >= 3
     assert after[asked].mean() < 0.97 * before[asked].mean()
 
 
-def test_the_anchors_are_rows_that_it_was_fitted_to(worlds: list[tuple[Uncertainty, Rows]]) -> None:
+def test_the_anchors_are_rows_that_it_was_fitted_to(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
     known, rows = worlds[0][0], draw_rows(N_GROUP, 4, 0)
-    np.testing.assert_array_equal(rows.places.take(known.anchor_row).keys, known.effects.anchors_.keys)
+    np.testing.assert_array_equal(rows.places.take(known.training_row).keys, known.effects.training_points_.keys)
 
 
 def test_tails_take_part_in_sizes_and_not_in_effects() -> None:
     rows = draw_rows(12, 4, 3)
     is_central = np.arange(48) % 4 > 0
-    known, expected = fit_uncertainty(
-        rows.features, rows.places, rows.error, rows.group, left=rows.error, is_central=is_central
+    known, expected = fit_error_distribution(
+        rows.features, rows.places, rows.error, rows.group, residual=rows.error, is_central=is_central
     )
-    assert is_central[known.anchor_row].all()
+    assert is_central[known.training_row].all()
     assert known.conformal.n_group == 12
     np.testing.assert_array_equal(np.isnan(expected), ~is_central)
     scores = np.abs(rows.error)[is_central] / expected[is_central]
     assert np.median(scores) == pytest.approx(known.conformal.quantile(0.5), rel=0.2)
 
 
-def test_draws_are_of_the_mean_of_the_interval(worlds: list[tuple[Uncertainty, Rows]]) -> None:
+def test_draws_are_of_the_mean_of_the_interval(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
     known, rows = worlds[0]
     some = rows.places.take(np.arange(20))
-    mean, covariance = known.joint(rows.features[:20], some)
-    np.testing.assert_allclose(mean, known.shift(rows.features[:20], some)[0])
+    mean, covariance = known.predict_joint(rows.features[:20], some)
+    np.testing.assert_allclose(mean, known.predict(rows.features[:20], some)[0])
     np.testing.assert_allclose(covariance, covariance.T)
     assert np.linalg.eigvalsh(covariance).min() > -1e-9
 
@@ -134,6 +138,6 @@ def test_two_groups_are_enough_to_draw_from() -> None:
     rows = draw_rows(2, 8, 0)
     known = rows.fitted()
     assert known.conformal.highest_level == pytest.approx(2 / 3)
-    mean, covariance = known.joint(rows.features, rows.places)
+    mean, covariance = known.predict_joint(rows.features, rows.places)
     assert np.isfinite(mean).all()
     assert (np.diag(covariance) > 0).all()

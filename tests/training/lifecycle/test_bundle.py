@@ -30,7 +30,7 @@ def test_a_bundle_comes_back_as_it_went(bundle: ModelBundle, subset: TrainingSet
     assert checksum == sha256(path)
     assert (loaded.fingerprint, loaded.row_ids, loaded.scores) == (bundle.fingerprint, bundle.row_ids, bundle.scores)
     pd.testing.assert_frame_equal(loaded.predictor.predict(subset.X), bundle.predictor.predict(subset.X))
-    assert loaded.predictor.highest_level == bundle.predictor.highest_level
+    assert loaded.predictor.highest_level() == bundle.predictor.highest_level()
 
 
 def test_the_same_bundle_has_the_same_checksum(bundle: ModelBundle, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_other_content_is_refused_by_its_type(content: object, tmp_path: Path) -
 def test_a_bundle_holds_its_lookup_tables_and_no_held_out_predictions(bundle: ModelBundle, tmp_path: Path) -> None:
     loaded = load_bundle(tmp_path / "b", bundle.save(tmp_path / "b"))
     assert vars(loaded.predictor).keys() == vars(bundle.predictor).keys() - {"held_out_"}
-    assert "_tables" in vars(loaded.predictor.uncertainty_["tpot_s"].effects)
+    assert "_tables" in vars(loaded.predictor.error_distributions_["tpot_s"].effects)
     assert bundle.predictor.held_out_ is not None
 
 

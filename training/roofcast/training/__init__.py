@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from roofcast.training.config import TrainingConfig
     from roofcast.training.explain.contributions import TrainingPoints, contributions, nearest_measurements
     from roofcast.training.explain.measure_next import rank_measurements
-    from roofcast.training.learner.predictor import Prediction, References, RoofcastPredictor
+    from roofcast.training.learner.predictor import CalibrationPoints, Prediction, RoofcastPredictor
     from roofcast.training.learner.ratio_model import RatioModel
     from roofcast.training.lifecycle.bundle import ModelBundle, load_bundle
 
 __all__ = [
+    "CalibrationPoints",
     "ModelBundle",
     "Prediction",
     "RatioModel",
-    "References",
     "RoofcastPredictor",
     "TrainingConfig",
     "TrainingPoints",
@@ -35,7 +35,7 @@ _MODULE_OF: Final = {
     "ModelBundle": "lifecycle.bundle",
     "RatioModel": "learner.ratio_model",
     "Prediction": "learner.predictor",
-    "References": "learner.predictor",
+    "CalibrationPoints": "learner.predictor",
     "RoofcastPredictor": "learner.predictor",
     "TrainingConfig": "config",
     "contributions": "explain.contributions",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +24,12 @@ from roofcast.features.engine.links import (
     point_to_point_s,
     reduce_scatter_s,
 )
+from roofcast.features.engine.memo import Memo
 from roofcast.features.engine.memory import kv_replication
 
 FloatArray = npt.NDArray[np.float64]
 Descriptors = Mapping[str, FloatArray]
+T = TypeVar("T")
 
 ACTIVATION_BYTE: Final = 2.0
 
@@ -38,11 +40,20 @@ _SENT_BYTE: Final = np.array([QUANTISED_BYTE.get(precision, ACTIVATION_BYTE) for
 
 @dataclass(frozen=True, slots=True)
 class EngineInputs:
-    """What an estimate is made of: descriptors, coefficients and the kernels' parameters."""
+    """What an estimate is made of: descriptors, coefficients, the kernels' parameters and a memo of kernel times."""
 
     d: Descriptors
     c: RowCoefficients
     k: RowKernels
+    memo: Memo | None = None
+
+    def recall(self, name: str, compute: Callable[[], T], *inputs: object) -> T:
+        """Return what `compute` returns, from the memo if there is one; it depends on `d`, `k` and the inputs."""
+        return compute() if self.memo is None else self.memo(name, compute, self.d, *inputs)
+
+    def of_prefill(self) -> EngineInputs:
+        """Return the inputs of a prefill; see `prefill_descriptors`."""
+        return replace(self, d=self.recall("prefill", lambda: prefill_descriptors(self.d)))
 
 
 def pass_link_s(s: EngineInputs, n_token: FloatArray, n_layer: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from roofcast.features.engine.messages import (
     EngineInputs,
     merge_s,
     pass_link_s,
-    prefill_descriptors,
     ring_s,
 )
 
@@ -80,19 +79,22 @@ def estimate_step(s: EngineInputs, batch: FloatArray) -> PassTime:
             efficiency=s.k.decode_attention,
         )
 
-    attended = d["model.n_full_layer"] * attention(d["model.sparse_top_k"])
-    attended = attended + d["model.n_sliding_layer"] * attention(d["model.sliding_window"])
+    def attended() -> FloatArray:
+        full = d["model.n_full_layer"] * attention(d["model.sparse_top_k"])
+        return full + d["model.n_sliding_layer"] * attention(d["model.sliding_window"])
+
     overhead = c["step_overhead_s"] + c["sequence_overhead_s"] * batch
     tokens = _Tokens(n_token, n_token, d["model.n_layer"])
     padded = np.where(d["config.flash_attention"] > 0.5, 1.0, c["padded_attention_ratio"])
     is_split = d["config.cp"] > 1
     merged = merge_s(s, batch) if is_split.any() else np.zeros_like(batch)
-    return _pass(s, tokens, c["decode_attention_ratio"] * padded * attended, overhead, merged)
+    attention_s = c["decode_attention_ratio"] * padded * s.recall("decode attention", attended, batch)
+    return _pass(s, tokens, attention_s, overhead, merged)
 
 
 def estimate_prefill(s: EngineInputs, n_prompt: FloatArray) -> PassTime:
     """Return the parts of the prefill of `n_prompt` requests together on each rank of attention."""
-    s = replace(s, d=prefill_descriptors(s.d))
+    s = s.of_prefill()
     d, c = s.d, s.c
     is_encoder = d["model.n_encoder_layer"] > 0
     n_input = d["workload.n_input_token"]
@@ -115,12 +117,14 @@ def estimate_prefill(s: EngineInputs, n_prompt: FloatArray) -> PassTime:
             efficiency=s.k.prefill_attention,
         )
 
-    n_full = np.where(is_encoder, 2 * d["model.n_encoder_layer"], d["model.n_full_layer"])
-    attended = n_full * attention(d["model.sparse_top_k"])
-    attended = attended + d["model.n_sliding_layer"] * attention(d["model.sliding_window"])
+    def attended() -> FloatArray:
+        n_full = np.where(is_encoder, 2 * d["model.n_encoder_layer"], d["model.n_full_layer"])
+        full = n_full * attention(d["model.sparse_top_k"])
+        return full + d["model.n_sliding_layer"] * attention(d["model.sliding_window"])
+
     n_layer = np.where(is_encoder, d["model.n_encoder_layer"], d["model.n_layer"])
     tokens = _Tokens(n_prompt * n_token / d["config.cp"], n_prompt, n_layer)
-    attention_s = c["prefill_attention_ratio"] * attended
+    attention_s = c["prefill_attention_ratio"] * s.recall("prefill attention", attended, n_prompt)
     none = np.zeros_like(n_token)
     ring = ring_s(s, tokens.n_token, attention_s) if (d["config.cp"] > 1).any() else none
     return _pass(s, tokens, attention_s, none, ring)
@@ -138,9 +142,10 @@ def alone_s(s: EngineInputs, prefill: PassTime, n_prompt: FloatArray) -> FloatAr
 
 def alone_expert_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
     """Return the time of the routed experts in such a prefill."""
-    d = prefill_descriptors(s.d)
+    s = s.of_prefill()
+    d = s.d
     n_own = np.minimum(d["config.expert_rank"] / d["config.tp"], d["config.cp"])
-    return s.c["expert_ratio"] * expert_s(replace(s, d=d), n_prompt * new_token(d) / d["config.cp"] * n_own)
+    return s.c["expert_ratio"] * expert_s(s, n_prompt * new_token(d) / d["config.cp"] * n_own)
 
 
 def _heads(d: Descriptors) -> tuple[FloatArray, FloatArray]:
@@ -164,12 +169,15 @@ def _pass(
     )
     moved = c["elementwise_ratio"] * ACTIVATION_BYTE * d["model.hidden_size"] * n_layer * n_token
     gathered = n_token * d["config.expert_rank"] / d["config.tp"]
+    dense = s.recall("dense", lambda: _dense_s(s, tokens) + _adapter_s(s, tokens), n_token, tokens.n_last, n_layer)
+    of_links = c["link_ratio"], c["link_latency_ratio"], c["exchange_ratio"]
+    links = s.recall("links", lambda: pass_link_s(s, n_token, n_layer), n_token, n_layer, *of_links)
     return PassTime(
-        dense_s=c["dense_ratio"] * (_dense_s(s, tokens) + _adapter_s(s, tokens)),
+        dense_s=c["dense_ratio"] * dense,
         expert_s=c["expert_ratio"] * expert_s(s, gathered),
         attention_s=attention_s,
         elementwise_s=moved / d["hardware.bandwidth_byte_per_s"],
-        link_s=link_s + pass_link_s(s, n_token, n_layer),
+        link_s=link_s + links,
         overhead_s=overhead_s,
     )
 
@@ -237,6 +245,10 @@ def _adapter_s(s: EngineInputs, tokens: _Tokens) -> FloatArray:
 
 def expert_s(s: EngineInputs, n_token: FloatArray) -> FloatArray:
     """Return the time of the routed experts of all layers on the busiest accelerator for `n_token` of all ranks."""
+    return s.recall("experts", lambda: _expert_s(s, n_token), n_token)
+
+
+def _expert_s(s: EngineInputs, n_token: FloatArray) -> FloatArray:
     d = s.d
     rank, ep = d["config.expert_rank"], d["config.ep"]
     layer = moe_s(

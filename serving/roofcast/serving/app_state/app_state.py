@@ -29,8 +29,8 @@ from roofcast.serving.app_state.user_files import OwnFiles
 from roofcast.serving.predict.answers import ANSWER_METRICS
 from roofcast.serving.predict.row_checks import fill_copy_precision
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
+from roofcast.training.learner.derived_metrics import E2E
 from roofcast.training.learner.ratio_model import Progress
-from roofcast.training.learner.reconciliation import E2E
 from roofcast.training.lifecycle.bundle import ModelBundle
 from roofcast.training.lifecycle.registry import NO_CHAMPION, Champion, Registry
 from roofcast.training.lifecycle.retraining import RetrainingReport, retrain
@@ -200,7 +200,7 @@ class AppState:
         except InputError as error:
             self._why_none = f"the champion, version {champion.version}, cannot be used: {error}"
             raise
-        bundle.predictor.warm((*ANSWER_METRICS, E2E))
+        bundle.predictor.build_cache((*ANSWER_METRICS, E2E))
         self._in_service = InService(champion, bundle)
         give_back_memory()
 

@@ -20,7 +20,7 @@ from roofcast.data.model_config.hub import is_hub_id
 from roofcast.data.model_config.huggingface import own_name, read_config
 from roofcast.serving.cli.console import note
 from roofcast.serving.predict.references import read_references
-from roofcast.training.learner.predictor import References, RoofcastPredictor
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 EXAMPLE_QUESTIONS: Final = """\
 model,accelerator,n_accelerator,engine,n_input_token,n_output_token,concurrency,request_rate,statistic
@@ -70,7 +70,7 @@ def read_rows(path: Path) -> list[dict[str, str]]:
     return [dict(zip(map(str, found.columns), row, strict=True)) for row in found.to_numpy().tolist()]
 
 
-def read_reference_file(path: Path, catalog: Catalog, predictor: RoofcastPredictor) -> References:
+def read_reference_file(path: Path, catalog: Catalog, predictor: RoofcastPredictor) -> CalibrationPoints:
     """Return the references of a CSV.
 
     Raises

@@ -35,7 +35,7 @@ from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.predict.row_checks import assumed_split_problems, check_table
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD
 from roofcast.serving.problem import Problem
-from roofcast.training.learner.predictor import References
+from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 MAX_SWEEP: Final = 200
@@ -127,7 +127,7 @@ def explain(
     *,
     parts: Sequence[AcceleratorSpec] = (),
     level: float = 0.8,
-    references: References | None = None,
+    references: CalibrationPoints | None = None,
 ) -> Explanation:
     """Return the reasons of each question's estimate, and of its prediction.
 

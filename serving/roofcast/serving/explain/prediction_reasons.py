@@ -13,8 +13,7 @@ from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.predict.row_checks import capacity_problems
 from roofcast.training.explain.contributions import contributions, nearest_measurements
-from roofcast.training.learner.conditioning import narrowed
-from roofcast.training.learner.predictor import Prediction, References
+from roofcast.training.learner.predictor import CalibrationPoints, Prediction
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 N_NEAREST: Final = 3
@@ -27,7 +26,7 @@ def explain_predictions(
     accelerators: Mapping[str, AcceleratorSpec],
     *,
     level: float,
-    references: References | None = None,
+    references: CalibrationPoints | None = None,
 ) -> list[dict[str, Any]]:
     """Return, for each question, the prediction and its reasons as JSON values.
 
@@ -44,19 +43,21 @@ def explain_predictions(
     references
         Measurements that the predictions are to know.
     """
-    predictor = narrowed(bundle.predictor, ANSWER_METRICS)
-    prediction = predictor.predict_interval(descriptors, level, references)
-    plain = predictor.predict_interval(descriptors, level) if references else None
-    summands = contributions(predictor, descriptors, references)
-    near = {m: nearest_measurements(predictor, bundle.anchors, descriptors, m, N_NEAREST) for m in predictor.metrics_}
+    predictor = bundle.predictor
+    metrics = predictor.select_metrics(ANSWER_METRICS)
+    prediction = predictor.predict_distribution(descriptors, references, metrics=metrics)
+    intervals = _intervals(prediction, level)
+    plain = _intervals(predictor.predict_distribution(descriptors, metrics=metrics), level) if references else None
+    summands = contributions(predictor, descriptors, references, metrics)
+    near = {m: nearest_measurements(predictor, bundle.anchors, descriptors, m, N_NEAREST) for m in metrics}
     beyond = outside_columns(prediction, table, bundle, accelerators)
     answers = []
     for i, problem in enumerate(capacity_problems(prediction.estimate)):
         status, reason = (problem.status, str(problem)) if problem else ("ok", "")
         answer = {"status": status, "reason": reason, "level": level, "outside": list(beyond[i])}
-        for metric in predictor.metrics_ if problem is None else ():
+        for metric in metrics if problem is None else ():
             answer[metric] = {
-                **_interval(prediction, metric, i),
+                **_interval(intervals, metric, i),
                 "uncalibrated": _interval(plain, metric, i) if plain else None,
                 "contributions": {str(part): float(log) for part, log in summands[metric].iloc[i].items()},
                 "nearest": rows_from_table(near[metric][i]),
@@ -65,6 +66,10 @@ def explain_predictions(
     return answers
 
 
-def _interval(prediction: Prediction, metric: str, i: int) -> dict[str, float]:
-    parts = {"value": prediction.value, "low": prediction.low, "high": prediction.high}
-    return {name: float(part[metric].iloc[i]) for name, part in parts.items()}
+def _intervals(prediction: Prediction, level: float) -> dict[str, pd.DataFrame]:
+    low, high = prediction.interval(level)
+    return {"value": prediction.median, "low": low, "high": high}
+
+
+def _interval(intervals: Mapping[str, pd.DataFrame], metric: str, i: int) -> dict[str, float]:
+    return {name: float(part[metric].iloc[i]) for name, part in intervals.items()}

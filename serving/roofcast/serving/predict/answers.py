@@ -20,8 +20,7 @@ from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.predict.row_checks import assumed_split_problems, capacity_problems, check_rows, table_columns
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Table, object_column
 from roofcast.serving.problem import Problem
-from roofcast.training.learner.conditioning import narrowed
-from roofcast.training.learner.predictor import Prediction, References
+from roofcast.training.learner.predictor import CalibrationPoints, Prediction
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 ANSWER_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
@@ -54,7 +53,7 @@ class PredictOptions:
     bundle: ModelBundle
     catalog: Catalog
     level: float = 0.8
-    references: References | None = None
+    references: CalibrationPoints | None = None
 
 
 def answer(table: pd.DataFrame, options: PredictOptions) -> pd.DataFrame:
@@ -104,11 +103,12 @@ def _predict(
     bundle, catalog = options.bundle, options.catalog
     subset = table if len(rows) == len(problems) else {name: cells[rows] for name, cells in table.items()}
     descriptors = describe(subset, catalog.models, catalog.accelerators)
-    predictor = narrowed(bundle.predictor, ANSWER_METRICS)
-    prediction = predictor.predict_interval(descriptors, options.level, options.references)
-    _fill_numbers(answers, rows, prediction)
+    predict = bundle.predictor.predict_distribution
+    prediction = predict(descriptors, options.references, metrics=ANSWER_METRICS)
+    _fill_numbers(answers, rows, prediction, options.level)
     if options.references:
-        _fill_numbers(answers, rows, predictor.predict_interval(descriptors, options.level), UNCALIBRATED)
+        uncalibrated = predict(descriptors, metrics=ANSWER_METRICS)
+        _fill_numbers(answers, rows, uncalibrated, options.level, UNCALIBRATED)
     outside = outside_columns(prediction, subset, bundle, catalog.accelerators)
     answers["outside"][rows] = [bool(columns) for columns in outside]
     answers["reason"][rows] = _remarks(descriptors, bundle, subset[ASSUMED_LOAD])
@@ -122,8 +122,11 @@ def _predict(
         answers[name][failed] = np.nan
 
 
-def _fill_numbers(answers: Table, rows: npt.NDArray[np.intp], prediction: Prediction, suffix: str = "") -> None:
-    for end, part in (("", prediction.value), ("_lo", prediction.low), ("_hi", prediction.high)):
+def _fill_numbers(
+    answers: Table, rows: npt.NDArray[np.intp], prediction: Prediction, level: float, suffix: str = ""
+) -> None:
+    low, high = prediction.interval(level)
+    for end, part in (("", prediction.median), ("_lo", low), ("_hi", high)):
         for metric, values in zip(part.columns, part.to_numpy().T, strict=True):
             answers[f"{metric}{suffix}{end}"][rows] = values
 

@@ -33,7 +33,8 @@ def outside_columns(
     is_engine_new = np.array([bool(name) and name not in bundle.engines for name in engines])[engine_index]
     is_vendor_new = np.array([accelerators[str(id_)].vendor not in vendors for id_ in ids])[accelerator_index]
     is_new = zip(is_engine_new.tolist(), is_vendor_new.tolist(), strict=True)
+    names = bundle.predictor.extrapolated_features(prediction.features).tolist()
     return [
         (*itertools.compress(("engine", "accelerator.vendor"), new), *features.split())
-        for new, features in zip(is_new, bundle.predictor.outside(prediction.features).tolist(), strict=True)
+        for new, features in zip(is_new, names, strict=True)
     ]

@@ -103,8 +103,8 @@ def measure_next(
     table = settings_of(models, catalog, offers, workload or Workload())
     specs = {model.id: model for model in models}
     if len(table):
-        _, _, whole = bundle.predictor.predict_parts(describe(table, specs, catalog.accelerators), ())
-        table = table[[problem is None for problem in capacity_problems(whole)]].reset_index(drop=True)
+        estimate = bundle.predictor.predict_ratio(describe(table, specs, catalog.accelerators), ()).estimate
+        table = table[[problem is None for problem in capacity_problems(estimate)]].reset_index(drop=True)
     if table.empty:
         raise InputError("accelerator", "nothing on offer can run the models asked about; ask for others")
     spread = np.unique(np.linspace(0, len(table) - 1, min(len(table), MAX_SETTING)).astype(int))

@@ -17,7 +17,7 @@ from roofcast.serving.predict.json_rows import table_from_rows
 from roofcast.serving.predict.row_checks import capacity_problems, check_table
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD
 from roofcast.serving.problem import Problem
-from roofcast.training.learner.predictor import References, RoofcastPredictor
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 REFERENCE_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s", "itl_s", "e2e_s")
 """Columns of measured metrics; each row gives at least one."""
@@ -34,7 +34,7 @@ def read_references(
     predictor: RoofcastPredictor,
     source: str = "references",
     lines: Sequence[int] = (),
-) -> References:
+) -> CalibrationPoints:
     """Return the reference measurements of a table, with the metrics that follow from those measured.
 
     Added are TTFT per input token and, for means, ITL and E2E latency.
@@ -60,11 +60,11 @@ def read_references(
     measured = _parse_metrics(rows.reset_index(drop=True), source, lines)
     _raise_at(table[ASSUMED_LOAD], "concurrency", "give it, or request_rate, as it was measured", source, lines)
     X = describe(table, catalog.models, catalog.accelerators)
-    value, _, estimate = predictor.predict_parts(X, measured.columns)
-    _raise_first(capacity_problems(estimate), source, lines)
-    for metric in value.columns:
+    prediction = predictor.predict_ratio(X, measured.columns)
+    _raise_first(capacity_problems(prediction.estimate), source, lines)
+    for metric, value in prediction.value.items():
         unit = "tokens per second" if metric.endswith("_token_per_s") else "seconds"
-        ratio = measured[metric] / value[metric]
+        ratio = measured[metric] / value
         _raise_at(
             ratio > MAX_RATIO, metric, f"is over {MAX_RATIO:g} times what is predicted; give {unit}", source, lines
         )
@@ -75,12 +75,12 @@ def read_references(
             source,
             lines,
         )
-    return References(X, _with_derived(measured, table))
+    return CalibrationPoints(X, _with_derived(measured, table))
 
 
 def references_of(
     rows: Sequence[Mapping[str, Any]], catalog: Catalog, predictor: RoofcastPredictor
-) -> References | None:
+) -> CalibrationPoints | None:
     """Return the reference measurements of a request, None if it has none; raises as `read_references`."""
     return read_references(table_from_rows(rows), catalog, predictor) if rows else None
 

@@ -29,9 +29,8 @@ from roofcast.serving.recommend.search.market import Market, Pairs
 from roofcast.serving.recommend.search.problem import Plan, SearchProblem, reported
 from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, question_table
 from roofcast.serving.recommend.search.search import Search, SearchTarget
-from roofcast.training.learner.conditioning import conditioned, narrowed
-from roofcast.training.learner.conformal import GroupedConformal
-from roofcast.training.learner.predictor import References
+from roofcast.training.learner.error_distribution import GroupedConformal
+from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 IndexArray = npt.NDArray[np.intp]
@@ -54,7 +53,7 @@ def recommend(
     level: float = 0.8,
     n_entry: int = 10,
     n_rejection: int = 20,
-    references: References | None = None,
+    references: CalibrationPoints | None = None,
 ) -> Recommendation:
     """Return the cheapest deployments that meet the demand with the confidence asked.
 
@@ -94,7 +93,7 @@ def recommend(
         return _nothing(no_engine, len(offers), n_rejection, _promised(bundle, demand))
     table = question_table(replicas, model, demand, bounds)
     descriptors = describe_replicas(table, model, market.accelerators)
-    told = replace(bundle, predictor=conditioned(bundle.predictor, references))
+    told = replace(bundle, predictor=bundle.predictor.condition_on(references))
     plain = bundle.predictor if references else None
     case = SearchProblem(
         told, plain, model, demand, bounds, market, offers, replicas, table, descriptors, confidence, level
@@ -105,7 +104,7 @@ def recommend(
 def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: float, level: float) -> None:
     if not demand.limits:
         raise InputError("limits", "must be one at least")
-    narrowed(bundle.predictor, [metric for metric, _ in reported(demand)]).check_level(level)
+    bundle.predictor.check_level(level, [metric for metric, _ in reported(demand)])
     check_floors(demand)
     check_confidence(confidence, _scales(bundle, demand))
     if error := context_error(model, demand.n_input_token, demand.n_output_token):
@@ -114,7 +113,7 @@ def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: fl
 
 def _scales(bundle: ModelBundle, demand: Demand) -> dict[str, GroupedConformal]:
     """Return how errors are distributed, of each metric that a replica may miss a limit on."""
-    known = bundle.predictor.uncertainty_
+    known = bundle.predictor.error_distributions_
     return {limit.metric: known[limit.metric].conformal for limit in limits_of_replicas(demand)}
 
 

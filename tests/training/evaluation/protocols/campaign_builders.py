@@ -18,7 +18,8 @@ from roofcast.training.evaluation.protocols import campaigns
 from roofcast.training.evaluation.protocols.baselines import estimated
 from roofcast.training.evaluation.protocols.campaigns import CampaignRows, build_campaign_rows, load_campaign_rows
 from roofcast.training.evaluation.scoreboard import Scoreboard, run_scoreboard
-from roofcast.training.learner.predictor import Prediction, References
+from roofcast.training.learner.error_distribution import GroupedConformal
+from roofcast.training.learner.predictor import CalibrationPoints, Prediction
 
 N_EACH = {"llm_pilot": 6, "dgx_spark": 2, "trtllm_overview": 3, "silicon": 12, "argonne": 1, "mlperf_inference": 6}
 """Rows of each model, by campaign."""
@@ -41,11 +42,21 @@ class GuessingPredictor:
         self.fitted.append(X)
         return self
 
-    def predict_interval(self, X: pd.DataFrame, level: float, references: References | None = None) -> Prediction:
-        n_given = 0 if references is None else len(references.X)
+    def predict_distribution(self, X: pd.DataFrame, points: CalibrationPoints | None = None) -> Prediction:
+        n_given = 0 if points is None else len(points.X)
         value = estimated(X, DEFAULT_COEFFICIENTS, self.metrics_) * 2.0 ** (n_given > 0)
         whole: Any = estimate(descriptor_arrays(X), DEFAULT_COEFFICIENTS)
-        return Prediction(value, value / (1 + level), value * (1 + level), level, whole, X)
+        return Prediction(value, value * 0 + 1.0, dict.fromkeys(self.metrics_, _ErrorsByLevel()), whole, X)
+
+
+class _ErrorsByLevel(GroupedConformal):
+    """Errors whose quantile is the logarithm of 1 + level."""
+
+    def __init__(self) -> None:
+        pass
+
+    def quantile(self, level: float) -> float:
+        return float(np.log1p(level))
 
 
 @cache

@@ -38,7 +38,7 @@ def test_another_seed_gives_other_points(predictor: LlmPilotPredictor) -> None:
 
 def test_the_distribution_is_fitted_once_a_fold_and_trees_once_a_seed(predictor: LlmPilotPredictor) -> None:
     for (one, _), (other, _) in zip(*(predictor._predictors(seed) for seed in (0, 1)), strict=True):
-        assert one.uncertainty_ is other.uncertainty_
+        assert one.error_distributions_ is other.error_distributions_
         assert one.coefficients_ is other.coefficients_
         assert one.regressors_ is not other.regressors_
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,10 +16,10 @@ from roofcast.features.pipeline import METRICS
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.explain.importance import group_blocks, group_importance, shap_values
-from roofcast.training.learner.group_keys import places
-from roofcast.training.learner.predictor import References, RoofcastPredictor
+from roofcast.training.learner.derived_metrics import E2E, SOURCES, THROUGHPUT, source_shares
+from roofcast.training.learner.group_keys import build_group_keys
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.learner.ratio_model import RatioPrediction
-from roofcast.training.learner.reconciliation import E2E, SOURCES, THROUGHPUT, shares
 
 IndexArray = npt.NDArray[np.intp]
 
@@ -38,8 +38,6 @@ WORKLOAD: Final = ("n_input_token", "n_output_token", "concurrency", "request_ra
 
 ALIKE: Final = 0.1
 """Difference of two workloads, in natural logarithms, that is not worth a word."""
-
-_ANY_LEVEL: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +62,9 @@ class TrainingPoints:
 def build_training_points(predictor: RoofcastPredictor, data: TrainingSet) -> TrainingPoints:
     """Return the anchors of a predictor that was fitted to these rows."""
     used: dict[str, IndexArray] = {}
-    for metric, uncertainty in predictor.uncertainty_.items():
+    for metric, uncertainty in predictor.error_distributions_.items():
         error = log_ratio(data.y[metric].to_numpy(dtype=float), predictor.held_out_[metric].to_numpy())
-        used[metric] = np.flatnonzero(~np.isnan(error))[uncertainty.anchor_row]
+        used[metric] = np.flatnonzero(~np.isnan(error))[uncertainty.training_row]
     kept = np.unique(np.concatenate([*used.values(), np.empty(0, dtype=np.intp)]))
     rows = data.measurements.iloc[kept][list(ANCHOR_COLUMNS)].join(data.y.iloc[kept])
     return TrainingPoints(
@@ -77,7 +75,10 @@ def build_training_points(predictor: RoofcastPredictor, data: TrainingSet) -> Tr
 
 
 def contributions(
-    predictor: RoofcastPredictor, X: pd.DataFrame, references: References | None = None
+    predictor: RoofcastPredictor,
+    X: pd.DataFrame,
+    references: CalibrationPoints | None = None,
+    metrics: Collection[str] | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Return what each of `PARTS` adds to the logarithm of each prediction, by metric.
 
@@ -92,19 +93,24 @@ def contributions(
     X : shape (n_question, n_descriptor)
     references
         Given to the prediction.
+    metrics
+        Wanted ones; None for all.
 
     Returns
     -------
     shapes (n_question, n_part); a row sums to the logarithm of the prediction in its SI unit
     """
-    parts = predictor.predict_columns(X)
+    names = predictor.select_metrics(metrics)
+    parts = predictor.predict_ratio(X, names)
     raw, estimates = parts.value, parts.estimates
-    plain = predictor.predict_interval(X, _ANY_LEVEL).value
-    shifted = plain if references is None else predictor.predict_interval(X, _ANY_LEVEL, references).value
+    plain = predictor.predict_distribution(X, metrics=names).median
+    shifted = plain
+    if references is not None:
+        shifted = predictor.predict_distribution(X, references, metrics=names).median
     tables = {metric: _of_trees(predictor, metric, parts.features) for metric in raw}
     tables |= _led(tables, parts, X)
     if THROUGHPUT in tables:
-        tables[THROUGHPUT] = tables[THROUGHPUT].mask(pd.Series(parts.loads.is_at_a_rate, X.index), 0.0, axis=0)
+        tables[THROUGHPUT] = tables[THROUGHPUT].mask(pd.Series(parts.loads.is_open_loop, X.index), 0.0, axis=0)
     for metric, table in tables.items():
         table["estimate"] = np.log(estimates[metric])
         table["workload"] += np.log(raw[metric]) - table.sum(axis=1)
@@ -123,11 +129,12 @@ def _led(tables: Mapping[str, pd.DataFrame], parts: RatioPrediction, X: pd.DataF
     """Return what the parts of TTFT and TPOT add to the metrics that follow from these, where they do."""
     if not set(SOURCES) <= tables.keys():
         return {}
-    share = shares({m: parts.value[m] / parts.estimates[m] for m in SOURCES}, parts.whole, parts.loads)
+    correction = {m: parts.value[m] / parts.estimates[m] for m in SOURCES}
+    share = source_shares(correction, parts.estimate, parts.loads)
     whole = sum(tables[metric].mul(share[metric], axis=0) for metric in SOURCES)
     return {
         metric: tables[metric].mask(pd.Series(rows, X.index), whole if metric == E2E else -whole, axis=0)
-        for metric, rows in parts.loads.follows.items()
+        for metric, rows in parts.loads.is_derived.items()
         if metric in tables
     }
 
@@ -156,8 +163,8 @@ def nearest_measurements(
     """
     if metric not in anchors.place:
         return [pd.DataFrame(columns=[*ANCHOR_COLUMNS, "measured", "correlation", "differs"])] * len(X)
-    effects = predictor.uncertainty_[metric].effects
-    found, correlation = effects.nearest(places(X), len(anchors.place[metric]))
+    effects = predictor.error_distributions_[metric].effects
+    found, correlation = effects.nearest(build_group_keys(X), len(anchors.place[metric]))
     asked = pd.DataFrame(config_hashes(X))
     workload = X[[f"workload.{name}" for name in (*WORKLOAD[:3], "request_rate_per_s")]].to_numpy(dtype=float)
     names = np.array([*anchors.keys.columns, *WORKLOAD], dtype=object)

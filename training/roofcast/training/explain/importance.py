@@ -78,7 +78,7 @@ def stage_errors(folds: Sequence[Fold], X: pd.DataFrame, y: pd.DataFrame, groups
     errors: dict[tuple[str, str], dict[str, float]] = {}
     for fold in folds:
         others = np.setdiff1d(np.arange(len(X)), fold.rows)
-        values, _, _ = fold.predictor.predict_parts(X.iloc[fold.rows])
+        values = fold.predictor.predict(X.iloc[fold.rows])
         estimates = build_features(X.iloc[fold.rows], fold.predictor.coefficients_)[1]
         for metric in fold.predictor.metrics_:
             measured = y[metric].to_numpy(dtype=float)

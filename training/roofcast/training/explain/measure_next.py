@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.pipeline import build_features
-from roofcast.training.learner.group_keys import places
+from roofcast.training.learner.group_keys import build_group_keys
 from roofcast.training.learner.predictor import RoofcastPredictor
 
 FloatArray = npt.NDArray[np.float64]
@@ -80,9 +80,9 @@ class _Process:
     @classmethod
     def of(cls, predictor: RoofcastPredictor, X: pd.DataFrame, metric: str) -> _Process:
         features, _, _ = build_features(X, predictor.coefficients_)
-        uncertainty = predictor.uncertainty_[metric]
-        size = uncertainty.spread.predict(features.to_numpy())
-        _, shared = uncertainty.effects.joint(places(X))
+        uncertainty = predictor.error_distributions_[metric]
+        size = uncertainty.scale.predict(features.to_numpy())
+        _, shared = uncertainty.effects.predict_joint(build_group_keys(X))
         return cls(shared * np.outer(size, size), (uncertainty.effects.sd_[-1] * size) ** 2)
 
     @property

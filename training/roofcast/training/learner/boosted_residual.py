@@ -1,4 +1,4 @@
-"""The boosted residual: a scikit-learn regressor over the ratio of measurement to estimate."""
+"""The boosted residual: gradient-boosted trees of the logarithm of measurement over estimate."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from roofcast.training.learner.numpy_booster import NumpyBooster
 
 FloatArray = npt.NDArray[np.float64]
 
-FEW: Final = 20
-"""Rows up to which a call of the library takes longer than `NumpyBooster` do."""
+MAX_NUMPY_ROW: Final = 20
+"""Rows up to which `NumpyBooster` is faster than a call of the library."""
 
-DEEPEST: Final = 6
-"""Depth beyond which filling trees up would take them more memory than it is worth."""
+MAX_NUMPY_DEPTH: Final = 6
+"""Depth up to which trees are padded for `NumpyBooster`; its memory doubles with each level."""
 
-_WORKED_OUT: Final = "_trees"
+_CACHE: Final = "_booster"
 
 
 class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Average of gradient-boosted trees around the median.
+    """Average of gradient-boosted trees around the median of the targets.
 
     Averaging members with different seeds removes most of the scatter that a single seed has on few groups.
 
@@ -45,7 +45,7 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     median_
         Of the targets.
     members_
-        The fitted boosters, of what is left.
+        Fitted boosters of targets less the median.
     n_features_in_
         Number of columns seen in `fit`.
 
@@ -90,24 +90,20 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y : shape (n_row,)
         sample_weight : shape (n_row,), or None for equal weights
         """
-        self.__dict__.pop(_WORKED_OUT, None)
+        self.__dict__.pop(_CACHE, None)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 sample_weight, X, ensure_non_negative=True, allow_all_zero_weights=False
             )
         self.median_ = float(np.median(y))
-        self.members_ = [
-            self._member(self.random_state + i).fit(X, y - self.median_, sample_weight=sample_weight)
-            for i in range(self.n_member)
-        ]
+        self.members_ = self._fit_members(X, y - self.median_, sample_weight)
         return self
 
-    def learn_besides(self, parts: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> Self:
-        """Add as many members that are fitted to several sets of rows together, and return the regressor.
+    def add_pooled_members(self, parts: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> Self:
+        """Add as many members again, fitted to several sets of rows together, and return the regressor.
 
-        Members that learnt from more kinds of rows err otherwise than those that learnt from the asked kind alone,
-        so that their average errs less than either.
+        Their errors differ from those of members fitted to one set, so the average errs less than either.
 
         Parameters
         ----------
@@ -116,12 +112,10 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             are taken around their median.
         """
         check_is_fitted(self)
-        self.__dict__.pop(_WORKED_OUT, None)
-        X = np.concatenate([columns for columns, _, _ in parts])
+        self.__dict__.pop(_CACHE, None)
+        X, weight = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
         y = np.concatenate([target - np.median(target) for _, target, _ in parts])
-        weight = np.concatenate([weight for _, _, weight in parts])
-        more = [self._member(self.random_state + i).fit(X, y, sample_weight=weight) for i in range(self.n_member)]
-        self.members_ = [*self.members_, *more]
+        self.members_ = [*self.members_, *self._fit_members(X, y, weight)]
         return self
 
     def predict(self, X: Any) -> FloatArray:
@@ -130,37 +124,32 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self.predict_unchecked(validate_data(self, X, dtype=np.float64, reset=False))
 
     def predict_unchecked(self, X: FloatArray) -> FloatArray:
-        """Return what `predict` does, of a matrix known to have the right columns, without the time of checks."""
-        trees: NumpyBooster | None = self.__dict__.get(_WORKED_OUT)
-        found = (
-            trees.predict(X)
-            if trees and len(X) <= FEW
+        """Return the prediction of a matrix known to have the right columns, without the time of checks."""
+        booster: NumpyBooster | None = self.__dict__.get(_CACHE)
+        residuals = (
+            booster.predict(X)
+            if booster and len(X) <= MAX_NUMPY_ROW
             else [member.get_booster().inplace_predict(X, validate_features=False) for member in self.members_]
         )
-        return np.asarray(self.median_ + sum(found) / len(found), dtype=np.float64)
+        return np.asarray(self.median_ + sum(residuals) / len(residuals), dtype=np.float64)
 
-    def warm(self) -> Self:
-        """Work out what answers few rows sooner, and return the regressor; of deep trees nothing does."""
+    def build_cache(self) -> Self:
+        """Build the NumPy trees that predict few rows faster, and return the regressor; deep trees have none."""
         check_is_fitted(self)
-        if self.max_depth <= DEEPEST:
-            setattr(self, _WORKED_OUT, NumpyBooster.of([member.get_booster() for member in self.members_]))
+        if self.max_depth <= MAX_NUMPY_DEPTH:
+            setattr(self, _CACHE, NumpyBooster.from_boosters([member.get_booster() for member in self.members_]))
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what cannot be worked out again."""
-        return {name: value for name, value in super().__getstate__().items() if name != _WORKED_OUT}
+        """Return the state without the cache."""
+        return {name: value for name, value in super().__getstate__().items() if name != _CACHE}
 
-    def _member(self, seed: int) -> XGBRegressor:
-        return XGBRegressor(
-            objective=self.objective,
-            n_estimators=self.n_estimators,
-            max_depth=self.max_depth,
-            learning_rate=self.learning_rate,
-            subsample=self.subsample,
-            colsample_bytree=self.colsample_bytree,
-            min_child_weight=self.min_child_weight,
-            reg_lambda=self.reg_lambda,
-            tree_method="hist",
-            n_jobs=self.n_jobs,
-            random_state=seed,
-        )
+    def _fit_members(self, X: FloatArray, y: FloatArray, weight: FloatArray | None) -> list[XGBRegressor]:
+        names = ("n_estimators", "max_depth", "learning_rate", "subsample", "colsample_bytree", "min_child_weight",
+                 "reg_lambda", "objective", "n_jobs")  # fmt: skip
+        settings = {name: getattr(self, name) for name in names}
+        seeds = range(self.random_state, self.random_state + self.n_member)
+        return [
+            XGBRegressor(**settings, tree_method="hist", random_state=seed).fit(X, y, sample_weight=weight)
+            for seed in seeds
+        ]

@@ -1,106 +1,56 @@
-"""Fit the coefficients of the analytic estimate to measurements, held to their priors."""
+"""Calibration: coefficients of the analytic estimate fitted to measurements under their log-normal priors."""
 
 from __future__ import annotations
 
-from typing import Any, Final, Self
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients
-from roofcast.features.engine.estimate import Estimate, estimate
+from roofcast.features.engine.estimate import estimate
 from roofcast.features.engine.kernels.row_kernels import MEASURED_ENGINES
+from roofcast.features.engine.memo import Memo
 from roofcast.features.pipeline import estimate_metrics
 from roofcast.training.dataset.targets import log_ratio
-from roofcast.training.learner.robust_least_squares import solve
+from roofcast.training.learner.robust_least_squares import levenberg_marquardt
 
 FloatArray = npt.NDArray[np.float64]
+IndexArray = npt.NDArray[np.intp]
 
-SCALE: Final = {
+ERROR_SCALE: Final = {
     "ttft_s": 0.15,
     "itl_s": 0.08,
     "tpot_s": 0.08,
     "output_throughput_token_per_s": 0.15,
 }
-"""Error, in natural logarithms, up to which a metric counts quadratically: what is left after a good fit.
+"""Error, in natural logarithms, up to which a metric's loss is quadratic: what is left after a good fit.
 
-Normalised TTFT is left out: over requests of unlike lengths it tells of the lengths as much as of the engine.
-Throughput counts only in rows that tell no latency: in a closed loop it follows from TTFT and TPOT, and static
-batches of which the whole time is told are mostly of engines before their rewrite, which would draw away the
-coefficients of today's."""
+Normalised TTFT is left out: over requests of different lengths it depends on the lengths as much as on the engine."""
 
-ROWS_PER_GROUP: Final = 6.0
-"""Most rows that a group counts as against the priors: as many as it has engines and accelerators that choose its
-kernels, say. Its other rows share these choices. A group of fewer rows counts as those; each metric that a row tells
-counts by itself, so that a row of TTFT and TPOT counts twice."""
+MAX_ROWS_PER_GROUP: Final = 6.0
+"""Total weight of a group against the priors, in rows: as many as it has engines and accelerators that choose its
+kernels. Its other rows share these choices. Each measured metric counts by itself, so that a row of TTFT and TPOT
+counts twice."""
 
-N_PER_CELL: Final = 40
-"""Rows of one LLM, engine, accelerator, precision and kind of load that are fitted to, spread over their workloads:
-more say the same again."""
+MAX_ROWS_PER_CELL: Final = 40
+"""Fitted rows of one LLM, engine, accelerator, precision and kind of load, spread over their workloads; more rows add
+little."""
 
 UNMEASURED_SPREAD: Final = 3.0
-"""How many times farther from the typical engine one may lie whose kernels are in no table."""
+"""Factor on the prior deviation from the typical engine of engines whose kernels are in no table."""
 
 _STEP: Final = 1e-3
 
 
-class Calibration(BaseEstimator):  # type: ignore[misc]
-    """The analytic estimate with fitted coefficients, as a scikit-learn estimator.
-
-    Attributes
-    ----------
-    coefficients_
-        What was fitted; `report` lists it.
-
-    Examples
-    --------
-    >>> Calibration().fit(X, y, groups).predict(X)  # doctest: +SKIP
-    """
-
-    def fit(self, X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series) -> Self:
-        """Fit to measurements and return the estimator; see `fit_coefficients`."""
-        self.coefficients_ = fit_coefficients(X, y, groups)
-        return self
-
-    def predict(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Return the estimate of each metric: shape (n_question, n_metric)."""
-        check_is_fitted(self)
-        d = descriptor_arrays(X)
-        return pd.DataFrame(estimate_metrics(d, estimate(d, self.coefficients_)), index=X.index)
-
-    def estimate(self, X: pd.DataFrame) -> Estimate:
-        """Return the estimate whole, with the times of every operator."""
-        check_is_fitted(self)
-        return estimate(descriptor_arrays(X), self.coefficients_)
-
-    def report(self) -> pd.DataFrame:
-        """Return one row a coefficient: typical value, unit, prior, distance from it, engines' values, source."""
-        check_is_fitted(self)
-        return coefficient_report(self.coefficients_)
-
-
-def coefficient_report(coefficients: Coefficients) -> pd.DataFrame:
-    """Return one row a coefficient; `prior_sd` says how many prior standard deviations it lies from its median."""
-    rows = []
-    for place, (name, prior) in enumerate(PRIORS.items()):
-        engines = {e: coefficients.value(name, e) for i, e in enumerate(ENGINES) if coefficients.offset[i, place]}
-        distance = (coefficients.typical[place] - np.log(prior.median)) / prior.log_sd
-        row: dict[str, Any] = {"coefficient": name, "value": coefficients.value(name), "unit": prior.unit}
-        row |= {"prior": prior.median, "prior_sd": round(float(distance), 2), "engines": engines}
-        rows.append(row | {"meaning": prior.meaning, "source": prior.source})
-    return pd.DataFrame(rows)
-
-
 def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: pd.Series) -> Coefficients:
-    """Return the most probable coefficients: robust least squares of log ratios plus log-normal priors.
+    """Return the maximum-a-posteriori coefficients: robust least squares of log ratios plus log-normal priors.
 
-    The estimate speaks of typical requests, so rows of tail percentiles are left out.
+    The estimate is of typical requests, so rows of tail percentiles are left out.
 
     Parameters
     ----------
@@ -108,95 +58,99 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
     measured : shape (n_row, n_metric)
         Columns `METRICS`, NaN where unknown.
     groups : shape (n_row,)
-        A group's rows count as `ROWS_PER_GROUP` at most, however many they are.
+        A group's rows weigh `MAX_ROWS_PER_GROUP` at most, however many they are.
 
     Notes
     -----
-    A row's weight multiplies its loss and not its residual, so that an error counts linearly from the same size on in
-    groups of every size.
+    A row's weight multiplies its loss and not its residual, so the loss turns linear at the same error in groups of
+    every size.
 
-    Every coefficient has a typical value, and most a value of each engine that is shrunk towards it. A row depends
-    on one engine alone, so the slopes of all engines cost no more evaluations than those of the typical values.
+    Every coefficient has a typical value, and most a value of each engine that is shrunk towards it. A row depends on
+    one engine alone, so the derivatives for all engines cost no more evaluations than those of the typical values.
     """
-    told = _told(measured)
-    rows, count = _fitted_rows(descriptors, told)
+    targets = fitted_targets(measured)
+    rows, weight = select_rows(descriptors, targets)
     d = descriptor_arrays(descriptors.iloc[rows])
-    outcome = {m: told[m].to_numpy()[rows] for m in SCALE if (told[m].iloc[rows] > 0).any()}
+    outcome = {m: targets[m].to_numpy()[rows] for m in ERROR_SCALE if (targets[m].iloc[rows] > 0).any()}
     if not outcome:
         return DEFAULT_COEFFICIENTS
-    chosen = groups.iloc[rows]
-    size = pd.Series(count, index=chosen.index).groupby(chosen).transform("sum").to_numpy()
+    group = groups.iloc[rows]
+    size = pd.Series(weight, index=group.index).groupby(group).transform("sum").to_numpy()
     is_known = np.concatenate([values > 0 for values in outcome.values()])
-    space = _Space(np.tile(d["config.engine"].astype(np.intp), len(outcome))[is_known])
+    memo = Memo()
+    space = _SearchSpace(np.tile(d["config.engine"].astype(np.intp), len(outcome))[is_known])
 
     def residuals(c: Coefficients) -> FloatArray:
-        values = estimate_metrics(d, estimate(d, c))
-        parts = [log_ratio(outcome[m], values[m]) / SCALE[m] for m in outcome]
+        values = estimate_metrics(d, estimate(d, c, memo))
+        parts = [log_ratio(outcome[m], values[m]) / ERROR_SCALE[m] for m in outcome]
         return np.asarray(np.nan_to_num(np.concatenate(parts)[is_known]), dtype=np.float64)
 
-    def slopes(x: FloatArray, at: FloatArray) -> FloatArray:
+    def jacobian(x: FloatArray, at: FloatArray) -> FloatArray:
         c = space.coefficients(x)
         columns = [(residuals(c.shift(i, _STEP)) - at) / _STEP for i in range(len(NAMES))]
         return space.jacobian(np.stack(columns, axis=1))
 
-    stands_for = np.tile(count * np.minimum(ROWS_PER_GROUP / size, 1.0), len(outcome))[is_known]
-    return space.coefficients(solve(lambda x: residuals(space.coefficients(x)), slopes, space.size, stands_for))
+    weights = np.tile(weight * np.minimum(MAX_ROWS_PER_GROUP / size, 1.0), len(outcome))[is_known]
+    x = levenberg_marquardt(lambda x: residuals(space.coefficients(x)), jacobian, space.size, weights)
+    return space.coefficients(x)
 
 
-def _fitted_rows(descriptors: pd.DataFrame, told: pd.DataFrame) -> tuple[npt.NDArray[np.intp], FloatArray]:
-    """Return places of rows of central statistics that tell something, and how many rows each stands for.
+def select_rows(descriptors: pd.DataFrame, targets: pd.DataFrame) -> tuple[IndexArray, FloatArray]:
+    """Return rows of central statistics that have a target, and how many rows each represents.
 
-    They are `N_PER_CELL` of each cell at most.
-
-    Request rates are left out unless there is nothing else: the estimate of one costs as much as twenty others, and
-    its coefficients are theirs.
+    They are `MAX_ROWS_PER_CELL` of each cell at most. Open loops are left out unless there is nothing else: the
+    estimate of one costs as much as twenty others, and it depends on the same coefficients.
     """
-    tells = (told > 0).any(axis=1) & (descriptors["workload.quantile"] == 0.5)
+    is_candidate = (targets > 0).any(axis=1) & (descriptors["workload.quantile"] == 0.5)
     is_open = descriptors["workload.request_rate_per_s"].notna()
-    rows = np.flatnonzero(tells & ~is_open) if (tells & ~is_open).any() else np.flatnonzero(tells)
-    some = descriptors.iloc[rows]
-    load = some["workload.concurrency"].fillna(some["workload.request_rate_per_s"])
-    table = pd.DataFrame({"cell": joint_hash(config_hashes(some), CELL), "load": load.to_numpy(), "row": rows})
+    rows = np.flatnonzero(is_candidate & ~is_open if (is_candidate & ~is_open).any() else is_candidate)
+    subset = descriptors.iloc[rows]
+    load = subset["workload.concurrency"].fillna(subset["workload.request_rate_per_s"])
+    table = pd.DataFrame({"cell": joint_hash(config_hashes(subset), CELL), "load": load.to_numpy(), "row": rows})
     table = table.sort_values(["cell", "load", "row"])
     size = table.groupby("cell")["row"].transform("size")
-    place = table.groupby("cell").cumcount()
-    is_kept = (place * N_PER_CELL // size) != ((place - 1) * N_PER_CELL // size)
-    kept = table.assign(count=np.maximum(size / N_PER_CELL, 1.0))[(size <= N_PER_CELL) | is_kept]
-    kept = kept.sort_values("row")
-    return kept["row"].to_numpy(), kept["count"].to_numpy(dtype=float)
+    rank = table.groupby("cell").cumcount()
+    is_spread = (rank * MAX_ROWS_PER_CELL // size) != ((rank - 1) * MAX_ROWS_PER_CELL // size)
+    is_selected = (size <= MAX_ROWS_PER_CELL) | is_spread
+    selected = table.assign(weight=np.maximum(size / MAX_ROWS_PER_CELL, 1.0))[is_selected].sort_values("row")
+    return selected["row"].to_numpy(), selected["weight"].to_numpy(dtype=float)
 
 
-def _told(measured: pd.DataFrame) -> pd.DataFrame:
-    """Return what each row tells the fit, NaN where nothing: shape (n_row, len(SCALE))."""
-    told = measured[list(SCALE)].astype(float)
+def fitted_targets(measured: pd.DataFrame) -> pd.DataFrame:
+    """Return the outcomes that the fit uses, NaN where none: shape (n_row, len(ERROR_SCALE)).
+
+    Throughput is used only in rows without a latency: in a closed loop it follows from TTFT and TPOT, and static
+    batches whose total time is known are mostly of engines before their rewrite, whose coefficients differ.
+    """
+    targets = measured[list(ERROR_SCALE)].astype(float)
     has_latency = measured[["ttft_s", "tpot_s", "itl_s", "e2e_s"]].notna().any(axis=1)
-    return told.assign(
-        output_throughput_token_per_s=told["output_throughput_token_per_s"].mask(has_latency),
-        itl_s=told["itl_s"].where(told["tpot_s"].isna()),
+    return targets.assign(
+        output_throughput_token_per_s=targets["output_throughput_token_per_s"].mask(has_latency),
+        itl_s=targets["itl_s"].where(targets["tpot_s"].isna()),
     )
 
 
-class _Space:
-    """Where the solver moves: distances from the priors, in their standard deviations."""
+class _SearchSpace:
+    """Coordinates of the solver: distances from the priors, in their standard deviations."""
 
-    def __init__(self, engine: npt.NDArray[np.intp]) -> None:
+    def __init__(self, engine: IndexArray) -> None:
         self.sd = np.array([prior.log_sd for prior in PRIORS.values()])
         engine_sd = np.array([prior.engine_log_sd for prior in PRIORS.values()])
         self.free = np.flatnonzero(engine_sd > 0)
         self.present = np.unique(engine)
         spread = np.where(np.isin(np.array(ENGINES)[self.present], MEASURED_ENGINES), 1.0, UNMEASURED_SPREAD)
         self.engine_sd = spread[:, None] * engine_sd[self.free]
-        self.masks = [engine == place for place in self.present]
+        self.masks = [engine == code for code in self.present]
         self.size = len(NAMES) + len(self.present) * len(self.free)
 
     def coefficients(self, x: FloatArray) -> Coefficients:
         n = len(NAMES)
         offset = np.zeros((len(ENGINES), n))
-        own = x[n:].reshape(self.engine_sd.shape) * self.engine_sd
-        offset[np.ix_(self.present, self.free)] = own
+        offset[np.ix_(self.present, self.free)] = x[n:].reshape(self.engine_sd.shape) * self.engine_sd
         return Coefficients(DEFAULT_COEFFICIENTS.typical + x[:n] * self.sd, offset)
 
     def jacobian(self, slope: FloatArray) -> FloatArray:
+        """Return derivatives by coordinates from those by typical logarithms: shape (n_residual, size)."""
         own = slope[:, self.free]
         parts = zip(self.masks, self.engine_sd, strict=True)
         return np.hstack([slope * self.sd, *(own * sd * mask[:, None] for mask, sd in parts)])

@@ -1,77 +1,188 @@
-"""What is known of the errors of metrics that follow from TTFT and TPOT: what is known of theirs.
+"""Derived metrics: E2E latency and throughput reconciled with TTFT and TPOT, and the propagation of their errors.
 
-`roofcast.training.learner.reconciliation` says how the predictions follow.
+A request takes the time to its first token and one time per token for each of the rest. A closed loop finishes as
+many requests as are in flight in the time that one takes, an open loop as many as arrive. Predicted independently,
+the metrics would contradict each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from roofcast.training.learner.group_keys import GroupKeys
-from roofcast.training.learner.ratio_model import QUANTILE_PLACE, RatioPrediction, at_quantile
-from roofcast.training.learner.reconciliation import (
-    E2E,
-    FOLLOWERS,
-    SOURCES,
-    THROUGHPUT,
-    asked_shares,
-    composed,
-)
-from roofcast.training.learner.uncertainty import Uncertainty
+from roofcast.features.arrays import descriptor_arrays
+from roofcast.features.engine.estimate import Estimate
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+ByMetric = Mapping[str, FloatArray]
+
+SOURCES: Final = ("ttft_s", "tpot_s")
+"""Metrics that the derived ones are computed from."""
+
+E2E: Final = "e2e_s"
+THROUGHPUT: Final = "output_throughput_token_per_s"
+DERIVED: Final = (E2E, THROUGHPUT)
 
 
-def sds_of_followers(
-    parts: RatioPrediction, known: Mapping[str, Uncertainty], asked: GroupKeys, sds: Mapping[str, FloatArray]
-) -> dict[str, FloatArray]:
-    """Return the standard deviations of what follows from TTFT and TPOT, as wide as these make it.
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """Kind of load of each query; arrays of shape (n_query,).
 
-    Throughput is of the run: it follows from the means, whatever percentile is asked. At a rate there is no doubt.
+    Parameters
+    ----------
+    is_derived
+        By metric of `DERIVED`, the queries in which it follows from TTFT and TPOT: E2E latency in closed and open
+        loops, throughput in closed loops. Static batches are measured as a whole, and an offline run has all its
+        requests at once.
+    is_open_loop
+        Requests arrive at a rate, so throughput is that rate.
+    n_later_token
+        Output tokens after the first.
     """
-    found, features = {}, parts.features.to_numpy()
-    share = asked_shares(parts.value, parts.estimates, parts.pace, parts.whole, parts.loads) if parts.pace else {}
-    for metric in parts.value.keys() & share.keys():
-        sources = {source: sds[source] for source in SOURCES}
-        if metric == THROUGHPUT and (features[:, QUANTILE_PLACE] != 0.5).any():
-            central = at_quantile(features, 0.5)
-            sources = {source: known[source].shift(central, asked)[1] for source in SOURCES}
-        found[metric] = np.where(parts.loads.follows[metric], composed(share[metric], sources), sds[metric])
-    if THROUGHPUT in sds:
-        found[THROUGHPUT] = np.where(parts.loads.is_at_a_rate, 0.0, found.get(THROUGHPUT, sds[THROUGHPUT]))
-    return found
+
+    is_derived: dict[str, BoolArray]
+    is_open_loop: BoolArray
+    n_later_token: FloatArray
+
+    @classmethod
+    def of(cls, descriptors: pd.DataFrame) -> Self:
+        """Return the loads of queries: shape (n_query, n_descriptor)."""
+        d = descriptor_arrays(descriptors)
+        is_live = d["workload.is_static"] == 0
+        is_closed = is_live & ~np.isnan(d["workload.concurrency"])
+        is_open = is_live & ~np.isnan(d["workload.request_rate_per_s"])
+        return cls({E2E: is_closed | is_open, THROUGHPUT: is_closed}, is_open, d["workload.n_output_token"] - 1)
 
 
-def scores_of_followers(
-    parts: RatioPrediction, errors: Mapping[str, FloatArray], expected: Mapping[str, FloatArray]
+def reconcile(
+    value: ByMetric, estimates: ByMetric, mean_correction: ByMetric, estimate: Estimate, loads: Loads
 ) -> dict[str, FloatArray]:
-    """Return errors over their expected size by metric, each of shape (n_row,), NaN where one is not known.
+    """Return predictions in which E2E latency and throughput agree with TTFT and TPOT where they follow from these.
 
-    Where a metric follows from TTFT and TPOT, its error is theirs by their shares: they are measured of far more
-    LLMs than it is itself.
+    Both move away from their estimates as the mean latency of a request does, so the estimate of a percentile keeps
+    its shape and order. Throughput is of the run, whatever percentile the query names; of an open loop it is the
+    estimate, the rate.
+
+    Parameters
+    ----------
+    value, estimates
+        By metric, of shapes that end in (n_query,); the estimates of the statistics that the queries name.
+    mean_correction
+        Predicted over estimated mean of `SOURCES`, of the same shapes; empty where one is not predicted.
+    estimate
+        Of means.
+    loads
+        Of the queries.
     """
-    if not parts.pace or not set(SOURCES) <= errors.keys():
-        return {}
-    share = asked_shares(parts.value, parts.estimates, parts.pace, parts.whole, parts.loads)
+    result = dict(value)
+    if THROUGHPUT in value:
+        result[THROUGHPUT] = np.where(loads.is_open_loop, estimates[THROUGHPUT], value[THROUGHPUT])
+    if not mean_correction:
+        return result
+    corrections = corrections_by_metric(value, estimates, mean_correction)
+    for metric, rows in loads.is_derived.items():
+        if metric in value:
+            before, after = _latency_parts(corrections[metric], estimate, loads)
+            ratio = sum(after.values()) / sum(before.values())
+            derived = estimates[metric] * (ratio if metric == E2E else 1 / ratio)
+            least = value["ttft_s"] if metric == E2E else 0.0
+            result[metric] = np.where(rows, np.maximum(derived, least), result[metric])
+    return result
+
+
+def corrections_by_metric(
+    value: ByMetric, estimates: ByMetric, mean_correction: ByMetric
+) -> dict[str, dict[str, FloatArray]]:
+    """Return the corrections of `SOURCES` that each derived metric follows: of the statistic, or of the mean."""
+    of_statistic = {metric: value[metric] / estimates[metric] for metric in SOURCES}
+    return {E2E: of_statistic, THROUGHPUT: dict(mean_correction)}
+
+
+def source_shares(correction: ByMetric, estimate: Estimate, loads: Loads) -> dict[str, FloatArray]:
+    """Return the weights of TTFT's and TPOT's log corrections in that of the latency, each of shape (n_query,).
+
+    Notes
+    -----
+    Logarithmic means make the decomposition exact: the weighted log corrections sum to that of the latency.
+
+    References
+    ----------
+    B. W. Ang, "The LMDI approach to decomposition analysis: a practical guide", Energy Policy 2005.
+    """
+    before, after = _latency_parts(correction, estimate, loads)
+    total = logarithmic_mean(np.asarray(sum(after.values())), np.asarray(sum(before.values())))
+    return {metric: logarithmic_mean(after[metric], before[metric]) / total for metric in SOURCES}
+
+
+def combine_sds(share: ByMetric, sd: ByMetric) -> FloatArray:
+    """Return the standard deviation of a derived metric's logarithm, the errors of `SOURCES` taken as independent."""
+    return np.asarray(np.hypot(*(share[metric] * sd[metric] for metric in SOURCES)))
+
+
+def derived_scores(
+    shares: Mapping[str, ByMetric], loads: Loads, errors: ByMetric, expected_sd: ByMetric
+) -> dict[str, FloatArray]:
+    """Return absolute standardised errors of derived metrics, each of shape (n_row,), NaN where unknown.
+
+    Where a metric follows from TTFT and TPOT its error is combined from theirs, which are measured of far more LLMs.
+
+    Parameters
+    ----------
+    shares
+        By derived metric, as of `source_shares`.
+    loads
+        Of the rows.
+    errors, expected_sd
+        Held-out log errors by metric, and their expected standard deviations.
+    """
     scores = {}
-    for metric in errors.keys() & share.keys():
-        error = sum(share[metric][source] * errors[source] for source in SOURCES)
-        led = np.abs(error) / composed(share[metric], expected)
-        scores[metric] = np.where(parts.loads.follows[metric], led, np.abs(errors[metric]) / expected[metric])
+    for metric in errors.keys() & shares.keys():
+        share = shares[metric]
+        error = sum(share[source] * errors[source] for source in SOURCES)
+        combined = np.abs(error) / combine_sds(share, expected_sd)
+        own = np.abs(errors[metric]) / expected_sd[metric]
+        scores[metric] = np.where(loads.is_derived[metric], combined, own)
     return scores
 
 
-def lead(error: dict[str, FloatArray], rows: Mapping[str, npt.NDArray[np.bool_]]) -> None:
-    """Let errors of metrics that follow stand for those of TTFT or TPOT that are not told, and tell nothing more."""
-    for metric in FOLLOWERS:
+def impute_source_errors(error: dict[str, FloatArray], is_derived: Mapping[str, BoolArray]) -> None:
+    """Impute a missing TTFT or TPOT error from the derived metric's error, then drop the derived one.
+
+    Otherwise it would count twice. A derived error whose sources are both known becomes 0.
+    """
+    for metric in DERIVED:
         if metric not in error:
             continue
-        sign = 1 if metric == E2E else -1
+        rows, sign = is_derived[metric], 1 if metric == E2E else -1
         for source in SOURCES:
-            lacks = rows[metric] & np.isnan(error[source])
-            error[source] = np.where(lacks, sign * error[metric], error[source])
-        is_told = rows[metric] & ~np.isnan(error["ttft_s"]) & ~np.isnan(error["tpot_s"])
-        error[metric] = np.where(rows[metric], np.where(is_told, 0.0, np.nan), error[metric])
+            error[source] = np.where(rows & np.isnan(error[source]), sign * error[metric], error[source])
+        has_sources = ~np.isnan(error["ttft_s"]) & ~np.isnan(error["tpot_s"])
+        error[metric] = np.where(rows, np.where(has_sources, 0.0, np.nan), error[metric])
+
+
+def _latency_parts(
+    correction: ByMetric, estimate: Estimate, loads: Loads
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Return the mean seconds up to the first token and after it, as estimated and as predicted."""
+    before = {"ttft_s": estimate.ttft_s, "tpot_s": loads.n_later_token * estimate.tpot_s}
+    return before, {metric: seconds * correction[metric] for metric, seconds in before.items()}
+
+
+def logarithmic_mean(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return ``(a - b) / log(a / b)``, which lies between both.
+
+    Examples
+    --------
+    >>> logarithmic_mean(np.array([1.0, 2.0, 0.0]), np.array([np.e, 2.0, 0.0])).round(3)
+    array([1.718, 2.   , 0.   ])
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = np.log(a) - np.log(b)
+        mean = (a - b) / distance
+    return np.where(np.abs(np.nan_to_num(distance)) < 1e-9, a, mean)

@@ -1,4 +1,4 @@
-"""Where questions stand to each other: what they share, and how far their workloads lie apart."""
+"""Group keys and workload coordinates: the inputs of the random-effects covariance."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from roofcast.features.descriptors.config_hash import HashArray, config_hashes, 
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+IndexArray = npt.NDArray[np.intp]
 
 TERMS: Final[dict[tuple[str, ...], float]] = {
     ("engine", "load"): 0.4,
@@ -28,92 +29,94 @@ TERMS: Final[dict[tuple[str, ...], float]] = {
     ("model", "engine", "accelerator", "precision", "load"): 0.3,
     ("model", "engine", "accelerator", "precision", "load", "split"): 0.3,
 }
-"""What questions share, and the prior median of its standard deviation."""
+"""Terms of the crossed random effects, each a grouping, and the prior median of its standard deviation."""
 
-OF_STACK: Final[dict[tuple[str, ...], float]] = {
+STACK_TERMS: Final[dict[tuple[str, ...], float]] = {
     ("engine", "load"): 0.2,
     ("accelerator", "engine", "load"): 0.3,
     ("model", "engine", "accelerator", "precision", "load"): 0.3,
 }
-"""What questions of one stack share besides, some of `TERMS`: how it was built, set and measured."""
+"""Terms, some of `TERMS`, that have a further effect within one stack (engine build, settings, way of measuring)."""
 
-OF_STACK_AT: Final = tuple(tuple(TERMS).index(term) for term in OF_STACK)
+STACK_TERM_INDEX: Final = tuple(tuple(TERMS).index(term) for term in STACK_TERMS)
 
-YOURS: Final = 0
-"""Key of the stack that questions are about: that of whoever asks."""
+TARGET_STACK: Final = 0
+"""Key of the stack that queries are about: the user's own."""
 
-OWN: Final = tuple(TERMS)[-1]
-"""What two questions must share for their workloads to be compared."""
+CONFIGURATION: Final = tuple(TERMS)[-1]
+"""Most specific grouping; the workload kernel applies only within it."""
 
-GRAIN: Final = 0.5 * float(np.log(2))
+WORKLOAD_GRID: Final = 0.5 * float(np.log(2))
+"""Grid of the workload coordinates, in natural logarithms: half an octave."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupKeys:
-    """Where questions stand to each other.
+    """Group keys and workload coordinates of n rows.
 
     Parameters
     ----------
-    keys : shape (n_question, n_term)
-        What each question has in the place of each term.
-    workload : shape (n_question, 3)
-        Natural logarithms of input length, output length and load, to half an octave: what lies nearer is the same to
-        an effect that fades over two octaves.
-    stack : shape (n_question,)
-        Keys of whose stack each is about; `YOURS` for whoever asks.
+    keys : shape (n, n_term)
+        Hash of each row's level in each of `TERMS`.
+    workload : shape (n, 3)
+        Natural logarithms of input length, output length and load, rounded to `WORKLOAD_GRID`.
+    stack : shape (n,)
+        Key of the stack that measured the row; `TARGET_STACK` for the user's own and for queries.
     """
 
     keys: HashArray
     workload: FloatArray
     stack: HashArray
 
-    def take(self, rows: npt.NDArray[np.intp] | BoolArray) -> GroupKeys:
-        """Return some of them."""
+    def take(self, rows: IndexArray | BoolArray) -> GroupKeys:
+        """Return some rows."""
         return GroupKeys(self.keys[rows], self.workload[rows], self.stack[rows])
 
-    def followed_by(self, other: GroupKeys) -> GroupKeys:
-        """Return these and then the others."""
+    def append(self, other: GroupKeys) -> GroupKeys:
+        """Return these rows, then the others."""
         return GroupKeys(
             np.vstack([self.keys, other.keys]),
             np.vstack([self.workload, other.workload]),
             np.append(self.stack, other.stack),
         )
 
-    def asked(self) -> GroupKeys:
-        """Return them as someone asks, who has none of these stacks but their own."""
-        return GroupKeys(self.keys, self.workload, np.full_like(self.stack, YOURS))
+    def on_target_stack(self) -> GroupKeys:
+        """Return the same rows as queries about `TARGET_STACK`."""
+        return GroupKeys(self.keys, self.workload, np.full_like(self.stack, TARGET_STACK))
 
 
-def places(descriptors: pd.DataFrame, stacks: pd.Series | None = None) -> GroupKeys:
-    """Return where questions stand to each other.
+def build_group_keys(descriptors: pd.DataFrame, stacks: pd.Series | None = None) -> GroupKeys:
+    """Return the group keys of rows.
 
     Parameters
     ----------
-    descriptors : shape (n_question, n_descriptor)
-    stacks : shape (n_question,)
-        Names of whose stack each is about, found by their index; empty, missing, or None for all, for whoever asks.
+    descriptors : shape (n, n_descriptor)
+    stacks : shape (n,)
+        Name of each row's stack, aligned by index; empty or missing, or None for all, means `TARGET_STACK`.
     """
     d = descriptor_arrays(descriptors)
     load = np.where(np.isnan(d["workload.concurrency"]), d["workload.request_rate_per_s"], d["workload.concurrency"])
     sizes = [d["workload.n_input_token"], d["workload.n_output_token"], np.where(np.isnan(load), 1.0, load)]
     keys = joint_hashes(config_hashes(descriptors), tuple(TERMS))
-    stack = np.full(len(keys), YOURS, dtype=np.uint64)
+    stack = np.full(len(keys), TARGET_STACK, dtype=np.uint64)
     if stacks is not None:
         names = stacks.reindex(descriptors.index).fillna("")
         stack = np.where(names == "", stack, pd.util.hash_array(names.to_numpy(dtype=object)))
-    return GroupKeys(keys, np.rint(np.log(np.stack(sizes, axis=1)) / GRAIN) * GRAIN, stack)
+    workload = np.rint(np.log(np.stack(sizes, axis=1)) / WORKLOAD_GRID) * WORKLOAD_GRID
+    return GroupKeys(keys, workload, stack)
 
 
-def anchor_rows(X: GroupKeys) -> npt.NDArray[np.intp]:
-    """Return rows of each configuration of each stack: of least load, of the median and its neighbour, of greatest.
+def select_training_points(X: GroupKeys) -> IndexArray:
+    """Return the rows that random effects are conditioned on: up to four of each configuration of each stack.
 
-    Neighbours tell noise from what fades with distance.
+    They are those of the least load, of the median and the one after it, and of the greatest. The two neighbours
+    separate noise from the effect that fades with distance.
     """
     table = pd.DataFrame(
-        {"own": X.keys[:, -1], "stack": X.stack, "load": X.workload[:, -1], "row": np.arange(len(X.keys))}
+        {"key": X.keys[:, -1], "stack": X.stack, "load": X.workload[:, -1], "row": np.arange(len(X.keys))}
     )
-    table = table.sort_values(["own", "stack", "load", "row"])
-    alike = table.groupby(["own", "stack"])["row"]
-    last, place = alike.transform("size").to_numpy() - 1, alike.cumcount().to_numpy()
-    is_wanted = np.isin(place - last // 2, (0, 1)) | (place == 0) | (place == last)
-    return np.sort(table["row"].to_numpy()[is_wanted])
+    table = table.sort_values(["key", "stack", "load", "row"])
+    groups = table.groupby(["key", "stack"])["row"]
+    last, rank = groups.transform("size").to_numpy() - 1, groups.cumcount().to_numpy()
+    is_selected = np.isin(rank - last // 2, (0, 1)) | (rank == 0) | (rank == last)
+    return np.sort(table["row"].to_numpy()[is_selected])

@@ -1,7 +1,8 @@
-"""The predictor: calibrated estimate, boosted residual, random effects and conformal intervals in one estimator."""
+"""The predictor: calibrated estimate, boosted correction, random effects and conformal intervals in one estimator."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Self
@@ -16,66 +17,98 @@ from roofcast.features.arrays import build_frame
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.pipeline import build_features
 from roofcast.training.dataset.targets import log_ratio
-from roofcast.training.learner.conformal import GroupedConformal
-from roofcast.training.learner.derived_metrics import lead, scores_of_followers, sds_of_followers
-from roofcast.training.learner.group_keys import places
-from roofcast.training.learner.ratio_model import Progress, RatioModel, RatioPrediction, predict_held_out
-from roofcast.training.learner.reconciliation import THROUGHPUT, coherent
-from roofcast.training.learner.uncertainty import Uncertainty, fit_uncertainty
+from roofcast.training.learner.derived_metrics import (
+    DERIVED,
+    SOURCES,
+    THROUGHPUT,
+    combine_sds,
+    derived_scores,
+    impute_source_errors,
+)
+from roofcast.training.learner.error_distribution import ErrorDistribution, GroupedConformal, fit_error_distribution
+from roofcast.training.learner.group_keys import GroupKeys, build_group_keys
+from roofcast.training.learner.ratio_model import (
+    QUANTILE_INDEX,
+    Progress,
+    RatioModel,
+    RatioPrediction,
+    at_quantile,
+    predict_held_out,
+)
 
 FloatArray = npt.NDArray[np.float64]
 
-INTERCHANGEABLE: Final = ("tpot_s", "itl_s")
-"""Time a token over requests, and over gaps: where the one runs slower than predicted, so does the other."""
+INTERCHANGEABLE: Final = (("tpot_s", "itl_s"), ("itl_s", "tpot_s"))
+"""TPOT (per-request mean) and ITL (per-gap): the error of one stands in for the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Predictions with their parts; frames have shape (n_question, n_metric), columns the metrics.
+    """Predictive distribution of each metric; frames have shape (n_query, n_metric), columns the metrics.
+
+    The logarithm of a metric is symmetric about that of its median. Its error in standard deviations has the
+    conformal distribution of held-out lineages.
 
     Parameters
     ----------
-    value
-        Predicted median of each metric, in its SI unit.
-    low, high
-        Interval at `level`.
-    level
-        Probability that an unseen LLM's measurement lies within.
+    median
+        In SI units.
+    log_sd
+        Standard deviation of the logarithm; 0 where the metric is certain.
+    errors
+        Conformal distribution of standardised errors, by metric.
     estimate
         The analytic estimate that the learner started from.
     features
-        What the learner saw.
+        Columns of the learner.
     """
 
-    value: pd.DataFrame
-    low: pd.DataFrame
-    high: pd.DataFrame
-    level: float
+    median: pd.DataFrame
+    log_sd: pd.DataFrame
+    errors: Mapping[str, GroupedConformal]
     estimate: Estimate
     features: pd.DataFrame
 
+    def interval(self, level: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the bounds that hold an unseen LLM's measurement with probability `level`.
+
+        Raises
+        ------
+        OutOfRangeError
+            If there are too few measured lineages for `level`.
+        """
+        half = self.log_sd * [self.errors[str(metric)].quantile(level) for metric in self.log_sd]
+        return self.median * np.exp(-half), self.median * np.exp(half)
+
+    def p_below(self, metric: str, limit: FloatArray | float, rows: slice = slice(None)) -> FloatArray:
+        """Return the probability that a metric of some queries is at most a limit, in its SI unit: shape (n_row,)."""
+        median, sd = (table[metric].to_numpy()[rows] for table in (self.median, self.log_sd))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.log(limit / median) / sd
+        return np.where(sd > 0, self.errors[metric].p_below(z), np.asarray(median <= limit, dtype=float))
+
 
 @dataclass(frozen=True, slots=True)
-class References:
+class CalibrationPoints:
     """Measurements of the LLM in question, or of the user's own stack.
 
     Parameters
     ----------
     X : shape (n_row, n_descriptor)
     y : shape (n_row, n_metric)
-        What was measured; NaN or no column where a row does not say.
+        Measured values; NaN or no column where unknown.
     """
 
     X: pd.DataFrame
     y: pd.DataFrame
 
     def __post_init__(self) -> None:
-        """Check the tables against each other.
+        """Check that both tables have as many rows.
 
         Raises
         ------
         InputError
-            If they differ in length.
+            If they do not.
         """
         if len(self.X) != len(self.y):
             raise InputError("references", f"got {len(self.X)} questions and {len(self.y)} measurements")
@@ -84,23 +117,19 @@ class References:
 class RoofcastPredictor(RatioModel):
     """`RatioModel` with the distribution of its errors.
 
-    `fit` also predicts every row from a predictor that never saw its lineage; the errors of those predictions
-    give the effects and intervals, and stand as `held_out_` for whoever judges the predictor. A metric that one
-    lineage alone holds has no such error and is not predicted.
+    `fit` also predicts every row from a ratio model that never saw its lineage. The errors of these predictions give
+    the random effects and the intervals; `held_out_` holds them for evaluation. A metric measured of one lineage
+    alone has no such error and is not predicted.
 
     Attributes
     ----------
-    uncertainty_
-        `Uncertainty` by metric.
+    error_distributions_
+        `ErrorDistribution` by metric.
     held_out_
         Predictions of the training rows with their lineage held out: shape (n_row, n_metric).
     feature_range_
         Least and greatest value of each feature in training: shape (2, n_feature).
-    whole
-        Of a predictor that was narrowed to some metrics, the one of all; else None.
     """
-
-    whole: RoofcastPredictor | None = None
 
     def fit(
         self,
@@ -111,180 +140,211 @@ class RoofcastPredictor(RatioModel):
         *,
         stacks: pd.Series | None = None,
     ) -> Self:
-        """Fit, predict every lineage from the others, and return the predictor.
+        """Fit the ratio model, predict every lineage from the others, fit their errors, and return the predictor.
 
         Parameters
         ----------
         X, y, groups, progress
             As in `RatioModel.fit` and `predict_held_out`.
         stacks : shape (n_row,)
-            Names of whose stack each row was measured on; empty, or None for all, for that which questions are about.
+            Name of the stack that measured each row; empty, or None for all, for the one that queries are about.
         """
         self.held_out_ = predict_held_out(self, X, y, groups, progress)
         super().fit(X, y, groups)
-        parts = self.predict_columns(X)
-        self.feature_range_ = parts.features.agg(["min", "max"])
-        matrix, asked = parts.features.to_numpy(), places(X, stacks)
+        prediction = self.predict_ratio(X)
+        self.feature_range_ = prediction.features.agg(["min", "max"])
+        features, keys = prediction.features.to_numpy(), build_group_keys(X, stacks)
         is_central = (X["workload.quantile"] == 0.5).to_numpy()
-        self.uncertainty_: dict[str, Uncertainty] = {}
-        errors, expected = {}, {}
+        self.error_distributions_: dict[str, ErrorDistribution] = {}
+        errors, expected_sd = {}, {}
         for metric in self.metrics_:
             measured = y[metric].to_numpy(dtype=float)
             error = log_ratio(measured, self.held_out_[metric].to_numpy())
             known = np.flatnonzero(~np.isnan(error))
             if len(groups.iloc[known[is_central[known]]].unique()) > 1:
-                errors[metric], expected[metric] = error, np.full(len(error), np.nan)
-                self.uncertainty_[metric], expected[metric][known] = fit_uncertainty(
-                    matrix[known],
-                    asked.take(known),
+                errors[metric], expected_sd[metric] = error, np.full(len(error), np.nan)
+                self.error_distributions_[metric], expected_sd[metric][known] = fit_error_distribution(
+                    features[known],
+                    keys.take(known),
                     error[known],
                     groups.iloc[known],
-                    left=log_ratio(measured, parts.value[metric])[known],
+                    residual=log_ratio(measured, prediction.value[metric])[known],
                     is_central=is_central[known],
                 )
-        self.metrics_ = tuple(m for m in self.metrics_ if m in self.uncertainty_)
-        for metric, scores in scores_of_followers(parts, errors, expected).items():
-            conformal = GroupedConformal(scores, groups)
-            self.uncertainty_[metric] = replace(self.uncertainty_[metric], conformal=conformal)
+        self.metrics_ = tuple(self.error_distributions_)
+        if set(SOURCES) <= errors.keys():
+            for metric, scores in derived_scores(prediction.shares(), prediction.loads, errors, expected_sd).items():
+                conformal = GroupedConformal(scores, groups)
+                self.error_distributions_[metric] = replace(self.error_distributions_[metric], conformal=conformal)
         return self
 
-    def predict_interval(
+    def select_metrics(self, metrics: Collection[str] | None = None) -> tuple[str, ...]:
+        """Return those of the predicted metrics that are wanted, and the sources of derived ones; None for all."""
+        if metrics is None:
+            return self.metrics_
+        wanted = {*metrics, *(SOURCES if any(metric in DERIVED for metric in metrics) else ())}
+        return tuple(metric for metric in self.metrics_ if metric in wanted)
+
+    def predict_distribution(
         self,
         X: pd.DataFrame,
-        level: float = 0.9,
-        references: References | None = None,
+        points: CalibrationPoints | None = None,
+        *,
+        metrics: Collection[str] | None = None,
         estimate: Estimate | None = None,
     ) -> Prediction:
-        """Return predictions with intervals made to hold an unseen LLM's measurement with probability `level`.
+        """Return the predictive distribution of `select_metrics(metrics)`.
 
         Parameters
         ----------
-        X : shape (n_question, n_descriptor)
-        level
-            Of the intervals.
-        references
-            Measurements that shift and tighten the predictions of what resembles them.
+        X : shape (n_query, n_descriptor)
+        points
+            Measurements that the distribution is conditioned on.
+        metrics
+            Wanted ones; None for all.
         estimate
-            Of the questions by this predictor's coefficients, if it was made before.
-
-        Raises
-        ------
-        OutOfRangeError
-            If `level` is more than the number of lineages measured can promise.
+            Of the queries by this predictor's coefficients, if it was computed before.
         """
-        self.check_level(level)
-        parts, known = self.predict_columns(X, estimate=estimate), self.known(references)
-        matrix, asked = parts.features.to_numpy(), places(X)
-        shifts = {metric: known[metric].shift(matrix, asked) for metric in parts.value}
-        value = _moved(parts, {metric: mean for metric, (mean, _) in shifts.items()})
-        sds = {metric: sd for metric, (_, sd) in shifts.items()}
-        low, high = {}, {}
-        for metric, sd in (sds | sds_of_followers(parts, known, asked, sds)).items():
-            half = sd * known[metric].conformal.quantile(level)
-            low[metric], high[metric] = value[metric] * np.exp(-half), value[metric] * np.exp(half)
-        of_value, of_low, of_high = (build_frame(part, tuple(parts.value), X.index) for part in (value, low, high))
-        return Prediction(of_value, of_low, of_high, level, parts.whole, parts.features)
+        check_is_fitted(self)
+        names = self.select_metrics(metrics)
+        prediction, distributions = self.predict_ratio(X, names, estimate), self._conditioned(points, names)
+        features, keys = prediction.features.to_numpy(), build_group_keys(X)
+        posterior = {metric: distributions[metric].predict(features, keys) for metric in names}
+        median = prediction.apply_shifts({metric: mean for metric, (mean, _) in posterior.items()})
+        log_sd = _derived_sds(prediction, distributions, keys, {metric: sd for metric, (_, sd) in posterior.items()})
+        return Prediction(
+            build_frame(median, names, X.index),
+            build_frame(log_sd, names, X.index),
+            {metric: distributions[metric].conformal for metric in names},
+            prediction.estimate,
+            prediction.features,
+        )
 
     def sample(
-        self, X: pd.DataFrame, n_draw: int = 500, references: References | None = None, seed: int = 0
+        self, X: pd.DataFrame, n_draw: int = 500, points: CalibrationPoints | None = None, seed: int = 0
     ) -> dict[str, FloatArray]:
-        """Return draws of what many measurements would give in the mean, by metric: shape (n_draw, n_question).
+        """Return draws of the mean of many measurements, by metric: shape (n_draw, n_query).
 
-        The errors of one draw go together as questions share effects; those of two metrics are drawn apart, unless
-        one follows from the other.
+        Errors of one draw are correlated as queries share effects. Those of two metrics are independent, unless one
+        is derived from the other.
         """
-        parts, known = self.predict_columns(X), self.known(references)
-        matrix, asked = parts.features.to_numpy(), places(X)
+        check_is_fitted(self)
+        prediction, distributions = self.predict_ratio(X), self._conditioned(points, self.metrics_)
+        features, keys = prediction.features.to_numpy(), build_group_keys(X)
         rng = np.random.default_rng(seed)
         draws: dict[str, FloatArray] = {}
-        for metric in parts.value:
-            mean, covariance = known[metric].joint(matrix, asked)
+        for metric in prediction.value:
+            mean, covariance = distributions[metric].predict_joint(features, keys)
             draws[metric] = rng.multivariate_normal(mean, covariance, n_draw, check_valid="ignore", method="eigh")
-        return _moved(parts, draws)
+        return prediction.apply_shifts(draws)
 
-    def known(self, references: References | None) -> dict[str, Uncertainty]:
-        """Return the distribution of errors by metric, given reference measurements.
+    def condition_on(self, points: CalibrationPoints | None) -> RoofcastPredictor:
+        """Return the predictor conditioned on calibration points; itself if there are none."""
+        if points is None:
+            return self
+        other = copy.copy(self)
+        other.error_distributions_ = self._conditioned(points, self.metrics_)
+        return other
 
-        A measurement of what follows from TTFT and TPOT tells of the one of them that the row does not, so that the
-        three stay in keeping. So does a mean or median of ITL, which is TPOT taken over other samples, and the other
-        way round.
+    def _conditioned(
+        self, points: CalibrationPoints | None, metrics: Collection[str]
+    ) -> dict[str, ErrorDistribution]:
+        """Return the error distributions of metrics, given calibration points.
+
+        A measurement of a derived metric informs the TTFT or TPOT that its row lacks, so that the three agree. A mean
+        or median of ITL likewise informs TPOT, and the other way round.
         """
-        known = dict(self.uncertainty_)
-        if references is None or references.X.empty:
-            return known
-        errors = (self.whole or self)._errors(references)
-        matrix, given = build_features(references.X, self.coefficients_)[0].to_numpy(), places(references.X)
-        for metric, uncertainty in known.items():
-            told = np.flatnonzero(~np.isnan(errors[metric]))
-            if len(told):
-                known[metric] = uncertainty.conditioned(matrix[told], given.take(told), errors[metric][told])
-        return known
+        distributions = {metric: self.error_distributions_[metric] for metric in metrics}
+        if points is None or points.X.empty:
+            return distributions
+        errors = self._errors(points)
+        features = build_features(points.X, self.coefficients_)[0].to_numpy()
+        keys = build_group_keys(points.X)
+        for metric, distribution in distributions.items():
+            known = np.flatnonzero(~np.isnan(errors[metric]))
+            if len(known):
+                error = errors[metric][known]
+                distributions[metric] = distribution.condition_on(features[known], keys.take(known), error)
+        return distributions
 
-    def _errors(self, references: References) -> dict[str, FloatArray]:
-        """Return logarithms of measurement over the trees' prediction by metric: shapes (n_row,), NaN if not told."""
-        parts = self.predict_columns(references.X)
-        matrix, given = parts.features.to_numpy(), places(references.X)
-        means = {metric: known.shift(matrix, given)[0] for metric, known in self.uncertainty_.items()}
-        expected = _moved(parts, means)
+    def _errors(self, points: CalibrationPoints) -> dict[str, FloatArray]:
+        """Return logarithms of measurement over the ratio model's prediction: shapes (n_row,), NaN if unknown."""
+        prediction = self.predict_ratio(points.X)
+        features, keys = prediction.features.to_numpy(), build_group_keys(points.X)
+        means = {metric: known.predict(features, keys)[0] for metric, known in self.error_distributions_.items()}
+        expected = prediction.apply_shifts(means)
         error = {
-            metric: log_ratio(references.y[metric].to_numpy(dtype=float), expected[metric])
-            if metric in references.y
-            else np.full(len(matrix), np.nan)
+            metric: log_ratio(points.y[metric].to_numpy(dtype=float), expected[metric])
+            if metric in points.y
+            else np.full(len(features), np.nan)
             for metric in means
         }
         if THROUGHPUT in error:
-            error[THROUGHPUT] = np.where(parts.loads.is_at_a_rate, np.nan, error[THROUGHPUT])
-        _pair(error, (references.X["workload.quantile"] == 0.5).to_numpy())
-        if parts.pace:
-            lead(error, parts.loads.follows)
+            error[THROUGHPUT] = np.where(prediction.loads.is_open_loop, np.nan, error[THROUGHPUT])
+        is_central = (points.X["workload.quantile"] == 0.5).to_numpy()
+        for metric, other in INTERCHANGEABLE:
+            if metric in error and other in error:
+                error[metric] = np.where(is_central & np.isnan(error[metric]), error[other], error[metric])
+        if prediction.mean_correction:
+            impute_source_errors(error, prediction.loads.is_derived)
         return {metric: error[metric] + means[metric] for metric in error}
 
-    def warm(self, metrics: Collection[str]) -> Self:
-        """Work out now what the first prediction of some metrics would, and return the predictor."""
-        for metric in self.uncertainty_.keys() & set(metrics):
-            self.regressors_[metric].warm()
-            self.uncertainty_[metric].warm()
+    def build_cache(self, metrics: Collection[str]) -> Self:
+        """Build the lookup caches of some metrics eagerly and return the predictor."""
+        for metric in self.error_distributions_.keys() & set(metrics):
+            self.regressors_[metric].build_cache()
+            self.error_distributions_[metric].build_cache()
         return self
 
-    def check_level(self, level: float) -> None:
-        """Raise if intervals at `level` cannot be promised.
+    def check_level(self, level: float, metrics: Collection[str] | None = None) -> None:
+        """Check that some metrics, or all, support intervals at `level`.
 
         Raises
         ------
         OutOfRangeError
-            If `level` is more than the number of lineages measured can promise.
+            If there are too few measured lineages.
         """
         check_is_fitted(self)
-        for uncertainty in self.uncertainty_.values():
-            uncertainty.conformal.quantile(level)
+        for metric in self.select_metrics(metrics):
+            self.error_distributions_[metric].conformal.quantile(level)
 
-    @property
-    def highest_level(self) -> float:
-        """Highest level that every metric can promise."""
+    def highest_level(self, metrics: Collection[str] | None = None) -> float:
+        """Return the highest level that each of some metrics, or of all, supports."""
         check_is_fitted(self)
-        if not self.uncertainty_:
+        levels = [self.error_distributions_[m].conformal.highest_level for m in self.select_metrics(metrics)]
+        if not levels:
             raise OutOfRangeError("no metric was measured")
-        return min(uncertainty.conformal.highest_level for uncertainty in self.uncertainty_.values())
+        return min(levels)
 
-    def outside(self, features: pd.DataFrame) -> pd.Series:
-        """Return, per question, the features that lie outside what was measured, separated by spaces."""
+    def extrapolated_features(self, features: pd.DataFrame) -> pd.Series:
+        """Return the features of each query that lie outside their range in training, separated by spaces."""
         low, high = self.feature_range_.to_numpy()
         margin, values = 0.05 * (high - low) + 1e-9, features.to_numpy()
-        beyond = (values < low - margin) | (values > high + margin)
+        is_outside = (values < low - margin) | (values > high + margin)
         names = features.columns.to_numpy()
-        return pd.Series([" ".join(names[row]) for row in beyond], index=features.index, dtype=object)
+        return pd.Series([" ".join(names[row]) for row in is_outside], index=features.index, dtype=object)
 
 
-def _moved(parts: RatioPrediction, shifts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Return predictions moved by these logarithms, of shapes that end in (n_question,), and kept in keeping."""
-    moved = {metric: parts.value[metric] * np.exp(shift) for metric, shift in shifts.items()}
-    pace = {metric: factor * np.exp(shifts[metric]) for metric, factor in parts.pace.items()}
-    return coherent(moved, parts.estimates, pace, parts.whole, parts.loads)
+def _derived_sds(
+    prediction: RatioPrediction,
+    distributions: Mapping[str, ErrorDistribution],
+    keys: GroupKeys,
+    sds: Mapping[str, FloatArray],
+) -> dict[str, FloatArray]:
+    """Return the standard deviations, those of derived metrics combined from TTFT's and TPOT's.
 
-
-def _pair(error: dict[str, FloatArray], is_central: npt.NDArray[np.bool_]) -> None:
-    """Let errors of ITL stand for those of TPOT that are not told, and the other way round."""
-    for metric, twin in (INTERCHANGEABLE, INTERCHANGEABLE[::-1]):
-        if metric in error and twin in error:
-            lacks = is_central & np.isnan(error[metric])
-            error[metric] = np.where(lacks, error[twin], error[metric])
+    Throughput is of the run: it follows from the means, whatever percentile the query names. In an open loop it is
+    certain.
+    """
+    result, features = dict(sds), prediction.features.to_numpy()
+    for metric, share in prediction.shares().items():
+        if metric not in sds:
+            continue
+        sources = {source: sds[source] for source in SOURCES}
+        if metric == THROUGHPUT and (features[:, QUANTILE_INDEX] != 0.5).any():
+            central = at_quantile(features, 0.5)
+            sources = {source: distributions[source].predict(central, keys)[1] for source in SOURCES}
+        result[metric] = np.where(prediction.loads.is_derived[metric], combine_sds(share, sources), sds[metric])
+    if THROUGHPUT in sds:
+        result[THROUGHPUT] = np.where(prediction.loads.is_open_loop, 0.0, result[THROUGHPUT])
+    return result

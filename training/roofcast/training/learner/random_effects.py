@@ -1,13 +1,15 @@
-"""Random effects: what the errors of the boosted estimate have in common from question to question.
+"""Crossed random effects: a Gaussian process over the errors of the boosted estimate.
 
-The error of one question is a sum of effects that it shares with other questions (the same engine, the same
-accelerator, the same LLM on it, and so on), an effect that fades with the distance of two workloads, and noise. That
-is a Gaussian process; its mean shifts a prediction by what was measured nearby, its variance grows with how little
-was, and measurements given later condition it without training.
+The error of a query is a sum of effects that it shares with other queries (the same engine, the same accelerator, the
+same LLM on it, and so on), an effect that fades with the distance of two workloads, and noise. The posterior mean
+shifts a prediction by what was measured nearby, the posterior variance grows with the distance from measurements, and
+calibration points condition the process without a new fit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Self
 
@@ -15,277 +17,349 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from roofcast.training.learner.group_keys import OF_STACK, OF_STACK_AT, TERMS, YOURS, GroupKeys, anchor_rows
-from roofcast.training.learner.random_effect_tables import Tables, build_tables, fading
-
-FloatArray = npt.NDArray[np.float64]
+from roofcast.training.learner.group_keys import (
+    STACK_TERM_INDEX,
+    STACK_TERMS,
+    TARGET_STACK,
+    TERMS,
+    FloatArray,
+    GroupKeys,
+    IndexArray,
+)
+from roofcast.training.learner.lookup_tables import LookupTables, build_lookup_tables, workload_kernel
 
 WORKLOAD_SD: Final = 0.5
 NOISE_SD: Final = 0.4
-"""Prior medians of the effect that fades with the workloads' distance, and of what is left."""
+"""Prior medians of the standard deviation of the workload's effect and of the noise."""
 
 PRIOR_LOG_SD: Final = 0.7
-LARGEST: Final = 3.0
-"""Errors count to this size; a larger one is a fault, not an effect."""
+"""Standard deviation of the logarithm of every prior."""
 
-DEGREES: Final = 4.0
-"""Degrees of freedom of the noise of references: few, for a queue or a cold start makes a point many times slower."""
+SD_LIMITS: Final = (0.03, 3.0)
+
+ERROR_CLIP: Final = 3.0
+"""Errors are winsorised at this many scaled units."""
+
+DEGREES_OF_FREEDOM: Final = 4.0
+"""Of Student's t noise of calibration points: low, for a queue or a cold start makes a point many times slower."""
 
 N_REWEIGHTING: Final = 10
 
-N_SIZED: Final = 450
-"""Questions that the sizes of the effects are fitted to, configurations drawn by chance."""
+N_HYPERPARAMETER_POINT: Final = 450
+"""Training points that the standard deviations are fitted to, whole configurations drawn at random."""
 
-_WORKED_OUT: Final = ("_lower", "_weights", "_tables")
+CHUNK: Final = 2048
+"""Queries whose covariance with the training points is held at once."""
 
-_LIMITS: Final = (0.03, 3.0)
+_CACHES: Final = ("_factor", "_weights", "_tables")
 
 
 class RandomEffects(BaseEstimator):  # type: ignore[misc]
-    """Gaussian process over errors of prediction; the sizes of its effects are those of greatest posterior density.
+    """Gaussian process over errors of prediction; its standard deviations have the greatest posterior density.
 
     Parameters
     ----------
     n_iteration
-        Steps of the search for them at most; 0 keeps the prior medians.
+        Iterations of the search for them at most; 0 keeps the prior medians.
 
     Attributes
     ----------
     sd_
-        Standard deviation of each of `TERMS`, of each of `OF_STACK`, of the workload's effect and of the noise.
-    anchors_, errors_
-        The questions that the process is conditioned on, and their errors: those it was fitted to, or, after
-        `about`, those of another predictor.
+        Standard deviation of each of `TERMS`, of each of `STACK_TERMS`, of the workload's effect and of the noise.
+    training_points_, errors_
+        What the process is conditioned on.
 
     References
     ----------
     C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2 and 5.
     """
 
+    _calibration: _Calibration | None = None
+
     def __init__(self, n_iteration: int = 15) -> None:
         self.n_iteration = n_iteration
 
     def fit(self, X: GroupKeys, y: FloatArray) -> Self:
-        """Choose anchors among the questions, fit the effects' sizes and return the estimator.
+        """Fit the standard deviations, condition on the training points and return the estimator.
 
         Parameters
         ----------
         X
-            GroupKeys of n questions.
+            Training points, n in number.
         y : shape (n,)
-            Errors of predictions that did not know the LLM, in units of the error that such questions have.
+            Errors of predictions that did not know the LLM, in units of their expected scale.
         """
-        rows = anchor_rows(X)
-        start = np.log(np.array([*TERMS.values(), *OF_STACK.values(), WORKLOAD_SD, NOISE_SD]))
-        anchors, errors = X.take(rows), np.clip(y[rows], -LARGEST, LARGEST)
-        bounds = [(np.log(_LIMITS[0]), np.log(_LIMITS[1]))] * len(start)
-        log_sd = start
+        errors = np.clip(y, -ERROR_CLIP, ERROR_CLIP)
+        log_sd = np.log(np.array([*TERMS.values(), *STACK_TERMS.values(), WORKLOAD_SD, NOISE_SD]))
         if self.n_iteration:
-            some = _drawn(anchors)
-            objective = _Objective(_parts(anchors.take(some), anchors.take(some)), errors[some], start)
+            rows = _hyperparameter_rows(X)
             log_sd = minimize(
-                objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": self.n_iteration}
+                _NegativeLogPosterior(X.take(rows), errors[rows], log_sd),
+                log_sd,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[tuple(np.log(SD_LIMITS))] * len(log_sd),
+                options={"maxiter": self.n_iteration},
             ).x
-        for name in _WORKED_OUT:
+        for name in (*_CACHES, "_calibration"):
             self.__dict__.pop(name, None)
-        self.sd_, self.anchors_, self.errors_ = np.exp(log_sd), anchors, errors
+        self.sd_, self.training_points_, self.errors_ = np.exp(log_sd), X, errors
         return self
 
-    def about(self, errors: FloatArray) -> RandomEffects:
-        """Return a copy of the same sizes whose anchors have other errors: shape (n_anchor,).
+    def with_errors(self, errors: FloatArray) -> RandomEffects:
+        """Return the same process conditioned on other errors of its training points: shape (n_training_point,).
 
-        Those of `YOURS` count whole: one's own stack may lie far from all others.
+        Those of `TARGET_STACK` are not winsorised: the user's own stack may lie far from all others.
         """
         check_is_fitted(self)
         other = RandomEffects(self.n_iteration)
-        other.sd_, other.anchors_ = self.sd_, self.anchors_
-        is_yours = self.anchors_.stack == YOURS
-        other.errors_ = np.where(is_yours, errors, np.clip(errors, -LARGEST, LARGEST))
+        other.sd_, other.training_points_ = self.sd_, self.training_points_
+        is_target = self.training_points_.stack == TARGET_STACK
+        other.errors_ = np.where(is_target, errors, np.clip(errors, -ERROR_CLIP, ERROR_CLIP))
         return other
 
-    def conditioned(self, X: GroupKeys, y: FloatArray) -> RandomEffects:
-        """Return a copy that also knows these errors: reference measurements, without a new fit.
+    def condition_on(self, X: GroupKeys, y: FloatArray) -> RandomEffects:
+        """Return the process that also knows the errors of calibration points, without a new fit.
 
-        One that is far off and alone in it counts less (`agreement`).
+        A point that is far off and alone in it has a smaller weight; see `student_t_weights`.
         """
         check_is_fitted(self)
-        told = RandomEffects(self.n_iteration)
-        told.sd_, told.anchors_ = self.sd_, self.anchors_.followed_by(X)
-        told.errors_ = np.append(self.errors_, y)
-        lower, n, noise = self._lower, len(self.errors_), self.sd_[-1] ** 2
-        side = solve_triangular(lower, self._covariance(self.anchors_, X), lower=True, check_finite=False)
-        prior = self._covariance(X, X)
-        corner = prior - side.T @ side + np.diag(noise / agreement(y, prior, noise))
-        grown = np.zeros((n + len(y), n + len(y)))
-        grown[:n, :n], grown[n:, :n], grown[n:, n:] = lower, side.T, np.linalg.cholesky(corner)
-        told._lower, told._tables = grown, None
-        return told
-
-    @cached_property
-    def _lower(self) -> FloatArray:
-        """The Cholesky factor of the covariance of the anchors' errors."""
-        covariance = self._covariance(self.anchors_, self.anchors_)
-        covariance[np.diag_indices(len(self.errors_))] += self.sd_[-1] ** 2
-        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
-
-    @cached_property
-    def _weights(self) -> FloatArray:
-        return np.asarray(cho_solve((self._lower, True), self.errors_), dtype=np.float64)
-
-    @cached_property
-    def _tables(self) -> Tables | None:
-        """What answers sooner; none after conditioning, since few ask what references change.
-
-        The factor that they are made with is larger than all else here, and rarely needed again.
-        """
-        anchors = self.anchors_
-        shared, of_stack, of_workload = self._variances()
-        share = shared + of_stack * (anchors.stack == YOURS)[:, None]
-        tables = build_tables(anchors, share, of_workload, self._lower, self._weights)
-        self.__dict__.pop("_lower", None)
-        return tables
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what cannot be worked out again: the rest is a hundred times as large."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        return {name: value for name, value in state.items() if name not in _WORKED_OUT}
-
-    def warm(self) -> Self:
-        """Work out what the first prediction would, which takes a moment, and return the estimator."""
-        _ = self._tables
-        return self
+        self.build_cache()
+        noise = self._noise / student_t_weights(y, self.covariance(X, X), self._noise)
+        before = self._calibration
+        if before is not None:
+            X, y, noise = before.points.append(X), np.append(before.error, y), np.append(before.noise, noise)
+        cross = self.covariance(X, self.training_points_)
+        gain = cho_solve((self._factor, True), cross.T, check_finite=False)
+        posterior = self.covariance(X, X) - cross @ gain + np.diag(noise)
+        factor = np.asarray(np.linalg.cholesky(posterior), dtype=np.float64)
+        weights = cho_solve((factor, True), y - gain.T @ self.errors_)
+        other = RandomEffects(self.n_iteration)
+        other.__dict__.update(self.__dict__, _calibration=_Calibration(self, X, y, noise, gain, factor, weights))
+        return other
 
     def predict(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the error of a new measurement: shapes (n,)."""
         check_is_fitted(self)
-        if self._tables:
-            mean, explained, is_told = self._tables.look_up(X.keys, X.workload)
-            is_told &= X.stack == YOURS
-        else:
-            mean, explained, is_told = np.empty(len(X.keys)), np.empty(len(X.keys)), np.zeros(len(X.keys), dtype=bool)
-        rest = np.flatnonzero(~is_told)
+        mean, explained, is_cached = self._tables.look_up(X.keys, X.workload)
+        rest = np.flatnonzero(~(is_cached & (X.stack == TARGET_STACK)))
         if len(rest):
-            mean[rest], explained[rest] = self._solved(X.take(rest))
-        variance = (self.sd_**2).sum() - explained
-        return mean, np.sqrt(np.maximum(variance, self.sd_[-1] ** 2))
+            mean[rest], explained[rest] = self._by_kind(X.take(rest), self._solve)
+        if self._calibration is not None:
+            shift, further = self._by_kind(X, self._calibration.solve)
+            mean, explained = mean + shift, explained + further
+        return mean, np.sqrt(np.maximum((self.sd_**2).sum() - explained, self._noise))
 
-    def _solved(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance explained, without tables: shapes (n,)."""
-        first, back = self._distinct(X)
-        some = X.take(first)
-        mean, explained = np.empty(len(first)), np.empty(len(first))
-        for start in range(0, len(first), 2048):
-            rows = np.arange(start, min(start + 2048, len(first)))
-            cross = self._covariance(some.take(rows), self.anchors_)
-            mean[rows] = cross @ self._weights
-            known = solve_triangular(self._lower, cross.T, lower=True, check_finite=False)
-            explained[rows] = (known**2).sum(axis=0)
-        return mean[back], explained[back]
-
-    def joint(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
-        """Return mean, shape (n,), and covariance, shape (n, n), of errors together, without noise of measurement."""
+    def predict_joint(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
+        """Return mean, shape (n,), and covariance, shape (n, n), of errors together, without noise."""
         check_is_fitted(self)
-        cross = self._covariance(X, self.anchors_)
-        prior = self._covariance(X, X)
-        return cross @ self._weights, prior - cross @ cho_solve((self._lower, True), cross.T)
+        cross = self.covariance(X, self.training_points_)
+        mean = cross @ self._weights
+        covariance = self.covariance(X, X) - cross @ cho_solve((self._factor, True), cross.T)
+        if self._calibration is not None:
+            further = self._calibration.covariance(X)
+            mean = mean + further @ self._calibration.weights
+            covariance = covariance - further @ cho_solve((self._calibration.factor, True), further.T)
+        return mean, covariance
 
-    def sd_left_out(self, X: GroupKeys, groups: npt.NDArray[Any], anchor_groups: npt.NDArray[Any]) -> FloatArray:
-        """Return the standard deviation of errors if the anchors of their group were not known: shape (n,).
+    def predict_sd_left_out(
+        self, X: GroupKeys, groups: npt.NDArray[Any], training_groups: npt.NDArray[Any]
+    ) -> FloatArray:
+        """Return the standard deviation of errors with the training points of their group left out: shape (n,).
 
         Parameters
         ----------
         X
-            GroupKeys of n questions.
+            n queries.
         groups : shape (n,)
-        anchor_groups : shape (n_anchor,)
+        training_groups : shape (n_training_point,)
 
         Notes
         -----
-        With Q the inverse covariance of all anchors, that of those outside group g is ``Q_rr - Q_rg Q_gg ** -1 Q_gr``
-        (Rasmussen and Williams, section A.3).
+        With Q the inverse covariance of all training points, that of those outside group g is
+        ``Q_rr - Q_rg Q_gg ** -1 Q_gr`` (Rasmussen and Williams, section A.3).
         """
         check_is_fitted(self)
-        precision = cho_solve((self._lower, True), np.eye(len(self.errors_)))
+        precision = cho_solve((self._factor, True), np.eye(len(self.errors_)))
         sd = np.empty(len(groups))
         for group in np.unique(groups):
-            rows, own = np.flatnonzero(groups == group), anchor_groups == group
-            cross = self._covariance(X.take(rows), self.anchors_)
-            cross[:, own] = 0.0
+            rows, own = np.flatnonzero(groups == group), training_groups == group
             lower = np.linalg.cholesky(precision[np.ix_(own, own)])
+            first, back = self._kinds(X.take(rows))
+            cross = self.covariance(X.take(rows[first]), self.training_points_)
+            cross[:, own] = 0.0
             spread = cross @ precision
             lost = solve_triangular(lower, spread[:, own].T, lower=True, check_finite=False)
             explained = (spread * cross).sum(axis=1) - (lost**2).sum(axis=0)
-            sd[rows] = np.sqrt(np.maximum((self.sd_**2).sum() - explained, self.sd_[-1] ** 2))
+            sd[rows] = np.sqrt(np.maximum((self.sd_**2).sum() - explained, self._noise))[back]
         return sd
 
-    def nearest(self, X: GroupKeys, n: int = 3) -> tuple[npt.NDArray[np.intp], FloatArray]:
-        """Return each question's `n` most telling anchors, and their correlation with it: shapes (n_question, n)."""
+    def nearest(self, X: GroupKeys, n: int = 3) -> tuple[IndexArray, FloatArray]:
+        """Return the `n` training points of highest prior correlation with each query: shapes (n_query, n)."""
         check_is_fitted(self)
-        shared = self._covariance(X, self.anchors_) / (self.sd_[:-1] ** 2).sum()
-        order = np.argsort(-shared, axis=1, kind="stable")[:, :n]
-        return order, np.take_along_axis(shared, order, axis=1)
+        correlation = self.covariance(X, self.training_points_) / (self.sd_[:-1] ** 2).sum()
+        order = np.argsort(-correlation, axis=1, kind="stable")[:, :n]
+        return order, np.take_along_axis(correlation, order, axis=1)
 
+    def build_cache(self) -> Self:
+        """Build lookup caches eagerly and return the estimator."""
+        _ = self._tables
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without caches, which are a hundred times as large."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        return {name: value for name, value in state.items() if name not in _CACHES}
+
+    @cached_property
+    def _factor(self) -> FloatArray:
+        """Cholesky factor of the covariance of the training points' errors."""
+        covariance = self.covariance(self.training_points_, self.training_points_)
+        covariance[np.diag_indices(len(self.errors_))] += self._noise
+        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        return np.asarray(cho_solve((self._factor, True), self.errors_), dtype=np.float64)
+
+    @cached_property
+    def _tables(self) -> LookupTables:
+        """Lookup tables of queries about `TARGET_STACK`; the factor is dropped, being larger than all else here."""
+        variance, stack_variance, workload_variance = self._variances
+        covariance = variance + stack_variance * (self.training_points_.stack == TARGET_STACK)[:, None]
+        weights = self._weights
+        tables = build_lookup_tables(
+            self.training_points_, covariance, workload_variance, inverse_from_factor(self._factor), weights
+        )
+        self.__dict__.pop("_factor", None)
+        return tables
+
+    @property
+    def _noise(self) -> float:
+        return float(self.sd_[-1] ** 2)
+
+    @property
     def _variances(self) -> tuple[FloatArray, FloatArray, float]:
-        """Return the variance of each of `TERMS`, what a shared stack adds to each, and that of the workload."""
-        variance, of_stack = self.sd_**2, np.zeros(len(TERMS))
-        of_stack[[*OF_STACK_AT]] = variance[len(TERMS) : -2]
-        return variance[: len(TERMS)], of_stack, float(variance[-2])
+        """Variance of each of `TERMS`, what a shared stack adds to each, and that of the workload's effect."""
+        variance, stack_variance = self.sd_**2, np.zeros(len(TERMS))
+        stack_variance[[*STACK_TERM_INDEX]] = variance[len(TERMS) : -2]
+        return variance[: len(TERMS)], stack_variance, float(variance[-2])
 
-    def _covariance(self, X: GroupKeys, other: GroupKeys) -> FloatArray:
-        shared, of_stack, of_workload = self._variances()
-        is_stack = X.stack[:, None] == other.stack
-        total = np.zeros(is_stack.shape)
-        for size, more, mine, theirs in zip(shared, of_stack, X.keys.T, other.keys.T, strict=True):
-            is_same = mine[:, None] == theirs
+    def covariance(self, X: GroupKeys, other: GroupKeys) -> FloatArray:
+        """Return the prior covariance of errors, without noise: shape (n, n_other)."""
+        variance, stack_variance, workload_variance = self._variances
+        is_same_stack = X.stack[:, None] == other.stack
+        total = np.zeros(is_same_stack.shape)
+        for size, of_stack, key, other_key in zip(variance, stack_variance, X.keys.T, other.keys.T, strict=True):
+            is_same = key[:, None] == other_key
             total += size * is_same
-            if more:
-                total += more * (is_same & is_stack)
+            if of_stack:
+                total += of_stack * (is_same & is_same_stack)
         near = np.nonzero(X.keys[:, -1, None] == other.keys[:, -1])
-        total[near] += of_workload * fading(X.workload[near[0]] - other.workload[near[1]])
+        total[near] += workload_variance * workload_kernel(X.workload[near[0]] - other.workload[near[1]])
         return total
 
-    def _distinct(self, X: GroupKeys) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Return one question of each kind that the process cannot tell apart, and the kind of every question.
+    def _solve(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance explained by the training points, without tables: shapes (n,)."""
+        cross = self.covariance(X, self.training_points_)
+        explained = solve_triangular(self._factor, cross.T, lower=True, check_finite=False) ** 2
+        return cross @ self._weights, explained.sum(axis=0)
 
-        To it, whatever no anchor has is alike, and workloads count only beside an anchor's own configuration.
+    def _by_kind(
+        self, X: GroupKeys, solve: Callable[[GroupKeys], tuple[FloatArray, FloatArray]]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return a solution for all queries, computed in chunks for one of each kind."""
+        first, back = self._kinds(X)
+        chunks = [solve(X.take(first[i : i + CHUNK])) for i in range(0, len(first), CHUNK)]
+        mean, explained = (np.concatenate([np.empty(0), *parts]) for parts in zip(*chunks, strict=True))
+        return mean[back], explained[back]
+
+    def _kinds(self, X: GroupKeys) -> tuple[IndexArray, IndexArray]:
+        """Return one query of each kind that the process cannot distinguish, and the kind of every query.
+
+        Keys that no known point has are alike, and workloads matter only where a configuration is known.
         """
+        known = self.training_points_.keys
+        if self._calibration is not None:
+            known = np.vstack([known, self._calibration.points.keys])
         keys = np.zeros_like(X.keys)
-        for i, anchored in enumerate(self.anchors_.keys.T):
-            keys[:, i] = np.where(np.isin(X.keys[:, i], anchored), X.keys[:, i], 0)
+        for i, column in enumerate(known.T):
+            keys[:, i] = np.where(np.isin(X.keys[:, i], column), X.keys[:, i], 0)
         workload = X.workload * (keys[:, -1:] != 0)
-        told = np.hstack([keys, workload.view(np.uint64), X.stack[:, None]])
-        kinds = pd.util.hash_pandas_object(pd.DataFrame(told), index=False)
+        table = np.hstack([keys, workload.view(np.uint64), X.stack[:, None]])
+        kinds = pd.util.hash_pandas_object(pd.DataFrame(table), index=False)
         _, first, back = np.unique(kinds.to_numpy(), return_index=True, return_inverse=True)
         return first, back
 
 
-def agreement(errors: FloatArray, covariance: FloatArray, noise: float) -> FloatArray:
-    """Return what each measurement counts for, 0 to 1: less the further it lies from what the others make likely.
+@dataclass(frozen=True, slots=True)
+class _Calibration:
+    """Conditioning of a process on k calibration points.
+
+    Parameters
+    ----------
+    process
+        Without them.
+    points
+        Of the k points.
+    error, noise : shape (k,)
+        Their errors, and the variance of the noise of each.
+    gain : shape (n_training_point, k)
+        Inverse covariance of the training points times their covariance with the calibration points.
+    factor : shape (k, k)
+        Cholesky factor of the posterior covariance of the calibration points, noise included.
+    weights : shape (k,)
+        The inverse of that covariance times the errors' distance from their posterior mean.
+    """
+
+    process: RandomEffects
+    points: GroupKeys
+    error: FloatArray
+    noise: FloatArray
+    gain: FloatArray
+    factor: FloatArray
+    weights: FloatArray
+
+    def covariance(self, X: GroupKeys) -> FloatArray:
+        """Return the posterior covariance of queries with the calibration points: shape (n, k)."""
+        prior = self.process.covariance(X, self.points)
+        return prior - self.process.covariance(X, self.process.training_points_) @ self.gain
+
+    def solve(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
+        """Return what the points add to the mean and to the variance explained: shapes (n,)."""
+        cross = self.covariance(X)
+        explained = solve_triangular(self.factor, cross.T, lower=True, check_finite=False) ** 2
+        return cross @ self.weights, explained.sum(axis=0)
+
+
+def student_t_weights(errors: FloatArray, covariance: FloatArray, noise: float) -> FloatArray:
+    """Return the weight of each measurement under Student's t noise, 0 to 1, by iterative reweighting.
+
+    One point that is far off is as likely a fault as a slow machine and has a small weight; several that agree are
+    not.
 
     Parameters
     ----------
     errors : shape (n,)
-        Of mean 0 before any was measured.
+        Of prior mean 0.
     covariance : shape (n, n)
         Of the errors, without noise.
     noise
         Variance of the noise.
 
-    Notes
-    -----
-    Noise of Student's t distribution, by reweighting: one point far off is as likely a fault as a slow machine;
-    several that agree are not.
-
     Examples
     --------
     >>> import numpy as np
     >>> one, shared = np.array([5.0]), np.ones((3, 3))
-    >>> agreement(one, shared[:1, :1], 0.1).round(2), agreement(np.array([5.0, 5.1, 4.9]), shared, 0.1).round(2)
-    (array([0.19]), array([1., 1., 1.]))
+    >>> student_t_weights(one, shared[:1, :1], 0.1).round(2)
+    array([0.19])
+    >>> student_t_weights(np.array([5.0, 5.1, 4.9]), shared, 0.1).round(2)
+    array([1., 1., 1.])
 
     References
     ----------
@@ -297,51 +371,56 @@ def agreement(errors: FloatArray, covariance: FloatArray, noise: float) -> Float
         own = np.diag(precision)
         spread = 1 / own - noise / weight + noise
         distance = (precision @ errors / own) ** 2 / spread
-        weight = np.minimum((DEGREES + 1) / (DEGREES + distance), 1.0)
+        weight = np.minimum((DEGREES_OF_FREEDOM + 1) / (DEGREES_OF_FREEDOM + distance), 1.0)
     return weight
 
 
-class _Objective:
-    """Negative log posterior density of the sizes, and its gradient, in their logarithms."""
+def inverse_from_factor(factor: FloatArray) -> FloatArray:
+    """Return the inverse of a matrix from its lower Cholesky factor, whose upper half is zero."""
+    half = dpotri(factor, lower=1)[0]
+    inverse = half + half.T
+    inverse[np.diag_indices(len(factor))] *= 0.5
+    return np.asarray(inverse)
 
-    def __init__(self, parts: list[FloatArray], errors: FloatArray, start: FloatArray) -> None:
-        self.parts, self.errors, self.start = parts, errors, start
+
+class _NegativeLogPosterior:
+    """Negative log posterior density of the standard deviations, and its gradient, in their logarithms."""
+
+    def __init__(self, X: GroupKeys, errors: FloatArray, prior: FloatArray) -> None:
+        self.errors, self.prior = errors, prior
+        same = [(key[:, None] == key).astype(float) for key in X.keys.T]
+        is_same_stack = X.stack[:, None] == X.stack
+        near = same[-1] * workload_kernel(X.workload[:, None] - X.workload)
+        self.correlations = [*same, *(same[i] * is_same_stack for i in STACK_TERM_INDEX), near]
 
     def __call__(self, log_sd: FloatArray) -> tuple[float, FloatArray]:
         variance = np.exp(2 * log_sd)
         covariance = variance[-1] * np.eye(len(self.errors))
-        for size, part in zip(variance[:-1], self.parts, strict=True):
+        for size, part in zip(variance[:-1], self.correlations, strict=True):
             covariance += size * part
         factor = cho_factor(covariance, lower=True)
         weights = cho_solve(factor, self.errors)
         slope = cho_solve(factor, np.eye(len(self.errors))) - np.outer(weights, weights)
-        distance = (log_sd - self.start) / PRIOR_LOG_SD
+        distance = (log_sd - self.prior) / PRIOR_LOG_SD
         value = np.log(np.diag(factor[0])).sum() + 0.5 * self.errors @ weights + 0.5 * distance @ distance
-        gradient = [size * (slope * part).sum() for size, part in zip(variance[:-1], self.parts, strict=True)]
+        gradient = [size * (slope * part).sum() for size, part in zip(variance[:-1], self.correlations, strict=True)]
         gradient.append(variance[-1] * np.trace(slope))
         return float(value), np.array(gradient) + distance / PRIOR_LOG_SD
 
 
-def _parts(X: GroupKeys, other: GroupKeys) -> list[FloatArray]:
-    """Return the correlation of each effect between two sets of questions: shapes (n, n_other)."""
-    same = [(X.keys[:, i, None] == other.keys[None, :, i]).astype(float) for i in range(X.keys.shape[1])]
-    is_stack = X.stack[:, None] == other.stack
-    near = same[-1] * fading(X.workload[:, None, :] - other.workload[None, :, :])
-    return [*same, *(same[i] * is_stack for i in OF_STACK_AT), near]
+def _hyperparameter_rows(X: GroupKeys) -> IndexArray:
+    """Return training points of some configurations, `N_HYPERPARAMETER_POINT` at most.
 
-
-def _drawn(anchors: GroupKeys) -> npt.NDArray[np.intp]:
-    """Return places of the anchors of some configurations, `N_SIZED` at most.
-
-    Half of them are of what several stacks measured, as far as there are such: these alone tell stacks apart.
+    Half of them belong to cells that several stacks measured, as far as there are such: these alone separate the
+    effects of stacks.
     """
-    order = np.unique(anchors.keys[:, -1])
+    order = np.unique(X.keys[:, -1])
     order = order[np.random.default_rng(0).permutation(len(order))]
     by_key = np.argsort(order)
-    place = by_key[np.searchsorted(order[by_key], anchors.keys[:, -1])]
-    cells = pd.DataFrame({"cell": anchors.keys[:, OF_STACK_AT[-1]], "stack": anchors.stack})
+    rank = by_key[np.searchsorted(order[by_key], X.keys[:, -1])]
+    cells = pd.DataFrame({"cell": X.keys[:, STACK_TERM_INDEX[-1]], "stack": X.stack})
     is_shared = (cells.groupby("cell")["stack"].transform("nunique") > 1).to_numpy()
-    turn = np.empty(len(place))
-    for some in (np.flatnonzero(is_shared), np.flatnonzero(~is_shared)):
-        turn[some[np.argsort(place[some], kind="stable")]] = np.arange(len(some))
-    return np.sort(np.argsort(turn, kind="stable")[:N_SIZED])
+    turn = np.empty(len(rank))
+    for rows in (np.flatnonzero(is_shared), np.flatnonzero(~is_shared)):
+        turn[rows[np.argsort(rank[rows], kind="stable")]] = np.arange(len(rows))
+    return np.sort(np.argsort(turn, kind="stable")[:N_HYPERPARAMETER_POINT])

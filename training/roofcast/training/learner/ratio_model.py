@@ -1,8 +1,8 @@
-"""The point predictor: the calibrated estimate times the boosted ratio."""
+"""The ratio model: the calibrated estimate times a boosted correction."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -24,7 +24,14 @@ from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.targets import log_ratio, row_weights
 from roofcast.training.learner.boosted_residual import ResidualRegressor
 from roofcast.training.learner.calibration import fit_coefficients
-from roofcast.training.learner.reconciliation import SOURCES, Loads, coherent
+from roofcast.training.learner.derived_metrics import (
+    SOURCES,
+    THROUGHPUT,
+    Loads,
+    corrections_by_metric,
+    reconcile,
+    source_shares,
+)
 
 Progress = Callable[[Iterable[Any], int, str], Iterable[Any]]
 
@@ -33,43 +40,56 @@ FloatArray = npt.NDArray[np.float64]
 _QUANTILES: Final = tuple(sorted(set(QUANTILE.values())))
 
 POOLED: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
-"""Metrics that tell of the same kernels, static batches aside, and are measured of unlike LLMs and accelerators."""
+"""Metrics whose live rows are pooled: they depend on the same kernels, and are measured of different LLMs."""
 
-LEARNS_FROM_POOL: Final = "tpot_s"
-"""Metric that trees fitted to all of `POOLED` help: it is measured of the fewest LLMs and accelerators."""
+POOL_TARGET: Final = "tpot_s"
+"""Metric that gets members fitted to the pool: it is measured of the fewest LLMs and accelerators."""
 
-QUANTILE_PLACE = FEATURE_NAMES.index("workload.quantile")
-IS_MEAN_PLACE = FEATURE_NAMES.index("workload.is_mean")
+QUANTILE_INDEX: Final = FEATURE_NAMES.index("workload.quantile")
+IS_MEAN_INDEX: Final = FEATURE_NAMES.index("workload.is_mean")
 
 
 @dataclass(frozen=True, slots=True)
 class RatioPrediction:
-    """A prediction and what it was made of; arrays have shape (n_question,).
+    """Medians of the ratio model and what they are computed from; arrays have shape (n_query,).
 
     Parameters
     ----------
     value, estimates
-        Predictions and estimates of the statistics asked for, by metric.
-    pace
-        Predicted over estimated mean of what others follow from; empty if nothing that was asked follows.
+        Predictions and analytic estimates of the statistics that the queries name, by metric.
+    mean_correction
+        Predicted over estimated mean of `SOURCES`; empty where no derived metric is predicted from them.
     features
-        What the learner saw.
-    whole
-        The estimate, of means.
+        Columns of the learner.
+    estimate
+        Of means.
     loads
-        Of the questions.
+        Of the queries.
     """
 
     value: dict[str, FloatArray]
     estimates: dict[str, FloatArray]
-    pace: dict[str, FloatArray]
+    mean_correction: dict[str, FloatArray]
     features: pd.DataFrame
-    whole: Estimate
+    estimate: Estimate
     loads: Loads
+
+    def apply_shifts(self, shifts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+        """Apply log shifts, of shapes that end in (n_query,), to the predictions and recompute derived metrics."""
+        value = {metric: self.value[metric] * np.exp(shift) for metric, shift in shifts.items()}
+        correction = {metric: factor * np.exp(shifts[metric]) for metric, factor in self.mean_correction.items()}
+        return reconcile(value, self.estimates, correction, self.estimate, self.loads)
+
+    def shares(self) -> dict[str, dict[str, FloatArray]]:
+        """Return `source_shares` of each derived metric; empty where none is predicted from `SOURCES`."""
+        if not self.mean_correction:
+            return {}
+        corrections = corrections_by_metric(self.value, self.estimates, self.mean_correction)
+        return {metric: source_shares(c, self.estimate, self.loads) for metric, c in corrections.items()}
 
 
 class RatioModel(BaseEstimator):  # type: ignore[misc]
-    """Calibrated estimate times the boosted ratio, without intervals.
+    """Calibrated estimate times a boosted correction, without intervals.
 
     Parameters
     ----------
@@ -101,78 +121,71 @@ class RatioModel(BaseEstimator):  # type: ignore[misc]
         self.coefficients = coefficients
 
     def fit(self, X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series) -> Self:
-        """Calibrate the estimate, fit one residual a metric, and return the predictor.
+        """Calibrate the estimate, fit one regressor a metric, and return the model.
 
         Parameters
         ----------
         X : shape (n_row, n_descriptor)
         y : shape (n_row, n_metric)
-            Columns `METRICS`; NaN where a row does not say.
+            Columns `METRICS`; NaN where unknown.
         groups : shape (n_row,)
-            Which LLM lineage a row belongs to.
+            LLM lineage of each row.
         """
         config = self.config or TrainingConfig()
-        self.coefficients_ = self._coefficients(config, X, y, groups)
+        self.coefficients_ = self.coefficients or (
+            fit_coefficients(X, y, groups) if config.calibrate else DEFAULT_COEFFICIENTS
+        )
         features, estimates, _ = build_features(X, self.coefficients_)
         cells = joint_hash(config_hashes(X), CELL)
         self.metrics_ = tuple(m for m in self.metrics if (y[m] > 0).any())
         columns, pool = features.to_numpy(), {}
         is_live = (X["workload.is_static"] == 0).to_numpy()
+        settings = config.model_dump(exclude={"calibrate", "seed", "n_fold"})
         self.regressors_: dict[str, ResidualRegressor] = {}
         for metric in self.metrics_:
             target = log_ratio(y[metric].to_numpy(dtype=float), estimates[metric])
-            known = ~np.isnan(target)
-            weight = row_weights(cells[known])
-            self.regressors_[metric] = _regressor(config).fit(columns[known], target[known], weight)
-            if metric in POOLED and (known & is_live).any():
-                weight = row_weights(cells[known & is_live])
-                pool[metric] = (columns[known & is_live], _sign(metric) * target[known & is_live], weight)
-        if LEARNS_FROM_POOL in pool and len(pool) > 1:
-            self.regressors_[LEARNS_FROM_POOL].learn_besides([*pool.values()])
+            rows = ~np.isnan(target)
+            regressor = ResidualRegressor(**settings, random_state=config.seed)
+            self.regressors_[metric] = regressor.fit(columns[rows], target[rows], row_weights(cells[rows]))
+            rows &= is_live
+            if metric in POOLED and rows.any():
+                pool[metric] = (columns[rows], _sign(metric) * target[rows], row_weights(cells[rows]))
+        if POOL_TARGET in pool and len(pool) > 1:
+            self.regressors_[POOL_TARGET].add_pooled_members([*pool.values()])
         return self
 
-    def _coefficients(
-        self, config: TrainingConfig, X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series
-    ) -> Coefficients:
-        if self.coefficients is not None:
-            return self.coefficients
-        return fit_coefficients(X, y, groups) if config.calibrate else DEFAULT_COEFFICIENTS
-
-    def predict_parts(
-        self, X: pd.DataFrame, metrics: Collection[str] | None = None
-    ) -> tuple[pd.DataFrame, pd.DataFrame, Estimate]:
-        """Return predictions of some metrics, or of all, the learner's columns and the estimate."""
-        parts = self.predict_columns(X, metrics)
-        return build_frame(parts.value, tuple(parts.value), X.index), parts.features, parts.whole
-
-    def predict_columns(
+    def predict_ratio(
         self, X: pd.DataFrame, metrics: Collection[str] | None = None, estimate: Estimate | None = None
     ) -> RatioPrediction:
-        """Return predictions of some metrics, or of all, with what they were made of; `estimate` if it is known."""
+        """Return predictions of some metrics, or of all, with what they are computed from.
+
+        `estimate`, if given, is that of the queries by this model's coefficients.
+        """
         check_is_fitted(self)
         wanted = [m for m in self.metrics_ if metrics is None or m in metrics]
         loads = Loads.of(X)
-        follows = loads.follows if set(SOURCES) <= set(self.metrics_) else {}
-        led = any(m in follows for m in wanted)
-        needed = {*wanted, *(SOURCES if led else ())}
-        features, estimates, whole = build_features(X, self.coefficients_, estimate, needed)
-        asked = _Asked.from_features(features.to_numpy(), with_means=led)
-        value, pace = {}, {}
-        for m in self.metrics_:
-            if m in wanted and m in follows and follows[m].all():
+        is_derived = loads.is_derived if set(SOURCES) <= set(self.metrics_) else {}
+        needs_sources = any(m in is_derived for m in wanted)
+        needed = {*wanted, *(SOURCES if needs_sources else ())}
+        features, estimates, estimate = build_features(X, self.coefficients_, estimate, needed)
+        rows = _EvaluatedRows.from_features(features.to_numpy(), with_means=needs_sources)
+        value, mean_correction = {}, {}
+        for m in (metric for metric in self.metrics_ if metric in needed):
+            if m in is_derived and is_derived[m].all():
                 value[m] = estimates[m]
-            elif m in wanted or (led and m in SOURCES):
-                found = self.regressors_[m].predict_unchecked(asked.rows)
-                value[m] = np.asarray(estimates[m] * np.exp(_rising(found, asked, _sign(m))))
-                if led and m in SOURCES:
-                    pace[m] = value[m] / estimates[m]
-                    pace[m][asked.means] = np.exp(found[len(found) - len(asked.means) :])
-        answer = coherent(value, estimates, pace, whole, loads)
-        return RatioPrediction({m: answer[m] for m in wanted}, estimates, pace, features, whole, loads)
+                continue
+            log_correction = self.regressors_[m].predict_unchecked(rows.features)
+            value[m] = np.asarray(estimates[m] * np.exp(_rearrange(log_correction, rows, _sign(m))))
+            if needs_sources and m in SOURCES:
+                mean_correction[m] = value[m] / estimates[m]
+                mean_correction[m][rows.means] = np.exp(log_correction[len(log_correction) - len(rows.means) :])
+        value = reconcile(value, estimates, mean_correction, estimate, loads)
+        return RatioPrediction({m: value[m] for m in wanted}, estimates, mean_correction, features, estimate, loads)
 
     def predict(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Return the predicted metrics: shape (n_question, n_metric)."""
-        return self.predict_parts(X)[0]
+        """Return the predicted medians: shape (n_query, n_metric)."""
+        prediction = self.predict_ratio(X)
+        return build_frame(prediction.value, tuple(prediction.value), X.index)
 
 
 def predict_held_out(
@@ -184,7 +197,7 @@ def predict_held_out(
     *,
     trainable: npt.NDArray[np.bool_] | None = None,
 ) -> pd.DataFrame:
-    """Return predictions of each row from a predictor that never saw the row's group.
+    """Return predictions of each row from a ratio model that never saw the row's group.
 
     Parameters
     ----------
@@ -204,71 +217,66 @@ def predict_held_out(
         rows = train[allowed[train]]
         if len(rows):
             fold = RatioModel(predictor.config, predictor.metrics, predictor.coefficients)
-            answer = fold.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows]).predict(X.iloc[test])
-            predicted.loc[X.index[test], answer.columns] = answer
+            values = fold.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows]).predict(X.iloc[test])
+            predicted.loc[X.index[test], values.columns] = values
     return predicted
 
 
 def at_quantile(features: FloatArray, quantile: float) -> FloatArray:
-    """Return the learner's columns, shape (n, n_feature), as if another quantile had been asked; means stay means."""
-    asked = features.copy()
-    is_mean = features[:, IS_MEAN_PLACE] > 0
-    asked[~is_mean, QUANTILE_PLACE] = quantile
-    return asked
+    """Return the learner's columns, shape (n, n_feature), with another quantile; means stay means."""
+    changed = features.copy()
+    changed[features[:, IS_MEAN_INDEX] <= 0, QUANTILE_INDEX] = quantile
+    return changed
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """Rows as they are asked, then those of higher quantiles as if each lower one, and the mean, had been asked.
+class _EvaluatedRows:
+    """Rows that the trees evaluate: the queries, then their lower quantiles, then their means.
 
     Parameters
     ----------
-    rows : shape (n_row + n_lower + n_mean, n_feature)
+    features : shape (n_query + n_lower + n_mean, n_feature)
     lower
-        Which of the n rows each group of the lower ones stands for, quantile by quantile.
+        Queries of each block of lower quantiles.
     means
-        Which of them the last ones stand for.
+        Queries of the block of means.
     """
 
-    rows: FloatArray
+    features: FloatArray
     lower: tuple[npt.NDArray[np.intp], ...]
     means: npt.NDArray[np.intp]
 
     @classmethod
     def from_features(cls, features: FloatArray, *, with_means: bool) -> Self:
-        above = [(q, np.flatnonzero(features[:, QUANTILE_PLACE] > q)) for q in _QUANTILES]
+        above = [(q, np.flatnonzero(features[:, QUANTILE_INDEX] > q)) for q in _QUANTILES]
         lower = [(q, rows) for q, rows in above if len(rows)]
-        means = np.flatnonzero((features[:, IS_MEAN_PLACE] < 0.5) & with_means)
+        means = np.flatnonzero((features[:, IS_MEAN_INDEX] < 0.5) & with_means)
         as_means = features[means]
-        as_means[:, [IS_MEAN_PLACE, QUANTILE_PLACE]] = 1.0, 0.5
+        as_means[:, [IS_MEAN_INDEX, QUANTILE_INDEX]] = 1.0, 0.5
         parts = [features, *(at_quantile(features[rows], q) for q, rows in lower), as_means]
         return cls(np.concatenate(parts), tuple(rows for _, rows in lower), means)
 
 
-def _rising(correction: FloatArray, asked: _Asked, sign: int) -> FloatArray:
-    """Return the correction of the rows that are asked, no less for a quantile than for a lower one.
+def _rearrange(log_correction: FloatArray, rows: _EvaluatedRows, sign: int) -> FloatArray:
+    """Return the queries' log corrections, no less for a quantile than for a lower one.
 
-    Absolute loss fits leaves anew after the trees have grown, which breaks a monotone constraint; so the correction
-    of each quantile is the greatest up to it. The estimate below it rises by itself.
+    Absolute loss refits leaves after the trees have grown, which breaks monotone constraints, so the correction of a
+    quantile is the greatest of those up to it. The estimate rises with the quantile by itself.
 
     References
     ----------
     V. Chernozhukov, I. Fernandez-Val and A. Galichon, "Quantile and Probability Curves Without Crossing",
     Econometrica 2010.
     """
-    found = sign * correction
-    start = len(found) - sum(map(len, asked.lower)) - len(asked.means)
-    greatest = found[:start]
-    for rows in asked.lower:
-        greatest[rows] = np.maximum(greatest[rows], found[start : start + len(rows)])
-        start += len(rows)
+    signed = sign * log_correction
+    start = len(signed) - sum(map(len, rows.lower)) - len(rows.means)
+    greatest = signed[:start]
+    for queries in rows.lower:
+        greatest[queries] = np.maximum(greatest[queries], signed[start : start + len(queries)])
+        start += len(queries)
     return sign * greatest
 
 
 def _sign(metric: str) -> int:
-    return -1 if metric == "output_throughput_token_per_s" else 1
-
-
-def _regressor(config: TrainingConfig) -> ResidualRegressor:
-    settings = config.model_dump(exclude={"calibrate", "seed", "n_fold"})
-    return ResidualRegressor(**settings, random_state=config.seed)
+    """Return 1 where more is slower, -1 where more is faster."""
+    return -1 if metric == THROUGHPUT else 1

@@ -1,4 +1,4 @@
-"""Robust least squares under a normal prior."""
+"""Robust least squares under a standard normal prior."""
 
 from __future__ import annotations
 
@@ -10,34 +10,33 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
-_N_STEP: Final = 25
-_N_TRIAL: Final = 8
-_LONGEST_STEP: Final = 1.5
-_FARTHEST: Final = 4.0
-_TOLERANCE: Final = 3e-4
+N_ITERATION: Final = 25
+N_TRIAL: Final = 8
+MAX_STEP: Final = 1.5
+MAX_DISTANCE: Final = 4.0
+TOLERANCE: Final = 3e-4
 
 
-def solve(
+def levenberg_marquardt(
     residuals: Callable[[FloatArray], FloatArray],
-    slopes: Callable[[FloatArray, FloatArray], FloatArray],
+    jacobian: Callable[[FloatArray, FloatArray], FloatArray],
     n: int,
-    count: FloatArray | float = 1.0,
+    weight: FloatArray | float = 1.0,
 ) -> FloatArray:
-    """Return the x of least ``sum 2 c (sqrt(1 + r ** 2) - 1) + x . x``, no more than 4 from 0 in any direction.
+    """Return the x of least ``sum 2 w (sqrt(1 + r ** 2) - 1) + x . x``, at most 4 from 0 in any direction.
 
-    Levenberg-Marquardt over the normal equations, which are far smaller here than the table of residuals that
-    scipy's solvers decompose in each step.
+    The normal equations are far smaller here than the Jacobian that scipy's solvers decompose in each iteration.
 
     Parameters
     ----------
     residuals
         From x, shape (n,), to residuals, shape (n_residual,).
-    slopes
+    jacobian
         From x and its residuals to their derivatives, shape (n_residual, n).
     n
-        Directions.
-    count : shape (n_residual,)
-        c, how often each residual counts.
+        Dimensions.
+    weight : shape (n_residual,)
+        Of each residual's loss.
 
     References
     ----------
@@ -46,33 +45,33 @@ def solve(
 
     Examples
     --------
-    One observation of 1 pulls half of the way from the prior, a little less for its robust loss:
+    One observation of 1 moves x half of the way from the prior, a little less for its robust loss:
 
-    >>> solve(lambda x: x - 1.0, lambda x, r: np.ones((1, 1)), 1).round(2)
+    >>> levenberg_marquardt(lambda x: x - 1.0, lambda x, r: np.ones((1, 1)), 1).round(2)
     array([0.47])
     """
     x, damping = np.zeros(n), 1e-2
     r = residuals(x)
-    cost = _cost(r, x, count)
-    for _ in range(_N_STEP):
-        slope = slopes(x, r)
-        weight = count / np.sqrt(1 + r * r)
-        gradient = slope.T @ (weight * r) + x
-        curvature = (slope * weight[:, None]).T @ slope + np.eye(n)
+    cost = _cost(r, x, weight)
+    for _ in range(N_ITERATION):
+        slope = jacobian(x, r)
+        effective = weight / np.sqrt(1 + r * r)
+        gradient = slope.T @ (effective * r) + x
+        curvature = (slope * effective[:, None]).T @ slope + np.eye(n)
         before = cost
-        for _ in range(_N_TRIAL):
+        for _ in range(N_TRIAL):
             step = np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), gradient)
-            tried = np.clip(x - np.clip(step, -_LONGEST_STEP, _LONGEST_STEP), -_FARTHEST, _FARTHEST)
-            r_tried = residuals(tried)
-            cost_tried = _cost(r_tried, tried, count)
-            if cost_tried < cost:
-                x, r, cost, damping = tried, r_tried, cost_tried, max(damping / 5, 1e-6)
+            trial = np.clip(x - np.clip(step, -MAX_STEP, MAX_STEP), -MAX_DISTANCE, MAX_DISTANCE)
+            trial_r = residuals(trial)
+            trial_cost = _cost(trial_r, trial, weight)
+            if trial_cost < cost:
+                x, r, cost, damping = trial, trial_r, trial_cost, max(damping / 5, 1e-6)
                 break
             damping *= 5
-        if before - cost <= _TOLERANCE * before:
+        if before - cost <= TOLERANCE * before:
             return x
     return x
 
 
-def _cost(r: FloatArray, x: FloatArray, count: FloatArray | float) -> float:
-    return float(2 * (count * (np.sqrt(1 + r * r) - 1)).sum() + x @ x)
+def _cost(r: FloatArray, x: FloatArray, weight: FloatArray | float) -> float:
+    return float(2 * (weight * (np.sqrt(1 + r * r) - 1)).sum() + x @ x)

@@ -18,15 +18,13 @@ from roofcast.features.pipeline import METRICS
 from roofcast.training.config import TrainingConfig
 from roofcast.training.explain.contributions import TrainingPoints
 from roofcast.training.learner.boosted_residual import ResidualRegressor
-from roofcast.training.learner.conformal import GroupedConformal
-from roofcast.training.learner.error_scale import ErrorScaleModel
-from roofcast.training.learner.group_keys import GRAIN, OF_STACK, TERMS, GroupKeys
+from roofcast.training.learner.error_distribution import ErrorDistribution, ErrorScaleModel, GroupedConformal
+from roofcast.training.learner.group_keys import STACK_TERMS, TERMS, WORKLOAD_GRID, GroupKeys
+from roofcast.training.learner.lookup_tables import LENGTH_SCALE, LookupTables
 from roofcast.training.learner.numpy_booster import NumpyBooster
 from roofcast.training.learner.out_of_memory import OutOfMemoryClassifier
 from roofcast.training.learner.predictor import RoofcastPredictor
-from roofcast.training.learner.random_effect_tables import LENGTH, Tables
 from roofcast.training.learner.random_effects import RandomEffects
-from roofcast.training.learner.uncertainty import Uncertainty
 from roofcast.training.lifecycle.bundle_file import BundleFile, write_object
 
 FILE_NAME: Final = "bundle.roofcast"
@@ -74,7 +72,7 @@ class ModelBundle:
 
     def save(self, path: Path) -> str:
         """Write the bundle with its lookup tables, and its SHA-256 into `checksum_file`; return the SHA-256."""
-        predictor = copy.copy(self.predictor.warm(METRICS))
+        predictor = copy.copy(self.predictor.build_cache(METRICS))
         predictor.__dict__.pop(HELD_OUT, None)
         about = {"layout": self.fingerprint, "roofcast": self.roofcast_version}
         write_object(path, replace(self, predictor=predictor), CLASSES, about)
@@ -85,19 +83,19 @@ class ModelBundle:
 
 CLASSES: Final = (
     Coefficients,
+    ErrorDistribution,
     ErrorScaleModel,
     GroupKeys,
     GroupedConformal,
+    LookupTables,
     ModelBundle,
     NumpyBooster,
     OutOfMemoryClassifier,
     RandomEffects,
     ResidualRegressor,
     RoofcastPredictor,
-    Tables,
     TrainingConfig,
     TrainingPoints,
-    Uncertainty,
 )
 """All classes that a bundle file can name."""
 
@@ -110,7 +108,7 @@ def layout() -> str:
     >>> len(layout())
     16
     """
-    parts = repr((fingerprint(), [*TERMS], [*OF_STACK], GRAIN, LENGTH))
+    parts = repr((fingerprint(), [*TERMS], [*STACK_TERMS], WORKLOAD_GRID, LENGTH_SCALE))
     return hashlib.blake2b(parts.encode(), digest_size=8).hexdigest()
 
 

@@ -17,7 +17,6 @@ from roofcast.serving.http.bulk.parquet import ParquetWriter, read_unpacked, unp
 from roofcast.serving.http.telemetry.prometheus import count_answers
 from roofcast.serving.predict.answers import ANSWER_METRICS, PredictOptions, answer_columns
 from roofcast.serving.predict.row_parser import Table
-from roofcast.training.learner.conditioning import narrowed
 
 
 class Writer(Protocol):
@@ -65,7 +64,7 @@ def answer_body(
 
 def answer_chunks(chunks: Iterator[Chunk], kind: Kind, options: PredictOptions, version: str) -> Iterator[bytes]:
     """Yield the parts of the response to chunks of rows; raises as `answer_body`."""
-    highest = narrowed(options.bundle.predictor, ANSWER_METRICS).highest_level
+    highest = options.bundle.predictor.highest_level(ANSWER_METRICS)
     if options.level > highest:
         message = f"the measurements cannot support level {options.level:g}; ask for at most {highest:.3f}"
         raise OutOfRangeError(message)

@@ -56,7 +56,7 @@ def predictor_response(active: InService) -> PredictorResponse:
         n_row=len(bundle.row_ids),
         engines=list(bundle.engines),
         held_out=bundle.scores,
-        highest_level=bundle.predictor.highest_level,
+        highest_level=bundle.predictor.highest_level(),
     )
 
 

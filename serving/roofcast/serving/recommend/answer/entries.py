@@ -20,11 +20,10 @@ from roofcast.serving.recommend.answer.nearest import nearest
 from roofcast.serving.recommend.answer.recommendation import Entry, PredictedMetric
 from roofcast.serving.recommend.answer.token_costs import input_share, token_costs
 from roofcast.serving.recommend.demand.demand import Demand
-from roofcast.serving.recommend.search.confidence import ErrorScale, chance_of_all
-from roofcast.serving.recommend.search.evaluation import ANY_LEVEL, THROUGHPUT, Evaluator
+from roofcast.serving.recommend.search.confidence import chance_of_all
+from roofcast.serving.recommend.search.evaluation import THROUGHPUT, Evaluator
 from roofcast.serving.recommend.search.load_grid import floor_per_replica, limits_of_replicas
 from roofcast.serving.recommend.search.problem import Plan, SearchProblem, reported
-from roofcast.training.learner.conditioning import narrowed
 from roofcast.training.learner.out_of_memory import memory_columns, memory_of
 from roofcast.training.learner.predictor import Prediction
 
@@ -123,11 +122,12 @@ def _forecast(plans: Sequence[Plan], case: SearchProblem, forecaster: Evaluator)
     metrics = {metric for metric, _ in wanted}
     once = estimate(forecaster.at(rows, load, "mean"), case.bundle.predictor.coefficients_)
     every = take_rows(once, np.tile(np.arange(len(rows)), len(start)))
-    prediction = narrowed(case.bundle.predictor, metrics).predict_interval(asked, case.level, estimate=every)
-    plain = narrowed(case.plain, metrics) if case.plain else None
+    prediction = case.bundle.predictor.predict_distribution(asked, metrics=metrics, estimate=every)
+    plain = case.plain.predict_distribution(asked, metrics=metrics, estimate=every).median if case.plain else None
+    low, high = prediction.interval(case.level)
     forecaster.n_predicted += len(asked)
     chance = _chance(load, case, prediction, start)
-    value = _columns(prediction.value)
+    value = _columns(prediction.median)
     in_flight = load * value["e2e_s"][: len(load)] if forecaster.is_open else load
     request_rate = load if forecaster.is_open else value[THROUGHPUT][: len(load)] / case.demand.n_output_token
     own = in_flight[:n]
@@ -139,9 +139,9 @@ def _forecast(plans: Sequence[Plan], case: SearchProblem, forecaster: Evaluator)
         prediction.estimate,
         prediction.features,
         value,
-        _columns(prediction.low),
-        _columns(prediction.high),
-        _columns(plain.predict_interval(asked, ANY_LEVEL, estimate=every).value) if plain else {},
+        _columns(low),
+        _columns(high),
+        {} if plain is None else _columns(plain),
         start,
         chance,
         own,
@@ -198,13 +198,10 @@ def _columns(table: pd.DataFrame) -> dict[str, FloatArray]:
 def _chance(load: FloatArray, case: SearchProblem, prediction: Prediction, start: dict[str, int]) -> FloatArray:
     chances, metrics = [np.ones(len(load))], [""]
     for limit in limits_of_replicas(case.demand):
-        conformal = case.bundle.predictor.uncertainty_[limit.metric].conformal
         rows = slice(start[limit.statistic], start[limit.statistic] + len(load))
-        value, high = (part[limit.metric].to_numpy()[rows] for part in (prediction.value, prediction.high))
         bound = floor_per_replica(limit, case.demand, load) if limit.is_floor else np.full(len(load), limit.value)
-        sd = np.log(high / value) / conformal.quantile(prediction.level)
-        z = np.log(bound / value) / sd * (-1.0 if limit.is_floor else 1.0)
-        chances.append(ErrorScale.of(conformal).chance_below(z))
+        p_below = prediction.p_below(limit.metric, bound, rows)
+        chances.append(1.0 - p_below if limit.is_floor else p_below)
         metrics.append(limit.metric)
     return chance_of_all(chances, metrics)
 

@@ -12,7 +12,7 @@ from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.predict.json_rows import rows_from_columns
 from roofcast.serving.predict.row_parser import object_column
 from roofcast.training.explain.contributions import WORKLOAD, TrainingPoints
-from roofcast.training.learner.group_keys import places
+from roofcast.training.learner.group_keys import build_group_keys
 from roofcast.training.learner.predictor import RoofcastPredictor
 
 LEAST_CORRELATION: Final = 0.1
@@ -47,7 +47,7 @@ def nearest(
     place = kept.place.get(metric)
     if place is None or not len(place) or X.empty:
         return [()] * len(X)
-    order, correlation = predictor.uncertainty_[metric].effects.nearest(places(X), len(place))
+    order, correlation = predictor.error_distributions_[metric].effects.nearest(build_group_keys(X), len(place))
     asked = X[[f"workload.{name}" for name in (*WORKLOAD[:3], "request_rate_per_s")]].to_numpy(dtype=float)
     measured = np.stack([kept.rows[name].to_numpy(dtype=float)[place] for name in WORKLOAD], axis=1)
     picked = []

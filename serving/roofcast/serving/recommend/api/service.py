@@ -36,7 +36,7 @@ from roofcast.serving.recommend.api.response import (
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.inventory import override_prices, owned_nodes
 from roofcast.serving.recommend.recommendation import recommend
-from roofcast.training.learner.predictor import References
+from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 PREFILL_METRICS: Final = frozenset({"ttft_s", "nttft_s_per_token", "e2e_s"})
@@ -117,7 +117,7 @@ def _check_preset(request: RecommendationRequest, demand: Demand, model: ModelSp
 
 def _references(
     request: RecommendationRequest, model: ModelSpec, catalog: Catalog, bundle: ModelBundle
-) -> References | None:
+) -> CalibrationPoints | None:
     """Return the reference measurements of a request; those without a model are of the model in question."""
     name = request.model if isinstance(request.model, str) else model.id
     rows = [{**row, "model": row.get("model") or name} for row in request.references]

@@ -3,77 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.errors import InputError, OutOfRangeError
-from roofcast.training.learner.conformal import GroupedConformal
+from roofcast.training.learner.error_distribution import GroupedConformal
 
 FloatArray = npt.NDArray[np.float64]
 
-N_STEP: Final = 50
-"""Levels from 0 to 1 at which the distribution of errors is read; between them it is taken to be straight."""
-
 ROUNDING: Final = 1e-9
 """How far above what can be promised a confidence may be that was computed from it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorScale:
-    """How large errors are in their own standard deviations, as lineages left out had them.
-
-    Parameters
-    ----------
-    size : shape (n,)
-        Rising.
-    level : shape (n,)
-        Share of the errors, of either sign, that are no larger.
-    """
-
-    size: FloatArray
-    level: FloatArray
-
-    @classmethod
-    def of(cls, conformal: GroupedConformal) -> Self:
-        """Return the scale of a conformal distribution, to the highest level that it can promise."""
-        levels = [i / N_STEP for i in range(1, N_STEP) if i / N_STEP < conformal.highest_level]
-        levels.append(conformal.highest_level)
-        sizes = [conformal.quantile(level) for level in levels]
-        return cls(np.array([0.0, *sizes]), np.array([0.0, *levels]))
-
-    def chance_below(self, z: FloatArray) -> FloatArray:
-        """Return the probability that an error is below `z` standard deviations, any shape.
-
-        Errors are taken to be as often above as below. What is further off than any error measured is promised no
-        more than the highest level.
-
-        Examples
-        --------
-        >>> scale = ErrorScale(np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.6, 0.9]))
-        >>> scale.chance_below(np.array([-1.0, 0.0, 1.0, 9.0])).round(3).tolist()
-        [0.2, 0.5, 0.8, 0.95]
-        """
-        size = np.abs(z)
-        above = np.searchsorted(self.size, size, side="right")
-        upper = np.minimum(above, len(self.size) - 1)
-        lower = above - 1
-        width = np.where(upper > lower, self.size[upper] - self.size[lower], 1.0)
-        share = np.minimum((size - self.size[lower]) / width, 1.0)
-        level = self.level[lower] + (self.level[upper] - self.level[lower]) * share
-        return np.asarray(0.5 + np.sign(z) * level / 2, dtype=np.float64)
-
-    def z_at(self, confidence: float) -> float:
-        """Return how many standard deviations an error is below with a probability of at least a half.
-
-        Examples
-        --------
-        >>> round(ErrorScale(np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.6, 0.9])).z_at(0.8), 3)
-        1.0
-        """
-        return float(np.interp(2 * confidence - 1, self.level, self.size))
 
 
 def chance_of_all(chances: Sequence[FloatArray], metrics: Sequence[str]) -> FloatArray:

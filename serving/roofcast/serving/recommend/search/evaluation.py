@@ -15,17 +15,14 @@ from roofcast.features.descriptors.descriptor_table import QUANTILE
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.engine.memory import Memory, estimate_memory
 from roofcast.features.pipeline import estimate_statistics
-from roofcast.serving.recommend.search.confidence import ErrorScale
-from roofcast.training.learner.conditioning import narrowed
-from roofcast.training.learner.predictor import Prediction, RoofcastPredictor
+from roofcast.training.learner.error_distribution import GroupedConformal
+from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
 
 THROUGHPUT = "output_throughput_token_per_s"
-
-ANY_LEVEL = 0.5
 
 STEP = 0.5
 """Distance of two levels of load, as a power of two."""
@@ -90,9 +87,9 @@ class Evaluator:
         self._asked = self.columns.get_indexer(pd.Index(ASKED))
         self.n_predicted = 0
 
-    def scale(self, metric: str) -> ErrorScale:
-        """Return how large errors of a metric are in their standard deviations."""
-        return ErrorScale.of(self.predictor.uncertainty_[metric].conformal)
+    def errors(self, metric: str) -> GroupedConformal:
+        """Return the conformal distribution of a metric's standardised errors."""
+        return self.predictor.error_distributions_[metric].conformal
 
     def at(self, rows: IndexArray, load: FloatArray, statistic: str) -> dict[str, FloatArray]:
         """Return the descriptors of replicas at loads, as arrays of the shape of `rows` and `load`."""
@@ -162,18 +159,13 @@ class Evaluator:
         """
         found = {}
         for statistic, metrics in asked.items():
-            some = narrowed(self.predictor, metrics)
-            prediction = some.predict_interval(self.table(rows, load, statistic), ANY_LEVEL, estimate=whole)
+            table = self.table(rows, load, statistic)
+            prediction = self.predictor.predict_distribution(table, metrics=metrics, estimate=whole)
             self.n_predicted += len(rows)
-            for metric in some.metrics_:
-                found[metric, statistic] = self._medians(prediction, metric)
+            for metric, median in prediction.median.items():
+                sd = prediction.log_sd[metric].to_numpy()
+                found[str(metric), statistic] = Medians(np.log(median.to_numpy()), sd)
         return found
-
-    def _medians(self, prediction: Prediction, metric: str) -> Medians:
-        """Return median and standard deviation, which the interval is a known number of."""
-        n_sd = self.predictor.uncertainty_[metric].conformal.quantile(prediction.level)
-        value, high = (part[metric].to_numpy(dtype=float) for part in (prediction.value, prediction.high))
-        return Medians(np.log(value), np.log(high / value) / n_sd)
 
 
 def _asking(statistic: str, n: int) -> dict[str, FloatArray]:

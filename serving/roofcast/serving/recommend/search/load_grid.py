@@ -83,7 +83,7 @@ class LoadGrid:
         self.known = np.zeros(shape, dtype=bool)
         self._offset = {quantity: np.zeros(shape) for quantity in quantities}
         self._sd = {quantity: np.full(shape, TYPICAL_SD) for quantity in quantities}
-        self._scales = {limit.metric: forecaster.scale(limit.metric) for limit in self.limits}
+        self._errors = {limit.metric: forecaster.errors(limit.metric) for limit in self.limits}
         self.chance = np.empty(shape)
         self.served = self.most_served = loads
         if self.needs_rate:
@@ -125,7 +125,7 @@ class LoadGrid:
         for limit in self.limits:
             told = found[limit.metric, limit.statistic]
             z = -self._over(limit, told.log_value, load) / told.sd
-            chances.append(self._scales[limit.metric].chance_below(z))
+            chances.append(self._errors[limit.metric].p_below(z))
         return chance_of_all(chances, ["", *(limit.metric for limit in self.limits)])
 
     def in_flight(self, rows: IndexArray, places: IndexArray) -> FloatArray:
@@ -138,7 +138,7 @@ class LoadGrid:
         every = []
         for limit in self.limits:
             sd = self._sd[limit.metric, limit.statistic][rows, 0]
-            every.append(self._log_over(limit, rows)[:, 0] + sd * self._scales[limit.metric].z_at(confidence))
+            every.append(self._log_over(limit, rows)[:, 0] + sd * self._errors[limit.metric].z_at(confidence))
         return np.asarray(np.exp(np.minimum(np.stack(every, axis=1), math.log(MOST_EXCESS))), dtype=np.float64)
 
     def reached_at_least(self, limit: Limit, rows: IndexArray, confidence: float) -> FloatArray:
@@ -146,7 +146,7 @@ class LoadGrid:
         quantity = limit.metric, limit.statistic
         log_value = self._estimates[quantity][rows, 0] + self._offset[quantity][rows, 0]
         sd = self._sd[quantity][rows, 0]
-        return np.asarray(np.exp(log_value - sd * self._scales[limit.metric].z_at(confidence)), dtype=np.float64)
+        return np.asarray(np.exp(log_value - sd * self._errors[limit.metric].z_at(confidence)), dtype=np.float64)
 
     def _renew(self, rows: IndexArray) -> None:
         """Spread what was learnt along the loads of some replicas, and compute what follows from it."""
@@ -158,7 +158,7 @@ class LoadGrid:
         chances = [np.ones_like(share)]
         for limit in self.limits:
             z = -self._log_over(limit, rows) / self._sd[limit.metric, limit.statistic][rows]
-            chances.append(self._scales[limit.metric].chance_below(z))
+            chances.append(self._errors[limit.metric].p_below(z))
         self.chance[rows] = chance_of_all(chances, ["", *(limit.metric for limit in self.limits)])
         if self.needs_rate:
             rate = np.exp(self._estimates[RATE][rows] + self._offset[RATE][rows]) / self.demand.n_output_token

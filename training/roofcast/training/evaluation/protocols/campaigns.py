@@ -31,7 +31,7 @@ from roofcast.training.dataset.targets import outcomes
 from roofcast.training.dataset.training_set import TRAINED_ON
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.evaluation.protocols.baselines import boosted_raw, estimated, nearest_measured
-from roofcast.training.learner.predictor import References, RoofcastPredictor
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 JUDGED: Final = {"ttft": "ttft_s", "tpot": "tpot_s", "output_throughput": "output_throughput_token_per_s"}
 """Metrics of the protocols and their columns."""
@@ -231,10 +231,11 @@ def _plain(predictor: RoofcastPredictor, rows: CampaignRows, test: npt.NDArray[n
     """Return predictions and bounds without reference points, blank where a user is refused or the rule says so."""
     X = rows.X.iloc[test]
     answers: dict[str, pd.DataFrame] = {}
+    prediction = predictor.predict_distribution(X)
+    is_blank = _is_blank(rows, test) | prediction.estimate.is_saturated
     for level in LEVELS:
-        answer, name = predictor.predict_interval(X, level), f"{level * 100:.0f}"
-        is_blank = _is_blank(rows, test) | answer.estimate.is_saturated
-        answers |= {"predicted": answer.value, f"low_{name}": answer.low, f"high_{name}": answer.high}
+        (low, high), name = prediction.interval(level), f"{level * 100:.0f}"
+        answers |= {"predicted": prediction.median, f"low_{name}": low, f"high_{name}": high}
     return {name: table.mask(is_blank, axis=0) for name, table in answers.items()}
 
 
@@ -261,11 +262,12 @@ def _given(predictor: RoofcastPredictor, rows: CampaignRows, test: npt.NDArray[n
         for draw in range(N_DRAW):
             points = _drawn_points(rows, test, k, draw)
             chosen = test[points.to_numpy()]
-            references = References(rows.X.iloc[chosen], rows.y.iloc[chosen])
-            answer = predictor.predict_interval(rows.X.iloc[test], LEVELS[-1], references)
-            is_blank = run.isin(run[points]) | _is_blank(rows, test) | answer.estimate.is_saturated
-            told = {"predicted": answer.value, "low_90": answer.low, "high_90": answer.high}
-            answers |= {f"{name}_{k}_draw_{draw}": table.mask(is_blank, axis=0) for name, table in told.items()}
+            references = CalibrationPoints(rows.X.iloc[chosen], rows.y.iloc[chosen])
+            prediction = predictor.predict_distribution(rows.X.iloc[test], references)
+            is_blank = run.isin(run[points]) | _is_blank(rows, test) | prediction.estimate.is_saturated
+            low, high = prediction.interval(LEVELS[-1])
+            tables = {"predicted": prediction.median, "low_90": low, "high_90": high}
+            answers |= {f"{name}_{k}_draw_{draw}": table.mask(is_blank, axis=0) for name, table in tables.items()}
     return answers
 
 

@@ -61,7 +61,7 @@ class LlmPilotPredictor:
     def __call__(self, seed: int) -> pd.DataFrame:
         """Return the points as `roofcast.training.evaluation.protocols.llm_pilot.score_p1` wants them."""
         folds = self._predictors(seed)
-        predicted = [predictor.predict_interval(X, 0.5).value for predictor, X in folds]
+        predicted = [predictor.predict_distribution(X).median for predictor, X in folds]
         return _points(self._data, pd.concat(predicted))
 
     def rule(self, seed: int) -> Rule:

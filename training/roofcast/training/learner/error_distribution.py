@@ -1,0 +1,270 @@
+"""Distribution of prediction errors: heteroscedastic scale, random effects and grouped conformal quantiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.errors import OutOfRangeError
+from roofcast.training.dataset.folds import leave_one_group_out
+from roofcast.training.dataset.targets import row_weights
+from roofcast.training.learner.boosted_residual import ResidualRegressor
+from roofcast.training.learner.group_keys import GroupKeys, select_training_points
+from roofcast.training.learner.random_effects import RandomEffects
+from roofcast.training.learner.ratio_model import QUANTILE_INDEX, at_quantile
+
+FloatArray = npt.NDArray[np.float64]
+
+ERROR_FLOOR: Final = 0.02
+"""Error, in natural logarithms, that repeats of one measurement show."""
+
+SCALE_LIMITS: Final = (0.05, 1.0)
+"""Least and greatest predicted scale, in natural logarithms; few rows support values beyond them."""
+
+N_SCALE_FOLD: Final = 5
+
+MIN_QUANTILE: Final = 1e-9
+"""Floor of conformal quantiles: an interval never collapses to a point."""
+
+N_LEVEL: Final = 50
+"""Levels from 0 to 1 at which the distribution of standardised errors is tabulated; it is linear between them."""
+
+ONE_SD_LEVEL: Final = 0.6827
+"""Share of a normal distribution within one standard deviation."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorScaleModel:
+    """Heteroscedastic scale model: median absolute log error given the features.
+
+    Parameters
+    ----------
+    log_scale
+        Regressor of the logarithm of the absolute error. Few, shallow trees: sizes of errors are far noisier than
+        their signs.
+    """
+
+    log_scale: ResidualRegressor
+
+    @classmethod
+    def fit(cls, X: FloatArray, error: FloatArray, weight: FloatArray | None = None) -> Self:
+        """Return the model fitted to errors.
+
+        Parameters
+        ----------
+        X : shape (n_row, n_column)
+        error : shape (n_row,)
+            Natural logarithms of measurement over prediction.
+        weight : shape (n_row,), or None for equal weights
+        """
+        regressor = ResidualRegressor(
+            objective="reg:squarederror", n_estimators=80, learning_rate=0.07, min_child_weight=20.0
+        )
+        return cls(regressor.fit(X, np.log(np.abs(error) + ERROR_FLOOR), weight))
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """Return the scale of the error: shape (n_row,), natural logarithms."""
+        return np.clip(np.exp(self.log_scale.predict_unchecked(X)), *SCALE_LIMITS)
+
+
+class GroupedConformal:
+    """Group-weighted conformal distribution of absolute held-out scores: each group has total weight sqrt(n_rows).
+
+    That is halfway between one vote a group and one vote a row. If groups are exchangeable, and rows within a group
+    too, the score of a row of a new group, drawn by such weights, is below ``quantile(level)`` with a probability
+    that approaches `level` as groups grow many and none dominates. n groups of equal size are covered
+    ``level * n / (n + 1)`` at least; fewer if large groups are the hard ones.
+
+    Parameters
+    ----------
+    scores : shape (n_row,)
+        Absolute errors of rows whose group was held out; NaN rows are left out.
+    groups : shape (n_row,)
+
+    References
+    ----------
+    R. Dunn, L. Wasserman and A. Ramdas, "Distribution-Free Prediction Sets for Two-Layer Hierarchical Models", JASA
+    2023: the quantile of pooled groups.
+    Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", 2023: the bound.
+    """
+
+    def __init__(self, scores: FloatArray, groups: pd.Series) -> None:
+        known = ~np.isnan(scores)
+        codes, names = pd.factorize(np.asarray(groups, dtype=object)[known])
+        order = np.argsort(scores[known], kind="stable")
+        size = np.bincount(codes, minlength=len(names))
+        mass = (1.0 / np.sqrt(size))[codes] / np.sqrt(size).sum()
+        self.n_group = len(names)
+        self._scores = scores[known][order]
+        self._cumulative = np.cumsum(mass[order])
+
+    @property
+    def highest_level(self) -> float:
+        """Highest level that this many groups support: n / (n + 1)."""
+        return self.n_group / (self.n_group + 1.0)
+
+    def quantile(self, level: float) -> float:
+        """Return the score that a row of a new group stays below with probability `level`.
+
+        Raises
+        ------
+        OutOfRangeError
+            If there are too few groups for `level`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> c = GroupedConformal(np.array([0.1, 0.2, 0.3, 0.4]), pd.Series(list("abcd")))
+        >>> c.quantile(0.8), c.quantile(0.4)
+        (0.4, 0.2)
+        """
+        if not 0 < level < 1:
+            raise OutOfRangeError(f"level must lie between 0 and 1, got {level:g}")
+        if level > self.highest_level + 1e-9:
+            raise OutOfRangeError(
+                f"a level of {level:g} needs {int(np.ceil(level / (1 - level) - 1e-9))} groups of measurements, "
+                f"there are {self.n_group}; ask for at most {self.highest_level:.3f}"
+            )
+        index = int(np.searchsorted(self._cumulative, level - 1e-9))
+        return max(float(self._scores[min(index, len(self._scores) - 1)]), MIN_QUANTILE)
+
+    def p_below(self, z: FloatArray) -> FloatArray:
+        """Return the probability that a signed standardised error is below `z`, of any shape.
+
+        Errors are taken to be symmetric. Beyond the largest measured error the probability stays that of the highest
+        level.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> c = GroupedConformal(np.linspace(0.1, 2.0, 20), pd.Series(range(20)))
+        >>> c.p_below(np.array([-1.0, 0.0, 1.0, 9.0])).round(2).tolist()
+        [0.25, 0.5, 0.75, 0.98]
+        """
+        levels, quantiles = self._table()
+        size = np.abs(z)
+        above = np.searchsorted(quantiles, size, side="right")
+        upper = np.minimum(above, len(quantiles) - 1)
+        lower = above - 1
+        width = np.where(upper > lower, quantiles[upper] - quantiles[lower], 1.0)
+        share = np.minimum((size - quantiles[lower]) / width, 1.0)
+        level = levels[lower] + (levels[upper] - levels[lower]) * share
+        return np.asarray(0.5 + np.sign(z) * level / 2, dtype=np.float64)
+
+    def z_at(self, confidence: float) -> float:
+        """Return the signed standardised error that is not exceeded with a probability of one half or more."""
+        return float(np.interp(2 * confidence - 1, *self._table()))
+
+    def _table(self) -> tuple[FloatArray, FloatArray]:
+        """Return levels, rising from 0, and their quantiles."""
+        levels = [i / N_LEVEL for i in range(1, N_LEVEL) if i / N_LEVEL < self.highest_level]
+        levels.append(self.highest_level)
+        return np.array([0.0, *levels]), np.array([0.0, *(self.quantile(level) for level in levels)])
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorDistribution:
+    """Distribution of log(measurement / prediction) of one metric.
+
+    Parameters
+    ----------
+    scale
+        Of the error, given the features.
+    effects
+        Gaussian process over errors in units of that scale.
+    conformal
+        Standardised errors of held-out lineages.
+    training_row : shape (n_training_point,)
+        Rows of the fit that the process is conditioned on.
+    """
+
+    scale: ErrorScaleModel
+    effects: RandomEffects
+    conformal: GroupedConformal
+    training_row: npt.NDArray[np.intp]
+
+    def build_cache(self) -> None:
+        """Build lookup caches eagerly."""
+        self.effects.build_cache()
+        self.scale.log_scale.build_cache()
+
+    def predict(self, features: FloatArray, keys: GroupKeys) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard deviation of the log error, each of shape (n_query,).
+
+        All quantiles of a query share the mean of its median, so that they keep their order.
+        """
+        mean, sd = self.effects.predict(keys)
+        is_tail = features[:, QUANTILE_INDEX] != 0.5
+        scale = self.scale.predict(np.concatenate([features, at_quantile(features[is_tail], 0.5)]))
+        own = scale[: len(features)]
+        median = own.copy()
+        median[is_tail] = scale[len(features) :]
+        return median * mean, own * sd
+
+    def predict_joint(self, features: FloatArray, keys: GroupKeys) -> tuple[FloatArray, FloatArray]:
+        """Return mean, shape (n,), and covariance, shape (n, n), of the log errors together, without noise.
+
+        The covariance is widened to the errors of held-out lineages.
+        """
+        scale = self.scale.predict(at_quantile(features, 0.5))
+        mean, covariance = self.effects.predict_joint(keys)
+        level = min(ONE_SD_LEVEL, self.conformal.highest_level)
+        inflation = self.conformal.quantile(level) / NormalDist().inv_cdf(0.5 + level / 2)
+        return scale * mean, covariance * np.outer(scale, scale) * inflation**2
+
+    def condition_on(self, features: FloatArray, keys: GroupKeys, error: FloatArray) -> ErrorDistribution:
+        """Return the distribution given the log errors of calibration points, shape (n,)."""
+        standardised = error / self.scale.predict(at_quantile(features, 0.5))
+        return replace(self, effects=self.effects.condition_on(keys, standardised))
+
+
+def fit_error_distribution(
+    features: FloatArray,
+    keys: GroupKeys,
+    held_out_error: FloatArray,
+    groups: pd.Series,
+    *,
+    residual: FloatArray,
+    is_central: npt.NDArray[np.bool_],
+) -> tuple[ErrorDistribution, FloatArray]:
+    """Return the distribution of errors and the standard deviation expected of each, NaN for tails.
+
+    The latter, of shape (n_row,), does not know the row's lineage. Held-out errors determine the size and the
+    covariance of errors. The process's mean is conditioned on the residuals instead, which is what the trees that
+    learnt from all rows have not taken up.
+
+    Parameters
+    ----------
+    features : shape (n_row, n_feature)
+    keys
+        Of the n rows, on the stacks that measured them. Intervals are made for `TARGET_STACK`.
+    held_out_error : shape (n_row,)
+        Logarithm of measurement over the prediction that never saw the row's lineage.
+    groups : shape (n_row,)
+        Lineage of each row.
+    residual : shape (n_row,)
+        Logarithm of measurement over the prediction that learnt from all rows.
+    is_central : shape (n_row,)
+        Whether the row is a mean or a median; tails share their effects.
+    """
+    weight = row_weights(keys.keys[:, -1])
+    scale = np.empty(len(held_out_error))
+    for train, test in leave_one_group_out(groups, N_SCALE_FOLD):
+        fold = ErrorScaleModel.fit(features[train], held_out_error[train], weight[train])
+        scale[test] = fold.predict(features[test])
+    central = np.flatnonzero(is_central)
+    standardised, lineage = (held_out_error / scale)[central], groups.to_numpy()[central]
+    points = select_training_points(keys.take(central))
+    effects = RandomEffects().fit(keys.take(central[points]), standardised[points])
+    sd = effects.predict_sd_left_out(keys.take(central).on_target_stack(), lineage, lineage[points])
+    conformal = GroupedConformal(np.abs(standardised) / sd, groups.iloc[central])
+    final_scale, rows = ErrorScaleModel.fit(features, held_out_error, weight), central[points]
+    expected = np.full(len(held_out_error), np.nan)
+    expected[central] = scale[central] * sd
+    effects = effects.with_errors(residual[rows] / final_scale.predict(features[rows]))
+    return ErrorDistribution(final_scale, effects, conformal, rows), expected

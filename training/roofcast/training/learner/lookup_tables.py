@@ -1,0 +1,154 @@
+"""Lookup tables of the random effects: posterior mean and variance of a query as sums of entries for its keys.
+
+Nearly all of the covariance is a sum over terms of a variance wherever two keys agree, so mean and variance are sums
+of entries for keys and for pairs of keys. Only the workload's effect needs training points themselves: the few of the
+query's own configuration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from roofcast.features.descriptors.config_hash import HashArray
+from roofcast.training.learner.group_keys import BoolArray, FloatArray, GroupKeys, IndexArray
+
+LENGTH_SCALE: Final = 1.4
+"""Length scale of the workload kernel, in natural logarithms of tokens and requests: a factor of four."""
+
+
+def workload_kernel(distance: FloatArray) -> FloatArray:
+    """Return the squared-exponential correlation at a distance: shape (..., 3) to shape (...)."""
+    return np.asarray(np.exp(-0.5 * (distance**2).sum(axis=-1) / LENGTH_SCALE**2), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class LookupTables:
+    """Posterior of a process for queries about `TARGET_STACK`, in parts that add up.
+
+    The near effects are that of the last term and the workload's; all others are far effects.
+
+    Parameters
+    ----------
+    level : shape (n_level,)
+        Keys of far effects that training points have, sorted.
+    mean : shape (n_level + 1,)
+        What each adds to the mean; the last is 0, for unknown keys.
+    explained : shape (n_level + 1, n_level + 1)
+        What each pair adds to the variance explained.
+    near_variance
+        Of the two near effects.
+    signature : shape (n_signature,)
+        Hashes of all keys of a training point, sorted; the arrays that follow have a row for each.
+    configuration : shape (n_configuration,)
+        Keys of the last term that training points have, sorted.
+    workload : shape (n_signature, n_most, 3)
+        Of the training points of the same last key.
+    weight, cross : shape (n_signature, n_most)
+        What near covariance with each of them adds to the mean and to the variance explained; 0 where there is none.
+    precision : shape (n_signature, n_most, n_most)
+        What near covariance with two of them adds to the variance explained.
+    """
+
+    level: HashArray
+    mean: FloatArray
+    explained: FloatArray
+    near_variance: tuple[float, float]
+    signature: HashArray
+    configuration: HashArray
+    workload: FloatArray
+    weight: FloatArray
+    cross: FloatArray
+    precision: FloatArray
+
+    def look_up(self, keys: HashArray, workload: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Return mean, variance explained and whether the tables hold the query: shapes (n_query,).
+
+        They do not where training points share the last key, but none has all keys.
+        """
+        signatures = _signatures(keys)
+        _, first, back = np.unique(signatures, return_index=True, return_inverse=True)
+        level, is_level = _search(self.level, _by_term(keys[first, :-1]))
+        level[~is_level] = len(self.level)
+        row, is_known = _search(self.signature, signatures[first])
+        mean = self.mean[level].sum(axis=1)[back]
+        explained = self.explained[level[:, :, None], level[:, None, :]].sum(axis=(1, 2))[back]
+        near = np.flatnonzero(is_known[back])
+        at = row[back[near]]
+        distance = workload[near, None, :] - self.workload[at]
+        covariance = self.near_variance[0] + self.near_variance[1] * workload_kernel(distance)
+        mean[near] += (covariance * self.weight[at]).sum(axis=1)
+        explained[near] += (covariance * self.cross[at]).sum(axis=1)
+        explained[near] += np.einsum("ni,nij,nj->n", covariance, self.precision[at], covariance)
+        return mean, explained, (is_known | ~_search(self.configuration, keys[first, -1])[1])[back]
+
+
+def build_lookup_tables(
+    points: GroupKeys, covariance: FloatArray, workload_variance: float, inverse: FloatArray, weights: FloatArray
+) -> LookupTables:
+    """Return the tables of a process, for queries about `TARGET_STACK`.
+
+    Parameters
+    ----------
+    points
+        The n training points.
+    covariance : shape (n, n_term)
+        Of each training point with queries that share its key of a term; of the last term, the same for all.
+    workload_variance
+        Of the workload's effect.
+    inverse : shape (n, n)
+        Of the covariance of the training points' errors.
+    weights : shape (n,)
+        That inverse times the errors.
+    """
+    keys, n_point, n_far = points.keys, len(points.keys), points.keys.shape[1] - 1
+    level, of_point = np.unique(_by_term(keys[:, :-1]), return_inverse=True)
+    start = np.arange(0, n_point * n_far + 1, n_far)
+    has = csr_array((np.ones(n_point * n_far), of_point.ravel(), start), shape=(n_point, len(level)))
+    shared = csr_array((covariance[:, :-1].ravel(), of_point.ravel(), start), shape=has.shape)
+    solved = shared.T @ inverse
+    signature, first = np.unique(_signatures(keys), return_index=True)
+    configuration, members = _members(keys[:, -1])
+    row = members[np.searchsorted(configuration, keys[first, -1])]
+    is_row = row >= 0
+    return LookupTables(
+        level=level,
+        mean=np.append(shared.T @ weights, 0.0),
+        explained=np.pad(shared.T @ solved.T, (0, 1)),
+        near_variance=(float(covariance[0, -1]), workload_variance),
+        signature=signature,
+        configuration=configuration,
+        workload=points.workload[row],
+        weight=weights[row] * is_row,
+        cross=2 * np.take_along_axis(has[first] @ solved, row, axis=1) * is_row,
+        precision=inverse[row[:, :, None], row[:, None, :]] * (is_row[:, :, None] & is_row[:, None, :]),
+    )
+
+
+def _members(keys: HashArray) -> tuple[HashArray, IndexArray]:
+    """Return the distinct keys, shape (n_key,), and the rows of each, padded with -1."""
+    distinct, of_row, size = np.unique(keys, return_inverse=True, return_counts=True)
+    order = np.argsort(of_row, kind="stable")
+    rank = np.arange(len(keys)) - (np.cumsum(size) - size)[of_row[order]]
+    members = np.full((len(distinct), size.max(initial=0)), -1, dtype=np.intp)
+    members[of_row[order], rank] = order
+    return distinct, members
+
+
+def _by_term(keys: HashArray) -> HashArray:
+    """Return the keys, shape (n, n_term), made distinct between terms."""
+    return keys ^ np.arange(keys.shape[1], dtype=np.uint64)
+
+
+def _signatures(keys: HashArray) -> HashArray:
+    """Return one hash of all keys of a row: the keys times odd numbers, added modulo 2 ** 64."""
+    return np.asarray(keys @ np.arange(1, 2 * keys.shape[1], 2, dtype=np.uint64), dtype=np.uint64)
+
+
+def _search(values: HashArray, wanted: HashArray) -> tuple[IndexArray, BoolArray]:
+    """Return the index of each key among sorted ones, and whether it is there."""
+    index = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
+    return index, values[index] == wanted
