@@ -76,7 +76,7 @@ DESCRIPTORS: Final = (
     Column("model.kv_width_sliding", "element", "Cache elements per token of sliding-window layers."),
     Column("model.kv_width_layer", "element", "Cache elements per token of one layer."),
     Column("model.sliding_window", "token", "Window of those layers; 0 without."),
-    Column("model.max_context_token", "token", "Longest request, answer included; infinite if unknown or unbounded."),
+    Column("model.max_context_token", "token", "Longest request by the configuration; infinite if unknown."),
     Column("hardware.memory_byte", "byte", "Memory of one accelerator, as its driver offers it."),
     Column("hardware.bandwidth_byte_per_s", "byte/s", "Memory bandwidth of one accelerator."),
     Column("hardware.flop_per_s", "flop/s", "Dense peak at the precision that most weights are computed in."),

@@ -107,7 +107,7 @@ def test_a_context_without_limit_is_infinite() -> None:
     assert describe_model(a_model())["model.max_context_token"] == float("inf")
     assert describe_model(a_model(max_context_token=4096))["model.max_context_token"] == 4096
     t5 = a_model(max_context_token=512, n_encoder_layer=24)
-    assert describe_model(t5)["model.max_context_token"] == float("inf"), "relative positions have no end"
+    assert describe_model(t5)["model.max_context_token"] == 512, "the limit itself is decided in `validity.context`"
 
 
 @pytest.mark.parametrize("spec", CATALOG.models.values(), ids=lambda s: str(s.id))

@@ -52,6 +52,7 @@ def test_each_flag_by_name(shape: dict[str, Any], cells: dict[str, Any], flag: s
     ("shape", "cells"),
     [
         ({"max_context_token": 1200}, {}),
+        ({"max_context_token": 512, "n_encoder_layer": 24}, {}),
         ({"n_head": 48, "n_kv_head": 2}, {"n_accelerator": 8}),
         (MLA, {"n_accelerator": 8}),
         (MOE, {"n_accelerator": 4, "ep": 2, "moe_tp": 2}),

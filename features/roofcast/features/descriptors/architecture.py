@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from roofcast.data.specs import ModelSpec
-from roofcast.features.validity.context import context_limit
 
 _LEAST_MIXER_RATIO: Final = 1.25
 """Weights of a mixer over those of its last product: attention with one key-value head for eight of queries."""
@@ -36,7 +35,7 @@ def describe_model(spec: ModelSpec) -> dict[str, float]:
         "model.n_expert": spec.n_expert,
         "model.n_expert_per_token": spec.n_expert_per_token,
         "model.sliding_window": spec.sliding_window,
-        "model.max_context_token": context_limit(spec),
+        "model.max_context_token": spec.max_context_token or float("inf"),
         **_dense(spec),
         **_attention(spec),
     }

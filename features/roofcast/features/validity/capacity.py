@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.features.engine.memory import Memory, kv_replication
+from roofcast.features.validity.context import context_limits
 
 FloatArray = npt.NDArray[np.float64]
 Descriptors = Mapping[str, FloatArray]
@@ -68,7 +69,7 @@ def capacity_limits(d: Descriptors, memory: Memory) -> CapacityLimits:
     n_request = np.where(np.isnan(d["workload.concurrency"]), 1.0, np.maximum(d["workload.concurrency"], 1.0))
     cache_byte = memory.capacity * memory.kv_byte_per_sequence
     element = cache_byte / n_request / (d["config.kv_byte_per_element"] * kv_replication(d))
-    context_token = np.minimum(_context(element, d), d["model.max_context_token"])
+    context_token = np.minimum(_context(element, d), context_limits(d))
     return CapacityLimits(
         spare_byte=memory.usable_byte - memory.needed_byte,
         concurrency=np.floor(memory.capacity),

@@ -12,6 +12,7 @@ import pandas as pd
 from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients
 from roofcast.features.engine.memory import Memory, estimate_memory
+from roofcast.features.validity.context import context_limits
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -55,7 +56,7 @@ def find_flags(descriptors: pd.DataFrame, coefficients: Coefficients = DEFAULT_C
     memory = estimate_memory(d, coefficients.by_row(d["config.engine"]))
     flags = _split_flags(d) | _memory_flags(d, memory)
     total = d["workload.n_input_token"] + d["workload.n_output_token"]
-    flags["context_too_long"] = total > d["model.max_context_token"]
+    flags["context_too_long"] = total > context_limits(d)
     return pd.DataFrame(np.column_stack([flags[name] for name in FLAGS]), index=descriptors.index, columns=_NAMES)
 
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
 
 from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec
+
+FloatArray = npt.NDArray[np.float64]
 
 
 def context_limit(model: ModelSpec) -> float:
@@ -27,6 +33,11 @@ def context_limit(model: ModelSpec) -> float:
     """
     is_bound = model.max_context_token > 0 and model.n_encoder_layer == 0
     return float(model.max_context_token) if is_bound else math.inf
+
+
+def context_limits(d: Mapping[str, FloatArray]) -> FloatArray:
+    """Return `context_limit` of each row of descriptors: shape (n_row,), tokens."""
+    return np.where(d["model.n_encoder_layer"] > 0, np.inf, d["model.max_context_token"])
 
 
 def context_error(model: ModelSpec, n_input_token: float, n_output_token: float) -> InputError | None:
