@@ -7,17 +7,22 @@ RESOLVE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit
 INSTALL := requirements/install.sh $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check bench attack soak scoreboard experiments notebooks reference client lock clean
+.PHONY: help serve test test-slow check bench attack soak scoreboard experiments notebooks reference client lock clean
 
 help:            ## List the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
 
 serve: $(VENV)/.serve  ## Set up, train if nothing is promoted, serve on 127.0.0.1:8000
 	$(BIN)/roofcast serve --port $(PORT)
 
 # One thread for linear algebra: on a busy machine several wait for each other, ten times as long as they work.
-test: check      ## Set up and run every check and test
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --durations=15
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --durations=15
+
+test: check      ## Set up and run every check and all tests but the slow ones
+	$(PYTEST) -m "not slow"
+
+test-slow: $(VENV)/.dev    ## Run the slow tests, and each property on more examples
+	ROOFCAST_HYPOTHESIS=thorough $(PYTEST) -m "slow or hypothesis"
 
 check: $(VENV)/.dev    ## Lint, types, import contracts
 	$(BIN)/ruff check .

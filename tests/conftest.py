@@ -13,11 +13,14 @@ from hypothesis import settings
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.training.config import TrainingConfig
+from tests.build_once import build_folder_once
+from tests.effort import PROFILE, n_example
 from tests.postgres import REQUIRED_VARIABLE, running_server, server_binaries
 
-settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("quick", derandomize=True, deadline=None, max_examples=n_example(100))
+settings.register_profile("thorough", derandomize=True, deadline=None)
 settings.register_profile("wandering", deadline=None)
-settings.load_profile(os.environ.get("ROOFCAST_HYPOTHESIS", "steady"))
+settings.load_profile(PROFILE)
 
 QUICK = TrainingConfig(n_estimators=40, n_fold=3, calibrate=False)
 """Settings that train in seconds, and predict well enough for a test."""
@@ -25,23 +28,28 @@ QUICK = TrainingConfig(n_estimators=40, n_fold=3, calibrate=False)
 
 @pytest.fixture(scope="session")
 def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a state folder whose databases are made, which takes seconds, and empty; for copies."""
-    home = tmp_path_factory.mktemp("empty") / "home"
-    bench = AppState(Settings(home=home))
-    assert bench.registry.champion() is None
-    bench.store.close()
-    return home
+    """Return an empty state folder with its databases, for copies: creating their tables takes seconds."""
+
+    def build(home: Path) -> None:
+        state = AppState(Settings(home=home))
+        assert state.registry.champion() is None
+        state.store.close()
+
+    return build_folder_once(tmp_path_factory, "empty-home", build)
 
 
 @pytest.fixture(scope="session")
 def trained_home(empty_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a state folder with a champion; who changes it works on a copy."""
-    home = Path(shutil.copytree(empty_home, tmp_path_factory.mktemp("trained") / "home"))
-    bench = AppState(Settings(home=home, training=QUICK))
-    bench.retrain()
-    bench.refresh()
-    bench.store.close()
-    return home
+    """Return a state folder with a champion, for copies."""
+
+    def build(home: Path) -> None:
+        shutil.copytree(empty_home, home, dirs_exist_ok=True)
+        state = AppState(Settings(home=home, training=QUICK))
+        state.retrain()
+        state.refresh()
+        state.store.close()
+
+    return build_folder_once(tmp_path_factory, "trained-home", build)
 
 
 @pytest.fixture(scope="session")

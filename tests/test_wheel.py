@@ -27,6 +27,9 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
     return result.stdout
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")

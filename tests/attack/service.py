@@ -7,16 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
-START_S = 120.0
-"""How long a start may take on a machine that does other things as well."""
+from tests.conditions import PATIENCE_S, wait_until
 
 _COMMAND = (sys.executable, "-c", "from roofcast.serving.cli.app import main; main()", "serve")
 
@@ -87,12 +85,12 @@ def serving(home: Path, log: Path, n_worker: int, **environment: str) -> Iterato
         process = subprocess.Popen(command, env=variables, stderr=stream)  # noqa: S603  (our own command)
     service = Service(process, f"http://127.0.0.1:{port}", log)
     try:
-        wait_until(lambda: is_ready(service), START_S, 0.02)
+        wait_until(lambda: is_ready(service), pause_s=0.02)
         yield service
     finally:
         process.terminate()
         try:
-            process.wait(60)
+            process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -102,14 +100,6 @@ def is_ready(service: Service) -> bool:
     """Return whether a server answers that it is ready."""
     assert service.process.poll() is None, service.log.read_text()
     try:
-        return httpx.get(f"{service.url}/readyz", timeout=60).status_code == 200
+        return httpx.get(f"{service.url}/readyz", timeout=PATIENCE_S).status_code == 200
     except httpx.TransportError:
         return False
-
-
-def wait_until(holds: Callable[[], bool], timeout_s: float = 60.0, pause_s: float = 0.1) -> None:
-    """Wait until something holds; an assertion fails if it never does."""
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(pause_s)

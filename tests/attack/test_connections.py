@@ -11,13 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.attack.service import Service, wait_until
+from tests.attack.service import Service
+from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import a_question
 
 POST = b"POST /v1/predictions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 QUESTION = json.dumps({"rows": [a_question()]}).encode()
-PATIENCE_S = 60.0
-"""Far beyond what the service of these tests waits."""
 
 
 @pytest.fixture(autouse=True)

@@ -18,14 +18,14 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from tests.attack.conftest import EFFORT, make_key, only_home
 from tests.attack.mlflow_server import QUICK_TO_GIVE_UP, MlflowServer
-from tests.attack.service import START_S, Service, serving, wait_until
+from tests.attack.service import Service, serving
+from tests.conditions import PATIENCE_S, wait_until
 from tests.postgres import new_database
 from tests.serving.http.telemetry.test_health import set_open
 from tests.serving.http_client import a_measurement, a_question
 
 N_KILL = 1 if EFFORT == 1 else 20
 QUESTION = {"rows": [a_question()]}
-TIMEOUT_S = 60.0
 
 
 @dataclass
@@ -40,11 +40,11 @@ class Platform:
 
     def client(self) -> httpx.Client:
         headers = {"authorization": f"Bearer {self.key}"}
-        return httpx.Client(base_url=self.service.url, headers=headers, timeout=TIMEOUT_S)
+        return httpx.Client(base_url=self.service.url, headers=headers, timeout=PATIENCE_S)
 
     def readiness(self) -> dict[str, Any]:
         """Return what `/readyz` says; a connection of its own each time, so that any server may be asked."""
-        found: dict[str, Any] = httpx.get(f"{self.service.url}/readyz", timeout=TIMEOUT_S).json()
+        found: dict[str, Any] = httpx.get(f"{self.service.url}/readyz", timeout=PATIENCE_S).json()
         return found
 
     def is_whole(self) -> bool:
@@ -127,7 +127,7 @@ def test_a_killed_server_is_replaced_and_nothing_acknowledged_is_lost(platform: 
             n_before = len(seen.kept)
             wait_until(lambda n=n_before: len(seen.kept) > n + 3)  # type: ignore[misc]  # the default binds it
             victim = platform.service.kill_server()
-            wait_until(lambda v=victim: v not in platform.service.servers() and platform.is_whole(), START_S)  # type: ignore[misc]
+            wait_until(lambda v=victim: v not in platform.service.servers() and platform.is_whole())  # type: ignore[misc]
     assert seen.statuses == {200, 201}
     resets = (httpx.ReadError, httpx.RemoteProtocolError, httpx.WriteError)
     assert all(isinstance(error, resets) for error in seen.lost), seen.lost
@@ -148,10 +148,10 @@ def test_without_postgresql_predictions_go_on_and_writes_are_503(platform: Platf
             assert response.headers["content-type"] == "application/problem+json"
             assert int(response.headers["retry-after"]) > 0
         victim = platform.service.kill_server()
-        wait_until(lambda: len({*platform.service.servers()} - {victim}) == 2, START_S)
-        wait_until(lambda: all(platform.readiness()["status"] == "degraded" for _ in range(6)), START_S)
+        wait_until(lambda: len({*platform.service.servers()} - {victim}) == 2)
+        wait_until(lambda: all(platform.readiness()["status"] == "degraded" for _ in range(6)))
         set_open(platform.postgres, platform.database, is_open=True)
-        wait_until(platform.is_whole, START_S)
+        wait_until(platform.is_whole)
         assert client.post("/v1/measurements", json={"rows": [a_measurement()]}).status_code == 201
     assert seen.statuses == {200}
     assert len(seen.lost) <= 4
@@ -166,10 +166,10 @@ def test_without_mlflow_predictions_go_on_and_so_does_a_new_server(platform: Pla
         assert int(promotion.headers["retry-after"]) > 0
         assert client.post("/v1/measurements", json={"rows": [a_measurement(campaign="later")]}).status_code == 201
         victim = platform.service.kill_server()
-        wait_until(lambda: len({*platform.service.servers()} - {victim}) == 2, START_S)
-        wait_until(lambda: all(platform.readiness()["status"] == "degraded" for _ in range(6)), START_S)
+        wait_until(lambda: len({*platform.service.servers()} - {victim}) == 2)
+        wait_until(lambda: all(platform.readiness()["status"] == "degraded" for _ in range(6)))
         platform.mlflow.start()
-        wait_until(platform.is_whole, START_S)
+        wait_until(platform.is_whole)
     assert seen.statuses == {200}
     assert len(seen.lost) <= 4
 
@@ -195,4 +195,4 @@ def test_a_key_seen_before_opens_while_the_store_is_down(platform: Platform) -> 
             assert json.loads(stranger.text)["type"].endswith("not-ready")
         finally:
             set_open(platform.postgres, platform.database, is_open=True)
-            wait_until(platform.is_whole, START_S)
+            wait_until(platform.is_whole)

@@ -15,6 +15,7 @@ from roofcast.data.errors import SchemaError
 from roofcast.data.importers.sources import Source
 from roofcast.data.json_input import Node, read_document
 from roofcast.data.packed_json import MIN_ARRAY, parse_packed
+from tests.effort import n_example
 
 LONG = [0.25, 3, 1e-3] * MIN_ARRAY
 TEXTS = st.text() | st.sampled_from(["[" + "1, " * MIN_ARRAY + "1]", '"', "\\", '\\"[', '{"\\u0000packed":0}'])
@@ -32,7 +33,7 @@ def plain(value: Any) -> Any:
     return [plain(entry) for entry in value] if isinstance(value, list | array) else value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=n_example(150), deadline=None)
 @given(value=VALUES, indent=st.none() | st.just(1))
 def test_packed_or_not_it_says_the_same(value: Any, indent: int | None) -> None:
     assert plain(parse_packed(json.dumps(value, indent=indent))) == value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from roofcast.client import Client
 from roofcast.data.store.api_keys import KeyStore
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
+from tests.conditions import wait_until
 
 PAGE = (Path(__file__).parents[2] / "docs" / "CLIENT.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -29,9 +29,8 @@ def service(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.05)
+    wait_until(lambda: server.started or not thread.is_alive())
+    assert server.started
     port = server.servers[0].sockets[0].getsockname()[1]
     yield f"http://127.0.0.1:{port}", KeyStore(app.state.app_state.store.database).create("docs", "write", None)[1]
     server.should_exit = True

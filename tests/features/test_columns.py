@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from roofcast.features.columns import DESCRIPTORS, FEATURES, Column
+from tests.every_row import for_every
 
 
 @pytest.mark.parametrize("table", [DESCRIPTORS, FEATURES], ids=["descriptors", "features"])
@@ -10,7 +11,7 @@ def test_names_are_unique(table: tuple[Column, ...]) -> None:
     assert len({column.name for column in table}) == len(table)
 
 
-@pytest.mark.parametrize("column", [*DESCRIPTORS, *FEATURES], ids=lambda c: str(c.name))
+@for_every([*DESCRIPTORS, *FEATURES])
 def test_a_name_is_a_group_and_a_meaning(column: Column) -> None:
     assert column.group in {"model", "hardware", "config", "workload", "memory", "roofline"}
     assert column.name.count(".") == 1

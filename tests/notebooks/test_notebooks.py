@@ -37,6 +37,7 @@ def test_there_are_notebooks() -> None:
     assert NOTEBOOKS
 
 
+@pytest.mark.slow
 @every_notebook
 def test_it_runs_from_a_clean_kernel_without_a_word_on_the_streams(path: Path) -> None:
     assert noise(execute_notebook(path)) == []

@@ -18,6 +18,7 @@ from roofcast.features.engine.kernels.efficiency import GemmEfficiency
 from roofcast.features.engine.memory import weight_byte
 from roofcast.features.pipeline import METRICS, estimate_metrics, estimate_statistics
 from tests.builders import a_model, a_question, an_accelerator, an_example, describe_questions
+from tests.effort import n_example
 from tests.features.engine.ideal import IDEAL, INSTANT, logs
 from tests.properties.strategies import Question, coefficients, questions
 
@@ -27,7 +28,7 @@ NAN = float("nan")
 FACTORS = st.floats(1, 100)
 RATES = ("bandwidth_byte_per_s", "flop_per_s", "dense_flop_per_s", "attention_flop_per_s", "link_byte_per_s",
          "network_byte_per_s")  # fmt: skip
-many = settings(max_examples=60, deadline=None)
+many = settings(max_examples=n_example(60), deadline=None)
 
 
 def changed(question: Question, factor: float, *names: str) -> Question:
@@ -250,7 +251,7 @@ def test_bytes_and_operations_have_no_unit_of_their_own(question: Question, fact
         assert getattr(after, metric)[0] == pytest.approx(getattr(before, metric)[0]), metric
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=n_example(50), deadline=None)
 @given(shorter=st.integers(1, 8000), longer=st.integers(1, 8000))
 def test_fewer_bits_never_take_longer(shorter: int, longer: int) -> None:
     question = a_question(n_input_token=shorter, n_output_token=longer)

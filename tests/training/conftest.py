@@ -10,6 +10,7 @@ import pytest
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.registry import Registry
+from tests.build_once import build_folder_once, fit_once
 from tests.training.builders import QUICK, a_campaign, a_subset
 
 with warnings.catch_warnings():
@@ -17,15 +18,17 @@ with warnings.catch_warnings():
 
 
 @pytest.fixture(scope="session")
-def campaign() -> TrainingSet:
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> TrainingSet:
     """Return the shipped measurements."""
-    return a_campaign()
+    return fit_once(tmp_path_factory, "campaign", a_campaign)
 
 
 @pytest.fixture(scope="session")
-def quick(campaign: TrainingSet) -> RoofcastPredictor:
+def quick(campaign: TrainingSet, tmp_path_factory: pytest.TempPathFactory) -> RoofcastPredictor:
     """Return a predictor of every metric that was quick to fit."""
-    return RoofcastPredictor(QUICK).fit(campaign.X, campaign.y, campaign.groups)
+    return fit_once(
+        tmp_path_factory, "quick", lambda: RoofcastPredictor(QUICK).fit(campaign.X, campaign.y, campaign.groups)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -36,17 +39,19 @@ def means(campaign: TrainingSet) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
-def subset() -> TrainingSet:
+def subset(tmp_path_factory: pytest.TempPathFactory) -> TrainingSet:
     """Return medians of three lineages."""
-    return a_subset()
+    return fit_once(tmp_path_factory, "subset", a_subset)
 
 
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an MLflow store without runs: its tables take seconds to create."""
-    home = tmp_path_factory.mktemp("store")
-    Registry(home).versions()
-    return home / "mlflow.db"
+
+    def build(home: Path) -> None:
+        Registry(home).versions()
+
+    return build_folder_once(tmp_path_factory, "mlflow-store", build) / "mlflow.db"
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from roofcast.data.catalog.accelerator_file import (
 )
 from roofcast.data.catalog.accelerator_lint import lint_accelerators
 from roofcast.data.errors import SchemaError
+from tests.effort import n_example
 
 TEMPLATE = accelerator_template()
 
@@ -130,7 +131,7 @@ def test_a_file_that_cannot_be_read_is_refused(name: str, tmp_path: Path) -> Non
         load_accelerator_file(tmp_path / name)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=n_example(300), deadline=None)
 @given(st.integers(0, len(TEMPLATE)), st.text(max_size=12), st.integers(0, 12))
 def test_only_a_schema_error_escapes(place: int, inserted: str, n_cut: int) -> None:
     with contextlib.suppress(SchemaError):

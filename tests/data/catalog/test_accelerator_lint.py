@@ -12,6 +12,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.catalog.accelerator_families import EXCEPTIONS
 from roofcast.data.catalog.accelerator_lint import Finding, lint_accelerators
 from roofcast.data.specs import AcceleratorSpec
+from tests.every_row import for_every
 
 SHIPPED = tuple(load_catalog().accelerators.values())
 PLAIN = [spec for spec in SHIPPED if not lint_accelerators([spec])]
@@ -27,7 +28,7 @@ def changed(name: str, **changes: Any) -> AcceleratorSpec:
     return spec.model_copy(update={"peak_flop_per_s": peaks, **changes})
 
 
-@pytest.mark.parametrize("spec", SHIPPED, ids=lambda spec: spec.id)
+@for_every(SHIPPED)
 def test_the_catalogue_has_no_finding_without_a_reason(spec: AcceleratorSpec) -> None:
     assert not [str(finding) for finding in lint_accelerators([spec]) if not finding.reason]
 

@@ -6,12 +6,13 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.catalog.accelerator_units import check_sheet_units
 from roofcast.data.errors import InputError
 from roofcast.data.specs import AcceleratorSpec
+from tests.every_row import for_every
 
 KNOWN = load_catalog().accelerators
 PART = KNOWN["nvidia-l4-24gb"]
 
 
-@pytest.mark.parametrize("spec", KNOWN.values(), ids=lambda spec: str(spec.id))
+@for_every(KNOWN.values())
 def test_no_known_accelerator_stands_apart_from_the_others(spec: AcceleratorSpec) -> None:
     check_sheet_units(spec, [other for other in KNOWN.values() if other.id != spec.id])
 

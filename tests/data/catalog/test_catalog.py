@@ -12,6 +12,7 @@ import pytest
 from roofcast.data.catalog import Catalog, load_catalog, tables
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
+from tests.every_row import for_every
 
 
 def a_model(name: str) -> ModelSpec:
@@ -195,7 +196,7 @@ def test_an_optional_bridge_is_left_out() -> None:
     assert (a100.link, a100.link_bandwidth_byte_per_s, a100.link_domain_size) == ("pcie4", 64e9, 1)
 
 
-@pytest.mark.parametrize("spec", load_catalog().accelerators.values(), ids=lambda spec: spec.id)
+@for_every(load_catalog().accelerators.values())
 def test_peaks_are_ordered_by_width(spec: AcceleratorSpec) -> None:
     peaks = spec.peak_flop_per_s
     half = peaks.get("bf16", peaks.get("fp16", peaks.get("fp32", 0.0)))

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roofcast.data.errors import RoofcastError
+from roofcast.data.errors import RoofcastError, SchemaError
 from roofcast.data.importers import FORMATS
 from roofcast.data.measurements.validation import validate_measurements
-from tests.data.importers.clients import rows, sample
+from tests.data.importers.clients import changed, rows, sample
 
 FILES = (
     "vllm_bench/default.json", "vllm_bench/detailed.json", "sglang_bench/sweep.jsonl", "sglang_bench/detailed.jsonl",
@@ -98,3 +98,19 @@ def test_changed_values(name: str, tmp_path: Path, data: st.DataObject) -> None:
     file = tmp_path / Path(name).name
     file.write_text("\n".join(lines))
     check(file, name.partition("/")[0])
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "problem"),
+    [
+        ("model_id", "\ud800", "model_id: must hold no half of a surrogate pair"),
+        ("output_lens.0", 1e308, "E2E of .* is far from TTFT"),
+    ],
+)
+def test_what_no_table_can_hold_is_refused_and_the_file_closed(
+    path: str, value: object, problem: str, tmp_path: Path
+) -> None:
+    file = changed("vllm_bench/detailed.json", tmp_path, {path: value})
+    with pytest.raises(SchemaError, match=problem):
+        rows(file, name="vllm_bench", model=None)
+    assert file not in {link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()}

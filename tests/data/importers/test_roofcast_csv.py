@@ -13,6 +13,7 @@ from roofcast.data.importers import roofcast_csv
 from roofcast.data.importers.sources import iter_sources
 from roofcast.data.measurements.validation import row_ids
 from tests.data.row_builders import a_row, many_rows
+from tests.effort import n_example
 
 HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,ttft_s,note"
 LINE = "m,a,1,128,32,4,0.25,fine"
@@ -109,7 +110,7 @@ def test_foreign_files_are_refused(file: Path, content: bytes, problem: str) -> 
         read(file, content)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=n_example(60), deadline=None)
 @given(content=st.binary(max_size=300))
 def test_noise_is_refused_and_never_crashes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     file = tmp_path_factory.getbasetemp() / "noise.csv"
@@ -117,7 +118,7 @@ def test_noise_is_refused_and_never_crashes(tmp_path_factory: pytest.TempPathFac
         read(file, content)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=n_example(40), deadline=None)
 @given(cut=st.integers(min_value=0, max_value=3 * len(LINE)))
 def test_a_cut_file_gives_whole_lines_or_is_refused(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     file = tmp_path_factory.getbasetemp() / "cut.csv"

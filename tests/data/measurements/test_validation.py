@@ -11,6 +11,7 @@ from roofcast.data.errors import SchemaError
 from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS, NUMBER_COLUMNS, OUTCOME_COLUMNS
 from roofcast.data.measurements.validation import row_ids, validate_measurements
 from tests.data.row_builders import a_row, a_table, many_rows
+from tests.effort import n_example
 
 
 def test_blanks_are_filled_in_the_order_of_the_schema() -> None:
@@ -174,7 +175,7 @@ def test_row_ids_are_pinned() -> None:
     assert row_ids(validate_measurements(a_table())) == ["1568b624e3e993c7dc40e75c5275a43e"]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=n_example(8), deadline=None)
 @given(values=st.lists(st.floats(min_value=1e-7, max_value=86_400), min_size=1, max_size=50))
 def test_numbers_survive_as_text(values: list[float]) -> None:
     as_numbers = validate_measurements(a_table(*(a_row(ttft_s=value) for value in values)))
@@ -182,7 +183,7 @@ def test_numbers_survive_as_text(values: list[float]) -> None:
     assert row_ids(as_numbers) == row_ids(as_texts)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=n_example(20), deadline=None)
 @given(text=st.text(max_size=500))
 def test_any_text_is_kept_as_it_is_or_refused(text: str) -> None:
     try:

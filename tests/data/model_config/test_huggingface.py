@@ -20,9 +20,10 @@ from roofcast.data.model_config.huggingface import (
 from roofcast.data.model_config.state_layers import sparse_indexer
 from roofcast.data.specs import ModelSpec
 from tests.data.model_config.model_configs import LLAMA_3_1_8B, PUBLISHED, Config, a_config
+from tests.every_row import for_every
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@for_every(PUBLISHED)
 def test_weights_are_those_published(name: str) -> None:
     config, n_published = PUBLISHED[name]
 

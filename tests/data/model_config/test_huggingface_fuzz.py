@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.model_config.huggingface import model_from_config, parse_config
 from tests.data.model_config.model_configs import PUBLISHED
+from tests.effort import n_example
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -24,7 +25,7 @@ NAMES = sorted({
 })  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=n_example(400), deadline=None)
 @given(st.sampled_from(sorted(PUBLISHED)), st.dictionaries(st.sampled_from(NAMES), JSON, max_size=4))
 def test_only_an_input_error_escapes(name: str, changes: dict[str, Any]) -> None:
     with contextlib.suppress(InputError):
@@ -32,7 +33,7 @@ def test_only_an_input_error_escapes(name: str, changes: dict[str, Any]) -> None
         assert 0 < spec.n_param_active <= spec.n_param
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=n_example(200), deadline=None)
 @given(st.binary(max_size=200))
 def test_only_an_input_error_escapes_from_bytes(body: bytes) -> None:
     with contextlib.suppress(SchemaError):

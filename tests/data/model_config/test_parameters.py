@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from roofcast.data.catalog import load_catalog
 from roofcast.data.model_config.parameters import count_parameters, shape_from_spec
 from roofcast.data.specs import ModelSpec
+from tests.every_row import for_every
 
 REASONS = {
     "google/gemma-4": "layers of several widths, keys shared with values, embeddings per layer",
@@ -30,7 +31,7 @@ def _is_standard(spec: ModelSpec) -> bool:
 STANDARD = [spec for spec in load_catalog().models.values() if _is_standard(spec)]
 
 
-@pytest.mark.parametrize("spec", STANDARD, ids=lambda spec: spec.id)
+@for_every(STANDARD)
 def test_weights_agree_within_a_hundredth(spec: ModelSpec) -> None:
     n_param, n_param_active = count_parameters(shape_from_spec(spec))
 
@@ -59,7 +60,7 @@ def test_each_exception_is_needed() -> None:
 PUBLISHED = [spec for spec in load_catalog().models.values() if spec.n_param_published]
 
 
-@pytest.mark.parametrize("spec", PUBLISHED, ids=lambda spec: spec.id)
+@for_every(PUBLISHED)
 def test_weights_are_those_published_or_the_reason_is_said(spec: ModelSpec) -> None:
     assert spec.n_param_published
     assert spec.n_param_published_source or spec.source
@@ -78,19 +79,17 @@ def _surplus(spec: ModelSpec) -> float:
     return (spec.n_param_published or 0) - spec.n_param
 
 
-@pytest.mark.parametrize(
-    "spec", [s for s in PUBLISHED if "embedding twice" in s.n_param_difference], ids=lambda s: s.id
-)
+@for_every([s for s in PUBLISHED if "embedding twice" in s.n_param_difference])
 def test_a_tied_embedding_counted_twice_is_the_whole_difference(spec: ModelSpec) -> None:
     assert _surplus(spec) == pytest.approx(spec.vocab_size * spec.hidden_size, rel=0.01)
 
 
-@pytest.mark.parametrize("spec", [s for s in PUBLISHED if "prediction" in s.n_param_difference], ids=lambda s: s.id)
+@for_every([s for s in PUBLISHED if "prediction" in s.n_param_difference])
 def test_further_modules_add_weights(spec: ModelSpec) -> None:
     assert 0 < _surplus(spec) < 0.25 * (spec.n_param_published or 0)
 
 
-@pytest.mark.parametrize("spec", [s for s in PUBLISHED if "rounded" in s.n_param_difference], ids=lambda s: s.id)
+@for_every([s for s in PUBLISHED if "rounded" in s.n_param_difference])
 def test_a_rounded_figure_has_few_digits(spec: ModelSpec) -> None:
     assert len(str(spec.n_param_published).rstrip("0")) <= 4
 

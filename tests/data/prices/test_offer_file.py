@@ -15,6 +15,7 @@ from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.prices import offer_file
 from roofcast.data.prices.offer_file import OFFER_FIELDS, load_offer_file, offer_from_row
 from roofcast.data.specs import Offer
+from tests.effort import n_example
 
 CATALOG = load_catalog()
 HEADER = "provider,instance_type,accelerator,n_accelerator,price_per_h,currency,as_of,host_memory_gib"
@@ -159,7 +160,7 @@ def test_too_many_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 CELLS = st.dictionaries(st.sampled_from(OFFER_FIELDS), st.text(max_size=30) | st.integers() | st.floats() | st.none())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=n_example(300), deadline=None)
 @given(CELLS)
 def test_only_an_input_error_escapes(changes: dict[str, object]) -> None:
     sound = dict(zip(HEADER.split(","), ROW.split(","), strict=True))

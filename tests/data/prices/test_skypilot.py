@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError
 from roofcast.data.prices.skypilot import SKYPILOT_NAMES, SkyPilotImport, load_skypilot_catalog
+from tests.effort import n_example
 
 CATALOG = load_catalog()
 AS_OF = dt.date(2026, 11, 1)
@@ -126,7 +127,7 @@ def test_another_table_is_refused(tmp_path: Path) -> None:
         load(tmp_path, "1", header="Tag")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=n_example(100), deadline=None)
 @given(
     st.lists(st.lists(st.text(max_size=8) | st.sampled_from(P4D.split(",")), min_size=10, max_size=10), max_size=4)
 )

@@ -37,7 +37,7 @@ def url_of(backend: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
     return "sqlite://" if backend == "memory" else f"sqlite:///{tmp_path / 'state.sqlite'}"
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=["file", pytest.param("postgresql", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url_of(request.param, tmp_path, request)
 
@@ -251,7 +251,7 @@ def test_models_that_another_process_registers_are_seen(url: str) -> None:
         for n in (1, 2):
             process = PROCESSES.Process(target=add_models, args=(url, f"ours/{n}"))
             process.start()
-            process.join(60)
+            process.join()
             assert [spec.id for spec in store.models.load()] == ["ours/1", "ours/2"][:n]
 
 

@@ -11,6 +11,7 @@ from roofcast.data.training_campaigns import (
     load_training_campaign_info,
     load_training_licence,
 )
+from tests.every_row import for_every
 
 NOTICES = {
     "MIT": "The above copyright notice and this permission notice shall be included",
@@ -27,7 +28,7 @@ OURS: dict[str, tuple[CampaignInfo, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", OURS)
+@for_every(OURS)
 def test_a_licence_that_asks_for_its_notice_comes_with_the_rows(name: str) -> None:
     info, text = OURS[name]
     if info.licence.removesuffix(" (unverified)") == "Apache-2.0":

@@ -6,6 +6,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.architecture import describe_model, encoder_param, expert_param, kv_width_per_layer
 from tests.builders import a_model
+from tests.every_row import for_every
 
 CATALOG = load_catalog()
 
@@ -27,7 +28,7 @@ def test_cache_elements_per_token(name: str, kv_width: int, kv_width_sliding: in
     assert descriptors["model.kv_width_sliding"] == kv_width_sliding
 
 
-@pytest.mark.parametrize("spec", [s for s in CATALOG.models.values() if s.n_expert], ids=lambda s: str(s.id))
+@for_every([s for s in CATALOG.models.values() if s.n_expert])
 def test_routed_experts_make_up_the_weights_that_a_token_leaves_out(spec: ModelSpec) -> None:
     idle = expert_param(spec) * (1 - spec.n_expert_per_token / spec.n_expert)
     assert idle == pytest.approx(spec.n_param - spec.n_param_active, rel=1e-3)
@@ -110,7 +111,7 @@ def test_a_context_without_limit_is_infinite() -> None:
     assert describe_model(t5)["model.max_context_token"] == 512, "the limit itself is decided in `validity.context`"
 
 
-@pytest.mark.parametrize("spec", CATALOG.models.values(), ids=lambda s: str(s.id))
+@for_every(CATALOG.models.values())
 def test_mixers_mlps_and_head_make_up_what_a_step_reads(spec: ModelSpec) -> None:
     d = describe_model(spec)
     mixer = d["model.n_layer"] * d["model.hidden_size"] * (d["model.mixer_in_width"] + d["model.mixer_out_width"])
@@ -120,7 +121,7 @@ def test_mixers_mlps_and_head_make_up_what_a_step_reads(spec: ModelSpec) -> None
     assert min(d["model.mixer_in_width"], d["model.mixer_out_width"]) > 0
 
 
-@pytest.mark.parametrize("spec", CATALOG.models.values(), ids=lambda s: str(s.id))
+@for_every(CATALOG.models.values())
 def test_no_model_reads_more_than_it_has(spec: ModelSpec) -> None:
     d = describe_model(spec)
     parts = d["model.n_param_dense"] + d["model.n_param_expert"] + d["model.n_param_encoder"]

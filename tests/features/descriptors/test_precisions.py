@@ -18,6 +18,7 @@ from roofcast.features.descriptors.precisions import (
 )
 from roofcast.features.engine.kernels import row_kernels as rows
 from tests.builders import a_question, an_accelerator
+from tests.every_row import for_every
 
 CATALOG = load_catalog()
 A100, H100, B200 = "nvidia-a100-sxm-80gb", "nvidia-h100-sxm-80gb", "nvidia-b200-sxm-180gb"
@@ -119,7 +120,7 @@ def test_a_precision_without_its_own_units_runs_on_the_next(
     assert peak_flop_per_s(an_accelerator(peak_flop_per_s=peaks), precision) == peak
 
 
-@pytest.mark.parametrize("spec", CATALOG.accelerators.values(), ids=lambda spec: str(spec.id))
+@for_every(CATALOG.accelerators.values())
 def test_each_part_computes_with_weights_of_each_precision(spec: AcceleratorSpec) -> None:
     assert all(peak_flop_per_s(spec, precision) > 0 for precision in (*PRECISIONS, *COMPUTED_IN))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 
@@ -12,14 +10,18 @@ from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.engine.memory import GIB
 from tests.builders import FloatArray, an_example
 from tests.features.engine.ideal import IDEAL, INSTANT, free_coefficients, logs
-from tests.features.engine.loop.test_closed_loop import Settings
-from tests.features.engine.serving_simulation import Outcome, simulate
+from tests.features.engine.simulated_outcomes import (
+    Settings,
+    estimate_closed_settings,
+    estimate_open_settings,
+    median_errors,
+    stored_outcomes,
+)
 
 LOOP = ("prefill_interference", "lockstep", "burst", "collision", "poll_ratio")
 """Coefficients of the loop; at their priors here, while the engine itself costs nothing but steps and prefills."""
 
 WEIGHTS = 32 * (4 * 4096**2 + 3 * 4096 * 11008)
-METRICS = ("ttft_s", "tpot_s", "e2e_s", "request_per_s")
 
 
 def questions(s: Settings) -> dict[str, FloatArray]:
@@ -52,33 +54,10 @@ def estimated(s: Settings, d: dict[str, FloatArray]) -> Estimate:
         return estimate(d, logs())
 
 
-def some_settings(n: int, seed: int, *, is_steady: bool) -> Settings:
-    """Return settings whose decode steps compute as much for a token as prefills do."""
-    s = Settings(n, seed, is_steady=is_steady)
-    s.slope = s.slope + s.per_token
-    return s
-
-
-def errors(e: Estimate, outcomes: list[Outcome]) -> dict[str, float]:
+def errors(scenario: str, e: Estimate) -> dict[str, float]:
     """Return the median absolute relative errors of the means."""
-    observed = {
-        "ttft": (e.ttft_s, [o.ttft_s.mean() for o in outcomes]),
-        "tpot": (e.tpot_s, [o.tpot_s.mean() for o in outcomes]),
-        "e2e": (e.e2e_s, [o.e2e_s.mean() for o in outcomes]),
-        "rate": (e.request_throughput_per_s, [o.request_per_s for o in outcomes]),
-    }
-    return {name: float(np.median(np.abs(found / np.array(seen) - 1))) for name, (found, seen) in observed.items()}
-
-
-@cache
-def closed_errors(*, is_steady: bool, is_chunked: bool) -> dict[str, float]:
-    s = some_settings(120, 5, is_steady=is_steady)
-    s.chunk = np.where(s.chunk > 0, s.chunk, 2048) if is_chunked else np.zeros_like(s.chunk)
-    outcomes = [
-        simulate(s.engine(i), s.load(i, concurrency=int(c), is_steady=is_steady), seed=i)
-        for i, c in enumerate(s.concurrency)
-    ]
-    return errors(estimated(s, questions(s)), outcomes)
+    means = {"ttft": e.ttft_s, "tpot": e.tpot_s, "e2e": e.e2e_s, "rate": e.request_throughput_per_s}
+    return median_errors(scenario, means)
 
 
 BOUNDS = {"tpot": 0.015, "e2e": 0.04, "rate": 0.04}
@@ -88,21 +67,16 @@ OPEN_BOUNDS = {"ttft": 0.25, "tpot": 0.015, "e2e": 0.03, "rate": 0.02}
 @pytest.mark.parametrize("is_chunked", [False, True])
 @pytest.mark.parametrize("is_steady", [True, False])
 def test_a_closed_loop_is_that_of_the_simulation(is_steady: bool, is_chunked: bool) -> None:
-    found = closed_errors(is_steady=is_steady, is_chunked=is_chunked)
+    s = estimate_closed_settings(is_steady=is_steady, is_chunked=is_chunked)
+    scenario = f"estimate {'steady' if is_steady else 'cold'} {'chunked' if is_chunked else 'whole'}"
+    found = errors(scenario, estimated(s, questions(s)))
     limits = BOUNDS | {"ttft": 0.45 if is_steady else 0.3}
     assert not {name: error for name, error in found.items() if not error <= limits[name]}
 
 
 def test_a_rate_is_served_as_in_the_simulation() -> None:
-    s = some_settings(40, 11, is_steady=True)
-    s.capacity, s.chunk = np.minimum(s.capacity, s.concurrency), np.zeros_like(s.chunk)
-    d = questions(s)
-    limit = estimated(s, d | {"workload.concurrency": np.full(40, 1e6)}).request_throughput_per_s
-    rate = limit * np.random.default_rng(1).uniform(0.2, 0.9, 40)
-    e = estimated(s, d | {"workload.concurrency": np.full(40, np.nan), "workload.request_rate_per_s": rate})
-    outcomes = [
-        simulate(s.engine(i), s.load(i, n_request=4000, rate_per_s=float(r), n_warm_up=1000), seed=i)
-        for i, r in enumerate(rate)
-    ]
-    found = errors(e, outcomes)
+    s = estimate_open_settings()
+    rate = stored_outcomes().loc["estimate open"]["rate_per_s"].to_numpy()
+    no_clients = {"workload.concurrency": np.full(len(rate), np.nan)}
+    found = errors("estimate open", estimated(s, questions(s) | no_clients | {"workload.request_rate_per_s": rate}))
     assert not {name: found[name] for name, limit in OPEN_BOUNDS.items() if not found[name] <= limit}

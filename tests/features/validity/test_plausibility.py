@@ -66,6 +66,7 @@ def test_the_first_campaign_is_plausible() -> None:
 SECONDS = ("ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s")
 
 
+@pytest.mark.slow
 def test_no_part_of_a_shipped_campaign_is_in_milliseconds() -> None:
     """Of each model on each accelerator under each load: files are mostly larger than that."""
     catalog, everything = load_catalog(), load_campaigns()
@@ -73,7 +74,9 @@ def test_no_part_of_a_shipped_campaign_is_in_milliseconds() -> None:
         assert millisecond_columns(rows, describe(rows, catalog.models, catalog.accelerators)) == {}, name
 
 
-@pytest.mark.parametrize("column", SECONDS)
+@pytest.mark.parametrize(
+    "column", [SECONDS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in SECONDS[1:])]
+)
 def test_milliseconds_in_a_column_of_seconds_stand_out_in_every_campaign(column: str) -> None:
     catalog, everything = load_catalog(), load_campaigns()
     for name, rows in everything[everything[column].notna()].groupby("campaign"):

@@ -20,8 +20,8 @@ from roofcast.serving.app_state.champion_cache import FILE_NAME, distrusted
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.predict.json_rows import table_from_rows
 from roofcast.training.lifecycle.registry import Registry
+from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import CONFIG, MODEL, a_measurement
-from tests.serving.jobs.test_queue import wait_until
 
 
 def test_a_shipped_campaign_imported_again_does_not_count_twice(bench: AppState) -> None:
@@ -101,16 +101,16 @@ def test_while_one_asks_for_registered_models_the_others_do_not_wait(
 
     def models() -> list[ModelSpec]:
         asked.set()
-        answered.wait(60)
+        answered.wait(PATIENCE_S)
         raise NotReadyError("no answer")
 
     monkeypatch.setattr(bench.store, "models", models)
     first = threading.Thread(target=lambda: bench.catalog)
     first.start()
-    assert asked.wait(60)
+    assert asked.wait(PATIENCE_S)
     assert bench.catalog.model("mine/one"), "this would wait for the first"
     answered.set()
-    first.join(60)
+    first.join(PATIENCE_S)
     assert bench.catalog.model("mine/one")
 
 
@@ -175,7 +175,7 @@ def test_the_second_trainer_says_that_it_waits_and_then_trains(
         wait_until(lambda: bool(said))
         assert (len(said), trained) == (1, [])
         assert "another retraining is under way" in said[0]
-    second.join(60)
+    second.join(PATIENCE_S)
     assert len(trained) == 1
     bench.retrain()
     assert (len(said), len(trained)) == (1, 2)

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from roofcast.data.store.measurement_store import MeasurementStore
+from roofcast.serving.app_state import app_state
 from roofcast.serving.predict.answers import ANSWER_COLUMNS
 from tests.data.row_builders import SAMPLES
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Client, Run, a_demand
@@ -255,6 +256,7 @@ def test_a_model_comes_along_with_an_import(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("home")
 def test_the_retraining_loop(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
     monkeypatch.setenv("ROOFCAST_TRAINING", '{"n_member": 1, "n_estimators": 2, "calibrate": false}')
     status, out, _ = run("retrain", "--json")
     report: dict[str, Any] = json.loads(out)

@@ -12,6 +12,7 @@ from roofcast.serving.deployment import deployment
 from roofcast.serving.deployment.engines import options
 from roofcast.serving.deployment.manifests import kserve, kubernetes
 from roofcast.serving.deployment.served import ENGINES, Served
+from tests.effort import n_example
 from tests.serving.deployment.builders import a_question, a_served, an_entry, checkpoints
 
 KUBERNETES = "1.37"
@@ -61,7 +62,7 @@ def test_the_schemas_do_refuse() -> None:
         check_kserve(wrong)
 
 
-@settings(max_examples=20)
+@settings(max_examples=n_example(20))
 @given(checkpoints)
 def test_any_name_makes_yaml_that_reads_back(name: str) -> None:
     question = a_question(checkpoint=name)

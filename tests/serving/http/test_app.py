@@ -5,8 +5,7 @@ import logging
 import shutil
 import sqlite3
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,16 +18,10 @@ from roofcast.serving.app_state.champion_cache import FILE_NAME
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http import app as app_module
 from roofcast.serving.http.app import create_app
+from tests.conditions import wait_until
 from tests.serving.http_client import CONFIG, Client, a_demand, a_measurement, a_question, problem_of, running
 
 QUESTION = {"rows": [a_question()]}
-
-
-def wait_until(holds: Callable[[], bool], timeout_s: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def version_of(client: Client) -> str:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
+from tests.effort import n_example
 from tests.serving.http_client import CONFIG, Client, a_demand, a_measurement, a_question, problem_of, running
 
 RECOMMEND, PREDICT, MEASURE = "/v1/recommendations", "/v1/predictions", "/v1/measurements"
@@ -290,7 +291,7 @@ VALUES = st.recursive(
 
 
 @pytest.mark.parametrize("place", BODIES)
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=n_example(120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_mutation_of_a_request_yields_a_5xx(shared: Client, place: str, data: st.DataObject) -> None:
     body = copy.deepcopy(BODIES[place])
@@ -304,7 +305,7 @@ def test_no_mutation_of_a_request_yields_a_5xx(shared: Client, place: str, data:
         json.loads(response.text, parse_constant=pytest.fail)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=n_example(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(list(BODIES)), noise=st.binary(max_size=60), at=st.integers(0, 400))
 def test_no_noise_in_a_body_yields_a_5xx(shared: Client, place: str, noise: bytes, at: int) -> None:
     text = json.dumps(BODIES[place]).encode()

@@ -10,6 +10,7 @@ from typing import Any
 import uvicorn
 
 from roofcast.serving.http.connections import PromptConnection
+from tests.conditions import PATIENCE_S
 
 PART = b"x" * 1_000_000
 N_PART = 100
@@ -56,7 +57,7 @@ async def ask(max_s: float, pause_s: float | None) -> tuple[Streaming, int]:
         while pause_s is not None and (piece := await reader.read(len(PART))):
             n_byte += len(piece)
             await asyncio.sleep(pause_s)
-        await asyncio.wait_for(app.has_ended.wait(), 30)
+        await asyncio.wait_for(app.has_ended.wait(), PATIENCE_S)
         writer.transport.abort()
         server.should_exit = True
         await serving
@@ -69,6 +70,6 @@ def test_who_does_not_read_is_dropped_and_the_answer_ends() -> None:
 
 
 def test_who_reads_at_leisure_gets_all() -> None:
-    app, n_byte = asyncio.run(ask(5.0, 0.001))
+    app, n_byte = asyncio.run(ask(PATIENCE_S, 0.001))
     assert app.n_sent == N_PART
     assert n_byte > N_PART * len(PART)

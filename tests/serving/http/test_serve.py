@@ -7,13 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
-import pytest
 
 from roofcast.serving.cli.service import N_THREAD
+from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import a_demand
 from tests.serving.jobs.test_queue import is_working, workers_of
 
@@ -24,16 +23,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for(url: str, process: subprocess.Popen[bytes], timeout_s: float = 60) -> None:
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        assert process.poll() is None, "the service ended"
-        try:
-            if httpx.get(url).status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.1)
-    pytest.fail("the service did not answer")
+def answers(url: str, process: subprocess.Popen[bytes]) -> bool:
+    """Return whether a running service answers with status 200."""
+    assert process.poll() is None, "the service ended"
+    try:
+        return httpx.get(url).status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 def test_the_service_starts_answers_and_stops_with_its_worker(home: Path) -> None:
@@ -50,16 +46,14 @@ def test_the_service_starts_answers_and_stops_with_its_worker(home: Path) -> Non
     process = subprocess.Popen(command, env={**environment, "ROOFCAST_HOME": str(home)})  # noqa: S603
     try:
         url = f"http://127.0.0.1:{port}"
-        wait_for(f"{url}/readyz", process)
-        response = httpx.post(f"{url}/v1/recommendations", json=a_demand(), timeout=60)
+        wait_until(lambda: answers(f"{url}/readyz", process))
+        response = httpx.post(f"{url}/v1/recommendations", json=a_demand(), timeout=PATIENCE_S)
         assert response.json()["entries"]
-        deadline = time.monotonic() + 60
-        while not is_working(home) and time.monotonic() < deadline:
-            time.sleep(0.1)
+        wait_until(lambda: is_working(home))
         (worker,) = workers_of(process.pid)
         assert f"{N_THREAD}=1" in Path(f"/proc/{worker}/environ").read_text().split("\0")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_S) == 0
     finally:
         process.kill()
         process.wait()

@@ -18,17 +18,11 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.jobs import queue as queue_module
 from roofcast.serving.jobs.queue import INTERRUPTED, JobQueue, owner_id, work, worker_process
 from roofcast.training.lifecycle.retraining import RetrainingReport
+from tests.conditions import wait_until
 from tests.serving.http_client import Client, problem_of
 
 PATH = "/v1/retrainings"
 QUICKEST = '{"n_member": 1, "n_estimators": 2, "calibrate": false}'
-
-
-def wait_until(holds: Callable[[], bool], timeout_s: float = 180.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def is_working(home: Path) -> bool:
@@ -73,28 +67,30 @@ def queue(settings: Settings) -> Iterator[JobQueue]:
     bench.store.close()
 
 
+@pytest.mark.slow  # two retrainings in a process of their own
 def test_a_retraining_over_http_runs_in_a_worker_and_goes_into_service(
     client: Client, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker is a process of its own.
 
-    It stands by while another one works, takes its place, and is killed; a third one goes on where it was.
+    It stands by while another one works, takes its place, and is killed; a third one goes on where it was. The
+    training's lock holds the first retraining back, so that the worker is killed in the middle of it.
     """
     monkeypatch.setenv("ROOFCAST_TRAINING", QUICKEST)
     monkeypatch.setattr(queue_module, "RESTART_PAUSE_S", 0.1)
     store = client.bench.store
     interrupted = store.retrainings.add(owner_id(home))
     with worker_process():
-        with FileLock(home / "worker.lock"):
-            wait_until(lambda: len(workers_of(os.getpid())) == 1)
-            time.sleep(0.3)
-            assert store.retrainings.find(interrupted.id).state == "queued"
-        wait_until(lambda: store.retrainings.find(interrupted.id).state == "running")
-        os.kill(workers_of(os.getpid())[0], signal.SIGKILL)
-        posted = client.send("POST", PATH)
-        assert posted.status_code == 202
-        assert posted.json()["state"] == "queued"
-        place = posted.headers["location"]
+        with FileLock(home / "training.lock"):
+            with FileLock(home / "worker.lock"):
+                wait_until(lambda: len(workers_of(os.getpid())) == 1)
+                assert store.retrainings.find(interrupted.id).state == "queued"
+            wait_until(lambda: store.retrainings.find(interrupted.id).state == "running")
+            os.kill(workers_of(os.getpid())[0], signal.SIGKILL)
+            posted = client.send("POST", PATH)
+            assert posted.status_code == 202
+            assert posted.json()["state"] == "queued"
+            place = posted.headers["location"]
         wait_until(lambda: client.get(place).json()["state"] == "done")
         assert store.retrainings.find(interrupted.id).error == INTERRUPTED
         asked_of_an_idle_worker = client.send("POST", PATH).headers["location"]
@@ -221,7 +217,7 @@ def test_a_worker_stops_with_its_parent(home: Path) -> None:
     """The parent is killed, so that it can tell nobody."""
     code = (
         "import os, subprocess, sys, time; "
-        "subprocess.Popen([sys.executable, '-m', 'roofcast.serving.jobs.worker', str(os.getpid())]); time.sleep(600)"
+        "subprocess.Popen([sys.executable, '-m', 'roofcast.serving.jobs.worker', str(os.getpid())]); time.sleep(3600)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code])  # noqa: S603
     try:
@@ -230,7 +226,7 @@ def test_a_worker_stops_with_its_parent(home: Path) -> None:
     finally:
         parent.kill()
         parent.wait()
-    wait_until(lambda: not workers_of(parent.pid) and not is_working(home), timeout_s=60)
+    wait_until(lambda: not workers_of(parent.pid) and not is_working(home))
 
 
 def test_a_retraining_that_waits_serves_all_who_ask(queue: JobQueue) -> None:

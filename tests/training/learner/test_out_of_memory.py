@@ -23,6 +23,7 @@ from roofcast.training.learner.out_of_memory import (
     memory_of,
     missing_profiles,
 )
+from tests.effort import n_example
 from tests.training.builders import measurements
 
 UNFUSED = "nvidia-v100-pcie-16gb"
@@ -41,7 +42,7 @@ def test_the_classifier_keeps_scikit_learns_rules(estimator: Any, check: Callabl
     check(estimator)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=n_example(30), deadline=None)
 @given(st.integers(0, 2**16), st.integers(0, 2), st.floats(0.1, 5.0))
 def test_the_chance_never_rises_with_a_column(seed: int, column: int, step: float) -> None:
     rng = np.random.default_rng(seed)

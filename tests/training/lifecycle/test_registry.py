@@ -17,6 +17,7 @@ from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.lifecycle import registry as registry_module
 from roofcast.training.lifecycle.bundle import FILE_NAME, ModelBundle
 from roofcast.training.lifecycle.registry import CHECKSUM_TAG, URI_VARIABLE, Champion, Registry
+from tests.conditions import PATIENCE_S
 from tests.training.builders import a_bundle
 
 Versions = tuple[Registry, list[str]]
@@ -319,7 +320,7 @@ def test_two_processes_may_create_the_store_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, str(tmp_path)]
     processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]  # noqa: S603
     for process in processes:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, errors
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import re
 from collections.abc import Iterator, Sequence
@@ -51,10 +52,9 @@ def read(
         If a file is empty, binary, not UTF-8 or has an unknown column, or a value is missing, out of bounds, of
         the wrong type or contradicts its row; names file, line and field.
     """
-    return pd.concat(
-        [chunk for source in progress(iter_sources(paths)) for chunk in _iter_chunks(source, campaign, overrides)],
-        ignore_index=True,
-    )
+    with contextlib.closing(iter_sources(paths)) as sources:
+        chunks = [chunk for source in progress(sources) for chunk in _iter_chunks(source, campaign, overrides)]
+    return pd.concat(chunks, ignore_index=True)
 
 
 def _iter_chunks(source: Source, campaign: str, overrides: Overrides) -> Iterator[pd.DataFrame]:

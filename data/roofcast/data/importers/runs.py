@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -80,8 +81,9 @@ def run_reader(
     def read(
         paths: Sequence[Path], campaign: str, progress: Progress = no_progress, overrides: Overrides = NO_OVERRIDES
     ) -> pd.DataFrame:
-        sources = progress(iter_sources(select(paths), *suffixes))
-        return table_of_runs([run for source in sources for run in runs_of(source)], campaign, overrides)
+        with contextlib.closing(iter_sources(select(paths), *suffixes)) as sources:
+            runs = [run for source in progress(sources) for run in runs_of(source)]
+        return table_of_runs(runs, campaign, overrides)
 
     return read
 
@@ -100,7 +102,8 @@ def table_of_runs(runs: Sequence[Run], campaign: str, overrides: Overrides) -> p
     """
     rows_by_run = [_rows_of(run, campaign, overrides) for run in runs]
     try:
-        return validate_measurements(pd.DataFrame([row for rows in rows_by_run for row in rows]), runs[0].place)
+        table = pd.DataFrame([row for rows in rows_by_run for row in rows])
+        return validate_measurements(table, runs[0].place)
     except SchemaError:
         for run, rows in zip(runs, rows_by_run, strict=True):
             for row in rows:
@@ -152,7 +155,8 @@ def variation_of(lengths: Floats) -> float:
     0.5
     """
     known = lengths[~np.isnan(lengths)]
-    return float(known.std() / known.mean()) if len(known) and known.mean() > 0 else math.nan
+    with np.errstate(over="ignore"):  # validation refuses what is infinite
+        return float(known.std() / known.mean()) if len(known) and known.mean() > 0 else math.nan
 
 
 def _statistic(name: str, values: Floats) -> float:

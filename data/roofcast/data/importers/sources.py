@@ -9,7 +9,7 @@ import io
 import lzma
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -38,10 +38,11 @@ class Source:
     stream: BinaryIO
 
 
-def iter_sources(paths: Sequence[Path], *suffixes: str) -> Iterator[Source]:
+def iter_sources(paths: Sequence[Path], *suffixes: str) -> Generator[Source, None, None]:
     """Yield each file, each file of a folder and each member of a tar archive, by name within a folder.
 
-    A file is closed when the next is yielded. One archive member at a time is held in memory.
+    A file is closed when the next is yielded or the generator is closed; close it where reading may fail. One archive
+    member at a time is held in memory.
 
     Parameters
     ----------

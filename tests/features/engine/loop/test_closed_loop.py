@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -9,141 +8,46 @@ import pytest
 from roofcast.features.engine.loop.closed_loop import FloatArray, Loop, Requests, closed_loop, crowding
 from roofcast.features.engine.loop.open_loop import open_loop, saturation_rate
 from roofcast.features.engine.loop.percentiles import e2e_quantile, itl_quantile, tpot_quantile, ttft_quantile
-from tests.features.engine.serving_simulation import Engine, Load, Outcome, simulate
-
-LEVELS = (0.5, 0.9, 0.95, 0.99)
-N_WAVE = 10
-
-
-class Settings:
-    """Random engines and loads, alike for the simulation (one at a time) and the formulas (all at once)."""
-
-    def __init__(self, n: int, seed: int, *, is_steady: bool) -> None:
-        random = np.random.default_rng(seed)
-
-        def log_even(low: float, high: float) -> FloatArray:
-            return np.exp(random.uniform(np.log(low), np.log(high), n))
-
-        self.concurrency = np.floor(log_even(1, 512))
-        self.n_input, self.n_output = np.floor(log_even(128, 8192)), np.floor(log_even(64, 1024))
-        self.fixed_step = log_even(4e-3, 3e-2)
-        self.slope = self.fixed_step * log_even(1e-3, 3e-2)
-        self.per_token = log_even(2e-6, 5e-5)
-        self.spread = random.choice([0.0, 0.2], n)
-        self.chunk = random.choice([0, 0, 512, 2048, 8192], n)
-        self.pass_token = random.choice([1, 8192], n)
-        self.poll = random.choice([1, 1, 1, 10, 30], n)
-        bound = np.floor(np.maximum(self.concurrency * log_even(0.2, 3), 1.0))
-        self.capacity = np.where(random.random(n) < 0.4, bound, 1e6)
-        self.is_steady = is_steady
-
-    def requests(self) -> Requests:
-        mean = 1 - self.spread / 2
-        n_input = self.n_input * mean
-        one = np.ones_like(mean)
-        chunk = self.chunk.astype(float)
-        together = np.where(chunk > 0, chunk / n_input, np.ceil(self.pass_token / n_input))
-        requests_per_slot = np.full_like(mean, np.inf) if self.is_steady else N_WAVE * one
-        return Requests(
-            n_output=self.n_output * mean,
-            prefill_s=self.per_token * n_input,
-            fixed_s=0 * one,
-            n_chunk=np.where(chunk > 0, n_input / np.maximum(chunk, 1), 0.0),
-            n_together=np.maximum(together, 1.0),
-            poll_step=self.poll.astype(float),
-            interference_ratio=one,
-            spread=self.spread,
-            requests_per_slot=requests_per_slot,
-        )
-
-    def step_s(self, batch: FloatArray) -> FloatArray:
-        return self.fixed_step + self.slope * batch
-
-    def engine(self, i: int) -> Engine:
-        return Engine(
-            step_s=lambda batch, _: float(self.fixed_step[i] + self.slope[i] * batch),
-            prefill_s=lambda token: float(self.per_token[i] * token),
-            capacity_request=float(self.capacity[i]),
-            chunk_token=int(self.chunk[i]) or None,
-            pass_token=int(self.pass_token[i]),
-            poll_pass=int(self.poll[i]),
-        )
-
-    def load(self, i: int, **arrivals: float) -> Load:
-        return Load(
-            n_request=int(arrivals.get("n_request", N_WAVE * self.concurrency[i])),
-            n_input=int(self.n_input[i]),
-            n_output=int(self.n_output[i]),
-            spread=float(self.spread[i]),
-            concurrency=int(arrivals.get("concurrency", 0)),
-            rate_per_s=arrivals.get("rate_per_s", 0.0),
-            is_steady=bool(arrivals.get("is_steady", False)),
-            n_warm_up=int(arrivals.get("n_warm_up", 0)),
-        )
+from tests.features.engine.serving_simulation import Engine, Load, simulate
+from tests.features.engine.simulated_outcomes import (
+    LEVELS,
+    Settings,
+    median_errors,
+    open_loop_settings,
+    stored_outcomes,
+)
 
 
-def errors(loop: Loop, outcomes: list[Outcome]) -> dict[str, float]:
-    """Return the median absolute relative error of each quantity and statistic."""
-
-    def error(estimate: FloatArray, observed: list[float]) -> float:
-        return float(np.median(np.abs(estimate / np.array(observed) - 1)))
-
-    found = {
-        "ttft": error(loop.ttft_s, [float(o.ttft_s.mean()) for o in outcomes]),
-        "tpot": error(loop.tpot_s, [float(o.tpot_s.mean()) for o in outcomes]),
-        "e2e": error(loop.e2e_s, [float(o.e2e_s.mean()) for o in outcomes]),
-        "rate": error(loop.request_per_s, [o.request_per_s for o in outcomes]),
-    }
-    for q in LEVELS:
-        found[f"ttft {q}"] = error(ttft_quantile(loop, q), [float(np.quantile(o.ttft_s, q)) for o in outcomes])
-        found[f"tpot {q}"] = error(tpot_quantile(loop, q), [float(np.quantile(o.tpot_s, q)) for o in outcomes])
-        found[f"e2e {q}"] = error(e2e_quantile(loop, q), [float(np.quantile(o.e2e_s, q)) for o in outcomes])
-        found[f"itl {q}"] = error(itl_quantile(loop, q), [o.gap_quantile_s(q) for o in outcomes])
-    return found
-
-
-@cache
-def closed_errors(*, is_steady: bool) -> dict[str, float]:
-    settings = Settings(300, 7, is_steady=is_steady)
-    loop = closed_loop(settings.concurrency, settings.capacity, settings.step_s, settings.requests())
-    outcomes = [
-        simulate(settings.engine(i), settings.load(i, concurrency=int(c), is_steady=is_steady), seed=i)
-        for i, c in enumerate(settings.concurrency)
-    ]
-    return errors(loop, outcomes)
-
-
-@cache
-def open_errors() -> dict[str, float]:
-    settings = Settings(60, 11, is_steady=True)
-    settings.capacity = np.minimum(settings.capacity, settings.concurrency)
-    requests = settings.requests()
-    limit = saturation_rate(settings.capacity, settings.step_s, requests)
-    rate = limit * np.random.default_rng(1).uniform(0.2, 0.9, 60)
-    loop = open_loop(rate, settings.capacity, settings.step_s, requests)
-    outcomes = [
-        simulate(settings.engine(i), settings.load(i, n_request=8000, rate_per_s=float(r), n_warm_up=2000), seed=i)
-        for i, r in enumerate(rate)
-    ]
-    return errors(loop, outcomes)
+def loop_statistics(loop: Loop) -> dict[str, FloatArray]:
+    """Return the means and quantiles that a simulation reports, by the formulas."""
+    estimates = {"ttft": loop.ttft_s, "tpot": loop.tpot_s, "e2e": loop.e2e_s, "rate": loop.request_per_s}
+    quantiles = {"ttft": ttft_quantile, "tpot": tpot_quantile, "e2e": e2e_quantile, "itl": itl_quantile}
+    return estimates | {f"{name} {q}": quantile(loop, q) for name, quantile in quantiles.items() for q in LEVELS}
 
 
 BOUNDS = {"ttft": 0.05, "tpot": 0.01, "e2e": 0.02, "rate": 0.02}
 TAIL_BOUNDS = {"ttft": 0.2, "tpot": 0.03, "e2e": 0.05, "itl": 0.05}
 
 
-def outside(found: dict[str, float], **wider: float) -> dict[str, float]:
+def outside(errors: dict[str, float], **wider: float) -> dict[str, float]:
     limits = BOUNDS | {f"{name} {q}": bound for name, bound in TAIL_BOUNDS.items() for q in LEVELS} | wider
-    return {name: found[name] for name, limit in limits.items() if not found[name] <= limit}
+    return {name: errors[name] for name, limit in limits.items() if not errors[name] <= limit}
 
 
 @pytest.mark.parametrize("is_steady", [True, False])
 def test_the_closed_loop_is_that_of_the_simulation(is_steady: bool) -> None:
-    assert not outside(closed_errors(is_steady=is_steady))
+    settings = Settings(300, 7, is_steady=is_steady)
+    loop = closed_loop(settings.concurrency, settings.capacity, settings.step_s, settings.requests())
+    scenario = f"closed_loop {'steady' if is_steady else 'cold'}"
+    assert not outside(median_errors(scenario, loop_statistics(loop)))
 
 
 def test_the_open_loop_is_that_of_the_simulation() -> None:
-    assert not outside(open_errors(), ttft=0.07, **{"e2e 0.99": 0.1})
+    settings = open_loop_settings()
+    rate = stored_outcomes().loc["open_loop"]["rate_per_s"].to_numpy()
+    loop = open_loop(rate, settings.capacity, settings.step_s, settings.requests())
+    errors = median_errors("open_loop", loop_statistics(loop))
+    assert not outside(errors, ttft=0.07, **{"e2e 0.99": 0.1})
 
 
 def some_requests(n: int = 1, **changes: float) -> Requests:

@@ -15,9 +15,10 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
 from roofcast.serving.http.telemetry.health import STOPPING, HealthMonitor
+from tests.conditions import PATIENCE_S, wait_until
 from tests.conftest import QUICK
 from tests.postgres import new_database
-from tests.serving.http.test_app import register_copy, wait_until
+from tests.serving.http.test_app import register_copy
 from tests.serving.http_client import Client, a_demand, a_measurement, a_question, problem_of, running
 
 QUESTION = {"rows": [a_question()]}
@@ -140,7 +141,7 @@ def test_readiness_ends_before_the_server_does(client: Client, handler: list[int
             while not handler:
                 await asyncio.sleep(0.01)
 
-    asyncio.run(asyncio.wait_for(stop(), 10))
+    asyncio.run(asyncio.wait_for(stop(), PATIENCE_S))
     signal.raise_signal(signal.SIGTERM)
     assert len(handler) == 2, "the server's own handler is back"
     client.app.state.health_monitor = watch

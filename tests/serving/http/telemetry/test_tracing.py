@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
 from roofcast.serving.http.telemetry.tracing import is_enabled, trace
-from tests.serving.http.test_app import wait_until
+from tests.conditions import wait_until
 from tests.serving.http_client import running
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from roofcast.data.errors import InputError
 from roofcast.serving.recommend.search.fleet_mix import ALIKE, FleetType, cheapest_fleet
+from tests.effort import n_example
 
 TYPES = st.builds(
     FleetType,
@@ -36,7 +37,7 @@ def fleets(types: list[FleetType], needed: float, pools: dict[str, float]) -> li
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=n_example(100), deadline=None)
 @given(st.lists(TYPES, min_size=1, max_size=3), st.integers(0, 24), POOLS)
 def test_no_other_fleet_is_cheaper(types: list[FleetType], needed: int, pools: dict[str, float]) -> None:
     fleet = cheapest_fleet(types, needed, pools)

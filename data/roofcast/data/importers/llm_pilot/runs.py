@@ -10,6 +10,7 @@ completed requests by that duration, although requests may end up to 10 s after 
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,7 +79,8 @@ def read(
     SchemaError
         If a file is empty, truncated, binary or of another format, or none of its requests completed.
     """
-    rows = [row for source in progress(iter_sources(paths)) for row in _run_rows(source, campaign)]
+    with contextlib.closing(iter_sources(paths)) as sources:
+        rows = [row for source in progress(sources) for row in _run_rows(source, campaign)]
     table = pd.DataFrame(rows)
     numbers = [name for name in table.columns if name in NUMBER_COLUMNS]
     table[numbers] = table[numbers].map(lambda value: float(f"{value:.{N_DIGIT}g}"))

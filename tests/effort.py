@@ -1,0 +1,14 @@
+"""How many examples a property is tried on."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+PROFILE: Final = os.environ.get("ROOFCAST_HYPOTHESIS", "quick")
+"""``quick`` in `make test`, ``thorough`` in `make test-slow`, both repeatable; ``wandering`` draws other examples."""
+
+
+def n_example(thorough: int) -> int:
+    """Return the number of examples for this profile: a fifth of the thorough number, eight at least, if quick."""
+    return max(thorough // 5, min(thorough, 8)) if PROFILE == "quick" else thorough

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.every_row import for_every
+
+
+def test_each_failing_row_is_listed_and_the_sound_ones_are_not() -> None:
+    @for_every([1, 2, 3])
+    def is_even(row: int) -> None:
+        assert row % 2 == 0
+
+    with pytest.raises(AssertionError) as caught:
+        is_even()
+    assert [line.split(":")[0] for line in str(caught.value).splitlines() if ": AssertionError" in line] == ["1", "3"]
+
+
+def test_no_rows_are_no_pass() -> None:
+    with pytest.raises(AssertionError, match="no rows"):
+        for_every([])(lambda _: None)()
