@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from builders.catalog.repairs import ACCELERATOR_REPAIRS, DIFFERENCES, MODEL_REPAIRS
-from roofcast.data.catalog.tables import PEAK_COLUMNS
+from roofcast.data.catalog.sheet_units import PEAK_COLUMNS
 from roofcast.data.specs import Attention
 
 Row = dict[str, str]

@@ -90,7 +90,7 @@ def test_a_currency_without_a_rate_is_refused(tmp_path: Path) -> None:
         ("mycloud,big,H100,8,1,,2026-11-01,inf", "line 2: host_memory_gib: must be a finite number"),
         ("mycloud,big,H100,8,1,,2026-11-01,much", "line 2: host_memory_gib: must be a number"),
         (f"{'x' * 3000},big,H100,8,1,,2026-11-01,", "line 2: provider: must be printable text of up to 2000"),
-        (f"{ROW}\n{ROW}", "line 3: instance_type: 'mycloud/global/big/on_demand' is given twice"),
+        (f"{ROW}\n{ROW}", "line 3: instance_type: 'mycloud/global/big/on_demand' occurs twice"),
         ('"mycloud,big,H100,8,1,,2026-11-01,', "line 2: is no valid CSV"),
         (f"{'x' * 200_000},big,H100,8,1,,2026-11-01,", "line 2: is no valid CSV: field larger than"),
         ("", "holds no offer"),

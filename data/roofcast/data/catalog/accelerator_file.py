@@ -1,4 +1,4 @@
-"""Accelerators that a user describes in a TOML file, in the units of data sheets."""
+"""TOML file of a user's accelerator, in the units of data sheets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from roofcast.data.catalog import tables
+from roofcast.data.catalog.sheet_units import PEAK_COLUMNS, fields_in_si, with_peaks
 from roofcast.data.errors import InputError, SchemaError, near_misses
 from roofcast.data.specs import AcceleratorSpec
 
@@ -45,11 +45,11 @@ _SHEET_FIELDS: Final[Mapping[str, str]] = {
     "l2_byte": "l2_mib",
 }
 _SPEC_FIELDS: Final = frozenset(AcceleratorSpec.model_fields) - {*_SHEET_FIELDS, "peak_flop_per_s"}
-FIELDS: Final = (*sorted(_SPEC_FIELDS), *_SHEET_FIELDS.values(), *tables.PEAK_COLUMNS)
+FIELDS: Final = (*sorted(_SPEC_FIELDS), *_SHEET_FIELDS.values(), *PEAK_COLUMNS)
 
 
 def accelerator_template() -> str:
-    """Return the text of a file that describes an accelerator, with each field explained.
+    """Return an example file with every field explained.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def accelerator_template() -> str:
 def load_accelerator_file(path: Path | str) -> AcceleratorSpec:
     """Return the accelerator of a TOML file.
 
-    A number may be wrong and still be read; see `roofcast.data.catalog.accelerator_lint.lint_accelerators`.
+    Its numbers are not checked; `catalog.accelerator_lint` does that.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def load_accelerator_file(path: Path | str) -> AcceleratorSpec:
 
 
 def parse_accelerator(text: str, source: str = "accelerator.toml") -> AcceleratorSpec:
-    """Return the accelerator that a TOML text describes.
+    """Return the accelerator of a TOML text.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def parse_accelerator(text: str, source: str = "accelerator.toml") -> Accelerato
     ...
     roofcast.data.errors.SchemaError: mine.toml, line 1: memory_gb: is no field; did you mean memory_gib?
     """
-    fields = _parsed(text, source)
+    fields = _parse_toml(text, source)
     for name in fields:
         if name not in FIELDS:
             near = near_misses(name, FIELDS, n=1)
@@ -111,12 +111,12 @@ def parse_accelerator(text: str, source: str = "accelerator.toml") -> Accelerato
     try:
         for name, value in fields.items():
             _check_kind(name, value)
-        return AcceleratorSpec.parse(tables.with_peaks(tables.fields_in_si(fields)))
+        return AcceleratorSpec.parse(with_peaks(fields_in_si(fields)))
     except InputError as error:
         _refuse(text, source, _sheet_field(error.field), error.problem)
 
 
-def _parsed(text: str, source: str) -> dict[str, Any]:
+def _parse_toml(text: str, source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -129,8 +129,8 @@ def _parsed(text: str, source: str) -> dict[str, Any]:
 
 
 def _check_kind(name: str, value: object) -> None:
-    is_measured = name in _SHEET_FIELDS.values() or name in tables.PEAK_COLUMNS
-    if isinstance(value, bool) or (is_measured and not isinstance(value, int | float)):
+    has_unit = name in _SHEET_FIELDS.values() or name in PEAK_COLUMNS
+    if isinstance(value, bool) or (has_unit and not isinstance(value, int | float)):
         raise InputError(name, f"must be a number without quotes, got a {type(value).__name__}")
     if isinstance(value, str) and not value.isprintable():
         raise InputError(name, "must be printable text on one line")
@@ -145,9 +145,6 @@ def _sheet_field(field: str) -> str:
 
 def _refuse(text: str, source: str, field: str, problem: str) -> NoReturn:
     lines = enumerate(text.splitlines(), start=1)
-    line = (
-        next((n for n, content in lines if re.match(rf'\s*"?{re.escape(field)}"?\s*[=.]', content)), 0)
-        if field
-        else 0
-    )
+    pattern = rf'\s*"?{re.escape(field)}"?\s*[=.]'
+    line = next((n for n, content in lines if re.match(pattern, content)), 0) if field else 0
     raise SchemaError(field, problem, source, line)

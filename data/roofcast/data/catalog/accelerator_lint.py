@@ -1,23 +1,45 @@
-"""Suspicions about data sheets of accelerators: sparse peaks taken for dense, numbers out of family."""
+"""Linter of accelerator data sheets: wrong units are refused; sparse peaks and unusual numbers are findings."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from roofcast.data import units
 from roofcast.data.catalog import accelerator_families as usual
+from roofcast.data.errors import InputError
 from roofcast.data.specs import AcceleratorSpec
 
 _RATIO_TOLERANCE: Final = 0.06
 _LINK_TOLERANCE: Final = 0.05
 
 
+MAX_UNIT_FACTOR: Final = 10.0
+"""Largest factor below the minimum, or above the maximum, of the known accelerators."""
+
+SHEET_NUMBERS: Final[Mapping[str, Callable[[AcceleratorSpec], list[float]]]] = {
+    "memory_gib": lambda s: [s.memory_byte / units.BYTE_PER_GIB],
+    "bandwidth_gb_per_s": lambda s: [s.bandwidth_byte_per_s / units.BYTE_PER_GB],
+    "link_bandwidth_gb_per_s": lambda s: [s.link_bandwidth_byte_per_s / units.BYTE_PER_GB],
+    "l2_mib": lambda s: [s.l2_byte / units.BYTE_PER_MIB] if s.l2_byte else [],
+    "tdp_w": lambda s: [s.tdp_w] if s.tdp_w else [],
+    "peak_..._tflop_per_s": lambda s: [peak / units.FLOP_PER_TFLOP for peak in s.peak_flop_per_s.values()],
+    "bandwidth_gb_per_s over memory_gib": lambda s: [
+        s.bandwidth_byte_per_s / units.BYTE_PER_GB / (s.memory_byte / units.BYTE_PER_GIB)
+    ],
+    "peak_..._tflop_per_s over bandwidth_gb_per_s": lambda s: [
+        peak / units.FLOP_PER_TFLOP / (s.bandwidth_byte_per_s / units.BYTE_PER_GB)
+        for peak in s.peak_flop_per_s.values()
+    ],
+}
+"""Checked numbers and ratios, by the names and in the units of an accelerator's file."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """One suspicion about one number; `reason` says why it is right all the same, if that is known."""
+    """An unusual number; `reason` explains why it is right nevertheless, if that is known."""
 
     accelerator: str
     rule: str
@@ -33,18 +55,12 @@ class Finding:
 def lint_accelerators(
     specs: Iterable[AcceleratorSpec], exceptions: Mapping[tuple[str, str], str] = usual.EXCEPTIONS
 ) -> list[Finding]:
-    """Return what looks wrong in data sheets; a suspicion, never a proof.
+    """Return the unusual numbers of data sheets, in the order of the specs; a finding is no proof of an error.
 
     Parameters
     ----------
-    specs
-        The data sheets.
     exceptions
-        Id of a part and rule to the reason why the part is right all the same.
-
-    Returns
-    -------
-    Findings in the order of the specs; those with a `reason` are explained.
+        Reason why a number is right nevertheless, by accelerator id and rule.
 
     Examples
     --------
@@ -64,6 +80,38 @@ def lint_accelerators(
     ]
 
 
+def check_sheet_units(spec: AcceleratorSpec, known: Iterable[AcceleratorSpec]) -> None:
+    """Refuse an accelerator with a number in a wrong unit: far outside the range of the known accelerators.
+
+    Numbers that are unusual but possible are findings of `lint_accelerators`.
+
+    Raises
+    ------
+    InputError
+        If a number, or the ratio of two, is outside the range by more than `MAX_UNIT_FACTOR`.
+
+    Examples
+    --------
+    TB/s in the place of GB/s:
+
+    >>> from roofcast.data.catalog import load_catalog
+    >>> known = load_catalog().accelerators
+    >>> h100 = known["nvidia-h100-sxm-80gb"]
+    >>> check_sheet_units(h100, known.values())
+    >>> check_sheet_units(h100.model_copy(update={"bandwidth_byte_per_s": 3.35e9}), known.values())
+    Traceback (most recent call last):
+    ...
+    roofcast.data.errors.InputError: bandwidth_gb_per_s: is 3.35, but 54 to 8000 in all known ones; correct the unit
+    """
+    known = tuple(known)
+    for name, numbers in SHEET_NUMBERS.items():
+        others = [number for other in known for number in numbers(other)]
+        for number in numbers(spec):
+            if not min(others) / MAX_UNIT_FACTOR <= number <= max(others) * MAX_UNIT_FACTOR:
+                band = f"{min(others):.3g} to {max(others):.4g}"
+                raise InputError(name, f"is {number:.3g}, but {band} in all known ones; correct the unit")
+
+
 def _peak_ratios(spec: AcceleratorSpec) -> Iterator[Finding]:
     peaks = _peaks(spec)
     allowed = _half_ratios(spec)
@@ -81,8 +129,8 @@ def _peaks(spec: AcceleratorSpec) -> dict[str, float]:
 def _half_ratios(spec: AcceleratorSpec) -> tuple[float, ...]:
     about = f"{spec.name} {spec.memory_type}".lower()
     architecture = spec.architecture.lower()
-    fitting = (ratios for family, mark, ratios in usual.HALF_OVER_FP32 if family in architecture and mark in about)
-    return next(fitting, usual.UNKNOWN_RATIOS)
+    matches = (ratios for family, mark, ratios in usual.HALF_OVER_FP32 if family in architecture and mark in about)
+    return next(matches, usual.UNKNOWN_RATIOS)
 
 
 def _ratio(
@@ -95,18 +143,18 @@ def _ratio(
         return
     is_sparse = any(_is_near(ratio, 2 * a, _RATIO_TOLERANCE) for a in allowed)
     hint = "; it is twice that, so it may be a sparse peak" if is_sparse else ""
-    wanted = " or ".join(f"{a:g}" for a in allowed)
+    expected = " or ".join(f"{a:g}" for a in allowed)
     field = next((p for p in ("bf16", "fp16") if p in peaks), narrow) if narrow == "half" else narrow
     yield Finding(
         spec.id,
         f"{narrow} over {wide}",
         f"peak_flop_per_s.{field}",
-        f"is {ratio:.3g} times the peak in {'16 bits' if wide == 'half' else wide}, usual is {wanted}{hint}",
+        f"is {ratio:.3g} times the peak in {'16 bits' if wide == 'half' else wide}, usual is {expected}{hint}",
     )
 
 
-def _is_near(value: float, wanted: float, tolerance: float) -> bool:
-    return abs(value / wanted - 1) <= tolerance
+def _is_near(value: float, target: float, tolerance: float) -> bool:
+    return abs(value / target - 1) <= tolerance
 
 
 def _years(spec: AcceleratorSpec) -> Iterator[Finding]:
@@ -146,7 +194,7 @@ class _Suspect:
     unit: str
 
     def outside(self, value: float, band: tuple[float, float]) -> Iterator[Finding]:
-        """Yield the finding if the value lies outside the band."""
+        """Yield a finding if the value lies outside the band."""
         low, high = band
         if not low <= value <= high:
             problem = f"is {value:.3g} {self.unit}, usual is {low:g} to {high:g}"
@@ -176,15 +224,15 @@ def _balance(spec: AcceleratorSpec) -> Iterator[Finding]:
 
 
 def _link(spec: AcceleratorSpec) -> Iterator[Finding]:
-    found = re.match(r"(nvlink|pcie)\s?(\d)(?:\s?x(\d+))?", spec.link.lower())
+    match = re.match(r"(nvlink|pcie)\s?(\d)(?:\s?x(\d+))?", spec.link.lower())
     gb_per_s = spec.link_bandwidth_byte_per_s / units.BYTE_PER_GB
-    if found and found[1] + found[2] in usual.LINKS_GB_PER_S and not re.search("reduced|bridge", spec.link):
-        expected = usual.LINKS_GB_PER_S[found[1] + found[2]] * int(found[3] or 16) / 16
+    if match and match[1] + match[2] in usual.LINKS_GB_PER_S and not re.search("reduced|bridge", spec.link):
+        expected = usual.LINKS_GB_PER_S[match[1] + match[2]] * int(match[3] or 16) / 16
         if not _is_near(gb_per_s, expected, _LINK_TOLERANCE):
             hint = "; it looks like one direction" if _is_near(2 * gb_per_s, expected, _LINK_TOLERANCE) else ""
             problem = f"is {gb_per_s:g} GB/s, {spec.link} has {expected:g} in both directions{hint}"
             yield Finding(spec.id, "link", "link_bandwidth_byte_per_s", problem)
-    if found and found[1] == "nvlink" and spec.link_domain_size == 1:
+    if match and match[1] == "nvlink" and spec.link_domain_size == 1:
         yield Finding(spec.id, "link domain", "link_domain_size", f"is 1, but {spec.link} connects several parts")
     if spec.link_bandwidth_byte_per_s > spec.bandwidth_byte_per_s:
         problem = "is more than the bandwidth of the memory"

@@ -6,8 +6,8 @@ import dataclasses
 from typing import Final
 
 from roofcast.data.errors import InputError
+from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.model_config.parameters import Shape
-from roofcast.data.model_config.reader import ConfigReader
 
 GEMMA_3N_TYPES: Final = frozenset({"gemma3n", "gemma3n_text"})
 GEMMA_4_TYPES: Final = frozenset({"gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"})

@@ -6,8 +6,8 @@ import dataclasses
 from typing import Any, Final
 
 from roofcast.data.errors import InputError
+from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.model_config.families import Family
-from roofcast.data.model_config.reader import ConfigReader
 from roofcast.data.model_config.state_layers import gated_delta_net, mamba2
 
 _GROWING: Final = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from roofcast.data.errors import InputError
-from roofcast.data.model_config.reader import ConfigReader
+from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.specs import BYTE_PER_WEIGHT, Precision
 
 _DTYPES: Final[dict[str, Precision]] = {

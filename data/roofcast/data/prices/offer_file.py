@@ -1,17 +1,18 @@
-"""Offers that a user writes, as CSV or TOML, in dollars or in another currency with a rate."""
+"""CSV or TOML file of a user's offers, in US dollars or in another currency with a rate."""
 
 from __future__ import annotations
 
 import csv
-import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from roofcast.data.catalog import Catalog, tables
+from roofcast.data.catalog import Catalog
+from roofcast.data.catalog.sheet_units import fields_in_si
 from roofcast.data.errors import InputError, SchemaError, near_misses
+from roofcast.data.prices.currency import parse_amount, price_in_usd
 from roofcast.data.specs import Offer
 
 OFFER_FIELDS: Final = (
@@ -27,26 +28,26 @@ _DEFAULTS: Final = {"region": "global", "n_accelerator": "1", "pricing": "on_dem
 
 
 def load_offer_file(path: Path | str, catalog: Catalog, rates: Mapping[str, Decimal] | None = None) -> list[Offer]:
-    """Return the offers of a CSV or TOML file, to be laid over a price book.
+    """Return the offers of a CSV or TOML file.
 
-    A CSV file has a column for each field, a TOML file a table ``[[offer]]`` for each offer, with the fields
-    `OFFER_FIELDS`; needed are provider, instance_type, accelerator, price_per_h and as_of. A price in dollars that
-    was listed in another currency keeps that amount in `listed_price_per_h` and `listed_currency`.
+    A CSV file has a column for each of `OFFER_FIELDS`, a TOML file a table ``[[offer]]`` for each offer; provider,
+    instance_type, accelerator, price_per_h and as_of are required. `listed_price_per_h` and `listed_currency` hold
+    the amount that the provider listed in another currency.
 
     Parameters
     ----------
     path
-        The file; TOML if its name ends so.
+        The file; TOML if it ends in ``.toml``, else CSV.
     catalog
-        Where the names of accelerators are looked up.
+        For the names of accelerators.
     rates
-        US dollars for one unit of a currency; noted in the offer's source.
+        US dollars for one unit of a currency; the offer's source notes the rate.
 
     Raises
     ------
     SchemaError
-        If the file cannot be read, is too large, or an offer is wrong, given twice, of an unknown accelerator or in
-        a currency without a rate; names file, line (in TOML the offer's number) and field.
+        If the file cannot be read, is too large, or an offer is wrong, repeated, of an unknown accelerator or in a
+        currency without a rate; names file, line (in TOML the offer's number) and field.
     """
     file = Path(path)
     rows = _toml_rows(file) if file.suffix.lower() == ".toml" else csv_rows(file, OFFER_FIELDS)
@@ -57,7 +58,7 @@ def load_offer_file(path: Path | str, catalog: Catalog, rates: Mapping[str, Deci
         except InputError as error:
             raise SchemaError(error.field, error.problem, file.name, line) from error
         if offer.id in offers:
-            raise SchemaError("instance_type", f"{offer.id!r} is given twice", file.name, line)
+            raise SchemaError("instance_type", f"{offer.id!r} occurs twice", file.name, line)
         offers[offer.id] = offer
     if not offers:
         raise SchemaError("", "holds no offer", file.name)
@@ -65,7 +66,7 @@ def load_offer_file(path: Path | str, catalog: Catalog, rates: Mapping[str, Deci
 
 
 def offer_from_row(row: Mapping[str, Any], catalog: Catalog, rates: Mapping[str, Decimal], source: str) -> Offer:
-    """Return the offer of cells by the names of `OFFER_FIELDS`; blank cells take their defaults.
+    """Return the offer of a row with the cells `OFFER_FIELDS`; blank cells take their defaults.
 
     Raises
     ------
@@ -75,28 +76,18 @@ def offer_from_row(row: Mapping[str, Any], catalog: Catalog, rates: Mapping[str,
     cells = {name: value for name, value in row.items() if value is not None and value != ""}
     _refuse_formulas(cells)
     currency = str(cells.pop("currency", "USD")).strip().upper()
-    listed = _amount("price_per_h", cells.pop("price_per_h", None))
+    listed = parse_amount("price_per_h", cells.pop("price_per_h", None))
     fields = {**_DEFAULTS, "source": source, **cells}
     if "accelerator" in fields:
         fields["accelerator"] = catalog.accelerator(str(fields["accelerator"])).id
     for name in ("listed_price_per_h", "listed_currency"):
         if currency != "USD" and name in cells:
             raise InputError(name, f"must be blank where currency is {currency}: the price is the listed one")
-    if currency != "USD":
-        rate = _amount(f"rate of {currency}", rates.get(currency))
-        fields["source"] = f"{fields['source']}; {listed} {currency} at {rate} USD"
+    price_usd, note = price_in_usd(listed, currency, rates)
+    if note:
+        fields["source"] = f"{fields['source']}; {note}"
         fields |= {"listed_price_per_h": listed, "listed_currency": currency}
-        listed *= rate
-    return Offer.parse({**tables.fields_in_si(fields), "price_usd_per_h": listed})
-
-
-def _amount(name: str, value: object) -> Decimal:
-    if value is None:
-        raise InputError(name, "is missing")
-    text = str(value).strip()
-    if not re.fullmatch(r"\d{1,12}(\.\d{1,30})?", text):
-        raise InputError(name, f"must be a plain number such as 12.5, got {text[:60]!r}")
-    return Decimal(text)
+    return Offer.parse({**fields_in_si(fields), "price_usd_per_h": price_usd})
 
 
 def _refuse_formulas(cells: Mapping[str, Any]) -> None:
@@ -111,16 +102,14 @@ def _refuse_formulas(cells: Mapping[str, Any]) -> None:
 
 
 def csv_rows(path: Path, columns: Iterable[str], *, more: bool = False) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line number and cells of a CSV file, read as a stream.
+    """Yield line number and cells of each row of a CSV file.
 
     Parameters
     ----------
-    path
-        The file.
     columns
-        Names that are known.
+        Known columns.
     more
-        Whether other columns are passed over, rather than refused.
+        Whether other columns are allowed.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Price of owned hardware by the hour of use."""
+"""Owned hardware: its price for an hour of use, from purchase and power."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ _W_PER_KW: Final = Decimal(units.W_PER_KW)
 
 
 class OwnedHardware(Spec):
-    """A server of one's own: what it costs to buy, to run and to feed.
+    """An owned server: cost of purchase, operation and power, in US dollars.
 
-    `utilisation_ratio` is the share of all hours in which it serves; the other hours cost as well, and the hours of
-    use bear them. `power_w` is drawn in use and `idle_power_w` otherwise, at the server's plug; `pue_ratio` is the
-    facility's energy over that of its machines. Amounts are in US dollars.
+    `utilisation_ratio` is the share of hours in use; the hours of use carry the cost of all hours. `power_w` is drawn
+    at the plug in use, `idle_power_w` otherwise; `pue_ratio` is the facility's energy over that of its machines.
     """
 
     name: Name
@@ -44,13 +43,13 @@ class OwnedHardware(Spec):
     source: Source = "own figures"
 
     def price_usd_per_h(self) -> Decimal:
-        """Return the cost of one hour of use, to a hundredth of a cent.
+        """Return the cost of one hour of use, rounded to a hundredth of a cent.
 
         Notes
         -----
-        ``[(capex - residual) / lifetime + other] / 8760 h`` and ``[u x P + (1 - u) x P_idle] x PUE x price``, both
-        by the hour of the calendar, divided by the utilisation ``u``. A residual above the purchase price counts as
-        the purchase price.
+        Costs per calendar hour, ``[(capex - residual) / lifetime + other] / 8760 h`` and
+        ``[u x P + (1 - u) x P_idle] x PUE x price``, divided by the utilisation ``u``. A residual value above the
+        purchase price counts as the purchase price.
 
         Examples
         --------
@@ -61,20 +60,20 @@ class OwnedHardware(Spec):
         >>> server.price_usd_per_h()
         Decimal('20.3000')
         """
-        used = self.utilisation_ratio
-        written_off = max(self.capex_usd - self.residual_usd, Decimal(0))
-        fixed = (written_off / self.lifetime_year + self.other_usd_per_year) / _H_PER_YEAR
-        drawn_kw = (used * self.power_w + (1 - used) * self.idle_power_w) / _W_PER_KW
+        utilisation = self.utilisation_ratio
+        depreciation = max(self.capex_usd - self.residual_usd, Decimal(0))
+        fixed = (depreciation / self.lifetime_year + self.other_usd_per_year) / _H_PER_YEAR
+        drawn_kw = (utilisation * self.power_w + (1 - utilisation) * self.idle_power_w) / _W_PER_KW
         power = drawn_kw * self.pue_ratio * self.power_price_usd_per_kwh
-        return ((fixed + power) / used).quantize(_CENT_OF_CENT, ROUND_HALF_EVEN)
+        return ((fixed + power) / utilisation).quantize(_CENT_OF_CENT, ROUND_HALF_EVEN)
 
     def offer(self, as_of: dt.date) -> Offer:
-        """Return the server as an offer of the provider ``owned``, on demand.
+        """Return the server as an on-demand offer of the provider ``owned``.
 
         Raises
         ------
         InputError
-            If it costs nothing, or more than an offer can.
+            If the price is 0, or above the limit of an offer.
         """
         return Offer.parse(
             {

@@ -1,4 +1,4 @@
-"""A dated price book: the newest offer of each kind on a day, with a user's own on top."""
+"""Price book: the newest offer of each id on a day, with the user's overrides."""
 
 from __future__ import annotations
 
@@ -17,19 +17,16 @@ MAX_AGE_DAY: Final = 90
 
 @dataclasses.dataclass(frozen=True)
 class PriceBook:
-    """Prices as they were known on a day.
-
-    Of the offers of one provider, region, instance and pricing the newest counts that is not after the day; of one
-    date, the cheapest. A user's offer replaces it whatever its date.
+    """Prices on a day: of each offer id the newest that is not later, and the cheapest of one date.
 
     Parameters
     ----------
     history
-        Offers of any dates, in any order.
+        Offers of any date, in any order.
     as_of
-        The day; later offers are left out.
+        The day.
     overrides
-        Offers that a user has set.
+        The user's offers, which replace those of the same id whatever their date.
 
     Examples
     --------
@@ -45,7 +42,7 @@ class PriceBook:
 
     @functools.cached_property
     def offers(self) -> Mapping[str, Offer]:
-        """Return the offer of each id (provider, region, instance and pricing), in the order of ids."""
+        """Offers by id (provider, region, instance type and pricing), ordered by id."""
         known = [offer for offer in self.history if offer.as_of <= self.as_of]
         newest = {o.id: o for o in sorted(known, key=lambda o: (o.as_of, -o.price_usd_per_h))}
         own = {offer.id: offer for offer in self.overrides}
@@ -57,7 +54,7 @@ class PriceBook:
         Raises
         ------
         UnknownNameError
-            If there is none on the day; lists near misses.
+            If there is none on the day.
         """
         try:
             return self.offers[offer_id]
@@ -66,15 +63,15 @@ class PriceBook:
 
     def for_accelerator(self, accelerator: str, pricing: Pricing | None = None) -> list[Offer]:
         """Return the offers of an accelerator, the cheapest per accelerator first."""
-        fitting = [
+        offers = [
             offer
             for offer in self.offers.values()
             if offer.accelerator == accelerator and pricing in {None, offer.pricing}
         ]
-        return sorted(fitting, key=lambda o: (o.price_usd_per_h / o.n_accelerator, o.id))
+        return sorted(offers, key=lambda o: (o.price_usd_per_h / o.n_accelerator, o.id))
 
     def stale(self, today: dt.date, max_age_day: int = MAX_AGE_DAY) -> list[Offer]:
-        """Return the offers that are older than so many days, the oldest first; a user's own never are."""
+        """Return the offers older than `max_age_day`, the oldest first; overrides are never stale."""
         own = {offer.id for offer in self.overrides}
         old = [
             offer
@@ -84,7 +81,7 @@ class PriceBook:
         return sorted(old, key=lambda offer: (offer.as_of, offer.id))
 
     def staleness_warning(self, today: dt.date, max_age_day: int = MAX_AGE_DAY) -> str:
-        """Return a warning if prices are older than so many days, else an empty text.
+        """Return a warning if there are stale offers, else an empty text.
 
         Examples
         --------

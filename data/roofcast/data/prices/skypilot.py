@@ -1,4 +1,4 @@
-"""Importer of the price lists that SkyPilot publishes, one CSV file a cloud."""
+"""SkyPilot's published price lists, one CSV file a cloud."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ SKYPILOT_NAMES: Final[Mapping[str, str]] = {
     "MI355X": "amd-mi355x-288gb", "Gaudi2": "intel-gaudi2-96gb", "Inferentia": "aws-inferentia1",
     "Inferentia2": "aws-inferentia2", "Trainium": "aws-trainium1", "Trainium2": "aws-trainium2",
 }  # fmt: skip
-"""Names as SkyPilot writes them; the form factor is the one that clouds rent under the name."""
+"""Catalogue ids by SkyPilot's names; the form factor is the one that clouds rent under the name."""
 
 _AZURE_NAMES: Final = {"A100-80GB": "nvidia-a100-pcie-80gb", "H100": "nvidia-h100-nvl-94gb"}
-"""On Azure instances with up to four accelerators hold cards, those with eight hold modules."""
+"""Ids on Azure, where instances with fewer than eight accelerators have PCIe cards."""
 
 _TPU: Final = re.compile(r"tpu-(v4|v5litepod|v5e|v5p|v6e)-(\d{1,5})")
 _TPU_IDS: Final = {
@@ -47,13 +47,13 @@ _TPU_IDS: Final = {
 _COUNTED_IN_CORES: Final = frozenset({"v4", "v5p"})
 _NO_PRICE: Final = frozenset({"", "nan", "none", "0", "0.0"})
 _TPU_PLACEHOLDER: Final = "700.0"
-"""What the list holds where it knows no price of a TPU."""
+"""Placeholder of the list for an unknown price of a TPU."""
 _DIGITS: Final = Decimal("0.000001")
 
 
 @dataclasses.dataclass(frozen=True)
 class SkyPilotImport:
-    """Offers of a price list, and what became no offer: rows by unknown accelerator, and by reason."""
+    """Offers of a price list, and counts of the other rows: by unknown accelerator, and by reason."""
 
     offers: tuple[Offer, ...]
     unknown_accelerators: Counter[str]
@@ -63,22 +63,18 @@ class SkyPilotImport:
 def load_skypilot_catalog(
     path: Path | str, provider: str, as_of: dt.date, catalog: Catalog, licence: str = "not stated by the source"
 ) -> SkyPilotImport:
-    """Return the offers of one of SkyPilot's ``vms.csv``, on demand and spot.
+    """Return the on-demand and spot offers of one of SkyPilot's ``vms.csv``.
 
-    Of the zones of a region the cheapest counts, for each pricing alone.
+    For each pricing the cheapest zone of a region counts.
 
     Parameters
     ----------
-    path
-        The file.
     provider
-        The cloud whose list it is.
+        Cloud of the list.
     as_of
-        When it was published, which the file does not say.
+        Day of publication, which the file does not state.
     catalog
-        Where accelerators are looked up that SkyPilot names otherwise.
-    licence
-        That of the file.
+        For accelerators that are not in `SKYPILOT_NAMES`.
 
     Raises
     ------
@@ -105,7 +101,7 @@ def load_skypilot_catalog(
 
 
 class _NoOfferError(Exception):
-    """The row is no offer; the text says why."""
+    """The row is no offer; the message is the reason."""
 
 
 def _check_columns(row: Mapping[str, str], source: str) -> None:
@@ -122,13 +118,13 @@ def _accelerator(row: Mapping[str, str], provider: str, catalog: Catalog) -> tup
     if tpu:
         n_unit = int(tpu[2])
         return _TPU_IDS[tpu[1]], max(n_unit // 2, 1) if tpu[1] in _COUNTED_IN_CORES else n_unit
-    n_accelerator = _whole(row["AcceleratorCount"])
+    n_accelerator = _accelerator_count(row["AcceleratorCount"])
     if provider == "azure" and n_accelerator < 8 and name in _AZURE_NAMES:
         return _AZURE_NAMES[name], n_accelerator
     return catalog.accelerator(SKYPILOT_NAMES.get(name, name)).id, n_accelerator
 
 
-def _whole(text: str) -> int:
+def _accelerator_count(text: str) -> int:
     if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", text):
         raise InputError("AcceleratorCount", f"must be a number, got {text[:60]!r}")
     count = Decimal(text)
@@ -153,11 +149,11 @@ def _offers(
         "licence": licence,
     }  # fmt: skip
     no_price = _NO_PRICE | ({_TPU_PLACEHOLDER} if _TPU.fullmatch(row["AcceleratorName"]) else set())
-    given = {pricing: text for pricing, text in prices.items() if text.lower() not in no_price}
-    if not given:
+    known = {pricing: text for pricing, text in prices.items() if text.lower() not in no_price}
+    if not known:
         raise _NoOfferError("no price")
     offers = [
         offer_from_row({**cells, "pricing": pricing, "price_per_h": text}, catalog, {}, source)
-        for pricing, text in given.items()
+        for pricing, text in known.items()
     ]
     return [o.model_copy(update={"price_usd_per_h": o.price_usd_per_h.quantize(_DIGITS)}) for o in offers]

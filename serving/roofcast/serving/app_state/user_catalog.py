@@ -18,9 +18,10 @@ from typing import Any, Final
 import pandas as pd
 
 from roofcast.data import units
-from roofcast.data.catalog import Catalog, tables
+from roofcast.data.catalog import Catalog
 from roofcast.data.catalog.accelerator_file import load_accelerator_file
 from roofcast.data.catalog.accelerator_lint import Finding, lint_accelerators
+from roofcast.data.catalog.sheet_units import fields_in_si
 from roofcast.data.errors import InputError, NotReadyError, SchemaError
 from roofcast.data.prices.offer_file import OFFER_FIELDS, load_offer_file
 from roofcast.data.prices.owned_hardware import OwnedHardware
@@ -184,7 +185,7 @@ def add_owned(file: Path, home: Path, catalog: Catalog, today: dt.date) -> Added
     fields = _toml_fields(file)
     try:
         named = catalog.accelerator(str(fields.get("accelerator", "")))
-        server = OwnedHardware.parse({**tables.fields_in_si(fields), "accelerator": named.id})
+        server = OwnedHardware.parse({**fields_in_si(fields), "accelerator": named.id})
         offer = server.offer(today)
     except InputError as error:
         raise SchemaError(error.field, error.problem, file.name) from error

@@ -48,7 +48,7 @@ def accelerators(
 def _add_accelerator(file: Path, *, replace: bool) -> None:
     from roofcast.data.catalog import load_catalog
     from roofcast.data.catalog.accelerator_file import load_accelerator_file
-    from roofcast.data.catalog.accelerator_units import check_sheet_units
+    from roofcast.data.catalog.accelerator_lint import check_sheet_units
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.app_state.user_catalog import add_accelerator
     from roofcast.serving.app_state.user_files import ACCELERATORS

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.data.catalog.accelerator_units import check_sheet_units
+from roofcast.data.catalog.accelerator_lint import check_sheet_units
 from roofcast.data.errors import InputError
 from roofcast.data.specs import AcceleratorSpec
 from tests.every_row import for_every

@@ -1,0 +1,179 @@
+"""Catalogue: look-up of models, accelerators and offers by id and alias."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Self
+
+from roofcast.data.catalog import tables
+from roofcast.data.errors import SchemaError, UnknownNameError
+from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
+
+
+@dataclasses.dataclass(frozen=True)
+class Catalog:
+    """Models, accelerators and offers by name.
+
+    Names are compared without case, with blanks and underscores as hyphens. The part of a model's name after the
+    slash, and an accelerator's name without its maker, are names too where they are unique.
+
+    Parameters
+    ----------
+    models, accelerators
+        Specs by id.
+    model_aliases, accelerator_aliases
+        Ids by alias.
+    alias_precisions
+        Precision of the weights by model alias, for the aliases of quantised copies.
+
+    Raises
+    ------
+    SchemaError
+        If a name has two targets, or an alias or an offer refers to an unknown id.
+    """
+
+    models: Mapping[str, ModelSpec]
+    accelerators: Mapping[str, AcceleratorSpec]
+    offers: tuple[Offer, ...] = ()
+    model_aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    accelerator_aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    alias_precisions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _ = self._model_index, self._accelerator_index  # raise now if names collide
+        for offer in self.offers:
+            if offer.accelerator not in self.accelerators:
+                raise SchemaError(
+                    "accelerator", f"{offer.accelerator!r} of offer {offer.id!r} is not in the catalogue"
+                )
+
+    def model(self, name: str) -> ModelSpec:
+        """Return the model of this name; for the alias of a quantised copy, with its weight precision.
+
+        Raises
+        ------
+        UnknownNameError
+            If no name or several names match; lists near misses.
+        """
+        spec = self.models[_find("model", name, self._model_index, self.models)]
+        precision = self._precision_index.get(_key(name))
+        return spec.model_copy(update={"weight_precision": precision}) if precision else spec
+
+    def accelerator(self, name: str) -> AcceleratorSpec:
+        """Return the accelerator of this name.
+
+        Raises
+        ------
+        UnknownNameError
+            If no name or several names match; lists near misses.
+        """
+        return self.accelerators[_find("accelerator", name, self._accelerator_index, self.accelerators)]
+
+    def with_models(self, specs: Iterable[ModelSpec]) -> Self:
+        """Return a catalogue with these models added; one of a known id replaces it.
+
+        Raises
+        ------
+        SchemaError
+            If a new id collides with another name.
+        """
+        return dataclasses.replace(self, models={**self.models, **{spec.id: spec for spec in specs}})
+
+    def with_accelerators(self, specs: Iterable[AcceleratorSpec]) -> Self:
+        """Return a catalogue with these accelerators added; one of a known id replaces it.
+
+        Raises
+        ------
+        SchemaError
+            If a new id collides with another name.
+        """
+        return dataclasses.replace(self, accelerators={**self.accelerators, **{spec.id: spec for spec in specs}})
+
+    def with_offers(self, offers: Iterable[Offer]) -> Self:
+        """Return a catalogue with these offers instead of its own.
+
+        Raises
+        ------
+        SchemaError
+            If an offer's accelerator is not in the catalogue.
+        """
+        return dataclasses.replace(self, offers=tuple(offers))
+
+    @functools.cached_property
+    def _model_index(self) -> Mapping[str, str]:
+        tails = ((name.rpartition("/")[2], target) for name, target in _targets(self.models, self.model_aliases))
+        return _index("model", self.models, self.model_aliases, tails)
+
+    @functools.cached_property
+    def _precision_index(self) -> Mapping[str, str]:
+        names = (
+            (part, p) for alias, p in self.alias_precisions.items() for part in (alias, alias.rpartition("/")[2])
+        )
+        return {_key(name): precision for name, precision in names}
+
+    @functools.cached_property
+    def _accelerator_index(self) -> Mapping[str, str]:
+        short = [(i.partition("-")[2], i) for i in self.accelerators]
+        named = [(spec.name, i) for i, spec in self.accelerators.items()]
+        return _index("accelerator", self.accelerators, self.accelerator_aliases, [*short, *named])
+
+
+@functools.cache
+def load_catalog() -> Catalog:
+    """Return the shipped catalogue; cached.
+
+    Raises
+    ------
+    SchemaError
+        If a table breaks its schema or names collide.
+
+    Examples
+    --------
+    >>> load_catalog().model("llama-3.1-8b").n_param
+    8030261248
+    >>> load_catalog().accelerator("H100-SXM-80GB").memory_byte / 2**30
+    80.0
+    """
+    return Catalog(
+        models=MappingProxyType({spec.id: spec for spec in tables.load_models()}),
+        accelerators=MappingProxyType({spec.id: spec for spec in tables.load_accelerators()}),
+        offers=tables.load_offers(),
+        model_aliases=MappingProxyType(tables.load_aliases("model_aliases.csv")),
+        accelerator_aliases=MappingProxyType(tables.load_aliases("accelerator_aliases.csv")),
+        alias_precisions=MappingProxyType(tables.load_alias_precisions()),
+    )
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[\s_]+", "-", name.strip().casefold())
+
+
+def _targets(ids: Iterable[str], aliases: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    return [*((i, i) for i in ids), *aliases.items()]
+
+
+def _index(
+    field: str, ids: Mapping[str, object], aliases: Mapping[str, str], weak: Iterable[tuple[str, str]]
+) -> Mapping[str, str]:
+    """Return ids by name; a weak name counts only if it is unique and no other name equals it."""
+    index: dict[str, str] = {}
+    for name, target in _targets(ids, aliases):
+        if target not in ids:
+            raise SchemaError(field, f"alias {name!r} points to {target!r}, which is not in the catalogue")
+        if index.setdefault(_key(name), target) != target:
+            raise SchemaError(field, f"{name!r} names both {index[_key(name)]!r} and {target!r}")
+    candidates = {(_key(name), target) for name, target in weak if name}
+    n_target = Counter(name for name, _ in candidates)
+    return {**{name: target for name, target in candidates if n_target[name] == 1}, **index}
+
+
+def _find(field: str, name: str, index: Mapping[str, str], ids: Iterable[str]) -> str:
+    try:
+        return index[_key(name)]
+    except KeyError:
+        raise UnknownNameError(field, name, ids) from None
