@@ -53,8 +53,8 @@ reference: $(VENV)/.serve   ## Write docs/REFERENCE.md and the tables of METRICS
 	$(BIN)/python -m builders.docs_tables docs/METRICS.md docs/WORKLOADS.md
 	$(BIN)/python -m research.review_rules docs/REVIEW_RULES.md
 
-client: $(VENV)/.dev        ## Write the client's types anew from the OpenAPI document
-	$(BIN)/python -m codegen.client_types
+client: $(VENV)/.dev        ## Generate the blocking client, and the types of both from the OpenAPI document
+	$(BIN)/python -m codegen.client
 
 lock: $(VENV)/.dev     ## Resolve the locks anew
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade uv

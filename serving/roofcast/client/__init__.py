@@ -1,7 +1,7 @@
-"""A thin client of a roofcast service: `Client`, `AsyncClient`, and what they raise.
+"""Client of a roofcast service: `Client`, `AsyncClient` and their errors.
 
-It needs httpx and httpx-retries, and nothing of the rest of roofcast. Requests and answers are the plain dictionaries
-of `roofcast.client.requests` and `roofcast.client.answers`.
+It needs httpx and httpx-retries, and nothing of the rest of roofcast. Requests and responses are the typed
+dictionaries of `roofcast.client.requests` and `roofcast.client.answers`.
 """
 
 from roofcast.client.asynchronous import AsyncClient

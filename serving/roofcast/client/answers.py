@@ -1,4 +1,4 @@
-"""What comes back, as plain dictionaries; written from the OpenAPI document by `make client`."""
+"""Types of responses; generated from the OpenAPI document by `make client`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The client for programs that wait for each answer."""
+"""Blocking client; generated from `roofcast.client.asynchronous` by `make client`."""
+
+# mypy: disable-error-code="no-any-return"
 
 from __future__ import annotations
 
@@ -6,10 +8,12 @@ import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack, overload
+from urllib.parse import quote
 
 import httpx
+from pydantic_core import to_json
 
-from roofcast.client import bulk, calls
+from roofcast.client import bulk
 from roofcast.client.answers import (
     AcceleratorSpec,
     CampaignInfo,
@@ -25,7 +29,7 @@ from roofcast.client.answers import (
     RetrainingResponse,
     ScoreboardResponse,
 )
-from roofcast.client.calls import Call, Row
+from roofcast.client.calls import Call, Row, client_options, get, post, read_json
 from roofcast.client.errors import UnreachableError
 from roofcast.client.requests import (
     ExplanationRequest,
@@ -34,7 +38,6 @@ from roofcast.client.requests import (
     PromotionRequest,
     RecommendationRequest,
 )
-from roofcast.client.sending import options, read, request_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,21 +46,21 @@ T = TypeVar("T")
 
 
 class Client:
-    """Asks a service; answers are dictionaries, errors are of `roofcast.client.errors`.
+    """Client of a roofcast service; it returns dictionaries and raises the errors of `roofcast.client.errors`.
 
     Parameters
     ----------
     base_url
-        Where the service is, such as ``http://127.0.0.1:8000``.
+        Such as ``http://127.0.0.1:8000``.
     api_key
-        As `roofcast keys create` shows it; None to send none.
+        As `roofcast keys create` prints it; None to send none.
     timeout_s
-        Longest wait to connect, and for each part of an answer.
+        Longest wait for a connection, and for each part of a response.
     retries
-        How often a request is sent again: after a connection that failed, and at 429 and 503 when the service says.
-        What would then be done twice is sent again only if it was not taken.
+        Number of retries after a failed connection, and after 429 and 503. A request that is not idempotent is
+        retried only if the service did not act on it.
     transport
-        What httpx sends with; None for its own.
+        Transport of httpx; None for its own.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._retries = retries
-        self._http = httpx.Client(**options(base_url, api_key, timeout_s, retries, transport))
+        self._http = httpx.Client(**client_options(base_url, api_key, timeout_s, retries, transport))
 
     def __enter__(self) -> Self:
         return self
@@ -86,14 +89,14 @@ class Client:
 
     def _send(self, call: Call[T]) -> T:
         try:
-            response = self._http.request(**request_of(call, self._retries))
+            response = self._http.request(**call.request(self._retries))
         except httpx.TransportError as error:
             raise UnreachableError(f"{type(error).__name__}: {error}") from error
-        return read(call, response)
+        return call.result(response)
 
     def recommend(self, **request: Unpack[RecommendationRequest]) -> RecommendationResponse:
-        """Rank hardware and configuration by cost under the limits."""
-        return self._send(calls.recommend(request))
+        """Rank hardware and configurations by cost under the limits."""
+        return self._send(post("/v1/recommendations", request))
 
     @overload
     def predict(
@@ -116,45 +119,45 @@ class Client:
         references: Sequence[Row] = (),
         level: float | None = None,
     ) -> PredictionResponse | pd.DataFrame:
-        """Predict rows of questions, as many as there are; a table comes back as a table.
+        """Predict any number of rows; a table is answered with a table.
 
         Parameters
         ----------
         models
-            Configurations of models that only these rows know.
+            Configurations of models that are not in the catalogue.
         references
-            Measurements that the predictions are to know.
+            Reference measurements to condition the predictions on.
         level
-            Probability of the intervals; None for the service's own.
+            Probability of the intervals; None for the service's default.
         """
         if not isinstance(rows, Sequence):
             return self._send(bulk.table_call(rows, level))
-        parts = bulk.prediction_calls(rows, models, references, level)
-        return bulk.joined([self._send(call) for call in parts])
+        calls = bulk.prediction_calls(rows, models, references, level)
+        return bulk.join_responses([self._send(call) for call in calls])
 
     def explain(self, **request: Unpack[ExplanationRequest]) -> ExplanationsResponse:
-        """Tell of each row where its time goes, what bounds it, what fits, and what moved its prediction."""
-        return self._send(calls.explain(request))
+        """Explain each row: operators and their bounds, memory, and the factors of its prediction."""
+        return self._send(post("/v1/explanations", request))
 
     def add_measurements(self, **request: Unpack[MeasurementsRequest]) -> MeasurementsAdded:
-        """Keep measured rows, and the models that they bring along: all of them, or none."""
-        return self._send(calls.add_measurements(request))
+        """Store measured rows and the models that they bring along: all of them, or none."""
+        return self._send(post("/v1/measurements", request))
 
     def measurements(self, campaign: str | None = None, offset: int = 0, limit: int = 100) -> list[Row]:
-        """List the measurements kept by the service."""
-        return self._send(calls.measurements(campaign, offset, limit))
+        """List the measurements stored at the service."""
+        return self._send(get("/v1/measurements", campaign=campaign, offset=offset, limit=limit))
 
     def retrain(self) -> RetrainingResponse:
         """Queue a retraining."""
-        return self._send(calls.retrain())
+        return self._send(Call("POST", "/v1/retrainings", read_json, is_idempotent=False))
 
     def retraining(self, retraining_id: str) -> RetrainingResponse:
-        """Return a retraining and, once it is done, its report."""
-        return self._send(calls.retraining(retraining_id))
+        """Return a retraining, with its report once it is done."""
+        return self._send(get(f"/v1/retrainings/{quote(retraining_id, safe='')}"))
 
     def retrainings(self, limit: int = 100) -> list[RetrainingResponse]:
         """List the retrainings, the latest first."""
-        return self._send(calls.retrainings(limit))
+        return self._send(get("/v1/retrainings", limit=limit))
 
     def wait_for_retraining(
         self, retraining_id: str, *, timeout_s: float = 3600.0, poll_s: float = 1.0
@@ -164,55 +167,55 @@ class Client:
         Raises
         ------
         TimeoutError
-            If it goes on longer than `timeout_s`.
+            If that takes longer than `timeout_s`.
         """
         deadline = time.monotonic() + timeout_s
-        while (found := self.retraining(retraining_id))["state"] not in {"done", "failed"}:
+        while (record := self.retraining(retraining_id))["state"] not in {"done", "failed"}:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"retraining {retraining_id} is {found['state']} after {timeout_s:g} s")
+                raise TimeoutError(f"retraining {retraining_id} is {record['state']} after {timeout_s:g} s")
             time.sleep(poll_s)
-        return found
+        return record
 
     def models(self) -> list[ModelSpec]:
         """List the models of the catalogue and those registered at the service."""
-        return self._send(calls.models())
+        return self._send(get("/v1/models"))
 
     def accelerators(self) -> list[AcceleratorSpec]:
         """List the accelerators."""
-        return self._send(calls.accelerators())
+        return self._send(get("/v1/accelerators"))
 
     def offers(self) -> list[Offer]:
         """List the dated prices."""
-        return self._send(calls.offers())
+        return self._send(get("/v1/offers"))
 
     def campaigns(self) -> list[CampaignInfo | OwnCampaign]:
-        """List the campaigns of measurements."""
-        return self._send(calls.campaigns())
+        """List the measurement campaigns."""
+        return self._send(get("/v1/campaigns"))
 
     def predictor(self) -> PredictorResponse:
-        """Return the predictor in service: version, data and held-out errors."""
-        return self._send(calls.predictor())
+        """Return the active predictor: version, training data and held-out errors."""
+        return self._send(get("/v1/predictor"))
 
     def scoreboard(self) -> ScoreboardResponse:
-        """Return how good the predictor in service is, and the figures of the protocols run at the service."""
-        return self._send(calls.scoreboard())
+        """Return the held-out errors of the active predictor, and the figures of the evaluation protocols."""
+        return self._send(get("/v1/scoreboard"))
 
     def promote(self, **request: Unpack[PromotionRequest]) -> PredictorResponse:
-        """Put a version of the registry into service, as after a bad retraining."""
-        return self._send(calls.promote(request))
+        """Promote a version of the registry."""
+        return self._send(Call("PUT", "/v1/predictor", read_json, content=to_json(request)))
 
     def roll_back(self) -> PredictorResponse:
-        """Put the version before the champion back into service, and asked again the one before that."""
-        return self._send(calls.roll_back())
+        """Promote the version before the champion; a second rollback promotes the one before that."""
+        return self._send(Call("POST", "/v1/predictor/rollback", read_json, is_idempotent=False))
 
     def ready(self) -> ReadinessResponse:
-        """Return how the service's parts are; raises `NotReadyError` if it does not predict."""
-        return self._send(calls.ready())
+        """Return the state of the service's parts; raises `NotReadyError` if it does not predict."""
+        return self._send(get("/readyz"))
 
     def health(self) -> dict[str, str]:
         """Return whether the process answers."""
-        return self._send(calls.health())
+        return self._send(get("/healthz"))
 
     def metrics(self) -> str:
-        """Return the service's metrics, as Prometheus reads them."""
-        return self._send(calls.metrics())
+        """Return the service's metrics, in Prometheus' text format."""
+        return self._send(Call("GET", "/metrics", lambda response: response.text, accept="text/plain"))

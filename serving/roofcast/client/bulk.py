@@ -1,59 +1,57 @@
-"""Rows in bulk: which kind they are sent in, and how the answers become rows again."""
+"""Bulk predictions: media type of the request, and rows or a table from the response."""
 
 from __future__ import annotations
 
 import importlib.util
 import io
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx
 from pydantic_core import from_json, to_json
 
-from roofcast.client.answers import (
-    PredictionResponse,
-)
-from roofcast.client.calls import Call, Row, predict, predict_bulk
-from roofcast.client.requests import (
-    ModelConfig,
-    PredictionRequest,
-)
+from roofcast.client.answers import PredictionResponse
+from roofcast.client.calls import Call, Row, post
+from roofcast.client.requests import ModelConfig, PredictionRequest
 
 if TYPE_CHECKING:
     import pandas as pd
 
+T = TypeVar("T")
+
+PATH: Final = "/v1/predictions"
 NDJSON: Final = "application/x-ndjson"
 PARQUET: Final = "application/vnd.apache.parquet"
 
-FEW: Final = 500
-"""Most rows that are sent as JSON, which every service of any limit takes, and in one part of more."""
+MAX_JSON_ROW: Final = 500
+"""Most rows per JSON request; every service admits as many, whatever its limit."""
 
-MANY: Final = 5_000
-"""Fewest rows of a table that are sent as Parquet, if pyarrow is installed; unpacking costs the service a moment."""
+MIN_PARQUET_ROW: Final = 5_000
+"""Fewest rows of a table that are sent as Parquet if pyarrow is installed; unpacking costs the service a moment."""
 
 
 def prediction_calls(
     rows: Sequence[Row], models: Sequence[ModelConfig], references: Sequence[Row], level: float | None
 ) -> Iterator[Call[PredictionResponse]]:
-    """Return the calls that predict rows: one, or several where each must say which models or references it means."""
-    if len(rows) > FEW and not models and not references:
+    """Yield the calls that predict rows: several only if many rows come with models or references."""
+    if len(rows) > MAX_JSON_ROW and not models and not references:
         lines = b"".join(to_json(row, inf_nan_mode="null") + b"\n" for row in rows)
-        yield predict_bulk(lines, NDJSON, _response, level)
+        yield _bulk_call(lines, NDJSON, _read_response, level)
         return
-    for start in range(0, len(rows) or 1, FEW):
+    for start in range(0, len(rows) or 1, MAX_JSON_ROW):
         request: PredictionRequest = {
-            "rows": list(rows[start : start + FEW]),
+            "rows": list(rows[start : start + MAX_JSON_ROW]),
             "models": list(models),
             "references": list(references),
         }
         if level is not None:
             request["level"] = level
-        yield predict(request)
+        yield post(PATH, request)
 
 
-def joined(answers: Sequence[PredictionResponse]) -> PredictionResponse:
-    """Return the answers to the parts of one question as one; the version is that of the last."""
-    return {**answers[-1], "rows": [row for answer in answers for row in answer["rows"]]}
+def join_responses(responses: Sequence[PredictionResponse]) -> PredictionResponse:
+    """Return several responses as one; the predictor version is that of the last."""
+    return {**responses[-1], "rows": [row for response in responses for row in response["rows"]]}
 
 
 def table_call(table: pd.DataFrame, level: float | None) -> Call[pd.DataFrame]:
@@ -69,38 +67,43 @@ def table_call(table: pd.DataFrame, level: float | None) -> Call[pd.DataFrame]:
     if not table.columns.is_unique:
         raise ValueError("a column is given twice; keep one")
     table = table.astype(dict.fromkeys(table.columns[table.isna().all()], object))
-    if len(table) > MANY and importlib.util.find_spec("pyarrow"):
+    if len(table) > MIN_PARQUET_ROW and importlib.util.find_spec("pyarrow"):
         content = io.BytesIO()
         table.to_parquet(content, index=False, engine="pyarrow")
-        return predict_bulk(content.getvalue(), PARQUET, _parquet_table, level)
+        return _bulk_call(content.getvalue(), PARQUET, _read_parquet, level)
     plain = table.astype(object).where(table.notna(), None)
     lines = b"".join(
-        to_json(row, inf_nan_mode="null", fallback=_of_numpy) + b"\n" for row in plain.to_dict("records")
+        to_json(row, inf_nan_mode="null", fallback=_plain_number) + b"\n" for row in plain.to_dict("records")
     )
-    return predict_bulk(lines, NDJSON, lambda response: _table(_rows(response), table), level)
+    return _bulk_call(lines, NDJSON, lambda response: _table(_read_rows(response), table), level)
 
 
-def _of_numpy(value: Any) -> Any:
+def _bulk_call(content: bytes, kind: str, read: Callable[[httpx.Response], T], level: float | None) -> Call[T]:
+    params = {} if level is None else {"level": level}
+    return Call("POST", PATH, read, params, content, kind, accept=kind)
+
+
+def _plain_number(value: Any) -> Any:
     return value.item()
 
 
-def _rows(response: httpx.Response) -> list[Row]:
+def _read_rows(response: httpx.Response) -> list[Row]:
     return [from_json(line) for line in response.content.split(b"\n")[:-1]]
 
 
-def _response(response: httpx.Response) -> PredictionResponse:
+def _read_response(response: httpx.Response) -> PredictionResponse:
     version, level = (response.headers[name] for name in ("x-predictor-version", "x-prediction-level"))
-    return {"predictor_version": version, "level": float(level), "rows": _rows(response)}
+    return {"predictor_version": version, "level": float(level), "rows": _read_rows(response)}
 
 
-def _table(rows: list[Row], asked: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd  # noqa: PLC0415  (who has a table has pandas)
+def _table(rows: list[Row], sent: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd  # noqa: PLC0415  (pandas is optional)
 
     answers = pd.DataFrame(rows)
-    return answers[[*asked.columns, *answers.columns.difference(asked.columns, sort=False)]]
+    return answers[[*sent.columns, *answers.columns.difference(sent.columns, sort=False)]]
 
 
-def _parquet_table(response: httpx.Response) -> pd.DataFrame:
-    import pandas as pd  # noqa: PLC0415  (who has a table has pandas)
+def _read_parquet(response: httpx.Response) -> pd.DataFrame:
+    import pandas as pd  # noqa: PLC0415  (pandas is optional)
 
     return pd.read_parquet(io.BytesIO(response.content), engine="pyarrow")

@@ -1,4 +1,4 @@
-"""What a service answers when it does not answer: problem details of RFC 9457 as exceptions."""
+"""Errors of the client, from the problem details (RFC 9457) of the service."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import httpx
 
 
 class RoofcastError(Exception):
-    """Base of all that the client raises.
+    """Base of the client's errors.
 
     Parameters
     ----------
     detail
-        What was wanted, what was got and how to mend it.
+        What is wrong, what was expected and how to fix it.
     problem
-        The problem details, empty if there are none.
+        The problem details; empty if there are none.
     status
-        HTTP status; 0 if no answer came.
+        HTTP status; 0 without a response.
     retry_after_s
-        When to ask again, None if it is not said.
+        When to try again; None if unknown.
     """
 
     def __init__(
@@ -37,50 +37,50 @@ class RoofcastError(Exception):
 
     @property
     def field(self) -> str:
-        """Field that is to be mended; blank if none is named."""
+        """Field at fault; empty if none is named."""
         return str(self.problem.get("field", ""))
 
     @property
     def did_you_mean(self) -> list[str]:
-        """Names that are known and look like the one given."""
+        """Known names similar to the one given."""
         return list(self.problem.get("did_you_mean", []))
 
     @property
     def request_id(self) -> str:
-        """By which the service's log knows the request."""
+        """Id of the request in the service's log."""
         return str(self.problem.get("request_id", ""))
 
 
 class InputError(RoofcastError):
-    """The request is to be mended: its fields, its size or its kind."""
+    """The request is invalid: a field, its size or its media type."""
 
 
 class UnknownNameError(InputError):
-    """Nothing of that name is known; `did_you_mean` lists what looks like it."""
+    """The name is unknown; `did_you_mean` lists similar ones."""
 
 
 class NotAllowedError(RoofcastError):
-    """A key is missing, is not valid, or may not do this."""
+    """The API key is missing, invalid, or lacks the scope."""
 
 
 class NoAnswerError(RoofcastError):
-    """The question is sound but has no answer."""
+    """The request is valid but has no answer."""
 
 
 class TooManyRequestsError(RoofcastError):
-    """Asked too often; `retry_after_s` says when to ask again."""
+    """The rate limit is reached; try again after `retry_after_s`."""
 
 
 class NotReadyError(RoofcastError):
-    """The service, or what this takes, is not ready; `retry_after_s` says when to ask again."""
+    """The service or a part of it is not ready; try again after `retry_after_s`."""
 
 
 class ServiceError(RoofcastError):
-    """A fault of the service, whose log knows the `request_id`."""
+    """Internal error of the service; its log has the traceback under `request_id`."""
 
 
 class UnreachableError(RoofcastError):
-    """No answer came, or not all of it."""
+    """No complete response arrived."""
 
 
 _ERRORS: Final[dict[int, type[RoofcastError]]] = {
@@ -94,7 +94,7 @@ _ERRORS: Final[dict[int, type[RoofcastError]]] = {
 
 
 def error_of(response: httpx.Response) -> RoofcastError:
-    """Return what an answer that is no success is raised as; its body must have been read."""
+    """Return the error of a response without success; its body must have been read."""
     try:
         problem = response.json()
     except ValueError:
@@ -102,7 +102,7 @@ def error_of(response: httpx.Response) -> RoofcastError:
     if not isinstance(problem, dict):
         problem = {}
     status = response.status_code
-    kind = _ERRORS.get(status, InputError if 400 <= status < 500 else ServiceError)
+    error_class = _ERRORS.get(status, InputError if 400 <= status < 500 else ServiceError)
     wait = response.headers.get("retry-after", "")
     detail = str(problem.get("detail") or f"{status} {response.reason_phrase}")
-    return kind(detail, problem, status, float(wait) if wait.isdecimal() else None)
+    return error_class(detail, problem, status, float(wait) if wait.isdecimal() else None)

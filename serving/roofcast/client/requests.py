@@ -1,4 +1,4 @@
-"""What is sent, as plain dictionaries; written from the OpenAPI document by `make client`."""
+"""Types of requests; generated from the OpenAPI document by `make client`."""
 
 from __future__ import annotations
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, get_type_hints
 
 import httpx
@@ -16,9 +14,9 @@ import pytest
 from pydantic import TypeAdapter
 from typing_extensions import is_typeddict
 
-from codegen.client_types import model_files
-from roofcast.client import AsyncClient, Client, answers, asynchronous, blocking, requests
-from roofcast.client.bulk import FEW
+from codegen.client import FOLDER, generate_modules
+from roofcast.client import AsyncClient, Client, answers, blocking, requests
+from roofcast.client.bulk import MAX_JSON_ROW
 from tests.serving.http_client import CONFIG, a_demand, a_measurement, a_question
 from tests.serving.http_client import Client as Bridge
 
@@ -112,11 +110,10 @@ def test_the_types_are_those_of_the_openapi_document(shared: Bridge) -> None:
         assert optional == set(hints) - set(schema.get("required", [])), f"{name}: run `make client`"
 
 
-def test_the_types_are_written_by_their_writer(shared: Bridge) -> None:
+def test_the_generated_modules_are_current(shared: Bridge) -> None:
     pytest.importorskip("datamodel_code_generator")
-    folder = Path(inspect.getfile(Client)).parent
-    for name, text in model_files(shared.app.openapi()).items():
-        assert (folder / name).read_text(encoding="utf-8") == text, "run `make client`"
+    for name, text in generate_modules(shared.app.openapi()).items():
+        assert (FOLDER / name).read_text(encoding="utf-8") == text, f"{name}: run `make client`"
 
 
 def checked(method: Callable[..., Any], answer: Any) -> None:
@@ -153,7 +150,7 @@ def test_every_answer_is_what_the_signature_says(client: Client) -> None:
 
 
 def test_rows_come_back_the_same_however_many_there_are(client: Client) -> None:
-    rows = [a_question(concurrency=1 + i) for i in range(FEW + 1)]
+    rows = [a_question(concurrency=1 + i) for i in range(MAX_JSON_ROW + 1)]
     many, few = client.predict(rows, level=0.6), client.predict(rows[:3], level=0.6)
     assert many["rows"][:3] == few["rows"]
     assert (many["level"], many["predictor_version"]) == (0.6, few["predictor_version"])
@@ -161,7 +158,7 @@ def test_rows_come_back_the_same_however_many_there_are(client: Client) -> None:
 
 
 def test_models_and_references_come_along_with_each_part(client: Client) -> None:
-    rows = [a_question(model="mine")] * (FEW + 1)
+    rows = [a_question(model="mine")] * (MAX_JSON_ROW + 1)
     answer = client.predict(rows, models=[{"name": "mine", "config": CONFIG}])
     assert {row["status"] for row in answer["rows"]} == {"ok"}
     reference = {name: value for name, value in a_measurement().items() if name != "campaign"}
@@ -214,20 +211,6 @@ def test_the_same_in_an_event_loop(shared: Bridge) -> None:
 
     shared.run(ask)
     assert answers[0]["rows"][0]["status"] == answers[1]["predictor_version"].replace("1", "ok")
-
-
-def test_both_clients_are_one_text() -> None:
-    """The blocking client is the other one with what waits left out."""
-    text = inspect.getsource(asynchronous.AsyncClient)
-    for name, plain in (
-        ("__aenter__", "__enter__"), ("__aexit__", "__exit__"), ("aclose", "close"), ("AsyncBase", "Base"),
-        ("asyncio.sleep", "time.sleep"), ("AsyncClient", "Client"), ("async ", ""), ("await ", ""),
-    ):  # fmt: skip
-        text = text.replace(name, plain)
-    ours, theirs = ast.parse(inspect.getsource(blocking.Client)), ast.parse(text)
-    for tree in (ours, theirs):
-        del tree.body[0].body[0]  # type: ignore[attr-defined]  # its docstring
-    assert ast.dump(ours) == ast.dump(theirs)
 
 
 def test_the_client_imports_nothing_heavy() -> None:
