@@ -115,5 +115,5 @@ def test_a_name_that_is_not_known_is_told_with_those_that_are(shared: Bridge) ->
         with pytest.raises(UnknownNameError) as raised:
             client.recommend(**a_demand(model="llama-3.1-8"))
         assert MODEL in raised.value.did_you_mean
-        with pytest.raises(InputError, match="ttft: is not a column"):
+        with pytest.raises(InputError, match="ttft: is not an input column"):
             client.predict([a_question(ttft=1)])

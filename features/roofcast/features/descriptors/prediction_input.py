@@ -50,6 +50,7 @@ def factorize(cells: ColumnArray | pd.Series) -> tuple[npt.NDArray[np.intp], lis
     >>> factorize(np.array(["b", "a", "b"], dtype=object))
     (array([0, 1, 0]), ['b', 'a'])
     """
-    place: dict[Hashable, int] = {}
-    codes = [place.setdefault(cell, len(place)) for cell in cells.tolist()]
-    return np.array(codes, dtype=np.intp), list(place)
+    values = cells.tolist()
+    distinct = dict.fromkeys(values)
+    codes = {value: code for code, value in enumerate(distinct)}
+    return np.fromiter(map(codes.__getitem__, values), dtype=np.intp, count=len(values)), list(distinct)

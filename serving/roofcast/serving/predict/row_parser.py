@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -29,8 +30,11 @@ _BOUNDS: Final[dict[str, tuple[float, float]]] = {
     "n_input_token": (1, 1e7), "n_output_token": (1, 1e7), "concurrency": (1, 1e6), "request_rate": (1e-9, 1e6),
     "n_request": (1, 1e9),
 }  # fmt: skip
+_DEFAULTS: Final[dict[str, Any]] = {"n_accelerator": 1.0, "statistic": "mean"}
 _INTEGERS: Final = ("n_accelerator", "tp", "pp", "dp", "ep")
 _REQUIRED_NUMBERS: Final = ("n_input_token", "n_output_token")
+_NUMBER_TYPES: Final = frozenset({int, float, type(None)})
+_TEXT_TYPES: Final = frozenset({str, type(None)})
 _CHOICES: Final = {"statistic": STATISTICS, "weight_precision": PRECISIONS, "kv_precision": PRECISIONS}
 
 
@@ -53,11 +57,14 @@ def parse_rows(columns: Mapping[str, ColumnArray]) -> tuple[Table, list[Problem 
             raise SchemaError(name, "is missing; it must be a column of the input")
     n_row = len(columns["model"])
     problems: list[Problem | None] = [None] * n_row
-    blank = np.full(n_row, np.nan)
     table: Table = {}
     for name in ASKED_COLUMNS:
-        parse = _parse_numbers if name in _BOUNDS else _parse_texts
-        table[name] = parse(name, columns.get(name, blank), problems)
+        if name in columns or name in _REQUIRED_NUMBERS:
+            parse = _parse_numbers if name in _BOUNDS else _parse_texts
+            table[name] = parse(name, columns.get(name, np.full(n_row, np.nan)), problems)
+        else:
+            default = _DEFAULTS.get(name, math.nan if name in _BOUNDS else "")
+            table[name] = np.full(n_row, default, dtype=float if name in _BOUNDS else object)
     has_concurrency, has_rate = (~np.isnan(table[name]) for name in ("concurrency", "request_rate"))
     message = "give either concurrency or request_rate"
     add_problems(problems, has_concurrency & has_rate, "invalid", "concurrency", message)
@@ -88,31 +95,44 @@ def _check_split(table: Table, problems: list[Problem | None]) -> None:
 
 def _parse_numbers(name: str, cells: ColumnArray, problems: list[Problem | None]) -> ColumnArray:
     low, high = _BOUNDS[name]
-    if cells.dtype.kind in "iuf":
-        values, text = cells.astype(float), cells
+    values = _as_numbers(cells)
+    if values is not None:
         is_blank = np.isnan(values)
     else:
-        text = _stripped(cells)
-        is_blank = text == ""
-        values = np.array(pd.to_numeric(np.where(is_blank, np.nan, text), errors="coerce"), dtype=float)
-    values[is_blank] = 1.0 if name == "n_accelerator" else np.nan
+        cells = _stripped(cells)
+        is_blank = cells == ""
+        values = np.array(pd.to_numeric(np.where(is_blank, np.nan, cells), errors="coerce"), dtype=float)
+    values[is_blank] = _DEFAULTS.get(name, math.nan)
     is_wrong = ~is_blank & ~((values >= low) & (values <= high))
     values[is_wrong] = np.nan
     message = f"must be a number from {low:g} to {high:g}"
-    add_problems(problems, is_wrong, "invalid", name, lambda i: f"{message}, got {str(text[i])[:40]!r}")
+    add_problems(problems, is_wrong, "invalid", name, lambda i: f"{message}, got {str(cells[i])[:40]!r}")
     if name in _REQUIRED_NUMBERS:
         add_problems(problems, is_blank, "invalid", name, "must be given")
     return values
 
 
+def _as_numbers(cells: ColumnArray) -> ColumnArray | None:
+    """Return the cells as floats, NaN where missing; None if some are neither number nor missing."""
+    if cells.dtype.kind in "iuf":
+        return cells.astype(float)
+    if not {*map(type, cells.tolist())} <= _NUMBER_TYPES:
+        return None
+    try:
+        return cells.astype(float)
+    except OverflowError:  # an integer beyond the range of floats
+        return None
+
+
 def _parse_texts(name: str, cells: ColumnArray, problems: list[Problem | None]) -> ColumnArray:
     text = _stripped(cells)
-    if name == "statistic":
-        text[text == ""] = "mean"
+    if name in _DEFAULTS:
+        text[text == ""] = _DEFAULTS[name]
     if name in REQUIRED_COLUMNS:
         add_problems(problems, text == "", "invalid", name, "must be given")
     if choices := _CHOICES.get(name):
-        is_wrong = np.array([word not in choices and word != "" for word in text], dtype=bool)
+        wrong = {*text.tolist()} - {*choices, ""}
+        is_wrong = np.array([word in wrong for word in text.tolist()] if wrong else [False] * len(text), dtype=bool)
         message = f"must be one of {', '.join(choices)}"
         add_problems(problems, is_wrong, "invalid", name, lambda i: f"{message}, got {text[i][:40]!r}")
     return text
@@ -120,8 +140,16 @@ def _parse_texts(name: str, cells: ColumnArray, problems: list[Problem | None]) 
 
 def _stripped(cells: ColumnArray) -> ColumnArray:
     """Return the cells as texts without surrounding blanks; missing cells are empty."""
-    texts = ["" if void else str(cell).strip() for cell, void in zip(cells.tolist(), pd.isna(cells), strict=True)]
-    return object_column(len(cells), texts)
+    values = cells.tolist()
+    if {*map(type, values)} <= _TEXT_TYPES:
+        texts = {value: "" if value is None else value.strip() for value in dict.fromkeys(values)}
+        return object_column(len(cells), [*map(texts.__getitem__, values)])
+    is_missing = pd.isna(cells)
+    if is_missing.all():
+        return object_column(len(cells), "")
+    return object_column(
+        len(cells), ["" if missing else str(cell).strip() for cell, missing in zip(values, is_missing, strict=True)]
+    )
 
 
 def object_column(n_row: int, value: object) -> ColumnArray:
@@ -135,6 +163,6 @@ def add_problems(
     problems: list[Problem | None], mask: ColumnArray, status: str, field: str, message: str | Callable[[int], str]
 ) -> None:
     """Give the rows of a mask this problem where they have none yet; `message` may depend on the row's index."""
-    for i in np.flatnonzero(mask).tolist():
+    for i in mask.nonzero()[0].tolist():
         if problems[i] is None:
             problems[i] = Problem(status, field, message if isinstance(message, str) else message(i))
