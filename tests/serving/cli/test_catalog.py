@@ -45,7 +45,7 @@ def test_the_template_becomes_an_accelerator(run: Run, tmp_path: Path, state: Pa
     file = tmp_path / "mine.toml"
     file.write_text(run("accelerators", "--template")[1], encoding="utf-8")
     out, _ = said_by(run, "accelerators", "--add", file)
-    assert out == f"{ID} is kept in {state / 'accelerators' / f'{ID}.toml'}"
+    assert out == f"{ID} is stored in {state / 'accelerators' / f'{ID}.toml'}"
     assert (state / "accelerators" / f"{ID}.toml").read_bytes() == file.read_bytes()
     assert ID in {row["id"] for row in json.loads(run("accelerators", "--json")[1])}
     assert "exists already; replace it with --replace" in said_by(run, "accelerators", "--add", file, status=2)[1]
@@ -82,7 +82,7 @@ def test_an_accelerator_without_a_price_is_told_of(run: Run, tmp_path: Path) -> 
 def test_a_suspicious_accelerator_is_kept_with_a_warning(run: Run, tmp_path: Path) -> None:
     text = an_accelerator_file(peak_fp8_tflop_per_s=3200)
     out, err = said_by(run, "accelerators", "--add", put(tmp_path, "mine.toml", text))
-    assert "is kept in" in out
+    assert "is stored in" in out
     assert f"warning: {ID}: peak_flop_per_s.fp8" in err
     assert "may be a sparse peak" in err
     found = json.loads(run("accelerators", "--lint", "--json")[1])
@@ -113,7 +113,7 @@ def test_a_broken_file_that_holds_the_place_is_named(run: Run, tmp_path: Path, s
     assert f"warning: accelerators/{ID}.toml, line 1: memory_gb: is no field" in err
     assert "exists already; replace it with --replace" in err
     out, _ = said_by(run, "accelerators", "--add", tmp_path / "mine.toml", "--replace")
-    assert f"{ID} is kept in" in out
+    assert f"{ID} is stored in" in out
 
 
 def test_offers_are_kept_in_dollars(run: Run, tmp_path: Path, state: Path) -> None:
@@ -124,7 +124,7 @@ def test_offers_are_kept_in_dollars(run: Run, tmp_path: Path, state: Path) -> No
     assert "my prices.csv, line 2: rate of EUR: is missing" in err
     assert not (state / "offers").exists()
     out, _ = said_by(run, "offers", "--add", file, "--rate", "eur=1.08")
-    assert out == f"2 offers are kept in {state / 'offers' / 'my_prices.csv'}"
+    assert out == f"2 offers are stored in {state / 'offers' / 'my_prices.csv'}"
     box, small = sorted(own_offers(run, "attic"), key=lambda row: str(row["instance_type"]))
     assert (float(box["price_usd_per_h"]), float(small["price_usd_per_h"])) == (2.7, 1)
     assert box["memory_byte"] == 512 * 2**30
@@ -136,7 +136,7 @@ def test_offers_are_kept_in_dollars(run: Run, tmp_path: Path, state: Path) -> No
     assert "would drop 1 offers that my_prices.csv holds, such as attic/global/box" in err
     assert len(own_offers(run, "attic")) == 2
     out, err = said_by(run, "offers", "--add", file, "--replace")
-    assert "attic/global/small/on_demand at 1 USD/h is kept in" in out
+    assert "attic/global/small/on_demand at 1 USD/h is stored in" in out
     assert "warning: the offers that my_prices.csv held before are replaced" in err
     assert len(own_offers(run, "attic")) == 1
 
@@ -152,7 +152,7 @@ def test_a_price_list_of_skypilot(run: Run, tmp_path: Path) -> None:
     add = ("offers", "--add-skypilot", put(tmp_path, "vms.csv", SKYPILOT))
     about = ("--provider", "somewhere", "--as-of", "2026-11-01", "--licence", "Apache-2.0")
     out, err = said_by(run, *add, *about)
-    assert out.startswith("2 offers are kept in")
+    assert out.startswith("2 offers are stored in")
     assert "warning: 1 rows of accelerators that no catalogue knows are left out: 1 x Q9000" in err
     assert "warning: 1 rows that are no offer are left out: 1 x no accelerator" in err
     prices = {row["pricing"]: float(row["price_usd_per_h"]) for row in own_offers(run, "somewhere")}
@@ -168,7 +168,7 @@ def test_owned_hardware_is_recommended(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "rack.toml"
     file.write_text(run("offers", "--owned-template")[1], encoding="utf-8")
     out, _ = said_by(run, "offers", "--add-owned", file)  # [(60000 / 4 + 1500) / 8760 + 1.48 kW x 1.3 x 0.20] / 0.6
-    assert "owned/own/rack-1/on_demand at 3.7806 USD/h is kept" in out
+    assert "owned/own/rack-1/on_demand at 3.7806 USD/h is stored" in out
     demand = ("--isl", "120", "--osl", "20", "--users", "20", "--slo", "itl:p50<=50ms", "--provider", "owned")
     status, out, err = run("recommend", "--model", MODEL, *demand, "--json")
     assert status == 0, err
@@ -207,10 +207,10 @@ def test_a_name_like_a_formula_is_refused(run: Run, tmp_path: Path, state: Path)
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("accelerators", "--template", "--lint"), "lint: does one thing at a time; leave --template out"),
-        (("offers", "--add", "a", "--add-owned", "b"), "add-owned: does one thing at a time; leave --add out"),
-        (("offers", "--rate", "EUR=1"), "rate: goes with --add"),
-        (("offers", "--provider", "aws"), "provider: goes with --add-skypilot"),
+        (("accelerators", "--template", "--lint"), "lint: cannot be combined with --template; leave one out"),
+        (("offers", "--add", "a", "--add-owned", "b"), "add-owned: cannot be combined with --add; leave one out"),
+        (("offers", "--rate", "EUR=1"), "rate: requires --add"),
+        (("offers", "--provider", "aws"), "provider: requires --add-skypilot"),
         (("offers", "--add", "none.csv"), "none.csv: cannot be read: no such file"),
         (("offers", "--add", "a", "--rate", "EUR"), "rate: must be CURRENCY=USD"),
         (("offers", "--add", "a", "--rate", "EURO=1"), "rate: must be CURRENCY=USD such as EUR=1.08, got 'EURO=1'"),

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from roofcast.serving.cli import console
-from roofcast.serving.cli.console import reporting, show, track, track_retraining
+from roofcast.serving.cli.console import report_errors, show, track, track_retraining
 
 
 def retrain(n_round: int) -> None:
@@ -30,13 +30,13 @@ def test_elsewhere_every_part_of_a_retraining_has_a_line(monkeypatch: pytest.Mon
     said = on_terminal(monkeypatch, is_terminal=False)
     retrain(2)
     assert said.getvalue().splitlines() == [
-        "gathering the measurements",
+        "loading the measurements",
         "candidate, held-out lineages: 1 of 2",
         "candidate, held-out lineages: 2 of 2",
-        "fitting the candidate to everything",
+        "fitting the candidate to all measurements",
         "champion, held-out lineages: 1 of 2",
         "champion, held-out lineages: 2 of 2",
-        "judging",
+        "comparing",
     ]
 
 
@@ -66,6 +66,6 @@ def test_a_reader_that_has_gone_is_no_error(monkeypatch: pytest.MonkeyPatch) -> 
     os.close(reading)
     with os.fdopen(writing, "w") as pipe:
         monkeypatch.setattr(sys, "stdout", pipe)
-        with reporting():
+        with report_errors():
             print("listed")
         monkeypatch.undo()

@@ -9,7 +9,7 @@ import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.model_config.huggingface import model_from_config
-from roofcast.serving.cli.files import named_configs, named_or_read
+from roofcast.serving.cli.files import parse_configs, read_model
 from tests.serving.http_client import CONFIG
 
 
@@ -25,21 +25,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_quantisation_beside_the_config_is_read(folder: Path) -> None:
     (folder / "hf_quant_config.json").write_text('{"quantization": {"quant_algo": "FP8"}}', encoding="utf-8")
-    ((_, config),) = named_configs([f"mine={folder}"])
-    read = named_or_read(str(folder), load_catalog())
+    ((_, config),) = parse_configs([f"mine={folder}"])
+    read = read_model(str(folder), load_catalog())
     assert isinstance(read, dict)
     for fields in (config, read["config"]):
         assert model_from_config(fields, "mine").weight_precision == "fp8"
 
 
 def test_a_name_of_the_catalogue_wins_over_a_folder(folder: Path) -> None:
-    assert named_or_read(folder.name, load_catalog()) == folder.name
+    assert read_model(folder.name, load_catalog()) == folder.name
 
 
 @pytest.mark.parametrize("text", ["./llama-3.1-8b", "llama-3.1-8b/", "llama-3.1-8b/config.json", "mine"])
 def test_what_is_written_as_a_path_or_is_no_other_name_is_read(text: str, folder: Path) -> None:
     folder.with_name("mine").symlink_to(folder)
-    assert named_or_read(text, load_catalog()) == {
+    assert read_model(text, load_catalog()) == {
         "name": Path(text.removesuffix("/config.json")).name,
         "config": CONFIG,
     }

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,21 +13,6 @@ from tests.serving.own_things import an_accelerator_file, put
 
 HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,statistic,load,ttft_s"
 DEMAND = ("--isl", "120", "--osl", "20", "--users", "2", "--slo", "itl:p50<=1s")
-
-
-def test_what_only_lists_loads_no_learning_library(tmp_path: Path) -> None:
-    code = """
-import sys
-from roofcast.serving.cli.app import app
-for words in sys.argv[1:]:
-    app(words.split(), standalone_mode=False)
-sys.exit(bool({'sklearn', 'mlflow', 'xgboost', 'fastapi', 'matplotlib', 'scipy'} & set(sys.modules)))
-"""
-    lists = ("formats", "models", "accelerators", "accelerators --lint", "offers", "campaigns", "measurements")
-    command = [sys.executable, "-c", code, *lists]
-    environment = {"ROOFCAST_HOME": str(tmp_path), "PATH": ""}
-    ended = subprocess.run(command, env=environment, check=False, capture_output=True)  # noqa: S603
-    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.usefixtures("home")
@@ -61,9 +44,9 @@ def test_a_misspelt_engine_and_a_shipped_name_are_told_of(run: Run, tmp_path: Pa
     row = f"vlm,{MODEL},{ACCELERATOR},1,120,20,16,mean,,0.061"
     put(tmp_path, "own.csv", f"engine,{HEADER}\n{row}\n")
     _, _, err = run("import", "auto", tmp_path / "own.csv", "--campaign", "llm_pilot", "--dry-run")
-    assert "engine: 'vlm' is none that was measured so far" in err
+    assert "engine: 'vlm' is not an engine of the shipped measurements" in err
     assert "did you mean vllm?" in err
-    assert "campaign: 'llm_pilot' also comes with the package" in err
+    assert "campaign: 'llm_pilot' is also the name of a shipped campaign" in err
 
 
 def test_a_blank_engine_is_told_of(run: Run) -> None:
@@ -98,8 +81,8 @@ def test_an_accelerator_with_a_slip_of_the_unit_is_not_kept(run: Run, tmp_path: 
     status, _, err = run("accelerators", "--add", file)
     said = " ".join(err.split())
     assert (status, "mine.toml: bandwidth_gb_per_s: is 4, but 54 to 8000" in said) == (2, True), err
-    assert f"put the file into {tmp_path / 'home' / 'accelerators'} yourself" in said
+    assert f"copy the file into {tmp_path / 'home' / 'accelerators'}" in said
     assert not (tmp_path / "home" / "accelerators").exists()
     suspicious = an_accelerator_file(peak_fp8_tflop_per_s=3200)
     _, _, err = run("accelerators", "--add", put(tmp_path, "mine.toml", suspicious))
-    assert "mend it in your file and add that again with --replace" in " ".join(err.split())
+    assert "correct your file and add it again with --replace" in " ".join(err.split())

@@ -14,6 +14,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.cli import console
+from roofcast.serving.cli.recommend import show_recommendation
 from roofcast.serving.recommend import recommendation as recommending
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
@@ -147,12 +148,12 @@ def test_a_mixture_is_shown_with_its_total(n_entry: int, monkeypatch: pytest.Mon
     }  # fmt: skip
     told = Console(record=True, width=200)
     monkeypatch.setattr(console, "out", told)
-    console.show_recommendation({
+    show_recommendation({
         "model": "m", "confidence": 0.8, "entries": [entry] * n_entry, "cost_of_confidence": [], "families": [],
         "fleet": [entry | part | {"cost_usd_per_h": usd} for usd in (1.5, 2.0)], "n_configuration": 1,
     })  # fmt: skip
     text = told.export_text()
-    assert ("cheaper than the first: a mixture for 3.5 USD/h" in text) == (n_entry > 0)
+    assert ("mixed fleet for 3.5 USD/h: cheaper than the first entry" in text) == (n_entry > 0)
     assert ("2 users" in text) == (n_entry > 0)
     assert text.count("1.235 of 3") == n_entry + 2
-    assert ("no kind of instance alone will do: a mixture for 3.5 USD/h" in text) == (n_entry == 0)
+    assert ("mixed fleet for 3.5 USD/h: no single instance type meets the demand" in text) == (n_entry == 0)

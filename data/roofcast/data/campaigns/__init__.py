@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from roofcast.data.campaigns.loader import CampaignInfo, ShippedCampaigns
-from roofcast.data.measurements.validation import validate_measurements
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "CAMPAIGNS",
@@ -33,7 +35,14 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "mlc",
 )
 
-_SHIPPED: Final = ShippedCampaigns(__name__, CAMPAIGNS, validate_measurements)
+
+def _validate(rows: pd.DataFrame, source: str) -> pd.DataFrame:
+    from roofcast.data.measurements.validation import validate_measurements  # noqa: PLC0415  (needs pandas)
+
+    return validate_measurements(rows, source)
+
+
+_SHIPPED: Final = ShippedCampaigns(__name__, CAMPAIGNS, _validate)
 
 load_campaigns: Final = _SHIPPED.rows
 load_campaign_info: Final = _SHIPPED.info

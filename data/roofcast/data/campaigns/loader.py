@@ -1,5 +1,7 @@
 """Loader of the shipped campaigns: one folder a campaign, with `rows.csv`, `campaign.toml` and its licence."""
 
+# ruff: noqa: PLC0415  (what only lists the campaigns does without pandas)
+
 from __future__ import annotations
 
 import datetime as dt
@@ -9,12 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.specs import Count, CountOrNone, Name, Spec
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class CampaignInfo(Spec):
@@ -69,6 +72,8 @@ class ShippedCampaigns:
         >>> load_training_campaigns(["bigscience"])["framework"].unique().tolist()
         ['megatron-deepspeed']
         """
+        import pandas as pd
+
         tables = [_read_csv(self._folder(name) / "rows.csv") for name in (self.names if names is None else names)]
         rows = pd.concat(tables, ignore_index=True).fillna("") if tables else pd.DataFrame({"model": []})
         return self.validate(rows, self.package.rpartition(".")[2].replace("_", " "))
@@ -122,4 +127,6 @@ class ShippedCampaigns:
 
 
 def _read_csv(file: Traversable) -> pd.DataFrame:
+    import pandas as pd
+
     return pd.read_csv(io.StringIO(file.read_text(encoding="utf-8")), dtype=str, keep_default_na=False)

@@ -8,9 +8,9 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from roofcast.data.errors import InputError
-from roofcast.data.model_config.huggingface import model_from_config
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store.database import Database
+from roofcast.data.store.sqlite_listing import current_spec
 from roofcast.data.store.tables import MODEL
 
 _ALL: Final = sa.select(MODEL.c.spec, MODEL.c.config).order_by(MODEL.c.id)
@@ -44,7 +44,7 @@ class RegisteredModels:
         }
         connection.execute(self._database.insert_new(MODEL), row)
         stored = connection.execute(sa.select(MODEL.c.spec, MODEL.c.config).where(MODEL.c.id == spec.id)).one()
-        if _current_spec(*stored) != spec:
+        if current_spec(*stored) != spec:
             raise InputError("model", f"another architecture is registered as {spec.id!r}; choose another id")
 
     def load(self) -> list[ModelSpec]:
@@ -56,15 +56,5 @@ class RegisteredModels:
         if version is None or version != self._cache[0]:
             with self._database.reading() as connection:
                 rows = connection.execute(_ALL).all()
-            self._cache = version, [_current_spec(spec, config) for spec, config in rows]
+            self._cache = version, [current_spec(spec, config) for spec, config in rows]
         return [*self._cache[1]]
-
-
-def _current_spec(stored: dict[str, Any], config: dict[str, Any]) -> ModelSpec:
-    """Return a model as this version reads its configuration; as stored if this version cannot read it."""
-    spec = ModelSpec.parse(stored)
-    try:
-        current = model_from_config(config, spec.id)
-    except InputError:
-        return spec
-    return current.model_copy(update={"lineage": spec.lineage, "fold_group": spec.fold_group})

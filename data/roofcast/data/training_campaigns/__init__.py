@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from roofcast.data.campaigns.loader import ShippedCampaigns
-from roofcast.data.measurements.training_validation import validate_training_measurements
 from roofcast.data.training_campaigns.models import load_training_models, training_catalog
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "TRAINING_CAMPAIGNS",
@@ -28,7 +30,14 @@ TRAINING_CAMPAIGNS: Final[tuple[str, ...]] = (
     "aws_neuron_training", "optimum_habana_training",
 )  # fmt: skip
 
-_SHIPPED: Final = ShippedCampaigns(__name__, TRAINING_CAMPAIGNS, validate_training_measurements)
+
+def _validate(rows: pd.DataFrame, source: str) -> pd.DataFrame:
+    from roofcast.data.measurements.training_validation import validate_training_measurements  # noqa: PLC0415  (needs pandas)
+
+    return validate_training_measurements(rows, source)
+
+
+_SHIPPED: Final = ShippedCampaigns(__name__, TRAINING_CAMPAIGNS, _validate)
 
 load_training_campaigns: Final = _SHIPPED.rows
 load_training_campaign_info: Final = _SHIPPED.info

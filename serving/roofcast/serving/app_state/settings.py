@@ -94,6 +94,11 @@ class Settings(BaseSettings):
         """Database URL with the default filled in."""
         return self.database_url or f"sqlite:///{self.home / 'roofcast.sqlite'}"
 
+    @property
+    def store_file(self) -> Path | None:
+        """SQLite file of the store; None with another database."""
+        return None if self.database_url else self.home / "roofcast.sqlite"
+
 
 def load_settings() -> Settings:
     """Return the settings of this process's environment.

@@ -8,12 +8,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import NotReadyError, SchemaError, UnknownNameError
 from roofcast.data.specs import ModelSpec
-from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.serving.app_state.settings import Settings
+
+if TYPE_CHECKING:
+    from roofcast.data.store.measurement_store import MeasurementStore
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +29,8 @@ def open_store(settings: Settings) -> MeasurementStore:
     NotReadyError
         If the state folder cannot be made or the store cannot be opened.
     """
+    from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
+
     make_home(settings.home)
     return MeasurementStore(settings.store_url).migrate()
 

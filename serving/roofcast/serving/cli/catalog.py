@@ -1,4 +1,4 @@
-"""The commands that list accelerators and offers, and take in one's own."""
+"""The commands that list models, accelerators and offers, and add your own."""
 
 # ruff: noqa: PLC0415  (a command imports what it needs when it runs)
 
@@ -11,38 +11,52 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roofcast.data.errors import InputError, SchemaError
-from roofcast.serving.cli.console import show, warn
-from roofcast.serving.cli.context import AsJson, open_catalog, today
+from roofcast.serving.cli.console import show, step, warn
+from roofcast.serving.cli.context import AsJson, open_catalog, open_model_catalog, today
 
 if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
     from roofcast.serving.app_state.user_catalog import AddedOffers
 
 
+def models(as_json: AsJson = False) -> None:
+    """List the models of the catalogue and the registered ones."""
+    columns = {
+        "id",
+        "lineage",
+        "n_layer",
+        "hidden_size",
+        "n_param",
+        "n_param_active",
+        "attention",
+        "weight_precision",
+    }
+    specs = open_model_catalog().models.values()
+    show([spec.model_dump(mode="json", include=None if as_json else columns) for spec in specs], as_json=as_json)
+
+
 def accelerators(
-    add: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep an accelerator of your own.")] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="With --add: in place of your own of the same id.")
-    ] = False,
-    template: Annotated[bool, typer.Option("--template", help="Print a file to fill in for --add.")] = False,
-    lint: Annotated[bool, typer.Option("--lint", help="Tell what looks wrong in the data sheets.")] = False,
+    add: Annotated[Path | None, typer.Option(metavar="FILE", help="Add an accelerator of your own.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="With --add: replace your own of the same id.")] = False,
+    template: Annotated[bool, typer.Option("--template", help="Print a template for --add.")] = False,
+    lint: Annotated[bool, typer.Option("--lint", help="Report implausible numbers in data sheets.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the accelerators of the catalogue and your own, or add one."""
-    from roofcast.data.catalog.accelerator_file import accelerator_template
-
     _require_one({"add": add, "template": template, "lint": lint})
     _require_with("add", add, {"replace": replace})
     if template:
+        from roofcast.data.catalog.accelerator_file import accelerator_template
+
         print(accelerator_template(), end="")
     elif add:
         _add_accelerator(add, replace=replace)
     elif lint:
         _show_findings(as_json=as_json)
     else:
-        keys = {"id", "memory_byte", "bandwidth_byte_per_s", "link", "link_domain_size"}
+        columns = {"id", "memory_byte", "bandwidth_byte_per_s", "link", "link_domain_size"}
         specs = open_catalog().accelerators.values()
-        show([s.model_dump(mode="json", include=None if as_json else keys) for s in specs], as_json=as_json)
+        show([spec.model_dump(mode="json", include=None if as_json else columns) for spec in specs], as_json=as_json)
 
 
 def _add_accelerator(file: Path, *, replace: bool) -> None:
@@ -53,18 +67,18 @@ def _add_accelerator(file: Path, *, replace: bool) -> None:
     from roofcast.serving.app_state.user_catalog import add_accelerator
     from roofcast.serving.app_state.user_files import ACCELERATORS
 
-    home, described = load_settings().home, load_accelerator_file(file)
+    home, sheet = load_settings().home, load_accelerator_file(file)
     try:
-        check_sheet_units(described, load_catalog().accelerators.values())
+        check_sheet_units(sheet, load_catalog().accelerators.values())
     except InputError as error:
-        cure = f"or, if it is right, put the file into {home / ACCELERATORS} yourself"
+        cure = f"or, if it is correct, copy the file into {home / ACCELERATORS}"
         raise SchemaError(error.field, f"{error.problem}, {cure}", file.name) from error
     spec, path, findings = add_accelerator(file, home, open_catalog(), replace=replace)
     for finding in findings:
         warn(str(finding))
-    typer.echo(f"{spec.id} is kept in {path}")
+    print(f"{spec.id} is stored in {path}")
     if findings:
-        typer.echo("if a number is wrong, mend it in your file and add that again with --replace", err=True)
+        step("if a number is wrong, correct your file and add it again with --replace")
 
 
 def _show_findings(*, as_json: bool) -> None:
@@ -78,43 +92,42 @@ def _show_findings(*, as_json: bool) -> None:
 
 def offers(
     *,
-    add: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the offers of a CSV or TOML file.")] = None,
+    add: Annotated[Path | None, typer.Option(metavar="FILE", help="Add the offers of a CSV or TOML file.")] = None,
     rate: Annotated[
-        list[str] | None, typer.Option(metavar="CURRENCY=USD", help="With --add: what a unit is worth, as EUR=1.08.")
+        list[str] | None,
+        typer.Option(metavar="CURRENCY=USD", help="With --add: exchange rate, such as EUR=1.08; repeatable."),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="With --add: drop what a file of the same name brought and this lacks.")
+        bool, typer.Option("--replace", help="With --add: replace the offers of an earlier file of the same name.")
     ] = False,
     add_skypilot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the offers of a vms.csv of SkyPilot's catalogue.")
+        Path | None, typer.Option(metavar="FILE", help="Add the offers of a vms.csv of SkyPilot's catalogue.")
     ] = None,
-    provider: Annotated[str | None, typer.Option(help="With --add-skypilot: whose prices they are.")] = None,
+    provider: Annotated[str | None, typer.Option(help="With --add-skypilot: provider of the instances.")] = None,
     as_of: Annotated[
-        dt.datetime | None, typer.Option(formats=["%Y-%m-%d"], help="With --add-skypilot: of which day.")
+        dt.datetime | None, typer.Option(formats=["%Y-%m-%d"], help="With --add-skypilot: date of the prices.")
     ] = None,
-    licence: Annotated[str | None, typer.Option(help="With --add-skypilot: that of the file.")] = None,
+    licence: Annotated[str | None, typer.Option(help="With --add-skypilot: licence of the file.")] = None,
     add_owned: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep what a server of your own costs by the hour.")
+        Path | None, typer.Option(metavar="FILE", help="Add the hourly cost of a server of your own.")
     ] = None,
     owned_template: Annotated[
-        bool, typer.Option("--owned-template", help="Print a file to fill in for --add-owned.")
+        bool, typer.Option("--owned-template", help="Print a template for --add-owned.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the dated prices of the catalogue and your own, or add some."""
-    from roofcast.serving.app_state import user_catalog
-    from roofcast.serving.app_state.settings import load_settings
-
-    chosen = {"add": add, "add-skypilot": add_skypilot, "add-owned": add_owned, "owned-template": owned_template}
-    _require_one(chosen)
+    _require_one({"add": add, "add-skypilot": add_skypilot, "add-owned": add_owned, "owned-template": owned_template})
     _require_with("add", add, {"rate": rate, "replace": replace})
     _require_with("add-skypilot", add_skypilot, {"provider": provider, "as-of": as_of, "licence": licence})
     if owned_template:
-        print(user_catalog.OWNED_TEMPLATE, end="")
+        from roofcast.serving.app_state.user_catalog import OWNED_TEMPLATE
+
+        print(OWNED_TEMPLATE, end="")
     elif add:
         _add_offers(add, rate or [], replace=replace)
     elif add_owned:
-        _show_added(user_catalog.add_owned(add_owned, load_settings().home, open_catalog(), today()))
+        _add_owned(add_owned)
     elif add_skypilot:
         _add_skypilot(add_skypilot, provider, as_of, licence)
     else:
@@ -124,9 +137,17 @@ def offers(
 def _add_offers(file: Path, rates: list[str], *, replace: bool) -> None:
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.app_state.user_catalog import add_offers
-    from roofcast.serving.cli.files import named_rates
+    from roofcast.serving.cli.files import parse_rates
 
-    _show_added(add_offers(file, load_settings().home, open_catalog(), named_rates(rates), replace=replace))
+    parsed = parse_rates(rates)
+    _show_added(add_offers(file, load_settings().home, open_catalog(), parsed, replace=replace))
+
+
+def _add_owned(file: Path) -> None:
+    from roofcast.serving.app_state.settings import load_settings
+    from roofcast.serving.app_state.user_catalog import add_owned
+
+    _show_added(add_owned(file, load_settings().home, open_catalog(), today()))
 
 
 def _add_skypilot(file: Path, provider: str | None, as_of: dt.datetime | None, licence: str | None) -> None:
@@ -134,7 +155,7 @@ def _add_skypilot(file: Path, provider: str | None, as_of: dt.datetime | None, l
     from roofcast.serving.app_state.user_catalog import add_skypilot
 
     if not provider or as_of is None:
-        raise InputError("add-skypilot", "needs --provider and --as-of, which the file does not tell")
+        raise InputError("add-skypilot", "needs --provider and --as-of, which the file does not hold")
     home, day = load_settings().home, as_of.date()
     _show_added(add_skypilot(file, home, open_catalog(), provider=provider, as_of=day, licence=licence or ""))
 
@@ -144,28 +165,28 @@ def _show_added(added: AddedOffers) -> None:
         warn(remark)
     if len(added.offers) == 1:
         (offer,) = added.offers
-        typer.echo(f"{offer.id} at {offer.price_usd_per_h.normalize():f} USD/h is kept in {added.path}")
+        print(f"{offer.id} at {offer.price_usd_per_h.normalize():f} USD/h is stored in {added.path}")
     else:
-        typer.echo(f"{len(added.offers)} offers are kept in {added.path}")
+        print(f"{len(added.offers)} offers are stored in {added.path}")
 
 
 def _list_offers(catalog: Catalog, *, as_json: bool) -> None:
     from roofcast.serving.app_state.user_files import staleness_warnings
 
-    listed = catalog.offers
-    for warning in staleness_warnings(listed, today()):
+    for warning in staleness_warnings(catalog.offers, today()):
         warn(warning)
-    dropped = {"vcpu", "memory_byte", "source", "licence"}
-    show([o.model_dump(mode="json", exclude=None if as_json else dropped) for o in listed], as_json=as_json)
+    hidden = {"vcpu", "memory_byte", "source", "licence"}
+    rows = [offer.model_dump(mode="json", exclude=None if as_json else hidden) for offer in catalog.offers]
+    show(rows, as_json=as_json)
 
 
-def _require_one(chosen: dict[str, Any]) -> None:
-    given = [f"--{name}" for name, value in chosen.items() if value]
-    if len(given) > 1:
-        raise InputError(given[1].lstrip("-"), f"does one thing at a time; leave {given[0]} out")
+def _require_one(options: dict[str, Any]) -> None:
+    set_ = [name for name, value in options.items() if value]
+    if len(set_) > 1:
+        raise InputError(set_[1], f"cannot be combined with --{set_[0]}; leave one out")
 
 
-def _require_with(main: str, value: Any, options: dict[str, Any]) -> None:
-    for name, given in options.items():
-        if given and not value:
-            raise InputError(name, f"goes with --{main}")
+def _require_with(main: str, main_value: Any, options: dict[str, Any]) -> None:
+    for name, value in options.items():
+        if value and not main_value:
+            raise InputError(name, f"requires --{main}")

@@ -1,9 +1,10 @@
-"""What commands share: what they open, the day, and the option that prints JSON.
+"""Options that several commands share, and factories of what commands work with.
 
-Each function imports what it opens, from the light to the heavy: files, the store, the workbench with its predictor.
+Each factory imports what it opens: a command that lists a catalogue imports no store, and none imports MLflow unless
+it asks the registry.
 """
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
+# ruff: noqa: PLC0415  (see above)
 
 from __future__ import annotations
 
@@ -21,20 +22,32 @@ if TYPE_CHECKING:
     from roofcast.serving.app_state.app_state import AppState
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Server = Annotated[
+    str,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        help="Ask the running service at this address, with the API key of ROOFCAST_KEY if it is set.",
+        show_default=False,
+    ),
+]
 ReferenceFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="CSV of measurements that the predictions are to know; columns as of --rows, "
-                 "and ttft_s, tpot_s, output_throughput_token_per_s, itl_s, e2e_s."),
-]  # fmt: skip
+    typer.Option(
+        metavar="FILE",
+        help="CSV of own measurements that calibrate the predictions: columns as of --rows, and ttft_s, tpot_s, "
+        "output_throughput_token_per_s, itl_s or e2e_s.",
+    ),
+]
 
 
 def open_catalog() -> Catalog:
-    """Return the catalogue with the files of one's own; what is registered in the store is not among it.
+    """Return the shipped catalogue with the accelerators and offers of the state folder.
 
     Raises
     ------
     InputError
-        If a setting is wrong.
+        If a setting is invalid.
     """
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.app_state.user_files import OwnFiles
@@ -42,15 +55,54 @@ def open_catalog() -> Catalog:
     return OwnFiles(load_settings().home, warn).catalog
 
 
-def open_store() -> tuple[MeasurementStore, Catalog]:
-    """Return the measurement store, and the catalogue with the models that it knows.
+def open_model_catalog() -> Catalog:
+    """Return the catalogue of `open_catalog` with the models registered in the store.
 
     Raises
     ------
     InputError
-        If a setting is wrong.
+        If a setting is invalid.
     NotReadyError
-        If the state folder cannot be made or the measurement store cannot be opened.
+        If the store exists and cannot be read.
+    """
+    from roofcast.data.store.sqlite_listing import list_models
+    from roofcast.serving.app_state.settings import load_settings
+    from roofcast.serving.app_state.state_folder import with_registered
+
+    file = load_settings().store_file
+    models = list_models(file) if file else None
+    if models is None:
+        return open_store()[1]
+    return with_registered(open_catalog(), models)
+
+
+def count_own_campaigns() -> dict[str, int]:
+    """Return the number of measurements of each imported campaign.
+
+    Raises
+    ------
+    InputError
+        If a setting is invalid.
+    NotReadyError
+        If the store exists and cannot be read.
+    """
+    from roofcast.data.store.sqlite_listing import count_by_campaign
+    from roofcast.serving.app_state.settings import load_settings
+
+    file = load_settings().store_file
+    counts = count_by_campaign(file) if file else None
+    return open_store()[0].campaigns() if counts is None else counts
+
+
+def open_store() -> tuple[MeasurementStore, Catalog]:
+    """Return the measurement store, and the catalogue with the models registered in it.
+
+    Raises
+    ------
+    InputError
+        If a setting is invalid.
+    NotReadyError
+        If the state folder cannot be created or the store cannot be opened.
     """
     from roofcast.serving.app_state import state_folder
     from roofcast.serving.app_state.settings import load_settings
@@ -60,14 +112,12 @@ def open_store() -> tuple[MeasurementStore, Catalog]:
 
 
 def open_app_state() -> AppState:
-    """Return the workbench of the environment's settings; files of one's own that are broken are told of.
+    """Return the application state for the settings of the environment; files with errors are reported as warnings.
 
     Raises
     ------
     InputError
-        If a setting is wrong.
-    NotReadyError
-        If the state folder cannot be made or the measurement store cannot be opened.
+        If a setting is invalid.
     """
     from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.app_state.settings import load_settings
@@ -75,6 +125,21 @@ def open_app_state() -> AppState:
     return AppState(load_settings(), warn)
 
 
+def load_predictor(state: AppState) -> AppState:
+    """Return the state with the active predictor; the registry is asked only if it has changed since the last time.
+
+    Raises
+    ------
+    InputError
+        If the active predictor cannot be read.
+    NotReadyError
+        If the registry cannot be reached.
+    """
+    state.resume()
+    state.refresh()
+    return state
+
+
 def today() -> dt.date:
-    """Return the day, by which prices are old or not."""
+    """Return the date in UTC, which the age of prices is counted to."""
     return dt.datetime.now(dt.UTC).date()

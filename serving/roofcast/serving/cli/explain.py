@@ -1,14 +1,11 @@
-"""The commands that tell why: parts and bounds of one question, and what other hardware would change."""
+"""The commands that explain an answer: parts and bounds of one question, and a sweep over hypothetical hardware."""
 
 # ruff: noqa: PLC0415  (a command imports what it needs when it runs)
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -16,101 +13,112 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.data.errors import InputError, NotReadyError
-from roofcast.serving.cli.console import show, warn
-from roofcast.serving.cli.context import AsJson, ReferenceFile, open_app_state
+from roofcast.serving.cli.console import show, spinner, warn
+from roofcast.serving.cli.context import AsJson, ReferenceFile, Server, load_predictor, open_app_state
+from roofcast.serving.cli.options import Option, with_options
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
     from roofcast.data.catalog import Catalog
-    from roofcast.data.specs import AcceleratorSpec
     from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.explain.explanation import Explanation
     from roofcast.training.lifecycle.bundle import ModelBundle
 
 QUESTION_OPTIONS: Final = {
-    "model": "Catalogue name, path of a config.json, or owner/name on the hub.",
-    "accelerator": "Catalogue name.",
-    "n_accelerator": "Accelerators of the replica; 1.",
-    "engine": "Such as vllm, sglang or trtllm.",
-    "engine_version": "Of the engine.",
-    "weight_precision": "Of the weights; that of the checkpoint.",
-    "kv_precision": "Of the cache.",
-    "tp": "Tensor parallelism; what the others leave.",
-    "pp": "Pipeline parallelism.",
-    "dp": "Data parallelism.",
-    "ep": "Expert parallelism.",
-    "n_input_token": "Mean input tokens.",
-    "n_output_token": "Mean output tokens.",
-    "concurrency": "Requests in flight.",
-    "request_rate": "Requests a second.",
-    "statistic": "Of the prediction: mean, p50, p90, p95 or p99.",
-    "n_request": "Requests of the run that is asked about; 1e9 for a service that has run for long.",
+    "model": Option("Catalogue name, path of a config.json, or owner/name on the Hugging Face hub."),
+    "accelerator": Option("Catalogue name."),
+    "n_accelerator": Option("Accelerators of the replica; 1 by default.", default=""),
+    "engine": Option("Such as vllm, sglang or trtllm.", default=""),
+    "engine_version": Option("Version of the engine.", default=""),
+    "weight_precision": Option("Precision of the weights; the checkpoint's by default.", default=""),
+    "kv_precision": Option("Precision of the KV cache.", default=""),
+    "tp": Option("Tensor parallelism; what the other degrees leave by default.", default=""),
+    "pp": Option("Pipeline parallelism.", default=""),
+    "dp": Option("Data parallelism.", default=""),
+    "ep": Option("Expert parallelism.", default=""),
+    "n_input_token": Option("Mean input tokens.", default=""),
+    "n_output_token": Option("Mean output tokens.", default=""),
+    "concurrency": Option("Requests in flight.", default=""),
+    "request_rate": Option("Requests per second.", default=""),
+    "statistic": Option("Statistic of the prediction: mean, p50, p90, p95 or p99.", default=""),
+    "n_request": Option("Requests of the benchmark run; 1e9 for a service in steady state.", default=""),
 }
-"""The columns of one row of ``predict``, and the help of the option for each."""
+"""Options of one question: the columns of a row of ``predict``."""
 
-PlotFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it into a PNG, SVG or PDF file.")]
-
-
-def with_question(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with one option for each of `QUESTION_OPTIONS`; it gets them as its first argument."""
-
-    @wraps(command)
-    def called(**given: Any) -> None:
-        command({name: given.pop(name) for name in QUESTION_OPTIONS}, **given)
-
-    parameters = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if name in {"model", "accelerator"} else "",
-            annotation=Annotated[str, typer.Option(help=text, show_default=False)],
-        )
-        for name, text in QUESTION_OPTIONS.items()
-    ]
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-    called.__signature__ = inspect.Signature([*parameters, *own])  # type: ignore[attr-defined]
-    called.__annotations__ = {parameter.name: parameter.annotation for parameter in (*parameters, *own)}
-    return called
+PlotFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a plot: PNG, SVG or PDF.")]
 
 
-@with_question
+@with_options(QUESTION_OPTIONS)
 def explain(
     question: dict[str, str],
     *,
     scale: Annotated[
-        list[str] | None, typer.Option(metavar="WHAT=FACTOR", help="Of bandwidth, flops, memory, link or power.")
+        list[str] | None,
+        typer.Option(metavar="WHAT=FACTOR", help="Scale bandwidth, flops, memory, link or power; repeatable."),
     ] = None,
     level: Annotated[float, typer.Option(help="Probability of the predicted intervals.")] = 0.8,
     reference: ReferenceFile = None,
     plot: PlotFile = None,
+    server: Server = "",
     as_json: AsJson = False,
 ) -> None:
-    """Tell where a question's time goes, what bounds it, what fits, and what is predicted and why."""
-    from roofcast.serving.cli.files import read_reference_file
-    from roofcast.serving.explain.explanation import explain as explain_question
+    """Explain one question: where the time goes, what bounds it, what fits in memory, and why it is predicted so."""
+    if server:
+        if scale or plot:
+            raise InputError(
+                "server", "cannot be combined with --scale or --plot, which need the command's own predictor"
+            )
+        document = _ask_service(server, question, level, reference)
+    else:
+        with spinner("explaining"):
+            explanation = _explain(question, scale or [], level, reference)
+        if plot:
+            from roofcast.serving.explain.plots import plot_explanation
+
+            _save(plot_explanation(explanation), plot)
+        document = explanation.to_json()
+    if as_json:
+        print(json.dumps(document, allow_nan=False))
+    else:
+        _show(document)
+
+
+def _explain(question: dict[str, str], scale: list[str], level: float, reference: Path | None) -> Explanation:
+    from roofcast.serving.cli.files import read_table
+    from roofcast.serving.explain.explanation import explain as explain_questions
     from roofcast.serving.explain.explanation import scaled_by
 
-    bench = open_app_state()
-    table, catalog = _asked(question, bench)
-    part = scaled_by(_accelerator(question, catalog), scale or [])
-    bundle = _champion(bench)
-    if reference and not bundle:
-        raise InputError("reference", "needs a predictor; run `roofcast retrain`")
-    known = read_reference_file(reference, catalog, bundle.predictor) if reference and bundle else None
-    explanation = explain_question(table, catalog, bundle, parts=[part], level=level, references=known)
-    if plot:
-        from roofcast.serving.explain.plots import plot_explanation
+    rows = read_table(reference) if reference else None
+    state = open_app_state()
+    table, catalog = _question(question, state)
+    part = scaled_by(catalog.accelerator(question["accelerator"]), scale)
+    bundle = _bundle(state)
+    known = None
+    if rows and reference:
+        from roofcast.serving.predict.references import read_references
 
-        _draw(plot_explanation(explanation), plot)
-    if as_json:
-        print(json.dumps(explanation.to_json(), allow_nan=False))
-    else:
-        _show(explanation)
+        if not bundle:
+            raise InputError("reference", "needs a predictor; run `roofcast retrain`")
+        known = read_references(rows.frame(), catalog, bundle.predictor, reference.name, rows.lines)
+    return explain_questions(table, catalog, bundle, parts=[part], level=level, references=known)
 
 
-@with_question
+def _ask_service(url: str, question: dict[str, str], level: float, reference: Path | None) -> dict[str, Any]:
+    from roofcast.serving.cli.files import read_table
+    from roofcast.serving.cli.remote import ask, model_and_configs
+
+    name, configs = model_and_configs(question["model"])
+    references = read_table(reference).records() if reference else []
+    row = {column: value for column, value in question.items() if value} | {"model": name}
+    request: dict[str, Any] = {"rows": [row], "models": configs, "references": references, "level": level}
+    with ask(url) as client:
+        response = client.explain(**request)
+    return dict(response["rows"][0])
+
+
+@with_options(QUESTION_OPTIONS)
 def whatif(
     question: dict[str, str],
     *,
@@ -125,24 +133,24 @@ def whatif(
     plot: PlotFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate a question on hardware that does not exist, step by step."""
-    from roofcast.serving.explain.explanation import explain as explain_question
-    from roofcast.serving.explain.explanation import parsed, swept_by
-
+    """Estimate one question on hypothetical hardware, for each step of a sweep."""
     if len(sweep) != 1:
         raise InputError("sweep", f"one at a time, got {len(sweep)}: {' and '.join(sweep)}")
-    bench = open_app_state()
-    table, catalog = _asked(question, bench)
-    parts = swept_by(_accelerator(question, catalog), sweep[0])
-    repeated = table.loc[table.index.repeat(len(parts))].reset_index(drop=True)
-    explanation = explain_question(repeated, catalog, _champion(bench), parts=parts)
+    from roofcast.serving.explain.explanation import explain as explain_questions
+    from roofcast.serving.explain.explanation import parsed, swept_by
+
+    with spinner("estimating"):
+        state = open_app_state()
+        table, catalog = _question(question, state)
+        parts = swept_by(catalog.accelerator(question["accelerator"]), sweep[0])
+        repeated = table.loc[table.index.repeat(len(parts))].reset_index(drop=True)
+        explanation = explain_questions(repeated, catalog, _bundle(state), parts=parts)
     kind, labels = parsed(sweep[0])
     if plot:
         from roofcast.serving.explain.plots import plot_sweep
 
-        _draw(plot_sweep(explanation, kind, labels), plot)
-    rows = [{kind: label} | _step(explanation, i) for i, label in enumerate(labels)]
-    show(rows, as_json=as_json)
+        _save(plot_sweep(explanation, kind, labels), plot)
+    show([{kind: label} | _step(explanation, i) for i, label in enumerate(labels)], as_json=as_json)
 
 
 def _step(explanation: Explanation, i: int) -> dict[str, Any]:
@@ -156,94 +164,89 @@ def _step(explanation: Explanation, i: int) -> dict[str, Any]:
     }
 
 
-def _asked(question: dict[str, str], bench: AppState) -> tuple[pd.DataFrame, Catalog]:
+def _question(question: dict[str, str], state: AppState) -> tuple[pd.DataFrame, Catalog]:
+    """Return the question as a table of one row, and the catalogue with its model."""
     import pandas as pd
 
-    from roofcast.serving.cli.files import named_or_read
+    from roofcast.serving.cli.files import read_model
 
-    catalog = bench.catalog
-    model = named_or_read(question["model"], catalog)
+    catalog = state.catalog
+    model = read_model(question["model"], catalog)
     if not isinstance(model, str):
-        spec = bench.read_config(model["name"], model["config"])
-        # its name may be one that the catalogue knows
+        spec = state.read_config(model["name"], model["config"])
+        # the name of a configuration has precedence over the same name in the catalogue
         catalog = replace(catalog, models={spec.id: spec}, model_aliases={}, alias_precisions={})
         model = spec.id
     return pd.DataFrame([question | {"model": model}], dtype=object), catalog
 
 
-def _accelerator(question: dict[str, str], catalog: Catalog) -> AcceleratorSpec:
-    return catalog.accelerator(question["accelerator"])
-
-
-def _champion(bench: AppState) -> ModelBundle | None:
-    """Return the champion if there is one that can be used; the estimate needs none."""
+def _bundle(state: AppState) -> ModelBundle | None:
+    """Return the active predictor; None, with a warning, if there is none, because the estimate needs none."""
     try:
-        bench.refresh()
-        return bench.in_service.bundle
+        return load_predictor(state).in_service.bundle
     except NotReadyError:
-        warn("no predictor is in service: the estimate has its priors' coefficients, and there is no prediction")
+        warn("no predictor is in service: the estimate uses prior coefficients, and there is no prediction")
     except InputError as error:
-        warn(f"the champion cannot be used: {error}")
+        warn(f"the active predictor cannot be used: {error}")
     return None
 
 
-def _draw(figure: Figure, file: Path) -> None:
+def _save(figure: Figure, file: Path) -> None:
     try:
         figure.savefig(file, dpi=120)
     except (OSError, ValueError) as error:
         raise InputError("plot", f"cannot be written: {str(error)[:200]}") from error
 
 
-def _show(explanation: Explanation) -> None:
-    document = explanation.to_json()
-    memory, predicted = document["memory"], document["prediction"] or {}
-    estimated = [
-        {"metric": name, "estimate": value, **_predicted(predicted.get(name))}
+def _show(document: dict[str, Any]) -> None:
+    memory, prediction = document["memory"], document["prediction"] or {}
+    estimates = [
+        {"metric": name, "estimate": value, **_interval(prediction.get(name))}
         for name, value in document["estimate"].items()
     ]
     row = document["question"]
-    show(estimated, as_json=False, title=f"{row['model']} on {row['n_accelerator']:g} x {row['accelerator']}")
+    show(estimates, as_json=False, title=f"{row['model']} on {row['n_accelerator']:g} x {row['accelerator']}")
     if document["is_saturated"]:
         warn("request_rate: is more than one replica can serve")
     for remark in document["remarks"]:
         warn(remark)
     bounds = [{"metric": metric, **shares} for metric, shares in document["bounds"].items()]
     show(bounds, as_json=False, title="\nshare of the time by bound")
-    wanted = ("phase", "operator", "seconds", "share", "flop", "byte", "intensity_flop_per_byte", "bound")
-    parts = [{name: part[name] for name in wanted} for part in document["operators"] if part["seconds"]]
-    show(parts, as_json=False, title="\nparts: prefill and queue make TTFT, decode makes TPOT")
+    columns = ("phase", "operator", "seconds", "share", "flop", "byte", "intensity_flop_per_byte", "bound")
+    operators = [{name: part[name] for name in columns} for part in document["operators"] if part["seconds"]]
+    show(operators, as_json=False, title="\noperators: prefill and queue make TTFT, decode makes TPOT")
     show([{"memory": name, "value": value} for name, value in memory.items()], as_json=False, title="\nmemory")
-    _show_reasons({name: reasons for name, reasons in predicted.items() if isinstance(reasons, dict)})
-    if predicted.get("reason"):
-        warn(predicted["reason"])
-    if predicted.get("outside"):
-        warn(f"the prediction extrapolates in {', '.join(predicted['outside'])}")
+    _show_reasons({name: reasons for name, reasons in prediction.items() if isinstance(reasons, dict)})
+    if prediction.get("reason"):
+        warn(prediction["reason"])
+    if prediction.get("outside"):
+        warn(f"the prediction extrapolates in {', '.join(prediction['outside'])}")
 
 
-def _predicted(metric: dict[str, Any] | None) -> dict[str, Any]:
-    found = metric or {}
-    told = {"prediction": found.get("value"), "low": found.get("low"), "high": found.get("high")}
-    without = found.get("uncalibrated")
-    return told | ({f"{name} uncalibrated": without[name] for name in without} if without else {})
+def _interval(metric: dict[str, Any] | None) -> dict[str, Any]:
+    values = metric or {}
+    interval = {"prediction": values.get("value"), "low": values.get("low"), "high": values.get("high")}
+    without = values.get("uncalibrated") or {}
+    return interval | {f"{name} uncalibrated": value for name, value in without.items()}
 
 
 def _show_reasons(metrics: dict[str, dict[str, Any]]) -> None:
-    """Print the factors of each prediction, and the measurements that tell most about it."""
+    """Print the factors of each prediction, and the nearest measurements."""
     factors = [
         {"metric": metric, **{part: exp(log) for part, log in reasons["contributions"].items()}}
         for metric, reasons in metrics.items()
     ]
-    show(factors, as_json=False, title="\nthe prediction is the estimate times these")
+    show(factors, as_json=False, title="\nfactors whose product is the prediction")
     near = [{"metric": metric, **_near(row)} for metric, reasons in metrics.items() for row in reasons["nearest"]]
     show(near, as_json=False, title="\nnearest measurements, and what differs there")
 
 
 def _near(row: dict[str, Any]) -> dict[str, Any]:
     rate = row["request_rate"]
-    load = f"{rate:g}/s" if rate else f"{row['concurrency'] or 0:g} at once"
+    load = f"{rate:g}/s" if rate else f"{row['concurrency'] or 0:g} in flight"
     return {
         "measured": row["measured"],
-        "alike": row["correlation"],
+        "correlation": row["correlation"],
         "model": row["model"],
         "run": f"{row['n_accelerator']:g} x {row['accelerator']} {row['engine']} {row['weight_precision']}",
         "load": f"{row['n_input_token']:g} in, {row['n_output_token']:g} out, {load}, {row['load']}",

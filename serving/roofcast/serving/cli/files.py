@@ -1,4 +1,4 @@
-"""Files that the command line is given."""
+"""Files and texts of options: CSV rows in and out, models, configurations, rates, inventories."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import importlib.util
 import io
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import pandas as pd
-
-from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError
 from roofcast.data.model_config.hub import is_hub_id
 from roofcast.data.model_config.huggingface import own_name, read_config
 from roofcast.serving.cli.console import note
-from roofcast.serving.predict.references import read_references
-from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from roofcast.data.catalog import Catalog
 
 EXAMPLE_QUESTIONS: Final = """\
 model,accelerator,n_accelerator,engine,n_input_token,n_output_token,concurrency,request_rate,statistic
@@ -28,18 +28,45 @@ meta-llama/Llama-3.1-8B,nvidia-a100-pcie-80gb,1,vllm,1024,256,16,,p50
 meta-llama/Llama-3.1-8B,nvidia-l40s-48gb,1,vllm,1024,256,,0.5,p95
 Qwen/Qwen3-32B,nvidia-h100-sxm-80gb,2,,512,128,32,,mean
 """
-"""Questions that can be answered, to start from: a closed loop, an open loop, and one that leaves the engine open."""
+"""Questions that have answers: a closed loop, an open loop, and one without an engine."""
 
-_STOCK: Final = re.compile(r"(\d{1,9}),(\d{1,9}),(\d{1,9}(?:\.\d{1,9})?)", re.ASCII)
+_INVENTORY: Final = re.compile(r"(\d{1,9}),(\d{1,9}),(\d{1,9}(?:\.\d{1,9})?)", re.ASCII)
 
 
-def read_questions(path: Path) -> pd.DataFrame:
-    """Return a CSV of questions, cells as written; the index is the line of each.
+class CsvTable(NamedTuple):
+    """A CSV file: names of its columns, cells as written, and the line on which each row ends."""
+
+    header: list[str]
+    rows: list[list[str]]
+    lines: list[int]
+
+    def frame(self) -> pd.DataFrame:
+        """Return the cells as a data frame of texts, indexed by line."""
+        import pandas as pd  # noqa: PLC0415  (a request to a service does without)
+
+        return pd.DataFrame(self.rows, pd.Index(self.lines, dtype="int64"), self.header, dtype=object)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows as dictionaries.
+
+        Raises
+        ------
+        SchemaError
+            If two columns have the same name.
+        """
+        for name in self.header:
+            if self.header.count(name) > 1:
+                raise SchemaError(name, "is given twice as a column")
+        return [dict(zip(self.header, row, strict=True)) for row in self.rows]
+
+
+def read_table(path: Path) -> CsvTable:
+    """Return the content of a CSV file.
 
     Raises
     ------
     SchemaError
-        If the file cannot be read, is no CSV in UTF-8, or a line is longer or shorter than the header.
+        If the file cannot be read, is not CSV in UTF-8, or a row has more or fewer cells than the header.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -54,32 +81,7 @@ def read_questions(path: Path) -> pd.DataFrame:
         if len(row) != len(header):
             problem = f"must have {len(header)} cells as the header has, got {len(row)}; is the file truncated?"
             raise SchemaError("", problem, path.name, line)
-    lines = pd.Index([line for line, _ in body], dtype="int64")
-    return pd.DataFrame([row for _, row in body], lines, [name.strip() for name in header], dtype=object)
-
-
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV by the names of their columns, as a request has them.
-
-    Raises
-    ------
-    SchemaError
-        As `read_questions`.
-    """
-    found = read_questions(path)
-    return [dict(zip(map(str, found.columns), row, strict=True)) for row in found.to_numpy().tolist()]
-
-
-def read_reference_file(path: Path, catalog: Catalog, predictor: RoofcastPredictor) -> CalibrationPoints:
-    """Return the references of a CSV.
-
-    Raises
-    ------
-    SchemaError
-        If it is no CSV, or a row is no measurement that can be learnt from; names file and line.
-    """
-    rows = read_questions(path)
-    return read_references(rows, catalog, predictor, path.name, rows.index.tolist())
+    return CsvTable([name.strip() for name in header], [row for _, row in body], [line for line, _ in body])
 
 
 def _rows(text: str, name: str) -> list[tuple[int, list[str]]]:
@@ -90,8 +92,8 @@ def _rows(text: str, name: str) -> list[tuple[int, list[str]]]:
         raise SchemaError("", f"is not valid CSV: {error}", name, reader.line_num) from error
 
 
-def write_answers(answers: pd.DataFrame, path: Path) -> None:
-    """Write answers as CSV, blank where there is none.
+def write_table(header: Sequence[str], rows: Iterable[Sequence[object]], path: Path) -> None:
+    """Write a CSV file; None becomes a blank cell.
 
     Raises
     ------
@@ -99,27 +101,30 @@ def write_answers(answers: pd.DataFrame, path: Path) -> None:
         If the file cannot be written.
     """
     try:
-        answers.to_csv(path, index=False, encoding="utf-8")
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(header)
+            writer.writerows(rows)
     except OSError as error:
         raise InputError("out", f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder to write to, and those above it.
+    """Create a folder and its parents.
 
     Raises
     ------
     InputError
-        If it cannot be made.
+        If it cannot be created.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError("out", f"{folder} cannot be made: {error.strerror}") from error
+        raise InputError("out", f"{folder} cannot be created: {error.strerror}") from error
 
 
-def named_configs(texts: list[str]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return names and configurations of texts such as ``my-14b=path/config.json``.
+def parse_configs(texts: Iterable[str]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return names and configurations from texts such as ``my-14b=path/config.json``.
 
     Raises
     ------
@@ -130,13 +135,13 @@ def named_configs(texts: list[str]) -> list[tuple[str, Mapping[str, Any]]]:
     return [(name, read_config(path)[1]) for name, path in pairs]
 
 
-def named_values(texts: list[str]) -> dict[str, str]:
-    """Return columns and values of texts such as ``accelerator=nvidia-h100-sxm-80gb``.
+def parse_values(texts: Iterable[str]) -> dict[str, str]:
+    """Return columns and values from texts such as ``accelerator=nvidia-h100-sxm-80gb``.
 
     Raises
     ------
     InputError
-        If a text has another form, or names a column a second time.
+        If a text has another form, or a column is given twice.
     """
     values: dict[str, str] = {}
     for text in texts:
@@ -147,13 +152,13 @@ def named_values(texts: list[str]) -> dict[str, str]:
     return values
 
 
-def named_rates(texts: list[str]) -> dict[str, Decimal]:
-    """Return US dollars by currency of texts such as ``EUR=1.08``.
+def parse_rates(texts: Iterable[str]) -> dict[str, Decimal]:
+    """Return US dollars by currency from texts such as ``EUR=1.08``.
 
     Raises
     ------
     InputError
-        If a text has another form, or names a currency a second time.
+        If a text has another form, or a currency is given twice.
     """
     rates: dict[str, Decimal] = {}
     for text in texts:
@@ -167,69 +172,30 @@ def named_rates(texts: list[str]) -> dict[str, Decimal]:
     return rates
 
 
-def named_stocks(texts: list[str]) -> list[dict[str, str | float]]:
-    """Return the inventory of texts such as ``h100-sxm-80gb=16,8,1.2``, as `constraints` of a request has it.
+def parse_inventory(texts: Iterable[str]) -> list[dict[str, str | float]]:
+    """Return the items of ``constraints.inventory`` from texts such as ``h100-sxm-80gb=16,8,1.2``.
 
     Raises
     ------
     InputError
-        If a text has another form; whether the numbers make sense is told where the request is read.
+        If a text has another form. The request model checks the numbers.
 
     Examples
     --------
-    >>> named_stocks(["h100-sxm-80gb=16,8,1.2"])
+    >>> parse_inventory(["h100-sxm-80gb=16,8,1.2"])
     [{'accelerator': 'h100-sxm-80gb', 'count': 16, 'n_per_node': 8, 'usd_per_h': 1.2}]
     """
-    stocks: list[dict[str, str | float]] = []
+    items: list[dict[str, str | float]] = []
     form = "ACCELERATOR=COUNT,PER_NODE,USD_PER_H such as h100-sxm-80gb=16,8,1.2"
     for text in texts:
-        accelerator, told = _pair("inventory", form, text)
-        found = _STOCK.fullmatch(told)
-        if found is None:
+        accelerator, value = _pair("inventory", form, text)
+        match = _INVENTORY.fullmatch(value)
+        if match is None:
             raise InputError("inventory", f"must be {form}, got {text!r}")
-        count, n_per_node, usd_per_h = found.groups()
+        count, n_per_node, usd_per_h = match.groups()
         numbers = {"count": int(count), "n_per_node": int(n_per_node), "usd_per_h": float(usd_per_h)}
-        stocks.append({"accelerator": accelerator, **numbers})
-    return stocks
-
-
-def named_or_read(model: str, catalog: Catalog) -> str | dict[str, Any]:
-    """Return a catalogue name as it is, and the name and fields of the config of a path or a repository of the hub.
-
-    A name of the catalogue wins over a file or folder of that name, unless it is written as a path: with a separator,
-    or ending in ``.json``. The hub is asked only for what looks like its names and is no other, and only if its
-    library is installed.
-
-    Raises
-    ------
-    InputError
-        If a file is not there, cannot be read or is no JSON object, or the hub has none such.
-    """
-    is_there = bool(model) and os.path.exists(model)  # noqa: PTH110  (a name too long for a path is none)
-    if not is_there and (model.startswith((".", "~", os.sep)) or model.endswith(".json")):
-        raise InputError("model", f"no such file or folder: {model[:200]!r}")
-    if is_there and (model.endswith(".json") or "/" in model or os.sep in model):
-        return _read(model)
-    try:
-        catalog.model(model)
-    except UnknownNameError as unknown:
-        if is_there:
-            return _read(model)
-        if not is_hub_id(model) or importlib.util.find_spec("huggingface_hub") is None:
-            return model
-        try:
-            return _read(model)
-        except InputError as error:
-            raise InputError("model", f"{unknown.problem}; {error.problem}") from error
-    return model
-
-
-def _read(path: str) -> dict[str, Any]:
-    name, config = read_config(path)
-    if Path(path).exists() and not own_name(config):
-        place = "folder" if Path(path).is_dir() or Path(path).name == "config.json" else "file"
-        note(f"the config has no _name_or_path: the model is called {name!r}, after its {place}")
-    return {"name": name, "config": dict(config)}
+        items.append({"accelerator": accelerator, **numbers})
+    return items
 
 
 def _pair(option: str, form: str, text: str) -> tuple[str, str]:
@@ -237,3 +203,49 @@ def _pair(option: str, form: str, text: str) -> tuple[str, str]:
     if not separator or not name:
         raise InputError(option, f"must be {form}, got {text!r}")
     return name, value
+
+
+def read_model(model: str, catalog: Catalog | None = None) -> str | dict[str, Any]:
+    """Return a model as requests take it: a name, or the name and the fields of a ``config.json``.
+
+    A name of the catalogue has precedence over a file or folder of that name, unless it is written as a path: with a
+    separator, or ending in ``.json``. Another name is looked up on the Hugging Face hub if it has the form
+    ``owner/name`` and the hub's library is installed.
+
+    Parameters
+    ----------
+    catalog
+        None for a name that a service looks up: only paths are read here.
+
+    Raises
+    ------
+    InputError
+        If a file does not exist, cannot be read or is not a JSON object, or the hub has no such repository.
+    """
+    exists = bool(model) and os.path.exists(model)  # noqa: PTH110  (a name that is too long for a path is none)
+    if not exists and (model.startswith((".", "~", os.sep)) or model.endswith(".json")):
+        raise InputError("model", f"no such file or folder: {model[:200]!r}")
+    if exists and (model.endswith(".json") or "/" in model or os.sep in model):
+        return _read_config(model)
+    if catalog is None:
+        return model
+    try:
+        catalog.model(model)
+    except UnknownNameError as unknown:
+        if exists:
+            return _read_config(model)
+        if not is_hub_id(model) or importlib.util.find_spec("huggingface_hub") is None:
+            return model
+        try:
+            return _read_config(model)
+        except InputError as error:
+            raise InputError("model", f"{unknown.problem}; {error.problem}") from error
+    return model
+
+
+def _read_config(path: str) -> dict[str, Any]:
+    name, config = read_config(path)
+    if Path(path).exists() and not own_name(config):
+        place = "folder" if Path(path).is_dir() or Path(path).name == "config.json" else "file"
+        note(f"the config has no _name_or_path: the model is called {name!r}, after its {place}")
+    return {"name": name, "config": dict(config)}

@@ -1,4 +1,4 @@
-"""The commands that make, list and revoke API keys."""
+"""The commands that create, list and revoke API keys."""
 
 # ruff: noqa: PLC0415  (a command imports what it needs when it runs)
 
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from roofcast.serving.cli.console import show
+from roofcast.serving.cli.console import show, step
 from roofcast.serving.cli.context import AsJson
 
 if TYPE_CHECKING:
     from roofcast.data.store.api_keys import ApiKey, KeyStore
 
-keys = typer.Typer(no_args_is_help=True, help="Make, list and revoke the API keys of the service.")
+keys = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys of the service.")
 
-Name = Annotated[str, typer.Argument(help="Who holds the key.")]
+Name = Annotated[str, typer.Argument(help="Holder of the key.")]
 
 
 @contextmanager
@@ -37,11 +37,15 @@ def _key_store() -> Iterator[KeyStore]:
 @keys.command()
 def create(
     name: Name,
-    scope: Annotated[Literal["read", "write", "admin"], typer.Option(help="What it may do; each includes the last.")],
-    expires_in_days: Annotated[float | None, typer.Option(help="Days until it expires; never if left out.")] = None,
+    scope: Annotated[
+        Literal["read", "write", "admin"], typer.Option(help="Permission; each scope includes the ones before it.")
+    ],
+    expires_in_days: Annotated[
+        float | None, typer.Option(help="Days until the key expires; never by default.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and print it, once: only its hash is kept."""
+    """Create a key and print it once: only its hash is stored."""
     lifetime = None if expires_in_days is None else dt.timedelta(days=expires_in_days)
     with _key_store() as store:
         key, secret = store.create(name, scope, lifetime)
@@ -49,20 +53,20 @@ def create(
         print(json.dumps({"key": secret, **_row(key)}, default=str))
         return
     end = f" until {key.expires_at:%Y-%m-%d %H:%M} UTC" if key.expires_at else ""
-    typer.echo(f"{name} may {scope}{end}; keep this key, it is not shown again:", err=True)
+    step(f"{name} may {scope}{end}; store this key, it is not shown again:")
     print(secret)
 
 
 @keys.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """List the keys; of each only the last four characters are known."""
+    """List the keys, each with its last four characters."""
     with _key_store() as store:
         show([_row(key) for key in store.load()], as_json=as_json)
 
 
 @keys.command()
 def revoke(name: Name, as_json: AsJson = False) -> None:
-    """Let a key open nothing any more; a running service follows within seconds."""
+    """Revoke a key; a running service rejects it within seconds."""
     with _key_store() as store:
         show([_row(store.revoke(name))], as_json=as_json)
 

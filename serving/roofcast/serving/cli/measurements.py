@@ -1,4 +1,4 @@
-"""The commands that take in benchmark files, and list what is measured."""
+"""The commands that import benchmark files, and list measurements, campaigns and formats."""
 
 # ruff: noqa: PLC0415  (a command imports what it needs when it runs)
 
@@ -13,36 +13,33 @@ import typer
 
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError, near_misses
 from roofcast.serving.cli.console import show, track, warn
-from roofcast.serving.cli.context import AsJson, open_app_state, open_store
+from roofcast.serving.cli.context import AsJson, count_own_campaigns, open_app_state, open_store
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN: Final = (
+TABLE_COLUMNS: Final = (
     "campaign", "model", "accelerator", "n_accelerator", "n_input_token", "n_output_token", "concurrency",
     "request_rate", "statistic", "ttft_s", "tpot_s", "e2e_s", "output_throughput_token_per_s",
 )  # fmt: skip
-"""Columns of the table for people; JSON has them all."""
+"""Columns of the printed table; JSON has all columns."""
 
-REPORT_HELP: Final = """Tell what became of every published row, in numbers of rows: n_read that were published,
-n_quarantined of them that are set aside, n_kept measurements (one row for each statistic), n_learnable of these that
-may be learnt from; quarantine and not_learnt name the rules, each with its number of rows. Campaigns of training runs
-follow those of serving, and no predictor learns from them. Your own campaigns come last: an import keeps a file whole
-or refuses it, so nothing of them is set aside, and n_read is not recorded."""
+REPORT_HELP: Final = """Report the rows of each campaign: n_read published rows, n_quarantined of them set aside,
+n_kept measurements (one row for each statistic), and n_learnable of these that training uses; quarantine and
+not_learnt count the rows by rule. Campaigns of training runs follow those of serving; no predictor learns from them.
+Your own campaigns come last: an import stores all rows of a file or none, so none are set aside."""
 
 
 def import_(
     *,
     format_: Annotated[str, typer.Argument(metavar="FORMAT", help="A name of `roofcast formats`, or auto.")],
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files or folders.")],
-    campaign: Annotated[
-        str | None, typer.Option(help="Name to keep the rows under; the format's if left out.")
-    ] = None,
+    campaign: Annotated[str | None, typer.Option(help="Name of the campaign; the format's name by default.")] = None,
     model_config: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=PATH",
-            help="The config.json of a model that no catalogue knows, such as my-14b=my-14b/config.json.",
+            help="The config.json of a model that is not in the catalogue, such as my-14b=my-14b/config.json.",
         ),
     ] = None,
     given: Annotated[
@@ -50,30 +47,32 @@ def import_(
         typer.Option(
             "--set",
             metavar="COLUMN=VALUE",
-            help="What the files do not hold, such as accelerator=nvidia-h100-sxm-80gb.",
+            help="A value that the files do not hold, such as accelerator=nvidia-h100-sxm-80gb.",
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be kept, and keep nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Validate and count the rows, and store nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Import benchmark files into the store: all rows, or none."""
     from roofcast.data.importers import detect_format, read_measurements
     from roofcast.data.importers.overrides import MissingColumnsError
-    from roofcast.serving.cli.files import named_configs, named_values
+    from roofcast.serving.cli.files import parse_configs, parse_values
 
-    configs, values = named_configs(model_config or []), named_values(given or [])
+    configs, values = parse_configs(model_config or []), parse_values(given or [])
     name = detect_format(paths).name if format_ == "auto" else format_
     try:
         table = read_measurements(name, paths, campaign, track, values)
     except MissingColumnsError as error:
-        told = {"--campaign": [campaign] if campaign else [], "--model-config": model_config, "--set": given}
-        command = ["import", name, *map(str, paths), *_options(told), *error.examples]
+        options = {"--campaign": [campaign] if campaign else [], "--model-config": model_config, "--set": given}
+        command = ["import", name, *map(str, paths), *_arguments(options), *error.examples]
         example = "for example, with made-up values in place of yours:"
         problem = f"is not in the file; set what is missing, {example}\nroofcast {shlex.join(command)}"
         raise SchemaError(error.field, problem, error.source, error.line) from error
     _warn_of_blank_engine(table)
     _warn_of_names(table)
-    n_new, n_known = _keep(table, configs, dry_run=dry_run)
+    n_new, n_known = _store(table, configs, dry_run=dry_run)
     counts = {"n_row": len(table), "n_new": n_new, "n_known": n_known}
     names = {column: sorted(table[column].unique()) for column in ("campaign", "model", "accelerator")}
     show([{"format": name, **names, **counts, "is_kept": not dry_run}], as_json=as_json)
@@ -82,9 +81,7 @@ def import_(
 def _warn_of_blank_engine(table: pd.DataFrame) -> None:
     n_blank = int((table["engine"] == "").sum())
     if n_blank:
-        cure = (
-            "say what answered with --set engine=vllm, or whichever it was; rows kept without it stay beside the new"
-        )
+        cure = "set the engine that was measured, such as --set engine=vllm; rows stored without it stay stored"
         warn(f"engine: is blank in {n_blank} of {len(table)} rows; {cure}")
 
 
@@ -95,22 +92,26 @@ def _warn_of_names(table: pd.DataFrame) -> None:
     for name in sorted(set(table["engine"]) - {*ENGINES, ""}):
         near = near_misses(name, ENGINES, 1)
         question = f"; did you mean {near[0]}?" if near else ""
-        warn(f"engine: {name!r} is none that was measured so far, and is kept as one of its own{question}")
+        warn(
+            f"engine: {name!r} is not an engine of the shipped measurements, and is stored under this name{question}"
+        )
     for name in sorted(set(table["campaign"]) & set(CAMPAIGNS)):
-        warn(f"campaign: {name!r} also comes with the package; choose another name with --campaign")
+        warn(f"campaign: {name!r} is also the name of a shipped campaign; choose another name with --campaign")
 
 
-def _options(told: Mapping[str, list[str] | None]) -> list[str]:
-    return [part for option, texts in told.items() for text in texts or [] for part in (option, text)]
+def _arguments(options: Mapping[str, list[str] | None]) -> list[str]:
+    return [part for option, texts in options.items() for text in texts or [] for part in (option, text)]
 
 
-def _keep(table: pd.DataFrame, configs: Sequence[tuple[str, Mapping[str, Any]]], *, dry_run: bool) -> tuple[int, int]:
+def _store(
+    table: pd.DataFrame, configs: Sequence[tuple[str, Mapping[str, Any]]], *, dry_run: bool
+) -> tuple[int, int]:
     try:
         return open_app_state().add_measurements(table, configs, dry_run=dry_run)
     except UnknownNameError as error:
         if error.field != "model":
             raise
-        cure = "a model of your own comes along with --model-config NAME=PATH, such as"
+        cure = "give the configuration of your own model with --model-config NAME=PATH, such as"
         example = shlex.quote(f"{error.name}=config.json")
         raise InputError("model", f"{error.problem}; {cure} --model-config {example}") from error
 
@@ -124,13 +125,13 @@ def formats(as_json: AsJson = False) -> None:
 
 
 def measurements(
-    campaign: Annotated[str | None, typer.Option(help="Only of this campaign of your own.")] = None,
-    model: Annotated[str | None, typer.Option(help="Only of this model.")] = None,
-    accelerator: Annotated[str | None, typer.Option(help="Only of this accelerator.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Most rows.")] = 100,
+    campaign: Annotated[str | None, typer.Option(help="Select an imported campaign.")] = None,
+    model: Annotated[str | None, typer.Option(help="Select a model.")] = None,
+    accelerator: Annotated[str | None, typer.Option(help="Select an accelerator.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List the measurements imported here; those that come with the package are told by `campaigns`."""
+    """List the imported measurements; `campaigns` lists the shipped ones."""
     from roofcast.serving.predict.json_rows import rows_from_table
 
     store, catalog = open_store()
@@ -144,16 +145,16 @@ def measurements(
         accelerator=accelerator and catalog.accelerator(accelerator).id,
     )
     if len(table) > limit:
-        warn(f"there are more than the {limit} rows that are listed; raise --limit")
-    shown = table.head(limit)
-    show(rows_from_table(shown if as_json else shown[list(SHOWN)]), as_json=as_json)
+        warn(f"only the first {limit} rows are listed; raise --limit for more")
+    first = table.head(limit)
+    show(rows_from_table(first if as_json else first[list(TABLE_COLUMNS)]), as_json=as_json)
 
 
 def campaigns(
     report: Annotated[bool, typer.Option("--report", help=REPORT_HELP)] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the measurement campaigns: those that come with the package, and your own."""
+    """List the measurement campaigns: the shipped ones, then the imported ones."""
     if report:
         _report(as_json=as_json)
         return
@@ -163,7 +164,7 @@ def campaigns(
     shipped = [load_campaign_info(name) for name in CAMPAIGNS]
     shipped += [load_training_campaign_info(name) for name in TRAINING_CAMPAIGNS]
     rows = [{"name": c.name, "n_row": c.n_row, "licence": c.licence, "source": c.source} for c in shipped]
-    own = open_store()[0].campaigns()
+    own = count_own_campaigns()
     rows += [{"name": name, "n_row": n, "licence": "", "source": "imported here"} for name, n in own.items()]
     show(rows, as_json=as_json)
 

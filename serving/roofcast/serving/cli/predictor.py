@@ -1,68 +1,150 @@
-"""The commands about the predictor itself: as a file, and what would make it surer."""
+"""The commands on the predictor: train, promote, roll back, export, evaluate, and rank what to measure next."""
 
 # ruff: noqa: PLC0415  (a command imports what it needs when it runs)
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roofcast.data.errors import InputError
-from roofcast.serving.cli.console import note, show
-from roofcast.serving.cli.context import AsJson, open_app_state
+from roofcast.serving.cli.console import count_steps, note, show, spinner, track_retraining
+from roofcast.serving.cli.context import AsJson, load_predictor, open_app_state, today
+
+if TYPE_CHECKING:
+    from roofcast.training.lifecycle.registry import Champion
+
+
+def retrain(as_json: AsJson = False) -> None:
+    """Fit a candidate to all measurements, and promote it unless the champion is better."""
+    report = open_app_state().retrain(progress=track_retraining())
+    if as_json:
+        print(report.model_dump_json())
+        return
+    show([report.model_dump(exclude={"scores", "set_aside"})], as_json=False)
+    set_aside = [{"rule": rule, "measurements": n} for rule, n in report.set_aside.items()]
+    show(set_aside, as_json=False, title="\nset aside before training")
+    show([{"metric": m, **scores} for m, scores in report.scores.items()], as_json=False, title="\nheld-out lineages")
+
+
+def promote(
+    version: Annotated[str, typer.Argument(help="A version in the registry.")], as_json: AsJson = False
+) -> None:
+    """Promote a version of the predictor."""
+    from roofcast.serving.app_state import promotion
+
+    with spinner(f"promoting version {version}"):
+        champion = promotion.promote(open_app_state(), version, promotion.COMMAND_LINE).champion
+    _show_champion(champion, as_json=as_json)
+
+
+def rollback(as_json: AsJson = False) -> None:
+    """Promote the version before the champion; called again, the version before that."""
+    from roofcast.serving.app_state import promotion
+
+    with spinner("rolling back"):
+        champion = promotion.roll_back(open_app_state(), promotion.COMMAND_LINE).champion
+    _show_champion(champion, as_json=as_json)
+
+
+def _show_champion(champion: Champion, *, as_json: bool) -> None:
+    print(json.dumps(asdict(champion)) if as_json else f"version {champion.version} is in service")
 
 
 def export(
-    file: Annotated[Path, typer.Argument(help="To write; its SHA-256 goes beside it.")], as_json: AsJson = False
+    file: Annotated[Path, typer.Argument(help="File to write; its SHA-256 is written beside it.")],
+    as_json: AsJson = False,
 ) -> None:
-    """Write the predictor in service into a file that Python loads without a server or MLflow."""
+    """Write the active predictor to a file that Python loads without a server or MLflow."""
     from roofcast.training.lifecycle.bundle import checksum_file
 
-    bench = open_app_state()
-    bench.refresh()
-    loaded = bench.in_service
-    try:
-        checksum = loaded.bundle.save(file)
-    except OSError as error:
-        raise InputError("file", f"{file} cannot be written: {error.strerror or error}") from error
-    told = {"version": loaded.champion.version, "file": str(file), "sha256": checksum}
-    typer.echo(
-        json.dumps(told)
-        if as_json
-        else f"version {told['version']} is in {file}, its checksum in {checksum_file(file).name}: {checksum}"
-    )
+    with spinner("writing"):
+        active = load_predictor(open_app_state()).in_service
+        try:
+            checksum = active.bundle.save(file)
+        except OSError as error:
+            raise InputError("file", f"{file} cannot be written: {error.strerror or error}") from error
+    version = active.champion.version
+    if as_json:
+        print(json.dumps({"version": version, "file": str(file), "sha256": checksum}))
+    else:
+        print(f"version {version} is in {file}, its checksum in {checksum_file(file).name}: {checksum}")
 
 
 def measure_next(
     *,
     model: Annotated[
-        list[str] | None, typer.Option(help="Of interest, as of `recommend`; may be repeated. All but copies.")
+        list[str] | None, typer.Option(help="As of `recommend`; repeatable. All models but variants by default.")
     ] = None,
-    accelerator: Annotated[list[str] | None, typer.Option(help="Of interest; may be repeated. All on offer.")] = None,
+    accelerator: Annotated[
+        list[str] | None, typer.Option(help="Repeatable. All accelerators with an offer by default.")
+    ] = None,
     isl: Annotated[float, typer.Option(help="Mean input tokens.")] = 1024,
     osl: Annotated[float, typer.Option(help="Mean output tokens.")] = 256,
     concurrency: Annotated[float, typer.Option(help="Requests in flight.")] = 16,
-    n: Annotated[int, typer.Option(help="Measurements to name.", min=1, max=100)] = 5,
+    n: Annotated[int, typer.Option(help="Number of measurements.", min=1, max=100)] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Name the measurements that would narrow the intervals most, one after another."""
-    from roofcast.serving.cli.files import named_or_read
+    """Rank the measurements that would narrow the intervals most, each given the ones before it."""
+    from roofcast.serving.cli.files import read_model
     from roofcast.serving.predict.measure_next import Workload
     from roofcast.serving.predict.measure_next import measure_next as rank
 
-    bench = open_app_state()
-    catalog = bench.catalog
-    found = [named_or_read(name, catalog) for name in model or ()]
-    specs = [catalog.model(m) if isinstance(m, str) else bench.read_config(m["name"], m["config"]) for m in found]
-    specs = specs or list({spec.fold_group: spec for spec in catalog.models.values()}.values())
-    parts = [catalog.accelerator(name).id for name in accelerator or ()]
-    bench.refresh()
-    bundle, workload = bench.in_service.bundle, Workload(isl, osl, concurrency)
-    rows, n_compared, n_setting = rank(specs, catalog, bundle, accelerators=parts, workload=workload, n=n)
+    with spinner("ranking"):
+        state = open_app_state()
+        catalog = state.catalog
+        choices = [read_model(name, catalog) for name in model or ()]
+        specs = [
+            catalog.model(choice) if isinstance(choice, str) else state.read_config(choice["name"], choice["config"])
+            for choice in choices
+        ]
+        specs = specs or list({spec.fold_group: spec for spec in catalog.models.values()}.values())
+        parts = [catalog.accelerator(name).id for name in accelerator or ()]
+        bundle, workload = load_predictor(state).in_service.bundle, Workload(isl, osl, concurrency)
+        rows, n_compared, n_setting = rank(specs, catalog, bundle, accelerators=parts, workload=workload, n=n)
     if n_compared < n_setting:
         note(f"{n_compared} of {n_setting} settings are compared, spread evenly; name a model or accelerator for all")
-    title = "measure next; of each metric, the share that it takes off the intervals' width in logarithms, on average"
+    title = (
+        "measure next; relative decrease of the intervals' width in logarithms, mean over the questions, by metric"
+    )
     show(rows, as_json=as_json, title=title)
+
+
+def scoreboard(
+    protocol: Annotated[str, typer.Option(help="Protocols, separated by commas.")] = "P1,P2",
+    json_file: Annotated[Path | None, typer.Option("--json", help="File to write the figures to.")] = None,
+    dump: Annotated[Path | None, typer.Option(help="Folder to write the rows of each protocol to.")] = None,
+    docs: Annotated[Path | None, typer.Option(help="Folder to write SCOREBOARD.md and its plots to.")] = None,
+) -> None:
+    """Evaluate roofcast and its peers by the protocols; the service shows the figures under `/v1/scoreboard`."""
+    from roofcast.serving.app_state.published_figures import keep_figures, open_figures, ship_figures
+    from roofcast.serving.app_state.settings import load_settings
+    from roofcast.serving.cli.files import make_folder
+    from roofcast.training.evaluation.protocols.held_out import LlmPilotPredictor
+    from roofcast.training.evaluation.scoreboard import figure_rows, run_scoreboard
+    from roofcast.training.evaluation.scoreboard_page import write_page
+
+    names = [name.strip() for name in protocol.split(",")]
+    home = open_figures(load_settings().home)
+    for folder in filter(None, (json_file and json_file.parent, dump, docs)):
+        make_folder(folder)
+    predictor = LlmPilotPredictor() if {"P1", "P2"} & set(names) else None
+    with count_steps("scoreboard") as progress:
+        board = run_scoreboard(
+            names, predictor, progress=progress, rule_llm_pilot=predictor.rule if predictor else None
+        )
+    figures = json.loads(board.to_json())
+    for name, protocol_figures in figures.items():
+        show(figure_rows(name, protocol_figures), as_json=False, title=f"\n{name}")
+    if json_file:
+        json_file.write_text(board.to_json() + "\n", encoding="utf-8")
+    if dump:
+        board.dump(dump)
+    if docs:
+        write_page(board, docs)
+        ship_figures(docs, figures, today())
+    keep_figures(home, figures, today())

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_HEADER_BYTE: Final = 131_072
-"""Most bytes of headers that have not ended yet: what references in a query may take. uvicorn answers 400 to more."""
+"""Maximum size of the headers of a request, references in the query included. uvicorn answers 400 to more."""
 
 FINISH_S: Final = 25
-"""How long requests may take to finish once the service stops; with the drain within the 30 of most platforms."""
+"""Time for requests to finish after the drain; both fit into the 30 s that most platforms grant."""
 
 HUNG_S: Final = 60
-"""How long one of several server processes may give no sign of life before it is replaced; uvicorn's own 5 s are over
-before a process on a busy machine has imported what it needs."""
+"""Health-check timeout of a server process with several workers. In uvicorn's default of 5 s a process on a busy
+machine has not finished its imports."""
 
 N_THREAD: Final = "OMP_NUM_THREADS"
-"""Variable that bounds the threads of linear algebra in each process. Requests and processes share the cores: two
-that each take a thread for every core wait for each other, and loading a predictor costs them four times as much."""
+"""Environment variable that limits the threads of linear algebra in each process. Processes that each use a thread
+for every core wait for each other: loading a predictor takes four times as long."""
 
 
 def serve(
@@ -45,8 +45,8 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Server processes.")] = 1,
 ) -> None:
-    """Serve predictions and recommendations over HTTP; trains first if nothing promoted can be used."""
-    os.environ.setdefault(N_THREAD, "1")  # read once, when numpy is first imported
+    """Serve predictions and recommendations over HTTP; train a predictor first if none can be loaded."""
+    os.environ.setdefault(N_THREAD, "1")  # numpy reads it when it is imported
     import uvicorn
 
     from roofcast.data.store.database import Database
@@ -59,8 +59,10 @@ def serve(
 
     settings = load_settings()
     log_config = configure_service_logs(settings.log_format, settings.log_level)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn stops, then raises it again: end the worker too
-    Database(settings.store_url)  # says at once if the URL cannot be right
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(0)
+    )  # uvicorn stops, then raises it again: the worker must end too
+    Database(settings.store_url)  # an invalid URL is an error now
     if not ChampionCache(settings.home).is_there:
         _ensure_predictor(settings)
     with prometheus_multiproc_dir(), worker_process():
@@ -83,7 +85,7 @@ def serve(
 
 
 def _run(config: uvicorn.Config) -> None:
-    """Serve until told to stop, as `uvicorn.run` does, which with several workers forgets ``TCP_NODELAY``.
+    """Run the server as `uvicorn.run` does, but set ``TCP_NODELAY`` with several workers too.
 
     Without it the second packet of an answer waits 40 ms for the acknowledgement of the first.
     """
@@ -103,17 +105,17 @@ def _run(config: uvicorn.Config) -> None:
 
 
 def _ensure_predictor(settings: Settings) -> None:
-    """Train if no champion can be loaded, where none has served before; later the worker sees to that."""
+    """Train a predictor if no champion can be loaded."""
     from roofcast.serving.app_state.app_state import AppState
 
-    bench = AppState(settings).open()
+    state = AppState(settings).open()
     try:
-        is_there = bench.refresh()
+        is_there = state.refresh()
     except InputError as error:
         logger.warning("the champion cannot be used: %s", error)
         is_there = False
     if not is_there:
         logger.info("no predictor can be used yet: training one on the shipped measurements")
-        report = bench.retrain(progress=track_retraining() if sys.stderr.isatty() else None)
+        report = state.retrain(progress=track_retraining() if sys.stderr.isatty() else None)
         logger.info("version %s is trained and in service", report.version)
-    bench.close()
+    state.close()

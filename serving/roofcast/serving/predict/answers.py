@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import InputError
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.features.validity.checks import FLAGS, find_flags
@@ -140,17 +139,3 @@ def _remarks(descriptors: pd.DataFrame, bundle: ModelBundle, is_load_assumed: np
     for i in np.flatnonzero(holds.any(axis=1)).tolist():
         remarks[i] = "; ".join(itertools.compress(texts, holds[i].tolist()))
     return remarks
-
-
-def require_answer(answers: pd.DataFrame) -> None:
-    """Raise if no row has an answer.
-
-    Raises
-    ------
-    InputError
-        With the first row's reason.
-    """
-    if answers.empty:
-        raise InputError("rows", "there are none; give at least one")
-    if not (answers["status"] == "ok").any():
-        raise InputError("rows", f"none has an answer; the first: {answers['reason'].iloc[0]}")

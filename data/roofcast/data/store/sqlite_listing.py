@@ -1,0 +1,51 @@
+"""Read-only queries of the store's SQLite file by the standard library.
+
+A command that only lists takes less time with them than SQLAlchemy, Alembic and pandas take to import.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from roofcast.data.errors import InputError
+from roofcast.data.model_config.huggingface import model_from_config
+from roofcast.data.specs import ModelSpec
+
+Row = tuple[Any, ...]
+
+
+def list_models(file: Path) -> list[ModelSpec] | None:
+    """Return the registered models by id; None if the file cannot be read this way."""
+    rows = _query(file, "SELECT spec, config FROM model ORDER BY id")
+    return None if rows is None else [current_spec(json.loads(spec), json.loads(config)) for spec, config in rows]
+
+
+def count_by_campaign(file: Path) -> dict[str, int] | None:
+    """Return the number of measurements of each campaign; None if the file cannot be read this way."""
+    rows = _query(file, "SELECT campaign, COUNT(*) FROM measurement GROUP BY campaign ORDER BY campaign")
+    return None if rows is None else dict(rows)
+
+
+def current_spec(stored: dict[str, Any], config: dict[str, Any]) -> ModelSpec:
+    """Return a registered model as this version reads its configuration, or as stored if it cannot read it."""
+    spec = ModelSpec.parse(stored)
+    try:
+        current = model_from_config(config, spec.id)
+    except InputError:
+        return spec
+    return current.model_copy(update={"lineage": spec.lineage, "fold_group": spec.fold_group})
+
+
+def _query(file: Path, statement: str) -> list[Row] | None:
+    """Return the rows, none of a file that does not exist; None if SQLite cannot answer, as without the table."""
+    if not file.exists():
+        return []
+    try:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            return connection.execute(statement).fetchall()
+    except sqlite3.Error:
+        return None

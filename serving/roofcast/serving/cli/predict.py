@@ -1,0 +1,101 @@
+"""The command that predicts the rows of a CSV file."""
+
+# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from roofcast.data.errors import InputError
+from roofcast.serving.cli.console import spinner
+from roofcast.serving.cli.context import AsJson, ReferenceFile, Server, load_predictor, open_app_state
+
+if TYPE_CHECKING:
+    from roofcast.serving.cli.files import CsvTable
+
+
+def _print_example(is_requested: bool) -> None:
+    if is_requested:
+        from roofcast.serving.cli.files import EXAMPLE_QUESTIONS
+
+        print(EXAMPLE_QUESTIONS, end="")
+        raise typer.Exit
+
+
+def predict(
+    rows: Annotated[Path, typer.Option(help="CSV of questions, blank where unknown; --example prints one.")],
+    out: Annotated[Path, typer.Option(help="CSV to write.")],
+    reference: ReferenceFile = None,
+    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
+    example: Annotated[  # noqa: ARG001  (its callback does it all)
+        bool,
+        typer.Option("--example", callback=_print_example, is_eager=True, help="Print a file for --rows, and exit."),
+    ] = False,
+    server: Server = "",
+    as_json: AsJson = False,
+) -> None:
+    """Predict each row of a CSV; an invalid row gets a status and a reason. JSON is the number of rows by status."""
+    from roofcast.serving.cli.files import read_table, write_table
+
+    if not 0 < level < 1:
+        raise InputError("level", f"must be a probability between 0 and 1, got {level:g}")
+    if not out.parent.is_dir():
+        raise InputError("out", f"{out} cannot be written: no such folder")
+    questions = read_table(rows)
+    references = read_table(reference) if reference else None
+    if server:
+        names, answers = _ask_service(server, questions, references, level)
+    else:
+        with spinner("predicting"):
+            names, answers = _predict(questions, references, level, reference)
+    write_table([*questions.header, *names], map(_joined, questions.rows, answers), out)
+    status, reason = names.index("status"), names.index("reason")
+    counts = dict(Counter(answer[status] for answer in answers).most_common())
+    print(json.dumps(counts, separators=(",", ":")) if as_json else ", ".join(f"{n} {s}" for s, n in counts.items()))
+    if not answers:
+        raise InputError("rows", "there is none to answer")
+    if "ok" not in counts:
+        raise InputError("rows", f"none could be answered; the first: {answers[0][reason]}")
+
+
+def _joined(question: Sequence[str], answer: Sequence[Any]) -> list[Any]:
+    return [*question, *answer]
+
+
+def _predict(
+    questions: CsvTable, references: CsvTable | None, level: float, reference: Path | None
+) -> tuple[list[str], list[list[Any]]]:
+    """Return the columns and rows of the answers of the active predictor."""
+    from roofcast.serving.predict.answers import PredictOptions, answer
+    from roofcast.serving.predict.references import read_references
+
+    state = load_predictor(open_app_state())
+    bundle, catalog = state.in_service.bundle, state.catalog
+    known = None
+    if references and reference:
+        known = read_references(references.frame(), catalog, bundle.predictor, reference.name, references.lines)
+    answers = answer(questions.frame(), PredictOptions(bundle, catalog, level, known))
+    answers = answers.iloc[:, len(questions.header) :]
+    values = answers.astype(object).where(answers.notna(), None)
+    return [str(name) for name in answers.columns], values.to_numpy().tolist()
+
+
+def _ask_service(
+    url: str, questions: CsvTable, references: CsvTable | None, level: float
+) -> tuple[list[str], list[list[Any]]]:
+    """Return the columns and rows of the answers of a service."""
+    from roofcast.serving.cli.remote import ask
+
+    rows = questions.records()
+    if not rows:
+        raise InputError("rows", "there is none to answer")
+    with ask(url) as client:
+        response = client.predict(rows, references=references.records() if references else (), level=level)
+    names = [name for name in response["rows"][0] if name not in questions.header]
+    return names, [[row[name] for name in names] for row in response["rows"]]

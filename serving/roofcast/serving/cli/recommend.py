@@ -1,0 +1,160 @@
+"""The command that ranks hardware by cost, and its tables."""
+
+# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from roofcast.serving.cli.console import show, spinner, warn
+from roofcast.serving.cli.context import AsJson, ReferenceFile, Server, load_predictor, open_app_state, today
+from roofcast.serving.cli.options import Option, with_options
+
+Number = float | None
+Names = list[str] | None
+
+OPTIONS: Final = {
+    "model": Option("Catalogue name, path of a config.json, or owner/name on the Hugging Face hub."),
+    "slo": Option("A limit such as 'ttft:p95<=500ms'; repeatable.", list[str]),
+    "isl": Option("Mean input tokens.", Number, None),
+    "osl": Option("Mean output tokens.", Number, None),
+    "preset": Option("A typical workload, such as chat, for lengths that are not given.", str | None, None),
+    "concurrency": Option("Requests in flight at the peak.", Number, None),
+    "rate": Option("Requests per second at the peak.", Number, None),
+    "users": Option("Users at the peak, each of whom waits for an answer and then thinks.", Number, None),
+    "think_time": Option("Seconds between an answer and the user's next request.", Number, None),
+    "headroom": Option("Share of the capacity to keep free at the peak.", Number, None),
+    "provider": Option("Admit this provider; repeatable.", Names, None),
+    "region": Option("Admit this region; repeatable.", Names, None),
+    "vendor": Option("Admit accelerators of this vendor; repeatable.", Names, None),
+    "accelerator": Option("Admit this accelerator; repeatable.", Names, None),
+    "engine": Option("Admit this engine; repeatable.", Names, None),
+    "precision": Option("Admit this weight precision in place of the checkpoint's; repeatable.", Names, None),
+    "pricing": Option("Admit this kind of price; repeatable.", Names, None),
+    "budget": Option("Maximum USD per hour.", Number, None),
+    "nodes": Option("Maximum number of nodes of one replica.", int, 1, show_default=True),
+    "inventory": Option(
+        "Nodes that you own and the hourly price of one accelerator, such as h100-sxm-80gb=16,8,1.2; repeatable.",
+        Names,
+        None,
+        metavar="ACCELERATOR=COUNT,PER_NODE,USD_PER_H",
+    ),
+    "confidence": Option("Minimum probability that all limits are met.", float, 0.8, show_default=True),
+    "deployment": Option("Print how to run the first entry: vllm, sglang, trtllm, kubernetes or kserve.", str, ""),
+    "level": Option("Probability of the intervals.", float, 0.8, show_default=True),
+    "top": Option("Maximum number of entries.", int, 10, show_default=True),
+}
+"""Options of the request; `OPTION_FIELDS` of the request model names the field of each."""
+
+N_REJECTION_JSON: Final = 500
+
+
+@with_options(OPTIONS)
+def recommend(
+    options: dict[str, Any], *, reference: ReferenceFile = None, server: Server = "", as_json: AsJson = False
+) -> None:
+    """Rank hardware and configurations that meet the limits by cost."""
+    from roofcast.serving.cli.files import parse_inventory, read_table
+
+    options["inventory"] = parse_inventory(options["inventory"] or [])
+    options["reference"] = read_table(reference).records() if reference else []
+    options["rejections"] = N_REJECTION_JSON if as_json else 0
+    response = _ask_service(server, options) if server else _recommend(options)
+    for warning in response["warnings"]:
+        warn(warning)
+    if as_json:
+        print(json.dumps(response))
+        return
+    show_recommendation(response)
+    if response["entries"] and response["entries"][0]["deployment"]:
+        print(f"\n{response['entries'][0]['deployment']}", end="")
+
+
+def _recommend(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the recommendation of the active predictor; the request is validated before anything is loaded."""
+    from roofcast.serving.app_state.user_files import check_priced
+    from roofcast.serving.cli.files import read_model
+    from roofcast.serving.recommend.api.request import RecommendationRequest
+
+    RecommendationRequest.from_options(options)
+    from roofcast.serving.recommend.api.service import answer_recommendation
+
+    state = open_app_state()
+    request = RecommendationRequest.from_options(options | {"model": read_model(options["model"], state.catalog)})
+    for warning in check_priced(request.constraints.accelerators, state.catalog):
+        warn(warning)
+    with spinner("searching"):
+        load_predictor(state)
+        return answer_recommendation(request, state, state.in_service, today()).model_dump(mode="json")
+
+
+def _ask_service(url: str, options: dict[str, Any]) -> dict[str, Any]:
+    from roofcast.serving.cli.files import read_model
+    from roofcast.serving.cli.remote import ask
+    from roofcast.serving.recommend.api.request import RecommendationRequest
+
+    request = RecommendationRequest.from_options(options | {"model": read_model(options["model"])})
+    fields: Any = request.model_dump(mode="json", exclude_unset=True)
+    with ask(url) as client:
+        return dict(client.recommend(**fields))
+
+
+def show_recommendation(response: dict[str, Any]) -> None:
+    """Print the entries, the mixed fleet, the cost of other confidences, and the best rejection by accelerator."""
+    entries = [
+        {
+            **_deployment(entry),
+            "USD/Mtoken in": entry["cost_usd_per_million_input_token"],
+            "USD/Mtoken out": entry["cost_usd_per_million_output_token"],
+            "per replica": _capacity(entry),
+        }
+        for entry in response["entries"]
+    ]
+    title = f"{response['model']}: least cost first, limits met with probability {response['confidence']:g}"
+    show(entries, as_json=False, title=title)
+    if response["fleet"]:
+        reason = "cheaper than the first entry" if entries else "no single instance type meets the demand"
+        total = sum(part["cost_usd_per_h"] for part in response["fleet"])
+        title = f"\nmixed fleet for {total:.4g} USD/h: {reason}"
+        show([_deployment(part) for part in response["fleet"]], as_json=False, title=title)
+    costs = [
+        {"P(limits met)": cost["confidence"], "USD/h": cost["cost_usd_per_h"]}
+        for cost in response["cost_of_confidence"]
+        if cost["cost_usd_per_h"] is not None
+    ]
+    show(costs, as_json=False, title="\ncost of confidence")
+    columns = ("accelerator", "engine", "tensor_parallel", "reason", "detail")
+    families = [{name: family[name] for name in columns} for family in response["families"]]
+    title = (
+        f"\n{len(families)} accelerators without an entry: the best of {response['n_configuration']} configurations"
+    )
+    show(families, as_json=False, title=title)
+
+
+def _deployment(entry: dict[str, Any]) -> dict[str, Any]:
+    names = {"tp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert"}
+    degrees = {short: entry[f"{name}_parallel"] for short, name in names.items()}
+    split = " ".join(f"{short}{n}" for short, n in degrees.items() if n > 1 or short == "tp")
+    accelerators = f"{entry['n_replica']} x {entry['accelerator']} {split}"
+    limited = [metric for metric in entry["predictions"] if metric["limit"] is not None]
+    return {
+        "USD/h": entry["cost_usd_per_h"],
+        "instance": f"{entry['n_instance']} x {entry['provider']} {entry['instance_type']} {entry['region']}",
+        "replica": f"{accelerators} {entry['engine']} {entry['weight_precision']}",
+        "in flight": f"{entry['load_per_replica']:.4g} of {entry['in_flight_per_replica']:.4g}",
+        "P(limits met)": f"{entry['p_limits_met']:.2f}",
+        **{
+            f"{metric['metric']}:{metric['statistic']}": (
+                f"{metric['value']:.3g} ({metric['low']:.2g}-{metric['high']:.2g})"
+            )
+            for metric in limited
+        },
+        "outside": "yes" if entry["outside"] else "",
+    }
+
+
+def _capacity(entry: dict[str, Any]) -> str:
+    """Return the capacity of one replica in the unit of the demand."""
+    users = entry["users_per_replica"]
+    return f"{entry['request_rate_per_replica']:.4g} requests/s" if users is None else f"{users:.4g} users"

@@ -1,0 +1,67 @@
+"""A running service that a command asks in place of its own predictor."""
+
+# ruff: noqa: PLC0415  (httpx is imported by who asks a service)
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from roofcast.data import errors
+from roofcast.serving.cli.console import spinner
+from roofcast.serving.cli.files import read_model
+
+if TYPE_CHECKING:
+    from roofcast.client import Client, RoofcastError
+
+KEY_VARIABLE: Final = "ROOFCAST_KEY"
+"""Environment variable with the API key."""
+
+
+@contextmanager
+def ask(url: str) -> Iterator[Client]:
+    """Give a client of the service; its errors become those of the command line.
+
+    Raises
+    ------
+    InputError
+        If the address is no URL, or the service refuses the request.
+    NoAnswerError
+        If the service has no answer.
+    NotReadyError
+        If the service cannot be reached, or is not ready.
+    """
+    import httpx
+
+    from roofcast import client
+
+    try:
+        with client.Client(url, os.environ.get(KEY_VARIABLE)) as connection, spinner(f"asking {url}"):
+            yield connection
+    except httpx.InvalidURL as error:
+        raise errors.InputError("server", f"must be a URL such as http://127.0.0.1:8000, got {url!r}") from error
+    except client.RoofcastError as error:
+        _raise(error, url)
+
+
+def _raise(error: RoofcastError, url: str) -> NoReturn:
+    from roofcast import client
+
+    if isinstance(error, client.UnreachableError):
+        problem = f"the service at {url} does not answer ({error}); start it with `roofcast serve`"
+        raise errors.NotReadyError(problem) from error
+    if isinstance(error, client.InputError):
+        problem = error.detail.removeprefix(f"{error.field}: ")
+        raise errors.InputError(error.field or "server", problem) from error
+    if isinstance(error, client.NoAnswerError):
+        raise errors.NoAnswerError(error.detail) from error
+    cure = f"; set {KEY_VARIABLE} to an API key" if isinstance(error, client.NotAllowedError) else ""
+    raise errors.NotReadyError(f"the service at {url}: {error.detail}{cure}") from error
+
+
+def model_and_configs(model: str) -> tuple[str, list[dict[str, Any]]]:
+    """Return a model as the rows of a request name it, and the configurations to send along."""
+    choice = read_model(model)
+    return (choice, []) if isinstance(choice, str) else (choice["name"], [choice])
