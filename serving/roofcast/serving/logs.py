@@ -65,6 +65,6 @@ def _config(
         "root": {"level": level.upper(), "handlers": ["stderr"]},
         "loggers": {
             AUDIT: {"level": "INFO"},
-            **{name: {"level": "ERROR"} for name in ("alembic", "asgi_correlation_id", "huey", "mlflow")},
+            **{name: {"level": "ERROR"} for name in ("alembic", "asgi_correlation_id", "httpx", "huey", "mlflow")},
         },
     }
