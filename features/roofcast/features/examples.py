@@ -1,4 +1,4 @@
-"""A round-numbered question for doctests, small enough to check by hand."""
+"""An example query with round numbers for doctests."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from roofcast.features.engine.kernels.row_kernels import measured_hardware
 
 
 def example_descriptors() -> dict[str, npt.NDArray[np.float64]]:
-    """Return one question: a dense model of 7e9 weights on one accelerator of 80 GB, 2 TB/s and 300 TFLOP/s.
+    """Return the descriptors of a dense model of 7e9 weights on one accelerator of 80 GB, 2 TB/s, 300 TFLOP/s.
 
-    32 layers, 32 heads of 128, 16-bit weights and cache, 1000 tokens in, 200 out, 8 requests in flight.
+    32 layers, 32 heads of width 128, 16-bit weights and cache, 1000 input and 200 output tokens, concurrency 8.
     """
     accelerators, families = measured_hardware()
     values = {

@@ -1,4 +1,4 @@
-"""What a fitted predictor depends on: columns and the codes within them."""
+"""Fingerprint of the columns and codes that a fitted predictor depends on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from roofcast.features.engine.kernels.row_kernels import PRECISIONS, measured_ha
 
 
 def fingerprint() -> str:
-    """Return a digest of the columns and codes; a bundle made with others is refused.
+    """Return a digest of columns and codes; serving refuses a bundle with another fingerprint.
 
     Examples
     --------

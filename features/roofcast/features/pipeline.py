@@ -1,4 +1,4 @@
-"""From descriptors and their estimate to the learner's columns."""
+"""Feature pipeline: from descriptors and their analytic estimate to the learner's columns."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from roofcast.features.engine.loop.percentile_ratios import quantile_ratios
 from roofcast.features.engine.loop.startup_burst import requests_per_slot
 
 METRICS: Final = ("ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s", "output_throughput_token_per_s")
-"""What is predicted. Latencies first; throughput is the only one of which more is better."""
+"""Predicted metrics, latencies first; throughput is the only one where more is better."""
 
 _SHAPED_AS: Final = {"nttft_s_per_token": "ttft_s"}
 
 MAX_REQUESTS_PER_SLOT: Final = 300.0
-"""Requests sent for each in flight beyond which the start of a run no longer shows."""
+"""Upper bound of the feature `workload.n_wave_log`; longer runs show no effect of the startup burst."""
 
 ENGINES_SEEN_WIDELY: Final = ("vllm", "sglang", "trtllm")
-"""Engines measured on many LLMs and accelerators; of the others the calibration alone tells."""
+"""Engines measured on many LLMs and accelerators, with a flag each; the others differ by calibration alone."""
 
 
 def estimate_metrics(d: dict[str, FloatArray], e: Estimate) -> dict[str, FloatArray]:
-    """Return the estimated mean of each of `METRICS`, each of shape (n_question,).
+    """Return the estimated mean of each of `METRICS`, each of shape (n_row,).
 
-    The mean of ITL pools all gaps, those with a prefill of others in them too: it is TPOT. For percentiles ITL is the
-    plain gap.
+    The mean ITL averages all gaps, including those that contain a prefill of another request, so it equals TPOT. For
+    percentiles the ITL is the gap without prefills.
     """
     return {
         "ttft_s": e.ttft_s,
@@ -46,7 +46,7 @@ def estimate_metrics(d: dict[str, FloatArray], e: Estimate) -> dict[str, FloatAr
 def estimate_statistics(
     d: dict[str, FloatArray], c: Coefficients, e: Estimate, metrics: Collection[str] = METRICS
 ) -> dict[str, FloatArray]:
-    """Return the estimate of the statistic that each question asks for, by metric, of some metrics."""
+    """Return the estimate of the requested statistic of each row, by metric."""
     values = estimate_metrics(d, e)
     ratios = quantile_ratios(d, c, e, {_SHAPED_AS.get(name, name) for name in metrics})
     return {name: values[name] * ratios.get(_SHAPED_AS.get(name, name), 1.0) for name in METRICS if name in metrics}
@@ -58,21 +58,19 @@ def build_features(
     known: Estimate | None = None,
     metrics: Collection[str] = METRICS,
 ) -> tuple[pd.DataFrame, dict[str, FloatArray], Estimate]:
-    """Return the learner's columns, the estimate of each of some metrics and the estimate whole.
+    """Return the learner's features, the estimates by metric and the analytic estimate.
 
     Parameters
     ----------
-    descriptors : shape (n_question, n_descriptor)
-    coefficients
-        Of the analytic estimate.
+    descriptors : shape (n_row, n_descriptor)
     known
-        The estimate, if it was made before: it does not depend on the statistic that is asked.
+        The analytic estimate if already computed; it does not depend on the statistic.
     metrics
         To estimate.
 
     Returns
     -------
-    shape (n_question, n_feature) with columns `FEATURE_NAMES`; arrays by metric; the estimate
+    shape (n_row, n_feature) with columns `FEATURE_NAMES`; arrays by metric; the analytic estimate
     """
     d = descriptor_arrays(descriptors)
     e = known or estimate(d, coefficients)
@@ -82,7 +80,7 @@ def build_features(
 
 
 def _model(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    chosen = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
+    active_expert_ratio = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
     return {
         "model.n_layer_log": np.log(d["model.n_layer"]),
         "model.hidden_size_log": np.log(d["model.hidden_size"]),
@@ -90,7 +88,7 @@ def _model(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
         "model.is_moe": (d["model.n_expert"] > 0) * 1.0,
         "model.is_mla": (d["model.n_mla_layer"] > 0) * 1.0,
         "model.is_linear": (d["model.n_linear_layer"] > 0) * 1.0,
-        "model.active_ratio": 1 - d["model.n_param_expert"] * (1 - chosen) / d["model.n_param"],
+        "model.active_ratio": 1 - d["model.n_param_expert"] * (1 - active_expert_ratio) / d["model.n_param"],
         "model.kv_ratio": d["model.kv_width_layer"] / (d["model.n_head"] * d["model.qk_dim"]),
     }
 

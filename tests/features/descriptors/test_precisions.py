@@ -10,7 +10,7 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.descriptors.precisions import (
     ACTIVATION_BYTE,
     COMPUTE_PRECISIONS,
-    COMPUTED_IN,
+    PEAK_PRECISION,
     WEIGHT_BYTE,
     default_kv_precision,
     peak_flop_per_s,
@@ -122,14 +122,14 @@ def test_a_precision_without_its_own_units_runs_on_the_next(
 
 @for_every(CATALOG.accelerators.values())
 def test_each_part_computes_with_weights_of_each_precision(spec: AcceleratorSpec) -> None:
-    assert all(peak_flop_per_s(spec, precision) > 0 for precision in (*PRECISIONS, *COMPUTED_IN))
+    assert all(peak_flop_per_s(spec, precision) > 0 for precision in (*PRECISIONS, *PEAK_PRECISION))
 
 
 def test_the_tables_know_each_precision_and_end_where_every_part_has_a_peak() -> None:
     assert set(COMPUTE_PRECISIONS) == set(PRECISIONS)
     assert all({"fp32", "fp16", "bf16"} <= set(names) for names in COMPUTE_PRECISIONS.values())
-    assert set(COMPUTED_IN.values()) <= set(COMPUTE_PRECISIONS)
-    assert set(WEIGHT_BYTE) | set(ACTIVATION_BYTE) | set(COMPUTED_IN) < set(rows.PRECISIONS)
+    assert set(PEAK_PRECISION.values()) <= set(COMPUTE_PRECISIONS)
+    assert set(WEIGHT_BYTE) | set(ACTIVATION_BYTE) | set(PEAK_PRECISION) < set(rows.PRECISIONS)
 
 
 def test_fewer_bits_are_fewer_bytes() -> None:

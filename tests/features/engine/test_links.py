@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roofcast.features.engine.kernels.collective import links_inside, reached_byte_per_s
+from roofcast.features.engine.kernels.collective import achieved_byte_per_s, links_inside
 from roofcast.features.engine.kernels.efficiency import LinkEfficiency
 from roofcast.features.engine.links import (
     NETWORKS,
@@ -81,8 +81,8 @@ def test_a_wide_area_hop_takes_its_latency() -> None:
 
 def test_pipes_that_are_shared_crowd() -> None:
     switch, bus = LinkEfficiency(0.0, 0.0, 0.8, 0.0), LinkEfficiency(0.0, 0.0, 0.8, 1.0)
-    assert reached_byte_per_s(8.0, 64e9, switch) == pytest.approx(25.6e9)
-    assert reached_byte_per_s(8.0, 64e9, bus) == pytest.approx(6.4e9)
+    assert achieved_byte_per_s(8.0, 64e9, switch) == pytest.approx(25.6e9)
+    assert achieved_byte_per_s(8.0, 64e9, bus) == pytest.approx(6.4e9)
     assert links_inside(8.0, 64e9, bus).domain_size == 8.0
 
 

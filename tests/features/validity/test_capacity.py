@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roofcast.features.descriptors.descriptor_table import FloatArray
+from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.memory import estimate_memory
 from roofcast.features.validity.capacity import CapacityLimits, capacity_limits

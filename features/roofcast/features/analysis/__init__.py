@@ -1,1 +1,1 @@
-"""Readings of an estimate: time breakdown, what-if sweeps, power."""
+"""Analyses of an estimate: time breakdown, what-if sweeps, power."""

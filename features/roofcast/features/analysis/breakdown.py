@@ -1,8 +1,8 @@
-"""Where an estimate's time comes from: operators of prefill and decode, waits, and the bound of each."""
+"""Time breakdown of an estimate: operators of prefill and decode, waits, and the bound of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal
 
@@ -10,20 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.engine.coefficients import NAMES, Coefficients, RowCoefficients
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.engine.kernels.row_kernels import RowKernels, kernels_by_row
 from roofcast.features.engine.messages import EngineInputs
 from roofcast.features.engine.operators import PassTime, alone_expert_s, estimate_prefill, estimate_step
 
-FloatArray = npt.NDArray[np.float64]
-Descriptors = Mapping[str, FloatArray]
 Phase = Literal["prefill", "queue", "decode"]
 Bound = Literal["compute", "memory", "link", "launch", "queue"]
 
 BOUNDS: Final[tuple[Bound, ...]] = ("compute", "memory", "link", "launch", "queue")
 METRIC_PHASES: Final[dict[str, tuple[Phase, ...]]] = {"ttft_s": ("prefill", "queue"), "tpot_s": ("decode",)}
-"""Phases whose parts add up to each metric."""
+"""Phases whose times add up to each metric."""
 
 _PEAKS: Final = ("hardware.flop_per_s", "hardware.dense_flop_per_s", "hardware.attention_flop_per_s")
 _RATIOS: Final = ("dense_ratio", "expert_ratio", "decode_attention_ratio", "prefill_attention_ratio", "link_ratio",
@@ -38,9 +37,9 @@ _IDEAL_LINKS: Final = {
 
 _PEAK: Final = np.array([np.nan, np.inf, np.nan, np.inf, 1.0, np.inf])[:, None]
 _BANDWIDTH: Final = np.array([np.nan, np.inf, np.inf, np.nan, np.inf, 1.0])[:, None]
-"""Peaks of the cases in which a pass is run, shape (n_case, 1); NaN for what it has.
+"""Peaks of the cases in which a pass is evaluated, shape (n_case, 1); NaN keeps the accelerator's own peak.
 
-They tell its time, that of launches, of launches and computing, of launches and moving, its operations, its bytes."""
+The cases give total time, launch time, launch plus compute time, launch plus memory time, operations and bytes."""
 
 _IS_IDEAL: Final = np.array([False, False, False, False, True, True])[:, None]
 _BYTE: Final = 5
@@ -51,18 +50,14 @@ Run = Callable[[EngineInputs], PassTime]
 
 @dataclass(frozen=True, slots=True)
 class OperatorTime:
-    """One operator, or one wait, of one phase of every question; arrays have shape (n_question,).
+    """Time of one operator, or one wait, of one phase; arrays have shape (n_row,).
 
     Parameters
     ----------
-    phase, operator
-        Where it belongs.
     bound_s
-        Its seconds by what they are bound by: of one prefill, one wait, or one token of one request. Names that are
-        absent have none.
+        Seconds by bound, of one prefill, one wait, or one token of one request; an absent bound has none.
     flop, byte
-        Operations, and bytes read and written (for messages: sent), behind these seconds on the busiest accelerator
-        of each stage.
+        Operations, and bytes read and written (for messages: sent), on the busiest accelerator of each stage.
     """
 
     phase: Phase
@@ -73,33 +68,31 @@ class OperatorTime:
 
     @property
     def seconds(self) -> FloatArray:
-        """Time of the part."""
+        """Total time."""
         total: FloatArray = np.sum(list(self.bound_s.values()), axis=0)
         return total
 
     @property
     def bound(self) -> npt.NDArray[np.str_]:
-        """What most of the time is bound by; empty where there is none."""
+        """Bound of most of the time; empty if there is no time."""
         names = np.array(list(self.bound_s))
         longest = np.argmax(list(self.bound_s.values()), axis=0)
         return np.where(self.seconds > 0, names[longest], "")
 
 
 def break_down(d: Descriptors, c: Coefficients, e: Estimate) -> list[OperatorTime]:
-    """Return the parts of each question's TTFT and TPOT.
+    """Return the operator times and waits of each row's TTFT and TPOT.
 
     Parameters
     ----------
-    d, c
-        Descriptors and coefficients.
-    e
-        What `roofcast.features.engine.estimate.estimate` made of them.
+    d, c, e
+        Descriptors, coefficients and their estimate.
 
     Notes
     -----
-    Operations and bytes are read off the estimate itself: a pass on hardware that computes one operation (or moves
-    one byte) a second, and does the other at once, takes as many seconds. A kernel's time beyond its launch is
-    shared between computing and moving by the fourth powers that `joint_s` adds.
+    Operations and bytes are measured on the estimate itself: a pass on hardware that computes one operation (or moves
+    one byte) per second, and does everything else in no time, takes as many seconds. A kernel's time beyond its
+    launch is divided between compute and memory in proportion to the fourth powers that `joint_s` adds.
 
     References
     ----------
@@ -107,7 +100,7 @@ def break_down(d: Descriptors, c: Coefficients, e: Estimate) -> list[OperatorTim
 
     Examples
     --------
-    A decode step of eight sequences is bound by memory, and its parts are TPOT:
+    A decode step of eight sequences is memory-bound, and its operator times add up to TPOT:
 
     >>> from roofcast.features.engine.estimate import estimate
     >>> from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
@@ -126,24 +119,24 @@ def break_down(d: Descriptors, c: Coefficients, e: Estimate) -> list[OperatorTim
     n_prompt = np.where(is_static, np.maximum(e.concurrency / d["config.dp"], 1.0), 1.0)
     n_sequence = np.maximum(e.batch / d["config.dp"] / d["config.pp"], 1.0)
     alone = replace(e.prefill, expert_s=alone_expert_s(s, n_prompt))
-    prefill = _pass_parts("prefill", s, alone, lambda s: _prefill_alone(s, n_prompt))
-    prefill = [_times(part, e.prefill_s / alone.total_s) for part in prefill]
+    prefill = _pass_breakdown("prefill", s, alone, lambda s: _prefill_alone(s, n_prompt))
+    prefill = [_scale(part, e.prefill_s / alone.total_s) for part in prefill]
     fixed = s.c["request_overhead_s"]
     waiting = e.ttft_s - e.prefill_s - e.transfer_s - fixed - e.crowd_s
-    step = _pass_parts("decode", s, e.step, lambda s: estimate_step(s, n_sequence))
+    step = _pass_breakdown("decode", s, e.step, lambda s: estimate_step(s, n_sequence))
     return [
         *prefill[:-1],
         replace(prefill[-1], bound_s={"launch": prefill[-1].seconds + fixed}),
         OperatorTime("prefill", "cache to decode", {"link": e.transfer_s}, none, none),
         OperatorTime("queue", "prefills of others", {"queue": e.crowd_s}, none, none),
         OperatorTime("queue", "waiting", {"queue": waiting}, none, none),
-        *(_times(part, e.itl_s / e.step.total_s) for part in step),
+        *(_scale(part, e.itl_s / e.step.total_s) for part in step),
         OperatorTime("decode", "prefills of others", {"queue": e.interference_s}, none, none),
     ]
 
 
 def bound_seconds(parts: list[OperatorTime], phases: tuple[Phase, ...]) -> dict[Bound, FloatArray]:
-    """Return the seconds of some phases by what they are bound by; every one of `BOUNDS` is there.
+    """Return the seconds of the given phases for each of `BOUNDS`.
 
     Examples
     --------
@@ -153,19 +146,19 @@ def bound_seconds(parts: list[OperatorTime], phases: tuple[Phase, ...]) -> dict[
     {'memory': 2.0, 'launch': 1.0}
     """
     none = np.zeros_like(parts[0].flop)
-    chosen = [part for part in parts if part.phase in phases]
-    return {bound: sum((part.bound_s.get(bound, none) for part in chosen), start=none) for bound in BOUNDS}
+    selected = [part for part in parts if part.phase in phases]
+    return {bound: sum((part.bound_s.get(bound, none) for part in selected), start=none) for bound in BOUNDS}
 
 
 def breakdown_table(parts: list[OperatorTime], index: pd.Index | None = None) -> pd.DataFrame:
-    """Return one row for each question, phase and operator, in the order of the questions.
+    """Return one row for each query, phase and operator, in the order of the queries.
 
     Parameters
     ----------
     parts
-        What `break_down` returned.
+        Result of `break_down`.
     index
-        Names of the questions; 0, 1, ... if None.
+        Labels of the queries; 0, 1, ... if None.
 
     Returns
     -------
@@ -187,23 +180,23 @@ def breakdown_table(parts: list[OperatorTime], index: pd.Index | None = None) ->
         for i, part in enumerate(parts)
     ]  # fmt: skip
     table = pd.concat(tables).sort_index()
-    whole = table.groupby([table.index // len(parts), "phase"])["seconds"].transform("sum")
-    table.insert(4, "share", table["seconds"] / whole.where(whole > 0, 1.0))
+    total = table.groupby([table.index // len(parts), "phase"])["seconds"].transform("sum")
+    table.insert(4, "share", table["seconds"] / total.where(total > 0, 1.0))
     table.insert(7, "intensity_flop_per_byte", table["flop"] / table["byte"].where(table["byte"] > 0))
     return table
 
 
-def _pass_parts(phase: Phase, s: EngineInputs, time: PassTime, run: Run) -> list[OperatorTime]:
-    """Return the operators of one pass that took `time`, and its launches and gaps last; `run` runs it elsewhere."""
-    found = _operators(run(_cases(s)), len(time.dense_s))
-    head_s = found["head"][0]
-    seconds = {**_fields(time), "projections and MLP": time.dense_s - head_s, "head": head_s}
+def _pass_breakdown(phase: Phase, s: EngineInputs, time: PassTime, run: Run) -> list[OperatorTime]:
+    """Return the operator times of a pass that took `time`, with launches and gaps last; `run` evaluates a case."""
+    cases_of = _case_times(run(_cases(s)), len(time.dense_s))
+    head_s = cases_of["head"][0]
+    seconds = {**_operator_times(time), "projections and MLP": time.dense_s - head_s, "head": head_s}
     none = np.zeros_like(time.dense_s)
     parts = []
     for name in _KERNELS:
-        _, launch, compute, memory, flop, byte = found[name]
+        _, launch, compute, memory, flop, byte = cases_of[name]
         parts.append(OperatorTime(phase, name, _by_bound(seconds[name], launch, compute, memory), flop, byte))
-    moved, sent = found["element-wise"][_BYTE], found["messages"][_BYTE]
+    moved, sent = cases_of["element-wise"][_BYTE], cases_of["messages"][_BYTE]
     return [
         *parts,
         OperatorTime(phase, "element-wise", {"memory": time.elementwise_s}, none, moved),
@@ -222,19 +215,19 @@ def _by_bound(
     return {"compute": rest * share, "memory": rest * (1 - share), "launch": launch}
 
 
-def _times(part: OperatorTime, factor: FloatArray) -> OperatorTime:
+def _scale(part: OperatorTime, factor: FloatArray) -> OperatorTime:
     bound_s = {bound: factor * seconds for bound, seconds in part.bound_s.items()}
     return replace(part, bound_s=bound_s, flop=factor * part.flop, byte=factor * part.byte)
 
 
-def _operators(time: PassTime, n: int) -> Times:
-    """Return the operators of a pass in all of `_cases`: shapes (n_case, n_question)."""
+def _case_times(time: PassTime, n: int) -> Times:
+    """Return the operator times of a pass in all cases of `_cases`: shapes (n_case, n_row)."""
     dense, without_layers = np.broadcast_to(time.dense_s, (2, len(_PEAK), n))
-    every = {name: np.broadcast_to(seconds, (2, len(_PEAK), n))[0] for name, seconds in _fields(time).items()}
+    every = {name: np.broadcast_to(seconds, (2, len(_PEAK), n))[0] for name, seconds in _operator_times(time).items()}
     return {**every, "projections and MLP": dense - without_layers, "head": without_layers}
 
 
-def _fields(time: PassTime) -> Times:
+def _operator_times(time: PassTime) -> Times:
     return {
         "experts": time.expert_s,
         "attention": time.attention_s,
@@ -248,11 +241,11 @@ def _prefill_alone(s: EngineInputs, n_prompt: FloatArray) -> PassTime:
 
 
 def _cases(s: EngineInputs) -> EngineInputs:
-    """Return the setting in all cases at once: as it is, then on hardware of other peaks, each also without layers.
+    """Return the inputs of all cases: unchanged, then with other peaks, each also without layers.
 
-    Arrays that differ from case to case have shape (n_case, n_question), those of layers (2, 1, n_question). Without
-    layers the head alone is left. Kernels and links of the ideal cases waste nothing; links carry one byte a second
-    each way.
+    Arrays that differ between cases have shape (n_case, n_row), those of layers (2, 1, n_row). Without layers only
+    the output head remains. Kernels and links of the ideal cases have no losses; links have one byte per second in
+    each direction.
     """
     d = dict(s.d)
     for name in _PEAKS:
@@ -265,12 +258,12 @@ def _cases(s: EngineInputs) -> EngineInputs:
     for name in _LAYERS:
         d[name] = np.stack([d[name], np.zeros_like(d[name])])[:, None]
     c = {name: np.where(_IS_IDEAL, 1.0, s.c[name]) if name in _RATIOS else s.c[name] for name in NAMES}
-    kernels = RowKernels(*(_lossless(getattr(s.k, field.name)) for field in fields(RowKernels)))
+    kernels = RowKernels(*(_without_losses(getattr(s.k, field.name)) for field in fields(RowKernels)))
     return EngineInputs(d, RowCoefficients(c), kernels)
 
 
-def _lossless(efficiency: Any) -> Any:
-    """Return the parameters of kernels, in the ideal cases without losses."""
+def _without_losses(efficiency: Any) -> Any:
+    """Return kernel parameters without losses in the ideal cases."""
     names = [field.name for field in fields(efficiency)]
     ideal = {name: 0.0 for name in names if name in _LOSSES or name.startswith("pad_")}
     ideal |= {name: 1.0 for name in names if name in _SHARES}

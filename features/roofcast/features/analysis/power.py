@@ -2,50 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.features.analysis.breakdown import BOUNDS, Bound, OperatorTime, bound_seconds
+from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.engine.estimate import Estimate
 
-FloatArray = npt.NDArray[np.float64]
-Descriptors = Mapping[str, FloatArray]
-
 DRAW: Final[dict[Bound, float]] = {"compute": 1.0, "memory": 0.65, "link": 0.4, "launch": 0.4, "queue": 0.2}
-"""Share of the thermal design power drawn while time goes by in work bound so; the last is that of waiting.
+"""Share of the thermal design power drawn by bound; ``queue`` is idle.
 
 References
 ----------
-P. Patel et al., "Characterizing Power Management Opportunities for LLMs in the Cloud", ASPLOS 2024 (prompts draw up
-to the design power, tokens less); B. Ma et al., "The Illusion of Power Capping in LLM Decode", 2026, arXiv 2605.11999
-(20 to 43 % of it in decode steps of an H200); "The Model Parking Tax", 2026, arXiv 2605.23918 (boards that wait, a
-model loaded). The numbers are judgement between these, made with the 48 rows of Argonne's campaign in view.
+P. Patel et al., "Characterizing Power Management Opportunities for LLMs in the Cloud", ASPLOS 2024 (prefill draws up
+to the design power, decode less); B. Ma et al., "The Illusion of Power Capping in LLM Decode", 2026, arXiv 2605.11999
+(decode of an H200 draws 20 to 43 %); "The Model Parking Tax", 2026, arXiv 2605.23918 (idle boards with a loaded
+model). The values are judgement within these ranges, informed by the 48 rows of Argonne's campaign.
 """
 
 
 def replica_power_w(d: Descriptors, e: Estimate, parts: list[OperatorTime]) -> FloatArray:
-    """Return the mean watts of all accelerators of a replica, at its load: shape (n_question,).
+    """Return the mean power of all accelerators of a replica under its load, in watts: shape (n_row,).
 
-    It is that of the boards, not of the servers around them.
+    It includes the accelerator boards, not their servers.
 
     Parameters
     ----------
-    d
-        Descriptors; `hardware.tdp_w` is what power is a share of.
-    e, parts
-        The estimate and what `roofcast.features.analysis.breakdown.break_down` says of it.
+    d, e, parts
+        Descriptors, their estimate and its `roofcast.features.analysis.breakdown.break_down`.
 
     Notes
     -----
-    The accelerators decode for ``throughput / batch`` tokens a second's worth of steps, prefill as many requests as
-    end, and idle for the rest. Prefills that interrupt decoding count as prefills.
+    The accelerators run ``throughput / batch`` decode steps per second and as many prefills as requests complete, and
+    are idle otherwise. Prefills that interrupt decoding count as prefills.
 
     Examples
     --------
-    More requests keep the board busier:
+    A higher concurrency draws more power:
 
     >>> from roofcast.features.engine.estimate import estimate
     >>> from roofcast.features.analysis.breakdown import break_down

@@ -1,4 +1,4 @@
-"""Accelerators that do not exist: a known one with other bandwidth, operations, memory, links or process."""
+"""Hypothetical accelerators: a known one with other bandwidth, operations, memory, links or logic process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.engine.kernels.row_kernels import HYPOTHETICAL
 
 FACTORS: Final = ("bandwidth", "flops", "memory", "link", "power")
-"""What can be scaled: memory bandwidth, peak operations at every precision, memory, link bandwidth, TDP."""
+"""Scalable properties: memory bandwidth, peak operations at all precisions, memory, link bandwidth, TDP."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogicNode:
-    """A logic process against the one before it in `NODES`: transistors on an area, power at the same speed."""
+    """A logic process relative to the previous one in `NODES`: transistor density, and power at equal speed."""
 
     density_ratio: float
     power_ratio: float
@@ -24,14 +24,14 @@ class LogicNode:
 
 
 NODES: Final[dict[str, LogicNode]] = {
-    "N16": LogicNode(1.0, 1.0, "where the list begins"),
+    "N16": LogicNode(1.0, 1.0, "first of the list"),
     "N7": LogicNode(3.3, 0.40, "TSMC on N7: dies of 16FF+ smaller by 70 %, power less by 60 %"),
     "N5": LogicNode(1.8, 0.70, "TSMC on N5: 1.8 x the logic density of N7, power less by 30 %"),
     "N3": LogicNode(1.6, 0.68, "TSMC on N3: 60 to 70 % more logic on an area than N5, power less by 30 to 35 %"),
     "N2": LogicNode(1.15, 0.725, "TSMC on N2: 1.15 x the chip density of N3E, power less by 25 to 30 %"),
     "A14": LogicNode(1.23, 0.725, "TSMC on A14: 1.23 x the logic density of N2, power less by 25 to 30 %"),
 }
-"""Logic processes, oldest first. Foundries' own comparisons of the same circuit, which whole chips fall short of."""
+"""Logic processes, oldest first. Figures are the foundry's comparisons of equal circuits; whole chips gain less."""
 
 DRAM_BYTE_PER_S: Final = {
     "HBM2": 256e9, "HBM2E": 460.8e9, "HBM3": 819.2e9, "HBM3E": 1228.8e9, "HBM4": 2048e9,
@@ -55,19 +55,17 @@ def scale_accelerator(
     power: float = 1.0,
     name: str | None = None,
 ) -> AcceleratorSpec:
-    """Return an accelerator like `spec` with these factors on what its data sheet says.
+    """Return a copy of `spec` with its data-sheet figures multiplied by these factors.
 
-    Its kernels use it as well as they use `spec`: launches, shares of the peaks and tiles stay those that were
-    measured there, because the id begins with the id of `spec`.
+    Kernel efficiencies, launches and tiles remain those measured on `spec`, because the id begins with the id of
+    `spec`.
 
     Parameters
     ----------
     spec
-        The parent; may itself be hypothetical.
-    bandwidth, flops, memory, link, power
-        See `FACTORS`.
+        The parent, possibly hypothetical itself.
     name
-        What follows the parent's id and name; the factors if None.
+        Suffix of id and name; by default the factors.
 
     Raises
     ------
@@ -82,16 +80,16 @@ def scale_accelerator(
     >>> twice.id, twice.bandwidth_byte_per_s / l4.bandwidth_byte_per_s
     ('nvidia-l4-24gb~bandwidth=2', 2.0)
     """
-    return _scaled(spec, dict(zip(FACTORS, (bandwidth, flops, memory, link, power), strict=True)), name)
+    return _scale(spec, dict(zip(FACTORS, (bandwidth, flops, memory, link, power), strict=True)), name)
 
 
-def _scaled(spec: AcceleratorSpec, given: Mapping[str, float], name: str | None) -> AcceleratorSpec:
-    factors = {factor: given.get(factor, 1.0) for factor in FACTORS}
+def _scale(spec: AcceleratorSpec, requested: Mapping[str, float], name: str | None) -> AcceleratorSpec:
+    factors = {factor: requested.get(factor, 1.0) for factor in FACTORS}
     for factor, value in factors.items():
         if not 0 < value < float("inf"):
             raise InputError(factor, f"must be a positive factor, got {value}")
-    said = " ".join(f"{factor}={value:g}" for factor, value in factors.items() if value != 1)
-    label = name or said.replace(" ", ",") or "as-it-is"
+    description = " ".join(f"{factor}={value:g}" for factor, value in factors.items() if value != 1)
+    label = name or description.replace(" ", ",") or "as-it-is"
     changes = {
         "id": f"{spec.id}{HYPOTHETICAL if HYPOTHETICAL not in spec.id else ','}{label}",
         "name": f"{spec.name} ({label})",
@@ -100,13 +98,13 @@ def _scaled(spec: AcceleratorSpec, given: Mapping[str, float], name: str | None)
         "memory_byte": spec.memory_byte * factors["memory"],
         "link_bandwidth_byte_per_s": spec.link_bandwidth_byte_per_s * factors["link"],
         "tdp_w": spec.tdp_w and spec.tdp_w * factors["power"],
-        "source": f"hypothetical: {spec.id} with {said or 'nothing changed'}",
+        "source": f"hypothetical: {spec.id} with {description or 'no change'}",
     }
     return AcceleratorSpec.parse(spec.model_dump() | changes)
 
 
 def sweep(spec: AcceleratorSpec, steps: Iterable[Mapping[str, float]]) -> list[AcceleratorSpec]:
-    """Return one hypothetical accelerator for each step; a step names factors of `scaled`.
+    """Return one hypothetical accelerator per step; a step maps factors of `scale_accelerator` to values.
 
     Examples
     --------
@@ -115,71 +113,71 @@ def sweep(spec: AcceleratorSpec, steps: Iterable[Mapping[str, float]]) -> list[A
     >>> [part.bandwidth_byte_per_s / 1e12 for part in sweep(h100, dram_steps(["HBM3", "HBM3E", "HBM4"]))]
     [3.35, 5.025, 8.375]
     """
-    return [_scaled(spec, step, None) for step in steps]
+    return [_scale(spec, step, None) for step in steps]
 
 
 def node_steps(nodes: Sequence[str]) -> list[dict[str, float]]:
-    """Return the factor on peak operations at each of `NODES`; the first is that of the accelerator.
+    """Return the factor on peak operations of each of `nodes` relative to the first, which is the accelerator's own.
 
     Notes
     -----
-    The die keeps its area and its power: as many more units are put on it as fit, ``density``, or as can be fed,
-    ``1 / power``, whichever are fewer, all at the same clock. Memory and links stay, to be swept apart.
+    Die area and power are constant: the number of units grows by density or by ``1 / power``, whichever is smaller,
+    at the same clock. Memory and links stay the same, to be swept separately.
 
     References
     ----------
     J. Kundu et al., "Performance Modeling and Workload Analysis of Distributed Large Language Model Training and
-    Inference", 2024, arXiv 2407.14645. The idea of walking logic processes under a budget of area and power, and
-    memory generations beside them, is theirs; the factors are the foundry's and not theirs.
+    Inference", 2024, arXiv 2407.14645: sweeps of logic processes under area and power budgets, and of memory
+    generations. The factors here are the foundry's.
 
     Raises
     ------
     UnknownNameError
-        If there is no such process.
+        If a process is unknown.
 
     Examples
     --------
-    From N7 to N5 power is what binds: 1 / 0.7, though 1.8 times as many units would fit.
+    From N7 to N5 power is the limit, 1 / 0.7; area would allow 1.8 times the units:
 
     >>> node_steps(["N7", "N5"])
     [{'flops': 1.0}, {'flops': 1.429}]
     """
-    reached = {}
+    cumulative = {}
     density = power = 1.0
     for node, step in NODES.items():
         density, power = density * step.density_ratio, power * step.power_ratio
-        reached[node] = (density, power)
-    own_density, own_power = reached[_known("node", nodes[0], NODES)]
-    found = [reached[_known("node", node, NODES)] for node in nodes]
-    return [{"flops": round(min(dense / own_density, own_power / watt), 3)} for dense, watt in found]
+        cumulative[node] = (density, power)
+    own_density, own_power = cumulative[_check_name("node", nodes[0], NODES)]
+    ratios = [cumulative[_check_name("node", node, NODES)] for node in nodes]
+    return [{"flops": round(min(dense / own_density, own_power / watt), 3)} for dense, watt in ratios]
 
 
 def dram_steps(generations: Sequence[str]) -> list[dict[str, float]]:
-    """Return the factor on memory bandwidth of each of `DRAM_BYTE_PER_S`, for as many stacks of the same capacity.
+    """Return the factor on memory bandwidth of each memory generation relative to the first.
 
-    The first is what the accelerator has.
+    The number of stacks and the capacity are unchanged.
 
     Raises
     ------
     UnknownNameError
-        If there is no such generation.
+        If a generation is unknown.
 
     Examples
     --------
     >>> dram_steps(["HBM3", "HBM4"])
     [{'bandwidth': 1.0}, {'bandwidth': 2.5}]
     """
-    rates = [DRAM_BYTE_PER_S[_known("dram", name, DRAM_BYTE_PER_S)] for name in generations]
+    rates = [DRAM_BYTE_PER_S[_check_name("dram", name, DRAM_BYTE_PER_S)] for name in generations]
     return [{"bandwidth": round(rate / rates[0], 3)} for rate in rates]
 
 
 def parse_steps(kind: str, values: Sequence[str]) -> list[dict[str, float]]:
-    """Return the steps of a sweep that is written as a kind, one of `FACTORS`, ``node`` or ``dram``, and its values.
+    """Return the steps of a sweep over a kind, one of `FACTORS`, ``node`` or ``dram``, from its values as text.
 
     Raises
     ------
     InputError
-        If there is no such kind or value.
+        If the kind or a value is invalid.
 
     Examples
     --------
@@ -198,7 +196,7 @@ def parse_steps(kind: str, values: Sequence[str]) -> list[dict[str, float]]:
         raise InputError(kind, f"must be a positive factor, got {', '.join(values)}") from error
 
 
-def _known(kind: str, name: str, names: Iterable[str]) -> str:
+def _check_name(kind: str, name: str, names: Iterable[str]) -> str:
     if name not in names:
         raise UnknownNameError(kind, name, list(names))
     return name

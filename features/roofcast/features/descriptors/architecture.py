@@ -1,4 +1,4 @@
-"""What a model's architecture implies: weights by role, attention widths and cache per token."""
+"""Architecture descriptors: weights by role, attention widths and cache per token."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from typing import Final
 from roofcast.data.specs import ModelSpec
 
 _LEAST_MIXER_RATIO: Final = 1.25
-"""Weights of a mixer over those of its last product: attention with one key-value head for eight of queries."""
+"""Least ratio of the weights of attention to those of its output projection: one key-value head for eight query
+heads."""
 
 
 def describe_model(spec: ModelSpec) -> dict[str, float]:
-    """Return the ``model.`` descriptors of a model.
-
-    Returns
-    -------
-    Descriptor name to value; see `roofcast.features.columns.DESCRIPTORS` for units.
-    """
+    """Return the ``model.`` descriptors by name; units are in `roofcast.features.columns.DESCRIPTORS`."""
     return {
         "model.n_layer": spec.n_layer,
         "model.n_encoder_layer": spec.n_encoder_layer,
@@ -46,10 +42,10 @@ def _dense(spec: ModelSpec) -> dict[str, float]:
 
     Notes
     -----
-    A decode step reads every weight except the embeddings (one row of each), the encoder and the routed
-    experts that no token of the batch chose. With tied embeddings the one matrix is read as the output head.
-    What is neither head, MLP, expert, encoder nor embedding belongs to the mixers: attention and its kin. Hybrids
-    whose layers are either mixer or MLP have fewer MLPs than layers; then the MLPs get what the mixers leave.
+    A decode step reads every weight except the embeddings (one row of each), the encoder and the routed experts that
+    no token of the batch chose. Tied embeddings are read as the output head. Weights that belong to neither head,
+    MLP, expert, encoder nor embedding are counted as attention. Hybrids whose layers are either attention or MLP have
+    fewer MLPs than layers; their MLPs get the weights that attention leaves.
     """
     n_head_param = spec.vocab_size * spec.hidden_size
     n_looked_up = spec.n_param_lookup + (0 if spec.tie_word_embeddings else n_head_param)
@@ -70,7 +66,7 @@ def _dense(spec: ModelSpec) -> dict[str, float]:
 
 
 def _attention(spec: ModelSpec) -> dict[str, float]:
-    """Return heads, their widths and the cache; a decode step of MLA works on the latent as it is cached."""
+    """Return the descriptors of attention and cache; decode of MLA works on the cached latent."""
     is_mla = spec.attention == "mla"
     n_full = spec.n_layer - spec.n_sliding_layer - spec.n_linear_layer
     width = kv_width_per_layer(spec)
@@ -119,7 +115,7 @@ def kv_width_per_layer(spec: ModelSpec) -> int:
 
     Notes
     -----
-    Keys and values of every key-value head; for MLA the compressed latent and the shared rotary key.
+    Keys and values of all key-value heads; for MLA the compressed latent and the shared rotary key.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What two questions have in common: hashes of their physical descriptions, so that names do not matter."""
+"""Configuration hashes: keys by physical description, so that equal hardware under two names is equal."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import descriptor_arrays
+from roofcast.features.arrays import FloatArray, descriptor_arrays
 from roofcast.features.columns import DESCRIPTORS
 
-FloatArray = npt.NDArray[np.float64]
 HashArray = npt.NDArray[np.uint64]
 
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -43,7 +42,7 @@ _KERNELS: Final = (
     "model.n_sparse_layer",
     "model.n_expert",
 )
-"""What, being there or not, decides which kernels an engine runs."""
+"""Descriptors whose being zero or not selects the kernels of an engine."""
 
 _HASHED: Final = (*(name for columns in _COLUMNS.values() for name in columns), "workload.is_static")
 _NAN: Final = np.array(np.nan).view(np.uint64)
@@ -51,35 +50,35 @@ _START: Final = np.uint64(0x345678)
 _END: Final = np.uint64(97_531)
 
 CELL: Final = ("model", "accelerator", "engine", "precision", "load")
-"""What rows share that say much the same."""
+"""Columns of `config_hashes` that define a cell: rows in one cell are strongly correlated."""
 
 
 def config_hashes(descriptors: pd.DataFrame) -> dict[str, HashArray]:
-    """Return one key a question for its model, accelerator, engine, precision, split, load and kind of architecture.
+    """Return hashes of each row's model, accelerator, engine, precision, split, load and architecture kind.
 
-    Two questions have the same key if and only if they are described alike: two names of one architecture and size
-    share a model, and an accelerator from a data sheet is the catalogue's if the numbers are.
+    Two rows have equal hashes if and only if their descriptors are equal: two names of one architecture and size
+    share a model hash, and an accelerator from a data sheet shares that of the catalogue entry with the same numbers.
 
     Parameters
     ----------
-    descriptors : shape (n_question, n_descriptor)
+    descriptors : shape (n_row, n_descriptor)
 
     Returns
     -------
-    arrays of shape (n_question,)
+    arrays of shape (n_row,) by name
     """
     d = descriptor_arrays(descriptors)
-    number = dict(zip(_HASHED, _mixed(_bits(np.stack([d[name] for name in _HASHED]))), strict=True))
+    number = dict(zip(_HASHED, _mix(_bits(np.stack([d[name] for name in _HASHED]))), strict=True))
     is_open, is_closed = (~np.isnan(d[f"workload.{name}"]) for name in ("request_rate_per_s", "concurrency"))
     has_kernel = [d[name] > 0 for name in _KERNELS]
     is_padded = d["config.flash_attention"] < 0.5
-    flags = _mixed(np.stack([is_open, is_closed, *has_kernel, is_padded]).astype(np.uint64))
-    keys = {name: _combined([number[column] for column in columns]) for name, columns in _COLUMNS.items()}
-    return keys | {"load": _combined([number["workload.is_static"], *flags[:2]]), "kind": _combined([*flags[2:]])}
+    flags = _mix(np.stack([is_open, is_closed, *has_kernel, is_padded]).astype(np.uint64))
+    keys = {name: _combine([number[column] for column in columns]) for name, columns in _COLUMNS.items()}
+    return keys | {"load": _combine([number["workload.is_static"], *flags[:2]]), "kind": _combine([*flags[2:]])}
 
 
-def joint_hash(keys: Mapping[str, HashArray], names: tuple[str, ...]) -> HashArray:
-    """Return one key for several together.
+def joint_hash(hashes: Mapping[str, HashArray], names: tuple[str, ...]) -> HashArray:
+    """Return one hash a row of the named hashes together.
 
     Examples
     --------
@@ -88,20 +87,20 @@ def joint_hash(keys: Mapping[str, HashArray], names: tuple[str, ...]) -> HashArr
     >>> len(set(joint_hash({"a": one, "b": one[::-1]}, ("a", "b")).tolist()))
     3
     """
-    return joint_hashes(keys, [names])[:, 0]
+    return joint_hashes(hashes, [names])[:, 0]
 
 
-def joint_hashes(keys: Mapping[str, HashArray], terms: Sequence[tuple[str, ...]]) -> HashArray:
-    """Return for each of several terms one key for all that it names: shape (n_question, n_term)."""
-    place = {name: i for i, name in enumerate(keys)}
-    mixed = _mixed(np.stack([*keys.values()]))
-    found = np.full((len(terms), mixed.shape[1]), _START, dtype=np.uint64)
+def joint_hashes(hashes: Mapping[str, HashArray], terms: Sequence[tuple[str, ...]]) -> HashArray:
+    """Return, for each term (a tuple of names), one hash a row of the hashes that it names: shape (n_row, n_term)."""
+    index = {name: i for i, name in enumerate(hashes)}
+    mixed = _mix(np.stack([*hashes.values()]))
+    joint = np.full((len(terms), mixed.shape[1]), _START, dtype=np.uint64)
     for i in range(max(map(len, terms))):
         rows = [k for k, term in enumerate(terms) if i < len(term)]
-        parts = mixed[[place[terms[k][i]] for k in rows]]
+        parts = mixed[[index[terms[k][i]] for k in rows]]
         factor = np.array([_factors(len(terms[k]))[i] for k in rows], dtype=np.uint64)
-        found[rows] = (found[rows] ^ parts) * factor[:, None]
-    return np.ascontiguousarray((found + _END).T)
+        joint[rows] = (joint[rows] ^ parts) * factor[:, None]
+    return np.ascontiguousarray((joint + _END).T)
 
 
 def _bits(values: FloatArray) -> HashArray:
@@ -111,8 +110,8 @@ def _bits(values: FloatArray) -> HashArray:
     return bits
 
 
-def _mixed(bits: HashArray) -> HashArray:
-    """Return each number scrambled so that every bit of it moves about half of the others.
+def _mix(bits: HashArray) -> HashArray:
+    """Return each number hashed so that flipping one input bit flips about half of the output bits.
 
     References
     ----------
@@ -127,8 +126,8 @@ def _mixed(bits: HashArray) -> HashArray:
     return mixed
 
 
-def _combined(parts: Sequence[HashArray]) -> HashArray:
-    """Return one key for several, in their order: that of `pandas.util.hash_pandas_object`, without its frames."""
+def _combine(parts: Sequence[HashArray]) -> HashArray:
+    """Return the hash of several columns in order, equal to `pandas.util.hash_pandas_object` of a table."""
     key = np.full(len(parts[0]), _START, dtype=np.uint64)
     for part, factor in zip(parts, _factors(len(parts)), strict=True):
         key ^= part
@@ -139,5 +138,5 @@ def _combined(parts: Sequence[HashArray]) -> HashArray:
 
 @functools.cache
 def _factors(n: int) -> tuple[np.uint64, ...]:
-    """Return what is multiplied by after each of `n` parts."""
+    """Return the multiplier after each of `n` columns, as in `pandas.core.util.hashing.combine_hash_arrays`."""
     return tuple(np.uint64(1_000_003 + sum(82_520 + 2 * (n - i) for i in range(k))) for k in range(n))

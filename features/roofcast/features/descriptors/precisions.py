@@ -1,4 +1,4 @@
-"""Precisions: what a checkpoint is served in, which kernels multiply it, and the bytes of a weight."""
+"""Precisions: what a checkpoint is served in, the kernels that compute it, and bytes per element."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec
+from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.row_kernels import PRECISIONS
 
-FloatArray = npt.NDArray[np.float64]
 Names = npt.NDArray[np.object_]
 
 COMPUTE_PRECISIONS: Final[dict[str, tuple[str, ...]]] = {
@@ -25,11 +25,11 @@ COMPUTE_PRECISIONS: Final[dict[str, tuple[str, ...]]] = {
     "fp4": ("fp4", "fp8", "bf16", "fp16", "fp32"),
     "int4": ("bf16", "fp16", "fp32"),
 }
-"""Precision computed in, by precision of the weights: the first that the accelerator has. Four-bit integer
-weights are unpacked to sixteen bits before they are multiplied."""
+"""Compute precisions by weight precision, in order of preference: the first that the accelerator supports is used.
+Four-bit integer weights are unpacked to 16 bits."""
 
-COMPUTED_IN: Final = {"fp8_block": "fp8", "mxfp4": "fp8", "mxfp4_weight": "int4", "int8_weight": "int4"}
-"""Precision whose peak the kernels of another are held against."""
+PEAK_PRECISION: Final = {"fp8_block": "fp8", "mxfp4": "fp8", "mxfp4_weight": "int4", "int8_weight": "int4"}
+"""Precision whose data-sheet peak applies to a kernel precision that has no peak of its own."""
 
 FOUR_BIT: Final = ("fp4", "int4", "mxfp4", "mxfp4_weight")
 
@@ -37,8 +37,8 @@ WEIGHT_BYTE: Final = {
     "fp8": 1.0, "fp8_block": 1.0, "int8": 1.0, "int8_weight": 1.0, "fp4": 0.5625, "int4": 0.53125,
     "mxfp4": 0.53125, "mxfp4_weight": 0.53125,
 }  # fmt: skip
-"""Bytes of one weight with its share of a scale, two if not named: in NVFP4 one byte for 16 values, in MXFP4 one for
-32, in INT4 two for 64.
+"""Bytes of one weight including its share of a scale; 2 if absent. A scale takes one byte for 16 values in NVFP4, one
+for 32 in MXFP4, two for 64 in INT4.
 
 References
 ----------
@@ -47,11 +47,11 @@ efficient and accurate low-precision inference", 2025.
 """
 
 ACTIVATION_BYTE: Final = {"fp8": 1.0, "fp8_block": 1.0, "int8": 1.0, "fp4": 0.5625, "mxfp4": 1.0}
-"""Bytes of one activation as it is multiplied, two if not named."""
+"""Bytes of one activation as an operand of a product; 2 if absent."""
 
 
 def served_precision(checkpoint: str) -> str:
-    """Return the precision in which an engine serves a checkpoint unless told otherwise.
+    """Return the precision in which engines serve a checkpoint by default.
 
     References
     ----------
@@ -65,31 +65,32 @@ def served_precision(checkpoint: str) -> str:
     return "fp16" if checkpoint == "fp32" else checkpoint
 
 
-def peak_flop_per_s(part: AcceleratorSpec, precision: str) -> float:
-    """Return the dense peak at which weights of `precision` are multiplied on `part`."""
-    peaks: dict[str, float] = {str(name): peak for name, peak in part.peak_flop_per_s.items()}
-    held_against = COMPUTED_IN.get(precision, precision)
-    return next(peaks[name] for name in COMPUTE_PRECISIONS[held_against] if name in peaks)
+def peak_flop_per_s(accelerator: AcceleratorSpec, precision: str) -> float:
+    """Return the dense peak at which weights of `precision` are multiplied on `accelerator`."""
+    peaks: dict[str, float] = {str(name): peak for name, peak in accelerator.peak_flop_per_s.items()}
+    peak_precision = PEAK_PRECISION.get(precision, precision)
+    return next(peaks[name] for name in COMPUTE_PRECISIONS[peak_precision] if name in peaks)
 
 
 def kernel_precision(
     precision: Names, native: Names, is_moe: npt.NDArray[np.bool_], has: Mapping[str, npt.NDArray[np.bool_]]
 ) -> Names:
-    """Return which kernels multiply the weights: names of `roofcast.features.engine.kernels.row_kernels.PRECISIONS`.
+    """Return the kernel precision of each row: a name in `roofcast.features.engine.kernels.row_kernels.PRECISIONS`.
 
     Parameters
     ----------
-    precision, native : shape (n_question,)
-        Precision served, and that of the published checkpoint.
-    is_moe : shape (n_question,)
+    precision, native : shape (n_row,)
+        Served precision, and the precision of the published checkpoint.
+    is_moe : shape (n_row,)
     has
-        By precision, whether the accelerator multiplies in it.
+        Whether the accelerator computes in a precision, by precision.
 
     Notes
     -----
-    Mixtures of experts in FP8 are published with scales by block (DeepSeek-V3, Qwen3, MiniMax-M2, GLM). A model that
-    is four-bit float by birth is MXFP4 (gpt-oss): its activations are FP8 where the part multiplies four bits, else
-    its weights are unpacked to 16 bits. Eight bits that a part cannot multiply are weights alone.
+    Mixtures of experts in FP8 are published with block scales (DeepSeek-V3, Qwen3, MiniMax-M2, GLM). A model
+    published in four-bit floats is MXFP4 (gpt-oss): activations are FP8 where the accelerator computes in four bits;
+    otherwise weights are unpacked to 16 bits. Eight-bit precisions that the accelerator does not support are
+    weight-only.
     """
     chosen = precision.copy()
     chosen[~np.isin(precision.astype(str), ("fp8", "int8", "fp4", "int4"))] = "bf16"
@@ -102,7 +103,7 @@ def kernel_precision(
 
 
 def outside_precision(kernel: Names, is_moe: npt.NDArray[np.bool_]) -> Names:
-    """Return the kernels of the weights outside the experts.
+    """Return the kernel precision of the weights outside the experts.
 
     Notes
     -----
@@ -115,12 +116,12 @@ def outside_precision(kernel: Names, is_moe: npt.NDArray[np.bool_]) -> Names:
 
 
 def default_kv_precision(engine: Names, precision: Names) -> Names:
-    """Return the precision of the cache where nothing is said.
+    """Return the default precision of the KV cache.
 
     Notes
     -----
-    16 bits, but for TensorRT-LLM on weights of eight or four bits: the checkpoints that NVIDIA's Model Optimizer
-    writes name FP8 in `kv_cache_quant_algo`, and the engine obeys.
+    16 bits, except for TensorRT-LLM with weights of eight or four bits: checkpoints written by NVIDIA's Model
+    Optimizer set `kv_cache_quant_algo` to FP8.
     """
     is_quantised = np.isin(precision.astype(str), ("fp8", "fp4")) & (engine.astype(str) == "trtllm")
     chosen: Names = np.where(is_quantised, "fp8", "fp16").astype(object)
@@ -128,12 +129,12 @@ def default_kv_precision(engine: Names, precision: Names) -> Names:
 
 
 def precision_codes(kernel: Names) -> FloatArray:
-    """Return the places of kernels' precisions in `PRECISIONS`: shape (n_question,)."""
+    """Return the index in `PRECISIONS` of each kernel precision: shape (n_row,)."""
     codes, names = pd.factorize(kernel)
     return np.array([PRECISIONS.index(name) for name in names], dtype=float)[codes]
 
 
 def bytes_per_element(kernel: Names, table: Mapping[str, float]) -> FloatArray:
-    """Return what `table` says of each kernel's precision, two bytes if nothing: shape (n_question,)."""
+    """Return the bytes per element of each kernel precision from `table`, 2 if absent: shape (n_row,)."""
     codes, names = pd.factorize(kernel)
     return np.array([table.get(name, 2.0) for name in names], dtype=float)[codes]

@@ -1,4 +1,4 @@
-"""Cells of a table of queries, blanks filled."""
+"""Prediction input: columns of a table of queries, with blanks filled by defaults."""
 
 from __future__ import annotations
 
@@ -9,41 +9,42 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-FloatArray = npt.NDArray[np.float64]
+from roofcast.features.arrays import FloatArray
+
 ColumnArray = npt.NDArray[Any]
 
 PredictionInput = pd.DataFrame | Mapping[str, ColumnArray]
-"""A table of queries, or its columns as arrays, which single queries are sooner read from."""
+"""Queries as a table or as a mapping of column arrays; the latter is faster for a single query."""
 
 
 def text_column(queries: PredictionInput, name: str, default: object) -> npt.NDArray[np.object_]:
-    """Return a column of names, `default` (one or one a question) where it is blank or missing."""
+    """Return a text column, `default` (a scalar or one a row) where it is blank or absent."""
     filled: npt.NDArray[np.object_] = np.empty(n_row(queries), dtype=object)
     filled[:] = default
     if name in queries:
-        given = np.asarray(queries[name], dtype=object)
-        is_given = ~pd.isna(given)
-        is_given[is_given] = given[is_given] != ""
-        filled[is_given] = given[is_given]
+        values = np.asarray(queries[name], dtype=object)
+        is_present = ~pd.isna(values)
+        is_present[is_present] = values[is_present] != ""
+        filled[is_present] = values[is_present]
     return filled
 
 
 def number_column(queries: PredictionInput, name: str, default: float | FloatArray) -> FloatArray:
-    """Return a column of numbers, `default` (one or one a question) where it is blank or missing."""
+    """Return a numeric column, `default` (a scalar or one a row) where it is blank or absent."""
     if name not in queries:
         return np.broadcast_to(np.asarray(default, dtype=float), n_row(queries)).copy()
     column = queries[name]
-    given = column.to_numpy(dtype=float, na_value=np.nan) if isinstance(column, pd.Series) else column.astype(float)
-    return np.where(np.isnan(given), default, given)
+    values = column.to_numpy(dtype=float, na_value=np.nan) if isinstance(column, pd.Series) else column.astype(float)
+    return np.where(np.isnan(values), default, values)
 
 
 def n_row(queries: PredictionInput) -> int:
-    """Return how many queries there are."""
+    """Return the number of rows."""
     return len(queries) if isinstance(queries, pd.DataFrame) else len(next(iter(queries.values()), ()))
 
 
 def factorize(cells: ColumnArray | pd.Series) -> tuple[npt.NDArray[np.intp], list[Hashable]]:
-    """Return which of the values that there are each cell has, and these values as they come.
+    """Return a code for each cell and the distinct values in order of first appearance.
 
     Examples
     --------

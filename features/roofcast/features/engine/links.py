@@ -1,7 +1,7 @@
-"""Time of messages between accelerators: alpha-beta models, inside scale-up domains and across them.
+"""Collectives and point-to-point messages: alpha-beta models inside and across scale-up domains.
 
-A message pays a launch, a latency for each step of the algorithm and its bytes over the bandwidth. Bandwidths are per
-accelerator and one way, as reached: the data sheet's two-way figure, halved, times a ratio.
+A message costs a launch, a latency per step of the algorithm and its bytes over the bandwidth. Bandwidths are per
+accelerator and direction, as achieved: half the data sheet's bidirectional figure times an efficiency.
 """
 
 from __future__ import annotations
@@ -12,27 +12,28 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from roofcast.features.arrays import FloatArray
+
 Number = float | FloatArray
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What connects the accelerators of a question; each a number or of shape (n_question,).
+    """Links between the accelerators of each row; each a number or of shape (n_row,).
 
     Parameters
     ----------
     domain_size
         Accelerators in one scale-up domain: NVLink, xGMI or the PCIe of one host.
     link_byte_per_s, link_latency_s
-        Of one accelerator into its domain: bandwidth one way, and latency of one step.
+        Per accelerator inside its domain: bandwidth of one direction, and latency of one step.
     network_byte_per_s, network_latency_s
-        The same of one accelerator's share of the network between domains.
+        The same for its share of the network between domains.
     launch_s
-        Paid once by every collective.
+        Cost of launching any collective.
     is_direct
-        Above 0.5 where every accelerator of a domain reads from every other at once (switches, engines' own kernels);
-        else messages go round a ring.
+        Above 0.5 if each accelerator of a domain reads from all others at once (switches, engines' own kernels);
+        otherwise messages use a ring.
     """
 
     domain_size: Number
@@ -46,7 +47,7 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A network between domains: bandwidth one way for each accelerator, latency of one step, source."""
+    """A network between domains: bandwidth of one direction per accelerator, latency of one step, source."""
 
     byte_per_s: float
     latency_s: float
@@ -64,11 +65,11 @@ NETWORKS: Final[dict[str, Network]] = {
     "ethernet_1g": Network(0.125e9, 100e-6, "IEEE 802.3ab; latency: as above"),
     "wide_area_100m": Network(12.5e6, 50e-3, "Borzunov et al., Petals, 2023: 100 Mbit/s and 100 ms there and back"),
 }
-"""Typical networks, for one accelerator on one port; several on a port share it."""
+"""Typical networks with one port per accelerator; accelerators on one port share its bandwidth."""
 
 
 def ring_all_reduce_s(message_byte: FloatArray, n: Number, byte_per_s: Number, latency_s: Number) -> FloatArray:
-    """Return the time of an all-reduce round a ring: ``2 (n - 1)`` steps of an n-th of the message.
+    """Return the time of a ring all-reduce: ``2 (n - 1)`` steps of 1/n of the message.
 
     References
     ----------
@@ -87,7 +88,7 @@ def ring_all_reduce_s(message_byte: FloatArray, n: Number, byte_per_s: Number, l
 
 
 def tree_all_reduce_s(message_byte: FloatArray, n: Number, byte_per_s: Number, latency_s: Number) -> FloatArray:
-    """Return the time of an all-reduce up and down a double binary tree, pipelined.
+    """Return the time of an all-reduce on a pipelined double binary tree.
 
     References
     ----------
@@ -96,7 +97,7 @@ def tree_all_reduce_s(message_byte: FloatArray, n: Number, byte_per_s: Number, l
 
     Examples
     --------
-    Eight ranks are three steps away from the root:
+    Eight ranks are three steps from the root:
 
     >>> tree_all_reduce_s(np.array([0.0]), 8.0, 1e9, 1e-6)
     array([6.e-06])
@@ -107,9 +108,9 @@ def tree_all_reduce_s(message_byte: FloatArray, n: Number, byte_per_s: Number, l
 
 
 def direct_all_reduce_s(message_byte: FloatArray, n: Number, byte_per_s: Number, latency_s: Number) -> FloatArray:
-    """Return the time of an all-reduce where each rank reads from all others at once.
+    """Return the time of an all-reduce in which each rank reads from all others at once.
 
-    Small messages are read whole by everyone, in one step; larger ones are reduced in shards and gathered, in two.
+    Small messages are read by all ranks in one step; large ones are reduced in shards and gathered, in two.
 
     References
     ----------
@@ -130,14 +131,14 @@ def direct_all_reduce_s(message_byte: FloatArray, n: Number, byte_per_s: Number,
 
 
 def all_reduce_s(message_byte: FloatArray, n: Number, links: Links) -> FloatArray:
-    """Return the time of an all-reduce of `message_byte` held by each of `n` ranks: shape (n_question,).
+    """Return the time of an all-reduce of `message_byte` held by each of `n` ranks: shape (n_row,).
 
-    Across domains it is hierarchical: shards are reduced inside each domain, the same shard of all domains is reduced
-    over the network by a ring or a tree, whichever is faster, and gathered inside.
+    Across domains it is hierarchical: shards are reduced inside each domain, each shard is reduced over the network
+    by the faster of ring and tree, and the result is gathered inside each domain.
 
     Examples
     --------
-    Sixteen ranks in two domains; 8 GB over 1 GB/s inside and 0.1 GB/s outside: 14 s, and 1 GB each outside:
+    Sixteen ranks in two domains; 8 GB at 1 GB/s inside (14 s) and a shard of 1 GB at 0.1 GB/s across (10 s):
 
     >>> links = Links(8.0, 1e9, 0.0, 1e8, 0.0)
     >>> all_reduce_s(np.array([8e9]), 16.0, links)
@@ -159,9 +160,9 @@ def all_reduce_s(message_byte: FloatArray, n: Number, links: Links) -> FloatArra
 
 
 def all_gather_s(message_byte: FloatArray, n: Number, links: Links) -> FloatArray:
-    """Return the time in which each of `n` ranks gets all of `message_byte`, an n-th of which each holds.
+    """Return the time of an all-gather of `message_byte`, of which each of `n` ranks holds 1/n.
 
-    A reduce-scatter of as many bytes takes the same time: it is the same traffic backwards.
+    A reduce-scatter of the same size takes the same time: its traffic is reversed.
 
     References
     ----------
@@ -185,7 +186,7 @@ def all_gather_s(message_byte: FloatArray, n: Number, links: Links) -> FloatArra
 
 
 def reduce_scatter_s(message_byte: FloatArray, n: Number, links: Links) -> FloatArray:
-    """Return the time in which each of `n` ranks gets its n-th of the sum of all ranks' `message_byte`.
+    """Return the time of a reduce-scatter over `n` ranks of `message_byte` each.
 
     Examples
     --------
@@ -196,9 +197,9 @@ def reduce_scatter_s(message_byte: FloatArray, n: Number, links: Links) -> Float
 
 
 def all_to_all_s(message_byte: FloatArray, n: Number, links: Links) -> FloatArray:
-    """Return the time in which each of `n` ranks sends an n-th of its `message_byte` to each.
+    """Return the time of an all-to-all in which each of `n` ranks sends 1/n of its `message_byte` to each.
 
-    What stays inside the domain and what leaves it move at the same time; the slower counts.
+    Traffic inside the domain and across the network overlaps; the slower one counts.
 
     References
     ----------
@@ -220,7 +221,7 @@ def all_to_all_s(message_byte: FloatArray, n: Number, links: Links) -> FloatArra
 
 
 def point_to_point_s(message_byte: FloatArray, is_inside: npt.NDArray[np.bool_], links: Links) -> FloatArray:
-    """Return the time of one message from one rank to another, inside a domain or across the network.
+    """Return the time of one message between two ranks, inside a domain or across the network.
 
     References
     ----------
@@ -237,7 +238,7 @@ def point_to_point_s(message_byte: FloatArray, is_inside: npt.NDArray[np.bool_],
 
 
 def split_ranks(n: Number, domain_size: Number) -> tuple[FloatArray, FloatArray]:
-    """Return the ranks of a group in one domain, and the domains it spans: their product is at least `n`.
+    """Return the ranks of a group in one domain and the domains it spans; their product is at least `n`.
 
     Examples
     --------

@@ -1,8 +1,7 @@
-"""What fits: weights, cache per sequence and the number of sequences that can run."""
+"""Memory of a replica: weights, cache per sequence and the number of sequences that fit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,12 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.specs import AcceleratorSpec
+from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import RowCoefficients
-
-FloatArray = npt.NDArray[np.float64]
-Descriptors = Mapping[str, FloatArray]
-
 
 GIB: Final = 2.0**30
 
@@ -26,15 +22,15 @@ ENGINE_MEMORY: Final = {
     "tgis": (0.96, 2.3 * GIB, 0.80),
     "other": (0.90, 2 * GIB, 1.0),
 }
-"""What each engine takes by default: share of the memory, bytes kept of it on each accelerator, and share of the rest
-that the cache gets. The bytes hold the driver's context, buffers of messages and graphs, activations, and what the
-allocator cannot hand out of its blocks of 2 and 20 MiB; pages of the cache that are partly empty are `kv_waste`.
+"""Default memory settings by engine: share of the memory used, bytes reserved per accelerator, and share of the
+remainder given to the cache. The reserve holds the driver's context, message and graph buffers, activations, and
+fragmentation of the allocator's blocks of 2 and 20 MiB; partly filled cache pages are in `kv_waste`.
 
 References
 ----------
 vLLM, option ``--gpu-memory-utilization``, 0.9; its reserve is the profiled peak of activations. SGLang,
 ``server_args.py``: keeps 1.5 MiB for each token of a chunk of 8,192 and the graphs' buffers. TensorRT-LLM,
-``KvCacheConfig.free_gpu_memory_fraction``, 0.9 of what is free beside weights and activations. PyTorch,
+``KvCacheConfig.free_gpu_memory_fraction``, 0.9 of what is cache_byte beside weights and activations. PyTorch,
 ``CUDACachingAllocator.cpp``: sizes of blocks. IBM's text-generation-inference (tgis),
 ``memory_characterizer.py``: a margin of 20 % on what the weights leave; its share and bytes are judgement, with the
 profiles that LLM-Pilot lacks in view.
@@ -46,9 +42,9 @@ _ENGINE_COLUMNS: Final = tuple(
 
 
 def visible_byte(spec: AcceleratorSpec) -> float:
-    """Return the memory that the driver offers: a 16th of a data centre's GDDR6 holds the codes that correct errors.
+    """Return the memory that the driver reports: data-centre GDDR6 keeps a 16th for error correction.
 
-    HBM has room of its own for them; on desks they are off by default.
+    HBM stores these codes separately; on workstation cards error correction is off by default.
 
     References
     ----------
@@ -57,7 +53,7 @@ def visible_byte(spec: AcceleratorSpec) -> float:
 
     Examples
     --------
-    An L4 of 24 GiB shows 22.5:
+    An L4 of 24 GiB reports 22.5:
 
     >>> from roofcast.data.catalog import load_catalog
     >>> visible_byte(load_catalog().accelerators["nvidia-l4-24gb"]) / GIB
@@ -69,18 +65,18 @@ def visible_byte(spec: AcceleratorSpec) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Memory of one replica, summed over its accelerators; every array has shape (n_question,).
+    """Memory of one replica, summed over its accelerators; every array has shape (n_row,).
 
     Parameters
     ----------
     usable_byte
-        What an engine may use.
+        Memory available to the engine.
     weight_byte
-        What the weights take, with the copies that data parallelism makes.
+        Weights with their data-parallel copies.
     kv_byte_per_sequence
-        Cache of one running request at its mean length.
+        KV cache of one running request at its mean length.
     capacity
-        Requests that the engine can run beside the weights; 0 if not even the weights fit.
+        Requests that fit beside the weights; 0 if the weights do not fit.
     """
 
     usable_byte: FloatArray
@@ -90,22 +86,22 @@ class Memory:
 
     @property
     def needed_byte(self) -> FloatArray:
-        """Weights and the bare cache of one request."""
+        """Weights and the KV cache of one request."""
         return self.weight_byte + self.kv_byte_per_sequence
 
     @property
     def fits(self) -> npt.NDArray[np.bool_]:
-        """Whether the weights and the bare cache of one request fit."""
+        """Whether the weights and the KV cache of one request fit."""
         return self.needed_byte <= self.usable_byte
 
 
 def context_token(d: Descriptors) -> FloatArray:
-    """Return the mean tokens in cache of a running request: its input and half its output."""
+    """Return the mean cached tokens of a running request: its input and half its output."""
     return d["workload.n_input_token"] + d["workload.n_output_token"] / 2
 
 
 def kv_token(d: Descriptors) -> tuple[FloatArray, FloatArray]:
-    """Return the mean tokens in cache of a running request: in full and in sliding-window layers.
+    """Return the mean cached tokens of a running request in full-attention and in sliding-window layers.
 
     Notes
     -----
@@ -118,14 +114,14 @@ def kv_token(d: Descriptors) -> tuple[FloatArray, FloatArray]:
 
 
 def kv_replication(d: Descriptors) -> FloatArray:
-    """Return how many copies of each cache element tensor parallelism makes: ranks over key-value heads."""
+    """Return the copies of each cache element over tensor-parallel ranks: ranks over key-value heads, at least 1."""
     return np.maximum(1.0, d["config.tp"] / d["model.n_kv_head"])
 
 
 def weight_byte(d: Descriptors) -> FloatArray:
-    """Return the bytes of the weights of a replica with their copies.
+    """Return the bytes of a replica's weights with their copies.
 
-    Those outside experts lie on each rank of attention, experts once in each group that shares them.
+    Weights outside experts are copied to each attention rank; experts exist once in each group that shares them.
     """
     n_copy = d["config.n_accelerator"] / d["config.pp"] / d["config.expert_rank"]
     expert = d["model.n_param_expert"] * d["config.weight_byte_per_element"] * n_copy
@@ -134,7 +130,7 @@ def weight_byte(d: Descriptors) -> FloatArray:
 
 
 def estimate_memory(d: Descriptors, c: RowCoefficients) -> Memory:
-    """Return what fits.
+    """Return the memory of a replica and the requests that fit.
 
     Examples
     --------
@@ -160,5 +156,5 @@ def estimate_memory(d: Descriptors, c: RowCoefficients) -> Memory:
     kv = np.maximum(element * d["config.kv_byte_per_element"] * kv_replication(d), 1.0)
     waste = c["kv_waste"] * np.where(d["config.flash_attention"] > 0.5, 1.0, c["kv_waste_padded"])
     waste = waste * np.where(d["model.n_encoder_layer"] > 0, c["kv_waste_encoder_decoder"], 1.0)
-    free = cache_ratio * np.maximum(usable - weight, 0.0)
-    return Memory(usable, weight, kv, free / (kv * waste))
+    cache_byte = cache_ratio * np.maximum(usable - weight, 0.0)
+    return Memory(usable, weight, kv, cache_byte / (kv * waste))

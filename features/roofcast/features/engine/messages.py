@@ -1,14 +1,14 @@
-"""Messages of one pass: all-reduces, exchanges with experts, stage to stage, round the context, prefill to decode."""
+"""Communication of one pass: all-reduces, expert exchange, pipeline stages, ring attention, KV transfer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.precisions import ACTIVATION_BYTE as QUANTISED_BYTE
 from roofcast.features.engine.coefficients import RowCoefficients
@@ -27,20 +27,18 @@ from roofcast.features.engine.links import (
 from roofcast.features.engine.memo import Memo
 from roofcast.features.engine.memory import kv_replication
 
-FloatArray = npt.NDArray[np.float64]
-Descriptors = Mapping[str, FloatArray]
 T = TypeVar("T")
 
 ACTIVATION_BYTE: Final = 2.0
 
 _IS_DIRECT: Final = np.array([float(engine in OWN_REDUCE) for engine in ENGINES])
 _SENT_BYTE: Final = np.array([QUANTISED_BYTE.get(precision, ACTIVATION_BYTE) for precision in PRECISIONS])
-"""Bytes of one activation on its way to experts of each precision."""
+"""Bytes of one activation sent to experts of each precision."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineInputs:
-    """What an estimate is made of: descriptors, coefficients, the kernels' parameters and a memo of kernel times."""
+    """Inputs of the engine model: descriptors, coefficients, kernel parameters and a memo of kernel times."""
 
     d: Descriptors
     c: RowCoefficients
@@ -57,20 +55,19 @@ class EngineInputs:
 
 
 def pass_link_s(s: EngineInputs, n_token: FloatArray, n_layer: FloatArray) -> FloatArray:
-    """Return the time of a pass's messages: two all-reduces a layer, exchanges with experts, and stage to stage.
+    """Return the communication time of a pass: two all-reduces a layer, expert exchange, pipeline stages.
 
     Parameters
     ----------
-    s
     n_token
-        Tokens of one rank of attention.
+        Tokens of one attention rank.
     n_layer
-        Layers passed.
+        Layers of the pass.
 
     Notes
     -----
-    Sequence parallelism splits an all-reduce into a reduce-scatter and an all-gather: the same bytes round the same
-    ring, so that it has no descriptor.
+    Sequence parallelism splits an all-reduce into a reduce-scatter and an all-gather with the same traffic, so it has
+    no descriptor.
 
     References
     ----------
@@ -90,13 +87,13 @@ def pass_link_s(s: EngineInputs, n_token: FloatArray, n_layer: FloatArray) -> Fl
 
 
 def exchange_s(s: EngineInputs, token_byte: FloatArray) -> FloatArray:
-    """Return the time in which a layer's tokens reach the experts that ranks of attention share, and come back.
+    """Return the time of one layer's expert exchange: tokens to the ranks of their experts, and back.
 
     Notes
     -----
-    Either every rank gathers the tokens of all and scatters its part of the sums, or each token goes to the ranks
-    that hold its experts, ``R (1 - (1 - 1 / R) ** k)`` of R for k experts, in the experts' own precision, and comes
-    back in 16 bits. The engine is taken to do what is faster.
+    Either each rank gathers all tokens and reduce-scatters the sums, or each token is sent to the ranks of its
+    experts, ``R (1 - (1 - 1 / R) ** k)`` of R ranks for k experts, in the experts' precision, and returned in 16
+    bits. The faster one is used.
 
     References
     ----------
@@ -105,32 +102,31 @@ def exchange_s(s: EngineInputs, token_byte: FloatArray) -> FloatArray:
     """
     d = s.d
     rank, ep, tp = d["config.expert_rank"], d["config.ep"], d["config.tp"]
-    everything = rank / tp * token_byte
-    gathered = all_gather_s(everything, rank, _links(s, s.k.all_gather, rank))
-    gathered = gathered + reduce_scatter_s(everything, rank, _links(s, s.k.reduce_scatter, rank))
-    n_met = touched_expert(ep, 1.0, d["model.n_expert_per_token"]) * rank / ep
-    chosen = token_byte / tp * n_met
+    gathered_byte = rank / tp * token_byte
+    gathered = all_gather_s(gathered_byte, rank, _links(s, s.k.all_gather, rank))
+    gathered = gathered + reduce_scatter_s(gathered_byte, rank, _links(s, s.k.reduce_scatter, rank))
+    n_target = touched_expert(ep, 1.0, d["model.n_expert_per_token"]) * rank / ep
+    routed = token_byte / tp * n_target
     links = _links(s, s.k.all_to_all, rank)
-    narrow = _SENT_BYTE[d["config.expert_precision"].astype(np.intp)] / ACTIVATION_BYTE
-    sent = all_to_all_s(narrow * chosen, rank, links) + all_to_all_s(chosen, rank, links)
+    precision_ratio = _SENT_BYTE[d["config.expert_precision"].astype(np.intp)] / ACTIVATION_BYTE
+    sent = all_to_all_s(precision_ratio * routed, rank, links) + all_to_all_s(routed, rank, links)
     return s.c["exchange_ratio"] * np.minimum(gathered, sent)
 
 
 def ring_s(s: EngineInputs, n_token: FloatArray, attention_s: FloatArray) -> FloatArray:
-    """Return what passing keys and values round the ranks of a context adds to a prefill.
+    """Return the time that ring attention over the context-parallel ranks adds to a prefill.
 
     Parameters
     ----------
-    s
     n_token
         Tokens of all prompts on one rank.
     attention_s
-        Attention of the pass, behind which the messages hide.
+        Attention of the pass, which overlaps the messages.
 
     Notes
     -----
-    In each layer the ``cp - 1`` others' keys and values come by, block after block, while attention works on the
-    block that is there; the first block is there from the start. What takes longer than attention adds to the pass.
+    In each layer the keys and values of the ``cp - 1`` other ranks are passed on block by block while attention
+    computes on the previous block; the first block is local. Time in excess of attention adds to the pass.
 
     References
     ----------
@@ -146,11 +142,11 @@ def ring_s(s: EngineInputs, n_token: FloatArray, attention_s: FloatArray) -> Flo
 
 
 def merge_s(s: EngineInputs, batch: FloatArray) -> FloatArray:
-    """Return the time in which the ranks of a context put a decode step's partial attention together.
+    """Return the time to merge the partial attention of the context-parallel ranks in a decode step.
 
     Notes
     -----
-    Each rank attends to its part of the cache; outputs, with one weight of the sum a head, are gathered by all.
+    Each rank attends to its share of the cache; outputs and one softmax sum per head are all-gathered.
 
     References
     ----------
@@ -164,20 +160,19 @@ def merge_s(s: EngineInputs, batch: FloatArray) -> FloatArray:
 
 
 def transfer_s(s: EngineInputs, n_prompt: FloatArray, prefill_s: FloatArray) -> FloatArray:
-    """Return how much later a first token comes for its prompt's cache moving from prefill to decode.
+    """Return the delay of the first token by the transfer of the KV cache from prefill to decode.
 
     Parameters
     ----------
-    s
     n_prompt
-        Prompts that move together.
+        Prompts transferred together.
     prefill_s
-        Their prefill, behind which the cache of all layers but the last can move.
+        Their prefill, which overlaps the transfer of all layers but the last.
 
     Notes
     -----
-    Every rank sends its part at once, ``max(T - prefill, T / layers)`` of the whole transfer T shows: the cache of a
-    layer leaves when the layer is done.
+    All ranks send their shares at once. The cache of a layer is sent when the layer is done, so of the total transfer
+    T ``max(T - prefill, T / layers)`` is not overlapped.
 
     References
     ----------
@@ -185,20 +180,20 @@ def transfer_s(s: EngineInputs, n_prompt: FloatArray, prefill_s: FloatArray) -> 
     """
     d = s.d
     n_input, n_rank = d["workload.n_input_token"], d["config.tp"] * d["config.pp"] * d["config.cp"]
-    seen = np.where(d["model.sliding_window"] > 0, np.minimum(n_input, d["model.sliding_window"]), n_input)
-    element = d["model.kv_width"] * n_input + d["model.kv_width_sliding"] * seen
+    window_token = np.where(d["model.sliding_window"] > 0, np.minimum(n_input, d["model.sliding_window"]), n_input)
+    element = d["model.kv_width"] * n_input + d["model.kv_width_sliding"] * window_token
     byte = n_prompt * element * d["config.kv_byte_per_element"] * kv_replication(d) / n_rank
     is_inside = d["config.n_accelerator"] + d["config.n_prefill_accelerator"] <= d["hardware.host_size"]
-    whole = point_to_point_s(byte, is_inside, _links(s, s.k.all_to_all, np.full_like(byte, 2.0)))
-    return np.maximum(whole - prefill_s, whole / d["model.n_layer"])
+    total = point_to_point_s(byte, is_inside, _links(s, s.k.all_to_all, np.full_like(byte, 2.0)))
+    return np.maximum(total - prefill_s, total / d["model.n_layer"])
 
 
 def prefill_descriptors(d: Descriptors) -> Descriptors:
-    """Return the descriptors of prefill where it runs apart: its accelerators are all that can share its experts.
+    """Return the descriptors of disaggregated prefill, whose experts are shared by its own accelerators only.
 
     Examples
     --------
-    Experts that 32 ranks share in decode lie on the 4 of a prefill:
+    Experts shared by 32 ranks in decode are on the 4 accelerators of prefill:
 
     >>> d = {"config.n_prefill_accelerator": np.array([4.0, 0.0]), "config.pp": np.ones(2), "config.tp": np.ones(2)}
     >>> prefill_descriptors(d | {"config.expert_rank": np.full(2, 32.0), "config.ep": np.full(2, 32.0)})["config.ep"]
@@ -207,20 +202,20 @@ def prefill_descriptors(d: Descriptors) -> Descriptors:
     n = d["config.n_prefill_accelerator"]
     if not (n > 0).any():
         return d
-    most = np.where(n > 0, np.maximum(n / d["config.pp"], 1.0), np.inf)
-    tp = np.minimum(d["config.tp"], most)
-    rank = np.maximum(np.minimum(d["config.expert_rank"], most), tp)
+    max_rank = np.where(n > 0, np.maximum(n / d["config.pp"], 1.0), np.inf)
+    tp = np.minimum(d["config.tp"], max_rank)
+    rank = np.maximum(np.minimum(d["config.expert_rank"], max_rank), tp)
     return {**d, "config.tp": tp, "config.expert_rank": rank, "config.ep": np.minimum(d["config.ep"], rank)}
 
 
 def _layer_kv_byte(d: Descriptors) -> FloatArray:
-    """Return the bytes that one token's keys and values of one layer take on one rank of tensor parallelism."""
+    """Return the bytes of one token's keys and values in one layer on one tensor-parallel rank."""
     width = d["model.kv_width_layer"] * kv_replication(d) / d["config.tp"]
     return width * d["config.kv_byte_per_element"]
 
 
 def _links(s: EngineInputs, efficiency: LinkEfficiency, n: FloatArray) -> Links:
-    """Return the links of a collective of `n` ranks: the kernel tables' times what calibration says of an engine."""
+    """Return the links of a collective of `n` ranks: those of the kernel tables times the calibrated ratios."""
     d, c = s.d, s.c
     sheet = Links(
         domain_size=d["hardware.host_size"],
@@ -230,10 +225,10 @@ def _links(s: EngineInputs, efficiency: LinkEfficiency, n: FloatArray) -> Links:
         network_latency_s=d["hardware.network_latency_s"],
         is_direct=_IS_DIRECT[d["config.engine"].astype(np.intp)],
     )
-    served = LinkEfficiency(
+    calibrated = LinkEfficiency(
         launch_s=c["link_latency_ratio"] * efficiency.launch_s,
         step_s=c["link_latency_ratio"] * efficiency.step_s,
         bandwidth_ratio=np.minimum(c["link_ratio"] * efficiency.bandwidth_ratio, 1.0),
         crowding=efficiency.crowding,
     )
-    return links_among(n, sheet, served)
+    return links_among(n, sheet, calibrated)

@@ -1,13 +1,12 @@
-"""Time of the operators of one pass through the model, a prefill's or a decode step's."""
+"""Operator times of one pass through the model: a prefill or a decode step."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.engine.kernels.attention import decode_attention_s, prefill_attention_s
 from roofcast.features.engine.kernels.gemm import gemm_s
 from roofcast.features.engine.kernels.moe import moe_s
@@ -20,17 +19,14 @@ from roofcast.features.engine.messages import (
     ring_s,
 )
 
-FloatArray = npt.NDArray[np.float64]
-Descriptors = Mapping[str, FloatArray]
-
 
 @dataclass(frozen=True, slots=True)
 class PassTime:
-    """Parts of one pass in seconds, each of shape (n_question,); a pass is their sum.
+    """Time of one pass by operator, in seconds, each of shape (n_row,); the pass takes their sum.
 
     Notes
     -----
-    Parts are added, not overlapped: on one stream a kernel starts when the one before it has ended.
+    Times are added, not overlapped: on one stream a kernel starts when the previous one has ended.
     """
 
     dense_s: FloatArray
@@ -42,14 +38,14 @@ class PassTime:
 
     @property
     def total_s(self) -> FloatArray:
-        """The whole pass."""
+        """Time of the pass."""
         parts = self.dense_s + self.expert_s + self.attention_s + self.elementwise_s
         return parts + self.link_s + self.overhead_s
 
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """Tokens of one rank in a pass, those of them that the head turns into a next token, and the layers passed."""
+    """Tokens of one rank in a pass, those of them that get logits, and the layers of the pass."""
 
     n_token: FloatArray
     n_last: FloatArray
@@ -57,7 +53,7 @@ class _Tokens:
 
 
 def estimate_step(s: EngineInputs, batch: FloatArray) -> PassTime:
-    """Return the parts of a decode step that serves `batch` requests on each rank of attention."""
+    """Return the operator times of a decode step of `batch` requests on each attention rank."""
     d, c = s.d, s.c
     n_token = batch * (1 + d["config.n_draft_token"])
     context = context_token(d) / d["config.cp"]
@@ -93,7 +89,7 @@ def estimate_step(s: EngineInputs, batch: FloatArray) -> PassTime:
 
 
 def estimate_prefill(s: EngineInputs, n_prompt: FloatArray) -> PassTime:
-    """Return the parts of the prefill of `n_prompt` requests together on each rank of attention."""
+    """Return the operator times of the prefill of `n_prompt` requests together on each attention rank."""
     s = s.of_prefill()
     d, c = s.d, s.c
     is_encoder = d["model.n_encoder_layer"] > 0
@@ -131,17 +127,17 @@ def estimate_prefill(s: EngineInputs, n_prompt: FloatArray) -> PassTime:
 
 
 def new_token(d: Descriptors) -> FloatArray:
-    """Return the tokens of a prompt that no prefix cache holds; the last one always has to be computed."""
+    """Return the prompt tokens outside the prefix cache; the last token is always computed."""
     return np.maximum(d["workload.n_input_token"] * (1 - d["workload.prefix_cache_ratio"]), 1.0)
 
 
 def alone_s(s: EngineInputs, prefill: PassTime, n_prompt: FloatArray) -> FloatArray:
-    """Return the time of a prefill while the other ranks that share the experts prefill nothing."""
+    """Return the time of a prefill while the other ranks that share its experts prefill nothing."""
     return prefill.total_s - prefill.expert_s + alone_expert_s(s, n_prompt)
 
 
 def alone_expert_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
-    """Return the time of the routed experts in such a prefill."""
+    """Return the time of the routed experts in a prefill while the other ranks prefill nothing."""
     s = s.of_prefill()
     d = s.d
     n_own = np.minimum(d["config.expert_rank"] / d["config.tp"], d["config.cp"])
@@ -149,7 +145,7 @@ def alone_expert_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
 
 
 def _heads(d: Descriptors) -> tuple[FloatArray, FloatArray]:
-    """Return the heads of queries and of keys and values on one accelerator."""
+    """Return the query heads and the key-value heads on one accelerator."""
     return d["model.n_head"] / d["config.tp"], np.maximum(d["model.n_kv_head"] / d["config.tp"], 1.0)
 
 
@@ -167,7 +163,7 @@ def _pass(
         + c["sparse_overhead_s"] * d["model.n_sparse_layer"]
         + c["linear_overhead_s"] * d["model.n_linear_layer"]
     )
-    moved = c["elementwise_ratio"] * ACTIVATION_BYTE * d["model.hidden_size"] * n_layer * n_token
+    moved_byte = c["elementwise_ratio"] * ACTIVATION_BYTE * d["model.hidden_size"] * n_layer * n_token
     gathered = n_token * d["config.expert_rank"] / d["config.tp"]
     dense = s.recall("dense", lambda: _dense_s(s, tokens) + _adapter_s(s, tokens), n_token, tokens.n_last, n_layer)
     of_links = c["link_ratio"], c["link_latency_ratio"], c["exchange_ratio"]
@@ -176,14 +172,14 @@ def _pass(
         dense_s=c["dense_ratio"] * dense,
         expert_s=c["expert_ratio"] * expert_s(s, gathered),
         attention_s=attention_s,
-        elementwise_s=moved / d["hardware.bandwidth_byte_per_s"],
+        elementwise_s=moved_byte / d["hardware.bandwidth_byte_per_s"],
         link_s=link_s + links,
         overhead_s=overhead_s,
     )
 
 
 def _dense_s(s: EngineInputs, tokens: _Tokens) -> FloatArray:
-    """Return the time of projections, dense MLPs and shared experts, and of the head."""
+    """Return the time of projections, dense MLPs, shared experts and the output head."""
     d, n_token = s.d, tokens.n_token
     tp, hidden = d["config.tp"], d["model.hidden_size"]
 
@@ -217,7 +213,7 @@ def _dense_s(s: EngineInputs, tokens: _Tokens) -> FloatArray:
 
 
 def _adapter_s(s: EngineInputs, tokens: _Tokens) -> FloatArray:
-    """Return the time of a LoRA adapter beside the four products of attention: down to its rank and up again.
+    """Return the time of a LoRA adapter on the four projections of attention: down to its rank and up again.
 
     References
     ----------
@@ -244,7 +240,7 @@ def _adapter_s(s: EngineInputs, tokens: _Tokens) -> FloatArray:
 
 
 def expert_s(s: EngineInputs, n_token: FloatArray) -> FloatArray:
-    """Return the time of the routed experts of all layers on the busiest accelerator for `n_token` of all ranks."""
+    """Return the time of all routed experts on the busiest accelerator, for `n_token` tokens of all ranks."""
     return s.recall("experts", lambda: _expert_s(s, n_token), n_token)
 
 

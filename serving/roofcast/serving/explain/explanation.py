@@ -22,8 +22,8 @@ from roofcast.features.analysis.breakdown import (
 )
 from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.analysis.whatif import DRAM_BYTE_PER_S, FACTORS, NODES, parse_steps, sweep
-from roofcast.features.arrays import descriptor_arrays
-from roofcast.features.descriptors.descriptor_table import FloatArray, describe
+from roofcast.features.arrays import FloatArray, descriptor_arrays
+from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.pipeline import estimate_metrics

@@ -12,7 +12,7 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from roofcast.data.units import BYTE_PER_GB, FLOP_PER_TFLOP, S_PER_MS
 from roofcast.features.analysis.breakdown import METRIC_PHASES, OperatorTime
-from roofcast.features.descriptors.descriptor_table import FloatArray
+from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.row_kernels import HYPOTHETICAL
 from roofcast.serving.explain.explanation import NAMED_STEPS, Explanation
 

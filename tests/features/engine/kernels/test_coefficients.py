@@ -8,9 +8,9 @@ import pytest
 from research.kernels.tables import SYSTEMS
 from roofcast.data.catalog import load_catalog
 from roofcast.features.engine.kernels.coefficients import (
+    FALLBACK_PRECISION,
     KINDS,
     LEVELS,
-    STANDS_FOR,
     KernelEfficiency,
     efficiency_of,
     family_of,
@@ -74,10 +74,10 @@ def test_an_unmeasured_precision_is_served_by_its_stand_in() -> None:
 
 
 def test_stand_ins_end() -> None:
-    for precision in STANDS_FOR:
+    for precision in FALLBACK_PRECISION:
         seen = [precision]
-        while seen[-1] in STANDS_FOR:
-            seen.append(STANDS_FOR[seen[-1]])
+        while seen[-1] in FALLBACK_PRECISION:
+            seen.append(FALLBACK_PRECISION[seen[-1]])
             assert len(seen) == len(set(seen))
         assert seen[-1] == "bf16"
 

@@ -1,1 +1,1 @@
-"""Time of one kernel from its sizes: closed forms whose parameters were fitted on measured latencies."""
+"""Kernel times in closed form, with parameters fitted to measured latencies."""

@@ -1,12 +1,12 @@
-"""Time of attention: of a prompt and of a decode step, with keys and values as they are or latent (MLA)."""
+"""Time of attention in prefill and decode, of standard and multi-head latent attention (MLA)."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.efficiency import (
     DecodeAttentionEfficiency,
-    FloatArray,
     Number,
     PrefillAttentionEfficiency,
     joint_s,
@@ -30,31 +30,31 @@ def prefill_attention_s(
     bandwidth_byte_per_s: Number,
     efficiency: PrefillAttentionEfficiency,
 ) -> FloatArray:
-    """Return the time of causal attention of new tokens over themselves and a cached prefix: shape (n_question,).
+    """Return the time of causal attention of new tokens over themselves and a cached prefix: shape (n_row,).
 
     Parameters
     ----------
     n_sequence
         Prompts in the batch.
     n_query, n_context
-        New tokens of each prompt, and all tokens of it: new and cached.
+        New tokens of each prompt, and all its tokens, new and cached.
     n_head, n_kv_head
-        Heads of queries and of keys and values on this accelerator.
+        Query and key-value heads on this accelerator.
     qk_dim, v_dim
-        Width of one head in the product with keys and in that with values; for MLA, not absorbed, 192 and 128.
+        Head widths of the products with keys and with values; 192 and 128 for MLA without absorbed matrices.
     window
         Sliding window in tokens, 0 for none.
     kv_byte
         Bytes of one cached element.
     flop_per_s, bandwidth_byte_per_s
-        Data-sheet peaks, dense, of the precision that attention is computed in.
+        Data-sheet peaks, dense, of the compute precision of attention.
     efficiency
-        Parameters, each a number or of shape (n_question,).
+        Parameters, each a number or of shape (n_row,).
 
     Notes
     -----
-    Query ``i`` of ``q`` sees ``c - q + i`` keys of ``c``, ``c - q / 2`` on average; with a window no more than
-    that. Two operations for each pair and width, with keys and with values.
+    Query ``i`` of ``q`` attends to ``c - q + i`` keys of ``c``, on average ``c - q / 2``, at most the window. Each
+    query-key pair takes two operations per element of the head, with keys and with values.
 
     References
     ----------
@@ -73,12 +73,12 @@ def prefill_attention_s(
     array([0.2])
     """
     half = 0.5 * np.asarray(n_query)
-    seen = limited(n_context - half, window)
-    pair = (n_query + efficiency.pad_query) * (seen + efficiency.pad_key)
+    attended_token = window_tokens(n_context - half, window)
+    pair = (n_query + efficiency.pad_query) * (attended_token + efficiency.pad_key)
     sequence_head = n_sequence * n_head
     flop = 2.0 * (sequence_head + efficiency.pad_head) * pair * (qk_dim + v_dim)
     width = np.asarray(qk_dim) + v_dim
-    read = limited(np.asarray(n_context), window + np.asarray(n_query)) * n_kv_head * kv_byte
+    read = window_tokens(np.asarray(n_context), window + np.asarray(n_query)) * n_kv_head * kv_byte
     byte = n_sequence * width * (ACTIVATION_BYTE * n_query * n_head + read)
     return efficiency.launch_s + joint_s(
         byte / (efficiency.bandwidth_ratio * bandwidth_byte_per_s), flop / (efficiency.flop_ratio * flop_per_s)
@@ -100,29 +100,29 @@ def decode_attention_s(
     bandwidth_byte_per_s: Number,
     efficiency: DecodeAttentionEfficiency,
 ) -> FloatArray:
-    """Return the time of attention of one new token of each sequence over its cache: shape (n_question,).
+    """Return the time of attention of one new token of each sequence over its cache: shape (n_row,).
 
     Parameters
     ----------
     n_sequence
-        Sequences that decode together on this accelerator.
+        Sequences in the batch on this accelerator.
     n_context
-        Tokens in the cache of each.
+        Cached tokens of each.
     n_head, n_kv_head
-        Heads of queries and of keys and values on this accelerator; MLA absorbed has one of keys and values.
+        Query and key-value heads on this accelerator; MLA with absorbed matrices has one key-value head.
     qk_dim, v_dim
-        Width of one head in the product with keys and in that with values; MLA absorbed: latent plus rotary
-        width (576) and latent width (512).
+        Head widths of the products with keys and with values; for MLA with absorbed matrices latent plus rotary width
+        (576) and latent width (512).
     window
         Sliding window in tokens, 0 for none.
     kv_width
-        Cached elements of one token and key-value head: twice the head's width, or latent plus rotary width.
+        Cached elements per token and key-value head: twice the head width, or latent plus rotary width.
     kv_byte
         Bytes of one cached element.
     flop_per_s, bandwidth_byte_per_s
-        Data-sheet peaks, dense, of the precision that attention is computed in.
+        Data-sheet peaks, dense, of the compute precision of attention.
     efficiency
-        Parameters, each a number or of shape (n_question,).
+        Parameters, each a number or of shape (n_row,).
 
     References
     ----------
@@ -141,22 +141,22 @@ def decode_attention_s(
     ... )
     array([0.004])
     """
-    seen = limited(np.asarray(n_context), window) + efficiency.pad_key
+    attended_token = window_tokens(np.asarray(n_context), window) + efficiency.pad_key
     sequence_head = n_sequence * n_kv_head + efficiency.pad_head
-    byte = sequence_head * seen * kv_width * kv_byte
+    byte = sequence_head * attended_token * kv_width * kv_byte
     group = np.asarray(n_head) / n_kv_head + efficiency.pad_group
-    flop = 2.0 * sequence_head * seen * group * (qk_dim + v_dim)
+    flop = 2.0 * sequence_head * attended_token * group * (qk_dim + v_dim)
     return efficiency.launch_s + joint_s(
         byte / (efficiency.bandwidth_ratio * bandwidth_byte_per_s), flop / (efficiency.flop_ratio * flop_per_s)
     )
 
 
-def limited(n_token: FloatArray, window: Number) -> FloatArray:
-    """Return the tokens that are seen through a window; 0 means that there is none.
+def window_tokens(n_token: FloatArray, window: Number) -> FloatArray:
+    """Return the tokens inside an attention window; 0 means no window.
 
     Examples
     --------
-    >>> limited(np.array([100.0, 100.0]), np.array([0.0, 64.0]))
+    >>> window_tokens(np.array([100.0, 100.0]), np.array([0.0, 64.0]))
     array([100.,  64.])
     """
     return np.minimum(n_token, np.where(np.asarray(window) > 0, window, np.inf))

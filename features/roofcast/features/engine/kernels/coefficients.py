@@ -1,4 +1,4 @@
-"""Which parameters a question's kernels have: typical values, and offsets by what they were measured on."""
+"""Kernel coefficients: typical values, and offsets by architecture, accelerator, precision and engine."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.efficiency import (
     DecodeAttentionEfficiency,
-    FloatArray,
     GemmEfficiency,
     LinkEfficiency,
     MoeEfficiency,
@@ -23,7 +23,7 @@ from roofcast.features.engine.kernels.efficiency import (
 )
 
 FACTORS: Final = ("architecture", "accelerator", "precision", "engine")
-"""What a parameter may depend on."""
+"""Factors that a parameter may depend on."""
 
 LEVELS: Final = (
     ("architecture",),
@@ -33,7 +33,7 @@ LEVELS: Final = (
     ("architecture", "precision"),
     ("engine", "precision"),
 )
-"""Each has its own offsets, which are added in logarithms; what was never measured has none."""
+"""Combinations of factors with offsets of their own, which add up in logarithms; unmeasured ones have none."""
 
 KINDS: Final[dict[str, type[Any]]] = {
     "gemm": GemmEfficiency,
@@ -48,35 +48,35 @@ KINDS: Final[dict[str, type[Any]]] = {
     "reduce_scatter": LinkEfficiency,
     "all_to_all": LinkEfficiency,
 }
-"""Kinds of kernels and the parameters of each."""
+"""Parameter classes by kind of kernel."""
 
-STANDS_FOR: Final = {
+FALLBACK_PRECISION: Final = {
     "fp16": "bf16", "fp32": "bf16", "tf32": "bf16", "int8": "fp8", "fp8_block": "fp8", "mxfp4": "fp4", "fp4": "fp8",
     "mxfp4_weight": "int4", "int8_weight": "int4", "fp8_cache": "fp8", "fp8": "bf16", "int4": "bf16",
 }  # fmt: skip
-"""Precision whose offsets serve where one's own were not measured; a chain that ends in bf16."""
+"""Fallback precision for offsets that were not measured; a chain that ends in bf16."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelCoefficients:
-    """Fitted parameters of one kind of kernel, as natural logarithms.
+    """Fitted parameters of one kind of kernel as natural logarithms.
 
     Parameters
     ----------
     typical : shape (n_parameter,)
-        In the order of the dataclass's fields.
+        In the order of the fields of the parameter class.
     offset
-        By level, such as ``architecture+precision``, and key, such as ``Hopper+fp8``: shape (n_parameter,).
+        By level such as ``architecture+precision`` and key such as ``Hopper+fp8``: shape (n_parameter,).
     """
 
     typical: FloatArray
     offset: Mapping[str, Mapping[str, FloatArray]]
 
     def log_values(self, factors: Mapping[str, str]) -> FloatArray:
-        """Return the logarithms of the parameters for one value of each of `FACTORS`."""
+        """Return the logarithms of the parameters for a value of each of `FACTORS`."""
         known = dict(factors)
-        while known["precision"] not in self.offset["precision"] and known["precision"] in STANDS_FOR:
-            known["precision"] = STANDS_FOR[known["precision"]]
+        while known["precision"] not in self.offset["precision"] and known["precision"] in FALLBACK_PRECISION:
+            known["precision"] = FALLBACK_PRECISION[known["precision"]]
         total = self.typical.copy()
         for level in LEVELS:
             total += self.offset["+".join(level)].get("+".join(known[factor] for factor in level), 0.0)
@@ -85,7 +85,7 @@ class KernelCoefficients:
 
 @dataclass(frozen=True, slots=True)
 class KernelEfficiency:
-    """Parameters of every kind of kernel; each an array of shape (n_question,)."""
+    """Parameters of all kinds of kernels; each an array of shape (n_row,)."""
 
     gemm: GemmEfficiency
     prefill_attention: PrefillAttentionEfficiency
@@ -101,9 +101,9 @@ class KernelEfficiency:
 
 
 def family_of(accelerator: str, architecture: str) -> str:
-    """Return the family of architectures whose kernels an accelerator runs.
+    """Return the architecture family that selects an accelerator's kernels.
 
-    Blackwell parts for data centres have other matrix units than those for desks and edges.
+    Data-centre Blackwell has other matrix units than workstation and edge Blackwell.
 
     Examples
     --------
@@ -123,20 +123,20 @@ def efficiency_of(
     attention_precision: Sequence[str],
     engine: Sequence[str],
 ) -> KernelEfficiency:
-    """Return the parameters of every kind of kernel for each question, from the coefficients that ship.
+    """Return the parameters of all kinds of kernels for each row, from the shipped coefficients.
 
     Parameters
     ----------
-    accelerator, family : shape (n_question,)
-        Id in the catalogue and what `family_of` says of it; those without measured kernels get their family's mean,
-        and families without any the typical values.
-    precision : shape (n_question,)
-        Of the products with weights: a precision of the specs, or ``fp8_block``, ``mxfp4`` (four-bit weights times
-        FP8), ``mxfp4_weight`` (times 16 bits), ``int8_weight``.
-    attention_precision : shape (n_question,)
-        ``bf16``, ``fp8_cache`` (cache in FP8, computed in 16 bits) or ``fp8``.
-    engine : shape (n_question,)
-        ``trtllm``, ``sglang``, ``vllm``; any other gets the typical values.
+    accelerator, family : shape (n_row,)
+        Catalogue id and its `family_of`. An accelerator without measured kernels gets its family's mean, an
+        unmeasured family the typical values.
+    precision : shape (n_row,)
+        Precision of the products with weights: one of the specs, or ``fp8_block``, ``mxfp4`` (four-bit weights, FP8
+        activations), ``mxfp4_weight`` (16-bit activations), ``int8_weight``.
+    attention_precision : shape (n_row,)
+        ``bf16``, ``fp8_cache`` (FP8 cache, 16-bit computation) or ``fp8``.
+    engine : shape (n_row,)
+        ``trtllm``, ``sglang``, ``vllm``; others get the typical values.
     """
     columns = [np.asarray(c, dtype=object) for c in (accelerator, family, precision, attention_precision, engine)]
     first, inverse = _distinct(columns)
@@ -171,7 +171,7 @@ def _distinct(columns: Sequence[npt.NDArray[np.object_]]) -> tuple[npt.NDArray[n
 
 @cache
 def shipped_coefficients() -> dict[str, KernelCoefficients]:
-    """Return the coefficients in the package, by kind of kernel."""
+    """Return the shipped coefficients by kind of kernel."""
     text = (
         resources.files("roofcast.features.engine").joinpath("kernel_coefficients.json").read_text(encoding="utf-8")
     )
@@ -179,7 +179,7 @@ def shipped_coefficients() -> dict[str, KernelCoefficients]:
 
 
 def parse_coefficients(document: Mapping[str, Any]) -> dict[str, KernelCoefficients]:
-    """Return the coefficients that a document of `research.kernels.fit` holds, by kind of kernel."""
+    """Return the coefficients in a document of `research.kernels.fit` by kind of kernel."""
     parsed = {}
     for kind, cls in KINDS.items():
         entry = document["kernels"][kind]

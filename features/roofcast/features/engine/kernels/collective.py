@@ -1,4 +1,4 @@
-"""How well collectives use the links: what turns a data sheet's link into `roofcast.features.engine.links.Links`."""
+"""Link efficiency of collectives: from a data sheet's links to `roofcast.features.engine.links.Links`."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ from dataclasses import replace
 
 import numpy as np
 
-from roofcast.features.engine.kernels.efficiency import FloatArray, LinkEfficiency, Number
+from roofcast.features.arrays import FloatArray
+from roofcast.features.engine.kernels.efficiency import LinkEfficiency, Number
 from roofcast.features.engine.links import Links, split_ranks
 
 
 def links_inside(n: Number, link_byte_per_s: Number, efficiency: LinkEfficiency, *, is_direct: Number = 1.0) -> Links:
-    """Return the links of `n` ranks that share a scale-up domain, as a collective with `efficiency` reaches them.
+    """Return the links of `n` ranks in one scale-up domain, as used by a collective with `efficiency`.
 
     Parameters
     ----------
     n
-        Ranks that take part; more of them crowd the links where they share a bus.
+        Ranks; more of them contend for a shared bus.
     link_byte_per_s
-        Data-sheet bandwidth of one accelerator, both ways together.
+        Data-sheet bandwidth of one accelerator, sum of both directions.
     efficiency
-        Parameters, each a number or of shape (n_question,).
+        Parameters, each a number or of shape (n_row,).
     is_direct
         See `roofcast.features.engine.links.Links`.
 
     Examples
     --------
-    Half of 900 GB/s is one way, 80 % of which is reached:
+    One direction has half of 900 GB/s, of which 80 % is achieved:
 
     >>> links_inside(2.0, 900e9, LinkEfficiency(5e-6, 1e-6, 0.8, 0.1)).link_byte_per_s
     array(3.6e+11)
@@ -35,21 +36,21 @@ def links_inside(n: Number, link_byte_per_s: Number, efficiency: LinkEfficiency,
 
 
 def links_among(n: Number, sheet: Links, efficiency: LinkEfficiency) -> Links:
-    """Return what a collective with `efficiency` among `n` ranks makes of the links of a data sheet.
+    """Return the links of a data sheet as used by a collective with `efficiency` over `n` ranks.
 
     Parameters
     ----------
     n
-        Ranks that take part, in one scale-up domain or several.
+        Ranks, in one scale-up domain or several.
     sheet
-        Its link bandwidth is the data sheet's, both ways together; its network stays as it is, and its latencies
-        inside a domain and its launch give way to those measured.
+        Link bandwidth of the data sheet, sum of both directions. The network is kept; latency inside a domain and
+        launch are replaced by the measured ones.
     efficiency
-        Parameters, each a number or of shape (n_question,).
+        Parameters, each a number or of shape (n_row,).
 
     Examples
     --------
-    Sixteen ranks in domains of eight crowd the links as eight do:
+    Sixteen ranks in domains of eight contend like eight ranks:
 
     >>> sheet = Links(8.0, 900e9, 0.0, 50e9, 5e-6)
     >>> links_among(16.0, sheet, LinkEfficiency(5e-6, 1e-6, 0.8, 0.5)).link_byte_per_s
@@ -58,18 +59,18 @@ def links_among(n: Number, sheet: Links, efficiency: LinkEfficiency) -> Links:
     inner, _ = split_ranks(n, sheet.domain_size)
     return replace(
         sheet,
-        link_byte_per_s=reached_byte_per_s(inner, sheet.link_byte_per_s, efficiency),
+        link_byte_per_s=achieved_byte_per_s(inner, sheet.link_byte_per_s, efficiency),
         link_latency_s=efficiency.step_s,
         launch_s=efficiency.launch_s,
     )
 
 
-def reached_byte_per_s(n: Number, link_byte_per_s: Number, efficiency: LinkEfficiency) -> FloatArray:
-    """Return the bandwidth one way that each of `n` ranks reaches: ``ratio link / 2 (2 / n) ** crowding``.
+def achieved_byte_per_s(n: Number, link_byte_per_s: Number, efficiency: LinkEfficiency) -> FloatArray:
+    """Return the bandwidth per direction that each of `n` ranks achieves: ``ratio link / 2 (2 / n) ** crowding``.
 
     Examples
     --------
-    >>> reached_byte_per_s(np.array([2.0, 8.0]), 64e9, LinkEfficiency(0.0, 0.0, 0.5, 0.5))
+    >>> achieved_byte_per_s(np.array([2.0, 8.0]), 64e9, LinkEfficiency(0.0, 0.0, 0.5, 0.5))
     array([1.6e+10, 8.0e+09])
     """
     several = np.maximum(n, 2.0)

@@ -1,6 +1,6 @@
-"""How well kernels use an accelerator: the fitted parameters, one frozen dataclass for each kind of kernel.
+"""Kernel efficiency: the fitted parameters, one frozen dataclass for each kind of kernel.
 
-Every parameter is a float or an array of shape (n_question,), so that each row can have its own.
+Each parameter is a number or an array of shape (n_row,).
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from roofcast.features.arrays import FloatArray
+
 Number = float | FloatArray
 
 
@@ -21,14 +21,13 @@ class GemmEfficiency:
     Parameters
     ----------
     launch_s
-        Time of a product of nothing: launch, prologue, scaling of the activations where they are quantised.
+        Time of an empty product: launch, prologue, and scaling of quantised activations.
     bandwidth_ratio, flop_ratio
-        Shares of the peak bandwidth and of the peak operations that a very large product reaches.
+        Shares of peak bandwidth and of peak operations that a very large product achieves.
     pad_row, pad_column
-        Rows and columns by which a product computes as if it were larger: tiles that are partly empty, and
-        multiprocessors without one.
+        Rows and columns added to a product for its compute time: partly filled tiles and idle multiprocessors.
     depth_s
-        Time in which one tile takes one more element of the sum, whatever the other tiles do.
+        Time of one tile per element of the reduction, independent of other tiles.
     """
 
     launch_s: Number
@@ -46,13 +45,13 @@ class PrefillAttentionEfficiency:
     Parameters
     ----------
     launch_s
-        Time of attention over nothing.
+        Time of attention over an empty context.
     bandwidth_ratio, flop_ratio
-        Shares of the peak bandwidth and of the peak operations reached by long prompts.
+        Shares of peak bandwidth and of peak operations achieved with long prompts.
     pad_query, pad_key
-        New tokens and cached tokens by which each sequence computes as if it were longer.
+        New and cached tokens added to each sequence for its compute time.
     pad_head
-        Sequence-heads by which the work seems more: multiprocessors that have none.
+        Sequence-heads added to the work: idle multiprocessors.
     """
 
     launch_s: Number
@@ -70,15 +69,15 @@ class DecodeAttentionEfficiency:
     Parameters
     ----------
     launch_s
-        Time of attention over nothing.
+        Time of attention over an empty context.
     bandwidth_ratio, flop_ratio
-        Shares of the peak bandwidth and of the peak operations reached by long caches.
+        Shares of peak bandwidth and of peak operations achieved with long caches.
     pad_key
-        Cached tokens by which each sequence reads as if it were longer: pages and splits that are partly empty.
+        Cached tokens added to each sequence: partly filled pages and splits.
     pad_group
-        Query heads by which each key-value head computes as if it served more: tiles that are partly empty.
+        Query heads added to each key-value head: partly filled tiles.
     pad_head
-        Key-value heads of all sequences by which the work seems more: multiprocessors that have none.
+        Key-value heads added over all sequences: idle multiprocessors.
     """
 
     launch_s: Number
@@ -98,13 +97,13 @@ class MoeEfficiency:
     launch_s
         Time of a layer without tokens: routing, sorting, launches.
     bandwidth_ratio, flop_ratio
-        Shares of the peak bandwidth and of the peak operations that very large experts reach.
+        Shares of peak bandwidth and of peak operations that very large experts achieve.
     pad_row
-        Rows by which each touched expert computes as if it had more: tiles that are partly empty.
+        Rows added to each touched expert: partly filled tiles.
     token_ratio
-        Passes over the hidden vector of each chosen token-expert pair: gather, activation, quantisation, sum.
+        Passes over the hidden vector of each token-expert pair: gather, activation, quantisation, sum.
     imbalance
-        Exponent of the expert-parallel ranks by which the busiest rank has more than its share.
+        The busiest of R expert-parallel ranks has ``R ** imbalance`` times the mean load.
     """
 
     launch_s: Number
@@ -122,13 +121,14 @@ class LinkEfficiency:
     Parameters
     ----------
     launch_s
-        Time of a collective of nothing, without its steps.
+        Time of an empty collective, without its steps.
     step_s
         Latency of one step of the algorithm.
     bandwidth_ratio
-        Share of the data sheet's link bandwidth that two ranks reach; above 1 where the switch adds up.
+        Share of the data sheet's link bandwidth that two ranks achieve; above 1 with in-switch reduction.
     crowding
-        Exponent by which each rank's share falls with their number: 0 behind a switch, more on a shared bus.
+        Exponent of the decrease of each rank's bandwidth with their number: 0 behind a switch, larger on a shared
+        bus.
     """
 
     launch_s: Number
@@ -138,11 +138,11 @@ class LinkEfficiency:
 
 
 def joint_s(*times: FloatArray) -> FloatArray:
-    """Return the time of moving, computing and waiting that overlap, though not wholly: a soft maximum of power 4.
+    """Return the time of partly overlapping data movement, computation and latency: a soft maximum of power 4.
 
     Examples
     --------
-    Where both take as long, the kernel takes 19 % longer than either:
+    With two equal times the kernel takes 19 % longer than either:
 
     >>> joint_s(np.array([1.0, 1.0]), np.array([0.0, 1.0])).round(3)
     array([1.   , 1.189])

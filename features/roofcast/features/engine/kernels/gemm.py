@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from roofcast.features.engine.kernels.efficiency import FloatArray, GemmEfficiency, Number, joint_s
+from roofcast.features.arrays import FloatArray
+from roofcast.features.engine.kernels.efficiency import GemmEfficiency, Number, joint_s
 
 OUTPUT_BYTE = 2.0
 
@@ -20,27 +21,27 @@ def gemm_s(
     bandwidth_byte_per_s: Number,
     efficiency: GemmEfficiency,
 ) -> FloatArray:
-    """Return the time of multiplying `m` rows of activations with a weight of `k` by `n`: shape (n_question,).
+    """Return the time of a product of `m` rows of activations with a `k` x `n` weight: shape (n_row,).
 
     Parameters
     ----------
     m
         Rows of the activations: tokens.
     n, k
-        Columns of the output and depth of the sum.
+        Output columns and reduction depth.
     weight_byte, activation_byte
-        Bytes of one weight and of one activation as they are multiplied; the output has two.
+        Bytes of one weight and of one activation as operands; one output has two bytes.
     flop_per_s, bandwidth_byte_per_s
         Data-sheet peaks, dense.
     efficiency
-        Parameters, each a number or of shape (n_question,).
+        Parameters, each a number or of shape (n_row,).
 
     Notes
     -----
-    ``launch + (moving^4 + computing^4 + walking^4)^(1/4)`` with ``computing = 2 (m + m0) (n + n0) k / (flop_ratio
-    peak)`` and ``walking = depth_s k``. The pads stand for what tiles and waves cost, without their steps: a product
-    of few rows or few columns computes as if it had some more. Each tile sums over the whole depth, block after block
-    at the latency of the memory, so that a deep product takes its time even if it has few columns.
+    ``launch + (memory^4 + compute^4 + latency^4)^(1/4)`` with ``compute = 2 (m + m0) (n + n0) k / (flop_ratio peak)``
+    and ``latency = depth_s k``. The pads m0 and n0 approximate tile and wave quantisation without its steps: a
+    product of few rows or columns computes as if it had more. Each tile reduces over the whole depth in sequence, at
+    memory latency per block, so a deep product takes its time even with few columns.
 
     References
     ----------
@@ -49,7 +50,7 @@ def gemm_s(
 
     Examples
     --------
-    With all ratios 1, no pads and no walk, 2 GB over 1 TB/s take 2 ms; computing is negligible:
+    With all ratios 1, no pads and no latency, 2 GB at 1 TB/s take 2 ms; compute time is negligible:
 
     >>> ideal = GemmEfficiency(0.0, 1.0, 1.0, 0.0, 0.0, 0.0)
     >>> peaks = {"flop_per_s": 1e15, "bandwidth_byte_per_s": 1e12}

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from roofcast.features.engine.kernels.efficiency import FloatArray, MoeEfficiency, Number, joint_s
+from roofcast.features.arrays import FloatArray
+from roofcast.features.engine.kernels.efficiency import MoeEfficiency, Number, joint_s
 
 ACTIVATION_BYTE = 2.0
 
 
 def touched_expert(n_expert: Number, n_choice: Number, n_token: FloatArray) -> FloatArray:
-    """Return the expected number of experts that a batch of tokens reads.
+    """Return the expected number of experts that a batch of tokens activates.
 
     Notes
     -----
-    With k of E experts drawn evenly for each of B tokens: ``E (1 - (1 - k / E) ** B)``.
+    With k of E experts drawn uniformly for each of B tokens: ``E (1 - (1 - k / E) ** B)``.
 
     Examples
     --------
-    Two of eight experts, one token, then two:
+    Two of eight experts; one token, then two tokens:
 
     >>> touched_expert(8.0, 2.0, np.array([1.0, 2.0]))
     array([2. , 3.5])
@@ -42,32 +43,30 @@ def moe_s(
     efficiency: MoeEfficiency,
     n_matrix: Number = 3.0,
 ) -> FloatArray:
-    """Return the time of the routed experts on the busiest accelerator: shape (n_question,).
+    """Return the time of the routed experts on the busiest accelerator: shape (n_row,).
 
     Parameters
     ----------
     n_token
         Tokens of all expert-parallel ranks together.
     hidden, width
-        Width of the model and of one expert.
+        Hidden size of the model and of one expert.
     n_expert, top_k
-        Routed experts of the layer, and how many each token chooses.
+        Routed experts of the layer, and experts per token.
     tp, ep
-        Accelerators over which each expert's width is split, and over which the experts are spread.
-    weight_byte
-        Bytes of one weight.
+        Accelerators that split each expert's width, and accelerators that share the experts.
     flop_per_s, bandwidth_byte_per_s
-        Data-sheet peaks, dense, of the precision that is multiplied in.
+        Data-sheet peaks, dense, of the compute precision.
     efficiency
-        Parameters, each a number or of shape (n_question,).
+        Parameters, each a number or of shape (n_row,).
     n_matrix
-        Matrices of an expert: three gated, two plain.
+        Matrices of an expert: three if gated, two if plain.
 
     Notes
     -----
-    ``moving`` reads the touched experts of the rank and passes over the hidden vectors of its token-expert pairs;
-    ``computing`` counts ``pad_row`` more rows for each touched expert. The busiest of R ranks has ``R ** imbalance``
-    times its share of the pairs, but never more than all of them.
+    The memory time reads the touched experts of the rank and passes over the hidden vectors of its token-expert
+    pairs; the compute time has ``pad_row`` more rows for each touched expert. The busiest of R ranks has ``R **
+    imbalance`` times its share of the pairs, at most all of them.
 
     Examples
     --------

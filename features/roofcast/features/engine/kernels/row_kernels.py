@@ -1,8 +1,7 @@
-"""The kernels' parameters of each question, from the codes that its descriptors hold."""
+"""Kernel parameters of each row, looked up by the codes in its descriptors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, Final
@@ -10,57 +9,56 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.kernels.coefficients import efficiency_of, family_of, shipped_coefficients
 from roofcast.features.engine.kernels.efficiency import (
     DecodeAttentionEfficiency,
-    FloatArray,
     GemmEfficiency,
     LinkEfficiency,
     MoeEfficiency,
     PrefillAttentionEfficiency,
 )
 
-Descriptors = Mapping[str, FloatArray]
-
 PRECISIONS: Final = (
     "bf16", "fp8", "fp8_block", "int8", "fp4", "int4", "mxfp4", "mxfp4_weight", "int8_weight", "fp8_cache",
 )  # fmt: skip
-"""Precisions that kernels are told apart by, as `coefficients.efficiency_of` names them."""
+"""Kernel precisions, named as in `coefficients.efficiency_of`; descriptors hold their index."""
 
 
 HYPOTHETICAL: Final = "~"
-"""In the id of a hypothetical accelerator, what parts that of its parent from what is said of it; see
-`roofcast.features.analysis.whatif`. Real ids have none."""
+"""Separator in the id of a hypothetical accelerator between its parent's id and the changes, see
+`roofcast.features.analysis.whatif`. Ids of the catalogue do not contain it."""
 
-LAUNCH_S: Final = 4e-6
-MOE_LAUNCH_S: Final = 30e-6
-"""Longest launch of a product and of a layer's experts. Engines replay a step as one graph; a table whose launches
-are longer was timed without one, or with work that a serving engine fuses away. That of experts has no other reason
-than the held-out errors of P3 and of InferenceMAX's rows, by which it was chosen."""
+MAX_LAUNCH_S: Final = 4e-6
+MAX_MOE_LAUNCH_S: Final = 30e-6
+"""Upper bounds of the launch of a product and of a layer's experts. Engines replay a step as one graph; kernel tables
+with longer launches were measured without one, or include work that serving engines fuse. The bound for experts was
+chosen by the held-out errors of P3 and of InferenceMAX's rows."""
 
-HIGHEST_BANDWIDTH: Final = 0.9
-"""Share of the peak bandwidth that nothing exceeds: small weights of a table stay in the cache between repeats."""
+MAX_BANDWIDTH_RATIO: Final = 0.9
+"""Upper bound of bandwidth ratios: small weights of a kernel table stay in the cache between repeats."""
 
-HIGHEST_IMBALANCE: Final = 0.25
-"""Exponent of the ranks by which the busiest has more tokens. The tables' skew (a power law of 1.2) is made for
-stress; 8 ** 0.25 is 1.7 times an even share."""
+MAX_IMBALANCE: Final = 0.25
+"""Upper bound of the expert imbalance. The skew of the kernel tables (a power law of 1.2) is a stress test; 8 ** 0.25
+is 1.7 times an even share."""
 
 
 MEASURED_ENGINES: Final = ("trtllm", "sglang", "vllm")
-"""Engines whose kernels the tables hold."""
+"""Engines with kernel tables."""
 
 OWN_REDUCE: Final = ("vllm", "sglang", "trtllm")
-"""Engines with kernels of their own for all-reduce, which read from all ranks at once; others call NCCL's ring."""
+"""Engines with all-reduce kernels that read from all ranks at once; others use NCCL's ring."""
 
 BUS_FAMILY: Final = "Ada Lovelace"
 BUS_FAMILIES: Final = (BUS_FAMILY, "Blackwell workstation")
-"""Families measured over the PCIe of a host; the first stands for parts of others on such a bus."""
+"""Families measured over the PCIe of a host; `BUS_FAMILY` is used for accelerators of other families on such a
+bus."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowKernels:
-    """Parameters of the kernels of each question; fields are arrays of shape (n_question,)."""
+    """Kernel parameters by row; fields hold arrays of shape (n_row,)."""
 
     dense: GemmEfficiency
     head: GemmEfficiency
@@ -89,14 +87,14 @@ _KINDS: Final[tuple[type[Any], ...]] = (
     DecodeAttentionEfficiency,
     *[LinkEfficiency] * 4,
 )
-"""Kinds of the fields of `RowKernels`, in their order."""
+"""Parameter classes of the fields of `RowKernels`, in order."""
 
 _ENDS: Final = tuple(np.cumsum([len(fields(kind)) for kind in _KINDS]))
 
 
 @cache
 def measured_hardware() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the accelerators and the families of architectures that have offsets of their own, in order."""
+    """Return the accelerators and the architecture families with kernel offsets of their own, sorted."""
     kinds = shipped_coefficients().values()
     accelerators = {key for kind in kinds for key in kind.offset["accelerator"]}
     families = {key for kind in kinds for key in kind.offset["architecture"]}
@@ -104,9 +102,9 @@ def measured_hardware() -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def hardware_codes(accelerator: str, architecture: str) -> tuple[float, float]:
-    """Return the places of an accelerator and of its family in `parts`; their lengths if they have none.
+    """Return the codes of an accelerator and of its family in `measured_hardware`; their lengths if not measured.
 
-    What only stands on paper has the kernels of the accelerator that it was made from.
+    A hypothetical accelerator has the kernels of its parent.
 
     Examples
     --------
@@ -121,42 +119,42 @@ def hardware_codes(accelerator: str, architecture: str) -> tuple[float, float]:
 
 
 def kernels_by_row(d: Descriptors) -> RowKernels:
-    """Return the parameters of each question's kernels."""
-    choices = [*_choices(), 2, 2]
-    places = [d[column].astype(np.int64) for column in _CODES]
-    places.append((d["model.n_mla_layer"] > 0).astype(np.int64))
-    places.append((d["hardware.host_size"] > d["hardware.link_domain_size"]).astype(np.int64))
-    inverse, distinct = pd.factorize(np.ravel_multi_index(places, choices))
-    found = zip(*(place.tolist() for place in np.unravel_index(distinct, choices)), strict=True)
-    table = np.reshape([_parameters(key) for key in found], (len(distinct), _ENDS[-1]))
+    """Return the kernel parameters of each row."""
+    n_choice = [*_n_choice(), 2, 2]
+    codes = [d[column].astype(np.int64) for column in _CODES]
+    codes.append((d["model.n_mla_layer"] > 0).astype(np.int64))
+    codes.append((d["hardware.host_size"] > d["hardware.link_domain_size"]).astype(np.int64))
+    inverse, distinct = pd.factorize(np.ravel_multi_index(codes, n_choice))
+    combinations = zip(*(place.tolist() for place in np.unravel_index(distinct, n_choice)), strict=True)
+    table = np.reshape([_parameters(key) for key in combinations], (len(distinct), _ENDS[-1]))
     columns = np.split(table.T[:, inverse], _ENDS[:-1])
     return RowKernels(*(kind(*parameters) for kind, parameters in zip(_KINDS, columns, strict=True)))
 
 
-def _choices() -> list[int]:
+def _n_choice() -> list[int]:
     accelerators, families = measured_hardware()
     return [len(accelerators) + 1, len(families) + 1, *[len(PRECISIONS)] * 3, len(ENGINES)]
 
 
 @cache
 def _parameters(key: tuple[int, ...]) -> FloatArray:
-    """Return the parameters of one combination of `_CODES`, MLA and PCIe: shape (n_parameter,)."""
+    """Return the parameters of one combination of `_CODES`, MLA and PCIe bus: shape (n_parameter,)."""
     accelerator, family, dense, expert, attention, engine, is_mla, is_bus = key
     accelerators, families = measured_hardware()
-    part, architecture = (*accelerators, "")[accelerator], (*families, "")[family]
+    accelerator_id, architecture = (*accelerators, "")[accelerator], (*families, "")[family]
     cache_precision = PRECISIONS[attention]
-    outside, head, routed = (
-        efficiency_of([part], [architecture], [precision], [cache_precision], [ENGINES[engine]])
+    dense_kernels, head, routed = (
+        efficiency_of([accelerator_id], [architecture], [precision], [cache_precision], [ENGINES[engine]])
         for precision in (PRECISIONS[dense], "bf16", PRECISIONS[expert])
     )
-    on_bus = BUS_FAMILY if is_bus and architecture not in BUS_FAMILIES else architecture
-    links = efficiency_of([part], [on_bus], ["bf16"], ["bf16"], [ENGINES[engine]])
+    link_family = BUS_FAMILY if is_bus and architecture not in BUS_FAMILIES else architecture
+    links = efficiency_of([accelerator_id], [link_family], ["bf16"], ["bf16"], [ENGINES[engine]])
     kernels = (
-        _replayed(outside.gemm, LAUNCH_S),
-        _replayed(head.gemm, LAUNCH_S),
-        _balanced(_replayed(routed.moe, MOE_LAUNCH_S)),
-        _bounded(outside.mla_prefill if is_mla else outside.prefill_attention),
-        _bounded(outside.mla_decode if is_mla else outside.decode_attention),
+        _bound_launch(dense_kernels.gemm, MAX_LAUNCH_S),
+        _bound_launch(head.gemm, MAX_LAUNCH_S),
+        _bound_imbalance(_bound_launch(routed.moe, MAX_MOE_LAUNCH_S)),
+        _bound_bandwidth(dense_kernels.mla_prefill if is_mla else dense_kernels.prefill_attention),
+        _bound_bandwidth(dense_kernels.mla_decode if is_mla else dense_kernels.decode_attention),
         links.all_reduce if ENGINES[engine] in OWN_REDUCE else links.nccl_all_reduce,
         links.all_gather,
         links.reduce_scatter,
@@ -165,15 +163,15 @@ def _parameters(key: tuple[int, ...]) -> FloatArray:
     return np.array([getattr(kernel, f.name)[0] for kernel in kernels for f in fields(kernel)])
 
 
-def _replayed(efficiency: Any, longest_s: float) -> Any:
-    """Return the parameters of kernels replayed in a graph, launches back to back."""
-    return _bounded(replace(efficiency, launch_s=np.minimum(efficiency.launch_s, longest_s)))
+def _bound_launch(efficiency: Any, max_launch_s: float) -> Any:
+    """Return kernel parameters with the launch bounded, as in a replayed graph."""
+    return _bound_bandwidth(replace(efficiency, launch_s=np.minimum(efficiency.launch_s, max_launch_s)))
 
 
-def _bounded(efficiency: Any) -> Any:
-    return replace(efficiency, bandwidth_ratio=np.minimum(efficiency.bandwidth_ratio, HIGHEST_BANDWIDTH))
+def _bound_bandwidth(efficiency: Any) -> Any:
+    return replace(efficiency, bandwidth_ratio=np.minimum(efficiency.bandwidth_ratio, MAX_BANDWIDTH_RATIO))
 
 
-def _balanced(efficiency: MoeEfficiency) -> MoeEfficiency:
-    """Return the parameters under served traffic: its routing is more even than the skew behind the tables."""
-    return replace(efficiency, imbalance=np.minimum(efficiency.imbalance, HIGHEST_IMBALANCE))
+def _bound_imbalance(efficiency: MoeEfficiency) -> MoeEfficiency:
+    """Return expert parameters with the imbalance bounded: served traffic is more even than the kernel tables."""
+    return replace(efficiency, imbalance=np.minimum(efficiency.imbalance, MAX_IMBALANCE))

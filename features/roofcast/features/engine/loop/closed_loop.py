@@ -1,4 +1,4 @@
-"""A replica under load: running requests, waits and throughput at a concurrency, as formulas."""
+"""Mean-value model of a replica under a closed loop: batch, waits and throughput in closed form."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from roofcast.features.arrays import FloatArray
+
 BoolArray = npt.NDArray[np.bool_]
 StepTimes = Callable[[FloatArray], FloatArray]
 
@@ -17,27 +18,27 @@ _TINY = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What each row asks of one replica, and how its engine schedules; every array has shape (n_row,).
+    """Requests to one replica and its scheduling; every array has shape (n_row,).
 
     Parameters
     ----------
     n_output, prefill_s
-        Mean tokens of an answer, and time to prefill a mean prompt alone.
+        Mean output tokens, and prefill time of a mean prompt without other work.
     fixed_s
-        Time that a request spends outside the engine's passes, part of TTFT.
+        Time of a request outside the engine's passes, part of TTFT.
     n_chunk
-        Prompt tokens over the chunk that a step carries along, may be below 1; 0 where prompts are prefilled whole
-        while decoding stands still.
+        Prompt tokens over the chunk size of a mixed step, possibly below 1; 0 if prompts are prefilled whole while
+        decoding stops.
     n_together
-        Prompts of one prefill pass, at least 1; with chunks, chunk over prompt tokens where that is more.
+        Prompts in one prefill pass, at least 1; with chunked prefill, chunk size over prompt tokens if larger.
     poll_step
-        Steps from one look at the arrivals to the next; 1 looks at each.
+        Steps between polls for new requests; 1 polls at each step.
     interference_ratio
-        Time that the prefill of another request takes from decoding, over `prefill_s`; 1 where nothing overlaps.
+        Time that another request's prefill takes from decoding, over `prefill_s`; 1 without overlap.
     spread
-        Lengths are even between ``1 - spread`` and 1 of nominal; 0 if fixed.
+        Output lengths are uniform between ``1 - spread`` and 1 of the nominal length; 0 if fixed.
     requests_per_slot
-        Requests that each client sends, after all started at once; infinite for a steady state.
+        Requests of each client after a simultaneous start; infinite for a steady state.
     """
 
     n_output: FloatArray
@@ -52,46 +53,46 @@ class Requests:
 
     @property
     def start_ratio(self) -> FloatArray:
-        """Share of the requests that belong to the common start."""
+        """Share of the requests in the startup burst."""
         return 1 / self.requests_per_slot
 
     @property
     def length_width_ratio(self) -> FloatArray:
-        """Width of the lengths over their mean."""
+        """Width of the length distribution over its mean."""
         return self.spread / (1 - self.spread / 2)
 
     @property
     def drain_ratio(self) -> FloatArray:
-        """Share of the requests that are the last of their clients, as far as these do not end together."""
+        """Share of the requests that are the last of their clients, reduced if clients end together."""
         apart = self.length_width_ratio / np.sqrt(self.start_ratio + _TINY)
         return self.start_ratio * np.minimum(apart, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A replica under load; every array has shape (n_row,). Times are means over requests unless said otherwise.
+    """Solution of the loop; every array has shape (n_row,). Times are means over requests unless stated otherwise.
 
     Parameters
     ----------
     concurrency, running, batch
-        Requests in flight, those that have a place, and those of a decode step.
+        Requests in flight, those with a slot, and those in a decode step.
     step_s
-        The plain decode step: the time between tokens where no prefill comes in.
+        Decode step without prefill.
     arrival_per_step, crowd
-        New requests in a decode step, and how many times denser they come: answers begun together end together.
+        Arrivals per decode step, and the factor on their density: answers that begin together end together.
     ahead, later_ahead
-        Prompts that a request waits for: the mean, and that after the common start.
+        Prompts that a request waits for: mean, and mean after the startup burst.
     delay_ratio, delay_s, look_s
-        Share of requests that find the chunked or open loop's prefill busy, the mean wait (over all) that it means,
-        and the longest wait for the scheduler to look.
+        Share of requests that find the chunked or open-loop prefill busy, the mean wait over all requests, and the
+        longest wait for the next poll.
     queue_s, later_queue_s, queue_ratio
-        Wait for a place: the mean, that after the common start, and the share of requests in an open loop that wait.
+        Queueing time for a slot: mean, mean after the startup burst, and the share of open-loop requests that queue.
     ttft_s, tpot_s, e2e_s, request_per_s
-        The means, and requests finished a second over the whole run.
+        Means, and completed requests per second over the whole run.
     deviation, slope_s
-        Standard deviation of the requests in an open loop, and what one more adds to TPOT.
+        Standard deviation of the number of requests in an open loop, and the increase of TPOT per request.
     is_open, is_saturated
-        Whether requests come at a rate, and whether that is more than can be served.
+        Whether requests arrive at a rate, and whether the rate exceeds saturation.
     """
 
     requests: Requests
@@ -120,8 +121,8 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class _Company:
-    """Whom a request of the closed loop meets before its first token, in prompts, and its waits in steps."""
+class _Encounters:
+    """Other requests that a closed-loop request meets before its first token, in prompts, and its waits in steps."""
 
     prompt_step: FloatArray
     look_step: FloatArray
@@ -134,13 +135,13 @@ class _Company:
 
 
 def crowding(r: Requests) -> FloatArray:
-    """Return how many times denser than evenly requests come, over a run after a common start.
+    """Return the factor on the arrival density over a run that starts with a burst, relative to even arrivals.
 
     Notes
     -----
     After j answers with lengths of relative width s the clients are spread over about ``s sqrt(j)`` of an answer, so
-    that they come ``max(1, 1 / (s sqrt(j)))`` times as densely. The mean over j = 1 ..
-    requests_per_slot - 1 is approximated by an integral from 1/2 with equal weights.
+    arrivals are ``max(1, 1 / (s sqrt(j)))`` times denser. The mean over j = 1 .. requests_per_slot - 1 is
+    approximated by an integral from 1/2 with equal weights.
     """
     width = np.maximum(r.length_width_ratio, _TINY)
     is_cold = np.isfinite(r.requests_per_slot)
@@ -151,24 +152,22 @@ def crowding(r: Requests) -> FloatArray:
 
 
 def closed_loop(concurrency: FloatArray, capacity: FloatArray, step_s: StepTimes, r: Requests) -> Loop:
-    """Return the loop of `concurrency` clients that each ask again at once, on a replica with `capacity` places.
+    """Return the solution for `concurrency` clients without think time on a replica with `capacity` slots.
 
     Parameters
     ----------
     concurrency, capacity : shape (n_row,)
-        Of one replica or data-parallel rank; fractions are allowed.
+        Of one replica or data-parallel rank; may be fractional.
     step_s : StepTimes
-        Seconds of a decode step by the requests in it; called once.
-    r : Requests
-        What is asked.
+        Seconds of a decode step as a function of its requests; called once.
 
     Notes
     -----
-    In the time of one answer each other running request is prefilled once, and that time is paid once: in TTFT
-    by those who wait for it, in TPOT by those who decode. Hence, with z decode steps an answer,
-    ``TTFT = (1 + ahead) prefill + waits`` and ``TPOT = step + (run - 1 - ahead) prefill / z``. Requests beyond
-    capacity wait ``C / run - 1`` times one stay (Little). After a common start the first requests count with weight
-    ``1 / requests_per_slot``; while the last answers end, no prefill comes in and the batch falls evenly to nothing.
+    During one answer each other running request is prefilled once, and that time counts once: in TTFT of the requests
+    that wait for it, in TPOT of those that decode. Hence, with z decode steps per answer, ``TTFT = (1 + ahead)
+    prefill + waits`` and ``TPOT = step + (run - 1 - ahead) prefill / z``. Requests beyond capacity queue for ``C /
+    run - 1`` times the residence time (Little). The startup burst has weight ``1 / n`` for n requests per slot; while
+    the last answers end, no prefill arrives and the batch decreases linearly to zero.
 
     References
     ----------
@@ -176,8 +175,8 @@ def closed_loop(concurrency: FloatArray, capacity: FloatArray, step_s: StepTimes
 
     Examples
     --------
-    Four requests, 100 steps of 10 ms, prefills of 20 ms: ``10 + 3 x 20 / 100`` ms a token, but for prompts that
-    came in the same step; all four end once in 1.08 s:
+    Four requests, 100 steps of 10 ms, prefills of 20 ms: ``10 + 3 x 20 / 100`` ms a token, except for prompts that
+    arrive in the same step; each of the four completes every 1.08 s:
 
     >>> one = np.ones(1)
     >>> r = Requests(101 * one, 0.02 * one, 0 * one, 0 * one, one, one, one, 0 * one, np.inf * one)
@@ -188,7 +187,7 @@ def closed_loop(concurrency: FloatArray, capacity: FloatArray, step_s: StepTimes
     run = np.minimum(concurrency, np.maximum(capacity, 1.0))
     others, z = np.maximum(run - 1, 0.0), np.maximum(r.n_output - 1, 1.0)
     start, drain, with_others = r.start_ratio, r.drain_ratio, np.minimum(others, 1.0)
-    met = _company(run, z, replace(r, poll_step=np.where(concurrency > run, 1.0, r.poll_step)))
+    met = _encounters(run, z, replace(r, poll_step=np.where(concurrency > run, 1.0, r.poll_step)))
     ahead = start * met.first + (1 - start) * met.later
     batch = np.maximum(met.density * z, np.minimum(run, 1.0))
     step = step_s(batch * (1 - drain / 6))
@@ -198,7 +197,7 @@ def closed_loop(concurrency: FloatArray, capacity: FloatArray, step_s: StepTimes
     stay = ttft + z * tpot
     later_queue = np.maximum(concurrency / run - 1, 0.0) * stay
     queue = later_queue * (1 - start * (1 + run / concurrency) / 2)
-    zero, never = np.zeros_like(run), np.zeros(run.shape, dtype=bool)
+    zero, none = np.zeros_like(run), np.zeros(run.shape, dtype=bool)
     delay = met.queued * r.prefill_s + (met.prompt_step - r.n_chunk) * with_others * step
     return Loop(
         requests=r,
@@ -219,49 +218,49 @@ def closed_loop(concurrency: FloatArray, capacity: FloatArray, step_s: StepTimes
         tpot_s=tpot,
         e2e_s=stay + queue,
         request_per_s=concurrency / (later_queue + stay) / (1 + drain / 2),
-        is_open=never,
-        is_saturated=never,
+        is_open=none,
+        is_saturated=none,
         queue_ratio=zero,
         deviation=zero,
         slope_s=zero,
     )
 
 
-def _company(run: FloatArray, z: FloatArray, r: Requests) -> _Company:
-    """Return whom a request meets.
+def _encounters(run: FloatArray, z: FloatArray, r: Requests) -> _Encounters:
+    """Return the requests that a request meets before its first token.
 
     Notes
     -----
-    Of a group of g others that come within the same step (or interval of polling) half are ahead; a pass
-    of m prompts makes its first wait for its last, another ``min(g, m - 1) / 2``. Answers of fixed length that began
-    together end together for ever.
+    Of g other requests that arrive in the same step (or polling interval) half are ahead. In a pass of m prompts the
+    first one waits for the last one, on average ``min(g, m - 1) / 2`` more. Answers of fixed length that begin
+    together always end together.
     """
     others = np.maximum(run - 1, 0.0)
     is_chunked = r.n_chunk > 0
-    in_step = np.isfinite(r.requests_per_slot) & (r.spread == 0)
-    look = np.where(in_step & (r.n_chunk * run <= 1), 0.0, (r.poll_step - 1) / 2 * np.minimum(others, 1.0))
+    is_synchronised = np.isfinite(r.requests_per_slot) & (r.spread == 0)
+    look = np.where(is_synchronised & (r.n_chunk * run <= 1), 0.0, (r.poll_step - 1) / 2 * np.minimum(others, 1.0))
     prompt_step = _prompt_step(run, z, r)
     rounding = np.ceil(r.n_chunk) - r.n_chunk
     density = run / (z + prompt_step + rounding + look)
     crowd = crowding(r)
     group = np.minimum(density * r.poll_step * np.where(is_chunked, 1.0, crowd), others)
-    group = np.where(in_step & is_chunked, np.minimum(r.n_together - 1, others), group)
+    group = np.where(is_synchronised & is_chunked, np.minimum(r.n_together - 1, others), group)
     prompt_step = prompt_step + r.n_chunk * np.maximum(group - 1, 0.0) / 2
     queued = np.where(is_chunked, prompt_step / np.maximum(r.n_chunk, _TINY) - 1, group / 2)
     later = np.minimum(queued + np.minimum(group, r.n_together - 1) / 2, others)
     first = (others + np.minimum(others, r.n_together - 1)) / 2
     density = run / (z + prompt_step + rounding + look)
-    return _Company(prompt_step, look, rounding, density, crowd, queued, later, first)
+    return _Encounters(prompt_step, look, rounding, density, crowd, queued, later, first)
 
 
 def _prompt_step(run: FloatArray, z: FloatArray, r: Requests) -> FloatArray:
-    """Return the steps that a chunked prompt waits for and takes.
+    """Return the steps from arrival to the end of a chunked prefill.
 
     Notes
     -----
-    The prefill serves one prompt after the other, n_chunk steps each, to clients that are away for z steps: the
-    machine repairman. With half a service left of the prompt under way, Schweitzer's mean value equation is
-    quadratic in the wait. Answers of equal length never meet again once they have met: that term then vanishes.
+    Machine-repairman model: the prefill serves one prompt at a time, n_chunk steps each, for clients that are away
+    for z steps. With half a service left of the prompt in progress, Schweitzer's mean-value equation is quadratic in
+    the wait. Answers of equal length do not meet again after the first encounter: that term then vanishes.
 
     References
     ----------

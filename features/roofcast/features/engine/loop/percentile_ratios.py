@@ -1,14 +1,15 @@
-"""Percentiles: how far from the mean of a metric its quantiles lie, by the theory of the loop."""
+"""Percentile ratios: quantiles of each metric over its mean, from the queueing model."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from itertools import product
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.engine.estimate import Estimate
@@ -16,38 +17,35 @@ from roofcast.features.engine.loop.closed_loop import Loop, Requests, closed_loo
 from roofcast.features.engine.loop.open_loop import open_loop
 from roofcast.features.engine.loop.percentiles import e2e_quantile, itl_quantile, tpot_quantile, ttft_quantile
 
-FloatArray = npt.NDArray[np.float64]
-Descriptors = Mapping[str, FloatArray]
-
-_WIDEST = 0.9
+_MAX_SPREAD = 0.9
 _LARGEST_RATIO = 50.0
 _PASS_TOKEN = 8192.0
-"""Prompt tokens that one prefill pass takes together; vLLM's and SGLang's default on large accelerators."""
+"""Prompt tokens in one prefill pass; default of vLLM and SGLang on large accelerators."""
 
 
-SHAPED: Final = ("ttft_s", "itl_s", "tpot_s", "e2e_s")
-"""Metrics whose quantiles the theory tells."""
+QUANTILE_METRICS: Final = ("ttft_s", "itl_s", "tpot_s", "e2e_s")
+"""Metrics with quantiles from the queueing model."""
 
 
 def quantile_ratios(
-    d: Descriptors, c: Coefficients, e: Estimate, metrics: Collection[str] = SHAPED
+    d: Descriptors, c: Coefficients, e: Estimate, metrics: Collection[str] = QUANTILE_METRICS
 ) -> dict[str, FloatArray]:
-    """Return the asked quantile over the mean, of those of some metrics in `SHAPED`; 1 for means and static batches.
+    """Return the ratio of quantile to mean by metric; 1 for means and static batches.
 
     Notes
     -----
-    The calibrated estimate gives the mean, `loop.percentiles` the shape: lengths spread evenly with the
-    variation told, a steady state, and prefills that interrupt decoding. The ratio of ITL is over the plain gap.
+    The calibrated estimate gives the mean, `loop.percentiles` the shape: uniform lengths of the given variation, a
+    steady state, and prefills that interrupt decoding. The ratio of ITL refers to the gap without prefills.
 
     Returns
     -------
-    arrays of shape (n_question,) by metric
+    arrays of shape (n_row,) by metric
     """
-    ratios = {name: np.ones(len(e.ttft_s)) for name in SHAPED if name in metrics}
-    is_asked = (d["workload.is_mean"] < 0.5) & (d["workload.is_static"] < 0.5)
+    ratios = {name: np.ones(len(e.ttft_s)) for name in QUANTILE_METRICS if name in metrics}
+    has_quantile = (d["workload.is_mean"] < 0.5) & (d["workload.is_static"] < 0.5)
     is_open = np.isnan(d["workload.concurrency"]) & ~np.isnan(d["workload.request_rate_per_s"])
-    for q, at_rate in product(np.unique(d["workload.quantile"][is_asked]), (False, True)):
-        rows = np.flatnonzero(is_asked & (d["workload.quantile"] == q) & (is_open == at_rate))
+    for q, at_rate in product(np.unique(d["workload.quantile"][has_quantile]), (False, True)):
+        rows = np.flatnonzero(has_quantile & (d["workload.quantile"] == q) & (is_open == at_rate))
         if not len(rows):
             continue
         loop = _loop(d, c, e, rows, at_rate=at_rate)
@@ -58,7 +56,7 @@ def quantile_ratios(
 
 
 def _quantile(metric: str, loop: Loop, q: float) -> tuple[FloatArray, FloatArray]:
-    """Return a quantile and the mean; of ITL the plain gap in the place of the mean."""
+    """Return a quantile and the mean of a metric; for ITL the gap without prefills instead of the mean."""
     if metric == "ttft_s":
         return ttft_quantile(loop, q), loop.ttft_s
     if metric == "tpot_s":
@@ -83,7 +81,7 @@ def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.int
         n_together=np.maximum(_PASS_TOKEN / d["workload.n_input_token"][rows], 1.0),
         poll_step=d["config.poll_interval_step"][rows],
         interference_ratio=interference[d["config.engine"][rows].astype(np.intp)],
-        spread=np.minimum(width / (1 + width / 2), _WIDEST),
+        spread=np.minimum(width / (1 + width / 2), _MAX_SPREAD),
         requests_per_slot=np.where(np.isnan(known := d["workload.n_wave"][rows]), np.inf, known),
     )
     capacity = np.maximum(e.memory.capacity[rows] / n_rank, 1.0)

@@ -1,4 +1,4 @@
-"""Quantiles of the times of a replica under load: of TTFT, TPOT and E2E over requests, of ITL over tokens."""
+"""Quantiles of latency under load: TTFT, TPOT and E2E over requests, ITL over tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from roofcast.features.engine.loop.closed_loop import BoolArray, FloatArray, Loop
+from roofcast.features.arrays import FloatArray
+from roofcast.features.engine.loop.closed_loop import BoolArray, Loop
 
 _TINY = 1e-9
 _LEVELS = (0.5, 0.9, 0.95, 0.99)
@@ -14,12 +15,12 @@ _WINDOW_VARIANCE = 2 / 3
 
 
 def ttft_quantile(loop: Loop, q: float) -> FloatArray:
-    """Return the q-quantile of the time to the first token, in seconds, of shape (n_row,).
+    """Return the q-quantile of TTFT, in seconds, of shape (n_row,).
 
     Notes
     -----
-    After a common start the requests are of two kinds, whose times overlap; so the quantiles of a run with a start
-    are put in order, which brings each nearer to the true one.
+    Requests of the startup burst and later ones have overlapping distributions, so the quantiles of such a run are
+    sorted, which cannot increase their error.
 
     References
     ----------
@@ -27,21 +28,21 @@ def ttft_quantile(loop: Loop, q: float) -> FloatArray:
     Econometrica 2010.
     """
     if not np.isfinite(loop.requests.requests_per_slot).any():
-        return _one_ttft(loop, q)
+        return _unsorted_ttft(loop, q)
     levels = sorted({*_LEVELS, q})
-    return np.asarray(np.sort([_one_ttft(loop, level) for level in levels], axis=0)[levels.index(q)])
+    return np.asarray(np.sort([_unsorted_ttft(loop, level) for level in levels], axis=0)[levels.index(q)])
 
 
-def _one_ttft(loop: Loop, q: float) -> FloatArray:
-    """Return what the q-quantile would be if the requests of a common start kept apart from the later ones.
+def _unsorted_ttft(loop: Loop, q: float) -> FloatArray:
+    """Return the q-quantile of TTFT if burst and later requests had disjoint distributions.
 
     Notes
     -----
-    After a common start the requests are of two kinds. Those of the start stand in line: the one at share p of the
-    line has waited for that share of the prompts, and beyond capacity for that share of the queue. Later ones meet a
-    Poisson number of prompts in their step, an exponential delay while the prefill is busy, an even wait for the
-    scheduler. The start makes up the longest times, or with a queue the shortest. Answers of fixed length that are
-    prefilled whole stay together, so that each wave is a start.
+    Requests of the startup burst queue: the one at share p of the line waits for that share of the prompts, and
+    beyond capacity for that share of the queue. Later ones meet a Poisson number of prompts in their step, an
+    exponential delay while the prefill is busy, and a uniform wait for the scheduler. The burst has the longest TTFT,
+    or with a queue the shortest. Answers of fixed length that are prefilled whole stay synchronised, so each round of
+    requests is a burst.
     """
     r = loop.requests
     stays_together = np.isfinite(r.requests_per_slot) & (r.spread == 0) & (r.n_chunk * loop.running <= 1)
@@ -74,21 +75,21 @@ def _later_ttft(loop: Loop, rest: FloatArray) -> FloatArray:
 def _start_ttft(loop: Loop, line: FloatArray) -> FloatArray:
     r = loop.requests
     others = np.maximum(loop.running - 1, 0.0)
-    place = line * loop.concurrency
-    prompts = _prompts(np.minimum(place, others), others, r.n_together)
-    chunks = np.ceil(np.minimum(place, loop.running) * r.n_chunk) * loop.step_s * np.minimum(others, 1.0)
-    beyond = np.maximum(place - loop.running, 0.0) / np.maximum(loop.concurrency - loop.running, _TINY)
+    position = line * loop.concurrency
+    prompts = _prompts(np.minimum(position, others), others, r.n_together)
+    chunks = np.ceil(np.minimum(position, loop.running) * r.n_chunk) * loop.step_s * np.minimum(others, 1.0)
+    beyond = np.maximum(position - loop.running, 0.0) / np.maximum(loop.concurrency - loop.running, _TINY)
     return r.fixed_s + prompts * r.prefill_s + chunks + beyond * loop.later_queue_s
 
 
 def itl_quantile(loop: Loop, q: float) -> FloatArray:
-    """Return the q-quantile of the time between two tokens of a request, over all tokens, in seconds.
+    """Return the q-quantile of ITL over all tokens, in seconds.
 
     Notes
     -----
-    A gap is a step, longer by the prefills in it: a Poisson number of prompts as they come, within the share of time
-    in which they come, at most what a chunk holds; with chunks of part of a prompt, one chunk, in the share of steps
-    that carry one.
+    A gap is a step plus the prefills in it: a Poisson number of prompts within the share of time in which they
+    arrive, at most the prompts of a chunk; if a prompt spans several chunks, one chunk, in the share of steps with a
+    chunk.
     """
     r = loop.requests
     dense = loop.crowd * np.where(loop.is_open | (loop.later_queue_s > 0), 1.0, r.poll_step)
@@ -103,13 +104,13 @@ def itl_quantile(loop: Loop, q: float) -> FloatArray:
 
 
 def tpot_quantile(loop: Loop, q: float) -> FloatArray:
-    """Return the q-quantile of the mean time per token of a request, in seconds.
+    """Return the q-quantile of TPOT, in seconds.
 
     Notes
     -----
-    In a closed loop all decode through the same steps; only requests of the common start differ: the later in line,
-    the fewer prompts they meet. In an open loop the batch varies; its mean over an answer has 2/3 of its
-    variance, as the covariance falls evenly to nothing over the length of an answer.
+    In a closed loop all requests decode in the same steps, and only burst requests differ: the later in line, the
+    fewer prompts they meet. In an open loop the batch varies; its mean over an answer has 2/3 of its variance,
+    because the covariance decreases linearly to zero over the length of an answer.
     """
     r = loop.requests
     z = np.maximum(r.n_output - 1, 1.0)
@@ -123,12 +124,12 @@ def tpot_quantile(loop: Loop, q: float) -> FloatArray:
 
 
 def e2e_quantile(loop: Loop, q: float) -> FloatArray:
-    """Return the q-quantile of the time from request to last token, in seconds.
+    """Return the q-quantile of end-to-end latency, in seconds.
 
     Notes
     -----
-    It varies with the length of the answer, evenly, and with the wait for a place. What a request waits for at
-    its prefill it does not meet while it decodes, so that these cancel.
+    It varies with the output length, uniformly, and with the queueing time. Prompts that a request waits for before
+    its prefill do not interrupt its decoding, so these effects cancel.
     """
     r = loop.requests
     is_bound = (loop.later_queue_s > 0) & ~loop.is_open
@@ -145,7 +146,7 @@ def _tpot_deviation(loop: Loop) -> FloatArray:
 
 
 def _levels(start: FloatArray, is_short: BoolArray, q: float) -> tuple[FloatArray, FloatArray]:
-    """Return the level among the later requests, and among those of the start, be they shortest or longest."""
+    """Return the quantile levels among later and among burst requests; the burst is shortest or longest."""
     later = np.maximum(1 - start, _TINY)
     rest = np.where(is_short, q - start, q) / later
     line = np.where(is_short, q, q - later) / np.maximum(start, _TINY)
@@ -153,23 +154,23 @@ def _levels(start: FloatArray, is_short: BoolArray, q: float) -> tuple[FloatArra
 
 
 def _prompts(before: FloatArray, group: FloatArray, together: FloatArray) -> FloatArray:
-    """Return the prompts prefilled up to the end of one's own pass."""
+    """Return the prompts prefilled up to the end of a request's own pass."""
     return np.asarray(np.minimum(1 + group, together * (1 + np.floor(before / together))))
 
 
 def _count_quantile(mean: FloatArray, variance: FloatArray, z: FloatArray) -> FloatArray:
-    """Return the count at normal deviate z of a Poisson-like number that is not 0 (Cornish and Fisher)."""
+    """Return the quantile at normal deviate z of a positive Poisson-like count (Cornish-Fisher expansion)."""
     return np.asarray(np.maximum(np.floor(mean + z * np.sqrt(variance) + (z * z - 1) / 6 + 0.5), 1.0))
 
 
 def _tail(ratio: FloatArray, mean: FloatArray, q: FloatArray) -> FloatArray:
-    """Return the quantile of a wait of a mean that a share of all have, exponential for those."""
+    """Return the quantile of a wait that is exponential for a share of the requests and zero for the others."""
     share = np.maximum(ratio, _TINY)
     return np.asarray(mean / share * np.log(np.maximum(share / (1 - q), 1.0)))
 
 
 def _probit(p: FloatArray) -> FloatArray:
-    """Return the normal deviate, within 0.003 (Hastings)."""
+    """Return the standard normal quantile, within 0.003 (Hastings)."""
     p = np.clip(p, _TINY, 1 - _TINY)
     t = np.sqrt(-2 * np.log(np.minimum(p, 1 - p)))
     size = t - (2.30753 + 0.27061 * t) / (1 + 0.99229 * t + 0.04481 * t**2)

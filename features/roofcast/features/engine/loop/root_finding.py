@@ -1,4 +1,4 @@
-"""Where many growing functions are zero, all at once."""
+"""Vectorised root finding for increasing functions."""
 
 from __future__ import annotations
 
@@ -12,30 +12,35 @@ from roofcast.features.arrays import FloatArray, RowIndex
 Function = Callable[[FloatArray], FloatArray]
 
 _N_STEP: Final = 24
-_N_BOLD: Final = 7
-"""Steps after which the cautious rule takes over."""
+_N_ANDERSON_STEP: Final = 7
+"""Steps of Anderson and Bjorck's rule, after which the Illinois rule is used."""
 
-_NOTHING: Final = 1e-13
-_FEWER: Final = 0.5
-"""Share of the rows still sought, below which the others are left out of the work."""
+_TOLERANCE: Final = 1e-13
+_COMPACTION_RATIO: Final = 0.5
+"""Share of unconverged rows below which converged rows are dropped from the evaluation."""
 
 
 def find_roots(
-    of_rows: Callable[[RowIndex], Function], low: FloatArray, high: FloatArray, f_low: FloatArray, f_high: FloatArray
+    function_of: Callable[[RowIndex], Function],
+    low: FloatArray,
+    high: FloatArray,
+    f_low: FloatArray,
+    f_high: FloatArray,
 ) -> FloatArray:
-    """Return where each row's function, of slope 1 at most, is zero, or `high` where it is not above zero there.
+    """Return the root of each row's function, or `high` where the function is not positive there.
 
     Parameters
     ----------
     of_rows
-        From places of rows to their function, of their arguments; it is asked again for fewer as rows are found.
+        From row indices to the function of these rows; called again for fewer rows as rows converge. Slopes are at
+        most 1.
     low, high, f_low, f_high : shape (n_row,)
-        Ends and the functions there, below zero at the first.
+        Bracket and function values at its ends, negative at `low`.
 
     Notes
     -----
-    Regula falsi after a step of slope 1. What an end that stays is worth is made smaller, by Anderson and Bjorck's
-    rule at first, and by halves when that has not led there soon.
+    A step of slope 1, then regula falsi. The function value at the end that is kept is reduced, first by Anderson and
+    Bjorck's rule, later by halves.
 
     References
     ----------
@@ -51,35 +56,38 @@ def find_roots(
     array([ 2.,  6., 10.])
     """
     rows: RowIndex = np.arange(len(low))
-    is_sought = f_high > 0
-    found, least, function = high.copy(), np.where(is_sought, np.inf, 0.0), of_rows(rows)
+    is_open = f_high > 0
+    root, residual, function = high.copy(), np.where(is_open, np.inf, 0.0), function_of(rows)
     x, side = np.minimum(low - f_low, high), np.zeros_like(low)
     for step in range(_N_STEP):
         f = function(x)
-        is_nearer = np.abs(f) < least[rows]
-        found[rows[is_nearer]], least[rows[is_nearer]] = x[is_nearer], np.abs(f[is_nearer])
+        is_nearer = np.abs(f) < residual[rows]
+        root[rows[is_nearer]], residual[rows[is_nearer]] = x[is_nearer], np.abs(f[is_nearer])
         is_low = f < 0
-        kept_high, kept_low = _shrunk(f, f_low, bold=step < _N_BOLD), _shrunk(f, f_high, bold=step < _N_BOLD)
-        f_high = np.where(is_low, np.where(side < 0, f_high * kept_high, f_high), f)
-        f_low = np.where(is_low, f, np.where(side > 0, f_low * kept_low, f_low))
+        high_factor, low_factor = (
+            _reduction(f, f_low, anderson=step < _N_ANDERSON_STEP),
+            _reduction(f, f_high, anderson=step < _N_ANDERSON_STEP),
+        )
+        f_high = np.where(is_low, np.where(side < 0, f_high * high_factor, f_high), f)
+        f_low = np.where(is_low, f, np.where(side > 0, f_low * low_factor, f_low))
         low, high = np.where(is_low, x, low), np.where(is_low, high, x)
         side = np.where(is_low, -1.0, 1.0)
-        is_sought = least[rows] > _NOTHING
-        if not is_sought.any():
+        is_open = residual[rows] > _TOLERANCE
+        if not is_open.any():
             break
-        if is_sought.mean() < _FEWER:
-            low, high, f_low, f_high, side = (ends[is_sought] for ends in (low, high, f_low, f_high, side))
-            rows = rows[is_sought]
-            function = of_rows(rows)
+        if is_open.mean() < _COMPACTION_RATIO:
+            low, high, f_low, f_high, side = (ends[is_open] for ends in (low, high, f_low, f_high, side))
+            rows = rows[is_open]
+            function = function_of(rows)
         width = f_high - f_low
         x = np.clip(low - f_low * (high - low) / np.where(width > 0, width, 1.0), low, high)
-    return found
+    return root
 
 
-def _shrunk(f: FloatArray, replaced: FloatArray, *, bold: bool) -> FloatArray:
-    """Return the factor on the end that stays when `f` replaces the other again."""
+def _reduction(f: FloatArray, replaced: FloatArray, *, anderson: bool) -> FloatArray:
+    """Return the factor on the function value of the kept end when `f` replaces the other end again."""
     half = np.full_like(f, 0.5)
-    if not bold:
+    if not anderson:
         return half
     ratio = 1 - f / np.where(replaced == 0, 1.0, replaced)
     return np.where(ratio > 0, ratio, half)
