@@ -28,8 +28,7 @@ USER 10001:10001
 WORKDIR /var/lib/roofcast
 VOLUME /var/lib/roofcast
 EXPOSE 8000
-# the first start trains a predictor before it listens
-HEALTHCHECK --interval=30s --timeout=5s --start-period=15m --retries=3 \
+HEALTHCHECK --interval=30s --timeout=5s --start-period=2m --retries=3 \
     CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
 ENTRYPOINT ["roofcast"]
 CMD ["serve", "--host", "0.0.0.0", "--port", "8000"]

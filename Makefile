@@ -7,12 +7,12 @@ RESOLVE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit
 INSTALL := requirements/install.sh $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-slow check bench attack soak scoreboard experiments notebooks reference client lock clean
+.PHONY: help serve test test-slow check predictor bench attack soak scoreboard experiments notebooks reference client lock clean
 
 help:            ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
 
-serve: $(VENV)/.serve  ## Set up, train if nothing is promoted, serve on 127.0.0.1:8000
+serve: $(VENV)/.serve  ## Set up and serve on 127.0.0.1:8000
 	$(BIN)/roofcast serve --port $(PORT)
 
 # One thread for linear algebra: on a busy machine several wait for each other, ten times as long as they work.
@@ -29,6 +29,9 @@ check: $(VENV)/.dev    ## Lint, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+predictor: $(VENV)/.serve   ## Fit the shipped predictor to the shipped campaigns and store it; some minutes
+	OMP_NUM_THREADS=1 $(BIN)/python -m roofcast.training.lifecycle.shipped
 
 bench: $(VENV)/.dev    ## Speed and memory, of the parts and over HTTP; JSON on the last line
 	$(BIN)/python -m benchmarks.bench $(if $(PEER),--peer $(PEER))

@@ -53,7 +53,7 @@ def synthetic(data: TrainingSet, coefficients: Any = DEFAULT_COEFFICIENTS, noise
 def a_bundle(data: TrainingSet, **changes: Any) -> ModelBundle:
     """Return a bundle fitted in a moment."""
     predictor = RoofcastPredictor(QUICK, ("tpot_s",)).fit(data.X, data.y, data.groups)
-    fields = {
+    fields: dict[str, Any] = {
         "predictor": predictor, "fingerprint": layout(), "data_digest": data.digest,
         "row_ids": tuple(data.ids), "engines": (), "accelerators": (), "scores": {"tpot_s": {"mape": 0.1}},
     }  # fmt: skip

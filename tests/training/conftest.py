@@ -49,7 +49,7 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an MLflow store without runs: its tables take seconds to create."""
 
     def build(home: Path) -> None:
-        Registry(home).versions()
+        _ = Registry(home)._client
 
     return build_folder_once(tmp_path_factory, "mlflow-store", build) / "mlflow.db"
 

@@ -19,7 +19,7 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_cache import FILE_NAME, distrusted
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.predict.json_rows import table_from_rows
-from roofcast.training.lifecycle.registry import Registry
+from roofcast.training.lifecycle.registry import Champion, Registry, ShippedPredictor
 from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import CONFIG, MODEL, a_measurement
 
@@ -180,3 +180,41 @@ def test_the_second_trainer_says_that_it_waits_and_then_trains(
     bench.retrain()
     assert (len(said), len(trained)) == (1, 2)
     bench.store.close()
+
+
+@pytest.fixture
+def shipped(trained_home: Path, monkeypatch: pytest.MonkeyPatch) -> Champion:
+    """Put the bundle of `trained_home` in the place of the shipped predictor."""
+    (file,) = (trained_home / "bundles").iterdir()
+    champion = Champion(f"shipped-{file.stem[:8]}", "", file.stem)
+    monkeypatch.setattr(app_state, "shipped_predictor", lambda: ShippedPredictor(champion, file))
+    return champion
+
+
+def test_the_shipped_predictor_answers_at_once_and_without_mlflow(shipped: Champion, tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home")
+    first = AppState(settings)
+    assert first.resume()
+    assert not first.refresh()
+    other = AppState(settings)
+    assert other.refresh()
+    for state in (first, other, AppState(settings)):
+        state.resume()
+        assert state.in_service.champion == shipped
+    assert not (settings.home / "mlflow.db").exists()
+
+
+def test_where_the_champion_cannot_be_used_the_shipped_predictor_answers(
+    shipped: Champion, settings: Settings, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise InputError("bundle", "version 1 has lost its files")
+
+    (bundle,) = (settings.home / "bundles").iterdir()
+    bundle.unlink()
+    monkeypatch.setattr(Registry, "_fetch", refuse)
+    state = AppState(settings)
+    with pytest.raises(InputError, match="version 1"):
+        state.refresh()
+    assert state.in_service.champion == shipped
+    assert f"version {shipped.version} answers" in caplog.text

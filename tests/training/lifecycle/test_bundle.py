@@ -63,7 +63,7 @@ def test_a_cut_file_with_a_fitting_checksum_is_refused_too(n_byte: int, bundle: 
 @pytest.mark.parametrize("content", [{}, [1], np.ones(3), None])
 def test_other_content_is_refused_by_its_type(content: object, tmp_path: Path) -> None:
     path = tmp_path / "bundle.roofcast"
-    write_object(path, content, (), {"layout": layout()})
+    write_object(path, content, {}, {"layout": layout()})
     with pytest.raises(InputError, match=f"holds a {type(content).__name__}, not a ModelBundle"):
         load_bundle(path, sha256(path))
 

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, Unkno
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.lifecycle import registry as registry_module
 from roofcast.training.lifecycle.bundle import FILE_NAME, ModelBundle
-from roofcast.training.lifecycle.registry import CHECKSUM_TAG, URI_VARIABLE, Champion, Registry
+from roofcast.training.lifecycle.registry import CHECKSUM_TAG, URI_VARIABLE, Champion, Registry, ShippedPredictor
 from tests.conditions import PATIENCE_S
 from tests.training.builders import a_bundle
 
@@ -339,3 +340,57 @@ def test_what_may_change_unseen_has_no_stamp(tmp_path: Path) -> None:
     assert Registry(tmp_path, "http://127.0.0.1:1").stamp() == ""
     (tmp_path / "mlflow.db").write_bytes(b"SQLite format 3\0\x10\0\2\2" + bytes(80))
     assert Registry(tmp_path).stamp() == ""
+
+
+@pytest.fixture
+def shipped(bundle: ModelBundle, tmp_path: Path) -> ShippedPredictor:
+    file = tmp_path / "shipped.roofcast"
+    checksum = bundle.save(file)
+    return ShippedPredictor(Champion(f"shipped-{checksum[:8]}", "", checksum), file)
+
+
+def test_the_shipped_predictor_is_the_champion_where_nothing_was_registered(
+    shipped: ShippedPredictor, bundle: ModelBundle, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    registry = Registry(home, shipped=shipped)
+    champion = registry.champion()
+    assert champion == shipped.champion
+    assert registry.versions() == [champion]
+    assert registry.has(champion)
+    assert registry.load(champion).row_ids == bundle.row_ids
+    with pytest.raises(NoAnswerError, match="no earlier champion"):
+        registry.previous()
+    assert not [*home.iterdir()], "MLflow makes its store by its first use"
+
+
+def test_the_shipped_predictor_is_promoted_and_rolled_back_to_like_a_version(
+    shipped: ShippedPredictor, home: Path, bundle: ModelBundle, tmp_path: Path
+) -> None:
+    registry = Registry(home, shipped=shipped)
+    name = shipped.champion.version
+    assert registry.promote(name) == shipped.champion
+    version = add_version(registry, bundle, tmp_path / "run")
+    assert version_of(registry.champion()) == name
+    registry.promote(version)
+    assert version_of(registry.champion()) == version
+    assert registry.rollback() == shipped.champion == registry.champion()
+    with pytest.raises(NoAnswerError, match="no earlier champion"):
+        registry.rollback()
+    registry.promote(version)
+    registry.promote(name)
+    assert version_of(registry.champion()) == name
+    assert version_of(registry.rollback()) == version
+    assert [champion.version for champion in registry.versions()] == [version, name]
+    assert version_of(Registry(home).champion()) == version
+
+
+def test_an_earlier_shipped_predictor_is_no_way_back(
+    shipped: ShippedPredictor, home: Path, bundle: ModelBundle, tmp_path: Path
+) -> None:
+    registry = Registry(home, shipped=shipped)
+    registry.promote(add_version(registry, bundle, tmp_path / "run"))
+    newer = replace(shipped, champion=replace(shipped.champion, version="shipped-of-an-upgrade"))
+    with pytest.raises(NoAnswerError, match="no earlier champion"):
+        Registry(home, shipped=newer).rollback()

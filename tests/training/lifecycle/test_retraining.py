@@ -19,7 +19,14 @@ from roofcast.data.errors import InputError
 from roofcast.features.columns import DESCRIPTOR_NAMES
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.lifecycle.registry import CHECKSUM_TAG, MODEL_NAME, URI_VARIABLE, Registry
+from roofcast.training.lifecycle.registry import (
+    CHECKSUM_TAG,
+    MODEL_NAME,
+    URI_VARIABLE,
+    Champion,
+    Registry,
+    ShippedPredictor,
+)
 from roofcast.training.lifecycle.retraining import RetrainingReport, fit_bundle, retrain, score_folds
 from roofcast.training.lifecycle.tracking import _fold_metrics
 from tests.training.builders import LINEAGES, QUICK
@@ -192,3 +199,20 @@ def _copy(story: Story, home: Path) -> Registry:
     shutil.copy(original / "mlflow.db", home)
     shutil.copytree(original / "bundles", home / "bundles")
     return Registry(home)
+
+
+def test_the_first_retraining_is_judged_against_the_shipped_predictor(
+    subset: TrainingSet, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = fit_bundle(subset, QUICK)
+    checksum = bundle.save(tmp_path / "shipped.roofcast")
+    shipped = ShippedPredictor(Champion("shipped-1", "", checksum), tmp_path / "shipped.roofcast")
+    registry = Registry(home, shipped=shipped)
+    worse = retrain(subset, registry, WORSE)
+    assert not worse.promoted
+    assert registry.champion() == shipped.champion
+    monkeypatch.setattr("roofcast.training.lifecycle.retraining.predict_held_out", None)
+    same = retrain(subset, registry, QUICK)
+    assert same.promoted
+    assert same.candidate_error == same.champion_error
+    assert registry.rollback() == shipped.champion

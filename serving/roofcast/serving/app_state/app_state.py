@@ -26,14 +26,13 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.app_state.state_folder import find_model, make_home, open_store, with_registered
 from roofcast.serving.app_state.user_catalog import check_units
 from roofcast.serving.app_state.user_files import OwnFiles
-from roofcast.serving.predict.answers import ANSWER_METRICS
 from roofcast.serving.predict.row_checks import fill_copy_precision
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
-from roofcast.training.learner.derived_metrics import E2E
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.bundle import ModelBundle
 from roofcast.training.lifecycle.registry import NO_CHAMPION, Champion, Registry
 from roofcast.training.lifecycle.retraining import RetrainingReport, retrain
+from roofcast.training.lifecycle.shipped import shipped_predictor
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +75,7 @@ class AppState:
         self.settings = settings
         self._store: MeasurementStore | None = None
         self._opening = threading.Lock()
-        self._registry = Registry(settings.home, settings.mlflow_tracking_uri or None)
+        self._registry = Registry(settings.home, settings.mlflow_tracking_uri or None, shipped_predictor())
         self._last_champion = ChampionCache(settings.home)
         self._in_service: InService | None = None
         self._stamp = ""
@@ -199,21 +198,26 @@ class AppState:
             bundle = bundle or self.registry.load(champion)
         except InputError as error:
             self._why_none = f"the champion, version {champion.version}, cannot be used: {error}"
+            shipped = self._registry.shipped
+            if shipped and not self._in_service and champion != shipped.champion:
+                self._put_in_service(shipped.champion)
+                logger.warning("%s; version %s answers", self._why_none, shipped.champion.version)
             raise
-        bundle.predictor.build_cache((*ANSWER_METRICS, E2E))
         self._in_service = InService(champion, bundle)
         give_back_memory()
 
     def resume(self) -> bool:
         """Put the champion that served here last into service; return whether there is one and it can be used.
 
-        The registry is not asked, which takes seconds and may take more; `refresh` looks for a newer one.
+        Where nothing was ever registered that is the shipped predictor. MLflow is not imported; `refresh` looks for a
+        newer champion.
         """
         with self._refreshing:
-            champion, stamp = self._last_champion.read() or (None, "")
+            shipped = self.registry.shipped.champion if self.registry.shipped else None
+            champion, stamp = self._last_champion.read() or (shipped if self.registry.is_empty else None, "")
             if champion is None or self._in_service or not self.registry.has(champion):
                 return self._in_service is not None
-            why_not = distrusted(self.registry.file(champion))
+            why_not = "" if champion == shipped else distrusted(self.registry.file(champion))
             if why_not:
                 logger.warning(
                     "version %s, which served here last, waits for the registry: %s", champion.version, why_not

@@ -53,11 +53,6 @@ class ChampionCache:
     def __init__(self, home: Path) -> None:
         self._file = home / FILE_NAME
 
-    @property
-    def is_there(self) -> bool:
-        """Whether one has ever been in service here."""
-        return self._file.is_file()
-
     def keep(self, champion: Champion, stamp: str = "") -> None:
         """Name the champion from now on; where that cannot be written, service goes on without.
 

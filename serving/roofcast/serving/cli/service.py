@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import socket
@@ -15,15 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from roofcast.data.errors import InputError
-from roofcast.serving.cli.console import track_retraining
-
 if TYPE_CHECKING:
     import uvicorn
 
-    from roofcast.serving.app_state.settings import Settings
-
-logger = logging.getLogger(__name__)
 
 MAX_HEADER_BYTE: Final = 131_072
 """Maximum size of the headers of a request, references in the query included. uvicorn answers 400 to more."""
@@ -45,12 +38,11 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Server processes.")] = 1,
 ) -> None:
-    """Serve predictions and recommendations over HTTP; train a predictor first if none can be loaded."""
+    """Serve predictions and recommendations over HTTP; the shipped predictor answers until another is promoted."""
     os.environ.setdefault(N_THREAD, "1")  # numpy reads it when it is imported
     import uvicorn
 
     from roofcast.data.store.database import Database
-    from roofcast.serving.app_state.champion_cache import ChampionCache
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.http.connections import PromptConnection
     from roofcast.serving.http.telemetry.prometheus_multiproc import prometheus_multiproc_dir
@@ -63,8 +55,6 @@ def serve(
         signal.SIGTERM, lambda *_: sys.exit(0)
     )  # uvicorn stops, then raises it again: the worker must end too
     Database(settings.store_url)  # an invalid URL is an error now
-    if not ChampionCache(settings.home).is_there:
-        _ensure_predictor(settings)
     with prometheus_multiproc_dir(), worker_process():
         config = uvicorn.Config(
             "roofcast.serving.http.app:create_app",
@@ -102,20 +92,3 @@ def _run(config: uvicorn.Config) -> None:
         server.run(sockets=[listener])
     if not server.started:
         sys.exit(1)
-
-
-def _ensure_predictor(settings: Settings) -> None:
-    """Train a predictor if no champion can be loaded."""
-    from roofcast.serving.app_state.app_state import AppState
-
-    state = AppState(settings).open()
-    try:
-        is_there = state.refresh()
-    except InputError as error:
-        logger.warning("the champion cannot be used: %s", error)
-        is_there = False
-    if not is_there:
-        logger.info("no predictor can be used yet: training one on the shipped measurements")
-        report = state.retrain(progress=track_retraining() if sys.stderr.isatty() else None)
-        logger.info("version %s is trained and in service", report.version)
-    state.close()

@@ -102,7 +102,9 @@ class JobQueue:
         _persist(lambda: self._bench.store.retrainings.fail(retraining_id, problem))
 
     def ensure_predictor(self) -> None:
-        """Ask for a retraining if no champion can be loaded: an upgrade that changed the columns leaves one so."""
+        """Queue a retraining if no champion can be loaded, as after an upgrade that changed the columns."""
+        if self._bench.registry.is_empty and self._bench.registry.shipped:
+            return
         try:
             is_there = self._bench.refresh()
         except NotReadyError as error:

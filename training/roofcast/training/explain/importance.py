@@ -105,8 +105,8 @@ def gain_importance(regressor: ResidualRegressor, names: Sequence[str] = FEATURE
         Of its columns, in order.
     """
     total = np.zeros(len(names))
-    for member in regressor.members_:
-        scores = member.get_booster().get_score(importance_type="total_gain")
+    for booster in regressor.boosters:
+        scores = booster.get_score(importance_type="total_gain")
         total += np.array([scores.get(f"f{i}", 0.0) for i in range(len(names))], dtype=float)
     return pd.Series(total / max(total.sum(), np.finfo(float).tiny), index=list(names), name="gain")
 
@@ -132,7 +132,7 @@ def shap_values(regressor: ResidualRegressor, features: pd.DataFrame) -> tuple[p
     Machine Intelligence 2, 2020.
     """
     matrix = DMatrix(features.to_numpy(dtype=float), nthread=regressor.n_jobs)
-    contributions = [member.get_booster().predict(matrix, pred_contribs=True) for member in regressor.members_]
+    contributions = [booster.predict(matrix, pred_contribs=True) for booster in regressor.boosters]
     mean: FloatArray = np.mean(np.array(contributions, dtype=np.float64), axis=0)
     return pd.DataFrame(mean[:, :-1], index=features.index, columns=features.columns), float(
         mean[0, -1]

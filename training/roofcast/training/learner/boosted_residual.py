@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-from xgboost import XGBRegressor
 
 from roofcast.training.learner.numpy_booster import NumpyBooster
+
+if TYPE_CHECKING:
+    from xgboost import Booster
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -21,7 +24,7 @@ MAX_NUMPY_ROW: Final = 20
 MAX_NUMPY_DEPTH: Final = 6
 """Depth up to which trees are padded for `NumpyBooster`; its memory doubles with each level."""
 
-_CACHE: Final = "_booster"
+_CACHES: Final = ("_booster", "boosters")
 
 
 class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -45,7 +48,7 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     median_
         Of the targets.
     members_
-        Fitted boosters of targets less the median.
+        Boosters fitted to the targets less their median, as XGBoost's UBJSON.
     n_features_in_
         Number of columns seen in `fit`.
 
@@ -90,14 +93,13 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y : shape (n_row,)
         sample_weight : shape (n_row,), or None for equal weights
         """
-        self.__dict__.pop(_CACHE, None)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 sample_weight, X, ensure_non_negative=True, allow_all_zero_weights=False
             )
         self.median_ = float(np.median(y))
-        self.members_ = self._fit_members(X, y - self.median_, sample_weight)
+        self._keep(self._fit_members(X, y - self.median_, sample_weight))
         return self
 
     def add_pooled_members(self, parts: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> Self:
@@ -112,10 +114,9 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             are taken around their median.
         """
         check_is_fitted(self)
-        self.__dict__.pop(_CACHE, None)
         X, weight = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
         y = np.concatenate([target - np.median(target) for _, target, _ in parts])
-        self.members_ = [*self.members_, *self._fit_members(X, y, weight)]
+        self._keep([*self.boosters, *self._fit_members(X, y, weight)])
         return self
 
     def predict(self, X: Any) -> FloatArray:
@@ -125,11 +126,11 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_unchecked(self, X: FloatArray) -> FloatArray:
         """Return the prediction of a matrix known to have the right columns, without the time of checks."""
-        booster: NumpyBooster | None = self.__dict__.get(_CACHE)
+        booster: NumpyBooster | None = self.__dict__.get("_booster")
         residuals = (
             booster.predict(X)
             if booster and len(X) <= MAX_NUMPY_ROW
-            else [member.get_booster().inplace_predict(X, validate_features=False) for member in self.members_]
+            else [booster.inplace_predict(X, validate_features=False) for booster in self.boosters]
         )
         return np.asarray(self.median_ + sum(residuals) / len(residuals), dtype=np.float64)
 
@@ -137,19 +138,34 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Build the NumPy trees that predict few rows faster, and return the regressor; deep trees have none."""
         check_is_fitted(self)
         if self.max_depth <= MAX_NUMPY_DEPTH:
-            setattr(self, _CACHE, NumpyBooster.from_boosters([member.get_booster() for member in self.members_]))
+            self._booster = NumpyBooster.from_boosters(self.boosters)
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the cache."""
-        return {name: value for name, value in super().__getstate__().items() if name != _CACHE}
+    @cached_property
+    def boosters(self) -> list[Booster]:
+        """Members as boosters of XGBoost, which is imported here: `NumpyBooster` does without."""
+        from xgboost import Booster  # noqa: PLC0415
 
-    def _fit_members(self, X: FloatArray, y: FloatArray, weight: FloatArray | None) -> list[XGBRegressor]:
+        return [Booster({"nthread": self.n_jobs}, model_file=bytearray(member)) for member in self.members_]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without caches."""
+        return {name: value for name, value in super().__getstate__().items() if name not in _CACHES}
+
+    def _keep(self, boosters: list[Booster]) -> None:
+        self.__dict__.pop("_booster", None)
+        self.boosters, self.members_ = boosters, [bytes(booster.save_raw("ubj")) for booster in boosters]
+
+    def _fit_members(self, X: FloatArray, y: FloatArray, weight: FloatArray | None) -> list[Booster]:
+        from xgboost import XGBRegressor  # noqa: PLC0415
+
         names = ("n_estimators", "max_depth", "learning_rate", "subsample", "colsample_bytree", "min_child_weight",
                  "reg_lambda", "objective", "n_jobs")  # fmt: skip
         settings = {name: getattr(self, name) for name in names}
         seeds = range(self.random_state, self.random_state + self.n_member)
         return [
-            XGBRegressor(**settings, tree_method="hist", random_state=seed).fit(X, y, sample_weight=weight)
+            XGBRegressor(**settings, tree_method="hist", random_state=seed)
+            .fit(X, y, sample_weight=weight)
+            .get_booster()
             for seed in seeds
         ]

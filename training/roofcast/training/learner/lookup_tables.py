@@ -7,14 +7,14 @@ query's own configuration.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from roofcast.features.descriptors.config_hash import HashArray
-from roofcast.training.learner.group_keys import BoolArray, FloatArray, GroupKeys, IndexArray
+from roofcast.training.learner.group_keys import TARGET_STACK, BoolArray, FloatArray, GroupKeys, IndexArray
 
 LENGTH_SCALE: Final = 1.4
 """Length scale of the workload kernel, in natural logarithms of tokens and requests: a factor of four."""
@@ -37,8 +37,14 @@ class LookupTables:
         Keys of far effects that training points have, sorted.
     mean : shape (n_level + 1,)
         What each adds to the mean; the last is 0, for unknown keys.
+    cell : shape (n_cell, n_far)
+        Levels of each set of points that share all far keys and the stack.
+    cell_covariance : shape (n_cell, n_far)
+        Of its points with queries that share a level.
+    cell_precision : shape (n_cell * (n_cell + 1) / 2,)
+        Sums of the inverse covariance over the points of two cells, lower triangle row by row.
     explained : shape (n_level + 1, n_level + 1)
-        What each pair adds to the variance explained.
+        What each pair of levels adds to the variance explained; computed from the cells, which are far fewer.
     near_variance
         Of the two near effects.
     signature : shape (n_signature,)
@@ -55,7 +61,9 @@ class LookupTables:
 
     level: HashArray
     mean: FloatArray
-    explained: FloatArray
+    cell: IndexArray
+    cell_covariance: FloatArray
+    cell_precision: FloatArray
     near_variance: tuple[float, float]
     signature: HashArray
     configuration: HashArray
@@ -63,6 +71,20 @@ class LookupTables:
     weight: FloatArray
     cross: FloatArray
     precision: FloatArray
+    explained: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Sum the cells of each pair of levels."""
+        (n_cell, n_far), n_level = self.cell.shape, len(self.level)
+        lower = np.zeros((n_cell, n_cell))
+        lower[np.tril_indices(n_cell)] = self.cell_precision
+        precision = lower + np.tril(lower, -1).T
+        half, explained = np.zeros((n_level, n_cell)), np.zeros((n_level + 1, n_level + 1))
+        for i in range(n_far):
+            np.add.at(half, self.cell[:, i], self.cell_covariance[:, i, None] * precision)
+        for i in range(n_far):
+            np.add.at(explained[:, :n_level], self.cell[:, i], self.cell_covariance[:, i, None] * half.T)
+        object.__setattr__(self, "explained", explained)
 
     def look_up(self, keys: HashArray, workload: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Return mean, variance explained and whether the tables hold the query: shapes (n_query,).
@@ -110,6 +132,10 @@ def build_lookup_tables(
     has = csr_array((np.ones(n_point * n_far), of_point.ravel(), start), shape=(n_point, len(level)))
     shared = csr_array((covariance[:, :-1].ravel(), of_point.ravel(), start), shape=has.shape)
     solved = shared.T @ inverse
+    sets = np.column_stack([of_point.reshape(n_point, n_far), points.stack == TARGET_STACK])
+    _, of_cell, cell_of_point = np.unique(sets, axis=0, return_index=True, return_inverse=True)
+    in_cell = csr_array((np.ones(n_point), cell_of_point.ravel(), np.arange(n_point + 1)), (n_point, len(of_cell)))
+    cell_precision = np.asarray(in_cell.T @ (in_cell.T @ inverse).T)
     signature, first = np.unique(_signatures(keys), return_index=True)
     configuration, members = _members(keys[:, -1])
     row = members[np.searchsorted(configuration, keys[first, -1])]
@@ -117,7 +143,9 @@ def build_lookup_tables(
     return LookupTables(
         level=level,
         mean=np.append(shared.T @ weights, 0.0),
-        explained=np.pad(shared.T @ solved.T, (0, 1)),
+        cell=sets[of_cell, :-1],
+        cell_covariance=covariance[of_cell, :-1],
+        cell_precision=cell_precision[np.tril_indices(len(of_cell))],
         near_variance=(float(covariance[0, -1]), workload_variance),
         signature=signature,
         configuration=configuration,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -25,14 +24,11 @@ from roofcast.training.learner.numpy_booster import NumpyBooster
 from roofcast.training.learner.out_of_memory import OutOfMemoryClassifier
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.random_effects import RandomEffects
-from roofcast.training.lifecycle.bundle_file import BundleFile, write_object
+from roofcast.training.lifecycle.bundle_file import BundleFile, stored_fields, write_object
 
 FILE_NAME: Final = "bundle.roofcast"
 
 MAX_FILE_BYTE: Final = 512 * 2**20
-
-HELD_OUT: Final = "held_out_"
-"""Attribute of a predictor that only the run that trained it uses; it is not stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,43 +68,45 @@ class ModelBundle:
 
     def save(self, path: Path) -> str:
         """Write the bundle with its lookup tables, and its SHA-256 into `checksum_file`; return the SHA-256."""
-        predictor = copy.copy(self.predictor.build_cache(METRICS))
-        predictor.__dict__.pop(HELD_OUT, None)
+        self.predictor.build_cache(METRICS)
         about = {"layout": self.fingerprint, "roofcast": self.roofcast_version}
-        write_object(path, replace(self, predictor=predictor), CLASSES, about)
+        write_object(path, self, CLASSES, about)
         checksum = sha256(path)
         checksum_file(path).write_text(checksum, encoding="ascii")
         return checksum
 
 
-CLASSES: Final = (
-    Coefficients,
-    ErrorDistribution,
-    ErrorScaleModel,
-    GroupKeys,
-    GroupedConformal,
-    LookupTables,
-    ModelBundle,
-    NumpyBooster,
-    OutOfMemoryClassifier,
-    RandomEffects,
-    ResidualRegressor,
-    RoofcastPredictor,
-    TrainingConfig,
-    TrainingPoints,
-)
-"""All classes that a bundle file can name."""
+_DATACLASSES: Final = (
+    Coefficients, ErrorDistribution, ErrorScaleModel, GroupKeys, LookupTables, ModelBundle, NumpyBooster,
+    TrainingConfig, TrainingPoints,
+)  # fmt: skip
+
+CLASSES: Final = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
+    GroupedConformal: ("n_group", "_scores", "_cumulative"),
+    OutOfMemoryClassifier: ("l2", "classes_", "slope_", "intercept_", "n_features_in_"),
+    RandomEffects: ("n_iteration", "sd_", "training_points_", "errors_", "_weights", "_tables"),
+    ResidualRegressor: (
+        "n_member", "n_estimators", "max_depth", "learning_rate", "subsample", "colsample_bytree", "min_child_weight",
+        "reg_lambda", "objective", "n_jobs", "random_state", "n_features_in_", "median_", "members_", "_booster",
+    ),
+    RoofcastPredictor: (
+        "config", "metrics", "coefficients", "coefficients_", "metrics_", "regressors_", "feature_range_",
+        "error_distributions_",
+    ),
+}  # fmt: skip
+"""All classes that a bundle file can name, each with the attributes that are stored, lookup tables among them."""
 
 
 def layout() -> str:
-    """Return a digest of the columns, codes and random-effect terms; a bundle of another layout is refused.
+    """Return a digest of columns, codes, terms and stored attributes; a bundle of another layout is refused.
 
     Examples
     --------
     >>> len(layout())
     16
     """
-    parts = repr((fingerprint(), [*TERMS], [*STACK_TERMS], WORKLOAD_GRID, LENGTH_SCALE))
+    stored = sorted((cls.__name__, names) for cls, names in CLASSES.items())
+    parts = repr((fingerprint(), [*TERMS], [*STACK_TERMS], WORKLOAD_GRID, LENGTH_SCALE, stored))
     return hashlib.blake2b(parts.encode(), digest_size=8).hexdigest()
 
 

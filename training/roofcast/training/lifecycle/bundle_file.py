@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from pydantic import BaseModel
-from xgboost import XGBRegressor
 
 from roofcast.data.errors import InputError
 
@@ -42,7 +41,18 @@ _KIND: Final = "$"
 """Key of a JSON object that names what the object stands for."""
 
 
-def write_object(path: Path, value: Any, classes: Collection[type], about: Mapping[str, str]) -> None:
+Classes = Mapping[type, Collection[str]]
+"""What can stand in a file: classes, each with the attributes that are stored; see `stored_fields`."""
+
+
+def stored_fields(cls: type[Any]) -> tuple[str, ...]:
+    """Return the fields of a dataclass that its constructor takes, or those of a Pydantic model."""
+    if issubclass(cls, BaseModel):
+        return tuple(cls.model_fields)
+    return tuple(f.name for f in dataclasses.fields(cls) if f.init)
+
+
+def write_object(path: Path, value: Any, classes: Classes, about: Mapping[str, str]) -> None:
     """Write an object; the same object gives the same bytes.
 
     Parameters
@@ -50,9 +60,10 @@ def write_object(path: Path, value: Any, classes: Collection[type], about: Mappi
     path
         Replaced at once: a reader sees all of it or nothing.
     value
-        Made of registered classes, containers, numeric arrays, tables and boosters.
+        Made of registered classes, containers, numeric arrays and tables. Attributes that are not registered are left
+        out.
     classes
-        What may stand in a file: dataclasses, Pydantic models, and estimators, whose attributes are stored.
+        Registered classes.
     about
         What `read_header` returns.
 
@@ -61,7 +72,7 @@ def write_object(path: Path, value: Any, classes: Collection[type], about: Mappi
     TypeError
         If the object holds anything else.
     """
-    writer = _Writer(frozenset(classes))
+    writer = _Writer(classes)
     tree = {"format": FORMAT, "about": dict(about), "value": writer.encode(value)}
     members = {TREE: json.dumps(tree, separators=(",", ":")).encode(), ARRAYS: writer.block.getvalue()}
     draft = path.with_name(f".{path.name}.{os.getpid()}")
@@ -118,7 +129,7 @@ class BundleFile:
         except Exception as error:  # the parsers of a damaged file raise many kinds
             raise _unreadable(name, error) from error
 
-    def decode(self, classes: Collection[type]) -> Any:
+    def decode(self, classes: Classes) -> Any:
         """Return the object.
 
         Raises
@@ -127,7 +138,9 @@ class BundleFile:
             If the tree names a class that is not registered, or does not fit its class.
         """
         try:
-            return _Reader(self.block, {kind.__name__: kind for kind in classes}).decode(self.tree)
+            return _Reader(self.block, {cls.__name__: (cls, names) for cls, names in classes.items()}).decode(
+                self.tree
+            )
         except Exception as error:  # constructors check what they are given and raise many kinds
             raise _unreadable(self.name, error) from error
 
@@ -150,11 +163,11 @@ def _unreadable(name: str, error: Exception) -> InputError:
 class _Writer:
     """Encoder of objects; equal arrays are stored once."""
 
-    classes: frozenset[type]
+    classes: Classes
     block: io.BytesIO = field(default_factory=io.BytesIO)
     offsets: dict[bytes, int] = field(default_factory=dict)
 
-    def encode(self, value: Any) -> Any:  # noqa: C901, PLR0911  (a case for each kind)
+    def encode(self, value: Any) -> Any:  # noqa: PLR0911  (a case for each kind)
         match value:
             case None | bool() | int() | float() | str():
                 return float(value) if isinstance(value, float) else value
@@ -174,19 +187,12 @@ class _Writer:
                 return self._encode_array(value)
             case pd.DataFrame():
                 return self._encode_table(value)
-            case XGBRegressor():
-                return {_KIND: "XGBRegressor", "model": self.encode(value.get_booster().save_raw("ubj"))}
         return self._encode_object(value)
 
     def _encode_object(self, value: Any) -> dict[str, Any]:
         if type(value) not in self.classes:
             raise TypeError(f"a {type(value).__qualname__} cannot be stored; register the class")
-        if isinstance(value, BaseModel):
-            fields = value.model_dump(mode="json")
-        elif dataclasses.is_dataclass(value):
-            fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
-        else:
-            fields = vars(value)
+        fields = {name: getattr(value, name) for name in self.classes[type(value)] if hasattr(value, name)}
         return {_KIND: type(value).__name__, **{name: self.encode(item) for name, item in fields.items()}}
 
     def _encode_array(self, array: npt.NDArray[Any]) -> dict[str, Any]:
@@ -221,7 +227,7 @@ class _Reader:
     """Decoder of objects; arrays are read-only views of the block."""
 
     block: bytes
-    classes: dict[str, type]
+    classes: dict[str, tuple[type, Collection[str]]]
 
     def decode(self, node: Any) -> Any:  # noqa: PLR0911  (a case for each kind)
         if isinstance(node, list):
@@ -242,25 +248,18 @@ class _Reader:
             case "table":
                 columns = {name: self._decode_column(item) for name, item in fields["columns"].items()}
                 return pd.DataFrame(columns, index=fields["index"] or pd.RangeIndex(fields["n_row"]))
-            case "XGBRegressor":
-                regressor = XGBRegressor(n_jobs=1)
-                regressor.load_model(bytearray(self.decode(fields["model"])))
-                return regressor
         return self._build(kind, {name: self.decode(item) for name, item in fields.items()})
 
     def _build(self, kind: Any, fields: dict[str, Any]) -> Any:
-        cls = self.classes.get(kind)
-        if cls is None:
+        if kind not in self.classes:
             raise ValueError(f"{kind!r} is no registered class")
-        if issubclass(cls, BaseModel):
-            return cls.model_validate(fields)
-        if dataclasses.is_dataclass(cls):
-            if {f.name for f in dataclasses.fields(cls) if f.init} != fields.keys():
-                raise ValueError(f"the parts of {kind} are not this version's")
+        cls, names = self.classes[kind]
+        is_value = dataclasses.is_dataclass(cls) or issubclass(cls, BaseModel)
+        if not fields.keys() <= set(names) or (is_value and len(fields) < len(names)):
+            raise ValueError(f"the parts of {kind} are not this version's")
+        if is_value:
             return cls(**fields)
-        if hidden := [name for name in fields if callable(getattr(cls, name, None)) or name.startswith("__")]:
-            raise ValueError(f"{kind} has no attribute {hidden[0]!r} to store")
-        value = cls.__new__(cls)
+        value: Any = object.__new__(cls)
         vars(value).update(fields)
         return value
 

@@ -69,15 +69,25 @@ class Champion:
     sha256: str
 
 
+@dataclass(frozen=True, slots=True)
+class ShippedPredictor:
+    """The predictor of the package: the champion where no version is promoted."""
+
+    champion: Champion
+    file: Path
+
+
 class Registry:
-    """Versions of the predictor, the one in service, and the one before it.
+    """Registered versions of the predictor: the champion and its predecessors.
 
     Parameters
     ----------
     home
-        Folder for the embedded store (an SQLite file and a folder of artefacts) and for bundles fetched.
+        Folder of the embedded store (an SQLite file and a folder of artefacts) and of fetched bundles.
     tracking_uri
-        An MLflow server's address; None for the embedded store.
+        Address of an MLflow server; None for the embedded store.
+    shipped
+        Champion where no version is promoted; `promote` and `rollback` accept it like a registered version.
 
     Raises
     ------
@@ -85,8 +95,9 @@ class Registry:
         From every method, if the store cannot be reached.
     """
 
-    def __init__(self, home: Path, tracking_uri: str | None = None) -> None:
+    def __init__(self, home: Path, tracking_uri: str | None = None, shipped: ShippedPredictor | None = None) -> None:
         self._home = home
+        self.shipped = shipped
         self.tracking_uri = tracking_uri or f"sqlite:///{home / 'mlflow.db'}"
         self._creating = FileLock(home / "mlflow.lock")
         self._changing = FileLock(home / "champion.lock")
@@ -166,15 +177,24 @@ class Registry:
             )
         return str(version.version)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever registered in an embedded store; MLflow is not imported to find out."""
+        return self._artifact_location is not None and not (self._home / "mlflow.db").exists()
+
     def champion(self) -> Champion | None:
-        """Return the version in service, or None."""
-        return self._aliased(CHAMPION)
+        """Return the promoted version; the shipped predictor if none is promoted; else None."""
+        promoted = None if self.is_empty else self._aliased(CHAMPION)
+        return promoted or (self.shipped.champion if self.shipped else None)
 
     def versions(self) -> list[Champion]:
-        """Return every version, newest first."""
+        """Return every version, newest first; the shipped predictor is the last."""
+        shipped = [self.shipped.champion] if self.shipped else []
+        if self.is_empty:
+            return shipped
         with reachable(self.tracking_uri):
-            found = self._client.search_model_versions(f"name = '{MODEL_NAME}'")
-        return sorted(map(_champion, found), key=lambda c: int(c.version), reverse=True)
+            versions = self._client.search_model_versions(f"name = '{MODEL_NAME}'")
+        return [*sorted(map(_champion, versions), key=lambda c: int(c.version), reverse=True), *shipped]
 
     def find(self, version: str) -> Champion:
         """Return a version, whether or not it is in service.
@@ -227,7 +247,8 @@ class Registry:
             with reachable(self.tracking_uri):
                 if before and before.version != version:
                     self._keep_earlier([*self._earlier(), before.version])
-                self._client.set_registered_model_alias(MODEL_NAME, CHAMPION, version)
+                if before != found or not self._is_shipped(found):
+                    self._set_champion(found)
             _tell("promotion", by, before, found)
         return found
 
@@ -265,7 +286,7 @@ class Registry:
                 )
             way = self._way_back(now)
             with reachable(self.tracking_uri):
-                self._client.set_registered_model_alias(MODEL_NAME, CHAMPION, way[-1].version)
+                self._set_champion(way[-1])
                 self._keep_earlier([champion.version for champion in way[:-1]])
             _tell("rollback", by, now, way[-1])
         return way[-1]
@@ -273,13 +294,24 @@ class Registry:
     def _way_back(self, now: Champion | None) -> list[Champion]:
         """Return the earlier champions that are still there, oldest first, the last of them another than now's."""
         known = {champion.version: champion for champion in self.versions()}
+        registered = [champion for champion in known.values() if not self._is_shipped(champion)]
         with reachable(self.tracking_uri):
-            earlier = [known[version] for version in self._earlier() if version in known] if known else []
+            earlier = [known[version] for version in self._earlier() if version in known] if registered else []
         while earlier and earlier[-1] == now:  # left by who was stopped between two writes
             earlier.pop()
         if not earlier:
             raise NoAnswerError(NO_EARLIER)
         return earlier
+
+    def _is_shipped(self, champion: Champion) -> bool:
+        return self.shipped is not None and champion == self.shipped.champion
+
+    def _set_champion(self, champion: Champion) -> None:
+        """Set the alias of the champion; the shipped predictor is the champion where there is no alias."""
+        if self._is_shipped(champion):
+            self._client.delete_registered_model_alias(MODEL_NAME, CHAMPION)
+        else:
+            self._client.set_registered_model_alias(MODEL_NAME, CHAMPION, champion.version)
 
     def _earlier(self) -> list[str]:
         return str(self._client.get_registered_model(MODEL_NAME).tags.get(HISTORY_TAG, "")).split()
@@ -290,7 +322,7 @@ class Registry:
     def load(self, champion: Champion) -> ModelBundle:
         """Return the bundle of a version, fetched if need be and checked against its checksum."""
         file = self.file(champion)
-        if not self.has(champion):
+        if not self._is_shipped(champion) and not self.has(champion):
             self._fetch(champion, file)
         return load_bundle(file, champion.sha256)
 
@@ -301,6 +333,8 @@ class Registry:
 
     def file(self, champion: Champion) -> Path:
         """Return where the bundle of a version lies once it has been fetched."""
+        if self.shipped and self._is_shipped(champion):
+            return self.shipped.file
         return self._home / "bundles" / f"{champion.sha256}.roofcast"
 
     def _fetch(self, champion: Champion, file: Path) -> None:

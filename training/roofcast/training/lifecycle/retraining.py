@@ -65,7 +65,8 @@ def fit_bundle(
     """
     if data.groups.nunique() < 2:
         raise InputError("measurements", "must span two LLM lineages at least, got one; import another campaign")
-    predictor = RoofcastPredictor(config).fit(data.X, data.y, data.groups, progress, stacks=data.stacks)
+    predictor = RoofcastPredictor(config or TrainingConfig())
+    predictor.fit(data.X, data.y, data.groups, progress, stacks=data.stacks)
     folds = score_folds(data, predictor.held_out_)
     scores = folds.groupby("metric")[["mape", "median_ape", "within_25"]].mean()
     return ModelBundle(
@@ -139,7 +140,10 @@ def _judged(
     rival = None
     if incumbent is not None:
         known = data.ids.isin(incumbent.row_ids).to_numpy()
-        rival = predict_held_out(incumbent.predictor, data.X, data.y, data.groups, progress, trainable=known)
+        if known.all() and incumbent.predictor.config == candidate.predictor.config:
+            rival = candidate.predictor.held_out_  # the same recipe on the same rows
+        else:
+            rival = predict_held_out(incumbent.predictor, data.X, data.y, data.groups, progress, trainable=known)
     return judge(data.y, candidate.predictor.held_out_, rival, data.groups, no_champion)
 
 

@@ -1,0 +1,159 @@
+"""The shipped predictor: fitted to the shipped campaigns, stored in the package with fingerprints of what made it.
+
+``python -m roofcast.training.lifecycle.shipped`` fits and stores it anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import logging
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+import roofcast.data
+import roofcast.features
+import roofcast.training
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import InputError
+from roofcast.data.specs import Spec
+from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
+from roofcast.training.lifecycle.bundle import checksum_file, layout
+from roofcast.training.lifecycle.registry import Champion, ShippedPredictor
+
+logger = logging.getLogger(__name__)
+
+FILE: Final = Path(__file__).parents[1] / "shipped" / "predictor.roofcast"
+MANIFEST: Final = FILE.with_suffix(".json")
+
+COMMAND: Final = "make predictor"
+
+CODE: Final = (
+    (roofcast.features, ""),
+    (roofcast.training, "learner"),
+    (roofcast.training, "dataset"),
+    (roofcast.training, "config.py"),
+    (roofcast.training, "lifecycle/retraining.py"),
+    (roofcast.data, "measurements"),
+    (roofcast.data, "units.py"),
+    (roofcast.data, "specs.py"),
+)
+"""Files and folders of packages whose code changes what is fitted."""
+
+
+class Manifest(Spec):
+    """Identity of the shipped predictor, and fingerprints of what it was fitted to and by.
+
+    Parameters
+    ----------
+    sha256
+        Of the file.
+    layout
+        As `roofcast.training.lifecycle.bundle.layout`.
+    data, catalog, code
+        As `data_fingerprint`, `catalog_fingerprint` and `code_fingerprint`.
+    """
+
+    sha256: str
+    layout: str
+    data: str
+    catalog: str
+    code: str
+
+
+def read_manifest() -> Manifest:
+    """Return the manifest of the shipped predictor."""
+    return Manifest.parse(json.loads(MANIFEST.read_text(encoding="utf-8")))
+
+
+def shipped_predictor() -> ShippedPredictor | None:
+    """Return the shipped predictor, or None if the source tree holds none of the code's layout."""
+    try:
+        manifest = read_manifest()
+    except (OSError, ValueError, InputError) as error:
+        logger.warning("the shipped predictor cannot be used: %s; run `%s`", error, COMMAND)
+        return None
+    if manifest.layout != layout() or not FILE.is_file():
+        logger.warning("the shipped predictor is of another layout than the code; run `%s`", COMMAND)
+        return None
+    return ShippedPredictor(Champion(f"shipped-{manifest.sha256[:8]}", "", manifest.sha256), FILE)
+
+
+def shipped_training_set() -> TrainingSet:
+    """Return the training set of the shipped campaigns."""
+    catalog = load_catalog()
+    rows = load_campaigns(TRAINED_ON).reset_index(drop=True)
+    return build_training_set(rows, catalog.models, catalog.accelerators)
+
+
+def data_fingerprint() -> str:
+    """Return a digest of the rows of the shipped campaigns, whatever files hold them."""
+    rows = load_campaigns(TRAINED_ON)
+    digest = hashlib.blake2b("\n".join(map(str, rows.columns)).encode(), digest_size=8)
+    digest.update(pd.util.hash_pandas_object(rows, index=False).to_numpy().tobytes())
+    return digest.hexdigest()
+
+
+def catalog_fingerprint() -> str:
+    """Return a digest of the catalogue's models and accelerators; prices are not learnt from."""
+    catalog = load_catalog()
+    specs = [*catalog.models.values(), *catalog.accelerators.values()]
+    return hashlib.blake2b("\n".join(spec.model_dump_json() for spec in specs).encode(), digest_size=8).hexdigest()
+
+
+def code_fingerprint() -> str:
+    """Return a digest of the syntax trees of `CODE`, which comments, docstrings and formatting do not change."""
+    digest = hashlib.blake2b(digest_size=8)
+    for package, name in CODE:
+        root = Path(package.__path__[0], name)
+        for file in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
+            digest.update(f"{package.__name__}/{file.relative_to(package.__path__[0]).as_posix()}\n".encode())
+            digest.update(syntax(file.read_text(encoding="utf-8")).encode())
+    return digest.hexdigest()
+
+
+def syntax(source: str) -> str:
+    r"""Return the syntax tree of Python code as text, without docstrings and other bare strings.
+
+    Examples
+    --------
+    >>> syntax('def f(x):\n    "Doc."\n    return x  # why') == syntax("def f(x): return x")
+    True
+    """
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [part for part in body if not _is_text(part)] or [ast.Pass()]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def build() -> Manifest:
+    """Fit the predictor to the shipped campaigns and store it in the source tree; return its manifest."""
+    from roofcast.training.lifecycle.retraining import fit_bundle  # noqa: PLC0415  (it imports this module)
+
+    bundle = fit_bundle(shipped_training_set())
+    FILE.parent.mkdir(exist_ok=True)
+    checksum = bundle.save(FILE)
+    checksum_file(FILE).unlink()
+    manifest = Manifest(
+        sha256=checksum,
+        layout=layout(),
+        data=data_fingerprint(),
+        catalog=catalog_fingerprint(),
+        code=code_fingerprint(),
+    )
+    MANIFEST.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    return manifest
+
+
+if __name__ == "__main__":
+    print(build().model_dump_json())
