@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from roofcast.data.errors import RoofcastError
 from roofcast.data.importers import FORMATS, read_measurements
-from roofcast.data.measurements.schema import ASKED_COLUMNS
+from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.serving.http.bulk.media import Kind
 from roofcast.serving.recommend.demand.slo import METRIC_OF, format_limit, parse_limit
@@ -118,7 +118,7 @@ JSON = st.recursive(
     max_leaves=6,
 )
 MODELS = st.fixed_dictionaries({"name": JSON, "config": st.just(CONFIG) | JSON}) | JSON
-CHANGES = st.dictionaries(st.sampled_from([*ASKED_COLUMNS]), JSON, max_size=3)
+CHANGES = st.dictionaries(st.sampled_from([*INPUT_COLUMNS]), JSON, max_size=3)
 LINES = (
     st.builds(lambda changes: a_question(**changes), CHANGES)
     | CHANGES

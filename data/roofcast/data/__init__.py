@@ -1,1 +1,1 @@
-"""What is known: specs, catalogues, measurements and the store that keeps them."""
+"""Specs, catalogue, prices, measurements, their importers and campaigns, and the store."""

@@ -1,4 +1,4 @@
-"""Every error that roofcast raises on purpose; anything else that escapes is a bug."""
+"""Errors of roofcast; any other exception that escapes is a bug."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterable
 
 
 class RoofcastError(Exception):
-    """Base of the tree: an outcome that a caller is expected to handle."""
+    """Base of all errors that a caller is expected to handle."""
 
 
 class InputError(RoofcastError, ValueError):
-    """The caller can mend it: a value that is wrong, with its field and the cure.
+    """A wrong value, with its field and the cure.
 
     Parameters
     ----------
     field
-        Name of the offending field, as the caller wrote it; empty for the input as a whole.
+        The field, as the caller wrote it; empty for the input as a whole.
     problem
-        What was wanted, what was got and how to mend it, in lower case.
+        What was expected, what was given and how to fix it, in lower case.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class InputError(RoofcastError, ValueError):
 
 
 class UnknownNameError(InputError):
-    """No such model, accelerator, engine or other named thing.
+    """An unknown name of a model, accelerator, engine or the like; suggests near misses.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class UnknownNameError(InputError):
 
 
 class SchemaError(InputError):
-    """A file or table breaks its schema; says where.
+    """A file or table breaks its schema; names file, line and field.
 
     Examples
     --------
@@ -74,19 +74,19 @@ class SchemaError(InputError):
 
 
 class NoAnswerError(RoofcastError):
-    """The question is sound but has no answer."""
+    """The input is valid but has no answer."""
 
 
 class OutOfRangeError(NoAnswerError):
-    """Beyond what can be answered for."""
+    """The input is outside the range that can be predicted."""
 
 
 class NotReadyError(RoofcastError):
-    """No promoted model is loaded yet."""
+    """The service or its store is not ready: no promoted model, or no usable database or state folder."""
 
 
 def near_misses(name: str, known: Iterable[str], n: int = 3) -> list[str]:
-    """Return up to `n` known names that look like `name`, best first; compared without case.
+    """Return up to `n` known names similar to `name`, the best first, compared without case.
 
     Examples
     --------
@@ -94,8 +94,8 @@ def near_misses(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     'llama-7b'
     """
     by_lower = {candidate.lower(): candidate for candidate in known}
-    wanted = name.lower()
-    inside = [c for c in by_lower if len(wanted) > 2 and wanted in c]
-    close = difflib.get_close_matches(wanted, by_lower, n=n, cutoff=0.5)
-    ordered = dict.fromkeys([*sorted(inside, key=len), *close])
+    lower = name.lower()
+    containing = [candidate for candidate in by_lower if len(lower) > 2 and lower in candidate]
+    close = difflib.get_close_matches(lower, by_lower, n=n, cutoff=0.5)
+    ordered = dict.fromkeys([*sorted(containing, key=len), *close])
     return [by_lower[c] for c in ordered][:n]

@@ -1,4 +1,4 @@
-"""The folder where roofcast keeps its state on this machine."""
+"""State folder of roofcast on this machine."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ HOME_VARIABLE: Final = "ROOFCAST_HOME"
 
 
 def home_path() -> Path:
-    """Return where the state folder is, or would be: `ROOFCAST_HOME`, else the platform's user data folder."""
-    chosen = os.environ.get(HOME_VARIABLE, "")
-    return Path(chosen).expanduser().absolute() if chosen else platformdirs.user_data_path("roofcast")
+    """Return the path of the state folder: `ROOFCAST_HOME`, else the platform's user data folder."""
+    path = os.environ.get(HOME_VARIABLE, "")
+    return Path(path).expanduser().absolute() if path else platformdirs.user_data_path("roofcast")
 
 
 def roofcast_home() -> Path:
-    """Return the state folder, created if need be.
+    """Return the state folder, created if absent.
 
     Raises
     ------

@@ -28,7 +28,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Source = Annotated[str, Field(min_length=1, max_length=2000)]
 Money = Annotated[Decimal, PlainSerializer(float, return_type=float, when_used="json")]
-"""Exact as it was read; a number in JSON, as every other amount there."""
+"""Exact decimal amount; a number in JSON."""
 
 
 class Spec(BaseModel):
@@ -38,12 +38,12 @@ class Spec(BaseModel):
 
     @classmethod
     def parse(cls, fields: dict[str, Any], prefix: str = "") -> Self:
-        """Return the spec; raise `InputError` that names the first wrong field.
+        """Return the spec of these fields.
 
         Raises
         ------
         InputError
-            If a field is missing, unknown, of the wrong type or out of bounds.
+            If a field is missing, unknown, of the wrong type or out of bounds; names the first.
 
         Examples
         --------
@@ -59,7 +59,7 @@ class Spec(BaseModel):
 
 
 def input_error(error: ValidationError, prefix: str = "") -> InputError:
-    """Return the `InputError` that names the first field of a pydantic error."""
+    """Return the `InputError` of the first field of a pydantic error."""
     first = error.errors()[0]
     field = ".".join(str(part) for part in (prefix, *first["loc"]) if part != "")
     message = first["msg"].removeprefix("Value error, ")
@@ -73,11 +73,11 @@ def _short(value: object, limit: int = 60) -> str:
 
 
 class ModelSpec(Spec):
-    """Architecture of a language model; what its `config.json` says, in this project's names.
+    """Architecture of a language model, from its `config.json`.
 
     Widths are in elements, counts in layers, heads, experts or tokens. `n_layer` counts decoder layers.
-    `n_param` and `n_param_active` count the text model's weights (all, and those one token uses);
-    `n_param_published` is the maker's figure, which may hold more, such as a vision tower.
+    `n_param` and `n_param_active` count the text model's weights, all of them and those that one token uses;
+    `n_param_published` is the maker's figure, which may include more, such as a vision tower.
     """
 
     id: Name
@@ -102,9 +102,9 @@ class ModelSpec(Spec):
     n_sliding_layer: CountOrNone = 0
     n_linear_layer: CountOrNone = Field(default=0, description="layers whose state does not grow with context")
     n_sparse_layer: CountOrNone = Field(
-        default=0, description="layers whose attention reads only the tokens that an indexer picks"
+        default=0, description="layers whose attention reads only the tokens that an indexer selects"
     )
-    sparse_top_k: CountOrNone = Field(default=0, description="tokens that such a layer reads at most")
+    sparse_top_k: CountOrNone = Field(default=0, description="largest number of tokens that such a layer reads")
     vocab_size: Count
     tie_word_embeddings: bool = False
     max_context_token: int = Field(default=0, ge=0, le=10**9, description="0 if unknown or unbounded")
@@ -163,11 +163,11 @@ class ModelSpec(Spec):
 
 
 class AcceleratorSpec(Spec):
-    """Data sheet of one accelerator; peaks are dense, with FP32 accumulation where the part has it.
+    """Data sheet of an accelerator; peaks are dense, with FP32 accumulation where supported.
 
-    `peak_flop_per_s` maps a precision to operations per second. `link_bandwidth_byte_per_s` is that of the
-    scale-up fabric, both directions together, per accelerator, and `link_domain_size` its number of accelerators.
-    A server processor is one socket, with the memory that its note says is fitted; `l2_byte` is its last cache.
+    `peak_flop_per_s` has operations per second by precision. `link_bandwidth_byte_per_s` is that of the scale-up
+    fabric per accelerator, both directions together, and `link_domain_size` the number of accelerators it connects.
+    A server processor is one socket, with the memory that its note states; `l2_byte` is its last-level cache.
     """
 
     id: Name
@@ -197,7 +197,7 @@ class AcceleratorSpec(Spec):
 
 
 class Offer(Spec):
-    """A dated price of a whole instance, in US dollars; `listed_...` hold the amount as the provider wrote it."""
+    """A dated price of an instance in US dollars; `listed_...` is the amount in the provider's currency."""
 
     provider: Name
     instance_type: Name

@@ -1,4 +1,4 @@
-"""The only place where units are converted; everything inside is in SI base units."""
+"""Conversion factors of units; the rest of the code is in SI base units."""
 
 from __future__ import annotations
 

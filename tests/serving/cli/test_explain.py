@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roofcast.data.measurements.schema import ASKED_COLUMNS
+from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.cli.explain import QUESTION_OPTIONS
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
 
@@ -14,7 +14,7 @@ QUESTION = ("--model", MODEL, "--accelerator", ACCELERATOR, "--n-input-token", "
 
 
 def test_the_options_are_the_columns_of_a_row() -> None:
-    assert tuple(QUESTION_OPTIONS) == tuple(ASKED_COLUMNS)
+    assert tuple(QUESTION_OPTIONS) == tuple(INPUT_COLUMNS)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
-from roofcast.data.measurements.schema import ASKED_COLUMNS
+from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.data.units import FLOP_PER_TFLOP
 from roofcast.serving.explain.explanation import Explanation, explain, parsed, scaled_by, swept_by
 from roofcast.serving.explain.plots import plot_explanation, plot_sweep
@@ -162,4 +162,4 @@ def test_a_load_that_is_not_given_is_told_of() -> None:
     assert an_explanation().remarks() == []
     assumed = an_explanation(concurrency="").to_json()
     assert assumed["remarks"] == [LOAD_REMARK]
-    assert set(assumed["question"]) == set(ASKED_COLUMNS)
+    assert set(assumed["question"]) == set(INPUT_COLUMNS)

@@ -1,7 +1,7 @@
-"""LLM-Pilot's benchmark as published: what was measured, what seven methods predicted, what a GPU costs.
+"""LLM-Pilot's published benchmark: measurements, predictions of seven methods, and GPU prices.
 
-The tables beside this module come from github.com/IBM/LLM-performance-prediction (CDLA-Permissive-2.0; its text is
-`llm_pilot/LICENSE`), rewritten by `builders.campaigns.llm_pilot_peers`.
+The tables in `llm_pilot/` come from github.com/IBM/LLM-performance-prediction (CDLA-Permissive-2.0, text in
+`llm_pilot/LICENSE`); `builders.campaigns.llm_pilot_peers` writes them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Final
 import pandas as pd
 
 PEERS: Final = ("LLM-Pilot", "RF", "PerfNet", "PerfNetV2", "PARIS", "Selecta", "Morphling")
-"""Methods whose predictions were published, each made with the LLM in question held out."""
+"""Methods with published predictions, each made without the predicted LLM."""
 
 MEASURED: Final = "measured"
-"""Stands in the column `method` of `peers.csv` where others name a predictor."""
+"""Value of the column `method` of `peers.csv` for measurements."""
 
 POINT_COLUMNS: Final = ("model", "profile", "users")
 LATENCY_COLUMNS: Final = ("nttft_s_per_token", "itl_s")
@@ -41,8 +41,8 @@ def load_measured_points() -> pd.DataFrame:
 
     Returns
     -------
-    One row a point with `POINT_COLUMNS` and `MEASURED_COLUMNS`; `profile` reads like ``4 x T4``, `users` counts
-    concurrent users, nTTFT is the time to first token over the tokens of the prompt.
+    One row a point with `POINT_COLUMNS` and `MEASURED_COLUMNS`; `profile` is such as ``4 x T4``, `users` the number
+    of concurrent users, nTTFT the time to first token over the prompt's tokens
 
     Examples
     --------
@@ -57,9 +57,9 @@ def load_measured_points() -> pd.DataFrame:
 
 
 def load_peer_predictions() -> pd.DataFrame:
-    """Return what each peer predicted for each point, with what was measured there.
+    """Return the prediction of each peer for each point, with the measurement of the point.
 
-    Predictions stand as published: some of LLM-Pilot's nTTFT are negative, PerfNet's are mostly 0.
+    Predictions are as published: some of LLM-Pilot's nTTFT are negative, PerfNet's are mostly 0.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def load_peer_predictions() -> pd.DataFrame:
 
 
 def load_profile_prices() -> dict[str, Decimal]:
-    """Return the hourly price in USD of each GPU profile, digit for digit and in the order as published.
+    """Return the hourly price in USD by GPU profile, with the published digits and order.
 
     Examples
     --------
@@ -91,9 +91,9 @@ def load_profile_prices() -> dict[str, Decimal]:
 def load_tie_order() -> dict[str, tuple[str, ...]]:
     """Return the GPU profiles of each LLM in the order that settles ties of predicted cost.
 
-    It is the order of first appearance in the published table after sorting it by users with an unstable quicksort:
-    of more than twenty orders tried, the one that gives P2's quoted figures for every peer. Whether they were scored
-    that way is not known. Such a sort gives other orders on other machines, so the order is kept as data.
+    It is the order of first appearance in the published table after an unstable quicksort by users. Of more than
+    twenty orders tried, only this one gives P2's quoted figures for every peer; whether the authors used it is
+    unknown. An unstable sort differs between machines, so the order is stored.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What aiconfigurator answers to the questions of protocol P3, recorded by ``benchmarks/peers``."""
+"""Recorded predictions of aiconfigurator for the rows of protocol P3, written by ``benchmarks/peers``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pandas as pd
 
 
 def load_aiconfigurator_answers() -> pd.DataFrame:
-    """Return the recorded answers.
+    """Return the recorded predictions.
 
     Returns
     -------
-    One line a question that was put, index `row` as in `rows_index.csv`: the arguments, `ttft_s` and `tpot_s` (NaN if
-    there was no answer), `call_s` (wall time of the call), `status` and `reason`
+    One row a call, with the index `row` of `rows_index.csv`: the arguments, `ttft_s` and `tpot_s` (NaN without an
+    answer), `call_s` (wall time of the call), `status` and `reason`
 
     Examples
     --------
@@ -30,7 +30,7 @@ def load_aiconfigurator_answers() -> pd.DataFrame:
 
 @functools.cache
 def load_aiconfigurator_run() -> dict[str, Any]:
-    """Return what is to know about the recorded run: version, date, licence and choices.
+    """Return the metadata of the recorded run: version, date, licence and settings.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""What became of each row of `silicon_sample.csv`: protocols that count published rows join on it.
+"""Index of the published rows of `silicon_sample.csv`: the measurement or rejection of each.
 
-Run ``python -m roofcast.data.campaigns.silicon_index --raw FOLDER`` after building the campaign.
+Protocols that count published rows join on it. The builder of the campaign writes it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ FAULTS: Final = {
     "release_candidate": "DeepSeek-R1 in NVFP4 under the first release candidate of TensorRT-LLM 1.3",
     "no_concurrency": "Qwen3-32B in FP4 on GB200 without a concurrency; the batch stands in for it",
 }
-"""Faults of rows that are kept, so that a protocol may count them in or leave them out."""
+"""Faults of kept rows, which a protocol may include or exclude."""
 
 
 def load_silicon_index() -> pd.DataFrame:
-    """Return the shipped index; texts are blank where nothing is to say.
+    """Return the shipped index.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def load_silicon_index() -> pd.DataFrame:
 
 
 def source_row(note: str) -> int:
-    """Return the row of the source that a measurement's note names.
+    """Return the source row in a measurement's note.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is usual of accelerators: rates between precisions, memories and links, and the parts that are exceptions."""
+"""Usual numbers of accelerators, for the linter: ratios between precisions, memories, links; and exceptions."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ HALF_OVER_FP32: Final[tuple[tuple[str, str, tuple[float, ...]], ...]] = (
     ("amx", "", (16.0,)),
     ("neoverse", "", (2.0, 4.0)),
 )
-"""Words of the architecture, then of its name or memory, to the dense ratios of sixteen bits over fp32; the first
-row that fits counts. Twice such a ratio is the mark of a peak with structured sparsity."""
+"""Dense ratios of 16-bit over fp32 peaks, by a word of the architecture and one of name or memory; the first match
+counts. Twice such a ratio indicates a peak with structured sparsity."""
 
 NARROW_RATIOS: Final[tuple[tuple[str, str, tuple[float, ...], tuple[float, ...]], ...]] = (
     ("fp8", "half", (1.0, 2.0), (1.0, 2.0)),
@@ -47,18 +47,18 @@ NARROW_RATIOS: Final[tuple[tuple[str, str, tuple[float, ...], tuple[float, ...]]
     ("tf32", "half", (0.5, 1.0), (0.5,)),
     ("bf16", "fp16", (1.0,), (1.0,)),
 )
-"""Narrow precision, wide precision, dense ratios, and those of GeForce cards: these run sixteen and eight bits at
-half rate when they accumulate in fp32, which doubles the ratio of integers."""
+"""Narrow precision, wide precision, dense ratios, and those of GeForce cards, which run 16 and 8 bits at half rate
+with fp32 accumulation, so that the ratio of integers doubles."""
 
 FIRST_YEAR: Final[Mapping[str, int]] = {"bf16": 2017, "tf32": 2020, "fp8": 2022, "fp4": 2024}
-"""Year before which no part computed in the precision."""
+"""Year of the first accelerator with the precision."""
 
 FLOP_PER_J: Final = ((2016, 0.15e12), (2018, 1.0e12), (2021, 1.4e12), (2023, 2.3e12), (2025, 3.0e12))
 LATER_FLOP_PER_J: Final = 6e12
-"""Most dense operations of sixteen bits per joule at the rated power, for parts up to a year; and later ones."""
+"""Largest dense 16-bit operations per joule at rated power, for accelerators up to a year, and for later ones."""
 
 BYTE_PER_FLOP: Final = (0.001, 0.08)
-"""Usual bandwidth over the peak of sixteen bits."""
+"""Usual bandwidth over the 16-bit peak."""
 
 TDP_W: Final = (5.0, 3000.0)
 LAST_CACHE_MIB: Final = (0.5, 1200.0)
@@ -66,7 +66,7 @@ LAST_CACHE_MIB: Final = (0.5, 1200.0)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MemoryKind:
-    """Usual bandwidth, capacity and reads of the whole memory a second; and the year of the first part."""
+    """Usual bandwidth, capacity and full memory reads per second of a memory type, and its first year."""
 
     gb_per_s: tuple[float, float]
     gib: tuple[float, float]
@@ -91,13 +91,13 @@ MEMORY_KINDS: Final[Mapping[str, MemoryKind]] = {
     "ddr4": MemoryKind((20, 250), (4, 4_096), (0.02, 10), 2014),
     "dram": MemoryKind((20, 250), (4, 4_096), (0.02, 10), 2010),
 }
-"""Words of a memory's name; the first that occurs counts."""
+"""Memory types by a word of the name; the first match counts."""
 
 LINKS_GB_PER_S: Final[Mapping[str, float]] = {
     "nvlink1": 160.0, "nvlink2": 300.0, "nvlink3": 600.0, "nvlink4": 900.0, "nvlink5": 1800.0,
     "pcie3": 32.0, "pcie4": 64.0, "pcie5": 128.0, "pcie6": 256.0,
 }  # fmt: skip
-"""Both directions together; PCIe with sixteen lanes."""
+"""Link bandwidth, both directions together; PCIe with 16 lanes."""
 
 EXCEPTIONS: Final[Mapping[tuple[str, str], str]] = {
     ("nvidia-a10g-24gb", "half over fp32"): "AWS states 70 TFLOP/s in fp16, less than the ratio of its family",
@@ -117,4 +117,4 @@ EXCEPTIONS: Final[Mapping[tuple[str, str], str]] = {
     ("nvidia-gh200-96gb", "link domain"): "NVLink in NVL32 racks, none in boxes of one chip, which are listed",
     ("nvidia-gh200-144gb", "link domain"): "NVLink in racks, none in boxes of one chip, which are listed",
 }
-"""Part and rule to why the part is right all the same."""
+"""Reason why a number is right nevertheless, by accelerator id and rule."""

@@ -1,1 +1,1 @@
-"""The measurement tables: schema, metric contract, validation, row ids."""
+"""Tables of measurements, of inference and training: columns, metrics, validation, row ids."""

@@ -1,4 +1,4 @@
-"""Columns of the tables of measurements: kind, bounds and admitted values."""
+"""Column types of the measurement tables: kind, bounds and choices."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ MAX_TEXT: int = 400
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Kind and bounds of a column.
+    """Kind, bounds and choices of a column.
 
     Parameters
     ----------
     is_nullable
-        Whether a number may be unknown; an unknown text is blank.
+        Whether a number may be unknown (NaN); an unknown text is blank.
     low, high
-        Bounds of numbers, both included.
+        Inclusive bounds of numbers.
     choices
-        Texts that are admitted; empty for any text of `min_length` to `MAX_TEXT` characters.
+        Allowed texts; empty for any text of `min_length` to `MAX_TEXT` characters.
     """
 
     kind: Literal["float", "str", "bool"]
@@ -35,7 +35,7 @@ class Column:
     min_length: int = 0
 
     def checks(self, values: pd.Series) -> Iterator[tuple[pd.Series, str]]:
-        """Yield whether each value holds a rule, and what the rule is."""
+        """Yield, for each rule, whether each value satisfies it, and the problem of those that do not."""
         if self.kind == "float":
             if not self.is_nullable:
                 yield values.notna(), "must be given"
@@ -57,7 +57,7 @@ def text(*choices: str) -> Column:
 
 
 def required_text(*choices: str) -> Column:
-    """Return a column of texts, none of them blank."""
+    """Return a column of texts that are not blank."""
     return Column("str", choices=choices, min_length=1)
 
 
@@ -67,5 +67,5 @@ def number(low: float, high: float) -> Column:
 
 
 def required_number(low: float, high: float) -> Column:
-    """Return a column of numbers, all of them known."""
+    """Return a column of numbers that must be known."""
     return Column("float", low=low, high=high)

@@ -1,8 +1,8 @@
-"""The metric contract: what every quantity of the measurement table means, and how others become one of them.
+"""Definitions of the measured quantities, and conversions of other quantities to them.
 
-`docs/METRICS.md` says the same for a reader; its tables are written from here. A conversion is *derived* where it
-computes a quantity out of others that were observed; a change of unit or of the reference (of one accelerator, of
-the deployment) is not. Rows name their derived columns in `derived`.
+The tables of `docs/METRICS.md` are written from this module. A conversion is *derived* if it computes a quantity
+from other observed ones; a change of unit, or from one accelerator to the deployment, is not. Rows name their derived
+columns in `derived`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MEAN_ONLY: Final = "mean"
 
 @dataclass(frozen=True)
 class Quantity:
-    """A measured quantity: its column, over what its statistics run, and what it means."""
+    """A measured quantity: its column, the samples of its statistics, and its meaning."""
 
     column: str
     symbol: str
@@ -48,39 +48,37 @@ QUANTITIES: Final = tuple(
         ("total_throughput_token_per_s", "total throughput", "run", MEAN_ONLY,
          "Input and output tokens of completed requests over the run's duration, of the whole deployment."),
         ("request_throughput_per_s", "request throughput", "run", MEAN_ONLY,
-         "Completed requests over the run's duration: the rate that was reached, not the one that was asked for."),
+         "Completed requests over the run's duration: the reached rate, not the request rate of the load."),
         ("power_w", "power", "run", MEAN_ONLY,
          "Mean electric power of all accelerators together."),
         ("memory_byte", "memory", "run", MEAN_ONLY,
          "Peak memory in use of all accelerators together."),
     )
 )  # fmt: skip
-"""Every outcome column. Statistics run over completed requests of the measured phase."""
+"""Every outcome column. Statistics are over completed requests of the measured phase."""
 
 MEAN_ONLY_COLUMNS: Final = tuple(q.column for q in QUANTITIES if q.statistics == MEAN_ONLY)
-"""Outcomes of a run as a whole, which stand in its row of statistic `mean` alone."""
+"""Outcomes of a run as a whole, only in its row of statistic `mean`."""
 
 LOAD_MEANINGS: Final = {
     "closed_loop": "`concurrency` requests are in flight at any time: the next is sent when one ends.",
-    "open_loop": "`request_rate` requests are sent a second, whatever comes back; the rate that was asked for.",
+    "open_loop": "`request_rate` requests are sent per second, independent of completions.",
     "static_batch": "`concurrency` requests start together as one batch; the next starts when the last of them ends.",
     "offline": "All requests are sent at once and wait in the engine's queue; throughput alone is comparable.",
 }
-"""What each load of the table means."""
 
 STATISTIC_MEANINGS: Final = {
-    "mean": "arithmetic mean; the only row that holds throughputs",
+    "mean": "arithmetic mean; the only row with throughputs",
     "p50": "median",
     "p90": "90th percentile",
     "p95": "95th percentile",
     "p99": "99th percentile",
 }
-"""What each statistic of the table means."""
 
 S_PER_UNIT: Final = {
     "ns": S_PER_NS, "us": S_PER_US, "ms": S_PER_MS, "s": 1.0, "sec": 1.0, "seconds": 1.0,
 }  # fmt: skip
-"""Units of time as benchmark clients write them."""
+"""Seconds by unit, as benchmark clients write units."""
 
 
 def s_from_unit(value: float, unit: str) -> float:
@@ -89,7 +87,7 @@ def s_from_unit(value: float, unit: str) -> float:
     Raises
     ------
     InputError
-        If the unit is none of `S_PER_UNIT`.
+        If the unit is not in `S_PER_UNIT`.
 
     Examples
     --------
@@ -102,7 +100,7 @@ def s_from_unit(value: float, unit: str) -> float:
 
 
 def tpot_from_inclusive(tpot_with_first_s: float, ttft_s: float, n_output_token: float) -> float:
-    """Return TPOT out of one that counts the first token and its wait: derived.
+    """Return TPOT from one that counts the first token and its wait: derived.
 
     Exact for a request, and for means over requests of one output length. NaN for one output token.
 
@@ -117,7 +115,7 @@ def tpot_from_inclusive(tpot_with_first_s: float, ttft_s: float, n_output_token:
 
 
 def tpot_from_e2e(e2e_s: float, ttft_s: float, n_output_token: float) -> float:
-    """Return TPOT out of E2E and TTFT: derived, unless of a single request, where it is the definition.
+    """Return TPOT from E2E and TTFT: derived, except of a single request, where it is the definition.
 
     Examples
     --------
@@ -130,9 +128,9 @@ def tpot_from_e2e(e2e_s: float, ttft_s: float, n_output_token: float) -> float:
 
 
 def tpot_from_user_speed(speed_token_per_s: float) -> float:
-    """Return TPOT out of the output tokens a second that one user sees after the first: derived.
+    """Return TPOT from the output tokens per second of one user, after the first token: derived.
 
-    For one request; the mean of speeds is not the inverse of the mean TPOT.
+    For one request: the mean of speeds is not the inverse of the mean TPOT.
 
     Examples
     --------
@@ -143,7 +141,7 @@ def tpot_from_user_speed(speed_token_per_s: float) -> float:
 
 
 def e2e_from_parts(ttft_s: float, tpot_s: float, n_output_token: float) -> float:
-    """Return E2E out of TTFT and TPOT: derived, and for means alone: percentiles do not add up.
+    """Return E2E from TTFT and TPOT: derived, and for means only, since percentiles do not add up.
 
     Examples
     --------
@@ -154,7 +152,7 @@ def e2e_from_parts(ttft_s: float, tpot_s: float, n_output_token: float) -> float
 
 
 def deployment_throughput(per_accelerator: float, n_accelerator: float) -> float:
-    """Return the throughput of the deployment out of that of one of its accelerators: the same number, not derived.
+    """Return the throughput of the deployment from that of one accelerator: a change of reference, not derived.
 
     Examples
     --------
@@ -165,7 +163,7 @@ def deployment_throughput(per_accelerator: float, n_accelerator: float) -> float
 
 
 def total_from_output_throughput(output_token_per_s: float, n_input_token: float, n_output_token: float) -> float:
-    """Return total throughput out of output throughput and the mean request lengths: derived.
+    """Return total throughput from output throughput and mean request lengths: derived.
 
     Examples
     --------
@@ -176,7 +174,7 @@ def total_from_output_throughput(output_token_per_s: float, n_input_token: float
 
 
 def output_from_total_throughput(total_token_per_s: float, n_input_token: float, n_output_token: float) -> float:
-    """Return output throughput out of total throughput and the mean request lengths: derived.
+    """Return output throughput from total throughput and mean request lengths: derived.
 
     Examples
     --------
@@ -187,7 +185,7 @@ def output_from_total_throughput(total_token_per_s: float, n_input_token: float,
 
 
 def request_from_output_throughput(output_token_per_s: float, n_output_token: float) -> float:
-    """Return request throughput out of output throughput and the mean output length: derived.
+    """Return request throughput from output throughput and mean output length: derived.
 
     Examples
     --------
@@ -203,9 +201,9 @@ def static_batch_throughput(n_batch: float, n_token: float, latency_s: float) ->
     Parameters
     ----------
     n_batch
-        Requests that start together.
+        Requests of the batch.
     n_token
-        Tokens of each that are counted: output for output throughput, input and output for the total.
+        Counted tokens of each: output for output throughput, input and output for total throughput.
     latency_s
         From the start of the batch to its last token.
 
@@ -218,14 +216,14 @@ def static_batch_throughput(n_batch: float, n_token: float, latency_s: float) ->
 
 
 def closed_loop_throughput(concurrency: float, n_token: float, e2e_s: float) -> float:
-    """Return the throughput of a closed loop out of its mean E2E: derived, by Little's law.
+    """Return the throughput of a closed loop from its mean E2E, by Little's law: derived.
 
     Parameters
     ----------
     concurrency
-        Requests in flight at any time.
+        Requests in flight.
     n_token
-        Mean tokens of a request that are counted.
+        Mean counted tokens of a request.
     e2e_s
         Mean over requests.
 
@@ -243,7 +241,7 @@ def closed_loop_throughput(concurrency: float, n_token: float, e2e_s: float) -> 
 
 @dataclass(frozen=True)
 class Conversion:
-    """A way to a quantity of the table from what a source publishes instead."""
+    """A conversion of a published quantity to one of the table; `holds` states for which statistic or load."""
 
     function: Callable[..., float]
     gives: str
@@ -267,4 +265,4 @@ CONVERSIONS: Final = tuple(
         (closed_loop_throughput, "output_throughput_token_per_s", "concurrency x OSL / E2E", "closed loop, mean"),
     )
 )
-"""Every conversion; `holds` says of which statistic or load it may be used. ISL and OSL are request lengths."""
+"""Every conversion. ISL and OSL are mean request lengths."""

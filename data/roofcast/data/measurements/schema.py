@@ -1,7 +1,7 @@
 """Columns of the measurement table: one row per run and statistic.
 
-A run is one (model, accelerator, configuration, workload). Its row of statistic ``p95`` holds the 95th percentile
-of every latency; throughputs are means over the run and stand in the row of statistic ``mean`` alone.
+A run is one (model, accelerator, configuration, workload). Its row of statistic ``p95`` has the 95th percentile of
+every latency; throughputs are means over the run and only in the row of statistic ``mean``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from roofcast.data.measurements.columns import Column, number, required_number, 
 from roofcast.data.specs import PRECISIONS, STATISTICS
 
 LOADS: Final = ("closed_loop", "open_loop", "static_batch", "offline")
-"""How requests arrive: so many in flight, so many a second, all at once in one batch, or all at once in a queue."""
+"""Arrival of requests: at a concurrency, at a rate, together as one batch, or all at once into a queue."""
 
 STATUSES: Final = ("ok", "out_of_memory", "failed")
 SPECULATIONS: Final = ("mtp", "eagle", "draft", "ngram")
@@ -38,7 +38,7 @@ QUESTION_COLUMNS: Final = {
     "request_rate": number(1e-9, 1e6),
     "statistic": required_text(*STATISTICS),
 }
-"""What identifies a question. Rates are in requests per second."""
+"""Configuration, workload and statistic: the question that the outcomes answer. Rates are per second."""
 
 OUTCOME_COLUMNS: Final = {
     "ttft_s": number(1e-7, _MAX_S),
@@ -52,9 +52,7 @@ OUTCOME_COLUMNS: Final = {
     "power_w": number(1e-3, 1e9),
     "memory_byte": number(1, 1e16),
 }
-"""What was observed, of the whole deployment. nTTFT is TTFT over the request's own input tokens; ITL pools single
-gaps; TPOT is the mean gap of one request; total throughput counts input and output tokens; memory is the peak of all
-accelerators together."""
+"""Observed outcomes of the whole deployment; `metrics.QUANTITIES` defines them."""
 
 CONTEXT_COLUMNS: Final = {
     "flash_attention": Column("bool"),
@@ -89,27 +87,26 @@ CONTEXT_COLUMNS: Final = {
     "campaign": required_text(),
     "note": text(),
 }
-"""How it was observed; blank where the source does not say. `..._at_statistic` is the row's statistic of the request
-lengths themselves. A disaggregated deployment gives the accelerators of its prefill and its decode workers, which
-add up to `n_accelerator`. `dp` counts the groups that share attention's batch, `moe_tp` and `ep` split the experts.
-`derived` names the outcomes that were computed from others, separated by spaces. `length_variation` is the standard
-deviation of the output lengths of a run's requests over their mean: 0 where all have the same, blank where unknown.
+"""Context of a run, blank where unknown. `..._at_statistic` is the row's statistic of the request lengths. The
+prefill and decode accelerators of a disaggregated deployment add up to `n_accelerator`. `dp` counts the groups of
+data-parallel attention; `moe_tp` and `ep` split the experts. `derived` names the outcomes that were computed from
+others, separated by spaces. `length_variation` is the coefficient of variation of the output lengths: 0 if all are
+equal.
 
-Server settings, in steps of the decode loop or in tokens, blank where unknown (1 where an engine has that default):
-`chunk_size_token` is the most tokens that one step computes (vLLM's ``max-num-batched-tokens``, SGLang's
-``chunked-prefill-size``, TensorRT-LLM's ``max_num_tokens``); `poll_interval_step` the decode steps between two looks
-for new requests (SGLang's ``scheduler-recv-interval``); `stream_interval_token` the tokens that are sent to the
-client at a time (``stream-interval``); `attention_dp_wait_step` the most steps that a prompt waits until every rank
-of attention has one (TensorRT-LLM's ``attention_dp_config.timeout_iters``); `batch_wait_step` the most steps that it
-waits for others to fill a prefill (``batch_wait_timeout_iters``).
+Server settings, in steps of the decode loop or in tokens: `chunk_size_token` is the largest number of tokens of a
+step (vLLM's ``max-num-batched-tokens``, SGLang's ``chunked-prefill-size``, TensorRT-LLM's ``max_num_tokens``);
+`poll_interval_step` the decode steps between polls for new requests (SGLang's ``scheduler-recv-interval``);
+`stream_interval_token` the tokens of a streamed chunk (``stream-interval``); `attention_dp_wait_step` the largest
+number of steps that a prompt waits until every rank of attention has one (TensorRT-LLM's
+``attention_dp_config.timeout_iters``); `batch_wait_step` that for other prompts of a prefill batch
+(``batch_wait_timeout_iters``).
 
-`n_request` counts every request that was sent, `n_failed` those of them that failed. `date` is the day of the
-measurement, `YYYY-MM-DD`, or as much of it as is known (`YYYY-MM`, `YYYY`)."""
+`n_request` counts all requests sent, `n_failed` the failed ones among them. `date` is the day of the measurement,
+`YYYY-MM-DD`, or its known part (`YYYY-MM`, `YYYY`)."""
 
-ASKED_COLUMNS: Final = {**QUESTION_COLUMNS, "n_request": CONTEXT_COLUMNS["n_request"]}
-"""What a question may say: with `n_request`, the requests of the run that is asked about, as many at once as are in
-flight. Blank asks for what published runs of unknown length show, in which some of the start is left; 1e9 for a
-service that has run for long, as recommendations do."""
+INPUT_COLUMNS: Final = {**QUESTION_COLUMNS, "n_request": CONTEXT_COLUMNS["n_request"]}
+"""Columns of a prediction input. `n_request` is the length of the predicted run: blank for that of published runs of
+unknown length, which include some of the startup; 1e9 for a service in steady state, as in recommendations."""
 
 MEASUREMENT_COLUMNS: Final = (*QUESTION_COLUMNS, *OUTCOME_COLUMNS, *CONTEXT_COLUMNS)
 KEY_COLUMNS: Final = (*QUESTION_COLUMNS, "flash_attention", "load", "date", "campaign")

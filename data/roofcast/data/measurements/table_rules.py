@@ -1,4 +1,4 @@
-"""Checking of tables against a schema, and content ids of their rows; shared by every table of measurements."""
+"""Validation of a measurement table against its schema and rules, and content hashes of its rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from roofcast.data.errors import SchemaError, near_misses
 from roofcast.data.measurements.columns import Column
 
 RowRules = Mapping[str, tuple[pd.Series, str]]
-"""By field: whether each row holds the rule, and what to say of the first that does not."""
+"""By field: whether each row satisfies the rule, and the problem of a row that does not."""
 
 _BOOLEANS: Final = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
@@ -26,22 +26,20 @@ def _unchanged(table: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class TableRules:
-    """What a table of measurements must hold.
+    """Schema and rules of a measurement table.
 
     Parameters
     ----------
     title
-        What the table is called in messages.
-    schema
-        Columns in their order, with types and bounds.
+        Name of the table for messages.
     defaults
-        What stands for an absent or blank cell of a column that may not be null.
+        Values of absent and blank cells, for columns that are not nullable.
     whole_columns
-        Numbers that must be whole.
+        Columns of whole numbers.
     row_rules
-        From a checked table to the rules between its columns.
+        Returns the rules between columns for a table with valid columns.
     fill
-        Fills blanks that follow from other cells, before anything is checked.
+        Fills blanks that follow from other cells, before validation.
     """
 
     title: str
@@ -53,28 +51,28 @@ class TableRules:
 
     @functools.cached_property
     def columns(self) -> tuple[str, ...]:
-        """Return the names of the columns, in order."""
+        """Column names, in order."""
         return tuple(self.schema)
 
     def columns_of(self, kind: str) -> tuple[str, ...]:
-        """Return the names of the columns of a kind: ``float``, ``str`` or ``bool``."""
+        """Return the column names of a kind: ``float``, ``str`` or ``bool``."""
         return tuple(name for name, column in self.schema.items() if column.kind == kind)
 
     def validate(self, table: pd.DataFrame, source: str = "", first_line: int = 0) -> pd.DataFrame:
-        """Return the table with every column of the schema, in its order and types.
+        """Return the validated table with every column of the schema, in its order and types.
 
         Parameters
         ----------
         table
-            Rows with some of the columns; absent optional ones are filled with their blanks.
+            Rows with some of the columns; absent optional columns become blank.
         source, first_line
-            File name and the line of the first row, for messages; 0 to leave lines out.
+            File name and line of the first row, for messages; 0 for messages without lines.
 
         Raises
         ------
         SchemaError
-            If a column is unknown or given twice, or a value is of the wrong kind or breaks a bound or a rule;
-            names line and field.
+            If a column is unknown or repeated, or a value has the wrong type or breaks a bound or a rule; names line
+            and field.
         """
         self._check_columns(table, source)
         complete = self.fill(self._with_defaults(table.reset_index(drop=True)))
@@ -93,7 +91,7 @@ class TableRules:
         return complete[list(self.columns)]
 
     def row_ids(self, table: pd.DataFrame) -> list[str]:
-        """Return a content hash for each row of a validated table, 32 hexadecimal digits each."""
+        """Return the content hash of each row of a validated table, 32 hexadecimal digits."""
         texts = [self._cells(table[name], name) for name in self.columns]
         return [
             hashlib.blake2b("\x1f".join(filter(None, row)).encode(), digest_size=16).hexdigest()
@@ -134,9 +132,9 @@ class TableRules:
                 raise SchemaError(field, problem, source, _line(first_line, position))
 
     def _cells(self, column: pd.Series, name: str) -> list[str]:
-        """Return ``name=value`` of each cell, empty for a blank or default: a column added later changes no id.
+        """Return ``name=value`` for each cell, empty for a blank or default, so that a new column changes no id.
 
-        Numbers enter by their shortest exact decimal text, so that the id does not depend on the platform.
+        Numbers are written as their shortest exact decimal text, which is the same on every platform.
         """
         if column.dtype == float:
             return ["" if value != value else f"{name}={value + 0.0!r}" for value in column.tolist()]  # noqa: PLR0124
@@ -193,7 +191,7 @@ def _check_column(column: Column, values: pd.Series, source: str, first_line: in
 
 
 def _check_encodable(column: pd.Series, source: str, first_line: int) -> None:
-    """Refuse halves of surrogate pairs, which no encoding can hold."""
+    """Refuse halves of surrogate pairs, which cannot be encoded."""
     for value in column.unique():
         if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
             position = int((column == value).to_numpy().argmax())

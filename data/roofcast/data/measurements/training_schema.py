@@ -1,7 +1,7 @@
 """Columns of the training table: one row per training or fine-tuning run of one configuration.
 
-Batches are counted in sequences, throughput in tokens of the whole job, FLOP/s and memory per accelerator. A token
-counts once for each pass over it; padding counts where the source counts it, which `packing` says if it is known.
+Batches are in sequences, throughput in tokens of the whole job, FLOP/s and memory per accelerator. A token counts
+once per pass over it; padding counts if the source counts it, see `packing`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from roofcast.data.measurements.schema import STATUSES, SWITCHES
 from roofcast.data.specs import PRECISIONS
 
 METHODS: Final = ("pretrain", "full", "lora", "qlora", "adapter")
-"""Pretraining, fine-tuning of all weights, LoRA, LoRA over quantised weights, any other small set of weights."""
+"""Pretraining; fine-tuning of all weights, with LoRA, with LoRA on quantised weights, or with another adapter."""
 
 SHARDINGS: Final = ("ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp")
 RECOMPUTATIONS: Final = ("none", "selective", "full")
@@ -53,9 +53,9 @@ TRAINING_CONFIG_COLUMNS: Final = {
     "packing": text(*PACKINGS),
     "flash_attention": text(*SWITCHES),
 }
-"""What was trained, on what, and how. `vp` counts the model chunks of one pipeline stage, `dp` the replicas of the
-data (sharded or not); `n_gradient_accumulation` the micro batches of one replica in a step, those in a pipeline too;
-`precision_recipe` tells scalings of one precision apart (``mxfp8``, ``fp8-tensor``)."""
+"""Model, hardware, method and configuration. `vp` counts the model chunks of a pipeline stage, `dp` the data-parallel
+replicas (sharded or not), `n_gradient_accumulation` the micro batches of a replica in a step, those of a pipeline
+too; `precision_recipe` is the scaling of a precision (``mxfp8``, ``fp8-tensor``)."""
 
 TRAINING_OUTCOME_COLUMNS: Final = {
     "step_time_s": number(1e-6, _MAX_S),
@@ -67,9 +67,9 @@ TRAINING_OUTCOME_COLUMNS: Final = {
     "memory_byte_per_accelerator": number(1e6, 1e13),
     "duration_s": number(1e-3, 1e9),
 }
-"""What was observed. A step handles one global batch; throughput is that of the whole job. Model FLOP count what the
-mathematics needs, hardware FLOP also what is recomputed; the ratios are over the peak that the source names. Memory
-is the peak of the fullest accelerator that the source reports. `duration_s` is the time of the whole run."""
+"""Observed outcomes. A step processes one global batch; throughput is that of the whole job. Hardware FLOP include
+recomputation, model FLOP do not; the ratios are over the peak that the source states. Memory is the largest peak of
+an accelerator that the source reports. `duration_s` is the time of the whole run."""
 
 TRAINING_CONTEXT_COLUMNS: Final = {
     "status": required_text(*STATUSES),
@@ -79,8 +79,8 @@ TRAINING_CONTEXT_COLUMNS: Final = {
     "campaign": required_text(),
     "note": text(),
 }
-"""How it was observed. `derived` names the outcomes that were computed from others, separated by spaces; `date` is
-the day of the measurement, or the first day on which it stood in the source."""
+"""Context of a run. `derived` names the outcomes that were computed from others, separated by spaces; `date` is the
+day of the measurement, or the day of its first publication in the source."""
 
 TRAINING_SCHEMA: Final = {**TRAINING_CONFIG_COLUMNS, **TRAINING_OUTCOME_COLUMNS, **TRAINING_CONTEXT_COLUMNS}
 TRAINING_COLUMNS: Final = tuple(TRAINING_SCHEMA)

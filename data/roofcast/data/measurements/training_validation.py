@@ -1,4 +1,4 @@
-"""The training table: checking rows against the schema, telling them apart, and how its quantities hang together."""
+"""Validation and row ids of the training table."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from roofcast.data.measurements.training_schema import (
 )
 
 STEP_RTOL: Final = 0.05
-"""How far a throughput may lie from batch x length / step time: both are printed rounded, some to two digits."""
+"""Relative tolerance between throughput and batch x length / step time, which sources round, some to two digits."""
 
 
 def validate_training_measurements(table: pd.DataFrame, source: str = "", first_line: int = 0) -> pd.DataFrame:
-    """Return the table with every column of the training schema, in its order and types.
+    """Return the validated table with every column of the training schema, in its order and types.
 
     Parameters
     ----------
     table
-        Rows with the columns `TRAINING_COLUMNS`, or those of them that are known.
+        Rows with some of the `TRAINING_COLUMNS`.
     source, first_line
-        File name and the line of the first row, for messages; 0 to leave lines out.
+        File name and line of the first row, for messages; 0 for messages without lines.
 
     Raises
     ------
     SchemaError
-        If a column is unknown or given twice, a value is of the wrong kind or out of bounds, no outcome is given,
-        the accelerators cannot be split as said, or throughput and step time contradict each other; names line
+        If a column is unknown or repeated, a value has the wrong type or is out of bounds, a row has no outcome, the
+        parallel sizes do not divide the accelerators, or throughput and step time contradict each other; names line
         and field.
     """
     return _RULES.validate(table, source, first_line)
 
 
 def training_row_ids(table: pd.DataFrame) -> list[str]:
-    """Return a content hash for each row of what `validate_training_measurements` returned."""
+    """Return the content hash of each validated row."""
     return _RULES.row_ids(table)
 
 
 def token_per_step(table: pd.DataFrame) -> pd.Series:
-    """Return the tokens of a global batch; NaN where batch or length is not known."""
+    """Return the tokens of a global batch; NaN where batch or length is unknown."""
     return table["n_global_batch_sequence"] * table["n_token_per_sequence"]
 
 

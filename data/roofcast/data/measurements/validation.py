@@ -1,4 +1,4 @@
-"""The measurement table: checking rows against the schema, and telling them apart."""
+"""Validation and row ids of the measurement table."""
 
 from __future__ import annotations
 
@@ -13,54 +13,38 @@ from roofcast.data.measurements.table_rules import RowRules, TableRules
 
 
 def validate_measurements(table: pd.DataFrame, source: str = "", first_line: int = 0) -> pd.DataFrame:
-    """Return the table with every column of the schema, in its order and types.
+    """Return the validated table with every column of the schema, in its order and types.
 
-    Absent optional columns are filled with their blanks; `load` follows from concurrency and rate where blank.
+    Absent optional columns become blank; a blank `load` follows from concurrency and request rate.
 
     Parameters
     ----------
     table
-        Rows with the columns `MEASUREMENT_COLUMNS`, or those of them that are known.
+        Rows with some of the `MEASUREMENT_COLUMNS`.
     source, first_line
-        File name and the line of the first row, for messages; 0 to leave lines out.
+        File name and line of the first row, for messages; 0 for messages without lines.
 
     Raises
     ------
     SchemaError
-        If a column is unknown or given twice, a value is of the wrong kind or out of bounds, no outcome is given,
-        or one that has no percentiles stands in a row of percentiles; names line and field.
+        If a column is unknown or repeated, a value has the wrong type or is out of bounds, a row has no outcome, or
+        a row of a percentile has an outcome without percentiles; names line and field.
     """
     return _RULES.validate(table, source, first_line)
 
 
 def with_column_types(table: pd.DataFrame) -> pd.DataFrame:
-    """Return rows that were validated once in the order and types of the schema; nothing is checked again.
-
-    Parameters
-    ----------
-    table
-        Every column of the schema; None for a number that is not known.
-    """
+    """Return stored rows in the order and types of the schema, not validated again; None is an unknown number."""
     return table[list(SCHEMA)].astype({name: column.kind for name, column in SCHEMA.items()})
 
 
-_NO_PART_OF_ID: Final = ("length_variation",)
-"""What importers compute from requests besides: a row is the same before and after they learnt to."""
+_NOT_IN_ID: Final = ("length_variation",)
+"""Columns that importers computed only from some version on: they do not change the id of a row."""
 
 
 def row_ids(table: pd.DataFrame) -> list[str]:
-    """Return a content hash for each row: the same row has the same id wherever it was imported.
-
-    Parameters
-    ----------
-    table
-        What `validate_measurements` returned.
-
-    Returns
-    -------
-    shape (n_row,), 32 hexadecimal digits each
-    """
-    return _RULES.row_ids(table.assign(**dict.fromkeys(_NO_PART_OF_ID, np.nan)))
+    """Return the content hash of each validated row: equal rows have equal ids on every machine."""
+    return _RULES.row_ids(table.assign(**dict.fromkeys(_NOT_IN_ID, np.nan)))
 
 
 def _with_load(table: pd.DataFrame) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Models that only benchmarks know: plain shapes, and catalogue models cut to fewer layers."""
+"""Models of training benchmarks that are in no catalogue: plain shapes, and models cut to fewer layers."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def gpt_id(n_layer: int, hidden_size: int, n_head: int, vocab_size: int) -> str:
 def gpt_spec(
     n_layer: int, hidden_size: int, n_head: int, vocab_size: int = 250_000, n_position: int = 2048, *, page: str
 ) -> ModelSpec:
-    """Return a GPT of BigScience's benchmarks: MLP four times as wide, tied embedding, learned positions.
+    """Return a GPT of BigScience's benchmarks: MLP width 4h, tied embedding, learned positions.
 
     Parameters
     ----------
     page
-        File of their repository that states the shape.
+        File of BigScience's repository that states the shape.
     """
     sweep = "bigscience-tr11-sweep" if vocab_size == 250_000 else "bigscience-gpt2-sweep"
     n_param = n_layer * (12 * hidden_size**2 + 13 * hidden_size) + (vocab_size + n_position + 2) * hidden_size
@@ -67,19 +67,19 @@ def cut_id(model: str, n_layer: int) -> str:
 
 
 def cut_spec(spec: ModelSpec, n_layer: int, source: str) -> ModelSpec:
-    """Return the model with fewer layers and all else as it was; it belongs to the folds of the whole model."""
+    """Return the model cut to fewer layers, in the fold group of the full model."""
     cut = spec.model_copy(update={"n_layer": n_layer, "n_dense_layer": min(spec.n_dense_layer, n_layer)})
     n_param, n_param_active = count_parameters(shape_from_spec(cut))
-    kept = {name: value for name, value in cut.model_dump().items() if not name.startswith("n_param_published")}
+    fields = {name: value for name, value in cut.model_dump().items() if not name.startswith("n_param_published")}
     return ModelSpec.parse(
-        kept
+        fields
         | {"id": cut_id(spec.id, n_layer), "n_param": n_param, "n_param_active": n_param_active, "source": source}
         | {"note": f"stand-in for {spec.id} on few accelerators: {n_layer} of its {spec.n_layer} layers"}
     )
 
 
 def save_models(specs: Iterable[ModelSpec], file: Path) -> None:
-    """Write the specs, ordered by id; the same specs give the same bytes."""
+    """Write the specs, ordered by id; equal specs give equal bytes."""
     rows = [spec.model_dump(mode="json") for spec in sorted(specs, key=lambda spec: spec.id)]
     names = [name for name in ModelSpec.model_fields if any(row[name] not in {None, "", 0} for row in rows)]
     with file.open("w", encoding="utf-8", newline="") as stream:
@@ -89,7 +89,7 @@ def save_models(specs: Iterable[ModelSpec], file: Path) -> None:
 
 
 def load_training_models() -> tuple[ModelSpec, ...]:
-    """Return the models of the training campaigns that the catalogue does not hold.
+    """Return the models of the training campaigns that are not in the catalogue.
 
     Raises
     ------
@@ -114,5 +114,5 @@ def _spec(line: int, row: dict[str, str]) -> ModelSpec:
 
 @functools.cache
 def training_catalog() -> Catalog:
-    """Return the catalogue with the models that only the training campaigns know; read once."""
+    """Return the catalogue with the models of the training campaigns; cached."""
     return load_catalog().with_models(load_training_models())

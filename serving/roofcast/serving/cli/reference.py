@@ -12,7 +12,7 @@ from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
 from roofcast.data.catalog.accelerator_file import FIELDS as ACCELERATOR_FIELDS
 from roofcast.data.errors import RoofcastError
 from roofcast.data.importers import FORMATS
-from roofcast.data.measurements.schema import ASKED_COLUMNS, CONTEXT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
+from roofcast.data.measurements.schema import CONTEXT_COLUMNS, INPUT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
 from roofcast.data.prices.offer_file import OFFER_FIELDS
 from roofcast.features.columns import DESCRIPTORS, FEATURES, Column
 from roofcast.features.engine.coefficients import PRIORS
@@ -35,9 +35,9 @@ def _lines() -> Iterator[str]:
     yield from _section("Settings", _table(("variable", "default", "meaning"), _settings()))
     yield from _section("Errors", _table(("error", "is a", "meaning"), _errors(RoofcastError)))
     yield from _section("Limits", _limits())
-    yield from _section("Rows of questions", [_names(ASKED_COLUMNS)])
+    yield from _section("Rows of questions", [_names(INPUT_COLUMNS)])
     yield from _section("Rows of answers", _answer_columns())
-    yield from _section("Rows of references", [_names([*ASKED_COLUMNS, *REFERENCE_METRICS])])
+    yield from _section("Rows of references", [_names([*INPUT_COLUMNS, *REFERENCE_METRICS])])
     yield from _section("Rows of measurements", [_names([*QUESTION_COLUMNS, *OUTCOME_COLUMNS, *CONTEXT_COLUMNS])])
     yield from _section("Import formats", _table(("format", "title"), ((f.name, f.title) for f in FORMATS.values())))
     yield from _section("Files of accelerators", [_names(ACCELERATOR_FIELDS)])

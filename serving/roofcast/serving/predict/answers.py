@@ -63,7 +63,7 @@ def answer(table: pd.DataFrame, options: PredictOptions) -> pd.DataFrame:
     Parameters
     ----------
     table
-        Columns of `ASKED_COLUMNS`, blank where unknown; model and accelerator by any name of the catalogue. Blanks
+        Columns of `INPUT_COLUMNS`, blank where unknown; model and accelerator by any name of the catalogue. Blanks
         are filled by `roofcast.serving.predict.row_parser.parse_rows` and
         `roofcast.features.descriptors.descriptor_table.describe`.
 

@@ -11,7 +11,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import SchemaError
 from roofcast.data.measurements.metrics import e2e_from_parts
-from roofcast.data.measurements.schema import ASKED_COLUMNS
+from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.serving.predict.json_rows import table_from_rows
 from roofcast.serving.predict.row_checks import capacity_problems, check_table
@@ -86,7 +86,7 @@ def references_of(
 
 
 def _check_columns(rows: pd.DataFrame, source: str) -> None:
-    known = (*ASKED_COLUMNS, *REFERENCE_METRICS)
+    known = (*INPUT_COLUMNS, *REFERENCE_METRICS)
     if rows.empty:
         raise SchemaError("", "there is no row", source)
     for name in rows.columns[rows.columns.duplicated()]:

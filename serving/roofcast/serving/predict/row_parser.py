@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.measurements.schema import ASKED_COLUMNS
+from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.data.specs import PRECISIONS, STATISTICS
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.problem import Problem
@@ -20,7 +20,7 @@ Table = dict[str, ColumnArray]
 
 REQUIRED_COLUMNS: Final = ("model", "accelerator")
 
-UNKNOWN_COLUMN: Final = f"is not an input column; the input columns are {', '.join(ASKED_COLUMNS)}"
+UNKNOWN_COLUMN: Final = f"is not an input column; the input columns are {', '.join(INPUT_COLUMNS)}"
 
 ASSUMED_LOAD: Final = "load_is_assumed"
 """Extra column of parsed rows: True where neither concurrency nor request rate is given."""
@@ -50,7 +50,7 @@ def parse_rows(columns: Mapping[str, ColumnArray]) -> tuple[Table, list[Problem 
         If a column is unknown, or `model` or `accelerator` is missing.
     """
     for name in columns:
-        if name not in ASKED_COLUMNS:
+        if name not in INPUT_COLUMNS:
             raise SchemaError(name, UNKNOWN_COLUMN)
     for name in REQUIRED_COLUMNS:
         if name not in columns:
@@ -58,7 +58,7 @@ def parse_rows(columns: Mapping[str, ColumnArray]) -> tuple[Table, list[Problem 
     n_row = len(columns["model"])
     problems: list[Problem | None] = [None] * n_row
     table: Table = {}
-    for name in ASKED_COLUMNS:
+    for name in INPUT_COLUMNS:
         if name in columns or name in _REQUIRED_NUMBERS:
             parse = _parse_numbers if name in _BOUNDS else _parse_texts
             table[name] = parse(name, columns.get(name, np.full(n_row, np.nan)), problems)

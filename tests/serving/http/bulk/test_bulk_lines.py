@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
-from roofcast.data.measurements.schema import ASKED_COLUMNS
+from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.http.bulk.inline import InlineModels
 from roofcast.serving.http.bulk.ndjson import read_lines, read_row
 
 MODELS = InlineModels(load_catalog())
 VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=30) | st.just([1])
-OBJECTS = st.dictionaries(st.sampled_from([*ASKED_COLUMNS, "other", "a:b"]), VALUES, max_size=5)
+OBJECTS = st.dictionaries(st.sampled_from([*INPUT_COLUMNS, "other", "a:b"]), VALUES, max_size=5)
 LINES = st.binary(max_size=40) | OBJECTS.map(lambda row: json.dumps(row).encode())
 
 
@@ -29,10 +29,10 @@ def test_every_line_is_a_row_or_a_refusal(lines: list[bytes], end: bytes) -> Non
     chunks = list(read_lines(io.BytesIO(body), MODELS))
     assert sum(len(chunk.numbers) for chunk in chunks) == n_row
     for chunk in chunks:
-        assert set(chunk.columns) <= set(ASKED_COLUMNS)
+        assert set(chunk.columns) <= set(INPUT_COLUMNS)
         for i, echo in enumerate(chunk.echoes or ()):
             row = json.loads(echo + b"}")
-            assert row.keys() <= ASKED_COLUMNS.keys()
+            assert row.keys() <= INPUT_COLUMNS.keys()
             assert (i in chunk.errors) <= (row == {})
 
 
@@ -55,4 +55,4 @@ def test_a_plain_row_is_read_as_json_reads_it(row: dict[str, object]) -> None:
         assert read_row(line, MODELS) == json.loads(line)
     except InputError:
         values = json.loads(line)
-        assert not values.keys() <= ASKED_COLUMNS.keys() or [1] in values.values() or b"\\u0000" in line
+        assert not values.keys() <= INPUT_COLUMNS.keys() or [1] in values.values() or b"\\u0000" in line

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from roofcast.data.measurements.schema import ASKED_COLUMNS
+from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.http.bulk import parquet
 from roofcast.serving.http.bulk.chunks import N_ROW
 from tests.serving.http_client import Client, a_question, problem_of
@@ -105,7 +105,7 @@ def test_lines_can_be_answered_as_a_file(shared: Client) -> None:
     lines = "\n".join(map(json.dumps, [a_question(), a_question(tp="two"), {"x": 1}, a_question(engine=True)]))
     headers = {"content-type": "application/x-ndjson", "accept": PARQUET}
     answered = table_of(shared.send("POST", PATH, lines, headers))
-    assert answered.column_names[: len(ASKED_COLUMNS)] == list(ASKED_COLUMNS)
+    assert answered.column_names[: len(INPUT_COLUMNS)] == list(INPUT_COLUMNS)
     assert answered["status"].to_pylist()[:3] == ["ok", "invalid", "invalid"]
     assert answered["tp"].to_pylist() == [None] * 4
     assert answered["reason"][2].as_py().startswith("line 3: x: is not an input column")

@@ -10,7 +10,7 @@ from typing import IO, Any, Final
 from pydantic_core import from_json, to_json
 
 from roofcast.data.errors import InputError
-from roofcast.data.measurements.schema import ASKED_COLUMNS
+from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.http.body import read_object
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
 from roofcast.serving.http.bulk.inline import InlineModels
@@ -120,8 +120,8 @@ def read_row(line: bytes, models: InlineModels) -> Mapping[str, Any]:
             fields = None
     if not isinstance(fields, dict) or len(fields) != line.count(b":"):
         fields = _read_row_strictly(line)
-    if not fields.keys() <= ASKED_COLUMNS.keys():
-        name = next(iter(fields.keys() - ASKED_COLUMNS.keys()))
+    if not fields.keys() <= INPUT_COLUMNS.keys():
+        name = next(iter(fields.keys() - INPUT_COLUMNS.keys()))
         raise InputError(name, UNKNOWN_COLUMN)
     model = fields.get("model")
     return {**fields, "model": models.add(model)} if isinstance(model, dict) else fields

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import InputError
-from roofcast.data.measurements.schema import ASKED_COLUMNS, NUMBER_COLUMNS
+from roofcast.data.measurements.schema import INPUT_COLUMNS, NUMBER_COLUMNS
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.http.bulk import WRONG_FILE
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
@@ -35,8 +35,8 @@ _MAX_MEMORY_BYTE: Final = 1_500_000_000
 """Address space of the unpacking process; libraries take half of it."""
 
 _MAX_S: Final = 30
-_TEXTS: Final = [name for name in ASKED_COLUMNS if name not in NUMBER_COLUMNS]
-_NUMBERS: Final = [name for name in ASKED_COLUMNS if name in NUMBER_COLUMNS]
+_TEXTS: Final = [name for name in INPUT_COLUMNS if name not in NUMBER_COLUMNS]
+_NUMBERS: Final = [name for name in INPUT_COLUMNS if name in NUMBER_COLUMNS]
 _ENVIRONMENT: Final = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -137,7 +137,7 @@ def _input_columns(chunk: Chunk) -> dict[str, pa.Array]:
     n_row = len(chunk.numbers)
     names = chunk.models.names if chunk.models else {}
     columns = {}
-    for name in ASKED_COLUMNS:
+    for name in INPUT_COLUMNS:
         cells = chunk.columns.get(name, np.full(n_row, None, dtype=object))
         if name in NUMBER_COLUMNS:
             columns[name] = pa.array(_numbers(cells), pa.float64(), from_pandas=True)
