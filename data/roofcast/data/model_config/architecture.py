@@ -1,4 +1,4 @@
-"""Shape of the text model that a `config.json` describes."""
+"""Architecture of the text model of a `config.json`: decoder-only, or T5-like encoder-decoder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _GATED_QUERY: Final = ("qwen3_next", "qwen3_5")
 
 
 def read_decoder(reader: ConfigReader, model_type: str, family: Family) -> tuple[dict[str, Any], Shape]:
-    """Return the shape of a decoder-only model, and the fields of its spec that a shape does not hold.
+    """Return the fields of the spec that a `Shape` does not have, and the shape, of a decoder-only model.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _indexer(reader: ConfigReader, hidden: int, n_attention: int) -> dict[str, A
 
 
 def _sparse_fields(reader: ConfigReader, n_attention: int) -> dict[str, int]:
-    """Return the layers of sparse attention; a layer without an indexer of its own reads what another one picked."""
+    """Return the number of sparse-attention layers; a layer without an indexer uses the tokens of another layer's."""
     blocks = ConfigReader(reader.section("sparse_attention_config"))
     if blocks.flag("use_sparse_attention"):
         n_sparse = min(sum(n > 0 for n in blocks.numbers("sparse_attention_freq")), n_attention)
@@ -158,11 +158,11 @@ def _dense_width(reader: ConfigReader, family: Family, model_type: str, hidden: 
 
 
 def _adjusted_width(reader: ConfigReader, width: int) -> int:
-    """Return two thirds of the width, times a factor, rounded up."""
+    """Return two thirds of the width, times a factor, rounded up to a multiple."""
     multiple = reader.count("block_multiple_of", default=256, high=_LARGEST_MULTIPLE)
     factor = reader.number("block_ffn_dim_multiplier", default=1.0)
-    wanted = int(factor * int(2 * width / 3))
-    return -(-max(wanted, 1) // multiple) * multiple
+    minimum = int(factor * int(2 * width / 3))
+    return -(-max(minimum, 1) // multiple) * multiple
 
 
 def _experts(reader: ConfigReader, family: Family, model_type: str, hidden: int) -> dict[str, int]:
@@ -212,7 +212,7 @@ def _learned_positions(reader: ConfigReader, family: Family, model_type: str) ->
 
 
 def read_t5(reader: ConfigReader, model_type: str) -> tuple[dict[str, Any], Shape]:
-    """Return the shape of an encoder-decoder of the T5 kind; it needs no further fields.
+    """Return no further fields, and the shape, of a T5-like encoder-decoder.
 
     Raises
     ------

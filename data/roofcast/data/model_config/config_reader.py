@@ -1,4 +1,4 @@
-"""Typed, bounded reading of a `config.json`; every refusal names the field."""
+"""Reader of typed, bounded fields of a `config.json`; every error names the field."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _LARGEST_LIST: Final = 10_000
 
 
 class ConfigReader:
-    """Looks fields up under their several names, in one or more mappings; the first that has one wins.
+    """Reader of the fields of one or more mappings, each field under several names; the first match counts.
 
-    A field whose value is null counts as absent, as in the libraries that write these files.
+    A null value counts as absent, as in the libraries that write these files.
 
     Parameters
     ----------
     layers
-        Mappings to look in, the most specific first.
+        Mappings, the most specific first.
 
     Examples
     --------
@@ -36,12 +36,12 @@ class ConfigReader:
 
     def has(self, *names: str) -> bool:
         """Return whether any of the names has a value."""
-        return next(self._found(names), None) is not None
+        return next(self._matches(names), None) is not None
 
     def holds_list(self, name: str) -> bool:
         """Return whether the name has a list as its value."""
-        found = next(self._found((name,)), None)
-        return found is not None and isinstance(found[1], list)
+        match = next(self._matches((name,)), None)
+        return match is not None and isinstance(match[1], list)
 
     def count(self, *names: str, default: int | None = None, low: int = 1, high: int = HIGHEST) -> int:
         """Return a whole number within bounds.
@@ -59,16 +59,16 @@ class ConfigReader:
         return value
 
     def count_or_none(self, *names: str, high: int = HIGHEST) -> int:
-        """Return a whole number, 0 where absent."""
+        """Return a whole number, 0 if absent."""
         return self.count(*names, default=0, low=0, high=high)
 
     def flag(self, *names: str, default: bool = False) -> bool:
-        """Return true or false.
+        """Return a boolean.
 
         Raises
         ------
         InputError
-            If the value is neither.
+            If the value is no boolean.
         """
         name, value = self._first(names, default)
         if not isinstance(value, bool):
@@ -81,7 +81,7 @@ class ConfigReader:
         Raises
         ------
         InputError
-            If the value is no text of at most 200 characters.
+            If the value is no text of up to 200 characters.
         """
         name, value = self._first(names, default)
         if not isinstance(value, str) or len(value) > 200:
@@ -94,7 +94,7 @@ class ConfigReader:
         Raises
         ------
         InputError
-            If the value is none.
+            If the value is no number greater than 0.
         """
         _, value = self._first((name,), default)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -103,7 +103,7 @@ class ConfigReader:
         return float(value)
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of texts, empty where absent.
+        """Return a list of texts, empty if absent.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class ConfigReader:
         return values
 
     def indices(self, name: str) -> set[int]:
-        """Return the distinct whole numbers of a list, empty where absent.
+        """Return the distinct whole numbers of a list, empty if absent.
 
         Raises
         ------
@@ -126,7 +126,7 @@ class ConfigReader:
         return set(self.numbers(name))
 
     def numbers(self, name: str) -> list[int]:
-        """Return the whole numbers of a list, empty where absent.
+        """Return the whole numbers of a list, empty if absent.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class ConfigReader:
         return values
 
     def section(self, name: str) -> Mapping[str, Any]:
-        """Return a nested mapping, empty where absent.
+        """Return a nested mapping, empty if absent.
 
         Raises
         ------
@@ -157,16 +157,16 @@ class ConfigReader:
             raise InputError(name, f"must be a list of up to {_LARGEST_LIST} entries, got {_short(value)}")
         return value
 
-    def _found(self, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    def _matches(self, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         for layer in self._layers:
             for name in names:
                 if layer.get(name) is not None:
                     yield name, layer[name]
 
     def _first(self, names: tuple[str, ...], default: object) -> tuple[str, Any]:
-        found = next(self._found(names), None)
-        if found is not None:
-            return found
+        match = next(self._matches(names), None)
+        if match is not None:
+            return match
         if default is None:
             others = f" (also read as {', '.join(names[1:])})" if names[1:] else ""
             raise InputError(names[0], f"is missing{others}; add it to the config")

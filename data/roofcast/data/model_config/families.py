@@ -1,4 +1,4 @@
-"""Conventions of model families that their `config.json` leaves unsaid; keyed by `model_type`."""
+"""Conventions of model families that `config.json` does not state, by `model_type`."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _REFUSAL: Final = {name: what for what, names in _NOT_A_TEXT_MODEL.items() for n
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Family:
-    """What a family takes for granted.
+    """Conventions of a model family.
 
-    `tied` is the default of `tie_word_embeddings`; `expert_is_intermediate` says that `intermediate_size` is the
-    width of an expert; `is_mqa` that one key-value head is the default; `window` how sliding layers are spread
-    when no list says so (every layer, or all but each n-th); `defaults` fields that published configs omit.
+    `tied` is the default of `tie_word_embeddings`; with `expert_is_intermediate`, `intermediate_size` is the width of
+    an expert; with `is_mqa`, one key-value head is the default. `window` is the pattern of sliding layers without a
+    list: 1 for every layer, n for all but each n-th. `defaults` are fields that published configs omit.
     """
 
     gated: bool = True
@@ -177,12 +177,12 @@ FAMILIES: Final[Mapping[str, Family]] = {
 
 
 def find_family(model_type: str) -> Family | None:
-    """Return the family, or None if the type is not known (its config is then read by the usual names).
+    """Return the family, or None for an unknown type, whose config is read by the usual field names.
 
     Raises
     ------
     InputError
-        If the type is known and no language model whose weights can be counted.
+        If the type is no language model, or one whose weights cannot be counted.
 
     Examples
     --------
@@ -192,6 +192,6 @@ def find_family(model_type: str) -> Family | None:
     roofcast.data.errors.InputError: model_type: 'whisper' is a speech model; give a decoder-only or T5-like model
     """
     if model_type in _REFUSAL:
-        what = _REFUSAL[model_type]
-        raise InputError("model_type", f"{model_type!r} is {what}; give a decoder-only or T5-like model")
+        kind = _REFUSAL[model_type]
+        raise InputError("model_type", f"{model_type!r} is {kind}; give a decoder-only or T5-like model")
     return FAMILIES.get(model_type)

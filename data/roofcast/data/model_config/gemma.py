@@ -1,4 +1,4 @@
-"""What Gemma 3n and 4 hold beside layers of one kind: embeddings of each layer, wider global layers, shared keys."""
+"""Weights of Gemma 3n and 4 beyond uniform layers: per-layer embeddings, wider global layers, shared keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_WIDTH: Final = 2_000_000
 
 
 def with_gemma_weights(shape: Shape, reader: ConfigReader, model_type: str) -> Shape:
-    """Return the shape of one of `GEMMA_TYPES` with the weights that its layers, counted as sliding ones, leave out.
+    """Return the shape of one of `GEMMA_TYPES` with the weights that uniform sliding layers do not count.
 
     Raises
     ------
@@ -31,14 +31,14 @@ def with_gemma_weights(shape: Shape, reader: ConfigReader, model_type: str) -> S
 
     Examples
     --------
-    An embedding of 16 numbers for each of 1000 words in each of two layers, and the way in from it:
+    A per-layer embedding of width 16 and 1000 words in two layers, and its projections:
 
     >>> plain = Shape(hidden_size=64, vocab_size=1000, n_layer=2, n_attention_layer=2, n_mlp_layer=2, n_head=4,
     ...     n_kv_head=1, head_dim=16, intermediate_size=128)
     >>> reader = ConfigReader({"hidden_size_per_layer_input": 16, "vocab_size_per_layer_input": 1000,
     ...     "global_head_dim": 16})
-    >>> found = with_gemma_weights(plain, reader, "gemma4_text")
-    >>> found.n_param_lookup, found.n_param_further  # 2 x 1000 x 16, and 2 x 64 x (3 x 16 + 1)
+    >>> shape = with_gemma_weights(plain, reader, "gemma4_text")
+    >>> shape.n_param_lookup, shape.n_param_further  # 2 x 1000 x 16, and 2 x 64 x (3 x 16 + 1)
     (32000, 6272)
     """
     width = reader.count_or_none("hidden_size_per_layer_input", high=_MOST_WIDTH)
@@ -49,7 +49,7 @@ def with_gemma_weights(shape: Shape, reader: ConfigReader, model_type: str) -> S
 
 
 def _streams(shape: Shape, reader: ConfigReader) -> int:
-    """Return the weights of the copies of the stream that Gemma 3n runs side by side, and of its low-rank bypass."""
+    """Return the weights of Gemma 3n's parallel residual streams (AltUp) and low-rank bypass (LAuReL)."""
     n_stream = reader.count("altup_num_inputs", default=_N_STREAM, high=1_000)
     rank = reader.count("laurel_rank", default=_BYPASS_RANK, high=_MOST_WIDTH)
     joins = 2 * (n_stream - 1) * shape.hidden_size**2
@@ -57,7 +57,7 @@ def _streams(shape: Shape, reader: ConfigReader) -> int:
 
 
 def _unevenness(shape: Shape, reader: ConfigReader) -> int:
-    """Return what the layers of Gemma 4 hold more than sliding ones that all have their own keys and values."""
+    """Return the weights of Gemma 4's layers in excess of sliding layers with keys and values of their own."""
     n_layer, hidden = shape.n_layer, shape.hidden_size
     wide = reader.count("global_head_dim", default=_GLOBAL_HEAD, high=10_000)
     has_one_key_value = reader.flag("attention_k_eq_v")
@@ -80,12 +80,12 @@ def _global_layers(reader: ConfigReader, n_layer: int) -> list[bool]:
 
 
 def common_width(reader: ConfigReader) -> int:
-    """Return the width of the MLPs, which Gemma 3n lists layer by layer.
+    """Return the common width of the MLPs, which Gemma 3n lists for each layer.
 
     Raises
     ------
     InputError
-        If it is no width, or layers differ in it.
+        If it is no valid width, or differs between layers.
     """
     if not reader.holds_list("intermediate_size"):
         return reader.count("intermediate_size", high=_MOST_WIDTH)

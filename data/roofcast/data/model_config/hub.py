@@ -1,4 +1,4 @@
-"""Configs from the Hugging Face hub, through its own library where that is installed; never used by the service."""
+"""Configs from the Hugging Face hub, by `huggingface_hub` if installed; the service never uses it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from roofcast.data.errors import InputError
 
 QUANTISATION_FILE: Final = "hf_quant_config.json"
-"""What ModelOpt writes beside a ``config.json``."""
+"""ModelOpt's file beside a ``config.json``."""
 
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}(@[\w./-]{1,100})?")
 
@@ -30,7 +30,7 @@ _CURES: Final = {
 
 
 def is_hub_id(text: str) -> bool:
-    """Return whether a text looks like a repository of the hub: ``owner/name``, or ``owner/name@revision``.
+    """Return whether a text has the form of a hub repository: ``owner/name``, or ``owner/name@revision``.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def is_hub_id(text: str) -> bool:
 
 
 def fetch_hub_config(hub_id: str) -> Path:
-    """Return the path of the ``config.json`` of a repository, in the library's cache, its quantisation beside it.
+    """Return the path of a repository's ``config.json`` in the library's cache, with its quantisation file beside it.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def fetch_hub_config(hub_id: str) -> Path:
     Raises
     ------
     InputError
-        If the library is not installed, the hub cannot be reached, or has no such file; says what to do.
+        If the library is not installed, the hub cannot be reached, or it has no such file; with the cure.
     """
     try:
         library = importlib.import_module("huggingface_hub")

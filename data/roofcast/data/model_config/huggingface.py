@@ -1,4 +1,4 @@
-"""Reading of a Hugging Face `config.json` into a `ModelSpec`, without any of its libraries."""
+"""`ModelSpec` of a Hugging Face `config.json`, read without their libraries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roofcast.data.model_config.precision import weight_precision
 from roofcast.data.specs import ModelSpec
 
 MAX_CONFIG_BYTE: Final = 5_000_000
-"""The largest published ones list each quantised layer, in 3 MB."""
+"""The largest published configs have 3 MB: they list each quantised layer."""
 
 _TEXT_SECTIONS: Final = ("text_config", "llm_config", "language_config")
 _SHARED_WITH_TOWER: Final = (
@@ -30,21 +30,14 @@ _MOST_PARAM: Final = 10**14
 
 
 def model_from_config(config: Mapping[str, Any], name: str) -> ModelSpec:
-    """Return the spec of the text model that a `config.json` describes.
+    """Return the spec of the text model of a `config.json`: a decoder-only model, or a T5-like encoder-decoder.
 
-    Reads decoder-only models and encoder-decoders of the T5 kind. The lineage is the name; see `with_known_lineage`.
-
-    Parameters
-    ----------
-    config
-        The parsed file.
-    name
-        What to call the model.
+    The name is its id and lineage; see `with_known_lineage`.
 
     Raises
     ------
     InputError
-        If it describes no such model, or a field is missing or wrong; names the field.
+        If the config is of another kind of model, or a field is missing or wrong; names the field.
 
     Examples
     --------
@@ -100,10 +93,9 @@ def _text_model(config: Mapping[str, Any]) -> tuple[ConfigReader, str, Family]:
 
 
 def with_known_lineage(spec: ModelSpec, catalog: Catalog) -> ModelSpec:
-    """Return the spec with the lineage and fold group of the catalogue's models of the same shape.
+    """Return the spec with lineage and fold group of the catalogue's model of the same shape, if there is one.
 
-    A copy, a fine-tune or a quantised upload of a known model is thereby never taken for an unseen one. A shape that
-    no model of the catalogue has leaves the spec as it is.
+    So a copy, a fine-tune or a quantised upload of a known model does not count as an unseen model.
 
     Examples
     --------
@@ -113,10 +105,10 @@ def with_known_lineage(spec: ModelSpec, catalog: Catalog) -> ModelSpec:
     'llama-3-8b'
     """
     shape = _core_shape(spec)
-    kin = [known for known in catalog.models.values() if _core_shape(known) == shape]
-    if not kin:
+    matches = [known for known in catalog.models.values() if _core_shape(known) == shape]
+    if not matches:
         return spec
-    nearest = min(kin, key=lambda known: (known.vocab_size != spec.vocab_size, known.id))
+    nearest = min(matches, key=lambda known: (known.vocab_size != spec.vocab_size, known.id))
     return spec.model_copy(update={"lineage": nearest.lineage, "fold_group": nearest.fold_group})
 
 
@@ -135,15 +127,15 @@ def _core_shape(spec: ModelSpec) -> tuple[int, ...]:
 
 
 def load_model_config(path: Path | str, name: str = "") -> ModelSpec:
-    """Return the spec of the model whose `config.json` is read, from disk or from the Hugging Face hub.
+    """Return the spec of a model's `config.json`, from disk or from the Hugging Face hub.
 
     Parameters
     ----------
     path
-        The file, the folder that holds it, or a text ``owner/name`` (``owner/name@revision``) that is neither: a
-        repository of the hub, which needs the extra ``hub`` and a network. A `Path` is always taken for a file.
+        The file, its folder, or a text ``owner/name`` or ``owner/name@revision`` for a hub repository, which needs
+        the extra ``hub`` and a network. A `Path` is never a repository.
     name
-        What to call the model; by default as `read_config` does.
+        Name of the model; by default that of `read_config`.
 
     Raises
     ------
@@ -155,14 +147,14 @@ def load_model_config(path: Path | str, name: str = "") -> ModelSpec:
 
 
 def read_config(path: Path | str) -> tuple[str, Mapping[str, Any]]:
-    """Return what to call a model and the fields of its ``config.json``, with those of a quantisation kept beside it.
+    """Return the name of a model and the fields of its ``config.json``, with those of a quantisation file beside it.
 
-    A repository of the hub is called by its name, a file by the name in it (see `own_name`), else after its folder.
+    The name is that of the hub repository, else the one in the file (see `own_name`), else that of its folder.
 
     Parameters
     ----------
     path
-        As for `load_model_config`.
+        As of `load_model_config`.
 
     Raises
     ------
@@ -188,7 +180,7 @@ def _read_file(path: Path) -> tuple[str, Mapping[str, Any]]:
 
 
 def own_name(config: Mapping[str, Any]) -> str:
-    """Return the name that a config gives its model, of a path the last part; empty if it gives none.
+    """Return the model's name in its config, the last part of a path; empty if there is none.
 
     Examples
     --------
@@ -202,7 +194,7 @@ def own_name(config: Mapping[str, Any]) -> str:
 
 
 def _with_quantisation(config: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
-    """Return the config with what ModelOpt writes into a file of its own beside it."""
+    """Return the config with the quantisation of ModelOpt's file beside it."""
     beside = file.with_name(QUANTISATION_FILE)
     if file.name != "config.json" or "quantization_config" in config or not beside.is_file():
         return config
@@ -212,22 +204,20 @@ def _with_quantisation(config: Mapping[str, Any], file: Path) -> Mapping[str, An
 
 
 def parse_config(body: bytes, source: str = "config.json", *, allow_infinity: bool = False) -> Mapping[str, Any]:
-    """Return the fields of a JSON object, without trust in its sender.
+    """Return the fields of an untrusted JSON object in UTF-8.
 
     Parameters
     ----------
-    body
-        The text in UTF-8.
     source
-        What to call it in messages.
+        Name for messages.
     allow_infinity
-        Whether NaN and infinities are read, which are no JSON but stand in published configs (limits of a time step).
+        Whether NaN and infinities are allowed: they are no JSON, but published configs have them.
 
     Raises
     ------
     SchemaError
-        If it is larger than `MAX_CONFIG_BYTE`, no UTF-8, no JSON, nested too deeply, or holds a field twice,
-        or NaN or an infinity unless these are allowed.
+        If it is larger than `MAX_CONFIG_BYTE`, no UTF-8, no JSON, nested too deeply, or has a repeated field or a
+        constant that is not allowed.
     """
     if len(body) > MAX_CONFIG_BYTE:
         raise SchemaError("", f"must be at most {MAX_CONFIG_BYTE} bytes", source)

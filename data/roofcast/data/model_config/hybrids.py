@@ -1,4 +1,4 @@
-"""Mix of layers of models that put Mamba, convolutions or linear attention beside attention; by `model_type`."""
+"""Layer mix of hybrids of attention with Mamba, convolutions or linear attention, by `model_type`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _HIGH: Final = 100_000
 
 
 def read_hybrid(reader: ConfigReader, model_type: str, hidden: int) -> Layers:
-    """Return the mix of layers of a hybrid.
+    """Return the layer mix of a hybrid.
 
     Raises
     ------
     InputError
-        If a field is missing or wrong, or a kind of layer is not known.
+        If a field is missing or wrong, or a layer type is unknown.
     KeyError
         If the type is not in `HYBRID_TYPES`.
     """

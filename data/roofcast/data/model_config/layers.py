@@ -1,4 +1,4 @@
-"""Mix of layers that a `config.json` describes: sliding, linear, MoE and dense."""
+"""Layer mix of a `config.json`: sliding, linear, MoE and dense layers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAYER_NAMES: Final = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Layers:
-    """How many layers hold what; `n_linear` keep no cache that grows, `n_state` of them a state that is read."""
+    """Numbers of layers by type; `n_linear` have no growing cache, and `n_state` of these have a recurrent state."""
 
     n_layer: int
     n_attention: int
@@ -36,12 +36,12 @@ class Layers:
 
 
 def read_layers(reader: ConfigReader, family: Family, model_type: str, hidden: int) -> Layers:
-    """Return the mix of layers of a decoder-only model.
+    """Return the layer mix of a decoder-only model.
 
     Raises
     ------
     InputError
-        If a field is wrong, or a kind of layer is not known.
+        If a field is wrong, or a layer type is unknown.
     """
     if model_type == "nemotron_h":
         return _separate_blocks(reader, hidden)
@@ -95,7 +95,7 @@ def _sliding(reader: ConfigReader, family: Family, n_layer: int, kinds: list[str
 
 
 def count_moe_layers(reader: ConfigReader, n_layer: int) -> int:
-    """Return how many layers have routed experts.
+    """Return the number of layers with routed experts.
 
     Raises
     ------
@@ -118,12 +118,12 @@ def count_moe_layers(reader: ConfigReader, n_layer: int) -> int:
 
 
 def has_experts(reader: ConfigReader) -> bool:
-    """Return whether the config names routed experts; one expert is a dense MLP."""
+    """Return whether the model has routed experts; a single expert is a dense MLP."""
     return expert_count(reader) > 1
 
 
 def expert_count(reader: ConfigReader) -> int:
-    """Return the routed experts of a layer, 0 where there are none.
+    """Return the number of routed experts of a layer, 0 if there are none.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Weights of a language model, counted from the widths of its matrices."""
+"""Parameter count of a language model, from the widths of its matrices."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ Bias = Literal["none", "qkv", "all"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """What must be known of an architecture to count its weights.
+    """Widths and layer counts of an architecture, from which its weights are counted.
 
-    Names and units are those of `ModelSpec`; here the layers are split by what they hold, because some families
-    put attention and MLP into layers of their own. `n_param_indexer` are the weights of what picks the tokens of
-    sparse attention, `n_param_latent` those that lead to and from experts which work on a smaller width,
-    `n_param_further` those by which layers of the same kind differ, below 0 where they share some. Fields from `bias`
-    on are conventions of the family.
+    Names and units are those of `ModelSpec`, but layers are counted by content, because some families have attention
+    and MLP in separate layers. `n_param_indexer` are the weights of sparse attention's indexer, `n_param_latent`
+    those of the projections to and from experts of a smaller width, `n_param_further` the differences between layers
+    of one type, negative if they share weights. Fields from `bias` on are conventions of the family.
     """
 
     hidden_size: int
@@ -59,7 +58,7 @@ class Shape:
 
 
 def shape_from_spec(spec: ModelSpec) -> Shape:
-    """Return the shape that a spec describes; without biases, learned positions and linear attention."""
+    """Return the shape of a spec, without biases, learned positions and linear attention."""
     names = {f.name for f in dataclasses.fields(Shape)} & set(ModelSpec.model_fields)
     n_moe_layer = spec.n_layer - spec.n_dense_layer if spec.n_expert else 0
     return Shape(
@@ -71,14 +70,10 @@ def shape_from_spec(spec: ModelSpec) -> Shape:
 
 
 def count_parameters(shape: Shape) -> tuple[int, int]:
-    """Return all weights of the text model and those that one token uses.
+    """Return the number of weights of the text model: all, and those that one token uses.
 
-    Embeddings and output head count in full in both, as do shared experts; vision towers and
-    multi-token-prediction modules are not of the text model. Router biases and the like (below 0.1 %) are left out.
-
-    Returns
-    -------
-    All weights, and those one token uses.
+    Both include embeddings, output head and shared experts. Vision towers and multi-token-prediction modules are not
+    part of the text model. Router biases and the like (below 0.1 %) are not counted.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Precision in which a checkpoint keeps its weights, from its `config.json`."""
+"""Weight precision of a checkpoint, from its `config.json`."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _NUMBERS: Final[dict[tuple[str, int], Precision]] = {
 
 
 def weight_precision(reader: ConfigReader) -> Precision:
-    """Return the precision of the large matrices; bf16 where the config does not say.
+    """Return the precision of the large matrices; bf16 if the config states none.
 
     Raises
     ------
     InputError
-        If the data type or the quantisation is not known.
+        If the data type or the quantisation is unknown.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def _quantised(quantisation: ConfigReader) -> Precision:
 
 
 def _modelopt(quantisation: ConfigReader) -> Precision:
-    """Return the precision of the method, or of a mixture the one with the least bits."""
+    """Return the precision of ModelOpt's method; of mixed precision, that with the fewest bits."""
     layers = quantisation.section("quantized_layers").values()
     kinds = {ConfigReader(layer).text("quant_algo") for layer in layers if isinstance(layer, Mapping)}
     if quantisation.text("quant_algo", default="fp8") != "MIXED_PRECISION" or not kinds:

@@ -1,10 +1,10 @@
-"""Weights of layers that keep a state of fixed size in place of a cache."""
+"""Parameter counts of layers with a recurrent state of fixed size instead of a cache, and of sparse indexers."""
 
 from __future__ import annotations
 
 
 def gated_delta_net(hidden: int, n_key_head: int, key_dim: int, n_value_head: int, value_dim: int) -> int:
-    """Return the weights of one gated delta-rule layer with a convolution of four taps.
+    """Return the weights of a gated delta-rule layer with a convolution of four taps.
 
     References
     ----------
@@ -16,7 +16,7 @@ def gated_delta_net(hidden: int, n_key_head: int, key_dim: int, n_value_head: in
 
 
 def mamba2(hidden: int, n_head: int, head_dim: int, n_group: int, n_state: int) -> int:
-    """Return the weights of one Mamba-2 layer with a convolution of four taps.
+    """Return the weights of a Mamba-2 layer with a convolution of four taps.
 
     References
     ----------
@@ -28,7 +28,7 @@ def mamba2(hidden: int, n_head: int, head_dim: int, n_group: int, n_state: int) 
 
 
 def mamba1(hidden: int, inner: int, n_state: int, dt_rank: int, n_tap: int) -> int:
-    """Return the weights of one Mamba layer whose time step, input and output maps are normed, as in Jamba.
+    """Return the weights of a Mamba layer with normalised time step, input and output maps, as in Jamba.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def mamba1(hidden: int, inner: int, n_state: int, dt_rank: int, n_tap: int) -> i
 
 
 def short_convolution(hidden: int, n_tap: int) -> int:
-    """Return the weights of one gated short convolution: three projections in, `n_tap` taps, one out.
+    """Return the weights of a gated short convolution: three input projections, `n_tap` taps, one output projection.
 
     Examples
     --------
@@ -59,12 +59,12 @@ def short_convolution(hidden: int, n_tap: int) -> int:
 
 
 def kimi_delta(hidden: int, n_head: int, head_dim: int, n_tap: int, *, full_gate: bool = False) -> int:
-    """Return the weights of one layer of Kimi delta attention.
+    """Return the weights of a layer of Kimi delta attention.
 
     Notes
     -----
-    Queries, keys, values and the output have the same width; the decay and, unless it has full rank, the output gate
-    go through a rank of `head_dim`.
+    Queries, keys, values and output have one width; the decay, and the output gate unless `full_gate`, have the rank
+    `head_dim`.
 
     References
     ----------
@@ -78,7 +78,7 @@ def kimi_delta(hidden: int, n_head: int, head_dim: int, n_tap: int, *, full_gate
 
 
 def lightning(hidden: int, n_head: int, head_dim: int) -> int:
-    """Return the weights of one layer of lightning attention with an output gate.
+    """Return the weights of a layer of lightning attention with an output gate.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def lightning(hidden: int, n_head: int, head_dim: int) -> int:
 
 
 def sparse_indexer(hidden: int, query_rank: int, n_head: int, head_dim: int) -> int:
-    """Return the weights of the indexer that picks the tokens of one layer of sparse attention.
+    """Return the weights of the indexer that selects the tokens of a sparse-attention layer.
 
     Examples
     --------
