@@ -37,8 +37,8 @@ from roofcast.serving.logs import configure_service_logs
 from roofcast.serving.predict.answers import ANSWER_METRICS, PredictOptions, answer
 from roofcast.serving.recommend.api.request import RecommendationRequest
 from roofcast.serving.recommend.demand.demand import Constraints
-from roofcast.serving.recommend.search.evaluation import Evaluator, most_users, user_levels
-from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, question_table
+from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
+from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, replica_table
 
 N_BULK_ROW = 20_000
 N_ESTIMATE_ROW = 10_000
@@ -80,14 +80,15 @@ def bare_call(bench: AppState) -> Callable[[], Any]:
     request, catalog, bundle = RecommendationRequest.model_validate(DEMAND), bench.catalog, bench.in_service.bundle
     model, demand, bounds = catalog.model(str(request.model)), request.workload.demand(request.limits), Constraints()
     replicas, _ = enumerate_replicas(model, catalog.accelerators, bounds.admissible_offers(catalog.offers), bounds)
-    table = question_table(replicas, model, demand, bounds)
-    forecaster = Evaluator(bundle.predictor, describe_replicas(table, model, catalog.accelerators))
-    most = most_users(bundle) * table["n_accelerator"]
+    table = replica_table(replicas, model, demand, bounds)
+    evaluator = Evaluator(bundle.predictor, describe_replicas(table, model, catalog.accelerators))
+    most = max_users_per_accelerator(bundle) * table["n_accelerator"]
     levels = user_levels(float(most.max()))
-    rows, places = np.nonzero((levels <= most[:, None] + 0.5) & forecaster.memory.fits[:, None])
-    asked = [(limit.metric, forecaster.table(rows, levels[places], limit.statistic)) for limit in demand.limits]
+    rows, places = np.nonzero((levels <= most[:, None] + 0.5) & evaluator.memory.fits[:, None])
+    load = levels[places]
+    tables = [(limit.metric, evaluator.descriptor_table(rows, load, [limit.statistic])) for limit in demand.limits]
     predict = bundle.predictor.predict_distribution
-    return lambda: [predict(matrix, metrics=[metric]) for metric, matrix in asked]
+    return lambda: [predict(table, metrics=[metric]) for metric, table in tables]
 
 
 def measure(home: Path) -> dict[str, float]:

@@ -194,7 +194,7 @@ def test_limits_that_nothing_meets_are_answered_with_reasons(shared: Client) -> 
     assert min(missed) > 1
     detail = answer["rejections"][0]["detail"]
     assert "itl:p50<=0.001ms is missed with a single user: met with probability" in detail
-    assert detail.endswith("0.8 is asked")
+    assert detail.endswith("0.8 is required")
     assert answer["pareto"] == answer["fleet"] == []
     assert answer["runner_up_usd_per_h"] is None
     assert {cost["cost_usd_per_h"] for cost in answer["cost_of_confidence"]} == {None}

@@ -84,7 +84,7 @@ def test_more_confidence_never_costs_less(shared: Client) -> None:
     told = {cost["confidence"]: cost["cost_usd_per_h"] for cost in answer["cost_of_confidence"]}
     assert [told[c] for c in (0.5, 0.8, 0.9)] == pytest.approx(costs)
     too_sure = problem_of(shared.post(PATH, a_demand(confidence=0.999)), 409)
-    assert "is more than the measurements can promise" in too_sure["detail"]
+    assert "is above what the measurements can guarantee" in too_sure["detail"]
     assert problem_of(shared.post(PATH, a_demand(confidence=0.3)), 422)["field"] == "confidence"
 
 
@@ -262,7 +262,7 @@ def test_limits_that_are_almost_met_are_told_with_a_probability_below_what_is_as
         missed = [r["detail"] for r in told if r["reason"] == "misses_limit"]
         assert missed
         for detail in missed:
-            found = re.search(r" probability (\S+), 0\.8 is asked$", detail)
+            found = re.search(r" probability (\S+), 0\.8 is required$", detail)
             assert found
             assert words in detail
             assert float(found[1]) < 0.8

@@ -19,7 +19,7 @@ from roofcast.serving.recommend import recommendation as recommending
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.search.evaluation import Evaluator
-from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, question_table
+from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, replica_table
 from tests.builders import a_model
 from tests.serving.http.test_predictions import predict
 from tests.serving.http.test_recommendations import PATH, metric, rank
@@ -86,16 +86,16 @@ def test_the_front_shows_what_each_replica_carries(bench: AppState, load: dict[s
     costs, latencies = zip(*((point.cost_usd_per_h, point.e2e_s) for point in result.pareto), strict=True)
     assert list(costs) == sorted(costs)
     assert list(latencies) == sorted(latencies, reverse=True)
-    table = question_table([point.replica for point in result.pareto], a_model(), demand, Constraints())
-    forecaster = Evaluator(
+    table = replica_table([point.replica for point in result.pareto], a_model(), demand, Constraints())
+    evaluator = Evaluator(
         bundle.predictor, describe_replicas(table, a_model(), Market().accelerators), is_open=bool(rate)
     )
     share = np.array([demand.peak_load / point.n_replica for point in result.pareto])
     in_flight = np.array([point.load_per_replica for point in result.pareto])
     asked = share if rate else np.maximum(in_flight, 1.0)
     rows = np.arange(len(share))
-    _, whole = forecaster.estimate(rows, asked, {})
-    found = forecaster.predict(rows, asked, {"p50": ["e2e_s"], "mean": ["e2e_s"]}, whole)
+    _, means = evaluator.estimate(rows, asked, ())
+    found = evaluator.predict(rows, asked, [("e2e_s", "p50"), ("e2e_s", "mean")], means)
     assert latencies == pytest.approx(np.exp(found["e2e_s", "p50"].log_value))
     mean_s = np.exp(found["e2e_s", "mean"].log_value)
     carried = share * mean_s if rate else share * mean_s / (mean_s + think_time_s) if think_time_s else np.ceil(share)
@@ -116,7 +116,7 @@ def test_prices_of_the_front_alone_are_told_of_when_old(bench: AppState) -> None
 def test_recommendations_are_of_a_steady_state() -> None:
     market, model, demand = Market(), a_model(), Demand(500, 100, 50, None, ())
     replicas, _ = enumerate_replicas(model, market.accelerators, market.offers)
-    table = question_table(replicas, model, demand, Constraints())
+    table = replica_table(replicas, model, demand, Constraints())
     assert np.isposinf(describe_replicas(table, model, market.accelerators)["workload.n_wave"]).all()
 
 

@@ -16,11 +16,11 @@ from roofcast.serving.recommend.answer.recommendation import Recommendation
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.recommendation import CONFIDENCES, recommend
-from roofcast.serving.recommend.search.confidence import highest_confidence
-from roofcast.serving.recommend.search.evaluation import Evaluator, most_users, user_levels
+from roofcast.serving.recommend.search.confidence import LimitModel
+from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
 from roofcast.serving.recommend.search.load_grid import LoadGrid
 from roofcast.serving.recommend.search.market import Pairs
-from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, question_table
+from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, replica_table
 from tests.builders import a_model
 
 EVERY = 10_000
@@ -54,27 +54,27 @@ def exhaustive(bench: AppState, model: ModelSpec, demand: Demand, confidence: fl
     """Return cost and offer of the cheapest replica on each offer, by asking about every load of every replica."""
     bundle, market, bounds = bench.in_service.bundle, Market(), Constraints()
     replicas, _ = enumerate_replicas(model, market.accelerators, market.offers, bounds)
-    table = question_table(replicas, model, demand, bounds)
+    table = replica_table(replicas, model, demand, bounds)
     descriptors = describe_replicas(table, model, market.accelerators)
-    forecaster = Evaluator(bundle.predictor, descriptors, is_open=demand.users is None)
-    most = most_users(bundle) * np.array([replica.n_accelerator for replica in replicas])
+    evaluator = Evaluator(bundle.predictor, descriptors, is_open=demand.users is None)
+    most = max_users_per_accelerator(bundle) * np.array([replica.n_accelerator for replica in replicas])
     levels = user_levels(float(most.max()))
     loads = np.tile(levels, (len(replicas), 1))
-    top = np.where(forecaster.memory.fits, np.searchsorted(levels, most + 0.5) - 1, -1)
+    top = np.where(evaluator.memory.fits, np.searchsorted(levels, most + 0.5) - 1, -1)
     if demand.users is None:
-        loads = forecaster.rate_levels(most)
-        top = np.where(forecaster.memory.fits, loads.shape[1] - 1, -1)
-    grid = LoadGrid(forecaster, demand, loads, top)
-    grid.ask(np.arange(loads.shape[1]) <= top[:, None])
+        loads = evaluator.rate_levels(most)
+        top = np.where(evaluator.memory.fits, loads.shape[1] - 1, -1)
+    grid = LoadGrid(evaluator, LimitModel(demand, bundle.predictor), loads, top)
+    grid.evaluate(np.arange(loads.shape[1]) <= top[:, None])
     served = grid.served
-    n_replica = np.full(len(replicas), np.inf)
+    capacity = np.zeros(len(replicas))
     for i, last in enumerate(top):
-        for place in range(last + 1):
-            if grid.chance[i, place] < confidence:
+        for level in range(last + 1):
+            if grid.p_met[i, level] < confidence:
                 break
-            n_replica[i] = max(np.ceil(demand.required_load / served[i, place] - 1e-9), 1.0)
-    pairs = Pairs.of(replicas, market.offers, market.accelerators, 1)
-    cost = pairs.cost(n_replica[pairs.row])
+            capacity[i] = served[i, level]
+    pairs = Pairs.build(replicas, market.offers, market.accelerators, 1)
+    cost = pairs.size(slice(None), demand.required_load, capacity[pairs.row]).cost
     found: dict[str, float] = {}
     for k, offer in enumerate(pairs.offer):
         name = market.offers[offer].id
@@ -118,7 +118,7 @@ def test_the_recommender_knows_no_http() -> None:
 
 
 def test_no_replica_is_loaded_beyond_what_was_measured(bench: AppState) -> None:
-    most = most_users(bench.in_service.bundle)
+    most = max_users_per_accelerator(bench.in_service.bundle)
     result = recommend(
         bench.in_service.bundle, a_model(), load_catalog(), a_demand(users=1e5, limits=("itl:p50<=9s",))
     )
@@ -158,13 +158,13 @@ def test_a_level_confidence_or_context_out_of_reach_is_refused(bench: AppState) 
     bundle = bench.in_service.bundle
     with pytest.raises(OutOfRangeError, match=r"ask for at most 0\.9[0-8]"):
         recommend(bundle, a_model(), load_catalog(), a_demand(), level=0.99)
-    with pytest.raises(OutOfRangeError, match=r"a confidence of 0\.999 is more .* ask for at most 0\.9[0-9]"):
+    with pytest.raises(OutOfRangeError, match=r"a confidence of 0\.999 is above .* ask for at most 0\.9[0-9]"):
         recommend(bundle, a_model(), load_catalog(), a_demand(), confidence=0.999)
     with pytest.raises(InputError, match=r"confidence: must be at least 0\.5"):
         recommend(bundle, a_model(), load_catalog(), a_demand(), confidence=0.4)
     with pytest.raises(InputError, match="n_input_token: 500 with 100 output exceeds the model's context of 512"):
         recommend(bundle, a_model(max_context_token=512), load_catalog(), a_demand())
-    with pytest.raises(InputError, match="limits: must be one at least"):
+    with pytest.raises(InputError, match="limits: needs at least one limit"):
         recommend(bundle, a_model(), load_catalog(), a_demand(limits=()))
 
 
@@ -195,9 +195,7 @@ def test_no_cost_is_told_of_more_certainty_than_can_be_promised(bench: AppState,
     for limits in (["itl:p50<=9s"], ["nttft:p50<=9s", "ttft:p95<=9s", "itl:p50<=9s", "e2e:p95<=900s"]):
         demand = a_demand(limits=limits)
         told = list(recommend(bundle, a_model(), Market(), demand, bounds).cost_of_confidence)
-        highest = highest_confidence(
-            {m: bundle.predictor.error_distributions_[m].conformal for m in metrics_of(demand)}
-        )
+        highest = LimitModel(demand, bundle.predictor).highest_confidence
         assert told == [confidence for confidence in CONFIDENCES if confidence <= highest]
         found.append(told)
     assert len(found[1]) < len(found[0]), "four can be promised together less surely than one"
@@ -219,7 +217,7 @@ def test_no_entry_beats_the_front_or_is_missing_from_it(
     bench: AppState, demand: Demand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever few points the learner is asked about besides."""
-    monkeypatch.setattr(pareto_front, "MOST_ASKED", 3)
+    monkeypatch.setattr(pareto_front, "MAX_PREDICTED", 3)
     result = recommend(bench.in_service.bundle, a_model(), load_catalog(), demand)
     shown = {(point.offer.id, point.replica, point.n_replica) for point in result.pareto}
     points = [(point.cost_usd_per_h, point.e2e_s) for point in result.pareto]
@@ -258,7 +256,7 @@ def test_what_costs_the_same_is_not_called_dearer(bench: AppState) -> None:
     assert same == list(result.rejections[: len(same)])
     for rejection in same:
         assert rejection.excess == 1
-        assert rejection.detail.startswith(f"costs {cheapest:.2f} USD/h, as the cheapest does; of the same cost, ")
+        assert rejection.detail.startswith(f"costs {cheapest:.2f} USD/h, as the cheapest does; among equal costs ")
     assert all(rejection.excess > 1 for rejection in result.rejections if rejection.reason == "dearer")
 
 

@@ -1,4 +1,4 @@
-"""From a demand and a market to a recommendation."""
+"""Recommendation of the cheapest deployments that meet a demand."""
 
 from __future__ import annotations
 
@@ -7,39 +7,35 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.prediction_input import factorize
-from roofcast.features.engine.memory import Memory
 from roofcast.features.validity.context import context_error
 from roofcast.serving.recommend.answer.entries import build_entries
 from roofcast.serving.recommend.answer.fleet import mixed_fleet
 from roofcast.serving.recommend.answer.pareto_front import pareto_front
 from roofcast.serving.recommend.answer.recommendation import Entry, Recommendation, Rejection
-from roofcast.serving.recommend.answer.rejections import families, find_misses, owned, tell
-from roofcast.serving.recommend.answer.unmet_limits import out_of_reach
+from roofcast.serving.recommend.answer.rejections import (
+    describe_rejections,
+    find_rejections,
+    owned_rejections,
+    unmet_limit_warnings,
+)
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
-from roofcast.serving.recommend.search.confidence import ROUNDING, check_confidence, highest_confidence
-from roofcast.serving.recommend.search.evaluation import Evaluator, most_users, user_levels
-from roofcast.serving.recommend.search.load_grid import LoadGrid, check_floors, limits_of_replicas
-from roofcast.serving.recommend.search.market import Market, Pairs
-from roofcast.serving.recommend.search.problem import Plan, SearchProblem, reported
-from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, question_table
+from roofcast.serving.recommend.search.confidence import ROUNDING, LimitModel, check_floors
+from roofcast.serving.recommend.search.market import Market
+from roofcast.serving.recommend.search.problem import SearchProblem, reported_limits
+from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, replica_table
 from roofcast.serving.recommend.search.search import Search, SearchTarget
-from roofcast.training.learner.error_distribution import GroupedConformal
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundle import ModelBundle
-
-IndexArray = npt.NDArray[np.intp]
-FloatArray = npt.NDArray[np.float64]
 
 DEFAULT_CONFIDENCE: Final = 0.8
 
 CONFIDENCES: Final = (0.5, 0.8, 0.9, 0.95)
-"""Whose costs are told, as far as the measurements can promise them."""
+"""Confidences whose least cost is reported, as far as the measurements can guarantee them."""
 
 
 def recommend(
@@ -55,78 +51,74 @@ def recommend(
     n_rejection: int = 20,
     references: CalibrationPoints | None = None,
 ) -> Recommendation:
-    """Return the cheapest deployments that meet the demand with the confidence asked.
+    """Return the cheapest deployments that meet the demand with a confidence.
 
     Parameters
     ----------
     bundle
         In service.
     model
-        Any model, measured or not.
-    market
-        What there is.
-    demand, constraints
-        What is asked, and within what bounds.
+        Measured or not.
     confidence
-        Least probability that an unseen LLM meets all limits; each replica is loaded as far as that allows.
+        Least probability that an unseen LLM meets all limits; each replica is loaded up to it.
     level
-        Of the intervals that are shown.
+        Of the intervals reported.
     n_entry, n_rejection
         Most entries and rejections returned.
     references
-        Measurements of the model, or of the user's own stack, which the predictions then know.
+        Measurements of the model, or of the user's own stack, to condition the predictions on.
 
     Raises
     ------
     InputError
         If requests are longer than the model's context, there is no limit, or no offer is within the constraints.
     OutOfRangeError
-        If `level` or `confidence` is more than the measurements can promise.
+        If `level` or `confidence` is above what the measurements can guarantee.
     """
-    bounds = constraints or Constraints()
-    _check(bundle, model, demand, confidence, level)
-    offers = bounds.admissible_offers(market.offers)
+    constraints = constraints or Constraints()
+    limits = _check(bundle, model, demand, confidence, level)
+    offers = constraints.admissible_offers(market.offers)
     if not offers:
         raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
-    replicas, no_engine = enumerate_replicas(model, market.accelerators, offers, bounds)
+    replicas, no_engine = enumerate_replicas(model, market.accelerators, offers, constraints)
+    confidences = [one for one in CONFIDENCES if one <= limits.highest_confidence + ROUNDING]
     if not replicas:
-        return _nothing(no_engine, len(offers), n_rejection, _promised(bundle, demand))
-    table = question_table(replicas, model, demand, bounds)
-    descriptors = describe_replicas(table, model, market.accelerators)
-    told = replace(bundle, predictor=bundle.predictor.condition_on(references))
-    plain = bundle.predictor if references else None
-    case = SearchProblem(
-        told, plain, model, demand, bounds, market, offers, replicas, table, descriptors, confidence, level
+        return _no_replica(no_engine, len(offers), n_rejection, confidences)
+    table = replica_table(replicas, model, demand, constraints)
+    problem = SearchProblem(
+        bundle=replace(bundle, predictor=bundle.predictor.condition_on(references)),
+        unconditioned=bundle.predictor if references else None,
+        model=model,
+        demand=demand,
+        constraints=constraints,
+        market=market,
+        offers=offers,
+        replicas=replicas,
+        table=table,
+        descriptors=describe_replicas(table, model, market.accelerators),
+        confidence=confidence,
+        level=level,
     )
-    return _answer(case, n_entry, n_rejection, no_engine)
+    return _search(Search(problem, limits), confidences, n_entry, n_rejection, no_engine)
 
 
-def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: float, level: float) -> None:
+def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: float, level: float) -> LimitModel:
+    """Return the limit model of a demand that can be answered."""
     if not demand.limits:
-        raise InputError("limits", "must be one at least")
-    bundle.predictor.check_level(level, [metric for metric, _ in reported(demand)])
+        raise InputError("limits", "needs at least one limit")
+    bundle.predictor.check_level(level, [metric for metric, _ in reported_limits(demand)])
     check_floors(demand)
-    check_confidence(confidence, _scales(bundle, demand))
+    limits = LimitModel(demand, bundle.predictor)
+    limits.check_confidence(confidence)
     if error := context_error(model, demand.n_input_token, demand.n_output_token):
         raise error
+    return limits
 
 
-def _scales(bundle: ModelBundle, demand: Demand) -> dict[str, GroupedConformal]:
-    """Return how errors are distributed, of each metric that a replica may miss a limit on."""
-    known = bundle.predictor.error_distributions_
-    return {limit.metric: known[limit.metric].conformal for limit in limits_of_replicas(demand)}
-
-
-def _promised(bundle: ModelBundle, demand: Demand) -> tuple[float, ...]:
-    """Return those of `CONFIDENCES` that the measurements can promise."""
-    highest = highest_confidence(_scales(bundle, demand))
-    return tuple(confidence for confidence in CONFIDENCES if confidence <= highest + ROUNDING)
-
-
-def _nothing(
-    no_engine: list[Rejection], n_offer: int, n_rejection: int, confidences: tuple[float, ...]
+def _no_replica(
+    no_engine: list[Rejection], n_offer: int, n_rejection: int, confidences: list[float]
 ) -> Recommendation:
-    """Return the answer where no engine or precision that is admitted runs on what is on offer."""
+    """Return the answer if no engine and precision within the constraints runs on any offer."""
     return Recommendation(
         entries=(),
         fleet=(),
@@ -143,99 +135,46 @@ def _nothing(
     )
 
 
-def _answer(case: SearchProblem, n_entry: int, n_rejection: int, no_engine: list[Rejection]) -> Recommendation:
-    forecaster = Evaluator(case.bundle.predictor, case.descriptors, is_open=case.demand.users is None)
-    memory = forecaster.memory
-    loads, most = _loads(case, forecaster, memory)
-    n_useful = _n_useful(loads, case.demand)
-    grid = LoadGrid(forecaster, case.demand, loads[:, :n_useful], np.minimum(most, n_useful - 1).astype(np.intp))
-    pairs = Pairs.of(case.replicas, case.offers, case.market.accelerators, case.bounds.max_nodes)
-    search = Search(grid, pairs, case.budget)
-    main = SearchTarget(case.confidence, pairs.offer, n_entry)
-    rival = SearchTarget(case.confidence, factorize(case.table["accelerator"])[0][pairs.row], 2)
-    surer = {c: SearchTarget(c, np.zeros_like(pairs.offer), 1) for c in _promised(case.bundle, case.demand)}
-    search.run([main, rival, *surer.values()])
-    chosen = search.winners(main)
-    entries = build_entries(_plans(chosen, search, case, loads, most), case, forecaster)
-    alone = entries[0].cost_usd_per_h if entries else math.inf
-    misses = find_misses(search, main, chosen, case, memory)
-    own = owned(search, main, chosen, case, memory)
-    rented = {offer.accelerator for offer in case.offers if not isinstance(offer, OwnedNodes)}
-    told_of = {entry.replica.accelerator for entry in entries} | {miss.replica.accelerator for miss in own} - rented
-    told = [tell(misses, misses.order[:n_rejection], search, case, memory), no_engine]
+def _search(
+    search: Search, confidences: list[float], n_entry: int, n_rejection: int, no_engine: list[Rejection]
+) -> Recommendation:
+    problem, pairs = search.problem, search.pairs
+    target = SearchTarget(problem.confidence, pairs.offer, n_entry)
+    accelerator_index = factorize(problem.table["accelerator"])[0]
+    rival = SearchTarget(problem.confidence, accelerator_index[pairs.row], 2)
+    by_confidence = {one: SearchTarget(one, np.zeros_like(pairs.offer), 1) for one in confidences}
+    search.run([target, rival, *by_confidence.values()])
+    winners = search.winners(target)
+    entries = build_entries(search.deployments(winners, problem.confidence), search)
+    rejections = find_rejections(search, target, winners)
+    owned = owned_rejections(search, target, winners)
+    rented = {offer.accelerator for offer in problem.offers if not isinstance(offer, OwnedNodes)}
+    reported = {entry.replica.accelerator for entry in entries}
+    reported |= {rejection.replica.accelerator for rejection in owned} - rented
+    nearest = rejections.by_accelerator(search, except_for=reported)
+    described = [*describe_rejections(rejections, rejections.order[:n_rejection], search), *no_engine]
     costs = search.costs(rival)
-    answer = Recommendation(
+    recommendation = Recommendation(
         entries=entries,
-        fleet=_fleet(mixed_fleet(search, main, alone, case), case, forecaster),
-        rejections=tuple([*told[0], *told[1]][:n_rejection]),
-        n_rejected=len(misses.order) + len(no_engine),
-        families=(*own, *families(misses, case, told_of, search, memory), *no_engine),
+        fleet=_fleet(search, target, entries),
+        rejections=tuple(described[:n_rejection]),
+        n_rejected=len(rejections.order) + len(no_engine),
+        families=(*owned, *describe_rejections(rejections, nearest, search), *no_engine),
         pareto=(),
         runner_up_usd_per_h=costs[1] if len(costs) > 1 else None,
-        cost_of_confidence={c: next(iter(search.costs(goal)), None) for c, goal in surer.items()},
-        n_configuration=len(case.replicas),
-        n_candidate=int(np.maximum(most + 1, 1).sum()),
-        n_offer=len(case.offers),
+        cost_of_confidence={one: next(iter(search.costs(goal)), None) for one, goal in by_confidence.items()},
+        n_configuration=len(problem.replicas),
+        n_candidate=int(np.maximum(search.top + 1, 1).sum()),
+        n_offer=len(problem.offers),
         n_predicted=0,
-        warnings=() if entries else out_of_reach(search, case, memory),
+        warnings=() if entries else unmet_limit_warnings(search),
     )
-    front = pareto_front(search, case, entries)
-    return replace(answer, pareto=front, n_predicted=forecaster.n_predicted)
+    front = pareto_front(search, entries)
+    return replace(recommendation, pareto=front, n_predicted=search.evaluator.n_predicted)
 
 
-def _fleet(parts: list[Plan], case: SearchProblem, forecaster: Evaluator) -> tuple[Entry, ...]:
-    """Return what is predicted of a mixture's parts; nothing if one of them would miss the limits."""
-    entries = build_entries(parts, case, forecaster)
-    return entries if all(entry.p_limits_met >= case.confidence for entry in entries) else ()
-
-
-def _loads(case: SearchProblem, forecaster: Evaluator, memory: Memory) -> tuple[FloatArray, IndexArray]:
-    """Return the loads to try, by replica and level, and the place of the greatest that each replica may have.
-
-    No replica is loaded beyond what was measured for so many accelerators; -1 stands for one that does not fit.
-    """
-    size = np.array([float(replica.n_accelerator) for replica in case.replicas])
-    most = np.maximum(most_users(case.bundle) * size, 1.0)
-    if forecaster.is_open:
-        loads = forecaster.rate_levels(most)
-        return loads, np.where(memory.fits, loads.shape[1] - 1, -1).astype(np.intp)
-    levels = user_levels(float(most.max()))
-    place = np.searchsorted(levels, most + 0.5) - 1
-    return np.broadcast_to(levels, (len(size), len(levels))), np.where(memory.fits, place, -1).astype(np.intp)
-
-
-def _n_useful(loads: FloatArray, demand: Demand) -> int:
-    """Return how many levels tell costs apart: no replica need hold more than all users."""
-    n_level = int(loads.shape[1])
-    if demand.users is None or demand.think_time_s:
-        return n_level
-    return min(int(np.searchsorted(loads[0], demand.required_load)) + 1, n_level)
-
-
-def _plans(
-    chosen: IndexArray, search: Search, case: SearchProblem, loads: FloatArray, most: IndexArray
-) -> list[Plan]:
-    """Return the deployments of the pairs that were chosen."""
-    grid, pairs = search.grid, search.pairs
-    standing = search.standing(case.confidence)
-    row = pairs.row[chosen]
-    capacity = standing.capacity[row]
-    n_replica = search.n_replica(standing.capacity, grid.served)[row]
-    load = search.own_load(row, n_replica, capacity)
-    n_instance = np.ceil(n_replica / pairs.per_instance[chosen] - 1e-9)
-    is_useless = np.arange(loads.shape[1]) >= grid.loads.shape[1]
-    may_hold_more = (capacity == grid.top[row]) & is_useless[most[row]]
-    last = np.where(may_hold_more, most[row], capacity)
-    return [
-        Plan(
-            row=int(row[k]),
-            offer=int(pairs.offer[pair]),
-            load=float(load[k]),
-            capacity=float(loads[row[k], capacity[k]]),
-            more=tuple(loads[row[k], capacity[k] + 1 : last[k] + 1].tolist()),
-            n_replica=int(n_replica[k]),
-            n_instance=int(n_instance[k]),
-            cost=float(standing.cost[pair]),
-        )
-        for k, pair in enumerate(chosen.tolist())
-    ]
+def _fleet(search: Search, target: SearchTarget, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """Return the parts of a mixed fleet that is cheaper than the first entry, if all of them meet the limits."""
+    single_cost = entries[0].cost_usd_per_h if entries else math.inf
+    parts = build_entries(mixed_fleet(search, target, single_cost), search)
+    return parts if all(part.p_limits_met >= target.confidence for part in parts) else ()

@@ -1,4 +1,4 @@
-"""From plans to entries: what is predicted of each under its load, and what it costs."""
+"""Entries of a recommendation: predictions, probabilities and costs of deployments at their share of the load."""
 
 from __future__ import annotations
 
@@ -14,34 +14,32 @@ from roofcast.data.units import H_PER_MONTH
 from roofcast.features.analysis.breakdown import break_down
 from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.arrays import take_rows
-from roofcast.features.engine.estimate import Estimate, estimate
+from roofcast.features.engine.estimate import estimate
 from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.recommend.answer.nearest import nearest
 from roofcast.serving.recommend.answer.recommendation import Entry, PredictedMetric
-from roofcast.serving.recommend.answer.token_costs import input_share, token_costs
+from roofcast.serving.recommend.answer.token_costs import prefill_share, token_costs
 from roofcast.serving.recommend.demand.demand import Demand
-from roofcast.serving.recommend.search.confidence import chance_of_all
-from roofcast.serving.recommend.search.evaluation import THROUGHPUT, Evaluator
-from roofcast.serving.recommend.search.load_grid import floor_per_replica, limits_of_replicas
-from roofcast.serving.recommend.search.problem import Plan, SearchProblem, reported
+from roofcast.serving.recommend.search.confidence import replica_floor
+from roofcast.serving.recommend.search.evaluation import THROUGHPUT, medians_of
+from roofcast.serving.recommend.search.problem import reported_limits
+from roofcast.serving.recommend.search.search import Deployment, Search
 from roofcast.training.learner.out_of_memory import memory_columns, memory_of
-from roofcast.training.learner.predictor import Prediction
 
 FloatArray = npt.NDArray[np.float64]
+IndexArray = npt.NDArray[np.intp]
 
 N_NEAREST: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Most:
-    """The most that a replica of each plan serves within the limits; arrays have shape (n_plan,).
+class Capacity:
+    """Most load that a replica serves within the limits; arrays have shape (n_deployment,).
 
     Parameters
     ----------
-    in_flight, request_rate_per_s
-        Requests in it, and those that it finishes.
     users
-        Those who wait and those who think; None at a rate.
+        Waiting and thinking; None at a request rate.
     """
 
     in_flight: FloatArray
@@ -49,241 +47,175 @@ class _Most:
     users: FloatArray | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Forecast:
-    """Predictions of plans under their loads.
-
-    Parameters
-    ----------
-    estimate, features
-        As many rows as points for each statistic, means first, and the plans' own loads first among them.
-    value, low, high
-        By metric, rows likewise.
-    uncalibrated
-        The medians without reference measurements, empty if there are none.
-    start
-        By statistic, the first of its rows.
-    chance, in_flight, power_w, input_share : shape (n_plan,)
-        That all limits are met, the requests in flight on a replica, its watts, and what share of its work is
-        prompts'.
-    most
-        What a replica serves at most.
-    p_runs
-        Probability that each plan's memory does; None if the bundle cannot tell.
-    nearest
-        Measurements that tell most about each plan.
-    outside_columns
-        Of each plan.
-    """
-
-    estimate: Estimate
-    features: pd.DataFrame
-    value: dict[str, FloatArray]
-    low: dict[str, FloatArray]
-    high: dict[str, FloatArray]
-    uncalibrated: dict[str, FloatArray]
-    start: dict[str, int]
-    chance: FloatArray
-    in_flight: FloatArray
-    power_w: FloatArray
-    input_share: FloatArray
-    most: _Most
-    p_runs: FloatArray | None
-    nearest: list[tuple[dict[str, object], ...]]
-    outside_columns: list[tuple[str, ...]]
-
-
-def build_entries(plans: Sequence[Plan], case: SearchProblem, forecaster: Evaluator) -> tuple[Entry, ...]:
-    """Return what is predicted of each plan under its load, and what it costs.
-
-    Parameters
-    ----------
-    plans
-        Deployments.
-    case
-        What was asked.
-    forecaster
-        Of the replicas.
-    """
-    if not plans:
+def build_entries(deployments: Sequence[Deployment], search: Search) -> tuple[Entry, ...]:
+    """Return the entries of deployments; those of equal replicas and loads are predicted once."""
+    if not deployments:
         return ()
-    alike = {(plan.row, plan.load): plan for plan in plans}
-    forecast = _forecast(list(alike.values()), case, forecaster)
-    place = {key: k for k, key in enumerate(alike)}
-    return tuple(_entry(place[plan.row, plan.load], plan, case, forecast) for plan in plans)
+    unique = {(one.row, one.load): one for one in deployments}
+    predictions = _Predictions([*unique.values()], search)
+    index = {key: k for k, key in enumerate(unique)}
+    return tuple(predictions.entry(index[one.row, one.load], one) for one in deployments)
 
 
-def _forecast(plans: Sequence[Plan], case: SearchProblem, forecaster: Evaluator) -> _Forecast:
-    """Return the forecast from one call of the predictor: under the loads, and under those that may be added."""
-    n, (rows, load) = len(plans), _points(plans)
-    wanted = reported(case.demand)
-    start = {name: len(rows) * i for i, name in enumerate(dict.fromkeys(["mean", *(s for _, s in wanted)]))}
-    asked = pd.concat([forecaster.table(rows, load, statistic) for statistic in start], ignore_index=True)
-    metrics = {metric for metric, _ in wanted}
-    once = estimate(forecaster.at(rows, load, "mean"), case.bundle.predictor.coefficients_)
-    every = take_rows(once, np.tile(np.arange(len(rows)), len(start)))
-    prediction = case.bundle.predictor.predict_distribution(asked, metrics=metrics, estimate=every)
-    plain = case.plain.predict_distribution(asked, metrics=metrics, estimate=every).median if case.plain else None
-    low, high = prediction.interval(case.level)
-    forecaster.n_predicted += len(asked)
-    chance = _chance(load, case, prediction, start)
-    value = _columns(prediction.median)
-    in_flight = load * value["e2e_s"][: len(load)] if forecaster.is_open else load
-    request_rate = load if forecaster.is_open else value[THROUGHPUT][: len(load)] / case.demand.n_output_token
-    own = in_flight[:n]
-    if case.demand.think_time_s:  # a request alone is the least that can be predicted, and more than few users send
-        own = np.where(own > 1.0, own, np.minimum(own, _waiting(plans, case, value["e2e_s"][:n])))
-    first = case.demand.limits[0]
-    told = forecaster.table(rows[:n], load[:n], first.statistic)
-    return _Forecast(
-        prediction.estimate,
-        prediction.features,
-        value,
-        _columns(low),
-        _columns(high),
-        {} if plain is None else _columns(plain),
-        start,
-        chance,
-        own,
-        *_work(forecaster.at(rows[:n], load[:n], "mean"), take_rows(once, np.arange(n)), case),
-        _most(plans, case.demand, chance >= case.confidence, in_flight, request_rate),
-        _p_runs(told, case),
-        nearest(case.plain or case.bundle.predictor, case.bundle.anchors, told, first.metric, N_NEAREST),
-        outside_columns(
-            replace(prediction, features=prediction.features.head(n)),
-            {name: cells[rows[:n]] for name, cells in case.table.items()},
-            case.bundle,
-            case.market.accelerators,
-        ),
-    )
+class _Predictions:
+    """Predictions of deployments at their load, at their capacity and at higher loads that may meet the limits.
+
+    Row k of each statistic is deployment k at its own load; the other loads follow, deployment by deployment.
+    """
+
+    def __init__(self, deployments: Sequence[Deployment], search: Search) -> None:
+        self.search, self.problem, self.demand = search, search.problem, search.demand
+        self.limits = reported_limits(self.demand)
+        n, evaluator = len(deployments), search.evaluator
+        rows = [one.row for one in deployments]
+        loads = [one.load for one in deployments]
+        for one in deployments:
+            rows += [one.row] * (1 + len(one.further_loads))
+            loads += [one.capacity, *one.further_loads]
+        row, load = np.array(rows, dtype=np.intp), np.array(loads)
+        self._predict(row, load)
+        p_met = search.grid.limits.p_met(
+            {
+                limit.quantity: medians_of(self.prediction, limit.metric, self.rows_of[limit.statistic])
+                for limit in search.grid.limits.limits
+            },
+            load,
+        )
+        means = self.rows_of["mean"]
+        e2e_s = self.value["e2e_s"][means]
+        in_flight = load * e2e_s if evaluator.is_open else load
+        rate = load if evaluator.is_open else self.value[THROUGHPUT][means] / self.demand.n_output_token
+        self.capacity = _capacity(deployments, self.demand, p_met >= self.problem.confidence, in_flight, rate)
+        self.p_met, self.in_flight = p_met[:n], in_flight[:n]
+        if self.demand.think_time_s:
+            users = self.demand.peak_load / np.array([one.n_replica for one in deployments])
+            self.in_flight = waiting_users(load[:n], users, e2e_s[:n], self.demand)
+        self._explain(row[:n], load[:n])
+
+    def _predict(self, row: IndexArray, load: FloatArray) -> None:
+        """Predict every statistic of all rows in one call."""
+        evaluator, predictor = self.search.evaluator, self.problem.unconditioned
+        metrics = {metric for metric, _ in self.limits}
+        statistics = list(dict.fromkeys(["mean", *(statistic for _, statistic in self.limits)]))
+        self.rows_of = {name: slice(i * len(row), (i + 1) * len(row)) for i, name in enumerate(statistics)}
+        table = evaluator.descriptor_table(row, load, statistics)
+        self.means = estimate(evaluator.descriptors(row, load, "mean"), evaluator.coefficients)
+        means = take_rows(self.means, np.tile(np.arange(len(row)), len(statistics)))
+        self.prediction = evaluator.predict_table(table, metrics, means)
+        low, high = self.prediction.interval(self.problem.level)
+        self.value, self.low, self.high = map(_columns, (self.prediction.median, low, high))
+        self.unconditioned: dict[str, FloatArray] = {}
+        if predictor:
+            unconditioned = predictor.predict_distribution(table, metrics=metrics, estimate=means)
+            self.unconditioned = _columns(unconditioned.median)
+
+    def _explain(self, row: IndexArray, load: FloatArray) -> None:
+        """Compute power, memory, nearest measurements and extrapolation of the deployments at their own loads."""
+        evaluator, problem, bundle = self.search.evaluator, self.problem, self.problem.bundle
+        d, means = evaluator.descriptors(row, load, "mean"), take_rows(self.means, np.arange(len(row)))
+        parts = break_down(d, evaluator.coefficients, means)
+        self.power_w, self.prefill_share = replica_power_w(d, means, parts), prefill_share(d, means, parts)
+        first = problem.demand.limits[0]
+        table = evaluator.descriptor_table(row, load, [first.statistic])
+        self.p_runs: FloatArray | None = None
+        if bundle.feasibility is not None:
+            memory = memory_of(table, evaluator.coefficients)
+            self.p_runs = bundle.feasibility.predict_proba(memory_columns(table, memory))[:, 1]
+        predictor = problem.unconditioned or bundle.predictor
+        self.nearest = nearest(predictor, bundle.anchors, table, first.metric, N_NEAREST)
+        self.features = self.prediction.features.head(len(row))
+        self.outside_columns = outside_columns(
+            replace(self.prediction, features=self.features),
+            {name: cells[row] for name, cells in problem.table.items()},
+            bundle,
+            problem.market.accelerators,
+        )
+
+    def entry(self, k: int, deployment: Deployment) -> Entry:
+        """Return the entry of a deployment from row k."""
+        memory, batch, capacity = self.means.memory, self.means.batch, self.capacity
+        rate = float(self.value[THROUGHPUT][k]) / self.demand.n_output_token
+        costs = token_costs(self.demand, deployment.cost, deployment.load, rate, float(self.prefill_share[k]))
+        return Entry(
+            offer=self.problem.offers[deployment.offer],
+            replica=self.problem.replicas[deployment.row],
+            users_per_replica=None if capacity.users is None else float(capacity.users[k]),
+            in_flight_per_replica=float(capacity.in_flight[k]),
+            request_rate_per_replica=float(capacity.request_rate_per_s[k]),
+            capacity_per_replica=float(memory.capacity[k]),
+            n_replica=deployment.n_replica,
+            n_instance=deployment.n_instance,
+            cost_usd_per_h=deployment.cost,
+            cost_usd_per_month=deployment.cost * H_PER_MONTH,
+            cost_usd_per_million_input_token=costs.input,
+            cost_usd_per_million_output_token=costs.output,
+            cost_usd_per_million_token=costs.total,
+            load_per_replica=float(self.in_flight[k]),
+            predictions=self._metrics(k, deployment.load),
+            p_limits_met=float(self.p_met[k]),
+            p_runs=None if self.p_runs is None else float(self.p_runs[k]),
+            power_w=float(self.power_w[k]) * deployment.n_replica,
+            memory_used_byte=float(memory.weight_byte[k] + batch[k] * memory.kv_byte_per_sequence[k]),
+            memory_usable_byte=float(memory.usable_byte[k]),
+            bottleneck=bottleneck(self.features.iloc[k]),
+            nearest=self.nearest[k],
+            outside=bool(self.outside_columns[k]),
+            outside_columns=self.outside_columns[k],
+        )
+
+    def _metrics(self, k: int, load: float) -> tuple[PredictedMetric, ...]:
+        metrics = []
+        for (metric, statistic), limit in self.limits.items():
+            row = self.rows_of[statistic].start + k
+            value, low, high = (float(part[metric][row]) for part in (self.value, self.low, self.high))
+            unconditioned = float(self.unconditioned[metric][row]) if self.unconditioned else None
+            floors = [one for one in self.search.grid.limits.limits if one.is_floor and one.metric == metric]
+            replica_floors = [float(replica_floor(floor, self.demand, np.array(load))) for floor in floors]
+            bound = limit if limit is not None else max(replica_floors, default=None)
+            metrics.append(PredictedMetric(metric, statistic, value, low, high, bound, unconditioned))
+        return tuple(metrics)
 
 
-def _points(plans: Sequence[Plan]) -> tuple[npt.NDArray[np.intp], FloatArray]:
-    """Return replicas and loads: those of the plans, and then their capacities and what is beyond, plan by plan."""
-    rows, load = [plan.row for plan in plans], [plan.load for plan in plans]
-    for plan in plans:
-        rows += [plan.row] * (1 + len(plan.more))
-        load += [plan.capacity, *plan.more]
-    return np.array(rows, dtype=np.intp), np.array(load)
-
-
-def _waiting(plans: Sequence[Plan], case: SearchProblem, e2e_s: FloatArray) -> FloatArray:
-    """Return how many users of each plan's replica wait for an answer, by the interactive response-time law."""
-    users = case.demand.peak_load / np.array([plan.n_replica for plan in plans])
-    return np.asarray(users * e2e_s / (e2e_s + case.demand.think_time_s))
-
-
-def _most(
-    plans: Sequence[Plan],
+def _capacity(
+    deployments: Sequence[Deployment],
     demand: Demand,
     is_met: npt.NDArray[np.bool_],
     in_flight: FloatArray,
     request_rate: FloatArray,
-) -> _Most:
-    """Return what a replica of each plan serves up to where the limits are met; arrays are over `_points`."""
-    last, start = [], len(plans)
-    for plan in plans:
-        met = is_met[start + 1 : start + 1 + len(plan.more)]
+) -> Capacity:
+    """Return what a replica serves at the last load that meets the limits; arrays are over all rows."""
+    last, start = [], len(deployments)
+    for one in deployments:
+        met = is_met[start + 1 : start + 1 + len(one.further_loads)]
         last.append(start + (len(met) if met.all() else int(met.argmin())))
-        start += 1 + len(plan.more)
-    most = np.maximum(in_flight[last], in_flight[: len(plans)])
+        start += 1 + len(one.further_loads)
+    highest = np.maximum(in_flight[last], in_flight[: len(deployments)])
     rate = request_rate[last]
-    return _Most(most, rate, None if demand.users is None else demand.served_load(most, rate))
+    return Capacity(highest, rate, None if demand.users is None else demand.served_load(highest, rate))
+
+
+def waiting_users(load: FloatArray, users: FloatArray, e2e_s: FloatArray, demand: Demand) -> FloatArray:
+    """Return the requests in flight of users with think time, by the interactive response-time law.
+
+    Loads above one request are returned unchanged: predictions start at one request, which few users send less than.
+    """
+    waiting = users * e2e_s / (e2e_s + demand.think_time_s)
+    return np.where(load > 1.0, load, np.minimum(load, waiting))
 
 
 def _columns(table: pd.DataFrame) -> dict[str, FloatArray]:
     return {str(name): table[name].to_numpy(dtype=float) for name in table}
 
 
-def _chance(load: FloatArray, case: SearchProblem, prediction: Prediction, start: dict[str, int]) -> FloatArray:
-    chances, metrics = [np.ones(len(load))], [""]
-    for limit in limits_of_replicas(case.demand):
-        rows = slice(start[limit.statistic], start[limit.statistic] + len(load))
-        bound = floor_per_replica(limit, case.demand, load) if limit.is_floor else np.full(len(load), limit.value)
-        p_below = prediction.p_below(limit.metric, bound, rows)
-        chances.append(1.0 - p_below if limit.is_floor else p_below)
-        metrics.append(limit.metric)
-    return chance_of_all(chances, metrics)
-
-
-def _p_runs(descriptors: pd.DataFrame, case: SearchProblem) -> FloatArray | None:
-    """Return the probability that each question's memory suffices; None if the bundle cannot tell."""
-    classifier = case.bundle.feasibility
-    if classifier is None:
-        return None
-    memory = memory_of(descriptors, case.bundle.predictor.coefficients_)
-    return classifier.predict_proba(memory_columns(descriptors, memory))[:, 1]
-
-
-def _work(d: dict[str, FloatArray], e: Estimate, case: SearchProblem) -> tuple[FloatArray, FloatArray]:
-    """Return the watts of each replica, and what share of its work is prompts'."""
-    parts = break_down(d, case.bundle.predictor.coefficients_, e)
-    return replica_power_w(d, e, parts), input_share(d, e, parts)
-
-
-def _entry(k: int, plan: Plan, case: SearchProblem, forecast: _Forecast) -> Entry:
-    memory = forecast.estimate.memory
-    metrics = _metrics(k, plan.load, case, forecast)
-    offer, replica = case.offers[plan.offer], case.replicas[plan.row]
-    rate = float(forecast.value[THROUGHPUT][k]) / case.demand.n_output_token
-    costs = token_costs(case.demand, plan.cost, plan.load, rate, float(forecast.input_share[k]))
-    most = forecast.most
-    return Entry(
-        offer=offer,
-        replica=replica,
-        users_per_replica=None if most.users is None else float(most.users[k]),
-        in_flight_per_replica=float(most.in_flight[k]),
-        request_rate_per_replica=float(most.request_rate_per_s[k]),
-        capacity_per_replica=float(memory.capacity[k]),
-        n_replica=plan.n_replica,
-        n_instance=plan.n_instance,
-        cost_usd_per_h=plan.cost,
-        cost_usd_per_month=plan.cost * H_PER_MONTH,
-        cost_usd_per_million_input_token=costs.input,
-        cost_usd_per_million_output_token=costs.output,
-        cost_usd_per_million_token=costs.every,
-        load_per_replica=float(forecast.in_flight[k]),
-        predictions=metrics,
-        p_limits_met=float(forecast.chance[k]),
-        p_runs=None if forecast.p_runs is None else float(forecast.p_runs[k]),
-        power_w=float(forecast.power_w[k]) * plan.n_replica,
-        memory_used_byte=float(memory.weight_byte[k] + forecast.estimate.batch[k] * memory.kv_byte_per_sequence[k]),
-        memory_usable_byte=float(memory.usable_byte[k]),
-        bottleneck=bottleneck(forecast.features.iloc[k]),
-        nearest=forecast.nearest[k],
-        outside=bool(forecast.outside_columns[k]),
-        outside_columns=forecast.outside_columns[k],
-    )
-
-
-def _metrics(k: int, users: float, case: SearchProblem, forecast: _Forecast) -> tuple[PredictedMetric, ...]:
-    metrics = []
-    for (metric, statistic), limit in reported(case.demand).items():
-        row = forecast.start[statistic] + k
-        value, low, high = (float(part[metric][row]) for part in (forecast.value, forecast.low, forecast.high))
-        plain = float(forecast.uncalibrated[metric][row]) if forecast.uncalibrated else None
-        bound = limit if limit is not None else _floor(metric, users, case.demand)
-        metrics.append(PredictedMetric(metric, statistic, value, low, high, bound, plain))
-    return tuple(metrics)
-
-
-def _floor(metric: str, users: float, demand: Demand) -> float | None:
-    """Return what a replica with so many requests in flight must make for the floors on the deployment."""
-    floors = [limit for limit in demand.limits if limit.is_floor and metric == limit.metric]
-    if demand.users is None or not floors:
-        return None
-    return max(float(floor_per_replica(limit, demand, np.array(users))) for limit in floors)
-
-
 def bottleneck(features: pd.Series) -> str:
-    """Return what the estimate spends most of the time on."""
+    """Return the largest part of the estimated time."""
     if features["roofline.queue_ratio"] > 0.5:
         return "queue"
+    if features["roofline.prefill_ratio"] > 0.5:
+        return "prefill"
     parts = {
         "memory bandwidth": features["roofline.weight_time_ratio"] + features["roofline.kv_time_ratio"],
         "launches": features["roofline.overhead_ratio"],
         "links": features["roofline.link_time_ratio"],
     }
-    if features["roofline.prefill_ratio"] > 0.5:
-        return "prefill"
     return max(parts, key=lambda name: parts[name])

@@ -1,53 +1,55 @@
-"""Why replicas are not recommended."""
+"""Rejections: why replicas are not recommended, and how far the limits are out of reach."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_DOWN, ROUND_UP, Context
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.data.units import BYTE_PER_GB
-from roofcast.features.engine.memory import Memory
+from roofcast.data.units import BYTE_PER_GB, ms_from_s
 from roofcast.serving.recommend.answer.recommendation import REASONS, Rejection
-from roofcast.serving.recommend.answer.unmet_limits import DOWN
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
-from roofcast.serving.recommend.search.load_grid import MOST_EXCESS
-from roofcast.serving.recommend.search.problem import SearchProblem
+from roofcast.serving.recommend.demand.slo import Limit
+from roofcast.serving.recommend.search.confidence import MAX_EXCESS_RATIO, deployment_throughput
 from roofcast.serving.recommend.search.search import Search, SearchTarget
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
 
+ROUND_DOWN_3, ROUND_UP_3 = (Context(prec=3, rounding=rounding) for rounding in (ROUND_DOWN, ROUND_UP))
+"""Rounding to three digits in the conservative direction."""
+
 _TIE: Final = (
-    "of the same cost, what meets the limits with the higher probability comes first (to two digits), then what has "
-    "fewer accelerators, then what was looked at first"
+    "among equal costs the order is by the probability of meeting the limits (to two digits), then by fewer "
+    "accelerators, then by the order of search"
 )
 
-_RANK = {reason: i for i, reason in enumerate(REASONS)}
+_RANK: Final = {reason: i for i, reason in enumerate(REASONS)}
 
 
 @dataclass(frozen=True, slots=True)
-class Misses:
-    """What stood in the way of each replica; arrays have shape (n_replica,).
+class Rejections:
+    """Why each replica is rejected; arrays have shape (n_replica,).
 
     Parameters
     ----------
     reason
-        Place in `REASONS`; -1 for a replica of an entry.
+        Index in `REASONS`; -1 for a replica of an entry.
     excess
-        What it needs over what it may; infinite beside a deployment that costs nothing, or far beyond.
+        Need over limit; infinite if far beyond, or next to an entry that costs nothing.
     cost
-        Cost, in US dollars an hour; infinite if there is none.
+        In US dollars per hour, or its lower bound; infinite if there is none.
     is_known
-        Whether the learner was asked where the cost was decided; else it is the least possible.
+        Whether the cost is known and not a lower bound.
     limit
-        Place of the limit that is missed by most.
+        Index of the limit with the largest excess.
     cheapest
-        Cost of the first entry, in US dollars an hour; infinite if there is none.
+        Cost of the first entry, in US dollars per hour; infinite if there is none.
     """
 
     reason: IndexArray
@@ -59,70 +61,65 @@ class Misses:
 
     @property
     def order(self) -> IndexArray:
-        """Indices of the replicas that are rejected, the nearest miss first."""
+        """Indices of the rejected replicas, the nearest miss first."""
         rows = np.lexsort((self.cost, self.excess, self.reason))
         return np.asarray(rows[self.reason[rows] >= 0], dtype=np.intp)
 
+    def by_accelerator(self, search: Search, except_for: Collection[str]) -> IndexArray:
+        """Return the nearest miss of each accelerator, the nearest first."""
+        first: dict[str, int] = {}
+        for i in self.order.tolist():
+            first.setdefault(search.problem.replicas[i].accelerator, i)
+        return np.array([i for name, i in first.items() if name not in except_for], dtype=np.intp)
 
-def find_misses(
-    search: Search,
-    goal: SearchTarget,
-    chosen: IndexArray,
-    case: SearchProblem,
-    memory: Memory,
-    *,
-    offer: int | None = None,
-) -> Misses:
-    """Return what stood in the way of each replica, as far as the search went.
+
+def find_rejections(
+    search: Search, target: SearchTarget, winners: IndexArray, offer: int | None = None
+) -> Rejections:
+    """Return why each replica is rejected after the search.
 
     Parameters
     ----------
-    search
-        That has ended.
-    goal, chosen
-        What was wanted, and the pairs found.
-    case
-        What was asked.
-    memory
-        Of each replica.
+    winners
+        Pairs of the entries.
     offer
-        Place of the only offer that is looked at; None for all.
+        Index of the only offer considered; None for all.
     """
-    standing, pairs, n = search.standing(goal.confidence), search.pairs, len(case.replicas)
-    some = np.arange(len(pairs.row)) if offer is None else np.flatnonzero(pairs.offer == offer)
-    least = np.full(n, np.inf)
-    np.minimum.at(least, pairs.row[some], standing.least[some])
-    has_offer = np.isin(np.arange(n), pairs.row[some])
-    cheapest = float(standing.cost[chosen].min(initial=np.inf))
+    state, pairs, memory, n = search.state(target.confidence), search.pairs, search.memory, len(search.top)
+    pair = np.arange(len(pairs.row)) if offer is None else np.flatnonzero(pairs.offer == offer)
+    cost = np.full(n, np.inf)
+    np.minimum.at(cost, pairs.row[pair], state.min_cost[pair])
+    has_offer = np.isin(np.arange(n), pairs.row[pair])
+    cheapest = float(state.sizes.cost[winners].min(initial=np.inf))
     reason = np.full(n, _RANK["dearer"])
-    reason[least.round(9) <= np.round(cheapest, 9)] = _RANK["same_cost"]
-    excess = _over_cheapest(least, cheapest)
-    is_over = least > case.budget
-    reason[is_over], excess[is_over] = _RANK["over_budget"], least[is_over] / case.budget
-    is_short = ~np.isfinite(least)
-    reason[is_short], excess[is_short] = _RANK["too_few_nodes"], 1.0
+    reason[cost.round(9) <= np.round(cheapest, 9)] = _RANK["same_cost"]
+    excess = _cost_ratio(cost, cheapest)
+    is_over_budget = cost > search.budget
+    reason[is_over_budget], excess[is_over_budget] = _RANK["over_budget"], cost[is_over_budget] / search.budget
+    lacks_nodes = ~np.isfinite(cost)
+    reason[lacks_nodes], excess[lacks_nodes] = _RANK["too_few_nodes"], 1.0
     limit = np.zeros(n, dtype=np.intp)
-    missed = np.flatnonzero((standing.bound < 0) & memory.fits)
+    missed = np.flatnonzero((state.bound < 0) & memory.fits)
     if len(missed):
-        over = search.grid.excess_at_least(missed, case.confidence)
-        limit[missed] = over.argmax(axis=1)
+        ratios = search.grid.excess_ratios(missed, target.confidence)
+        limit[missed] = ratios.argmax(axis=1)
         reason[missed] = _RANK["misses_limit"]
-        most = over.max(axis=1)
-        found = np.maximum(most, case.confidence / search.grid.chance[missed, 0])
-        excess[missed] = np.where(most >= MOST_EXCESS, np.inf, found)
+        highest = ratios.max(axis=1)
+        ratio = np.maximum(highest, target.confidence / search.grid.p_met[missed, 0])
+        excess[missed] = np.where(highest >= MAX_EXCESS_RATIO, np.inf, ratio)
     reason[~has_offer], excess[~has_offer] = _RANK["no_offer"], 1.0
     reason[~memory.fits] = _RANK["does_not_fit"]
     excess[~memory.fits] = (memory.needed_byte / np.maximum(memory.usable_byte, 1.0))[~memory.fits]
-    reason[pairs.row[np.intersect1d(chosen, some)]] = -1
-    return Misses(reason, excess, least, standing.is_known, limit, cheapest)
+    reason[pairs.row[np.intersect1d(winners, pair)]] = -1
+    return Rejections(reason, excess, cost, state.is_known, limit, cheapest)
 
 
-def _over_cheapest(cost: FloatArray, cheapest: float) -> FloatArray:
-    """Return costs over the cheapest, at least 1; infinite beside one that costs nothing.
+def _cost_ratio(cost: FloatArray, cheapest: float) -> FloatArray:
+    """Return costs over the cheapest, at least 1; infinite if the cheapest costs nothing and another does not.
 
     Examples
     --------
-    >>> _over_cheapest(np.array([4.0, 1.0, 0.0]), 2.0).tolist(), _over_cheapest(np.array([4.0, 0.0]), 0.0).tolist()
+    >>> _cost_ratio(np.array([4.0, 1.0, 0.0]), 2.0).tolist(), _cost_ratio(np.array([4.0, 0.0]), 0.0).tolist()
     ([2.0, 1.0, 1.0], [inf, 1.0])
     """
     if not np.isfinite(cheapest):
@@ -132,81 +129,102 @@ def _over_cheapest(cost: FloatArray, cheapest: float) -> FloatArray:
     return np.maximum(cost / cheapest, 1.0)
 
 
-def tell(
-    misses: Misses, rows: Sequence[int] | IndexArray, search: Search, case: SearchProblem, memory: Memory
-) -> list[Rejection]:
-    """Return some of the rejections in words."""
+def describe_rejections(rejections: Rejections, rows: Sequence[int] | IndexArray, search: Search) -> list[Rejection]:
+    """Return the rejections of some replicas in words."""
     return [
         Rejection(
-            case.replicas[i],
-            REASONS[misses.reason[i]],
-            _detail(int(i), misses, search, case, memory),
-            float(misses.excess[i]),
+            search.problem.replicas[i],
+            REASONS[rejections.reason[i]],
+            _detail(int(i), rejections, search),
+            float(rejections.excess[i]),
         )
         for i in rows
     ]
 
 
-def families(
-    misses: Misses, case: SearchProblem, with_entry: Collection[str], search: Search, memory: Memory
-) -> list[Rejection]:
-    """Return the nearest miss of each accelerator that is in no entry, the nearest first."""
-    first: dict[str, int] = {}
-    for i in misses.order.tolist():
-        name = case.replicas[i].accelerator
-        if name not in with_entry:
-            first.setdefault(name, i)
-    return tell(misses, list(first.values()), search, case, memory)
+def owned_rejections(search: Search, target: SearchTarget, winners: IndexArray) -> list[Rejection]:
+    """Return the nearest miss on each kind of owned nodes without an entry."""
+    nearest = []
+    for k, nodes in enumerate(search.problem.offers):
+        if isinstance(nodes, OwnedNodes) and k not in search.pairs.offer[winners]:
+            rejections = find_rejections(search, target, winners, k)
+            accelerators = [search.problem.replicas[i].accelerator for i in rejections.order]
+            rows = rejections.order[[name == nodes.accelerator for name in accelerators]][:1]
+            described = describe_rejections(rejections, rows, search)
+            nearest += [replace(one, detail=f"owned {nodes.instance_type}: {one.detail}") for one in described]
+    return nearest
 
 
-def owned(
-    search: Search, goal: SearchTarget, chosen: IndexArray, case: SearchProblem, memory: Memory
-) -> list[Rejection]:
-    """Return the nearest miss on each kind of one's own nodes that is in no entry."""
-    names = np.array([replica.accelerator for replica in case.replicas])
-    found = []
-    for k, nodes in enumerate(case.offers):
-        if isinstance(nodes, OwnedNodes) and k not in search.pairs.offer[chosen]:
-            misses = find_misses(search, goal, chosen, case, memory, offer=k)
-            rows = misses.order[names[misses.order] == nodes.accelerator][:1]
-            told = tell(misses, rows, search, case, memory)
-            found += [replace(one, detail=f"owned {nodes.instance_type}: {one.detail}") for one in told]
-    return found
-
-
-def _detail(i: int, misses: Misses, search: Search, case: SearchProblem, memory: Memory) -> str:
-    reason = REASONS[misses.reason[i]]
+def _detail(i: int, rejections: Rejections, search: Search) -> str:
+    reason = REASONS[rejections.reason[i]]
     if reason == "does_not_fit":
+        memory = search.memory
         needed, usable = memory.needed_byte[i] / BYTE_PER_GB, memory.usable_byte[i] / BYTE_PER_GB
         return f"weights and one request need {needed:.1f} GB of {usable:.1f} GB usable"
-    if reason == "misses_limit":
-        return _missed(i, misses, search, case)
     if reason == "too_few_nodes":
         return "needs more nodes than there are"
     if reason == "no_offer":
-        return f"no instance has room for {case.replicas[i].n_accelerator} accelerators, nor a whole number of nodes"
-    return _cost(i, misses, case)
+        n = search.problem.replicas[i].n_accelerator
+        return f"no instance has room for {n} accelerators, nor a whole number of nodes"
+    if reason == "misses_limit":
+        limits = search.grid.limits.limits
+        p_met = float(ROUND_DOWN_3.create_decimal_from_float(search.grid.p_met[i, 0]))
+        load = "with a single user" if search.demand.users is not None else "at the lowest rate searched"
+        if len(limits) == 1:
+            missed, met = "is missed", "met"
+        else:
+            missed, met = "is furthest off", "all limits are met together"
+        text = f"{limits[int(rejections.limit[i])].text} {missed} {load}: {met} with probability {p_met:g}"
+        return f"{text}, {search.problem.confidence:g} is required"
+    return _cost_detail(i, reason, rejections, search.budget)
 
 
-def _cost(i: int, misses: Misses, case: SearchProblem) -> str:
-    reason = REASONS[misses.reason[i]]
-    bound = case.budget if reason == "over_budget" else misses.cheapest
-    is_close = reason != "same_cost" and f"{misses.cost[i]:.2f}" == f"{bound:.2f}"
+def _cost_detail(i: int, reason: str, rejections: Rejections, budget: float) -> str:
+    bound = budget if reason == "over_budget" else rejections.cheapest
+    is_close = reason != "same_cost" and f"{rejections.cost[i]:.2f}" == f"{bound:.2f}"
     n_digit = 6 if is_close else 2
-    cost = f"costs {misses.cost[i]:.{n_digit}f} USD/h" + ("" if misses.is_known[i] else " at least")
+    cost = f"costs {rejections.cost[i]:.{n_digit}f} USD/h" + ("" if rejections.is_known[i] else " at least")
     if reason == "over_budget":
         return f"{cost}, over the budget of {bound:.{n_digit}f}"
     if reason == "same_cost":
         return f"{cost}, as the cheapest does; {_TIE}"
-    other = f"costs {bound:.{n_digit}f}" if bound else "is free"
-    return f"{cost}; the cheapest that meets the limits {other}"
+    cheapest = f"costs {bound:.{n_digit}f}" if bound else "is free"
+    return f"{cost}; the cheapest that meets the limits {cheapest}"
 
 
-def _missed(i: int, misses: Misses, search: Search, case: SearchProblem) -> str:
-    limits = search.grid.limits
-    limit = limits[int(misses.limit[i])]
-    chance = float(DOWN.create_decimal_from_float(search.grid.chance[i, 0]))
-    least = "with a single user" if case.demand.users is not None else "at the least rate looked at"
-    said = "is missed" if len(limits) == 1 else "is furthest off"
-    met = "met" if len(limits) == 1 else "all limits are met together"
-    return f"{limit.text} {said} {least}: {met} with probability {chance:g}, {case.confidence:g} is asked"
+def unmet_limit_warnings(search: Search) -> tuple[str, ...]:
+    """Return, if no replica meets the limits at the lowest load, the best prediction for each limit out of reach."""
+    grid, problem = search.grid, search.problem
+    rows = np.flatnonzero(search.memory.fits & np.isin(np.arange(len(search.top)), search.pairs.row))
+    if not len(rows) or (search.state(problem.confidence).bound[rows] >= 0).any():
+        return ()
+    ratios = grid.excess_ratios(rows, problem.confidence)
+    load = "with a single user on each replica" if search.demand.users is not None else "at the lowest rate searched"
+    condition = f"{load}, at a confidence of {problem.confidence:g}"
+    warnings = [
+        f"{limit.text} is out of reach{_best(limit, ratio, rows, search)} {condition}"
+        for limit, ratio in zip(grid.limits.limits, ratios.T, strict=True)
+        if ratio.min() > 1
+    ]
+    return tuple(warnings) or (f"each limit alone is within reach, but not all of them together {condition}",)
+
+
+def _best(limit: Limit, ratio: FloatArray, rows: IndexArray, search: Search) -> str:
+    """Return the best prediction of any replica and which it is; empty if it is far from the limit."""
+    grid, confidence = search.grid, search.problem.confidence
+    if limit.is_floor:
+        median = grid.medians(rows)[limit.quantity]
+        z = grid.limits.errors[limit.metric].z_at(confidence)
+        throughput = np.exp(median.log_value[:, 0] - median.sd[:, 0] * z)
+        total = deployment_throughput(search.demand, grid.loads[rows, 0], throughput)
+        best = float(ROUND_DOWN_3.create_decimal_from_float(total.max()))
+        return f": the best is {best:.10g} {limit.unit} {_where(rows[total.argmax()], search)}"
+    if ratio.min() >= MAX_EXCESS_RATIO:
+        return ""
+    best = float(ROUND_UP_3.create_decimal_from_float(ms_from_s(limit.value * ratio.min())))
+    return f": the best is {best:.10g} {limit.unit.replace('s', 'ms', 1)} {_where(rows[ratio.argmin()], search)}"
+
+
+def _where(row: int, search: Search) -> str:
+    replica = search.problem.replicas[row]
+    return f"on {replica.accelerator} {replica.split} ({replica.engine}, {replica.weight_precision})"

@@ -1,4 +1,4 @@
-"""What tokens cost: the bill by requests, and what a request costs by its prompt and its answer."""
+"""Token costs: cost per request, shared between prompt and response by accelerator time."""
 
 from __future__ import annotations
 
@@ -18,38 +18,36 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class TokenCosts:
-    """US dollars per million tokens: of prompts, of answers, and of both together."""
+    """US dollars per million input tokens, output tokens, and tokens of both kinds."""
 
     input: float
     output: float
-    every: float
+    total: float
 
 
 def token_costs(
     demand: Demand, usd_per_h: float, in_flight: float, request_rate_per_s: float, input_ratio: float
 ) -> TokenCosts:
-    """Return what tokens cost under the load that was given; the instances are paid for off the peak as well.
+    """Return the token costs at the load given; instances are also paid for off the peak.
 
     Parameters
     ----------
-    demand
-        What is served.
     usd_per_h
         Of the whole deployment.
     in_flight, request_rate_per_s
-        Requests in flight on a replica under its share of the peak, and those that it finishes; of users who think
-        or wait they tell how often one sends, which is taken to be the same off the peak.
+        Requests in flight on a replica at its share of the peak, and those completed per second. They give the rate
+        of one user, which is taken to be the same off the peak.
     input_ratio
-        Share of a request's cost that is its prompt's, as `input_share` tells.
+        The prompt's share of a request's cost, from `prefill_share`.
 
     Notes
     -----
-    A request costs the bill over the requests. Its prompt and its answer share that, so that input tokens at the
-    price of input and output tokens at the price of output add up to it.
+    The cost of a request is the cost over the request rate. Input tokens at the input price and output tokens at the
+    output price add up to it.
 
     Examples
     --------
-    3.6 dollars an hour for one request a second, of whose work a quarter is the prompt's:
+    3.6 dollars an hour for one request per second, a quarter of its cost for the prompt:
 
     >>> demand = Demand(500, 100, None, 1.0, ())
     >>> costs = token_costs(demand, 3.6, 2.0, 1.0, 0.25)
@@ -65,29 +63,29 @@ def token_costs(
     return TokenCosts(
         input=usd * input_ratio / demand.n_input_token,
         output=usd * (1 - input_ratio) / demand.n_output_token,
-        every=usd / (demand.n_input_token + demand.n_output_token),
+        total=usd / (demand.n_input_token + demand.n_output_token),
     )
 
 
-def input_share(d: Mapping[str, FloatArray], e: Estimate, parts: list[OperatorTime]) -> FloatArray:
-    """Return what share of the accelerators' work on a request is its prompt's: shape (n_question,), from 0 to 1.
+def prefill_share(d: Mapping[str, FloatArray], e: Estimate, parts: list[OperatorTime]) -> FloatArray:
+    """Return the prompt's share of the accelerator time of a request: shape (n_row,), from 0 to 1.
 
     Parameters
     ----------
     d
-        Descriptors, of which none is of a static batch.
+        Descriptors, none of a static batch.
     e, parts
-        The estimate and what `roofcast.features.analysis.breakdown.break_down` says of it.
+        Their estimate and breakdown.
 
     Notes
     -----
-    A prefill has a rank of attention to itself, a decode step is shared by the requests that run on one. Waiting is
-    no work, and prefills that interrupt decoding count as prefills: so `roofcast.features.analysis.power` counts too.
+    A prefill occupies one data-parallel rank, a decode step is shared by the requests on it. Waiting does not count,
+    and prefills that interrupt decoding count as prefills, as in `roofcast.features.analysis.power`.
 
     References
     ----------
-    R. S. Kaplan and S. R. Anderson, "Time-Driven Activity-Based Costing", Harvard Business Review 82(11), 2004: a
-    cost is shared by the time that each activity takes of what is paid for.
+    R. S. Kaplan and S. R. Anderson, "Time-Driven Activity-Based Costing", Harvard Business Review 82(11), 2004:
+    cost is allocated by the time that each activity takes of the resource.
 
     Examples
     --------
@@ -98,16 +96,16 @@ def input_share(d: Mapping[str, FloatArray], e: Estimate, parts: list[OperatorTi
     >>> d = {name: np.repeat(values, 2) for name, values in example_descriptors().items()}
     >>> d["workload.n_output_token"] = np.array([1000.0, 10.0])
     >>> e = estimate(d, DEFAULT_COEFFICIENTS)
-    >>> long, short = input_share(d, e, break_down(d, DEFAULT_COEFFICIENTS, e))
+    >>> long, short = prefill_share(d, e, break_down(d, DEFAULT_COEFFICIENTS, e))
     >>> bool(0 < long < short < 1)
     True
     """
     prompt = _work_s(parts, "prefill") / d["config.dp"]
-    answer = _work_s(parts, "decode") * d["workload.n_output_token"] / np.maximum(e.batch, 1.0)
-    return np.asarray(prompt / (prompt + answer), dtype=np.float64)
+    response = _work_s(parts, "decode") * d["workload.n_output_token"] / np.maximum(e.batch, 1.0)
+    return np.asarray(prompt / (prompt + response), dtype=np.float64)
 
 
 def _work_s(parts: list[OperatorTime], phase: Phase) -> FloatArray:
-    """Return the seconds of a phase without those of waiting."""
+    """Return the seconds of a phase without waiting."""
     seconds = bound_seconds(parts, (phase,))
     return np.asarray(sum(seconds[bound] for bound in BOUNDS if bound != "queue"), dtype=np.float64)

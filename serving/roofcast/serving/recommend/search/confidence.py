@@ -1,76 +1,154 @@
-"""From a predicted distribution to the probability that limits are met."""
+"""Probability that a replica meets the limits of a demand."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.errors import InputError, OutOfRangeError
-from roofcast.training.learner.error_distribution import GroupedConformal
+from roofcast.serving.recommend.demand.demand import Demand
+from roofcast.serving.recommend.demand.slo import Limit
+from roofcast.training.learner.predictor import RoofcastPredictor
 
 FloatArray = npt.NDArray[np.float64]
+Quantity = tuple[str, str]
+"""A metric and its statistic."""
 
 ROUNDING: Final = 1e-9
-"""How far above what can be promised a confidence may be that was computed from it."""
+"""Tolerance above the highest confidence, for confidences that were computed from it."""
+
+MAX_EXCESS_RATIO: Final = 1e12
+"""Cap on the reported excess over a limit."""
 
 
-def chance_of_all(chances: Sequence[FloatArray], metrics: Sequence[str]) -> FloatArray:
-    """Return the probability that all limits are met, from that of each and the metric that it limits.
+@dataclass(frozen=True, slots=True)
+class Medians:
+    """Log medians of one metric and the standard deviations of the logarithms, arrays of one shape."""
 
-    Limits on one metric share its error: the least counts. Those on different metrics multiply, as if their errors
-    had nothing to do with each other; as slow machines are slow in everything, that promises rather too little.
-
-    Examples
-    --------
-    >>> one = np.array([0.9])
-    >>> chance_of_all([one, 0.8 * one, one], ["ttft_s", "ttft_s", "itl_s"]).round(3).tolist()
-    [0.648]
-    """
-    least: dict[str, FloatArray] = {}
-    for chance, metric in zip(chances, metrics, strict=True):
-        least[metric] = np.minimum(least.get(metric, chance), chance)
-    together = np.ones_like(chances[0])
-    for chance in least.values():
-        together = together * chance
-    return together
+    log_value: FloatArray
+    sd: FloatArray
 
 
-def highest_confidence(scales: Mapping[str, GroupedConformal]) -> float:
-    """Return the greatest probability that the measurements can promise of all limits.
+class LimitModel:
+    """Limits of a demand on each replica, and the probability of meeting them.
 
-    Parameters
+    Attributes
     ----------
-    scales
-        Of each metric that is limited.
+    limits
+        Limits that a replica may miss. At a request rate, `check_floors` decides on the floors on throughput.
+    errors
+        Conformal distribution of the standardised errors of each limited metric.
     """
-    return float(np.prod([(1 + scale.highest_level) / 2 for scale in scales.values()]))
+
+    def __init__(self, demand: Demand, predictor: RoofcastPredictor) -> None:
+        self.demand = demand
+        self.limits = [limit for limit in demand.limits if not (limit.is_floor and demand.users is None)]
+        known = predictor.error_distributions_
+        self.errors = {limit.metric: known[limit.metric].conformal for limit in self.limits}
+
+    def p_met(self, medians: Mapping[Quantity, Medians], load: FloatArray) -> FloatArray:
+        """Return the probability that all limits are met, of the shape of `load` (of one replica).
+
+        Limits on one metric share its error, so the least probability counts. Errors of different metrics count as
+        independent, which is conservative: they are positively correlated.
+        """
+        least: dict[str, FloatArray] = {}
+        for limit in self.limits:
+            prediction = medians[limit.quantity]
+            z = -self.log_excess(limit, prediction.log_value, load) / prediction.sd
+            p = self.errors[limit.metric].p_below(z)
+            least[limit.metric] = np.minimum(least.get(limit.metric, p), p)
+        joint = np.ones_like(load)
+        for p in least.values():
+            joint = joint * p
+        return joint
+
+    def log_excess(self, limit: Limit, log_median: FloatArray, load: FloatArray) -> FloatArray:
+        """Return the log ratio of median to limit, of limit to median for a floor: positive if the median misses."""
+        if not limit.is_floor:
+            return np.asarray(log_median - math.log(limit.value))
+        return np.asarray(np.log(replica_floor(limit, self.demand, load)) - log_median)
+
+    @property
+    def highest_confidence(self) -> float:
+        """Greatest probability of meeting all limits that the measurements can guarantee."""
+        return float(np.prod([(1 + errors.highest_level) / 2 for errors in self.errors.values()]))
+
+    def check_confidence(self, confidence: float) -> None:
+        """Raise if a confidence is below a half, or above what the measurements can guarantee.
+
+        Raises
+        ------
+        InputError
+            If it is below a half: the limits would more likely be missed than met.
+        OutOfRangeError
+            If it is above the highest confidence.
+        """
+        if not 0.5 <= confidence < 1:
+            raise InputError("confidence", f"must be at least 0.5 and below 1, got {confidence:g}")
+        if confidence > self.highest_confidence + ROUNDING:
+            raise OutOfRangeError(
+                f"a confidence of {confidence:g} is above what the measurements can guarantee for these limits; ask "
+                f"for at most {self.highest_confidence - 0.0005:.3f}"
+            )
 
 
-def check_confidence(confidence: float, scales: Mapping[str, GroupedConformal]) -> None:
-    """Raise if a confidence is no probability above a half, or more than the measurements can promise.
-
-    Parameters
-    ----------
-    confidence
-        That all limits are met.
-    scales
-        Of each metric that is limited.
+def check_floors(demand: Demand) -> None:
+    """Raise if a floor on throughput is above the output tokens of the requests that arrive at a rate.
 
     Raises
     ------
     InputError
-        If it is below a half: what is rather missed than met is no recommendation.
-    OutOfRangeError
-        If it is more than can be promised.
+        If it is above requests per second at the peak times output tokens per request.
     """
-    if not 0.5 <= confidence < 1:
-        raise InputError("confidence", f"must be at least 0.5 and below 1, got {confidence:g}")
-    highest = highest_confidence(scales)
-    if confidence > highest + ROUNDING:
-        raise OutOfRangeError(
-            f"a confidence of {confidence:g} is more than the measurements can promise for these limits; ask for at "
-            f"most {highest - 0.0005:.3f}"
-        )
+    if demand.users is not None:
+        return
+    arriving = demand.peak_load * demand.n_output_token
+    for limit in demand.limits:
+        if limit.is_floor and limit.value > arriving * (1 + 1e-9):
+            rate = limit.value / (demand.n_output_token * demand.peak_factor)
+            raise InputError(
+                "limits",
+                f"{limit.text} is above the output of the requests: a peak of {demand.peak_load:.10g} a second times "
+                f"{demand.n_output_token:.10g} output tokens is {arriving:.10g} tokens/s; lower the floor to that, "
+                f"or raise request_rate_per_s to {rate:.10g}",
+            )
+
+
+def replica_floor(limit: Limit, demand: Demand, in_flight: FloatArray) -> FloatArray:
+    """Return the throughput that each replica needs for a floor on that of the deployment.
+
+    Notes
+    -----
+    A replica with ``n`` requests in flight and a throughput of ``x`` tokens per second serves ``n + x Z / O`` users
+    of think time ``Z`` and ``O`` output tokens. The replicas of ``U`` users make ``x U / (n + x Z / O)``, which
+    reaches the floor ``F`` if ``x >= F n / (U - F Z / O)``.
+    """
+    peak = demand.required_load * (1.0 - demand.headroom)
+    waiting = peak - limit.value * demand.think_time_s / demand.n_output_token
+    return limit.value * in_flight / waiting if waiting > 0 else np.full_like(in_flight, np.inf)
+
+
+def deployment_throughput(demand: Demand, in_flight: FloatArray, token_per_s: FloatArray) -> FloatArray:
+    """Return the throughput of a deployment of such replicas at the peak; the inverse of `replica_floor`.
+
+    Parameters
+    ----------
+    in_flight, token_per_s : shape (n_replica,)
+        Requests in flight on a replica, and its throughput.
+
+    Examples
+    --------
+    Ten users, each alone on a replica of 50 tokens/s, who think 2 s after a response of 100 tokens that took 2 s:
+
+    >>> demand = Demand(500, 100, 10, None, (), think_time_s=2.0)
+    >>> deployment_throughput(demand, np.ones(1), np.array([50.0])).tolist()
+    [250.0]
+    """
+    users = in_flight + token_per_s * demand.think_time_s / demand.n_output_token
+    return np.asarray(token_per_s * demand.peak_load / users, dtype=np.float64)

@@ -1,278 +1,148 @@
-"""What is known of every replica at every load: the estimate everywhere, the learner's word where it was asked."""
+"""Grid of replica x load: the analytic estimate of every cell, and the model's prediction where it was evaluated."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.data.errors import InputError
 from roofcast.features.arrays import take_rows
 from roofcast.features.engine.estimate import Estimate
-from roofcast.serving.recommend.demand.demand import Demand
-from roofcast.serving.recommend.demand.slo import Limit
-from roofcast.serving.recommend.search.confidence import chance_of_all
-from roofcast.serving.recommend.search.evaluation import THROUGHPUT, Evaluator, Medians
+from roofcast.serving.recommend.search.confidence import MAX_EXCESS_RATIO, LimitModel, Medians, Quantity
+from roofcast.serving.recommend.search.evaluation import THROUGHPUT, Evaluator
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
-Quantity = tuple[str, str]
-"""A metric and its statistic."""
 
 TYPICAL_SD: Final = 0.3
-"""Standard deviation of the logarithm where the learner has not been asked; it steers the search alone."""
+"""Standard deviation of the logarithm at cells that were not evaluated; it only steers the search."""
 
 SLACK: Final = 2.0
-"""How far throughput at a load that was not asked about may exceed what is told by the nearest load that was."""
-
-MOST_EXCESS: Final = 1e12
-"""What is told of a limit that nothing can meet."""
+"""Upper bound on interpolated throughput, relative to the nearest evaluated load."""
 
 RATE: Final[Quantity] = (THROUGHPUT, "mean")
-LATENCY: Final[Quantity] = ("e2e_s", "p50")
 
 
 class LoadGrid:
-    """Replicas by levels of load; every array has shape (n_replica, n_level) unless it says otherwise.
+    """Replicas by load levels; arrays have shape (n_replica, n_level) unless stated otherwise.
 
     Parameters
     ----------
-    forecaster
-        Of the replicas.
-    demand
-        Its limits are what is to be met.
     loads
-        Of one replica, rising: requests in flight, or requests a second if the demand is a rate.
+        Of one replica, rising: requests in flight, or requests per second.
     top : shape (n_replica,)
-        Place of the greatest level that a replica may be loaded to; -1 for one that is not to be used. Rates that the
-        estimate finds to be more than a replica can serve are not used either.
+        Index of the highest level of each replica; -1 to exclude it. Rates that saturate the replica by the estimate
+        are excluded too.
 
     Attributes
     ----------
-    needed
-        What all replicas together must be able to serve: users, or requests a second.
-    known
-        Where the learner was asked.
-    chance
-        Probability that all limits are met; a guess where the learner was not asked.
-    served, most_served
-        What one replica serves of the demand, users or requests a second; and what it serves at most with so many
-        requests in flight or fewer. Guesses where the learner was not asked.
+    quantities
+        Quantities that the search depends on.
+    is_known
+        Cells that the model was evaluated at.
+    medians
+        Log medians and standard deviations by quantity: the prediction at known cells, elsewhere the estimate
+        corrected by interpolation.
+    p_met
+        Probability that all limits are met.
+    served, max_served
+        Load that one replica serves, and an upper bound for it at this level or a lower one.
     log_latency
-        Logarithm of the estimated mean of the end-to-end latency.
+        Log of the estimated mean end-to-end latency.
     """
 
-    def __init__(self, forecaster: Evaluator, demand: Demand, loads: FloatArray, top: IndexArray) -> None:
-        self.forecaster, self.demand, self.loads = forecaster, demand, loads
-        self.limits = limits_of_replicas(demand)
-        self.needed = demand.required_load
-        limited = [(limit.metric, limit.statistic) for limit in self.limits]
-        self.needs_rate = demand.think_time_s > 0
-        quantities = dict.fromkeys([*limited, *([RATE] if self.needs_rate else [])])
-        self.asked: dict[str, list[str]] = {}
-        for metric, statistic in quantities:
-            self.asked.setdefault(statistic, []).append(metric)
-        self._estimates, self.log_latency, n_served, self._whole = _estimates(forecaster, loads, top, self.asked)
-        self._first = (np.cumsum(top >= 0) - 1) * loads.shape[1]
-        self.top = np.minimum(top, n_served - 1)
-        shape = len(top), loads.shape[1]
-        self.known = np.zeros(shape, dtype=bool)
-        self._offset = {quantity: np.zeros(shape) for quantity in quantities}
-        self._sd = {quantity: np.full(shape, TYPICAL_SD) for quantity in quantities}
-        self._errors = {limit.metric: forecaster.errors(limit.metric) for limit in self.limits}
-        self.chance = np.empty(shape)
-        self.served = self.most_served = loads
-        if self.needs_rate:
-            self.served, self.most_served = np.empty(shape), np.empty(shape)
-        self._renew(np.arange(len(top)))
+    def __init__(self, evaluator: Evaluator, limits: LimitModel, loads: FloatArray, top: IndexArray) -> None:
+        self.evaluator, self.limits, self.demand, self.loads = evaluator, limits, limits.demand, loads
+        self.has_think_time = self.demand.think_time_s > 0
+        limited = [limit.quantity for limit in limits.limits]
+        self.quantities = [*dict.fromkeys([*limited, *([RATE] if self.has_think_time else [])])]
+        self._log_estimates, self._means = self._estimate(top)
+        self._first_cell = (np.cumsum(top >= 0) - 1) * loads.shape[1]
+        shape = loads.shape
+        self.is_known: BoolArray = np.zeros(shape, dtype=bool)
+        self._offsets = {quantity: np.zeros(shape) for quantity in self.quantities}
+        self._sds = {quantity: np.full(shape, TYPICAL_SD) for quantity in self.quantities}
+        self.p_met: FloatArray = np.empty(shape)
+        self.served = self.max_served = loads
+        if self.has_think_time:
+            self.served, self.max_served = np.empty(shape), np.empty(shape)
+        self._interpolate(np.arange(len(top)))
 
-    def ask(self, wanted: BoolArray) -> None:
-        """Ask the learner at some points, and learn from it what lies near them."""
-        rows, places = np.nonzero(wanted & ~self.known)
-        if len(rows):
-            self.learn(rows, places)
+    def evaluate(self, wanted: BoolArray) -> None:
+        """Evaluate the model at the wanted cells that are not known yet, and interpolate between known cells."""
+        rows, levels = np.nonzero(wanted & ~self.is_known)
+        if not len(rows):
+            return
+        means = take_rows(self._means, self._first_cell[rows] + levels)
+        medians = self.evaluator.predict(rows, self.loads[rows, levels], self.quantities, means)
+        for quantity in self.quantities:
+            log_estimate = self._log_estimates[quantity][rows, levels]
+            self._offsets[quantity][rows, levels] = medians[quantity].log_value - log_estimate
+            self._sds[quantity][rows, levels] = medians[quantity].sd
+        self.is_known[rows, levels] = True
+        self._interpolate(np.unique(rows))
 
-    def learn(self, rows: IndexArray, places: IndexArray, also: Collection[Quantity] = ()) -> dict[Quantity, Medians]:
-        """Ask the learner at points, learn from it what lies near them, and return what it said.
+    def medians(self, rows: IndexArray) -> dict[Quantity, Medians]:
+        """Return the log medians and standard deviations of some replicas at every level."""
+        return {
+            quantity: Medians(self._log_estimates[quantity][rows] + self._offsets[quantity][rows], sd[rows])
+            for quantity, sd in self._sds.items()
+        }
 
-        Parameters
-        ----------
-        rows, places : shape (n_point,)
-            Of replicas and levels.
-        also
-            What else to ask, which is not learnt from.
-        """
-        asked = {statistic: list(metrics) for statistic, metrics in self.asked.items()}
-        for metric, statistic in also:
-            asked[statistic] = [*dict.fromkeys([*asked.get(statistic, []), metric])]
-        whole = take_rows(self._whole, self._first[rows] + places)
-        found = self.forecaster.predict(rows, self.loads[rows, places], asked, whole)
-        for quantity in self._offset:
-            estimate = self._estimates[quantity]
-            self._offset[quantity][rows, places] = found[quantity].log_value - estimate[rows, places]
-            self._sd[quantity][rows, places] = found[quantity].sd
-        self.known[rows, places] = True
-        self._renew(np.unique(rows))
-        return found
+    def excess_ratios(self, rows: IndexArray, confidence: float) -> FloatArray:
+        """Return the excess over each limit at the lowest level with a confidence: shape (n_row, n_limit)."""
+        medians, load, log_ratios = self.medians(rows), self.loads[rows, 0], []
+        for limit in self.limits.limits:
+            log_value, sd = medians[limit.quantity].log_value[:, 0], medians[limit.quantity].sd[:, 0]
+            z = self.limits.errors[limit.metric].z_at(confidence)
+            log_ratios.append(self.limits.log_excess(limit, log_value, load) + sd * z)
+        cap = np.log(MAX_EXCESS_RATIO)
+        return np.asarray(np.exp(np.minimum(np.stack(log_ratios, axis=1), cap)), dtype=np.float64)
 
-    def chance_of(self, found: Mapping[Quantity, Medians], load: FloatArray) -> FloatArray:
-        """Return the probability that all limits are met where the learner said so much, shape (n_point,)."""
-        chances = [np.ones_like(load)]
-        for limit in self.limits:
-            told = found[limit.metric, limit.statistic]
-            z = -self._over(limit, told.log_value, load) / told.sd
-            chances.append(self._errors[limit.metric].p_below(z))
-        return chance_of_all(chances, ["", *(limit.metric for limit in self.limits)])
+    def _estimate(self, top: IndexArray) -> tuple[dict[Quantity, FloatArray], Estimate]:
+        """Return log estimates, 0 for excluded replicas, and the estimate of the others; set `top`, `log_latency`."""
+        rows, n_level = np.flatnonzero(top >= 0), self.loads.shape[1]
+        values, means = self.evaluator.estimate(np.repeat(rows, n_level), self.loads[rows].ravel(), self.quantities)
 
-    def in_flight(self, rows: IndexArray, places: IndexArray) -> FloatArray:
-        """Return the requests in flight on replicas at levels; at a rate the estimated ones, by Little's law."""
-        load = self.loads[rows, places]
-        return load * np.exp(self.log_latency[rows, places]) if self.forecaster.is_open else load
+        def fill(cells: FloatArray) -> FloatArray:
+            grid = np.zeros(self.loads.shape)
+            grid[rows] = cells.reshape(len(rows), n_level)
+            return grid
 
-    def excess_at_least(self, rows: IndexArray, confidence: float) -> FloatArray:
-        """Return what stays below with some confidence over each limit, at the least load: shape (n_row, n_limit)."""
-        every = []
-        for limit in self.limits:
-            sd = self._sd[limit.metric, limit.statistic][rows, 0]
-            every.append(self._log_over(limit, rows)[:, 0] + sd * self._errors[limit.metric].z_at(confidence))
-        return np.asarray(np.exp(np.minimum(np.stack(every, axis=1), math.log(MOST_EXCESS))), dtype=np.float64)
+        n_unsaturated = (np.cumsum(fill(means.is_saturated.astype(float)), axis=1) == 0).sum(axis=1)
+        self.top = np.asarray(np.minimum(top, n_unsaturated - 1), dtype=np.intp)
+        self.log_latency = fill(np.log(means.e2e_s))
+        return {quantity: fill(np.log(cells)) for quantity, cells in values.items()}, means
 
-    def reached_at_least(self, limit: Limit, rows: IndexArray, confidence: float) -> FloatArray:
-        """Return what the metric of a floor is with some confidence at least, at the least load: shape (n_row,)."""
-        quantity = limit.metric, limit.statistic
-        log_value = self._estimates[quantity][rows, 0] + self._offset[quantity][rows, 0]
-        sd = self._sd[quantity][rows, 0]
-        return np.asarray(np.exp(log_value - sd * self._errors[limit.metric].z_at(confidence)), dtype=np.float64)
-
-    def _renew(self, rows: IndexArray) -> None:
-        """Spread what was learnt along the loads of some replicas, and compute what follows from it."""
-        left, right, share = _neighbours(self.known[rows])
+    def _interpolate(self, rows: IndexArray) -> None:
+        """Interpolate between known cells of some replicas, and update what depends on it."""
+        left, right, share = _known_neighbours(self.is_known[rows])
         at = np.arange(len(rows))[:, None]
-        for values in (*self._offset.values(), *self._sd.values()):
-            mine = values[rows]
-            values[rows] = mine[at, left] * (1 - share) + mine[at, right] * share
-        chances = [np.ones_like(share)]
-        for limit in self.limits:
-            z = -self._log_over(limit, rows) / self._sd[limit.metric, limit.statistic][rows]
-            chances.append(self._errors[limit.metric].p_below(z))
-        self.chance[rows] = chance_of_all(chances, ["", *(limit.metric for limit in self.limits)])
-        if self.needs_rate:
-            rate = np.exp(self._estimates[RATE][rows] + self._offset[RATE][rows]) / self.demand.n_output_token
-            users = self.loads[rows]
-            self.served[rows] = self.demand.served_load(users, rate)
-            most = self.demand.served_load(users, rate * np.where(self.known[rows], 1.0, SLACK))
-            self.most_served[rows] = np.maximum.accumulate(most, axis=1)
-
-    def _log_over(self, limit: Limit, rows: IndexArray) -> FloatArray:
-        """Return the logarithm of the median over the limit, of a floor of the limit over the median."""
-        quantity = limit.metric, limit.statistic
-        return self._over(limit, self._estimates[quantity][rows] + self._offset[quantity][rows], self.loads[rows])
-
-    def _over(self, limit: Limit, log_value: FloatArray, load: FloatArray) -> FloatArray:
-        if not limit.is_floor:
-            return np.asarray(log_value - math.log(limit.value))
-        return np.asarray(np.log(floor_per_replica(limit, self.demand, load)) - log_value)
+        for values in (*self._offsets.values(), *self._sds.values()):
+            own = values[rows]
+            values[rows] = own[at, left] * (1 - share) + own[at, right] * share
+        medians, loads = self.medians(rows), self.loads[rows]
+        self.p_met[rows] = self.limits.p_met(medians, loads)
+        if self.has_think_time:
+            rate = np.exp(medians[RATE].log_value) / self.demand.n_output_token
+            self.served[rows] = self.demand.served_load(loads, rate)
+            bound = self.demand.served_load(loads, rate * np.where(self.is_known[rows], 1.0, SLACK))
+            self.max_served[rows] = np.maximum.accumulate(bound, axis=1)
 
 
-def limits_of_replicas(demand: Demand) -> list[Limit]:
-    """Return the limits that a replica may miss: who serves a rate meets the floors that `check_floors` admits."""
-    return [limit for limit in demand.limits if not (limit.is_floor and demand.users is None)]
+def _known_neighbours(is_known: BoolArray) -> tuple[IndexArray, IndexArray, FloatArray]:
+    """Return the levels of the nearest known cells to the left and right of each cell, and its share between them.
 
-
-def check_floors(demand: Demand) -> None:
-    """Raise if a floor on throughput is above what requests at a rate can bring, however many replicas there are.
-
-    Raises
-    ------
-    InputError
-        If it is above requests a second at the peak times output tokens of each.
+    A cell with known cells on one side only has that neighbour twice; in a row without any, each cell is its own.
     """
-    if demand.users is not None:
-        return
-    most = demand.peak_load * demand.n_output_token
-    for limit in demand.limits:
-        if limit.is_floor and limit.value > most * (1 + 1e-9):
-            rate = limit.value / (demand.n_output_token * demand.peak_factor)
-            raise InputError(
-                "limits",
-                f"{limit.text} is more than the requests bring: a peak of {demand.peak_load:.10g} a second times "
-                f"{demand.n_output_token:.10g} output tokens is {most:.10g} tokens/s; lower the floor to that, or "
-                f"raise request_rate_per_s to {rate:.10g}",
-            )
-
-
-def floor_per_replica(limit: Limit, demand: Demand, users: FloatArray) -> FloatArray:
-    """Return the throughput that each replica needs for a floor on that of the whole deployment.
-
-    Notes
-    -----
-    Of ``U`` users at the peak a replica with ``n`` requests in flight and a throughput of ``x`` tokens a second has
-    ``n + x Z / O``, where they think for ``Z`` and answers have ``O`` tokens. The replicas that hold all of them make
-    ``x U / (n + x Z / O)``, which reaches the floor ``F`` if ``x >= F n / (U - F Z / O)``.
-    """
-    peak = demand.required_load * (1.0 - demand.headroom)
-    left = peak - limit.value * demand.think_time_s / demand.n_output_token
-    return limit.value * users / left if left > 0 else np.full_like(users, np.inf)
-
-
-def throughput_of_all(demand: Demand, users: FloatArray, token_per_s: FloatArray) -> FloatArray:
-    """Return the throughput of a whole deployment of such replicas at the peak; the inverse of `floor_per_replica`.
-
-    Parameters
-    ----------
-    demand
-        Of users.
-    users, token_per_s : shape (n_replica,)
-        Requests in flight on a replica, and what it makes then.
-
-    Examples
-    --------
-    Ten users, each alone on a replica of 50 tokens/s, who think 2 s after an answer of 100 tokens that took 2 s:
-
-    >>> demand = Demand(500, 100, 10, None, (), think_time_s=2.0)
-    >>> throughput_of_all(demand, np.ones(1), np.array([50.0])).tolist()
-    [250.0]
-    """
-    in_all = users + token_per_s * demand.think_time_s / demand.n_output_token
-    return np.asarray(token_per_s * demand.peak_load / in_all, dtype=np.float64)
-
-
-def _estimates(
-    forecaster: Evaluator, loads: FloatArray, top: IndexArray, asked: Mapping[str, Collection[str]]
-) -> tuple[dict[Quantity, FloatArray], FloatArray, IndexArray, Estimate]:
-    """Return logarithms of the estimates and of the mean latency, how many levels can be served, and the estimate.
-
-    The former are 0 for replicas that are not to be used; the last is of the others alone, level by level.
-    """
-    rows, n_level = np.flatnonzero(top >= 0), loads.shape[1]
-    at = np.repeat(rows, n_level)
-    values, e = forecaster.estimate(at, loads[rows].ravel(), asked)
-
-    def whole(some: FloatArray) -> FloatArray:
-        every = np.zeros(loads.shape)
-        every[rows] = some.reshape(len(rows), n_level)
-        return every
-
-    found = {(m, statistic): whole(np.log(values[statistic][m])) for statistic, some in asked.items() for m in some}
-    n_served = (np.cumsum(whole(e.is_saturated.astype(float)), axis=1) == 0).sum(axis=1)
-    return found, whole(np.log(e.e2e_s)), np.asarray(n_served, dtype=np.intp), e
-
-
-def _neighbours(known: BoolArray) -> tuple[IndexArray, IndexArray, FloatArray]:
-    """Return the nearest known places to either side of each, and how far it is from the first to the second.
-
-    Where one side has none, it is the other twice; where there is none at all, each place is its own.
-    """
-    n = known.shape[1]
-    place = np.broadcast_to(np.arange(n), known.shape)
-    left = np.maximum.accumulate(np.where(known, place, -1), axis=1)
-    right = np.minimum.accumulate(np.where(known, place, n)[:, ::-1], axis=1)[:, ::-1]
+    n = is_known.shape[1]
+    level = np.broadcast_to(np.arange(n), is_known.shape)
+    left = np.maximum.accumulate(np.where(is_known, level, -1), axis=1)
+    right = np.minimum.accumulate(np.where(is_known, level, n)[:, ::-1], axis=1)[:, ::-1]
     has_left, has_right = left >= 0, right < n
-    chosen_left = np.where(has_left, left, np.where(has_right, right, place))
-    chosen_right = np.where(has_right, right, chosen_left)
-    width = np.maximum(chosen_right - chosen_left, 1)
-    return chosen_left, chosen_right, (place - chosen_left) / width
+    first = np.where(has_left, left, np.where(has_right, right, level))
+    second = np.where(has_right, right, first)
+    width = np.maximum(second - first, 1)
+    return first, second, (level - first) / width

@@ -1,4 +1,4 @@
-"""What may be rented, as arrays, and what a deployment of it costs."""
+"""Market of priced instances, and the size and cost of deployments on them."""
 
 from __future__ import annotations
 
@@ -21,31 +21,46 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Market(Protocol):
-    """What there is to choose from; a catalogue is one."""
+    """Accelerators by id, and priced instances; a catalogue is one."""
 
     @property
-    def accelerators(self) -> Mapping[str, AcceleratorSpec]:
-        """Accelerators by id."""
+    def accelerators(self) -> Mapping[str, AcceleratorSpec]: ...  # noqa: D102
 
     @property
-    def offers(self) -> tuple[Offer, ...]:
-        """Priced instances."""
+    def offers(self) -> tuple[Offer, ...]: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes of deployments, arrays of one shape.
+
+    Parameters
+    ----------
+    n_replica, n_instance
+        Infinite if a replica serves nothing.
+    cost
+        In US dollars per hour; infinite if there are not enough instances.
+    """
+
+    n_replica: FloatArray
+    n_instance: FloatArray
+    cost: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Replicas on offers that hold them; arrays have shape (n_pair,).
+    """Pairs of a replica and an offer that has room for it; arrays have shape (n_pair,).
 
     Parameters
     ----------
     row, offer
         Indices of the replica and of the offer.
     per_instance
-        Replicas on one instance; less than 1 where one spans several.
+        Replicas on one instance; less than 1 where a replica spans several.
     price
-        Of an instance, in US dollars an hour.
+        Of an instance, in US dollars per hour.
     n_node
-        Most instances there are.
+        Number of instances available.
     """
 
     row: IndexArray
@@ -55,7 +70,7 @@ class Pairs:
     n_node: FloatArray
 
     @classmethod
-    def of(
+    def build(
         cls,
         replicas: Sequence[Replica],
         offers: Sequence[Offer],
@@ -63,52 +78,61 @@ class Pairs:
         max_nodes: int,
     ) -> Self:
         """Return every replica on every offer that has room for it."""
-        by_part: dict[str, list[int]] = {}
+        by_accelerator: dict[str, list[int]] = {}
         for i, replica in enumerate(replicas):
-            by_part.setdefault(replica.accelerator, []).append(i)
-        alike: dict[tuple[str, int], list[int]] = {}
+            by_accelerator.setdefault(replica.accelerator, []).append(i)
+        by_shape: dict[tuple[str, int], list[int]] = {}
         for k, offer in enumerate(offers):
-            alike.setdefault((offer.accelerator, offer.n_accelerator), []).append(k)
-        own = [by_part.get(name, []) for name, _ in alike]
-        row, kind = _chained(own)
-        n = np.array([n for _, n in alike], dtype=float)
-        is_whole = np.array([_is_whole(offers[same[0]], accelerators) for same in alike.values()], dtype=bool)
+            by_shape.setdefault((offer.accelerator, offer.n_accelerator), []).append(k)
+        row, shape = _concatenate([by_accelerator.get(name, []) for name, _ in by_shape])
+        n = np.array([n for _, n in by_shape], dtype=float)
+        is_full = [_fills_link_domain(offers[same[0]], accelerators) for same in by_shape.values()]
         size = np.array([replica.n_accelerator for replica in replicas], dtype=float)
-        n_on = _replicas_on_instance(size[row], n[kind], is_whole[kind], max_nodes)
-        row, kind, n_on = row[n_on > 0], kind[n_on > 0], n_on[n_on > 0]
-        some, kind_of_offer = _chained(alike.values())
-        n_row = np.bincount(kind, minlength=len(alike))[kind_of_offer]
-        first = np.searchsorted(kind, kind_of_offer) - (np.cumsum(n_row) - n_row)
-        place, pair = np.repeat(some, n_row), np.arange(n_row.sum()) + np.repeat(first, n_row)
+        per_instance = _replicas_per_instance(size[row], n[shape], np.array(is_full, dtype=bool)[shape], max_nodes)
+        has_room = per_instance > 0
+        row, shape, per_instance = row[has_room], shape[has_room], per_instance[has_room]
+        offer_index, shape_of_offer = _concatenate(by_shape.values())
+        n_row = np.bincount(shape, minlength=len(by_shape))[shape_of_offer]
+        first = np.searchsorted(shape, shape_of_offer) - (np.cumsum(n_row) - n_row)
+        offer_of_pair, pair = np.repeat(offer_index, n_row), np.arange(n_row.sum()) + np.repeat(first, n_row)
         price = np.array([float(offer.price_usd_per_h) for offer in offers])
         n_node = np.array([float(o.n_node) if isinstance(o, OwnedNodes) else np.inf for o in offers])
-        return cls(row[pair], place, n_on[pair], price[place], n_node[place])
+        return cls(row[pair], offer_of_pair, per_instance[pair], price[offer_of_pair], n_node[offer_of_pair])
 
-    def instances(self, n_replica: FloatArray) -> FloatArray:
-        """Return the instances that so many replicas take, one number a pair, whether or not there are so many."""
-        return np.ceil(n_replica / self.per_instance - 1e-9)
+    def size(self, pair: IndexArray | slice, required_load: float, served: FloatArray) -> Sizes:
+        """Return replicas, instances and cost of deployments that serve a load.
 
-    def cost(self, n_replica: FloatArray) -> FloatArray:
-        """Return the cost of so many replicas in US dollars an hour; infinite where there are not enough nodes."""
-        n_instance = self.instances(np.where(np.isfinite(n_replica), n_replica, 1.0))
-        is_possible = np.isfinite(n_replica) & (n_instance <= self.n_node)
-        return np.where(is_possible, n_instance * self.price, np.inf)
+        Parameters
+        ----------
+        pair : shape (n,)
+            Indices of the pairs.
+        required_load
+            Of all replicas together.
+        served : shape (n,)
+            Load that one replica serves; 0 if none.
+        """
+        ratio = np.divide(required_load, served, out=np.full(len(served), np.inf), where=served > 0)
+        n_replica = np.maximum(np.ceil(ratio - 1e-9), 1.0)
+        n_instance = np.ceil(n_replica / self.per_instance[pair] - 1e-9)
+        is_possible = np.isfinite(n_instance) & (n_instance <= self.n_node[pair])
+        cost = np.where(is_possible, np.where(is_possible, n_instance, 0.0) * self.price[pair], np.inf)
+        return Sizes(n_replica, n_instance, cost)
 
 
-def _is_whole(offer: Offer, accelerators: Mapping[str, AcceleratorSpec]) -> bool:
-    """Return whether an instance is as large as what the estimate takes to be joined without a network."""
-    part = accelerators[offer.accelerator]
-    joined = max(part.link_domain_size, HOST_SIZE if part.link.startswith("pcie") else 1)
-    return offer.n_accelerator >= joined
+def _fills_link_domain(offer: Offer, accelerators: Mapping[str, AcceleratorSpec]) -> bool:
+    """Return whether an instance has all accelerators that the estimate joins without a network."""
+    accelerator = accelerators[offer.accelerator]
+    n_joined = max(accelerator.link_domain_size, HOST_SIZE if accelerator.link.startswith("pcie") else 1)
+    return offer.n_accelerator >= n_joined
 
 
-def _chained(lists: Collection[list[int]]) -> tuple[IndexArray, IndexArray]:
-    """Return the items of lists, one list after the other, and the place of the list that each comes from."""
+def _concatenate(lists: Collection[list[int]]) -> tuple[IndexArray, IndexArray]:
+    """Return the items of lists, and the index of the list that each comes from."""
     items = np.array([*itertools.chain.from_iterable(lists)], dtype=np.intp)
-    return items, np.repeat(np.arange(len(lists)), [len(some) for some in lists])
+    return items, np.repeat(np.arange(len(lists)), [len(one) for one in lists])
 
 
-def _replicas_on_instance(size: FloatArray, n: FloatArray, is_whole: BoolArray, max_nodes: int) -> FloatArray:
-    """Return how many replicas of each size an instance holds: a fraction if one spans nodes, 0 if it has no room."""
-    spans = is_whole & (size > n) & (size % n == 0) & (size <= n * max_nodes)
+def _replicas_per_instance(size: FloatArray, n: FloatArray, fills_domain: BoolArray, max_nodes: int) -> FloatArray:
+    """Return replicas of each size on an instance of n accelerators: a fraction across nodes, 0 without room."""
+    spans = fills_domain & (size > n) & (size % n == 0) & (size <= n * max_nodes)
     return np.where(spans, n / size, np.floor(n / size))

@@ -1,4 +1,4 @@
-"""What is asked, and what it is searched in."""
+"""Search problem: what is searched for, in what, and at which confidence."""
 
 from __future__ import annotations
 
@@ -12,40 +12,41 @@ from roofcast.data.specs import ModelSpec, Offer
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.recommend.answer.recommendation import Replica
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
+from roofcast.serving.recommend.search.confidence import Quantity
 from roofcast.serving.recommend.search.evaluation import THROUGHPUT
 from roofcast.serving.recommend.search.market import Market
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 REPORTED: Final = (("ttft_s", "p50"), ("tpot_s", "p50"), ("e2e_s", "p50"), (THROUGHPUT, "mean"))
-"""Reported of every entry, besides what the limits ask for."""
+"""Quantities of every entry, besides those limited."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchProblem:
-    """What is asked, and all that it is searched in.
+    """Demand, constraints and the search space.
 
     Parameters
     ----------
     bundle
-        In service; its predictor knows the reference measurements.
-    plain
-        The predictor without them, None if there are none.
-    model, demand, bounds
-        What is to be served, and within what bounds.
-    market, offers
-        What there is, and what of it is within the bounds.
+        In service, its predictor conditioned on the reference measurements.
+    unconditioned
+        The predictor without reference measurements; None if there are none.
+    offers
+        Those within the constraints.
     replicas, table, descriptors
-        Ways to run the model, in one order.
-    confidence, level
-        Of the limits, and of the intervals that are shown.
+        Configurations of a replica, and their prediction input and descriptors, in one order.
+    confidence
+        Least probability of meeting all limits.
+    level
+        Of the intervals reported.
     """
 
     bundle: ModelBundle
-    plain: RoofcastPredictor | None
+    unconditioned: RoofcastPredictor | None
     model: ModelSpec
     demand: Demand
-    bounds: Constraints
+    constraints: Constraints
     market: Market
     offers: list[Offer]
     replicas: list[Replica]
@@ -54,49 +55,12 @@ class SearchProblem:
     confidence: float
     level: float
 
-    @property
-    def budget(self) -> float:
-        """Most that a deployment may cost, in US dollars an hour."""
-        return math.inf if self.bounds.max_usd_per_h is None else self.bounds.max_usd_per_h
 
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A deployment: replicas of one kind on instances of one kind.
-
-    Parameters
-    ----------
-    row, offer
-        Indices of the replica and of the offer.
-    load
-        Of a replica under its share of the peak: requests in flight, or requests a second if the demand is a rate.
-    capacity, more
-        Load up to which the limits are known to be met, and greater ones at which they may be, rising.
-    n_replica, n_instance
-        How many there are.
-    cost
-        In US dollars an hour.
-    """
-
-    row: int
-    offer: int
-    load: float
-    capacity: float
-    more: tuple[float, ...]
-    n_replica: int
-    n_instance: int
-    cost: float
-
-
-def reported(demand: Demand) -> dict[tuple[str, str], float | None]:
-    """Return each metric and statistic of an entry, with the tightest limit on it.
-
-    A floor on the throughput of the whole deployment is no limit of a replica's.
-    """
-    limits: dict[tuple[str, str], float] = {}
+def reported_limits(demand: Demand) -> dict[Quantity, float | None]:
+    """Return each quantity of an entry with the tightest limit on it; None without a limit of one replica."""
+    limits: dict[Quantity, float] = {}
     for limit in demand.limits:
         if not limit.is_floor:
-            key = limit.metric, limit.statistic
-            limits[key] = min(limit.value, limits.get(key, math.inf))
-    asked = dict.fromkeys((limit.metric, limit.statistic) for limit in demand.limits)
-    return {**asked, **dict.fromkeys(REPORTED), **limits}
+            limits[limit.quantity] = min(limit.value, limits.get(limit.quantity, math.inf))
+    limited = dict.fromkeys(limit.quantity for limit in demand.limits)
+    return {**limited, **dict.fromkeys(REPORTED), **limits}

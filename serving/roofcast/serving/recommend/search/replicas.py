@@ -1,4 +1,4 @@
-"""Every way to run a model on what is on offer."""
+"""Configurations of a replica: accelerator, split, engine and precision."""
 
 from __future__ import annotations
 
@@ -34,52 +34,43 @@ def enumerate_replicas(
     offers: Iterable[Offer],
     constraints: Constraints | None = None,
 ) -> tuple[list[Replica], list[Rejection]]:
-    """Return each accelerator on offer with each split, engine and precision that it and the model admit.
+    """Return the configurations on the accelerators of the offers, and the accelerators that have none.
 
     Parameters
     ----------
-    model
-        Whose heads, layers and experts are split.
     accelerators
         Specs by id.
     offers
         Within the constraints.
-    constraints
-        Bounds on engines, precisions and nodes.
-
-    Returns
-    -------
-    What to look at, and the accelerators that none of the engines or precisions asked for runs on
     """
-    bounds = constraints or Constraints()
+    constraints = constraints or Constraints()
     largest: dict[str, int] = {}
     for offer in offers:
         if offer.accelerator in accelerators:
             largest[offer.accelerator] = max(largest.get(offer.accelerator, 0), offer.n_accelerator)
     replicas, rejections = [], []
     for name, n in sorted(largest.items()):
-        part = accelerators[name]
-        ways, problem = _served_precisions(part, model, bounds)
-        if not ways:
-            rejections.append(Rejection(Replica(name), "no_engine", problem, 1.0))
-        for tp, pp, dp, ep in splits(model, n * bounds.max_nodes):
+        served, reason = _served_precisions(accelerators[name], model, constraints)
+        if not served:
+            rejections.append(Rejection(Replica(name), "no_engine", reason, 1.0))
+        for tp, pp, dp, ep in splits(model, n * constraints.max_nodes):
             replicas += [
                 Replica(name, tp, pp, dp, ep, engine, precision)
-                for precision, engine in ways
+                for precision, engine in served
                 if not split_error(model, tp, ep, engine) and not (dp > 1 and engine in NO_ATTENTION_DP_ENGINES)
             ]
     return replicas, rejections
 
 
-def splits(model: ModelSpec, most: int) -> Iterator[tuple[int, int, int, int]]:
-    """Return tensor, pipeline, attention-data and expert parallelism over at most so many accelerators.
+def splits(model: ModelSpec, n_accelerator: int) -> Iterator[tuple[int, int, int, int]]:
+    """Return the degrees of tensor, pipeline, attention-data and expert parallelism on up to `n_accelerator`.
 
-    Experts lie on the ranks of tensor parallelism, or each whole on one of them; where attention's batch is spread,
-    they always do the latter.
+    Experts are either split by the tensor-parallel ranks or spread over them as a whole. With data parallelism of
+    attention they are always spread.
     """
     for pp in PIPELINE_PARALLEL:
         for tp in TENSOR_PARALLEL:
-            if tp * pp > most or pp > model.n_layer:
+            if tp * pp > n_accelerator or pp > model.n_layer:
                 continue
             yield tp, pp, 1, 1
             if not model.n_expert:
@@ -87,27 +78,27 @@ def splits(model: ModelSpec, most: int) -> Iterator[tuple[int, int, int, int]]:
             if tp > 1:
                 yield tp, pp, 1, tp
             for dp in ATTENTION_PARALLEL:
-                if tp * dp * pp <= most and tp * dp <= max(TENSOR_PARALLEL):
+                if tp * dp * pp <= n_accelerator and tp * dp <= max(TENSOR_PARALLEL):
                     yield tp, pp, dp, tp * dp
 
 
 def _served_precisions(
-    accelerator: AcceleratorSpec, model: ModelSpec, bounds: Constraints
+    accelerator: AcceleratorSpec, model: ModelSpec, constraints: Constraints
 ) -> tuple[list[tuple[str, str]], str]:
     """Return pairs of precision and engine that serve the model on an accelerator, and why there are none."""
-    engines = sorted(engine for engine in bounds.engines if can_run(engine, accelerator))
-    if not bounds.engines:
+    engines = sorted(engine for engine in constraints.engines if can_run(engine, accelerator))
+    if not constraints.engines:
         engines = [*engines_on(accelerator)]
     if not engines:
-        wanted = sorted(bounds.engines) or ["vllm", "sglang", "trtllm"]
-        return [], f"none of {', '.join(wanted)} is known to run on {accelerator.vendor} {accelerator.name}"
+        names = ", ".join(sorted(constraints.engines) or ["vllm", "sglang", "trtllm"])
+        return [], f"none of {names} is known to run on {accelerator.vendor} {accelerator.name}"
     pairs = []
     for engine in engines:
         default = default_precision(engine, model.weight_precision, accelerator)
-        precisions = sorted(bounds.weight_precisions) or [default]
+        precisions = sorted(constraints.weight_precisions) or [default]
         pairs += [(p, engine) for p in precisions if p == default or can_compute(p, accelerator)]
     if not pairs:
-        return [], f"{accelerator.name} does not compute in what is admitted"
+        return [], f"{accelerator.name} does not compute in the weight precisions admitted"
     errors = [precision_error(engine, precision, accelerator) for precision, engine in pairs]
     served = sorted(pair for pair, error in zip(pairs, errors, strict=True) if error is None)
     return served, "" if served else next(error.problem for error in errors if error)
@@ -116,27 +107,27 @@ def _served_precisions(
 def describe_replicas(
     table: Mapping[str, ColumnArray], model: ModelSpec, accelerators: Mapping[str, AcceleratorSpec]
 ) -> pd.DataFrame:
-    """Return the descriptors of the questions in a steady state, long after a common start."""
+    """Return the descriptors of replicas in a steady state, without the burst at the start of a benchmark run."""
     return describe(table, {model.id: model}, accelerators).assign(**{"workload.n_wave": math.inf})
 
 
-def question_table(
+def replica_table(
     replicas: list[Replica], model: ModelSpec, demand: Demand, constraints: Constraints
 ) -> dict[str, ColumnArray]:
-    """Return one question per replica: a single user, means."""
-    names = ("accelerator", "engine", "weight_precision")
-    sizes = ("n_accelerator", "tp", "pp", "dp", "ep")
-    same_text = {"model": model.id, "kv_precision": constraints.kv_precision, "statistic": "mean"}
-    same_size = {
+    """Return the prediction input of replicas: one row each, one request in flight, means."""
+    n = len(replicas)
+    texts: dict[str, object] = {"model": model.id, "kv_precision": constraints.kv_precision, "statistic": "mean"}
+    numbers = {
         "n_input_token": demand.n_input_token,
         "n_output_token": demand.n_output_token,
         "length_variation": demand.length_variation,
         "prefix_cache_ratio": demand.prefix_cache_ratio,
         "concurrency": 1.0,
     }
-    return {
-        **{name: np.array([getattr(r, name) for r in replicas], dtype=object) for name in names},
-        **{name: np.array([getattr(r, name) for r in replicas], dtype=float) for name in sizes},
-        **{name: np.full(len(replicas), value, dtype=object) for name, value in same_text.items()},
-        **{name: np.full(len(replicas), value, dtype=float) for name, value in same_size.items()},
-    }
+    columns: dict[str, ColumnArray] = {}
+    for name in ("accelerator", "engine", "weight_precision"):
+        columns[name] = np.array([getattr(replica, name) for replica in replicas], dtype=object)
+    for name in ("n_accelerator", "tp", "pp", "dp", "ep"):
+        columns[name] = np.array([getattr(replica, name) for replica in replicas], dtype=float)
+    columns |= {name: np.full(n, value, dtype=object) for name, value in texts.items()}
+    return columns | {name: np.full(n, value) for name, value in numbers.items()}

@@ -1,9 +1,9 @@
-"""The cheapest ways to serve a demand, found by asking the learner about few of them.
+"""Search for the cheapest deployments with few model evaluations.
 
-A replica on an offer is loaded up to its *capacity*: the greatest level of load below the first at which the limits
-are met with less than the confidence asked. What was never asked about could be met for all that is known, so that a
-replica's capacity is bounded from above by its first known miss, and its cost from below. Asking goes on until no
-bound is below what the cheapest cost; so the answer is the one that asking about every load would have given.
+The *capacity* of a replica is the highest load level below the first one that misses the limits at the confidence.
+Unevaluated levels may meet the limits, so the first known miss bounds the capacity from above and the cost from
+below. The search evaluates until no lower bound is below the cheapest known costs, so its costs are those of an
+exhaustive evaluation.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from roofcast.serving.recommend.search.confidence import LimitModel
+from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
 from roofcast.serving.recommend.search.load_grid import LoadGrid
-from roofcast.serving.recommend.search.market import Pairs
+from roofcast.serving.recommend.search.market import Pairs, Sizes
+from roofcast.serving.recommend.search.problem import SearchProblem
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
 
 N_AROUND: Final = 1
-"""Levels to either side of a guess that are asked about with it: a further call costs as much as hundreds of rows."""
+"""Levels evaluated to either side of an estimated capacity: one call costs as much as hundreds of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTarget:
-    """So many of the cheapest, at most one of each group.
+    """The cheapest pairs of `n` groups, one of each group.
 
     Parameters
     ----------
     confidence
         Least probability that all limits are met.
     group : shape (n_pair,)
-        What each pair of replica and offer belongs to.
-    n
-        Groups wanted.
     """
 
     confidence: float
@@ -46,187 +46,241 @@ class SearchTarget:
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """Where the search stands at one confidence.
+    """State of the search at one confidence.
 
     Parameters
     ----------
     capacity, bound : shape (n_replica,)
-        Place of the greatest level within the limits as far as is guessed, and as far as is known; -1 for none.
-    cost, least : shape (n_pair,)
-        Cost of the deployment at either, in US dollars an hour; the same where the capacity is known.
+        Level of the estimated capacity and of its upper bound; -1 for none.
+    sizes
+        Of the deployments at the estimated capacity, by pair.
+    min_cost : shape (n_pair,)
+        Lower bound of the cost, in US dollars per hour.
     is_known : shape (n_replica,)
-        Whether the learner was asked about the capacity and the level above it.
+        Whether the model was evaluated at the capacity and the level above it.
     """
 
     capacity: IndexArray
     bound: IndexArray
-    cost: FloatArray
-    least: FloatArray
+    sizes: Sizes
+    min_cost: FloatArray
     is_known: BoolArray
 
 
-class Search:
-    """Finds the cheapest pairs of replica and offer.
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Replicas of one kind on instances of one kind.
 
     Parameters
     ----------
-    grid
-        Replicas by levels.
-    pairs
-        Replicas on offers.
-    budget
-        Most that a deployment may cost, in US dollars an hour.
+    row, offer
+        Indices of the replica and of the offer.
+    load
+        Of a replica at its share of the peak: requests in flight, or requests per second.
+    capacity, further_loads
+        Highest load that is known to meet the limits, and higher ones that may meet them, rising.
+    cost
+        In US dollars per hour.
     """
 
-    def __init__(self, grid: LoadGrid, pairs: Pairs, budget: float) -> None:
-        self.grid, self.pairs, self.budget = grid, pairs, budget
-        self.n_accelerator = grid.forecaster.d["config.n_accelerator"]
-        self._standings: dict[float, SearchState] = {}
+    row: int
+    offer: int
+    load: float
+    capacity: float
+    further_loads: tuple[float, ...]
+    n_replica: int
+    n_instance: int
+    cost: float
 
-    def run(self, goals: list[SearchTarget]) -> None:
-        """Ask the learner until every goal is met."""
+
+class Search:
+    """Search space and state: grid of replica x load, and pairs of replica and offer.
+
+    Attributes
+    ----------
+    loads, top
+        Levels of each replica, shape (n_replica, n_level), and the index of the highest; -1 if it does not fit. The
+        grid has those that distinguish costs.
+    """
+
+    def __init__(self, problem: SearchProblem, limits: LimitModel) -> None:
+        self.problem, self.demand = problem, problem.demand
+        self.evaluator = Evaluator(problem.bundle.predictor, problem.descriptors, is_open=self.demand.users is None)
+        self.memory = self.evaluator.memory
+        self.loads, self.top = self._load_levels()
+        n_level = int(self.loads.shape[1])
+        if self.demand.users is not None and not self.demand.think_time_s:  # no replica need hold more than all users
+            n_level = min(int(np.searchsorted(self.loads[0], self.demand.required_load)) + 1, n_level)
+        self.grid = LoadGrid(self.evaluator, limits, self.loads[:, :n_level], np.minimum(self.top, n_level - 1))
+        self.pairs = Pairs.build(
+            problem.replicas, problem.offers, problem.market.accelerators, problem.constraints.max_nodes
+        )
+        self.budget = problem.constraints.budget_usd_per_h
+        self._states: dict[float, SearchState] = {}
+
+    def _load_levels(self) -> tuple[FloatArray, IndexArray]:
+        """Return the load levels, up to the most users per accelerator in the training data."""
+        fits, n_accelerator = self.memory.fits, self.evaluator.d["config.n_accelerator"]
+        highest = np.maximum(max_users_per_accelerator(self.problem.bundle) * n_accelerator, 1.0)
+        if self.evaluator.is_open:
+            loads = self.evaluator.rate_levels(highest)
+            return loads, np.where(fits, loads.shape[1] - 1, -1).astype(np.intp)
+        levels = user_levels(float(highest.max()))
+        top = np.searchsorted(levels, highest + 0.5) - 1
+        return np.broadcast_to(levels, (len(fits), len(levels))), np.where(fits, top, -1).astype(np.intp)
+
+    def run(self, targets: list[SearchTarget]) -> None:
+        """Evaluate the model until every target is decided."""
         while True:
-            wanted = np.zeros_like(self.grid.known)
-            for goal in goals:
-                wanted |= self._wanted(goal)
-            wanted &= ~self.grid.known
+            wanted = np.zeros(self.grid.is_known.shape, dtype=bool)
+            for target in targets:
+                wanted |= self._undecided(target)
+            wanted &= ~self.grid.is_known
             if not wanted.any():
                 return
-            self.grid.ask(wanted)
-            self._standings.clear()
+            self.evaluate(wanted)
 
-    def look_around(self, rows: IndexArray, confidence: float) -> None:
-        """Ask about some replicas around their capacities, as far as these are not known."""
-        self.grid.ask(self._around(rows, self.standing(confidence).capacity[rows]))
-        self._standings.clear()
+    def evaluate(self, wanted: BoolArray) -> None:
+        """Evaluate the model at cells of the grid."""
+        self.grid.evaluate(wanted)
+        self._states.clear()
 
-    def standing(self, confidence: float) -> SearchState:
-        """Return capacities and costs at a confidence, as known when the search last asked."""
-        if confidence not in self._standings:
-            self._standings[confidence] = self._standing(confidence)
-        return self._standings[confidence]
+    def around_capacity(self, rows: IndexArray, confidence: float) -> BoolArray:
+        """Return the cells around the capacities of some replicas, where these or the next levels are unknown."""
+        grid, level = self.grid, self.state(confidence).capacity[rows]
+        is_open = ~self._is_known(rows, level)
+        rows, low = rows[is_open], level[is_open][:, None] - N_AROUND
+        cells = np.zeros(grid.is_known.shape, dtype=bool)
+        levels = np.arange(grid.loads.shape[1])
+        cells[rows] = (levels >= low) & (levels <= low + 1 + 2 * N_AROUND)
+        return np.asarray(cells & (levels <= grid.top[:, None]), dtype=np.bool_)
 
-    def _standing(self, confidence: float) -> SearchState:
-        grid = self.grid
-        met = grid.chance >= confidence
-        capacity = np.minimum(_first(~met) - 1, grid.top)
-        bound = np.minimum(_first(~met & grid.known) - 1, grid.top)
-        cost = self.pairs.cost(self.n_replica(capacity, grid.served)[self.pairs.row])
-        least = self.pairs.cost(self.n_replica(bound, grid.most_served)[self.pairs.row])
-        is_known = self._is_known(np.arange(len(capacity)), capacity)
-        least = np.where(is_known[self.pairs.row], cost, np.minimum(least, cost))
-        return SearchState(capacity, bound, cost, least, is_known)
+    def state(self, confidence: float) -> SearchState:
+        """Return capacities and costs at a confidence after the last evaluation."""
+        if confidence not in self._states:
+            grid = self.grid
+            is_met = grid.p_met >= confidence
+            capacity = np.minimum(_first_true(~is_met) - 1, grid.top)
+            bound = np.minimum(_first_true(~is_met & grid.is_known) - 1, grid.top)
+            sizes = self._sizes(capacity, grid.served)
+            min_cost = np.minimum(self._sizes(bound, grid.max_served).cost, sizes.cost)
+            is_known = self._is_known(np.arange(len(capacity)), capacity)
+            min_cost = np.where(is_known[self.pairs.row], sizes.cost, min_cost)
+            self._states[confidence] = SearchState(capacity, bound, sizes, min_cost, is_known)
+        return self._states[confidence]
 
-    def n_replica(self, place: IndexArray, served: FloatArray) -> FloatArray:
-        """Return how many replicas serve the demand at a level each; infinitely many where the level is none."""
-        most = served[np.arange(len(place)), np.maximum(place, 0)]
-        needed = np.maximum(np.ceil(self.grid.needed / most - 1e-9), 1.0)
-        return np.where(place >= 0, needed, np.inf)
+    def _sizes(self, level: IndexArray, served: FloatArray) -> Sizes:
+        """Return the deployment of every pair, its replica at the level of its row."""
+        at_level = np.where(level >= 0, served[np.arange(len(level)), np.maximum(level, 0)], 0.0)
+        return self.pairs.size(slice(None), self.demand.required_load, at_level[self.pairs.row])
 
-    def winners(self, goal: SearchTarget) -> IndexArray:
+    def winners(self, target: SearchTarget) -> IndexArray:
         """Return the cheapest pair of each of the cheapest groups, by rising cost.
 
-        Of pairs that cost the same the one comes first that rather meets the limits, then that of fewer accelerators.
+        Ties are broken by the probability that the limits are met, then by fewer accelerators.
         """
-        standing = self.standing(goal.confidence)
-        return self._winners(goal, standing, self._limit(goal, standing))
+        return self._winners(target, self._max_cost(target))
 
-    def _winners(self, goal: SearchTarget, standing: SearchState, limit: float) -> IndexArray:
-        some = np.flatnonzero(standing.cost <= limit)
-        row = self.pairs.row[some]
-        n_replica = self.n_replica(standing.capacity, self.grid.served)[row]
-        chance = self.grid.chance[row, self.own_place(row, n_replica, standing.capacity[row])]
-        size = self.n_accelerator[row] * n_replica
-        order = np.lexsort((some, size, -chance.round(2), standing.cost[some].round(9)))
-        _, first = np.unique(goal.group[some][order], return_index=True)
-        return np.asarray(some[order][np.sort(first)][: goal.n], dtype=np.intp)
+    def _winners(self, target: SearchTarget, max_cost: float) -> IndexArray:
+        state = self.state(target.confidence)
+        pair = np.flatnonzero(state.sizes.cost <= max_cost)
+        row, n_replica = self.pairs.row[pair], state.sizes.n_replica[pair]
+        p_met = self.grid.p_met[row, self.share_level(row, n_replica, state.capacity[row])]
+        n_accelerator = self.evaluator.d["config.n_accelerator"][row] * n_replica
+        order = np.lexsort((pair, n_accelerator, -p_met.round(2), state.sizes.cost[pair].round(9)))
+        _, first = np.unique(target.group[pair][order], return_index=True)
+        return np.asarray(pair[order][np.sort(first)][: target.n], dtype=np.intp)
 
-    def costs(self, goal: SearchTarget) -> list[float]:
+    def costs(self, target: SearchTarget) -> list[float]:
         """Return the costs of the cheapest groups, rising."""
-        return [float(cost) for cost in self.standing(goal.confidence).cost[self.winners(goal)]]
+        return [float(cost) for cost in self.state(target.confidence).sizes.cost[self.winners(target)]]
 
-    def own_place(self, row: IndexArray, n_replica: FloatArray, capacity: IndexArray) -> IndexArray:
-        """Return the place of the least level at which each replica serves its share of the peak.
+    def share_level(self, row: IndexArray, n_replica: FloatArray, capacity: IndexArray) -> IndexArray:
+        """Return the lowest level at which each replica serves its share of the peak.
 
         Parameters
         ----------
         row, n_replica, capacity : shape (n,)
-            Indices of the replicas, how many of each there are, and the places of their capacities.
+            Indices of the replicas, numbers of replicas, and levels of their capacities.
         """
-        demand = self.grid.demand
-        share = demand.required_load * (1 - demand.headroom) / n_replica
+        share = self.demand.required_load * (1 - self.demand.headroom) / n_replica
         is_enough = self.grid.served[row] >= share[:, None] - 1e-9
         return np.minimum(np.where(is_enough.any(axis=1), is_enough.argmax(axis=1), capacity), capacity)
 
-    def own_load(self, row: IndexArray, n_replica: FloatArray, capacity: IndexArray) -> FloatArray:
-        """Return the load of each replica at the peak: its share of the users or of the rate, none of it invented.
+    def share_load(self, row: IndexArray, n_replica: FloatArray, capacity: IndexArray) -> FloatArray:
+        """Return the load of each replica at its share of the peak.
 
-        Of users who think, those who wait are found between the levels that serve less and more than the share; there
-        is no load of less than one request.
-
-        Parameters
-        ----------
-        row, n_replica, capacity : shape (n,)
-            As of `own_place`.
+        With think time the requests in flight are interpolated between the levels that serve less and more than the
+        share, and are at least one. Parameters as of `share_level`.
         """
-        grid, demand = self.grid, self.grid.demand
-        share = demand.peak_load / n_replica
-        if demand.users is None:
+        grid, share = self.grid, self.demand.peak_load / n_replica
+        if self.demand.users is None:
             return np.asarray(share, dtype=np.float64)
-        if not demand.think_time_s:
+        if not self.demand.think_time_s:
             return np.asarray(np.ceil(share - 1e-9), dtype=np.float64)
-        place, none = self.own_place(row, n_replica, capacity), np.zeros_like(share)
-        low, few = (
-            np.where(place > 0, values[row, np.maximum(place - 1, 0)], none) for values in (grid.loads, grid.served)
-        )
-        high, many = grid.loads[row, place], grid.served[row, place]
-        part = np.clip((share - few) / np.maximum(many - few, np.finfo(float).tiny), 0.0, 1.0)
-        return np.asarray(np.maximum(low + part * (high - low), 1.0), dtype=np.float64)
+        level = self.share_level(row, n_replica, capacity)
+        below = np.maximum(level - 1, 0)
+        low_load, low_served = (np.where(level > 0, values[row, below], 0.0) for values in (grid.loads, grid.served))
+        high_load, high_served = grid.loads[row, level], grid.served[row, level]
+        weight = (share - low_served) / np.maximum(high_served - low_served, np.finfo(float).tiny)
+        return np.maximum(low_load + np.clip(weight, 0.0, 1.0) * (high_load - low_load), 1.0)
 
-    def _limit(self, goal: SearchTarget, standing: SearchState) -> float:
-        """Return the cost of the last group that is wanted, as far as is guessed."""
-        least = np.full(int(goal.group.max(initial=-1)) + 1, np.inf)
-        np.minimum.at(least, goal.group, standing.cost)
-        least = np.sort(least[np.isfinite(least)])
-        last = least[goal.n - 1] if len(least) >= goal.n else np.inf
+    def deployments(self, pair: IndexArray, confidence: float) -> list[Deployment]:
+        """Return the deployments of some pairs, each replica up to its capacity."""
+        state, row = self.state(confidence), self.pairs.row[pair]
+        capacity, n_replica = state.capacity[row], state.sizes.n_replica[pair]
+        load = self.share_load(row, n_replica, capacity)
+        is_beyond_grid = np.arange(self.loads.shape[1]) >= self.grid.loads.shape[1]
+        may_serve_more = (capacity == self.grid.top[row]) & is_beyond_grid[self.top[row]]
+        last = np.where(may_serve_more, self.top[row], capacity)
+        return [
+            Deployment(
+                row=int(row[k]),
+                offer=int(self.pairs.offer[index]),
+                load=float(load[k]),
+                capacity=float(self.loads[row[k], capacity[k]]),
+                further_loads=tuple(self.loads[row[k], capacity[k] + 1 : last[k] + 1].tolist()),
+                n_replica=int(n_replica[k]),
+                n_instance=int(state.sizes.n_instance[index]),
+                cost=float(state.sizes.cost[index]),
+            )
+            for k, index in enumerate(pair.tolist())
+        ]
+
+    def _max_cost(self, target: SearchTarget) -> float:
+        """Return the estimated cost of the last group of a target, at most the budget."""
+        cost = self.state(target.confidence).sizes.cost
+        by_group = np.full(int(target.group.max(initial=-1)) + 1, np.inf)
+        np.minimum.at(by_group, target.group, cost)
+        by_group = np.sort(by_group[np.isfinite(by_group)])
+        last = by_group[target.n - 1] if len(by_group) >= target.n else np.inf
         return float(min(last + 1e-9, self.budget, np.finfo(float).max))
 
-    def _wanted(self, goal: SearchTarget) -> BoolArray:
-        """Return where to ask next: around the capacities guessed of what might be among the cheapest.
+    def _undecided(self, target: SearchTarget) -> BoolArray:
+        """Return the cells to evaluate next: around the capacities of what may be among the cheapest.
 
-        Of the cheapest themselves every level is asked about, as the first miss may come early.
+        Of the cheapest themselves these are all levels, as the first miss may be at any.
         """
-        standing = self.standing(goal.confidence)
-        limit = self._limit(goal, standing)
-        rows = self._rows_of(standing.least <= limit)
-        wanted = self._around(rows, standing.capacity[rows])
-        best = self._rows_of(self._winners(goal, standing, limit))
-        wanted[best] |= np.arange(wanted.shape[1]) <= self.grid.top[best][:, None]
-        return wanted
+        max_cost = self._max_cost(target)
+        rows = self._rows_of(np.flatnonzero(self.state(target.confidence).min_cost <= max_cost))
+        cells = self.around_capacity(rows, target.confidence)
+        best = self._rows_of(self._winners(target, max_cost))
+        cells[best] |= np.arange(cells.shape[1]) <= self.grid.top[best][:, None]
+        return cells
 
-    def _rows_of(self, pairs: IndexArray | BoolArray) -> IndexArray:
-        """Return the places of the replicas of some pairs, each once."""
-        is_one = np.zeros(len(self.grid.top), dtype=bool)
-        is_one[self.pairs.row[pairs]] = True
-        return np.flatnonzero(is_one)
+    def _rows_of(self, pair: IndexArray) -> IndexArray:
+        """Return the indices of the replicas of some pairs, each once."""
+        is_used = np.zeros(len(self.grid.top), dtype=bool)
+        is_used[self.pairs.row[pair]] = True
+        return np.flatnonzero(is_used)
 
-    def _around(self, rows: IndexArray, place: IndexArray) -> BoolArray:
-        """Return the levels around some places of some replicas, where those and the next are not known."""
-        known, top = self.grid.known, self.grid.top
-        is_known = self._is_known(rows, place)
-        rows, place = rows[~is_known], place[~is_known]
-        levels = np.arange(known.shape[1])
-        wanted = np.zeros_like(known)
-        wanted[rows] = (levels >= place[:, None] - N_AROUND) & (levels <= place[:, None] + 1 + N_AROUND)
-        return np.asarray(wanted & (levels <= top[:, None]), dtype=np.bool_)
-
-    def _is_known(self, rows: IndexArray, place: IndexArray) -> BoolArray:
-        """Return whether some places of some replicas are known, and the levels above them."""
-        known = self.grid.known
-        above = np.minimum(place + 1, self.grid.top[rows])
-        return np.asarray(known[rows, np.maximum(place, 0)] & known[rows, above], dtype=np.bool_)
+    def _is_known(self, rows: IndexArray, level: IndexArray) -> BoolArray:
+        """Return whether the model was evaluated at levels of some replicas and at the next levels."""
+        is_known = self.grid.is_known
+        above = np.minimum(level + 1, self.grid.top[rows])
+        return np.asarray(is_known[rows, np.maximum(level, 0)] & is_known[rows, above], dtype=np.bool_)
 
 
-def _first(is_so: BoolArray) -> IndexArray:
-    """Return the place of the first true value of each row; the number of columns where there is none."""
-    return np.asarray(np.where(is_so.any(axis=1), is_so.argmax(axis=1), is_so.shape[1]), dtype=np.intp)
+def _first_true(mask: BoolArray) -> IndexArray:
+    """Return the column of the first true value of each row; the number of columns if there is none."""
+    return np.asarray(np.where(mask.any(axis=1), mask.argmax(axis=1), mask.shape[1]), dtype=np.intp)
