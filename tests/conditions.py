@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-PATIENCE_S: Final = 600.0
+PATIENCE_S: Final = 1800.0
 """How long a condition may take to hold: far beyond what a loaded machine needs, so that only a fault reaches it."""
 
 

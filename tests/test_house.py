@@ -12,8 +12,41 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROOTS = ("data", "features", "training", "serving")
-MAX_FILE_LINE = 400
-MAX_FUNCTION_LINE = 40
+MAX_FILE_LINE = 450
+MAX_FUNCTION_LINE = 60
+
+
+NOUNS = {"retraining", "root_finding", "sqlite_listing", "streaming", "tracing", "tracking"}
+"""Names in -ing that the field uses as nouns."""
+GERUNDS_LEFT = {"blocking", "unpacking"}
+"""Modules still to be renamed; the set only shrinks."""
+BANNED_PHRASES = (
+    "tells of", "told of", "stands for", "anew", "of which there is", "in vain", "by whoever", "that of whoever",
+)  # fmt: skip
+NOT_REWRITTEN: frozenset[str] = frozenset(
+    [
+        "data/roofcast/data/measurements/table_rules.py",
+        "features/roofcast/features/descriptors/descriptor_table.py",
+        "features/roofcast/features/engine/kernels/row_kernels.py",
+        "serving/roofcast/serving/app_state/app_state.py",
+        "serving/roofcast/serving/app_state/champion_cache.py",
+        "serving/roofcast/serving/app_state/promotion.py",
+        "serving/roofcast/serving/app_state/user_files.py",
+        "serving/roofcast/serving/cli/context.py",
+        "serving/roofcast/serving/deployment/served.py",
+        "serving/roofcast/serving/logs.py",
+        "serving/roofcast/serving/recommend/recommendation.py",
+        "serving/roofcast/serving/recommend/search/fleet_mix.py",
+        "serving/roofcast/serving/recommend/search/load_grid.py",
+        "training/roofcast/training/dataset/review.py",
+        "training/roofcast/training/evaluation/out_of_memory.py",
+        "training/roofcast/training/evaluation/protocols/campaigns.py",
+        "training/roofcast/training/evaluation/protocols/silicon.py",
+        "training/roofcast/training/lifecycle/bundle_file.py",
+        "training/roofcast/training/lifecycle/registry.py",
+    ]
+)
+"""Files with docstrings still to be rewritten; the set only shrinks."""
 
 
 def modules() -> list[Path]:
@@ -55,6 +88,26 @@ def test_files_and_functions_are_small() -> None:
 def test_no_module_is_named_for_nothing() -> None:
     vague = {"utils", "util", "helpers", "helper", "common", "misc"}
     assert not [path for path in modules() if path.stem in vague]
+
+
+def test_no_module_is_named_by_a_gerund() -> None:
+    gerunds = [path for path in modules() if path.stem.endswith("ing")]
+    assert not [str(p.relative_to(ROOT)) for p in gerunds if p.stem not in NOUNS | GERUNDS_LEFT]
+
+
+def docstrings(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield " ".join(node.value.value.split())
+
+
+def test_docstrings_are_plain() -> None:
+    riddled = {
+        str(path.relative_to(ROOT))
+        for path in modules()
+        if any(phrase in text for text in docstrings(path) for phrase in BANNED_PHRASES)
+    }
+    assert sorted(riddled - NOT_REWRITTEN) == []
 
 
 def test_nothing_raises_http_errors_but_the_edge() -> None:

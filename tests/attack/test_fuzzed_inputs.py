@@ -19,6 +19,7 @@ from roofcast.serving.http.bulk.media import Kind
 from roofcast.serving.recommend.demand.slo import METRIC_OF, format_limit, parse_limit
 from tests.attack.conftest import EFFORT
 from tests.data.model_config.model_configs import PUBLISHED
+from tests.effort import n_example
 from tests.serving.http_client import CONFIG, Client, a_demand, a_measurement, a_question, problem_of
 
 REFUSALS = {404, 409, 422}
@@ -40,7 +41,7 @@ LIMITS = st.lists(
 
 def quick(n: int) -> settings:
     checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-    return settings(max_examples=n * EFFORT, deadline=None, suppress_health_check=checks)
+    return settings(max_examples=n_example(n) * EFFORT, deadline=None, suppress_health_check=checks)
 
 
 def nested(depth: int) -> Any:

@@ -70,14 +70,17 @@ def binomial_floor(level: float) -> float:
     return float(binom.ppf(1e-4, N_DRAW // 2, level)) / (N_DRAW // 2)
 
 
+UNEQUAL = (of_unequal_size, large_where_easy)
+
+
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
-@pytest.mark.parametrize("draw", [of_equal_size, of_unequal_size, large_where_easy])
+@pytest.mark.parametrize("draw", [of_equal_size, *UNEQUAL])
 def test_a_new_group_is_covered_as_promised(draw: Draw, level: float) -> None:
     assert coverage(draw, grouped_quantile, level) >= binomial_floor(level * N_GROUP / (N_GROUP + 1))
 
 
-@pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
-@pytest.mark.parametrize("draw", [of_equal_size, of_unequal_size, large_where_easy])
+@pytest.mark.parametrize("level", [*(pytest.param(level, marks=pytest.mark.slow) for level in (0.5, 0.8)), 0.9])
+@pytest.mark.parametrize("draw", [of_equal_size, *(pytest.param(d, marks=pytest.mark.slow) for d in UNEQUAL)])
 def test_many_groups_come_near_the_level(draw: Draw, level: float) -> None:
     assert coverage(draw, grouped_quantile, level, n_group=60) == pytest.approx(level, abs=0.04)
 

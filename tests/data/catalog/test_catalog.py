@@ -35,14 +35,11 @@ def test_it_is_read_once() -> None:
     assert load_catalog() is load_catalog()
 
 
-def test_it_loads_in_less_than_a_third_of_a_second() -> None:
-    code = (
-        "import time, roofcast.data.catalog as c; t = time.process_time(); c.load_catalog(); "
-        "print(time.process_time() - t)"
-    )
+def test_loading_imports_no_numerical_library() -> None:
+    code = "import sys, roofcast.data.catalog as c; c.load_catalog(); print(*{'numpy', 'pandas'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
 
-    assert float(done.stdout) < 0.3
+    assert done.stdout.split() == []
 
 
 @pytest.mark.parametrize(

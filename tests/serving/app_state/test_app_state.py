@@ -24,7 +24,10 @@ from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import CONFIG, MODEL, a_measurement
 
 
-def test_a_shipped_campaign_imported_again_does_not_count_twice(bench: AppState) -> None:
+def test_a_shipped_campaign_imported_again_does_not_count_twice(
+    bench: AppState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
     n_row = len(bench.training_set().X)
     assert bench.add_measurements(load_campaigns(["llm_pilot"])) == (len(load_campaigns(["llm_pilot"])), 0)
     assert len(bench.training_set().X) == n_row
@@ -168,6 +171,7 @@ def test_the_second_trainer_says_that_it_waits_and_then_trains(
     said: list[str] = []
     trained: list[object] = []
     monkeypatch.setattr(app_state, "retrain", lambda *given: trained.append(given))
+    monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
     bench = AppState(settings, said.append)
     second = threading.Thread(target=bench.retrain)
     with FileLock(settings.home / "training.lock"):

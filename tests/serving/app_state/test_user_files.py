@@ -13,6 +13,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import NotReadyError, UnknownNameError
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.specs import Offer
+from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.user_files import OwnFiles, staleness_warnings
 from roofcast.serving.http.dependencies import today
@@ -162,7 +163,8 @@ def test_the_catalogue_takes_up_files_while_the_store_is_silent(
     assert bench.catalog.model("my-14b")
 
 
-def test_a_running_service_takes_up_own_hardware(client: Client, home: Path) -> None:
+def test_a_running_service_takes_up_own_hardware(client: Client, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
     assert ID not in {spec["id"] for spec in client.get("/v1/accelerators").json()}
     put(home, "accelerators/mine.toml", an_accelerator_file())
     put(home, "offers/attic.csv", an_offer_file())

@@ -24,6 +24,7 @@ def test_the_example_of_questions_is_answered(run: Run, tmp_path: Path) -> None:
     assert json.loads(run(*ask)[1]) == {"ok": 3}
 
 
+@pytest.mark.slow  # reviews every shipped campaign twice
 def test_the_report_ends_with_ones_own_campaigns(run: Run, tmp_path: Path) -> None:
     assert {row["n_read"] is None for row in json.loads(run("campaigns", "--report", "--json")[1])} == {False}
     sound = f"{MODEL},{ACCELERATOR},1,120,20,16,mean,,0.061"

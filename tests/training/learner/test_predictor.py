@@ -23,9 +23,9 @@ from tests.training.builders import LINEAGES, QUICK, synthetic
 LATENCIES = tuple(metric for metric in METRICS if metric != "output_throughput_token_per_s")
 
 
-@pytest.fixture(scope="module")
-def predictor(campaign: TrainingSet) -> RoofcastPredictor:
-    return RoofcastPredictor(QUICK).fit(campaign.X, campaign.y, campaign.groups)
+@pytest.fixture
+def predictor(quick: RoofcastPredictor) -> RoofcastPredictor:
+    return quick
 
 
 def test_higher_percentiles_of_latency_are_never_lower(campaign: TrainingSet) -> None:
@@ -268,6 +268,7 @@ def test_exactly_the_features_beyond_the_range_are_named(
     assert set(predictor.extrapolated_features(both)) == {"model.n_layer_log config.tp_log"}
 
 
+@pytest.mark.slow  # calibrates twice in each fold; the next test has the folds without calibration
 def test_held_out_predictions_know_nothing_of_their_own_lineage(campaign: TrainingSet) -> None:
     calibrating = QUICK.model_copy(update={"calibrate": True})
     predictor = RatioModel(calibrating, ("ttft_s", "tpot_s"))

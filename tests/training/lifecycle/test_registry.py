@@ -313,6 +313,7 @@ def test_a_server_that_refuses_is_not_taken_for_an_empty_one(
         registry.register("runs:/x", "x", "0")
 
 
+@pytest.mark.slow  # two processes that import MLflow
 def test_two_processes_may_create_the_store_at_once(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib; from roofcast.training.lifecycle.registry import Registry; "

@@ -51,6 +51,7 @@ def dump(board: Scoreboard, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     return {path.stem: pd.read_csv(path).fillna({"rule": ""}) for path in paths}
 
 
+@pytest.mark.slow  # reviews every shipped campaign
 def test_all_of_p3_is_among_the_rows_and_only_sound_ones_are_learnt_from() -> None:
     rows = all_campaign_rows()
     told = rows.measurements

@@ -63,6 +63,7 @@ def test_the_held_out_and_the_faulty_are_never_trained_on(campaign: SiliconCampa
         assert sum(len(fold.test.X) for fold in folds) == len(campaign.rows.X)
 
 
+@pytest.mark.slow  # reviews every shipped campaign
 def test_the_held_out_stands_in_no_campaign_that_is_learnt_from(shipped: SiliconCampaign) -> None:
     hardware = config_hashes(shipped.everything.X)["accelerator"]
     of_row = pd.Series(hardware, index=shipped.everything.X.index)
@@ -82,6 +83,7 @@ def test_the_held_out_stands_in_no_campaign_that_is_learnt_from(shipped: Silicon
     assert 10_000 < min(n_learnt) < max(n_learnt) < shipped.everything.is_sound.sum()
 
 
+@pytest.mark.slow  # reviews every shipped campaign
 def test_the_fold_group_is_held_out_with_the_lineage(shipped: SiliconCampaign) -> None:
     fold = next(fold for fold in silicon_folds(shipped) if set(fold.test.groups) == {"llama-3-8b"})
     in_group = shipped.everything.groups.isin(fold.test.measurements["group"])
