@@ -21,7 +21,7 @@ from tests.builders import a_question, describe_questions
 
 MEASURED = ("vllm", "sglang", "trtllm")
 MOVED = {"prefill_interference": 1.4, "sequence_overhead_s": 60e-6, "request_overhead_s": 50e-3}
-FARTHEST = 4.0
+MAX_DISTANCE = 4.0
 
 
 @cache
@@ -82,7 +82,7 @@ def test_costs_that_only_come_together_are_recovered_together() -> None:
         assert found == pytest.approx(wanted, rel=0.15), engine
 
 
-def test_one_engine_apart_from_the_others_is_told_apart() -> None:
+def test_one_engine_that_differs_is_recovered() -> None:
     true = truth(sequence_overhead_s=3.0)
     fitted = fit_coefficients(questions(), measured(true, noise=0.02), GROUPS)
     for engine in MEASURED:
@@ -180,7 +180,7 @@ def test_an_engine_without_kernel_tables_may_lie_farther_away() -> None:
     assert moved["vllm"] < moved["tgis"] < 10.0
 
 
-def test_rows_that_tell_nothing_are_not_fitted_to() -> None:
+def test_rows_without_targets_are_not_selected() -> None:
     X, y = questions().head(6), measured(truth()).head(6)
     y.iloc[[1, 4]] = np.nan
     told = {"e2e_s": 4.0, "output_throughput_token_per_s": 800.0}
@@ -210,7 +210,7 @@ def test_however_fast_the_measurements_no_share_exceeds_one() -> None:
     fitted = fit_coefficients(questions(), measured(DEFAULT_COEFFICIENTS) * 1e-3, GROUPS)
     for place, (name, prior) in enumerate(PRIORS.items()):
         distance = abs(fitted.typical[place] - np.log(prior.median))
-        assert distance <= FARTHEST * prior.log_sd * (1 + 1e-9)
+        assert distance <= MAX_DISTANCE * prior.log_sd * (1 + 1e-9)
         for engine in ENGINES:
             assert not prior.is_share or fitted.value(name, engine) <= 1.0
     row = fitted.by_row(np.arange(float(len(ENGINES))))

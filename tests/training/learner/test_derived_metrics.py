@@ -1,15 +1,162 @@
-"""Intervals of metrics that follow from TTFT and TPOT are as wide as these make them."""
+"""Derived metrics agree with TTFT and TPOT, and so do their errors."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 
-from roofcast.training.learner.derived_metrics import SOURCES, derived_scores
+from roofcast.features.pipeline import build_features
+from roofcast.training.learner.derived_metrics import (
+    SOURCES,
+    Loads,
+    derived_scores,
+    logarithmic_mean,
+    reconcile,
+    source_shares,
+)
 from roofcast.training.learner.predictor import CalibrationPoints, Prediction, RoofcastPredictor
 
 THROUGHPUT = "output_throughput_token_per_s"
-LEVEL = 0.8
+
+
+def test_a_request_takes_its_first_token_and_the_rest(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    value = quick.predict_distribution(means).median
+    n_later = means["workload.n_output_token"] - 1
+    _, estimates, whole = build_features(means, quick.coefficients_)
+    wanted = value["ttft_s"] + n_later * value["tpot_s"]
+    estimated = whole.ttft_s + n_later * whole.tpot_s
+    np.testing.assert_allclose(value["e2e_s"] / estimates["e2e_s"], wanted / estimated, rtol=1e-9)
+
+
+def test_throughput_times_latency_is_what_is_in_flight(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    value = quick.predict_distribution(means).median
+    in_flight = means["workload.concurrency"] * means["workload.n_output_token"]
+    np.testing.assert_allclose(value[THROUGHPUT] * value["e2e_s"], in_flight, rtol=1e-6)
+
+
+def test_draws_agree_with_each_other(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    some = means.head(10)
+    draws = quick.sample(some, 20)
+    in_flight = (some["workload.concurrency"] * some["workload.n_output_token"]).to_numpy()
+    np.testing.assert_allclose(draws[THROUGHPUT] * draws["e2e_s"], np.tile(in_flight, (20, 1)), rtol=1e-6)
+
+
+def test_static_batches_and_offline_runs_have_no_derived_metrics(means: pd.DataFrame) -> None:
+    static = means.head(2).assign(**{"workload.is_static": 1.0})
+    offline = means.head(2).assign(**{"workload.concurrency": np.nan})
+    rate = offline.assign(**{"workload.request_rate_per_s": 1.0})
+    for X in (static, offline):
+        assert not any(rows.any() for rows in Loads.of(X).is_derived.values())
+    assert Loads.of(rate).is_derived["e2e_s"].all()
+    assert not Loads.of(rate).is_derived[THROUGHPUT].any()
+
+
+def test_the_throughput_of_an_open_loop_is_its_rate(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    rate = means.assign(**{"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.05})
+    answer = quick.predict_distribution(rate)
+    assert not answer.estimate.is_saturated.all()
+    wanted = (0.05 * rate["workload.n_output_token"])[~answer.estimate.is_saturated]
+    np.testing.assert_allclose(answer.median[THROUGHPUT][~answer.estimate.is_saturated], wanted, rtol=1e-6)
+    for bound in answer.interval(0.5):
+        np.testing.assert_array_equal(bound[THROUGHPUT], answer.median[THROUGHPUT])
+    points = CalibrationPoints(rate, pd.DataFrame({THROUGHPUT: answer.median[THROUGHPUT] / 2}))
+    pd.testing.assert_frame_equal(
+        quick.predict_distribution(means, points).median, quick.predict_distribution(means).median
+    )
+
+
+def test_without_sources_nothing_is_reconciled(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    _, estimates, whole = build_features(means, quick.coefficients_)
+    value = {"e2e_s": estimates["e2e_s"] * 2, "ttft_s": estimates["ttft_s"]}
+    assert reconcile(value, estimates, {}, whole, Loads.of(means)) == value
+
+
+def test_the_shares_of_corrections_sum_to_the_whole(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    _, estimates, whole = build_features(means, quick.coefficients_)
+    factor = {"ttft_s": 3.0, "tpot_s": 0.7}
+    value = {metric: estimates[metric] * factor[metric] for metric in factor} | {THROUGHPUT: estimates[THROUGHPUT]}
+    correction = {metric: np.full(len(means), f) for metric, f in factor.items()}
+    parts = source_shares(correction, whole, Loads.of(means))
+    moved = np.log(
+        reconcile(value, estimates, correction, whole, Loads.of(means))[THROUGHPUT] / estimates[THROUGHPUT]
+    )
+    np.testing.assert_allclose(-sum(parts[m] * np.log(factor[m]) for m in factor), moved, rtol=1e-9)
+
+
+def test_throughput_is_of_the_run(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    tails = means.assign(**{"workload.is_mean": 0.0, "workload.quantile": 0.99})
+    value, other = (quick.predict(X)[THROUGHPUT] for X in (means, tails))
+    np.testing.assert_allclose(other, value, rtol=1e-9)
+
+
+def test_no_request_ends_before_its_first_token(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    for quantile in (0.5, 0.99):
+        one = means.assign(**{"workload.n_output_token": 1.0, "workload.is_mean": 0.0, "workload.quantile": quantile})
+        value = quick.predict_distribution(one).median
+        assert (value["e2e_s"] >= value["ttft_s"]).all()
+
+
+def test_a_single_token_is_all_first_token() -> None:
+    assert logarithmic_mean(np.array([0.0]), np.array([0.0]))[0] == 0.0
+
+
+def _shift_by(quick: RoofcastPredictor, one: pd.DataFrame, **factor: float) -> pd.Series:
+    plain = quick.predict_distribution(one).median
+    references = CalibrationPoints(one, pd.DataFrame({m: plain[m] * f for m, f in factor.items()}))
+    moved = quick.predict_distribution(one, references).median.iloc[0]
+    return moved / plain.iloc[0]
+
+
+@pytest.mark.parametrize("factor", [{"e2e_s": 2.0}, {THROUGHPUT: 0.5}])
+def test_points_of_derived_metrics_shift_their_sources(
+    factor: dict[str, float], quick: RoofcastPredictor, means: pd.DataFrame
+) -> None:
+    ratio = _shift_by(quick, means.head(1), **factor)
+    assert min(ratio["ttft_s"], ratio["tpot_s"]) > 1.02
+    assert 1.02 < ratio["e2e_s"] < 2.0
+    assert ratio["e2e_s"] * ratio[THROUGHPUT] == pytest.approx(1.0, rel=1e-9)
+
+
+def test_measured_sources_count_before_derived_metrics(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    one = means.head(1)
+    apart = _shift_by(quick, one, ttft_s=2.0, tpot_s=2.0)
+    both = _shift_by(quick, one, ttft_s=2.0, tpot_s=2.0, e2e_s=3.0)
+    pd.testing.assert_series_equal(apart, both)
+
+
+def test_points_narrow_derived_metrics(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    one = means.head(1)
+    plain = quick.predict_distribution(one)
+    told = quick.predict_distribution(one, CalibrationPoints(one, plain.median[["ttft_s", "tpot_s"]]))
+    width, narrower = (p.log_sd.iloc[0] for p in (plain, told))
+    assert (
+        narrower[["ttft_s", "tpot_s", "e2e_s", THROUGHPUT]] < width[["ttft_s", "tpot_s", "e2e_s", THROUGHPUT]]
+    ).all()
+
+
+@pytest.mark.parametrize("factor", [{"e2e_s": 2.0}, {THROUGHPUT: 0.5}, {"itl_s": 2.0}])
+def test_points_of_other_metrics_count_where_some_are_wanted(
+    factor: dict[str, float], quick: RoofcastPredictor, means: pd.DataFrame
+) -> None:
+    one = means.head(1)
+    plain = quick.predict_distribution(one).median
+    points = CalibrationPoints(one, pd.DataFrame({metric: plain[metric] * f for metric, f in factor.items()}))
+    moved = quick.predict_distribution(one, points, metrics=["tpot_s"])
+    assert list(moved.median) == ["tpot_s"]
+    assert (moved.median["tpot_s"] > 1.02 * plain["tpot_s"]).all()
+    pd.testing.assert_series_equal(moved.median["tpot_s"], quick.predict_distribution(one, points).median["tpot_s"])
+
+
+def test_itl_and_tpot_are_interchangeable_for_means_and_medians_alone(
+    quick: RoofcastPredictor, means: pd.DataFrame
+) -> None:
+    one = means.head(1)
+    assert _shift_by(quick, one, itl_s=2.0)["tpot_s"] > 1.02
+    assert _shift_by(quick, one, tpot_s=2.0)["itl_s"] > 1.02
+    assert _shift_by(quick, one, itl_s=2.0)["ttft_s"] == pytest.approx(1.0)
+    tail = one.assign(**{"workload.is_mean": 0.0, "workload.quantile": 0.95})
+    assert _shift_by(quick, tail, itl_s=2.0)["tpot_s"] == pytest.approx(1.0)
 
 
 def sd(answer: Prediction, metric: str) -> np.ndarray:
@@ -35,13 +182,15 @@ def test_a_long_answer_is_as_uncertain_as_its_tokens(quick: RoofcastPredictor, m
     np.testing.assert_allclose(sd(answer, "e2e_s"), sd(answer, "tpot_s"), rtol=0.02)
 
 
-def test_throughput_is_of_the_run_whatever_percentile_is_asked(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+def test_the_interval_of_throughput_is_that_of_the_run(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
     mean, tail = (quick.predict_distribution(X) for X in (asked_at(means, 0.5), asked_at(means, 0.99)))
     first, second = (sd(answer, THROUGHPUT) for answer in (mean, tail))
     np.testing.assert_allclose(first, second, rtol=1e-6)
 
 
-def test_what_is_told_of_the_parts_tells_of_the_whole(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+def test_points_of_the_sources_narrow_derived_metrics_by_a_tenth(
+    quick: RoofcastPredictor, means: pd.DataFrame
+) -> None:
     one = means.head(1)
     plain = quick.predict_distribution(one)
     told = quick.predict_distribution(one, CalibrationPoints(one, plain.median[[*SOURCES]]))
@@ -50,7 +199,9 @@ def test_what_is_told_of_the_parts_tells_of_the_whole(quick: RoofcastPredictor, 
         assert narrower < 0.9 * wider
 
 
-def test_the_promise_is_made_of_the_errors_of_the_parts(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+def test_scores_of_derived_metrics_combine_those_of_the_sources(
+    quick: RoofcastPredictor, means: pd.DataFrame
+) -> None:
     parts = quick.predict_ratio(means)
     n = len(means)
     errors = {"ttft_s": np.full(n, 0.3), "tpot_s": np.full(n, 0.3), "e2e_s": np.full(n, 5.0)}

@@ -14,7 +14,7 @@ Y = X[:, 0] + np.where(X[:, 1] > 0.3, 1.0, -1.0) * X[:, 2] + 0.1 * PICK.normal(s
 
 
 @pytest.mark.parametrize("max_depth", [1, 3, MAX_NUMPY_DEPTH])
-def test_trees_answer_as_the_library_does(max_depth: int) -> None:
+def test_it_predicts_as_the_library_does(max_depth: int) -> None:
     regressor = ResidualRegressor(n_member=2, n_estimators=40, max_depth=max_depth).fit(X, Y)
     boosters = regressor.boosters
     asked = np.concatenate([X, 10 * X])
@@ -22,7 +22,7 @@ def test_trees_answer_as_the_library_does(max_depth: int) -> None:
     np.testing.assert_array_equal(NumpyBooster.from_boosters(boosters).predict(asked), expected)
 
 
-def test_trees_of_a_single_leaf_answer_it() -> None:
+def test_a_single_leaf_is_predicted() -> None:
     regressor = ResidualRegressor(n_estimators=3).fit(X, np.full(len(X), 2.0))
     boosters = regressor.boosters
     np.testing.assert_array_equal(
@@ -31,13 +31,13 @@ def test_trees_of_a_single_leaf_answer_it() -> None:
 
 
 @pytest.mark.parametrize("n_row", [1, MAX_NUMPY_ROW, MAX_NUMPY_ROW + 1])
-def test_a_warm_regressor_answers_as_a_cold_one(n_row: int) -> None:
+def test_a_cached_regressor_predicts_as_an_uncached_one(n_row: int) -> None:
     regressor = ResidualRegressor(n_estimators=30).fit(X, Y)
-    cold = regressor.predict(X[:n_row])
-    np.testing.assert_array_equal(regressor.build_cache().predict(X[:n_row]), cold)
+    uncached = regressor.predict(X[:n_row])
+    np.testing.assert_array_equal(regressor.build_cache().predict(X[:n_row]), uncached)
 
 
-def test_what_was_worked_out_is_of_the_last_fit_and_is_not_kept() -> None:
+def test_the_cache_is_of_the_last_fit_and_not_pickled() -> None:
     regressor = ResidualRegressor(n_estimators=10).fit(X, Y).build_cache()
     kept = pickle.loads(pickle.dumps(regressor))  # noqa: S301
     assert vars(kept).keys() == vars(ResidualRegressor(n_estimators=10).fit(X, Y)).keys() - {"boosters"}
@@ -48,7 +48,7 @@ def test_what_was_worked_out_is_of_the_last_fit_and_is_not_kept() -> None:
     np.testing.assert_array_equal(more.predict(X[:3]), more.predict(X)[:3])
 
 
-def test_deep_trees_are_left_to_the_library() -> None:
+def test_deep_trees_have_no_cache() -> None:
     regressor = ResidualRegressor(n_estimators=3, max_depth=MAX_NUMPY_DEPTH + 1).fit(X, Y)
     before = [*vars(regressor)]
     assert [*vars(regressor.build_cache())] == before

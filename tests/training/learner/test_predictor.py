@@ -74,7 +74,7 @@ def test_a_metric_that_nobody_measured_is_not_predicted(subset: TrainingSet) -> 
     assert list(fitted.predict_distribution(subset.X).median.columns) == ["ttft_s"]
 
 
-def test_a_metric_of_one_lineage_spoils_no_other(subset: TrainingSet) -> None:
+def test_a_metric_of_one_lineage_is_not_predicted(subset: TrainingSet) -> None:
     y = subset.y.assign(itl_s=subset.y["itl_s"].where(subset.groups == LINEAGES[0]))
     fitted = RoofcastPredictor(QUICK, ("itl_s", "ttft_s")).fit(subset.X, y, subset.groups)
     assert fitted.metrics_ == ("ttft_s",)
@@ -138,7 +138,7 @@ def test_a_certain_throughput_is_below_its_limit_or_not(predictor: RoofcastPredi
 def test_intervals_hold_as_many_lineages_as_promised(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     """Errors of predictions without the lineage, in standard deviations that do not know it either."""
     for metric, known in predictor.error_distributions_.items():
-        rows = _anchors(predictor, campaign, metric)
+        rows = _training_points(predictor, campaign, metric)
         groups, asked = campaign.groups.iloc[rows].to_numpy(), build_group_keys(campaign.X.iloc[rows])
         ratio = (campaign.y[metric] / predictor.held_out_[metric]).iloc[rows].to_numpy(dtype=float)
         size = known.scale.predict(build_features(campaign.X.iloc[rows], predictor.coefficients_)[0].to_numpy())
@@ -149,9 +149,7 @@ def test_intervals_hold_as_many_lineages_as_promised(predictor: RoofcastPredicto
         assert pd.Series(inside).groupby(groups).mean().mean() >= 0.8 * n_group / (n_group + 1), metric
 
 
-def test_what_was_learnt_from_moves_towards_its_measurement(
-    predictor: RoofcastPredictor, campaign: TrainingSet
-) -> None:
+def test_measured_rows_shift_towards_their_measurement(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     is_mean = campaign.X["workload.is_mean"] == 1
     X, y = campaign.X[is_mean], campaign.y[is_mean]
     moved, plain = predictor.predict_distribution(X).median, predictor.predict(X)
@@ -160,7 +158,7 @@ def test_what_was_learnt_from_moves_towards_its_measurement(
         assert after < 0.85 * before, metric
 
 
-def test_a_few_rows_of_ones_own_move_what_others_measured(subset: TrainingSet) -> None:
+def test_a_few_own_rows_shift_what_others_measured(subset: TrainingSet) -> None:
     """The stack that is asked about takes half as long as the others' in two of the rows that they measured."""
     theirs = (subset.groups == "llama-13b").to_numpy()
     mine = np.flatnonzero(theirs)[[0, 5]]
@@ -176,14 +174,14 @@ def test_a_few_rows_of_ones_own_move_what_others_measured(subset: TrainingSet) -
     assert told["apart"] < 0.95 * told["one"]
 
 
-def _anchors(predictor: RoofcastPredictor, campaign: TrainingSet, metric: str) -> npt.NDArray[np.intp]:
+def _training_points(predictor: RoofcastPredictor, campaign: TrainingSet, metric: str) -> npt.NDArray[np.intp]:
     is_known = (campaign.y[metric] > 0).to_numpy() & predictor.held_out_[metric].notna().to_numpy()
     return np.flatnonzero(is_known)[predictor.error_distributions_[metric].training_row]
 
 
-def test_the_anchors_are_means_and_medians(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+def test_training_points_are_means_and_medians(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     for metric, known in predictor.error_distributions_.items():
-        rows = _anchors(predictor, campaign, metric)
+        rows = _training_points(predictor, campaign, metric)
         assert (campaign.X["workload.quantile"].iloc[rows] == 0.5).all()
         np.testing.assert_array_equal(
             build_group_keys(campaign.X.iloc[rows]).keys, known.effects.training_points_.keys
@@ -241,14 +239,14 @@ def test_a_level_beyond_the_lineages_is_refused(
         predictor.check_level(level)
 
 
-def test_a_predictor_of_nothing_promises_nothing(subset: TrainingSet) -> None:
+def test_a_predictor_without_metrics_supports_no_level(subset: TrainingSet) -> None:
     fitted = RoofcastPredictor(QUICK).fit(subset.X, subset.y * np.nan, subset.groups)
     assert fitted.predict(subset.X).shape == (len(subset.X), 0)
     with pytest.raises(OutOfRangeError, match="no metric was measured"):
         fitted.highest_level()
 
 
-def test_what_was_measured_lies_inside(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+def test_training_rows_extrapolate_nothing(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     features, _, _ = build_features(campaign.X, predictor.coefficients_)
     assert (predictor.extrapolated_features(features) == "").all()
 

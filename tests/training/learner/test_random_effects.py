@@ -12,18 +12,21 @@ from sklearn.exceptions import NotFittedError
 from roofcast.features.descriptors.config_hash import config_hashes, joint_hash
 from roofcast.training.learner.group_keys import (
     CONFIGURATION,
+    NOISE_SD,
     STACK_TERM_INDEX,
     STACK_TERMS,
     TARGET_STACK,
     TERMS,
     WORKLOAD_GRID,
+    WORKLOAD_SD,
     FloatArray,
     GroupKeys,
     build_group_keys,
+    select_informative_rows,
     select_training_points,
 )
 from roofcast.training.learner.lookup_tables import LENGTH_SCALE
-from roofcast.training.learner.random_effects import ERROR_CLIP, NOISE_SD, WORKLOAD_SD, RandomEffects
+from roofcast.training.learner.random_effects import ERROR_CLIP, RandomEffects
 from tests.builders import a_question, describe_questions
 from tests.training.builders import places_of, random_places
 
@@ -31,12 +34,12 @@ PRIOR_SD = np.array([*TERMS.values(), *STACK_TERMS.values(), WORKLOAD_SD, NOISE_
 
 
 def prior() -> RandomEffects:
-    """Return effects of the sizes that they are taken to have before anything is measured."""
+    """Return random effects with the prior medians."""
     return RandomEffects(n_iteration=0)
 
 
-def single_anchors(n: int, **settings: Any) -> GroupKeys:
-    """Return places of which every one is an anchor, for each has a configuration of its own."""
+def distinct_points(n: int, **settings: Any) -> GroupKeys:
+    """Return keys of distinct configurations."""
     drawn = random_places(4 * n, **settings)
     _, first = np.unique(drawn.keys[:, -1], return_index=True)
     assert len(first) >= n
@@ -72,7 +75,7 @@ def plain_process(X: GroupKeys, y: FloatArray, asked: GroupKeys, sd: FloatArray)
 
 @pytest.mark.parametrize("n_iteration", [0, 5])
 def test_it_is_the_process_of_the_textbook(n_iteration: int) -> None:
-    X, y, asked = single_anchors(20), errors_of(20), random_places(15, seed=9)
+    X, y, asked = distinct_points(20), errors_of(20), random_places(15, seed=9)
     fitted = RandomEffects(n_iteration).fit(X, y)
     wanted_mean, wanted = plain_process(X, y, asked, fitted.sd_)
     mean, sd = fitted.predict(asked)
@@ -83,16 +86,16 @@ def test_it_is_the_process_of_the_textbook(n_iteration: int) -> None:
     np.testing.assert_allclose(joint, wanted, rtol=1e-8, atol=1e-10)
 
 
-def test_without_steps_the_sizes_are_those_of_the_prior() -> None:
-    np.testing.assert_allclose(prior().fit(single_anchors(8), errors_of(8)).sd_, PRIOR_SD)
+def test_without_iterations_the_deviations_are_the_prior_medians() -> None:
+    np.testing.assert_allclose(prior().fit(distinct_points(8), errors_of(8)).sd_, PRIOR_SD)
 
 
 @pytest.mark.parametrize(
     ("term", "size"), [(("model",), 1.0), (("model", "engine", "accelerator"), 0.9), (("engine", "load"), 1.0)]
 )
-def test_the_sizes_of_effects_are_recovered(term: tuple[str, ...], size: float) -> None:
+def test_known_deviations_are_recovered(term: tuple[str, ...], size: float) -> None:
     """One effect and noise of 0.2: the effect comes out greatest, both near their truth."""
-    X = single_anchors(400, n_model=30, n_other=9, seed=3)
+    X = distinct_points(400, n_model=30, n_other=9, seed=3)
     rng = np.random.default_rng(4)
     _, level = np.unique(X.keys[:, list(TERMS).index(term)], return_inverse=True)
     effect = rng.normal(0, 1, level.max() + 1)
@@ -105,16 +108,16 @@ def test_the_sizes_of_effects_are_recovered(term: tuple[str, ...], size: float) 
     assert found[-1] < 0.35
 
 
-def test_noise_alone_is_found_to_be_noise() -> None:
-    X = single_anchors(100, n_model=20, n_other=6)
+def test_pure_noise_is_fitted_as_noise() -> None:
+    X = distinct_points(100, n_model=20, n_other=6)
     thrice = X.take(np.repeat(np.arange(100), 3))
     found = RandomEffects().fit(thrice, np.random.default_rng(0).normal(0, 1.0, 300)).sd_
     assert found[-1] == pytest.approx(1.0, rel=0.1)
     assert found[:-1].max() < 0.3
 
 
-def test_left_out_is_the_process_without_the_group() -> None:
-    X, y = single_anchors(24), errors_of(24)
+def test_the_left_out_deviation_is_that_of_the_process_without_the_group() -> None:
+    X, y = distinct_points(24), errors_of(24)
     groups = np.arange(24) % 5
     fitted = RandomEffects(3).fit(X, y)
     asked, of = random_places(30, seed=7), np.arange(30) % 6
@@ -126,7 +129,7 @@ def test_left_out_is_the_process_without_the_group() -> None:
 
 
 def test_conditioning_on_what_is_likely_is_the_process_with_the_rows_added() -> None:
-    X, y, asked = single_anchors(20), 0.3 * errors_of(20), random_places(10, seed=5)
+    X, y, asked = distinct_points(20), 0.3 * errors_of(20), random_places(10, seed=5)
     some, rest = np.arange(20) < 14, np.arange(20) >= 14
     before = prior().fit(X.take(some), y[some])
     mean, sd = before.predict(asked)
@@ -140,14 +143,14 @@ def test_conditioning_on_what_is_likely_is_the_process_with_the_rows_added() -> 
     np.testing.assert_array_equal(again[1], sd)
 
 
-def test_conditioning_keeps_the_sizes_that_were_fitted() -> None:
-    fitted = RandomEffects(5).fit(single_anchors(20), errors_of(20))
+def test_conditioning_keeps_the_fitted_deviations() -> None:
+    fitted = RandomEffects(5).fit(distinct_points(20), errors_of(20))
     np.testing.assert_array_equal(fitted.condition_on(random_places(3), errors_of(3)).sd_, fitted.sd_)
 
 
-def test_references_never_make_it_less_sure() -> None:
+def test_calibration_points_never_widen_the_posterior() -> None:
     asked = random_places(30, seed=8)
-    now = prior().fit(single_anchors(20), errors_of(20))
+    now = prior().fit(distinct_points(20), errors_of(20))
     sure = now.predict(asked)[1]
     for given in range(5):
         now = now.condition_on(asked.take(np.array([given])), np.zeros(1))
@@ -158,16 +161,16 @@ def test_references_never_make_it_less_sure() -> None:
     assert (sure >= now.sd_[-1]).all(), "a new measurement has its noise, whatever is known"
 
 
-def test_what_shares_nothing_is_as_unsure_as_before_all_measurements() -> None:
-    fitted = RandomEffects(3).fit(single_anchors(20), errors_of(20))
+def test_a_query_that_shares_nothing_has_the_prior() -> None:
+    fitted = RandomEffects(3).fit(distinct_points(20), errors_of(20))
     mean, sd = fitted.predict(random_places(6, first=1000))
     np.testing.assert_array_equal(mean, 0.0)
     np.testing.assert_allclose(sd**2, (fitted.sd_**2).sum())
 
 
-def test_answers_do_not_depend_on_what_else_is_asked() -> None:
+def test_predictions_do_not_depend_on_other_queries() -> None:
     asked = random_places(40, seed=6, n_model=9, n_other=3)
-    fitted = prior().fit(single_anchors(20), errors_of(20))
+    fitted = prior().fit(distinct_points(20), errors_of(20))
     mean, sd = fitted.predict(asked)
     for i in range(len(mean)):
         alone_mean, alone_sd = fitted.predict(asked.take(np.array([i])))
@@ -175,9 +178,9 @@ def test_answers_do_not_depend_on_what_else_is_asked() -> None:
         assert alone_sd[0] == pytest.approx(sd[i], abs=1e-12)
 
 
-def test_many_questions_are_answered_like_few() -> None:
+def test_chunks_predict_as_few_queries_do() -> None:
     asked = random_places(5000, seed=6, n_model=40, n_other=4)
-    fitted = prior().fit(single_anchors(20), errors_of(20))
+    fitted = prior().fit(distinct_points(20), errors_of(20))
     mean, sd = fitted.predict(asked)
     some = np.arange(0, 5000, 311)
     few_mean, few_sd = fitted.predict(asked.take(some))
@@ -186,7 +189,7 @@ def test_many_questions_are_answered_like_few() -> None:
 
 
 def test_the_nearest_is_the_same_configuration() -> None:
-    X = single_anchors(30)
+    X = distinct_points(30)
     order, shared = prior().fit(X, errors_of(30)).nearest(X, 4)
     assert order[:, 0].tolist() == list(range(30))
     np.testing.assert_allclose(shared[:, 0], 1.0)
@@ -194,7 +197,7 @@ def test_the_nearest_is_the_same_configuration() -> None:
     assert (shared >= 0).all()
 
 
-def test_anchors_are_the_least_the_middle_two_and_the_greatest_load() -> None:
+def test_training_points_are_the_least_the_middle_two_and_the_greatest_load() -> None:
     keys = dict.fromkeys(CONFIGURATION, np.r_[np.ones(8), 2, 2]) | {"kind": np.ones(10)}
     load = np.array([3.0, 1, 7, 2, 6, 4, 5, 8, 9, 8])
     rows = select_training_points(places_of(keys, np.column_stack([np.zeros((10, 2)), load])))
@@ -202,7 +205,34 @@ def test_anchors_are_the_least_the_middle_two_and_the_greatest_load() -> None:
     assert rows[-2:].tolist() == [8, 9]
 
 
-def test_places_come_from_descriptions() -> None:
+def test_beyond_the_limit_the_points_are_those_that_inform_most() -> None:
+    X = random_places(400, n_model=40, n_other=6)
+    X = replace(X, stack=np.maximum(X.stack, np.uint64(5)))
+    every, some = select_training_points(X), select_training_points(X, 60)
+    assert len(every) > 300
+    assert len(some) == 60
+    assert set(some.tolist()) <= set(every.tolist())
+    assert (np.diff(some) > 0).all()
+    for i, term in enumerate(TERMS):
+        n_level = len(np.unique(X.keys[every, i]))
+        assert len(np.unique(X.keys[some, i])) >= min(n_level, 40), term
+
+    def explained(rows: Any) -> float:
+        fitted = prior().fit(X.take(rows), np.zeros(len(rows)))
+        return float((fitted.predict(X.on_target_stack())[1] ** 2).mean())
+
+    rng = np.random.default_rng(0)
+    chance = [explained(rng.choice(every, 60, replace=False)) for _ in range(10)]
+    assert explained(some) < min(chance)
+
+
+def test_the_users_own_points_come_first() -> None:
+    X = random_places(400, n_model=40, n_other=6)
+    own = np.flatnonzero(X.stack == TARGET_STACK)
+    assert set(select_informative_rows(X, len(own)).tolist()) == set(own.tolist())
+
+
+def test_group_keys_come_from_descriptors() -> None:
     closed, opened = a_question(concurrency=16), a_question(concurrency=np.nan, request_rate=4)
     X = describe_questions(closed, opened, a_question(concurrency=np.nan, load="offline"))
     found = build_group_keys(X)
@@ -216,7 +246,7 @@ def test_places_come_from_descriptions() -> None:
     np.testing.assert_array_equal(pair.keys, found.keys[:2])
 
 
-def test_a_stack_without_a_name_is_that_of_whoever_asks() -> None:
+def test_a_stack_without_a_name_is_the_target_stack() -> None:
     X = describe_questions(a_question(), a_question(), a_question(), a_question())
     found = build_group_keys(X, pd.Series(["ours", "", "theirs", "ours"])).stack
     assert found[1] == TARGET_STACK == build_group_keys(X).stack[0]
@@ -225,7 +255,7 @@ def test_a_stack_without_a_name_is_that_of_whoever_asks() -> None:
     np.testing.assert_array_equal(build_group_keys(X, pd.Series(["ours"] * 4)).on_target_stack().stack, TARGET_STACK)
 
 
-def test_few_rows_of_ones_own_stack_outweigh_many_of_others() -> None:
+def test_few_rows_of_the_target_stack_outweigh_many_of_others() -> None:
     """Sixteen of four stacks say twice as slow, two of one's own twice as fast, all of one configuration."""
     error = np.r_[np.full(16, 0.7), np.full(2, -0.7)]
     of_stack = np.r_[np.repeat([5, 6, 7, 8], 4), TARGET_STACK, TARGET_STACK]
@@ -240,7 +270,7 @@ def test_few_rows_of_ones_own_stack_outweigh_many_of_others() -> None:
 
 
 def test_it_keeps_the_rules_of_scikit_learn() -> None:
-    X, y = single_anchors(12), errors_of(12)
+    X, y = distinct_points(12), errors_of(12)
     settings = RandomEffects(4)
     kept = X.keys.copy(), X.workload.copy(), y.copy()
     assert settings.fit(X, y) is settings
@@ -260,8 +290,8 @@ def test_the_names_of_the_index_do_not_matter() -> None:
     np.testing.assert_array_equal(build_group_keys(X.set_index(pd.Index([9, 4]))).keys, build_group_keys(X).keys)
 
 
-def test_a_fault_counts_as_a_large_error() -> None:
-    X, y = single_anchors(12), errors_of(12)
+def test_errors_are_winsorised() -> None:
+    X, y = distinct_points(12), errors_of(12)
     wild, capped = y.copy(), y.copy()
     wild[3], capped[3] = 50.0, ERROR_CLIP
     for one, other in zip(prior().fit(X, wild).predict(X), prior().fit(X, capped).predict(X), strict=True):

@@ -40,11 +40,18 @@ STACK_TERMS: Final[dict[tuple[str, ...], float]] = {
 
 STACK_TERM_INDEX: Final = tuple(tuple(TERMS).index(term) for term in STACK_TERMS)
 
+WORKLOAD_SD: Final = 0.5
+NOISE_SD: Final = 0.4
+"""Prior medians of the standard deviation of the workload's effect and of the noise."""
+
 TARGET_STACK: Final = 0
 """Key of the stack that queries are about: the user's own."""
 
 CONFIGURATION: Final = tuple(TERMS)[-1]
 """Most specific grouping; the workload kernel applies only within it."""
+
+MAX_TRAINING_POINT: Final = 3000
+"""Training points of a process at most; its factor and its tables grow as their square, its fit as their cube."""
 
 WORKLOAD_GRID: Final = 0.5 * float(np.log(2))
 """Grid of the workload coordinates, in natural logarithms: half an octave."""
@@ -106,11 +113,12 @@ def build_group_keys(descriptors: pd.DataFrame, stacks: pd.Series | None = None)
     return GroupKeys(keys, workload, stack)
 
 
-def select_training_points(X: GroupKeys) -> IndexArray:
+def select_training_points(X: GroupKeys, limit: int = MAX_TRAINING_POINT) -> IndexArray:
     """Return the rows that random effects are conditioned on: up to four of each configuration of each stack.
 
     They are those of the least load, of the median and the one after it, and of the greatest. The two neighbours
-    separate noise from the effect that fades with distance.
+    separate noise from the effect that fades with distance. If they are more than `limit`, `select_informative_rows`
+    chooses among them.
     """
     table = pd.DataFrame(
         {"key": X.keys[:, -1], "stack": X.stack, "load": X.workload[:, -1], "row": np.arange(len(X.keys))}
@@ -119,4 +127,41 @@ def select_training_points(X: GroupKeys) -> IndexArray:
     groups = table.groupby(["key", "stack"])["row"]
     last, rank = groups.transform("size").to_numpy() - 1, groups.cumcount().to_numpy()
     is_selected = np.isin(rank - last // 2, (0, 1)) | (rank == 0) | (rank == last)
-    return np.sort(table["row"].to_numpy()[is_selected])
+    rows = np.sort(table["row"].to_numpy()[is_selected])
+    return rows if len(rows) <= limit else np.sort(rows[select_informative_rows(X.take(rows), limit)])
+
+
+def select_informative_rows(X: GroupKeys, n: int) -> IndexArray:
+    """Return n rows, greedily those whose levels have the greatest variance left; `TARGET_STACK` comes first.
+
+    Notes
+    -----
+    A level of prior variance v that has k of the rows keeps ``v / (1 + k v / noise)``, levels taken one by one. This
+    stands for the conditional variance that a pivoted Cholesky decomposition picks by, and needs n steps over the
+    rows that share a level instead of n ** 2 products a row.
+
+    References
+    ----------
+    A. Krause, A. Singh and C. Guestrin, "Near-optimal sensor placements in Gaussian processes", JMLR 9, 2008; M. L.
+    Fisher, G. L. Nemhauser and L. A. Wolsey, "An analysis of approximations for maximizing submodular set functions",
+    1978 (the greedy rule).
+    """
+    keys = [*X.keys.T, *(X.keys[:, i] ^ (X.stack * np.uint64(0x9E3779B1)) for i in STACK_TERM_INDEX)]
+    variances = np.array([*TERMS.values(), *STACK_TERMS.values()]) ** 2
+    score = np.where(X.stack == TARGET_STACK, 2.0, 1.0) * variances.sum()
+    members, of_row = [], []
+    for key in keys:
+        _, code, size = np.unique(key, return_inverse=True, return_counts=True)
+        members.append(np.split(np.argsort(code, kind="stable"), np.cumsum(size)[:-1]))
+        of_row.append(code)
+    counts = [np.zeros(len(rows)) for rows in members]
+    selected = np.empty(n, dtype=np.intp)
+    for i in range(n):
+        selected[i] = row = int(score.argmax())
+        score[row] = -np.inf
+        for variance, rows, code, count in zip(variances, members, of_row, counts, strict=True):
+            level = code[row]
+            left = [variance / (1 + k * variance / NOISE_SD**2) for k in (count[level], count[level] + 1)]
+            score[rows[level]] += left[1] - left[0]
+            count[level] += 1
+    return selected

@@ -23,19 +23,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from roofcast.training.learner.group_keys import (
+    NOISE_SD,
     STACK_TERM_INDEX,
     STACK_TERMS,
     TARGET_STACK,
     TERMS,
+    WORKLOAD_SD,
+    BoolArray,
     FloatArray,
     GroupKeys,
     IndexArray,
 )
 from roofcast.training.learner.lookup_tables import LookupTables, build_lookup_tables, workload_kernel
-
-WORKLOAD_SD: Final = 0.5
-NOISE_SD: Final = 0.4
-"""Prior medians of the standard deviation of the workload's effect and of the noise."""
 
 PRIOR_LOG_SD: Final = 0.7
 """Standard deviation of the logarithm of every prior."""
@@ -150,7 +149,7 @@ class RandomEffects(BaseEstimator):  # type: ignore[misc]
         rest = np.flatnonzero(~(is_cached & (X.stack == TARGET_STACK)))
         if len(rest):
             mean[rest], explained[rest] = self._by_kind(X.take(rest), self._solve)
-        if self._calibration is not None:
+        if self._calibration is not None and len(X.keys):
             shift, further = self._by_kind(X, self._calibration.solve)
             mean, explained = mean + shift, explained + further
         return mean, np.sqrt(np.maximum((self.sd_**2).sum() - explained, self._noise))
@@ -189,14 +188,17 @@ class RandomEffects(BaseEstimator):  # type: ignore[misc]
         sd = np.empty(len(groups))
         for group in np.unique(groups):
             rows, own = np.flatnonzero(groups == group), training_groups == group
-            lower = np.linalg.cholesky(precision[np.ix_(own, own)])
-            first, back = self._kinds(X.take(rows))
-            cross = self.covariance(X.take(rows[first]), self.training_points_)
-            cross[:, own] = 0.0
-            spread = cross @ precision
-            lost = solve_triangular(lower, spread[:, own].T, lower=True, check_finite=False)
-            explained = (spread * cross).sum(axis=1) - (lost**2).sum(axis=0)
-            sd[rows] = np.sqrt(np.maximum((self.sd_**2).sum() - explained, self._noise))[back]
+            lower: FloatArray = np.linalg.cholesky(precision[np.ix_(own, own)]).astype(np.float64)
+
+            def solve(queries: GroupKeys, own: BoolArray = own, lower: FloatArray = lower) -> tuple[FloatArray, ...]:
+                cross = self.covariance(queries, self.training_points_)
+                cross[:, own] = 0.0
+                spread = cross @ precision
+                lost = solve_triangular(lower, spread[:, own].T, lower=True, check_finite=False)
+                return ((spread * cross).sum(axis=1) - (lost**2).sum(axis=0),)
+
+            (explained,) = self._by_kind(X.take(rows), solve)
+            sd[rows] = np.sqrt(np.maximum((self.sd_**2).sum() - explained, self._noise))
         return sd
 
     def nearest(self, X: GroupKeys, n: int = 3) -> tuple[IndexArray, FloatArray]:
@@ -270,14 +272,11 @@ class RandomEffects(BaseEstimator):  # type: ignore[misc]
         explained = solve_triangular(self._factor, cross.T, lower=True, check_finite=False) ** 2
         return cross @ self._weights, explained.sum(axis=0)
 
-    def _by_kind(
-        self, X: GroupKeys, solve: Callable[[GroupKeys], tuple[FloatArray, FloatArray]]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return a solution for all queries, computed in chunks for one of each kind."""
+    def _by_kind(self, X: GroupKeys, solve: Callable[[GroupKeys], tuple[FloatArray, ...]]) -> list[FloatArray]:
+        """Return what `solve` does, arrays of shape (n,), computed in chunks for one query of each kind."""
         first, back = self._kinds(X)
         chunks = [solve(X.take(first[i : i + CHUNK])) for i in range(0, len(first), CHUNK)]
-        mean, explained = (np.concatenate([np.empty(0), *parts]) for parts in zip(*chunks, strict=True))
-        return mean[back], explained[back]
+        return [np.concatenate(parts)[back] for parts in zip(*chunks, strict=True)]
 
     def _kinds(self, X: GroupKeys) -> tuple[IndexArray, IndexArray]:
         """Return one query of each kind that the process cannot distinguish, and the kind of every query.

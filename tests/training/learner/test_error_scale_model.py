@@ -11,13 +11,13 @@ SIZE = np.where(X[:, 1] > 0.5, 0.4, 0.1)
 ERROR = SIZE * RANDOM.standard_normal(2000)
 
 
-def test_it_finds_where_errors_are_large() -> None:
+def test_the_scale_is_large_where_errors_are() -> None:
     asked = RANDOM.uniform(size=(500, 4))
-    found = ErrorScaleModel.fit(X, ERROR).predict(asked)
+    scale = ErrorScaleModel.fit(X, ERROR).predict(asked)
     is_large = asked[:, 1] > 0.5
-    ratio = np.exp(np.log(found[is_large]).mean() - np.log(found[~is_large]).mean())
+    ratio = np.exp(np.log(scale[is_large]).mean() - np.log(scale[~is_large]).mean())
     assert 2 < ratio < 4, "four, less what a spread of repeats and few trees take off"
-    assert np.quantile(found[is_large], 0.02) > np.quantile(found[~is_large], 0.98)
+    assert np.quantile(scale[is_large], 0.02) > np.quantile(scale[~is_large], 0.98)
 
 
 @pytest.mark.parametrize("size", [0.1, 0.3])
@@ -33,17 +33,17 @@ def test_the_sign_of_an_error_does_not_matter() -> None:
     np.testing.assert_allclose(one, other)
 
 
-def test_where_errors_are_alike_so_is_their_size() -> None:
-    found = ErrorScaleModel.fit(X, 0.2 * np.sign(ERROR)).predict(X)
-    np.testing.assert_allclose(found, 0.2 + ERROR_FLOOR, rtol=1e-3)
+def test_equal_errors_have_one_scale() -> None:
+    scale = ErrorScaleModel.fit(X, 0.2 * np.sign(ERROR)).predict(X)
+    np.testing.assert_allclose(scale, 0.2 + ERROR_FLOOR, rtol=1e-3)
 
 
 @pytest.mark.parametrize(("size", "limit"), [(0.0, SCALE_LIMITS[0]), (50.0, SCALE_LIMITS[1])])
-def test_sizes_have_limits(size: float, limit: float) -> None:
+def test_the_scale_has_limits(size: float, limit: float) -> None:
     np.testing.assert_allclose(ErrorScaleModel.fit(X, np.full(2000, size)).predict(X), limit)
 
 
-def test_rows_weigh_as_asked() -> None:
+def test_weights_count() -> None:
     twice = np.concatenate([X, X]), np.repeat([0.1, 0.8], 2000)
     small, large = (
         ErrorScaleModel.fit(*twice, np.repeat(weights, 2000)).predict(X).mean()

@@ -1,4 +1,4 @@
-"""Reference measurements, on a world of known effects: LLMs on two engines and two accelerators."""
+"""Calibration points, on a world of known effects: LLMs on two engines and two accelerators."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class World:
         noise = np.random.default_rng(1).normal(0, 0.02, len(self.X))
         return self.predicted * factor * np.exp(noise)
 
-    def told(self, n: int, factor: float = SLOWER) -> CalibrationPoints:
+    def points(self, n: int, factor: float = SLOWER) -> CalibrationPoints:
         rows = np.flatnonzero(self.here)[:n]
         return CalibrationPoints(self.X.iloc[rows], pd.DataFrame({"tpot_s": self.measured(factor).iloc[rows]}))
 
-    def shift(self, references: CalibrationPoints) -> npt.NDArray[np.float64]:
-        """Return by how much the references move the logarithm of each prediction."""
-        value = self.predictor.predict_distribution(self.X, references).median["tpot_s"]
+    def shift(self, points: CalibrationPoints) -> npt.NDArray[np.float64]:
+        """Return by how much the points move the logarithm of each prediction."""
+        value = self.predictor.predict_distribution(self.X, points).median["tpot_s"]
         return np.asarray(np.log(value / self.predicted))
 
     @property
@@ -84,22 +84,22 @@ def world() -> World:
 
 def test_three_points_cut_the_error_where_they_were_measured_to_a_third(world: World) -> None:
     rest = np.flatnonzero(world.here)[3:]
-    measured, references = world.measured().iloc[rest], world.told(3)
-    after = world.predictor.predict_distribution(world.X.iloc[rest], references).median["tpot_s"]
+    measured, points = world.measured().iloc[rest], world.points(3)
+    after = world.predictor.predict_distribution(world.X.iloc[rest], points).median["tpot_s"]
     error = [np.median(np.abs(np.log(measured / value))) for value in (world.predicted.iloc[rest], after)]
     assert error[0] == pytest.approx(np.log(SLOWER), abs=0.04)
     assert error[1] < error[0] / 3
 
 
 def test_elsewhere_the_llm_is_taken_to_be_slower_too_but_less(world: World) -> None:
-    shift, q = world.shift(world.told(3)), world.questions
+    shift, q = world.shift(world.points(3)), world.questions
     there = ((q["model"] == NEW) & (q["engine"] == ENGINES[1]) & (q["accelerator"] == PARTS[1])).to_numpy()
     assert (shift[there] > 0).all()
     assert shift[there].max() < 0.5 * shift[world.here].min()
 
 
 def test_other_llms_elsewhere_do_not_move(world: World) -> None:
-    shift, q = world.shift(world.told(3)), world.questions
+    shift, q = world.shift(world.points(3)), world.questions
     others = ((q["model"] != NEW) & ((q["engine"] != ENGINES[0]) | (q["accelerator"] != PARTS[0]))).to_numpy()
     is_engine = (q["engine"] == ENGINES[0]).to_numpy()
     assert np.abs(shift[others & ~is_engine]).max() < 0.02
@@ -107,14 +107,14 @@ def test_other_llms_elsewhere_do_not_move(world: World) -> None:
 
 
 def test_the_first_point_tells_far_more_than_the_next(world: World) -> None:
-    gains = np.diff([np.median(world.shift(world.told(n))[world.here]) for n in range(5)])
+    gains = np.diff([np.median(world.shift(world.points(n))[world.here]) for n in range(5)])
     assert gains[0] > 3 * np.abs(gains[1:]).max()
 
 
 def test_points_narrow_the_interval_and_never_widen_one(world: World) -> None:
     widths = []
     for n in (0, 1, 3):
-        answer = world.predictor.predict_distribution(world.X, world.told(n))
+        answer = world.predictor.predict_distribution(world.X, world.points(n))
         widths.append(answer.log_sd["tpot_s"].to_numpy())
     for before, after in itertools.pairwise(widths):
         assert (after <= before + 1e-9).all()
@@ -122,18 +122,18 @@ def test_points_narrow_the_interval_and_never_widen_one(world: World) -> None:
 
 
 def test_points_that_agree_lie_within_their_own_interval(world: World) -> None:
-    references = world.told(5, 2.0)
-    answer = world.predictor.predict_distribution(references.X, references)
+    points = world.points(5, 2.0)
+    answer = world.predictor.predict_distribution(points.X, points)
     low, high = answer.interval(LEVEL)
-    inside = references.y["tpot_s"].between(low["tpot_s"], high["tpot_s"])
+    inside = points.y["tpot_s"].between(low["tpot_s"], high["tpot_s"])
     assert inside.mean() >= 0.6
 
 
 @pytest.mark.parametrize("factor", [0.2, 5.0])
 def test_points_that_agree_are_believed_however_far_off(factor: float, world: World) -> None:
-    references = world.told(5, factor)
-    answer = world.predictor.predict_distribution(references.X, references)
-    missed = np.abs(np.log(answer.median["tpot_s"] / references.y["tpot_s"]))
+    points = world.points(5, factor)
+    answer = world.predictor.predict_distribution(points.X, points)
+    missed = np.abs(np.log(answer.median["tpot_s"] / points.y["tpot_s"]))
     assert missed.max() < 0.45
 
 
@@ -144,18 +144,18 @@ def test_points_of_an_llm_that_was_learnt_from_are_believed_too(world: World) ->
         & (world.questions["engine"] == ENGINES[0])
         & (world.questions["accelerator"] == PARTS[0])
     )[:5]
-    references = CalibrationPoints(world.X.iloc[rows], pd.DataFrame({"tpot_s": 2.0 * world.predicted.iloc[rows]}))
-    answer = world.predictor.predict_distribution(references.X, references)
+    points = CalibrationPoints(world.X.iloc[rows], pd.DataFrame({"tpot_s": 2.0 * world.predicted.iloc[rows]}))
+    answer = world.predictor.predict_distribution(points.X, points)
     believed = np.log((answer.median["tpot_s"] / world.predicted.iloc[rows]).to_numpy()) / np.log(2.0)
     assert np.median(believed) > 0.65
 
 
 def test_draws_know_the_points_too(world: World) -> None:
     X = world.X[world.here]
-    plain, told = (world.predictor.sample(X, 300, given)["tpot_s"] for given in (None, world.told(3)))
+    plain, conditioned = (world.predictor.sample(X, 300, given)["tpot_s"] for given in (None, world.points(3)))
     assert plain.shape == (300, len(X))
-    assert np.median(told) > 1.2 * np.median(plain)
-    assert np.log(told).std(axis=0).max() < np.log(plain).std(axis=0).min()
+    assert np.median(conditioned) > 1.2 * np.median(plain)
+    assert np.log(conditioned).std(axis=0).max() < np.log(plain).std(axis=0).min()
     np.testing.assert_array_equal(plain, world.predictor.sample(X, 300)["tpot_s"])
     assert (plain != world.predictor.sample(X, 300, seed=1)["tpot_s"]).any()
 
@@ -171,18 +171,18 @@ def test_draws_of_one_configuration_go_together(world: World) -> None:
 
 def test_points_do_not_stay(world: World) -> None:
     before = world.predictor.predict_distribution(world.X)
-    world.predictor.predict_distribution(world.X, world.told(3))
+    world.predictor.predict_distribution(world.X, world.points(3))
     pd.testing.assert_frame_equal(world.predictor.predict_distribution(world.X).median, before.median)
 
 
 @pytest.mark.parametrize("y", [{}, {"tpot_s": [np.nan] * 2}, {"tpot_s": [0.0] * 2}, {"ttft_s": [9.0] * 2}])
-def test_points_without_a_metric_tell_nothing_of_it(y: dict[str, list[float]], world: World) -> None:
+def test_points_without_a_metric_do_not_shift_it(y: dict[str, list[float]], world: World) -> None:
     X = world.X.head(2)
     np.testing.assert_array_equal(world.shift(CalibrationPoints(X, pd.DataFrame(y, index=X.index))), 0.0)
 
 
 def test_a_blank_cell_is_left_out(world: World) -> None:
-    whole = world.told(3)
+    whole = world.points(3)
     X, y = world.X.iloc[[0, 1]], pd.DataFrame({"tpot_s": [np.nan, 0.0]}, index=world.X.index[:2])
     more = CalibrationPoints(pd.concat([X, whole.X]), pd.concat([y, whole.y]))
     np.testing.assert_allclose(world.shift(more), world.shift(whole), atol=1e-12)

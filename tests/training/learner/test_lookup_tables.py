@@ -14,7 +14,7 @@ NAMES = ("accelerator", "engine", "precision", "load", "split", "model", "kind")
 
 
 def crowded(n: int = 60, seed: int = 3) -> tuple[GroupKeys, FloatArray]:
-    """Return places of few configurations with several workloads each, and their errors."""
+    """Return keys of few configurations with several workloads each, and their errors."""
     X = random_places(n, seed=seed, n_model=3, n_other=1)
     rows = select_training_points(X)
     return X.take(rows), np.random.default_rng(seed).normal(0, 0.8, n)[rows]
@@ -52,7 +52,7 @@ def test_tables_say_what_the_formula_says() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
-def test_every_question_is_told_by_the_tables_but_those_of_half_a_configuration() -> None:
+def test_tables_hold_every_query_about_the_target_stack() -> None:
     effects = fitted()
     X = asked_of(effects).on_target_stack()
     assert effects._tables.look_up(X.keys, X.workload)[2].all()
@@ -60,7 +60,7 @@ def test_every_question_is_told_by_the_tables_but_those_of_half_a_configuration(
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
-def test_the_same_configuration_of_another_kind_is_told_too() -> None:
+def test_a_configuration_of_another_kind_is_solved_without_tables() -> None:
     """Only attention without padding differs: the last key is an anchor's, others are not."""
     one = dict.fromkeys(NAMES, np.ones(5))
     other = one | {"kind": np.full(5, 2.0)}
@@ -73,7 +73,7 @@ def test_the_same_configuration_of_another_kind_is_told_too() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
-def test_keys_of_two_terms_are_two_even_if_alike() -> None:
+def test_equal_keys_of_two_terms_are_distinct() -> None:
     keys = np.full((4, len(TERMS)), 7, dtype=np.uint64)
     keys[:, -1] = np.arange(4)
     keys[1, 0] = 9
@@ -83,7 +83,7 @@ def test_keys_of_two_terms_are_two_even_if_alike() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
-def test_what_is_kept_is_small_and_answers_the_same() -> None:
+def test_a_pickle_holds_no_tables() -> None:
     effects = fitted().build_cache()
     X = asked_of(effects)
     kept = pickle.dumps(effects)
@@ -92,7 +92,7 @@ def test_what_is_kept_is_small_and_answers_the_same() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
-def test_a_new_fit_forgets_the_old_tables() -> None:
+def test_a_new_fit_drops_the_old_tables() -> None:
     effects = fitted().build_cache()
     X, y = crowded(30, seed=8)
     found = effects.fit(X, y).predict(X)

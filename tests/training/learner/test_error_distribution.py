@@ -29,11 +29,11 @@ class Rows:
     error: FloatArray
     group: pd.Series
 
-    def fitted(self, share_left: float = 0.0) -> ErrorDistribution:
-        """Return what is known if the predictor that learnt from all still has so much of each error."""
-        every, left = np.ones(len(self.error), dtype=bool), share_left * self.error
+    def fitted(self, residual_share: float = 0.0) -> ErrorDistribution:
+        """Return the distribution if the final predictor's residuals are a share of the errors."""
+        every, residual = np.ones(len(self.error), dtype=bool), residual_share * self.error
         return fit_error_distribution(
-            self.features, self.places, self.error, self.group, residual=left, is_central=every
+            self.features, self.places, self.error, self.group, residual=residual, is_central=every
         )[0]
 
     def is_inside(self, known: ErrorDistribution, level: float) -> npt.NDArray[np.bool_]:
@@ -86,14 +86,14 @@ def test_intervals_are_wide_where_errors_are_large(worlds: list[tuple[ErrorDistr
     assert {busy: np.mean(part) for busy, part in inside.items()} == pytest.approx({True: 0.8, False: 0.8}, abs=0.1)
 
 
-def test_what_engines_share_and_trees_left_is_found(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
+def test_residuals_that_engines_share_shift_the_mean(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
     for seed, (learnt, rows) in enumerate(worlds):
-        left = draw_rows(N_GROUP, 4, seed).fitted(share_left=1.0)
+        left = draw_rows(N_GROUP, 4, seed).fitted(residual_share=1.0)
         assert np.corrcoef(left.predict(rows.features, rows.places)[0], rows.error)[0, 1] > 0.2
         np.testing.assert_array_equal(learnt.predict(rows.features, rows.places)[0], 0.0)
 
 
-def test_references_of_a_new_group_make_its_errors_smaller(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
+def test_calibration_points_of_a_new_group_reduce_its_errors(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
     known = worlds[0][0]
     rows = draw_rows(60, 6, 7, first_group=10_000)
     before = np.abs(rows.error - known.predict(rows.features, rows.places)[0])
@@ -107,12 +107,12 @@ def test_references_of_a_new_group_make_its_errors_smaller(worlds: list[tuple[Er
     assert after[asked].mean() < 0.97 * before[asked].mean()
 
 
-def test_the_anchors_are_rows_that_it_was_fitted_to(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
+def test_training_points_are_rows_of_the_fit(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
     known, rows = worlds[0][0], draw_rows(N_GROUP, 4, 0)
     np.testing.assert_array_equal(rows.places.take(known.training_row).keys, known.effects.training_points_.keys)
 
 
-def test_tails_take_part_in_sizes_and_not_in_effects() -> None:
+def test_tails_count_for_the_scale_and_not_for_the_effects() -> None:
     rows = draw_rows(12, 4, 3)
     is_central = np.arange(48) % 4 > 0
     known, expected = fit_error_distribution(
@@ -125,7 +125,7 @@ def test_tails_take_part_in_sizes_and_not_in_effects() -> None:
     assert np.median(scores) == pytest.approx(known.conformal.quantile(0.5), rel=0.2)
 
 
-def test_draws_are_of_the_mean_of_the_interval(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
+def test_the_joint_mean_is_that_of_the_interval(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
     known, rows = worlds[0]
     some = rows.places.take(np.arange(20))
     mean, covariance = known.predict_joint(rows.features[:20], some)

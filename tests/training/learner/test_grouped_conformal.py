@@ -35,14 +35,14 @@ def test_quantiles_never_fall_with_the_level_and_are_scores(
 
 
 @given(rows=ROWS)
-def test_the_order_of_the_rows_leaves_no_trace(rows: list[tuple[str, float]]) -> None:
+def test_the_order_of_the_rows_does_not_matter(rows: list[tuple[str, float]]) -> None:
     forward, backward = conformal(rows), conformal(rows[::-1])
     for level in np.linspace(0.05, forward.highest_level, 7):
         assert forward.quantile(level) == backward.quantile(level)
 
 
 @pytest.mark.parametrize(("n_group", "highest"), [(1, 0.5), (4, 0.8), (9, 0.9), (19, 0.95)])
-def test_so_many_groups_promise_so_much(n_group: int, highest: float) -> None:
+def test_the_highest_level_follows_from_the_groups(n_group: int, highest: float) -> None:
     c = conformal([(str(i), float(i + 1)) for i in range(n_group)])
     assert c.highest_level == pytest.approx(highest)
     assert c.quantile(highest) == n_group
@@ -67,7 +67,7 @@ def test_rows_without_a_score_are_left_out() -> None:
     assert c.quantile(0.5) == 1.0
 
 
-def test_no_group_promises_nothing() -> None:
+def test_no_group_supports_no_level() -> None:
     c = conformal([("a", float("nan"))])
     assert c.highest_level == 0.0
     with pytest.raises(OutOfRangeError, match="there are 0"):
@@ -81,7 +81,7 @@ def a_normal(n_group: int = 40) -> GroupedConformal:
 
 
 @pytest.mark.parametrize("level", [0.2, 0.5, 0.6, 0.8, 0.9])
-def test_the_end_of_an_interval_is_exceeded_as_often_as_it_says(level: float) -> None:
+def test_the_bound_of_an_interval_has_its_probability(level: float) -> None:
     conformal = a_normal()
     end = np.array([conformal.quantile(level)])
     assert conformal.p_below(end)[0] == pytest.approx((1 + level) / 2)
@@ -90,9 +90,9 @@ def test_the_end_of_an_interval_is_exceeded_as_often_as_it_says(level: float) ->
 
 
 @given(st.lists(st.floats(-50, 50), min_size=2, max_size=30))
-def test_chances_rise_with_the_limit_and_promise_no_more_than_was_measured(z: list[float]) -> None:
+def test_probabilities_rise_with_the_limit_up_to_the_highest_level(z: list[float]) -> None:
     conformal = a_normal()
-    chance = conformal.p_below(np.sort(z))
-    assert (np.diff(chance) >= -1e-12).all()
-    assert chance.max() <= (1 + conformal.highest_level) / 2 + 1e-12
-    assert chance.min() >= (1 - conformal.highest_level) / 2 - 1e-12
+    p = conformal.p_below(np.sort(z))
+    assert (np.diff(p) >= -1e-12).all()
+    assert p.max() <= (1 + conformal.highest_level) / 2 + 1e-12
+    assert p.min() >= (1 - conformal.highest_level) / 2 - 1e-12
