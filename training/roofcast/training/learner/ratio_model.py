@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -44,6 +45,9 @@ POOLED: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
 
 POOL_TARGET: Final = "tpot_s"
 """Metric that gets members fitted to the pool: it is measured of the fewest LLMs and accelerators."""
+
+N_THREAD: Final = 2
+"""Folds that are fitted at once; XGBoost and NumPy release the interpreter while they work."""
 
 QUANTILE_INDEX: Final = FEATURE_NAMES.index("workload.quantile")
 IS_MEAN_INDEX: Final = FEATURE_NAMES.index("workload.is_mean")
@@ -206,19 +210,29 @@ def predict_held_out(
     X, y, groups
         As in `RatioModel.fit`.
     progress
-        Called as ``progress(folds, n_fold, label)``; returns the folds.
+        Called as ``progress(folds, n_fold, label)``; returns the folds, which are done as it passes them on.
     trainable : shape (n_row,)
         Rows that may be trained on; None for all. Rows of a fold that leaves none are NaN.
     """
     allowed = np.ones(len(X), dtype=bool) if trainable is None else trainable
     folds = list(leave_one_group_out(groups, (predictor.config or TrainingConfig()).n_fold))
+
+    def predict_fold(fold: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]) -> pd.DataFrame | None:
+        rows, test = fold[0][allowed[fold[0]]], fold[1]
+        if not len(rows):
+            return None
+        model = RatioModel(predictor.config, predictor.metrics, predictor.coefficients)
+        return model.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows]).predict(X.iloc[test])
+
     predicted = pd.DataFrame(np.nan, index=X.index, columns=list(predictor.metrics))
-    for train, test in progress(folds, len(folds), "held-out lineages") if progress else folds:
-        rows = train[allowed[train]]
-        if len(rows):
-            fold = RatioModel(predictor.config, predictor.metrics, predictor.coefficients)
-            values = fold.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows]).predict(X.iloc[test])
-            predicted.loc[X.index[test], values.columns] = values
+    pool = ThreadPoolExecutor(N_THREAD)
+    try:
+        results = pool.map(predict_fold, folds)
+        for values in progress(results, len(folds), "held-out lineages") if progress else results:
+            if values is not None:
+                predicted.loc[values.index, values.columns] = values
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
     return predicted
 
 
