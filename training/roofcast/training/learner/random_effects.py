@@ -16,30 +16,22 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotri
-from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from roofcast.training.learner.group_keys import (
-    NOISE_SD,
     STACK_TERM_INDEX,
-    STACK_TERMS,
     TARGET_STACK,
     TERMS,
-    WORKLOAD_SD,
     BoolArray,
     FloatArray,
     GroupKeys,
     IndexArray,
 )
+from roofcast.training.learner.hyperparameters import fit_standard_deviations
 from roofcast.training.learner.lookup_tables import LookupTables, build_lookup_tables, workload_kernel
-
-PRIOR_LOG_SD: Final = 0.7
-"""Standard deviation of the logarithm of every prior."""
-
-SD_LIMITS: Final = (0.03, 3.0)
 
 ERROR_CLIP: Final = 3.0
 """Errors are winsorised at this many scaled units."""
@@ -48,9 +40,6 @@ DEGREES_OF_FREEDOM: Final = 4.0
 """Of Student's t noise of calibration points: low, for a queue or a cold start makes a point many times slower."""
 
 N_REWEIGHTING: Final = 10
-
-N_HYPERPARAMETER_POINT: Final = 450
-"""Training points that the standard deviations are fitted to, whole configurations drawn at random."""
 
 CHUNK: Final = 2048
 """Queries whose covariance with the training points is held at once."""
@@ -94,20 +83,10 @@ class RandomEffects(BaseEstimator):  # type: ignore[misc]
             Errors of predictions that did not know the LLM, in units of their expected scale.
         """
         errors = np.clip(y, -ERROR_CLIP, ERROR_CLIP)
-        log_sd = np.log(np.array([*TERMS.values(), *STACK_TERMS.values(), WORKLOAD_SD, NOISE_SD]))
-        if self.n_iteration:
-            rows = _hyperparameter_rows(X)
-            log_sd = minimize(
-                _NegativeLogPosterior(X.take(rows), errors[rows], log_sd),
-                log_sd,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[tuple(np.log(SD_LIMITS))] * len(log_sd),
-                options={"maxiter": self.n_iteration},
-            ).x
+        sd = fit_standard_deviations(X, errors, self.n_iteration)
         for name in (*_CACHES, "_calibration"):
             self.__dict__.pop(name, None)
-        self.sd_, self.training_points_, self.errors_ = np.exp(log_sd), X, errors
+        self.sd_, self.training_points_, self.errors_ = sd, X, errors
         return self
 
     def with_errors(self, errors: FloatArray) -> RandomEffects:
@@ -380,46 +359,3 @@ def inverse_from_factor(factor: FloatArray) -> FloatArray:
     inverse = half + half.T
     inverse[np.diag_indices(len(factor))] *= 0.5
     return np.asarray(inverse)
-
-
-class _NegativeLogPosterior:
-    """Negative log posterior density of the standard deviations, and its gradient, in their logarithms."""
-
-    def __init__(self, X: GroupKeys, errors: FloatArray, prior: FloatArray) -> None:
-        self.errors, self.prior = errors, prior
-        same = [(key[:, None] == key).astype(float) for key in X.keys.T]
-        is_same_stack = X.stack[:, None] == X.stack
-        near = same[-1] * workload_kernel(X.workload[:, None] - X.workload)
-        self.correlations = [*same, *(same[i] * is_same_stack for i in STACK_TERM_INDEX), near]
-
-    def __call__(self, log_sd: FloatArray) -> tuple[float, FloatArray]:
-        variance = np.exp(2 * log_sd)
-        covariance = variance[-1] * np.eye(len(self.errors))
-        for size, part in zip(variance[:-1], self.correlations, strict=True):
-            covariance += size * part
-        factor = cho_factor(covariance, lower=True)
-        weights = cho_solve(factor, self.errors)
-        slope = cho_solve(factor, np.eye(len(self.errors))) - np.outer(weights, weights)
-        distance = (log_sd - self.prior) / PRIOR_LOG_SD
-        value = np.log(np.diag(factor[0])).sum() + 0.5 * self.errors @ weights + 0.5 * distance @ distance
-        gradient = [size * (slope * part).sum() for size, part in zip(variance[:-1], self.correlations, strict=True)]
-        gradient.append(variance[-1] * np.trace(slope))
-        return float(value), np.array(gradient) + distance / PRIOR_LOG_SD
-
-
-def _hyperparameter_rows(X: GroupKeys) -> IndexArray:
-    """Return training points of some configurations, `N_HYPERPARAMETER_POINT` at most.
-
-    Half of them belong to cells that several stacks measured, as far as there are such: these alone separate the
-    effects of stacks.
-    """
-    order = np.unique(X.keys[:, -1])
-    order = order[np.random.default_rng(0).permutation(len(order))]
-    by_key = np.argsort(order)
-    rank = by_key[np.searchsorted(order[by_key], X.keys[:, -1])]
-    cells = pd.DataFrame({"cell": X.keys[:, STACK_TERM_INDEX[-1]], "stack": X.stack})
-    is_shared = (cells.groupby("cell")["stack"].transform("nunique") > 1).to_numpy()
-    turn = np.empty(len(rank))
-    for rows in (np.flatnonzero(is_shared), np.flatnonzero(~is_shared)):
-        turn[rows[np.argsort(rank[rows], kind="stable")]] = np.arange(len(rows))
-    return np.sort(np.argsort(turn, kind="stable")[:N_HYPERPARAMETER_POINT])
