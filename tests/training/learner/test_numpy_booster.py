@@ -16,7 +16,7 @@ Y = X[:, 0] + np.where(X[:, 1] > 0.3, 1.0, -1.0) * X[:, 2] + 0.1 * PICK.normal(s
 @pytest.mark.parametrize("max_depth", [1, 3, MAX_NUMPY_DEPTH])
 def test_it_predicts_as_the_library_does(max_depth: int) -> None:
     regressor = ResidualRegressor(n_member=2, n_estimators=40, max_depth=max_depth).fit(X, Y)
-    boosters = regressor.boosters
+    boosters = regressor.boosters_
     asked = np.concatenate([X, 10 * X])
     expected = [booster.inplace_predict(asked) for booster in boosters]
     np.testing.assert_array_equal(NumpyBooster.from_boosters(boosters).predict(asked), expected)
@@ -24,7 +24,7 @@ def test_it_predicts_as_the_library_does(max_depth: int) -> None:
 
 def test_a_single_leaf_is_predicted() -> None:
     regressor = ResidualRegressor(n_estimators=3).fit(X, np.full(len(X), 2.0))
-    boosters = regressor.boosters
+    boosters = regressor.boosters_
     np.testing.assert_array_equal(
         NumpyBooster.from_boosters(boosters).predict(X[:4]), [boosters[0].inplace_predict(X[:4])]
     )
@@ -40,7 +40,7 @@ def test_a_cached_regressor_predicts_as_an_uncached_one(n_row: int) -> None:
 def test_the_cache_is_of_the_last_fit_and_not_pickled() -> None:
     regressor = ResidualRegressor(n_estimators=10).fit(X, Y).build_cache()
     kept = pickle.loads(pickle.dumps(regressor))  # noqa: S301
-    assert vars(kept).keys() == vars(ResidualRegressor(n_estimators=10).fit(X, Y)).keys() - {"boosters"}
+    assert vars(kept).keys() == vars(ResidualRegressor(n_estimators=10).fit(X, Y)).keys() - {"boosters_"}
     np.testing.assert_array_equal(kept.predict(X[:3]), regressor.predict(X[:3]))
     other = ResidualRegressor(n_estimators=10).fit(X, -Y).predict(X[:3])
     np.testing.assert_array_equal(regressor.fit(X, -Y).predict(X[:3]), other)

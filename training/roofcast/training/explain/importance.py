@@ -15,7 +15,6 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from xgboost import DMatrix
 
 from roofcast.features.columns import DESCRIPTOR_NAMES, FEATURE_NAMES
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
@@ -105,7 +104,7 @@ def gain_importance(regressor: ResidualRegressor, names: Sequence[str] = FEATURE
         Of its columns, in order.
     """
     total = np.zeros(len(names))
-    for booster in regressor.boosters:
+    for booster in regressor.boosters_:
         scores = booster.get_score(importance_type="total_gain")
         total += np.array([scores.get(f"f{i}", 0.0) for i in range(len(names))], dtype=float)
     return pd.Series(total / max(total.sum(), np.finfo(float).tiny), index=list(names), name="gain")
@@ -131,8 +130,10 @@ def shap_values(regressor: ResidualRegressor, features: pd.DataFrame) -> tuple[p
     S. Lundberg et al., "From local explanations to global understanding with explainable AI for trees", Nature
     Machine Intelligence 2, 2020.
     """
+    from xgboost import DMatrix  # noqa: PLC0415
+
     matrix = DMatrix(features.to_numpy(dtype=float), nthread=regressor.n_jobs)
-    contributions = [booster.predict(matrix, pred_contribs=True) for booster in regressor.boosters]
+    contributions = [booster.predict(matrix, pred_contribs=True) for booster in regressor.boosters_]
     mean: FloatArray = np.mean(np.array(contributions, dtype=np.float64), axis=0)
     return pd.DataFrame(mean[:, :-1], index=features.index, columns=features.columns), float(
         mean[0, -1]

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from roofcast.training.learner.estimator import Estimator, check_is_fitted
 from roofcast.training.learner.numpy_booster import NumpyBooster
 
 if TYPE_CHECKING:
@@ -24,10 +23,10 @@ MAX_NUMPY_ROW: Final = 20
 MAX_NUMPY_DEPTH: Final = 6
 """Depth up to which trees are padded for `NumpyBooster`; its memory doubles with each level."""
 
-_CACHES: Final = ("_booster", "boosters")
+_CACHES: Final = ("_booster", "boosters_")
 
 
-class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class ResidualRegressor(Estimator):
     """Average of gradient-boosted trees around the median of the targets.
 
     Averaging members with different seeds removes most of the scatter that a single seed has on few groups.
@@ -84,6 +83,13 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import RegressorTags  # noqa: PLC0415
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.regressor_tags, tags.target_tags.required = "regressor", RegressorTags(), True
+        return tags
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit every member and return the regressor.
 
@@ -93,6 +99,8 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y : shape (n_row,)
         sample_weight : shape (n_row,), or None for equal weights
         """
+        from sklearn.utils.validation import _check_sample_weight, validate_data  # noqa: PLC0415
+
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
@@ -116,13 +124,21 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X, weight = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
         y = np.concatenate([target - np.median(target) for _, target, _ in parts])
-        self._keep([*self.boosters, *self._fit_members(X, y, weight)])
+        self._keep([*self.boosters_, *self._fit_members(X, y, weight)])
         return self
 
     def predict(self, X: Any) -> FloatArray:
         """Return the mean prediction of the members: shape (n_row,)."""
+        from sklearn.utils.validation import validate_data  # noqa: PLC0415
+
         check_is_fitted(self)
         return self.predict_unchecked(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of the variance that the prediction explains."""
+        from sklearn.metrics import r2_score  # noqa: PLC0415
+
+        return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
 
     def predict_unchecked(self, X: FloatArray) -> FloatArray:
         """Return the prediction of a matrix known to have the right columns, without the time of checks."""
@@ -130,7 +146,7 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         residuals = (
             booster.predict(X)
             if booster and len(X) <= MAX_NUMPY_ROW
-            else [booster.inplace_predict(X, validate_features=False) for booster in self.boosters]
+            else [booster.inplace_predict(X, validate_features=False) for booster in self.boosters_]
         )
         return np.asarray(self.median_ + sum(residuals) / len(residuals), dtype=np.float64)
 
@@ -138,11 +154,11 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Build the NumPy trees that predict few rows faster, and return the regressor; deep trees have none."""
         check_is_fitted(self)
         if self.max_depth <= MAX_NUMPY_DEPTH:
-            self._booster = NumpyBooster.from_boosters(self.boosters)
+            self._booster = NumpyBooster.from_boosters(self.boosters_)
         return self
 
     @cached_property
-    def boosters(self) -> list[Booster]:
+    def boosters_(self) -> list[Booster]:
         """Members as boosters of XGBoost, which is imported here: `NumpyBooster` does without."""
         from xgboost import Booster  # noqa: PLC0415
 
@@ -150,11 +166,11 @@ class ResidualRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without caches."""
-        return {name: value for name, value in super().__getstate__().items() if name not in _CACHES}
+        return {name: value for name, value in vars(self).items() if name not in _CACHES}
 
     def _keep(self, boosters: list[Booster]) -> None:
         self.__dict__.pop("_booster", None)
-        self.boosters, self.members_ = boosters, [bytes(booster.save_raw("ubj")) for booster in boosters]
+        self.boosters_, self.members_ = boosters, [bytes(booster.save_raw("ubj")) for booster in boosters]
 
     def _fit_members(self, X: FloatArray, y: FloatArray, weight: FloatArray | None) -> list[Booster]:
         from xgboost import XGBRegressor  # noqa: PLC0415

@@ -6,8 +6,6 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
 
 from roofcast.training.learner.group_keys import (
     NOISE_SD,
@@ -19,6 +17,7 @@ from roofcast.training.learner.group_keys import (
     GroupKeys,
     IndexArray,
 )
+from roofcast.training.learner.lazy_scipy import cho_factor, cho_solve, minimize
 from roofcast.training.learner.lookup_tables import workload_kernel
 
 PRIOR_LOG_SD: Final = 0.7

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from roofcast.features.descriptors.config_hash import HashArray
 from roofcast.training.learner.group_keys import TARGET_STACK, BoolArray, FloatArray, GroupKeys, IndexArray
+from roofcast.training.learner.lazy_scipy import csr_array
 
 LENGTH_SCALE: Final = 1.4
 """Length scale of the workload kernel, in natural logarithms of tokens and requests: a factor of four."""

@@ -14,11 +14,6 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.optimize import minimize
-from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.features.arrays import descriptor_arrays
@@ -26,6 +21,8 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients
 from roofcast.features.engine.memory import Memory, estimate_memory
 from roofcast.training.dataset.review import review
+from roofcast.training.learner.estimator import Estimator, check_is_fitted
+from roofcast.training.learner.lazy_scipy import minimize
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -43,7 +40,7 @@ WITHOUT_FLASH_ATTENTION: Final = "nvidia-v100-pcie-16gb"
 """Its accelerator that does not run fused attention."""
 
 
-class OutOfMemoryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OutOfMemoryClassifier(Estimator):
     """Logistic regression in which the probability of the second class never rises with a column.
 
     Parameters
@@ -67,9 +64,11 @@ class OutOfMemoryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.l2 = l2
 
     def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags  # noqa: PLC0415
+
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True
+        tags.estimator_type, tags.target_tags.required = "classifier", True
+        tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=False)
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -81,6 +80,9 @@ class OutOfMemoryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         y : shape (n_row,)
             Two classes.
         """
+        from sklearn.utils.multiclass import type_of_target  # noqa: PLC0415
+        from sklearn.utils.validation import validate_data  # noqa: PLC0415
+
         X, y = validate_data(self, X, y, dtype=np.float64)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary":
@@ -94,7 +96,7 @@ class OutOfMemoryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
         def loss(b: FloatArray) -> tuple[float, FloatArray]:
             margin = sign * (b[0] + Z @ b[1:])
-            pull = -sign * expit(-margin)
+            pull = -sign * _logistic(-margin)
             value = np.logaddexp(0.0, -margin).sum() + 0.5 * self.l2 * (b[1:] ** 2).sum()
             return float(value), np.concatenate([[pull.sum()], Z.T @ pull + self.l2 * b[1:]])
 
@@ -106,15 +108,25 @@ class OutOfMemoryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class: shape (n_row, 2)."""
+        from sklearn.utils.validation import validate_data  # noqa: PLC0415
+
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        second = expit(self.intercept_ + X @ self.slope_)
+        second = self.predict_second_proba(X)
         return np.stack([1.0 - second, second], axis=1)
+
+    def predict_second_proba(self, X: FloatArray) -> FloatArray:
+        """Return the probability of the second class, of a matrix known to have the right columns: shape (n_row,)."""
+        return _logistic(self.intercept_ + X @ self.slope_)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the likelier class of each row: shape (n_row,)."""
         is_second = self.predict_proba(X)[:, 1] > 0.5
         return np.asarray(self.classes_[is_second.astype(int)])
+
+
+def _logistic(x: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(-np.logaddexp(0.0, -x)))
 
 
 def memory_columns(descriptors: pd.DataFrame, memory: Memory) -> FloatArray:

@@ -10,7 +10,6 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.features.arrays import build_frame
@@ -26,6 +25,7 @@ from roofcast.training.learner.derived_metrics import (
     impute_source_errors,
 )
 from roofcast.training.learner.error_distribution import ErrorDistribution, GroupedConformal, fit_error_distribution
+from roofcast.training.learner.estimator import check_is_fitted
 from roofcast.training.learner.group_keys import GroupKeys, build_group_keys
 from roofcast.training.learner.ratio_model import (
     QUANTILE_INDEX,

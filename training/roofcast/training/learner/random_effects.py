@@ -16,11 +16,8 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.linalg import cho_solve, solve_triangular
-from scipy.linalg.lapack import dpotri
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
+from roofcast.training.learner.estimator import Estimator, check_is_fitted
 from roofcast.training.learner.group_keys import (
     STACK_TERM_INDEX,
     TARGET_STACK,
@@ -31,6 +28,7 @@ from roofcast.training.learner.group_keys import (
     IndexArray,
 )
 from roofcast.training.learner.hyperparameters import fit_standard_deviations
+from roofcast.training.learner.lazy_scipy import cho_solve, dpotri, solve_triangular
 from roofcast.training.learner.lookup_tables import LookupTables, build_lookup_tables, workload_kernel
 
 ERROR_CLIP: Final = 3.0
@@ -47,7 +45,7 @@ CHUNK: Final = 2048
 _CACHES: Final = ("_factor", "_weights", "_tables")
 
 
-class RandomEffects(BaseEstimator):  # type: ignore[misc]
+class RandomEffects(Estimator):
     """Gaussian process over errors of prediction; its standard deviations have the greatest posterior density.
 
     Parameters
@@ -194,8 +192,7 @@ class RandomEffects(BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without caches, which are a hundred times as large."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        return {name: value for name, value in state.items() if name not in _CACHES}
+        return {name: value for name, value in vars(self).items() if name not in _CACHES}
 
     @cached_property
     def _factor(self) -> FloatArray:

@@ -10,8 +10,6 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from roofcast.features.arrays import build_frame
 from roofcast.features.columns import FEATURE_NAMES
@@ -33,6 +31,7 @@ from roofcast.training.learner.derived_metrics import (
     reconcile,
     source_shares,
 )
+from roofcast.training.learner.estimator import Estimator, check_is_fitted
 
 Progress = Callable[[Iterable[Any], int, str], Iterable[Any]]
 
@@ -92,7 +91,7 @@ class RatioPrediction:
         return {metric: source_shares(c, self.estimate, self.loads) for metric, c in corrections.items()}
 
 
-class RatioModel(BaseEstimator):  # type: ignore[misc]
+class RatioModel(Estimator):
     """Calibrated estimate times a boosted correction, without intervals.
 
     Parameters

@@ -120,7 +120,7 @@ class _Predictions:
         self.p_runs: FloatArray | None = None
         if bundle.feasibility is not None:
             memory = memory_of(table, evaluator.coefficients)
-            self.p_runs = bundle.feasibility.predict_proba(memory_columns(table, memory))[:, 1]
+            self.p_runs = bundle.feasibility.predict_second_proba(memory_columns(table, memory))
         predictor = problem.unconditioned or bundle.predictor
         self.nearest = nearest(predictor, bundle.anchors, table, first.metric, N_NEAREST)
         self.features = self.prediction.features.head(len(row))

@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize
 
 from roofcast.data.errors import InputError
 
@@ -202,6 +201,8 @@ class _Programme:
 
     def _least(self, objective: FloatArray, coverage: float) -> FloatArray | None:
         """Return the counts that make an objective least; None if no counts serve so much of the demand."""
+        from scipy import optimize  # noqa: PLC0415  (only fleets of several instance types need it)
+
         found = optimize.milp(
             objective,
             integrality=np.ones(len(objective), dtype=np.int64),
