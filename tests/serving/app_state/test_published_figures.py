@@ -11,7 +11,7 @@ import pytest
 
 from roofcast.serving.app_state import published_figures
 from roofcast.serving.app_state.published_figures import OWN_DOCS, SHIPPED, keep_figures, read_figures, ship_figures
-from roofcast.training.evaluation.markdown import number
+from roofcast.training.evaluation.markdown import format_number
 from roofcast.training.evaluation.scoreboard import figure_rows
 
 FIGURES = {"P1": {"roofcast": {"success": 1.0}}}
@@ -33,7 +33,8 @@ def page_cells() -> list[list[str]]:
 
 def as_on_page(row: dict[str, Any]) -> list[str]:
     return [
-        number(float("nan")) if v is None else number(v) if isinstance(v, float) else str(v) for v in row.values()
+        format_number(float("nan")) if v is None else format_number(v) if isinstance(v, float) else str(v)
+        for v in row.values()
     ]
 
 
@@ -50,7 +51,7 @@ def test_the_package_has_the_figures_of_the_page(tmp_path: Path) -> None:
     decided = told["decisions"].figures
     names = ("median_regret", "p90_regret", "mean_regret", "within_5")
     (shown,) = (line for line in cells if line[:2] == ["all", f"{decided['n_decision']:,}"])
-    assert shown[3:] == [number(decided[name]) for name in names]
+    assert shown[3:] == [format_number(decided[name]) for name in names]
 
 
 def test_figures_of_ones_own_count_unless_those_of_the_package_are_newer(tmp_path: Path, shipped: Path) -> None:

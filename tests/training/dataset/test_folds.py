@@ -30,17 +30,17 @@ def test_without_a_limit_there_is_a_fold_per_group(names: list[str]) -> None:
     assert [set(np.array(names)[test]) for _, test in folds] == [{name} for name in dict.fromkeys(names)]
 
 
-def test_whole_groups_are_dealt_to_even_folds() -> None:
+def test_groups_are_assigned_to_folds_of_similar_size() -> None:
     groups = pd.Series(list("aaaaaa" + "bbb" + "ccc" + "d"))
     assert [len(test) for _, test in leave_one_group_out(groups, 2)] == [7, 6]
 
 
 @pytest.mark.parametrize("names", [[], ["a"], ["a", "a"]])
-def test_one_group_cannot_be_held_out(names: list[str]) -> None:
-    with pytest.raises(ValueError, match="two groups at least"):
+def test_fewer_than_two_groups_are_refused(names: list[str]) -> None:
+    with pytest.raises(ValueError, match="at least two groups"):
         list(leave_one_group_out(pd.Series(names, dtype=object)))
 
 
-def test_one_fold_would_train_on_nothing() -> None:
-    with pytest.raises(ValueError, match="must be two at least, got 1"):
+def test_one_fold_is_refused() -> None:
+    with pytest.raises(ValueError, match="must be at least 2, got 1"):
         list(leave_one_group_out(pd.Series(["a", "b"]), 1))

@@ -65,7 +65,7 @@ def test_what_is_set_aside_is_not_learnt_from() -> None:
 
 
 def test_nothing_left_names_the_rules() -> None:
-    with pytest.raises(InputError, match=r"none can be learnt from \(not_ok, faster_than_compute\)"):
+    with pytest.raises(InputError, match=r"none can be used for training \(not_ok, faster_than_compute\)"):
         build_training_set(rows({"status": "failed"}, {"ttft_s": 0.001}), MODELS, ACCELERATORS)
 
 
@@ -108,7 +108,7 @@ def test_a_row_out_of_its_series_takes_its_percentiles_along() -> None:
         MODELS,
         ACCELERATORS,
     )
-    assert found["rule"].to_dict() == {2: "not_monotone", 3: "non_monotone_rows"}
+    assert found["rule"].to_dict() == {2: "not_monotone", 3: "not_monotone"}
 
 
 def test_a_disaggregated_row_is_in_no_series() -> None:
@@ -122,7 +122,7 @@ def test_a_copy_names_the_row_that_stands_for_it() -> None:
     theirs = {"ttft_s": 0.20004, "tpot_s": 0.0130003, "campaign": "theirs", "tp": 1}
     found = review(rows(own, theirs, theirs | {"tpot_s": 0.0131}), MODELS, ACCELERATORS)
     assert found["rule"].to_dict() == {1: "near_duplicate"}
-    assert found["detail"].tolist() == ["the measurement of ours, first"]
+    assert found["detail"].tolist() == ["repeats ours, first"]
 
 
 @pytest.mark.parametrize(

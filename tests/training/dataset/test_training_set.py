@@ -29,7 +29,7 @@ def test_rows_that_cannot_be_used_are_left_out() -> None:
 
 
 def test_nothing_usable_is_refused() -> None:
-    with pytest.raises(InputError, match=r"none can be learnt from \(unknown_model"):
+    with pytest.raises(InputError, match=r"none can be used for training \(unknown_model"):
         build_training_set(measurements({"model": "x"}), MODELS, PARTS)
 
 

@@ -8,7 +8,7 @@ import pytest
 from roofcast.data.campaigns.llm_pilot_peers import LATENCY_COLUMNS, MEASURED_COLUMNS, PEERS, load_measured_points
 from roofcast.data.errors import UnknownNameError
 from roofcast.training.evaluation.protocols.capacity import Rule, cheapest
-from roofcast.training.evaluation.protocols.llm_pilot import P2_QUESTIONS, decide, score_decisions, score_p1, score_p2
+from roofcast.training.evaluation.protocols.llm_pilot import P2_DEMANDS, decide, score_decisions, score_p1, score_p2
 from roofcast.training.evaluation.scoreboard import POINTS, Scoreboard, run_scoreboard
 
 
@@ -73,7 +73,7 @@ def test_the_dump_gives_every_decision_back(board: Scoreboard, tmp_path: Path) -
     )
     rows = pd.read_csv(tmp_path / "P2.csv", keep_default_na=False)
     of_rf = points[points["method"] == "RF"].drop(columns=["method", "seed"])
-    again = decide(of_rf, P2_QUESTIONS)
+    again = decide(of_rf, P2_DEMANDS)
     assert again["profile"].tolist() == rows.loc[rows["method"] == "RF", "profile"].tolist()
 
 

@@ -11,7 +11,7 @@ from research.review_rules import LEARNT, RULES, TABLES, Counts, Stage, counts, 
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
 from roofcast.data.catalog import load_catalog
 from roofcast.features.validity.plausibility import RULES as PHYSICS
-from roofcast.training.dataset.review import _plain_rules
+from roofcast.training.dataset.review import _column_rules
 from tests.training.dataset.test_review import rows
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "REVIEW_RULES.md"
@@ -35,7 +35,7 @@ def test_the_document_is_written_from_the_code() -> None:
 
 def test_the_rules_of_the_review_stand_in_its_order() -> None:
     catalog = load_catalog()
-    plain = [name for name, _, _ in _plain_rules(rows({}), catalog.models, catalog.accelerators)]
+    plain = [name for name, _, _ in _column_rules(rows({}), catalog.models, catalog.accelerators)]
     assert [rule.name for rule in LEARNT] == [*plain, "beyond_estimate", *PHYSICS]
 
 

@@ -15,7 +15,7 @@ from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
 from roofcast.training.evaluation.protocols import campaigns
-from roofcast.training.evaluation.protocols.baselines import estimated
+from roofcast.training.evaluation.protocols.baselines import analytic_estimate
 from roofcast.training.evaluation.protocols.campaigns import CampaignRows, build_campaign_rows, load_campaign_rows
 from roofcast.training.evaluation.scoreboard import Scoreboard, run_scoreboard
 from roofcast.training.learner.error_distribution import GroupedConformal
@@ -44,7 +44,7 @@ class GuessingPredictor:
 
     def predict_distribution(self, X: pd.DataFrame, points: CalibrationPoints | None = None) -> Prediction:
         n_given = 0 if points is None else len(points.X)
-        value = estimated(X, DEFAULT_COEFFICIENTS, self.metrics_) * 2.0 ** (n_given > 0)
+        value = analytic_estimate(X, DEFAULT_COEFFICIENTS, self.metrics_) * 2.0 ** (n_given > 0)
         whole: Any = estimate(descriptor_arrays(X), DEFAULT_COEFFICIENTS)
         return Prediction(value, value * 0 + 1.0, dict.fromkeys(self.metrics_, _ErrorsByLevel()), whole, X)
 

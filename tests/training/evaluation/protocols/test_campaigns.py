@@ -17,9 +17,9 @@ from roofcast.training.evaluation.protocols.campaigns import (
     UNANSWERED,
     CampaignRows,
     campaign_parts,
-    judged,
+    merge_equal_runs,
     predict_campaigns,
-    with_twins,
+    scored_lines,
 )
 from roofcast.training.evaluation.scoreboard import Scoreboard, figure_rows
 from tests.training.evaluation.protocols.campaign_builders import (
@@ -130,8 +130,8 @@ def test_faulty_and_derived_figures_are_told_and_not_judged(board: Scoreboard) -
     lines = board.results["P4"].tables["P4"]
     assert FAULTY in set(lines["rule"])
     assert DERIVED in set(lines["metric"])
-    assert FAULTY not in set(judged(lines)["rule"])
-    assert set(judged(lines)["metric"]) == METRICS
+    assert FAULTY not in set(scored_lines(lines)["rule"])
+    assert set(scored_lines(lines)["metric"]) == METRICS
     assert DERIVED not in set(board.results["P5"].tables["P5"]["metric"])
 
 
@@ -162,7 +162,7 @@ def test_one_run_that_two_campaigns_publish_is_one() -> None:
         {"ttft_s": 1.0, "tpot_s": 0.01, "campaign": "two", "statistic": "p99"},
         {"ttft_s": 1.0, "tpot_s": float("nan"), "campaign": "two"},
     ]
-    run = with_twins(pd.DataFrame([same | line for line in lines]), pd.Series(range(len(lines))))
+    run = merge_equal_runs(pd.DataFrame([same | line for line in lines]), pd.Series(range(len(lines))))
     assert run[0] == run[1] == run[2] == run[4]
     assert run[3:].drop(4).is_unique
     assert run[0] not in set(run[3:].drop(4))
@@ -184,7 +184,7 @@ def test_parts_are_of_every_kind_and_add_up(board: Scoreboard) -> None:
     parts = campaign_parts(tables["P4"])
     assert set(parts["by"]) == {"campaign", "accelerator", "lineage", "engine", "load", "statistic"}
     for metric, of in parts.groupby("metric"):
-        n_row = (judged(tables["P4"])["metric"] == metric).sum()
+        n_row = (scored_lines(tables["P4"])["metric"] == metric).sum()
         assert set(of.groupby("by")["n_row"].sum()) == {n_row}
 
 

@@ -4,10 +4,10 @@ import pytest
 from roofcast.training.evaluation.protocols.capacity import (
     NO_PROFILE,
     Choices,
+    Demand,
     LatencyTable,
-    Question,
     cheapest,
-    judge,
+    evaluate_choices,
     pods_for,
     users_within,
 )
@@ -40,13 +40,13 @@ def test_users_are_walked_upward_until_the_limit_is_passed(latency_s: list[float
 
 def test_the_stricter_limit_decides() -> None:
     table = a_table([[1.0, 1.0, 1.0, 9.0]], [[0.1, 0.2, 0.9, 0.9]])
-    assert table.capacities((Question(0.2, 1.0, 1), Question(1.0, 1.0, 1))).tolist() == [[2], [4]]
+    assert table.capacities((Demand(0.2, 1.0, 1), Demand(1.0, 1.0, 1))).tolist() == [[2], [4]]
 
 
 def test_capacities_keep_leading_axes_for_draws() -> None:
     draws = np.ones((5, 3, 4))
     table = LatencyTable("a model", ("a", "b", "c"), USERS, draws, draws)
-    assert table.capacities((Question(1.0, 1.0, 1), Question(0.5, 1.0, 1))).shape == (5, 2, 3)
+    assert table.capacities((Demand(1.0, 1.0, 1), Demand(0.5, 1.0, 1))).shape == (5, 2, 3)
 
 
 def test_pods_are_whole() -> None:
@@ -55,21 +55,21 @@ def test_pods_are_whole() -> None:
 
 def test_the_first_of_equally_cheap_profiles_is_chosen() -> None:
     table = a_table([[1.0, 1.0, 1.0, 9.0], [1.0] * 4])
-    choices = cheapest(table, (Question(1.0, 1.0, 8),), np.array([1.0, 2.0]))
+    choices = cheapest(table, (Demand(1.0, 1.0, 8),), np.array([1.0, 2.0]))
     assert (choices.profile.tolist(), choices.n_pod.tolist()) == ([0], [2])
 
 
 def test_no_profile_is_chosen_where_none_is_predicted_to_do() -> None:
     table = a_table([[9.0] * 4])
-    choices = cheapest(table, (Question(1.0, 1.0, 8),), np.array([1.0]))
+    choices = cheapest(table, (Demand(1.0, 1.0, 8),), np.array([1.0]))
     assert (choices.profile.tolist(), choices.n_pod.tolist()) == ([NO_PROFILE], [0])
 
 
 def test_judging_pays_for_the_pods_chosen_and_compares_with_hindsight() -> None:
     measured = a_table([[1.0, 1.0, 9.0, 9.0], [1.0] * 4, [9.0] * 4])
-    questions = (Question(1.0, 1.0, 8),) * 4
+    questions = (Demand(1.0, 1.0, 8),) * 4
     choices = Choices(profile=np.array([0, 1, 2, NO_PROFILE]), n_pod=np.array([3, 2, 1, 0]))
-    verdicts = judge(choices, measured, questions, np.array([1.0, 3.0, 1.0]))
+    verdicts = evaluate_choices(choices, measured, questions, np.array([1.0, 3.0, 1.0]))
     assert verdicts.is_success.tolist() == [False, True, False, False]
     assert verdicts.cost_usd_per_h[:3].tolist() == [3.0, 6.0, 1.0]
     assert np.isnan(verdicts.cost_usd_per_h[3])
@@ -78,7 +78,7 @@ def test_judging_pays_for_the_pods_chosen_and_compares_with_hindsight() -> None:
 
 
 def test_a_question_that_nothing_meets_cannot_be_answered() -> None:
-    question = (Question(1.0, 0.5, 8),)
+    question = (Demand(1.0, 0.5, 8),)
     choices = Choices(profile=np.array([0]), n_pod=np.array([1]))
-    verdicts = judge(choices, a_table([[1.0] * 4]), question, np.array([1.0]))
+    verdicts = evaluate_choices(choices, a_table([[1.0] * 4]), question, np.array([1.0]))
     assert (verdicts.can_answer.tolist(), verdicts.is_success.tolist()) == ([False], [False])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roofcast.training.evaluation.protocols.capacity import NO_PROFILE, LatencyTable, Question, cheapest
+from roofcast.training.evaluation.protocols.capacity import NO_PROFILE, Demand, LatencyTable, cheapest
 from roofcast.training.evaluation.protocols.expected_utility import expected_utility
 
 USERS = np.array([1, 2, 4, 8])
@@ -30,7 +30,7 @@ def drawn(*draws: tuple[int, ...]) -> LatencyTable:
 
 
 def decide(draws: LatencyTable, n_user: int, *prices: float) -> tuple[int, int]:
-    question = (Question(1.0, 1.0, n_user),)
+    question = (Demand(1.0, 1.0, n_user),)
     predicted = a_table(*[0] * len(prices))
     choices = expected_utility({"a model": draws})(predicted, question, np.array(prices))
     return int(choices.profile[0]), int(choices.n_pod[0])
@@ -42,7 +42,7 @@ def decide(draws: LatencyTable, n_user: int, *prices: float) -> tuple[int, int]:
 )
 @pytest.mark.parametrize("n_user", [1, 5, 8, 20])
 def test_one_draw_is_taken_at_its_word(capacities: tuple[int, ...], prices: tuple[float, ...], n_user: int) -> None:
-    wanted = cheapest(a_table(*capacities), (Question(1.0, 1.0, n_user),), np.array(prices, dtype=float))
+    wanted = cheapest(a_table(*capacities), (Demand(1.0, 1.0, n_user),), np.array(prices, dtype=float))
     assert decide(drawn(capacities), n_user, *prices) == (int(wanted.profile[0]), int(wanted.n_pod[0]))
 
 
@@ -80,7 +80,7 @@ def test_the_first_of_equally_good_profiles_is_chosen() -> None:
 
 
 def test_each_question_has_its_answer() -> None:
-    questions = (Question(1.0, 1.0, 2), Question(1.0, 0.5, 2), Question(1.0, 1.0, 16))
+    questions = (Demand(1.0, 1.0, 2), Demand(1.0, 0.5, 2), Demand(1.0, 1.0, 16))
     choices = expected_utility({"a model": drawn((8,), (8,))})(a_table(0), questions, np.array([1.0]))
     assert choices.profile.tolist() == [0, NO_PROFILE, 0]
     assert choices.n_pod.tolist() == [1, 0, 2]
@@ -88,6 +88,6 @@ def test_each_question_has_its_answer() -> None:
 
 def test_the_draws_of_the_llm_in_question_count() -> None:
     draws = {"a model": drawn((8, 1)), "another": drawn((1, 8))}
-    question, prices = (Question(1.0, 1.0, 8),), np.array([1.0, 1.0])
+    question, prices = (Demand(1.0, 1.0, 8),), np.array([1.0, 1.0])
     chosen = [expected_utility(draws)(a_table(0, 0, model=name), question, prices).profile[0] for name in draws]
     assert chosen == [0, 1]

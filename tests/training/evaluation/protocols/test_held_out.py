@@ -8,7 +8,7 @@ from roofcast.data.campaigns import load_campaigns
 from roofcast.data.campaigns.llm_pilot_peers import load_tie_order
 from roofcast.training.config import TrainingConfig
 from roofcast.training.evaluation.protocols import held_out
-from roofcast.training.evaluation.protocols.capacity import NO_PROFILE, LatencyTable, Question
+from roofcast.training.evaluation.protocols.capacity import NO_PROFILE, Demand, LatencyTable
 from roofcast.training.evaluation.protocols.held_out import LlmPilotPredictor
 
 N_ASKED = 1
@@ -60,7 +60,7 @@ def test_the_rule_chooses_by_draws_and_not_by_the_prediction(
     profiles = load_tie_order()[model]
     hopeless = np.full((len(profiles), 8), np.inf)
     table = LatencyTable(model, profiles, np.arange(1, 9), hopeless, hopeless)
-    lenient = (Question(1e3, 1e3, 1),)
+    lenient = (Demand(1e3, 1e3, 1),)
     choices = predictor.rule(0)(table, lenient, np.ones(len(profiles)))
     assert choices.profile[0] != NO_PROFILE
     assert choices.n_pod.tolist() == [1]

@@ -7,8 +7,8 @@ import pytest
 from roofcast.data.campaigns.llm_pilot_peers import LATENCY_COLUMNS, MEASURED_COLUMNS, PEERS, load_measured_points
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.training.evaluation.protocols.llm_pilot import (
-    P1_QUESTIONS,
-    P2_QUESTIONS,
+    P1_DEMANDS,
+    P2_DEMANDS,
     Score,
     decide,
     peer_predictions,
@@ -59,8 +59,8 @@ def test_p2_of_the_peers(method: str, peers: dict[str, dict[str, Score]]) -> Non
 
 
 def test_p2_counts_the_pairs_that_some_profile_can_meet() -> None:
-    assert len(P2_QUESTIONS) == 90
-    assert len(decide(perfect(), P2_QUESTIONS)) == 885
+    assert len(P2_DEMANDS) == 90
+    assert len(decide(perfect(), P2_DEMANDS)) == 885
 
 
 @pytest.mark.parametrize("score", [score_p1, score_p2])
@@ -77,7 +77,7 @@ def test_the_order_of_the_rows_and_foreign_columns_do_not_matter() -> None:
 
 
 def test_hopeless_predictions_recommend_nothing_and_fail() -> None:
-    decisions = decide(perfect().assign(itl_s=float("nan")), P1_QUESTIONS)
+    decisions = decide(perfect().assign(itl_s=float("nan")), P1_DEMANDS)
     assert set(decisions["profile"]) == {""}
     assert decisions["cost_usd_per_h"].isna().all()
     score = score_decisions(decisions)
@@ -86,7 +86,7 @@ def test_hopeless_predictions_recommend_nothing_and_fail() -> None:
 
 
 def test_decisions_state_what_was_recommended_and_what_was_needed() -> None:
-    row = decide(peer_predictions("LLM-Pilot"), P1_QUESTIONS).set_index("model").loc["bigscience/mt0-xxl"]
+    row = decide(peer_predictions("LLM-Pilot"), P1_DEMANDS).set_index("model").loc["bigscience/mt0-xxl"]
     assert row["n_pod"] * row["measured_users"] >= row["n_user"]
     assert row["cost_usd_per_h"] / row["least_cost_usd_per_h"] - 1 == pytest.approx(row["overspend"])
 
@@ -97,7 +97,7 @@ def test_a_missing_column_is_named() -> None:
 
 
 def test_a_missing_point_is_named() -> None:
-    with pytest.raises(SchemaError, match="lacks EleutherAI/gpt-neox-20b on 1 x H100 with 1 users"):
+    with pytest.raises(SchemaError, match="missing EleutherAI/gpt-neox-20b on 1 x H100 with 1 users"):
         score_p1(perfect().iloc[1:])
 
 

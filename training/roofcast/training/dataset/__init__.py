@@ -1,1 +1,1 @@
-"""The training set: joined rows, targets, review rules, grouped folds."""
+"""Training set: measurements joined with specs, targets, review rules, grouped folds."""

@@ -1,4 +1,4 @@
-"""Grouped folds, the only ones there are: a random split would judge on near-copies of the training rows."""
+"""Grouped cross-validation folds. A random split would put near-copies of training rows into the test fold."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ IndexArray = npt.NDArray[np.intp]
 
 
 def leave_one_group_out(groups: pd.Series, max_fold: int | None = None) -> Iterator[tuple[IndexArray, IndexArray]]:
-    """Yield (training rows, held-out rows), every group held out exactly once.
+    """Yield (training rows, held-out rows); each group is held out exactly once.
 
-    With more groups than `max_fold`, whole groups are dealt to the folds, largest first, so that folds are of
-    similar size.
+    With more groups than `max_fold`, groups are assigned to folds, largest first, so that folds have similar sizes.
 
     Parameters
     ----------
     groups : shape (n_row,)
     max_fold
-        At most so many folds; None for one per group.
+        Largest number of folds; None for one per group.
 
     Raises
     ------
     ValueError
-        With fewer than two groups or folds.
+        If there are fewer than two groups or folds.
 
     Examples
     --------
@@ -37,17 +36,17 @@ def leave_one_group_out(groups: pd.Series, max_fold: int | None = None) -> Itera
     """
     codes, names = pd.factorize(groups)
     if len(names) < 2:
-        raise ValueError(f"grouped folds need two groups at least, got {len(names)}")
+        raise ValueError(f"grouped folds need at least two groups, got {len(names)}")
     if max_fold is not None and max_fold < 2:
-        raise ValueError(f"grouped folds must be two at least, got {max_fold}")
+        raise ValueError(f"max_fold must be at least 2, got {max_fold}")
     n_fold = len(names) if max_fold is None else min(max_fold, len(names))
-    fold_of_group = _deal(np.bincount(codes), n_fold)
+    fold_of_group = _assign_folds(np.bincount(codes), n_fold)
     fold = fold_of_group[codes]
     for i in range(n_fold):
         yield np.flatnonzero(fold != i), np.flatnonzero(fold == i)
 
 
-def _deal(sizes: npt.NDArray[np.intp], n_fold: int) -> IndexArray:
+def _assign_folds(sizes: npt.NDArray[np.intp], n_fold: int) -> IndexArray:
     fold_of_group = np.arange(len(sizes))
     if n_fold < len(sizes):
         load = np.zeros(n_fold)

@@ -1,4 +1,4 @@
-"""What the learner is trained on: the logarithm of measurement over estimate."""
+"""Training targets: the logarithm of measurement over estimate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def log_ratio(measured: FloatArray, estimate: FloatArray) -> FloatArray:
-    """Return log(measured / estimate); NaN where nothing was measured or the measurement is zero.
+    """Return log(measured / estimate); NaN without a positive measurement.
 
     Examples
     --------
@@ -26,10 +26,10 @@ def log_ratio(measured: FloatArray, estimate: FloatArray) -> FloatArray:
 
 
 def outcomes(measurements: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns of `METRICS`, NaN where a row does not say, derived it, or its run did not end well.
+    """Return the measured columns of `METRICS`; NaN where absent, derived by the source, or from a failed run.
 
-    The throughput of a static batch is never derived: it is the time of the whole batch, told as a rate. That of an
-    open loop is its rate, and no outcome.
+    The throughput of a static batch counts as measured: it is the time of the batch in another unit. That of an open
+    loop is its request rate, so it is no outcome.
     """
     is_measured = pd.DataFrame({name: ~measurements["derived"].str.contains(rf"\b{name}\b") for name in METRICS})
     is_measured["output_throughput_token_per_s"] |= measurements["load"] == "static_batch"
@@ -38,11 +38,11 @@ def outcomes(measurements: pd.DataFrame) -> pd.DataFrame:
 
 
 def row_weights(groups: npt.NDArray[Any] | pd.Series) -> FloatArray:
-    """Return a weight per row such that groups of many rows do not drown those of few.
+    """Return a weight per row that limits the influence of groups with many rows.
 
     Notes
     -----
-    ``1 / sqrt(rows of the group)``, scaled to a mean of 1: halfway between equal rows and equal groups.
+    ``1 / sqrt(rows of the group)``, scaled to a mean of 1: between equal rows and equal groups.
 
     Examples
     --------

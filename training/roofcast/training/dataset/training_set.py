@@ -1,4 +1,4 @@
-"""The training set: measurements joined with their specs, ready for the predictor."""
+"""Training set of the predictor: measurements joined with their specs."""
 
 from __future__ import annotations
 
@@ -21,29 +21,27 @@ from roofcast.training.dataset.targets import outcomes
 from roofcast.training.learner.out_of_memory import Attempts, build_attempts
 
 TRAINED_ON: Final = CAMPAIGNS
-"""Shipped campaigns that the predictor is fitted to: all."""
+"""Shipped campaigns used for training: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingSet:
-    """Rows to train on; tables share one index.
+    """Training rows; the tables share one index.
 
     Parameters
     ----------
-    measurements
-        The rows as measured.
     X : shape (n_row, n_descriptor)
     y : shape (n_row, n_metric)
     groups : shape (n_row,)
-        Fold group of each row's LLM: lineages that share an architecture's shape share a group.
+        Fold group of each row's LLM; lineages with the same architecture shape share a group.
     stacks : shape (n_row,)
-        Shipped campaign that each row is of; empty for one's own, whose stack will be asked about.
+        Shipped campaign of each row; empty for own measurements, whose stack is that of the queries.
     ids : shape (n_row,)
         Content hash of each row.
     set_aside
-        Measurements that are not learnt from, counted by the rule that says so.
+        Number of measurements excluded by each review rule.
     attempts
-        Deployments that ran and that did not.
+        Deployments that ran and deployments that ran out of memory.
     """
 
     measurements: pd.DataFrame
@@ -57,7 +55,7 @@ class TrainingSet:
 
     @property
     def digest(self) -> str:
-        """Fingerprint of the rows, whatever their order."""
+        """Digest of the rows, independent of their order."""
         return hashlib.blake2b("".join(sorted(self.ids)).encode(), digest_size=16).hexdigest()
 
     def take(self, mask: npt.NDArray[np.bool_]) -> TrainingSet:
@@ -74,21 +72,19 @@ def build_training_set(
     *,
     n_own: int = 0,
 ) -> TrainingSet:
-    """Return the training set of the measurements that `roofcast.training.dataset.review.review` does not set aside.
+    """Return the training set of the measurements that `roofcast.training.dataset.review.review` accepts.
 
     Parameters
     ----------
     measurements
-        With an index from 0 on.
-    models, accelerators
-        What is known by name.
+        With a range index.
     n_own
-        How many of the last rows were measured on one's own stack, whatever they call their campaign.
+        Number of last rows that were measured on the user's own stack, whatever their campaign.
 
     Raises
     ------
     InputError
-        If no row remains.
+        If no row is accepted.
     """
     set_aside = review(measurements, models, accelerators)
     rows = measurements.drop(index=set_aside.index)
@@ -96,7 +92,9 @@ def build_training_set(
     rows = rows.reset_index(drop=True)
     if rows.empty:
         rules = ", ".join(set_aside["rule"].unique())
-        raise InputError("measurements", f"none can be learnt from ({rules or 'there are none'}); import some first")
+        raise InputError(
+            "measurements", f"none can be used for training ({rules or 'there are none'}); import measurements first"
+        )
     groups = rows["model"].map({name: spec.fold_group for name, spec in models.items()}).rename("group")
     stacks = rows["campaign"].mask(is_own, "").rename("stack")
     ids = pd.Series(row_ids(rows), index=rows.index, name="id")

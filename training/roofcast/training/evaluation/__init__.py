@@ -1,1 +1,1 @@
-"""Metrics, protocols, scoreboard and plots."""
+"""Evaluation: metrics, protocols, scoreboard and plots."""

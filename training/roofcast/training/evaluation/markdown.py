@@ -8,7 +8,7 @@ import pandas as pd
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of texts.
+    """Return a Markdown table.
 
     Examples
     --------
@@ -21,12 +21,12 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def number(value: float) -> str:
-    """Return a figure to three digits, empty if there is none.
+def format_number(value: float) -> str:
+    """Return a number with three decimals, empty if it is NaN.
 
     Examples
     --------
-    >>> number(0.12345), number(float("nan"))
+    >>> format_number(0.12345), number(float("nan"))
     ('0.123', '')
     """
     return "" if pd.isna(value) else f"{value:.3f}"

@@ -1,7 +1,7 @@
-"""Figures by which predictions and decisions are judged; ratios are fractions, never percentages.
+"""Evaluation metrics of predictions and decisions; ratios are fractions, never percentages.
 
-A row without an answer has the prediction NaN. It is left out of the percentage errors, counts as a miss in
-`share_within`, and shows in `share_answered`.
+A row without an answer has the prediction NaN. It is excluded from percentage errors, counts as a miss in
+`share_within`, and reduces `share_answered`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 TOLERANCE: Final = 0.25
-"""Relative error up to which a prediction counts as close."""
+"""Relative error up to which a prediction counts as accurate."""
 
 
 def absolute_percentage_errors(measured: ArrayLike, predicted: ArrayLike) -> NDArray[np.float64]:
-    """Return ``|predicted - measured| / measured`` of each row, NaN where there is no prediction.
+    """Return ``|predicted - measured| / measured`` of each row, NaN without a prediction.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def median_ape(measured: ArrayLike, predicted: ArrayLike) -> float:
 
 
 def share_within(measured: ArrayLike, predicted: ArrayLike, tolerance: float = TOLERANCE) -> float:
-    """Return the share of all rows whose prediction is off by at most `tolerance`.
+    """Return the share of all rows with a relative error of at most `tolerance`.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def share_answered(predicted: ArrayLike) -> float:
 
 
 def error_summary(measured: ArrayLike, predicted: ArrayLike) -> dict[str, float]:
-    """Return the four error figures of a scoreboard entry under the names they have there.
+    """Return the four error metrics of a scoreboard entry by name.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def error_summary(measured: ArrayLike, predicted: ArrayLike) -> dict[str, float]
 
 
 def success_share(is_success: ArrayLike) -> float:
-    """Return the share of recommendations that serve every user within the limits.
+    """Return the share of recommendations that serve all users within the limits.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def success_share(is_success: ArrayLike) -> float:
 
 
 def overspends(cost: ArrayLike, least_cost: ArrayLike) -> NDArray[np.float64]:
-    """Return by what share each recommendation costs more than the cheapest one that serves every user.
+    """Return the relative excess of each recommendation's cost over that of the cheapest sufficient one.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def overspends(cost: ArrayLike, least_cost: ArrayLike) -> NDArray[np.float64]:
 def mean_overspend(overspend: ArrayLike, is_success: ArrayLike) -> float:
     """Return the mean overspend of the successful recommendations, NaN if none succeeded.
 
-    A failed recommendation may cost less than the least sufficient one, so it takes no part.
+    A failed recommendation may cost less than the cheapest sufficient one, so it is excluded.
 
     Examples
     --------
@@ -127,9 +127,9 @@ def mean_overspend(overspend: ArrayLike, is_success: ArrayLike) -> float:
 
 
 def so_score(success: float, overspend: float) -> float:
-    """Return the harmonic mean of the success share and of one less the overspend.
+    """Return the S/O score: the harmonic mean of the success share and of one minus the overspend.
 
-    Zero if nothing succeeded or if the overspend reaches 100 %.
+    It is zero without a success or with an overspend of 100 % or more.
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""The scoreboard: every method's figures under every protocol, and the rows from which they follow.
+"""The scoreboard: scores of all methods under all protocols, and the rows that they are computed from.
 
-roofcast's own figures under P1 and P2 are medians over seeds, each figure's median by itself, so that success,
-overspend and S/O need not belong to one seed. What a peer published is a single run; it stands under seed 0.
+Scores of roofcast under P1 and P2 are medians over seeds, each by itself, so success, overspend and S/O need not come
+from one seed. Peers are single published runs, listed as seed 0.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from roofcast.training.evaluation.protocols.campaigns import (
 )
 from roofcast.training.evaluation.protocols.capacity import Rule, cheapest
 from roofcast.training.evaluation.protocols.llm_pilot import (
-    QUESTIONS,
+    DEMANDS,
     decide,
-    measured_beside,
+    join_measured,
     peer_predictions,
     score_decisions,
 )
@@ -56,15 +56,15 @@ from roofcast.training.evaluation.protocols.silicon import (
 )
 from roofcast.training.evaluation.protocols.silicon_methods import METHODS
 
-PROTOCOLS: Final = (*QUESTIONS, "P3", "P4", "P5")
-"""Names that `run_scoreboard` takes. P3 gives two results: all rows, and ``P3_clean``; P4 gives ``P4_methods``, with
-its baselines, and ``decisions``. P4 and P5 share one run."""
+PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5")
+"""Protocols of `run_scoreboard`. P3 has two results, all rows and ``P3_clean``; P4 also has ``P4_methods``, with its
+baselines, and ``decisions``. P4 and P5 share one run."""
 
 OWN: Final = "roofcast"
-"""Name under which our own figures stand."""
+"""Name of roofcast's own scores."""
 
 POINTS: Final = "llm_pilot_points"
-"""File name of the latencies that P1 and P2 both decide by, one row a method, seed and point."""
+"""File name of the predicted latencies of P1 and P2, one row per method, seed and point."""
 
 _PATHS: Final[Mapping[str, tuple[str, ...]]] = {
     "P3": ("split", "method", "metric"),
@@ -74,7 +74,7 @@ _PATHS: Final[Mapping[str, tuple[str, ...]]] = {
     "P5": ("n_reference", "questions", "metric"),
     "decisions": (),
 }
-"""What the names mean under which a protocol's figures stand, outermost first; else the method."""
+"""Meaning of the nested keys of a protocol's scores, outermost first; by default the method."""
 
 Predict = Callable[[int], pd.DataFrame]
 Progress = Callable[[str, int, int], None]
@@ -82,7 +82,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class ProtocolResult:
-    """Figures of one protocol as they stand in the JSON, and the tables of its dump by file name."""
+    """Scores of one protocol as in the JSON, and the tables of its dump by file name."""
 
     figures: Mapping[str, object]
     tables: Mapping[str, pd.DataFrame]
@@ -95,7 +95,7 @@ class Scoreboard:
     results: Mapping[str, ProtocolResult] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """Return the figures as JSON; a figure that does not exist, such as overspend without a success, is null.
+        """Return the scores as JSON; a score that is undefined, such as overspend without a success, is null.
 
         Examples
         --------
@@ -105,7 +105,7 @@ class Scoreboard:
         return json.dumps({name: _finite(r.figures) for name, r in self.results.items()}, allow_nan=False)
 
     def dump(self, folder: Path) -> list[Path]:
-        """Write one CSV a protocol, and those that protocols share, into the folder; return their paths."""
+        """Write one CSV per protocol, and those that protocols share, into the folder; return their paths."""
         folder.mkdir(parents=True, exist_ok=True)
         tables = {name: table for result in self.results.values() for name, table in result.tables.items()}
         paths = []
@@ -116,7 +116,7 @@ class Scoreboard:
 
 
 def run_scoreboard(
-    protocols: Iterable[str] = tuple(QUESTIONS),
+    protocols: Iterable[str] = tuple(DEMANDS),
     predict_llm_pilot: Predict | None = None,
     n_seed: int = 10,
     progress: Progress | None = None,
@@ -128,67 +128,67 @@ def run_scoreboard(
     config: TrainingConfig | None = None,
     n_fold: int = N_FOLD,
 ) -> Scoreboard:
-    """Return the scoreboard of the protocols named.
+    """Return the scoreboard of the given protocols.
 
     Parameters
     ----------
     protocols
-        Names of protocols, such as ``P1``; their order is kept.
+        Names of protocols; their order is kept.
     predict_llm_pilot
-        From a seed to predictions for LLM-Pilot's 528 points, each by a model that never saw the point's LLM, with
-        the columns that `score_p1` wants. Without it the peers stand alone.
+        Function from a seed to predictions of LLM-Pilot's 528 points, each without training rows of its LLM, with the
+        columns of `score_p1`. If None, only peers are scored.
     n_seed
-        Number of seeds, counted from 0.
+        Number of seeds, from 0.
     progress
-        Called after each step with what was done, how many steps are done and how many there are.
+        Called after each step with its description, the steps done and the number of steps.
     rule_llm_pilot
-        From a seed to the rule by which roofcast's predictions of that seed become a choice; without it, and always
-        for the peers, the cheapest profile by the predictions taken at their word.
+        Function from a seed to the decision rule of roofcast's predictions; by default, and for the peers, the
+        cheapest profile by the point predictions.
     methods_silicon
-        Who is judged under P3, by name.
+        Methods of P3 by name.
     silicon, campaigns
-        What P3 asks, and P4 and P5; None for the shipped campaigns.
+        Rows of P3, and of P4 and P5; None for the shipped campaigns.
     config
-        Settings of roofcast's predictor under P3 to P5; None for the defaults.
+        Settings of the predictor under P3 to P5; None for the defaults.
     n_fold
-        Folds of whole lineages under P4 and P5.
+        Number of folds of lineages under P4 and P5.
 
     Raises
     ------
     UnknownNameError
-        If there is no such protocol.
+        If a protocol is unknown.
     SchemaError
-        If predictions lack a column or a point.
+        If a column or a point is missing in the predictions.
     """
-    wanted = tuple(dict.fromkeys(protocols))
-    for name in wanted:
+    names = tuple(dict.fromkeys(protocols))
+    for name in names:
         if name not in PROTOCOLS:
             raise UnknownNameError("protocol", name, PROTOCOLS)
-    has_llm_pilot = any(name in QUESTIONS for name in wanted)
+    has_llm_pilot = any(name in DEMANDS for name in names)
     runs = [_Run(method, 0, peer_predictions(method)) for method in PEERS] if has_llm_pilot else []
     if has_llm_pilot and predict_llm_pilot is not None:
         runs += _own_runs(predict_llm_pilot, n_seed, progress, rule_llm_pilot)
-    results = {name: _llm_pilot_result(name, runs) for name in wanted if name in QUESTIONS}
-    if "P3" in wanted:
-        asked = silicon or load_silicon_campaign(campaigns)
-        dump = predict_silicon(asked, methods_silicon, progress, config)
+    results = {name: _llm_pilot_result(name, runs) for name in names if name in DEMANDS}
+    if "P3" in names:
+        silicon_campaign = silicon or load_silicon_campaign(campaigns)
+        dump = predict_silicon(silicon_campaign, methods_silicon, progress, config)
         results |= _silicon_results(dump)
-    if {"P4", "P5"} & set(wanted):
+    if {"P4", "P5"} & set(names):
         rows = campaigns or load_campaign_rows()
         dump = with_sources(predict_campaigns(rows, config, progress, n_fold), rows)
-        results |= _campaign_results(dump) if "P4" in wanted else {}
-        results |= {"P5": _reference_result(dump)} if "P5" in wanted else {}
-    return Scoreboard({name: results[name] for name in _in_order(wanted, results)})
+        results |= _campaign_results(dump) if "P4" in names else {}
+        results |= {"P5": _reference_result(dump)} if "P5" in names else {}
+    return Scoreboard({name: results[name] for name in _in_order(names, results)})
 
 
-def _in_order(wanted: Iterable[str], results: Mapping[str, object]) -> list[str]:
-    """Return the results' names in the order asked, what comes along with a protocol after it."""
-    along = {"P3": ("P3_clean",), "P4": ("P4_methods", "decisions")}
-    return [part for name in wanted for part in (name, *along.get(name, ())) if part in results]
+def _in_order(names: Iterable[str], results: Mapping[str, object]) -> list[str]:
+    """Return the names of the results in the requested order, each followed by the results that it includes."""
+    included = {"P3": ("P3_clean",), "P4": ("P4_methods", "decisions")}
+    return [part for name in names for part in (name, *included.get(name, ())) if part in results]
 
 
 def figure_rows(protocol: str, figures: Mapping[str, object]) -> list[dict[str, object]]:
-    """Return a protocol's figures as the lines of one table.
+    """Return a protocol's scores as rows of one table.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def figure_rows(protocol: str, figures: Mapping[str, object]) -> list[dict[str, 
     >>> figure_rows("decisions", {"median_regret": 0.0})
     [{'median_regret': 0.0}]
     """
-    if protocol == "P5":  # P3's questions stand one level higher than P4's
+    if protocol == "P5":  # P3's rows are one level higher than P4's
         figures = {k: _by_questions(of) for k, of in figures.items() if isinstance(of, Mapping)}
     names = _PATHS.get(protocol, ("method",))
     return [{**dict(zip(names, path, strict=True)), **values} for path, values in _leaves(figures, ())]
@@ -212,10 +212,10 @@ def _by_questions(figures: Mapping[str, object]) -> dict[str, object]:
 def _leaves(
     figures: Mapping[str, object], path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], dict[str, object]]]:
-    below = {name: value for name, value in figures.items() if isinstance(value, Mapping)}
-    if figures and not below:
+    nested = {name: value for name, value in figures.items() if isinstance(value, Mapping)}
+    if figures and not nested:
         yield path, dict(figures)
-    for name, value in below.items():
+    for name, value in nested.items():
         yield from _leaves(value, (*path, name))
 
 
@@ -264,18 +264,18 @@ def _own_runs(
 
 
 def _llm_pilot_result(name: str, runs: list[_Run]) -> ProtocolResult:
-    decisions = [decide(run.predictions, QUESTIONS[name], run.rule) for run in runs]
+    decisions = [decide(run.predictions, DEMANDS[name], run.rule) for run in runs]
     scores: dict[str, list[dict[str, float]]] = {}
     for run, table in zip(runs, decisions, strict=True):
         scores.setdefault(run.method, []).append(score_decisions(table).figures())
-    points = [measured_beside(run.predictions) for run in runs]
+    points = [join_measured(run.predictions) for run in runs]
     return ProtocolResult(
         figures={method: _medians(of_method) for method, of_method in scores.items()},
-        tables={name: _labelled(runs, decisions), POINTS: _labelled(runs, points)},
+        tables={name: _label_runs(runs, decisions), POINTS: _label_runs(runs, points)},
     )
 
 
-def _labelled(runs: list[_Run], tables: list[pd.DataFrame]) -> pd.DataFrame:
+def _label_runs(runs: list[_Run], tables: list[pd.DataFrame]) -> pd.DataFrame:
     labelled = []
     for run, table in zip(runs, tables, strict=True):
         copy = table.rename(columns={"model": "fold"})

@@ -1,4 +1,4 @@
-"""`docs/SCOREBOARD.md`: the scoreboard as a page for people, with its plots."""
+"""The page `docs/SCOREBOARD.md`: the scoreboard in prose, tables and plots."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from roofcast.data.campaigns.silicon_aiconfigurator import load_aiconfigurator_answers, load_aiconfigurator_run
 from roofcast.data.campaigns.silicon_index import FAULTS
-from roofcast.training.evaluation.markdown import markdown_table, number
+from roofcast.training.evaluation.markdown import format_number, markdown_table
 from roofcast.training.evaluation.plots import plot_errors, plot_predicted
-from roofcast.training.evaluation.protocols.silicon import JUDGED, SPLITS, silicon_figures
+from roofcast.training.evaluation.protocols.silicon import SCORED_METRICS, SPLITS, silicon_figures
 from roofcast.training.evaluation.scoreboard import OWN, Scoreboard
 from roofcast.training.evaluation.scoreboard_campaigns import (
     campaign_plots,
@@ -47,48 +47,48 @@ Written by `roofcast scoreboard --docs docs`; `--dump DIR` writes the rows from 
 _LLM_PILOT: Final = """
 ## {name}: LLM-Pilot's benchmark, {what}
 
-Ten LLMs, each held out in turn. *Success*: the recommended deployment serves the users within the limits;
-*overspend*: its cost over that of the cheapest which does; S/O: harmonic mean of success and one minus overspend.
-Figures of roofcast are medians over ten seeds of the trees; its distribution of errors is fitted once a fold, and it
-chooses by expected utility over draws of it. The peers' are published runs, and choose by the prediction itself.
+Ten LLMs, each held out in turn. *Success*: the recommended deployment serves all users within the limits;
+*overspend*: its relative excess over the cost of the cheapest one that does; *S/O*: harmonic mean of success and one
+minus overspend. Scores of roofcast are medians over ten seeds of the trees. Its error distribution is fitted once per
+fold, and it chooses by expected utility over draws of that distribution. Peers are published runs; they choose by the
+point prediction.
 """
 
 _SILICON: Final = """
 ## P3: engines on NVIDIA silicon, {n_id:,} rows
 
-TTFT and TPOT of 15 checkpoints on H100 to GB200 under TensorRT-LLM, SGLang and vLLM. A lineage or an accelerator is
-held out whole, of every campaign: coefficients are fitted, learners trained and neighbours looked for among the
-others alone. Errors are absolute percentage errors as fractions, over the rows answered; *within 25 %* counts a row
-without an answer as a miss. Cells of the tables by part are mean / median, with the share answered where it is not
-all.
+TTFT and TPOT of 15 checkpoints on H100 to GB200 under TensorRT-LLM, SGLang and vLLM. All rows of a
+lineage or of an accelerator are held out of all campaigns: coefficients, learners and neighbours come from the other
+rows. Errors are absolute percentage errors as fractions over the answered rows; *within 25 %* counts an unanswered
+row as a miss. Cells of the tables by part are mean / median, with the share of answered rows if it is below 1.
 
-*All rows* are the published ones, {n_id:,}. *Clean* are the {n_clean:,} that are distinct measurements and that no
-rule marks as faulty: a rule reads ids, versions and public configurations, never a latency. No faulty row is trained
-on. {n_fault} of the published rows are faulty ({fault_ratio:.1%}); `rows_index.csv` beside the campaign names each id
-with its rule, and with the row that it repeats. The plots show the clean rows.
+*All rows* are the {n_id:,} published rows. *Clean* are the {n_clean:,} distinct measurements that no rule marks as
+faulty; rules use ids, versions and public configurations, never a latency. Faulty rows are not used for training.
+{n_fault} of the published rows are faulty ({fault_ratio:.1%}); `rows_index.csv` of the campaign lists each id's rule
+and the row that it repeats. The plots show the clean rows.
 
-| method | what it is |
+| method | description |
 | --- | --- |
-| roofcast | the predictor as trained for service, on all campaigns |
-| analytic_calibrated_all | the analytic estimate alone, with that predictor's coefficients |
-| analytic_calibrated | the analytic estimate alone, its coefficients fitted to the other folds of these rows |
-| analytic_priors | the analytic estimate alone, nothing fitted to these rows |
-| aiconfigurator | that tool, really run |
-| nearest_measured | the nearest training row's own measurement |
-| xgboost_raw | boosted trees on raw descriptors, without an estimate |
+| roofcast | the predictor, trained on all campaigns as for service |
+| analytic_calibrated_all | the analytic estimate with that predictor's coefficients |
+| analytic_calibrated | the analytic estimate with coefficients fitted to the other folds of these rows |
+| analytic_priors | the analytic estimate with its priors, not fitted to these rows |
+| aiconfigurator | recorded answers of aiconfigurator |
+| nearest_measured | the measurement of the nearest training row |
+| xgboost_raw | gradient boosting on raw descriptors, without an estimate |
 
-Read with care. The estimate's kernel parameters
-were fitted to measured kernels of these very accelerators, which a held-out accelerator keeps: that split tells of an
-accelerator whose serving was never measured, not of one whose kernels never were (KERNELS.md has those). Rows, kernel
-tables and the peer come from one project, aiconfigurator. The structure of the estimate was chosen while looking at
-held-out errors of these rows ([which](decisions/0009-the-analytic-core.md)), so its last hundredths are optimistic.
+Limitations. The kernel parameters of the estimate were fitted to measured kernels of the same accelerators, also of
+a held-out one: that split shows accelerators without serving measurements, not those without kernel measurements (see
+KERNELS.md). Rows, kernel tables and the peer come from one project, aiconfigurator. The structure of the estimate was
+chosen with held-out errors of these rows in view ([decision 9](decisions/0009-the-analytic-core.md)), so the
+last digits of these errors are optimistic.
 """
 
 _PEER: Final = """
 ### How aiconfigurator was run
 
-Version {version} ({licence}), {n_question:,} of {n_asked:,} distinct questions put on {date}, {n_answered:,} of them
-answered; a call took {call_s:.2f} s at the median. A question that was not put counts as unanswered.
+Version {version} ({licence}), run on {date} for {n_question:,} of {n_asked:,} distinct rows, of which it answered
+{n_answered:,}; a call took {call_s:.2f} s (median). A row that was not run counts as unanswered.
 """
 
 
@@ -97,23 +97,23 @@ def write_page(board: Scoreboard, folder: Path) -> list[Path]:
     plots = folder / FOLDER
     plots.mkdir(parents=True, exist_ok=True)
     text, paths = [_INTRO], []
-    for name, what in (("P1", "the paper's one question"), ("P2", "ninety questions")):
+    for name, what in (("P1", "one demand"), ("P2", "ninety demands")):
         if name in board.results:
             text += [_LLM_PILOT.format(name=name, what=what), _method_table(board.results[name].figures)]
-    drawn: dict[str, Figure] = {}
+    plots_by_file: dict[str, Figure] = {}
     if "P3" in board.results:
         tables = board.results["P3"].tables
         text.append(silicon_section(tables["P3"], tables["P3_parts"]))
-        drawn |= silicon_plots(tables["P3"], tables["P3_parts"])
+        plots_by_file |= silicon_plots(tables["P3"], tables["P3_parts"])
     if "P4" in board.results:
-        drawn_here = campaign_plots(board.results)
-        text.append(campaign_section(board.results, [f"{FOLDER}/{file}" for file in drawn_here]))
-        drawn |= drawn_here
+        section_plots = campaign_plots(board.results)
+        text.append(campaign_section(board.results, [f"{FOLDER}/{file}" for file in section_plots]))
+        plots_by_file |= section_plots
     if "P5" in board.results:
-        drawn_here = reference_plots(board.results["P5"])
-        text.append(reference_section(board.results["P5"], [f"{FOLDER}/{file}" for file in drawn_here]))
-        drawn |= drawn_here
-    for file, figure in drawn.items():
+        section_plots = reference_plots(board.results["P5"])
+        text.append(reference_section(board.results["P5"], [f"{FOLDER}/{file}" for file in section_plots]))
+        plots_by_file |= section_plots
+    for file, figure in plots_by_file.items():
         paths.append(plots / file)
         figure.savefig(paths[-1], dpi=DPI, metadata={"Software": None})
     page = folder / PAGE
@@ -122,7 +122,7 @@ def write_page(board: Scoreboard, folder: Path) -> list[Path]:
 
 
 def silicon_section(dump: pd.DataFrame, parts: pd.DataFrame) -> str:
-    """Return the page's part on P3, from its dump and the figures by part."""
+    """Return the section on P3, from its dump and the scores by part."""
     ids = dump.drop_duplicates("id")
     n_fault = int((ids["fault"] != "").sum())
     counts = {"n_id": len(ids), "n_clean": int(ids["is_clean"].sum()), "n_fault": n_fault}
@@ -130,25 +130,27 @@ def silicon_section(dump: pd.DataFrame, parts: pd.DataFrame) -> str:
     for title, rows in (("all rows", dump), ("clean", dump[dump["is_clean"]])):
         for split, methods in silicon_figures(rows).items():
             text += [f"\n### {split.replace('_', ' ').capitalize()}, {title}\n", _error_table(methods)]
-    text += [f"\n![predicted against measured]({FOLDER}/{_plot_name(metric)})" for metric in JUDGED]
+    text += [f"\n![predicted against measured]({FOLDER}/{_plot_name(metric)})" for metric in SCORED_METRICS]
     for by, title in _PART_TITLES.items():
         of_part = parts[(parts["by"] == by) & (parts["part"] != "other")]
         if len(of_part):
             text += [f"\n### {title}\n", _part_table(of_part)]
     text += [f"\n![median error by accelerator]({FOLDER}/{_ERRORS})", "\n### Rules that mark a row as faulty\n"]
-    found = ids["fault"].value_counts()
+    n_by_fault = ids["fault"].value_counts()
     text.append(
-        markdown_table(("rule", "what", "rows"), [(f"`{r}`", w, str(found.get(r, 0))) for r, w in FAULTS.items()])
+        markdown_table(
+            ("rule", "what", "rows"), [(f"`{r}`", w, str(n_by_fault.get(r, 0))) for r, w in FAULTS.items()]
+        )
     )
     return "\n".join([*text, _peer_section(int(dump["row"].nunique()))])
 
 
 def silicon_plots(dump: pd.DataFrame, parts: pd.DataFrame) -> dict[str, Figure]:
-    """Return the plots of P3 by file name: ours against measured, and every method's error by accelerator."""
+    """Return the plots of P3 by file name: roofcast's predictions, and all methods' errors by accelerator."""
     method = OWN if (dump["method"] == OWN).any() else str(dump["method"].iloc[0])
     is_shown = dump["is_clean"] & (dump["method"] == method) & (dump["split"] == next(iter(SPLITS)))
     ours, figures = dump[is_shown], {}
-    for metric, column in JUDGED.items():
+    for metric, column in SCORED_METRICS.items():
         measured, predicted = (ours[name].to_numpy(dtype=float) for name in (column, f"predicted_{column}"))
         figures[_plot_name(metric)] = plot_predicted(measured, predicted, ours["lineage"], f"{metric.upper()}, s")
     is_shown = (parts["protocol"] == "P3_clean") & (parts["by"] == "accelerator")
@@ -181,21 +183,21 @@ def _peer_section(n_asked: int) -> str:
 def _method_table(figures: Mapping[str, object]) -> str:
     methods = pd.DataFrame(figures).T
     return markdown_table(
-        ["method", *methods.columns], [(_bold(str(m)), *map(number, v)) for m, v in methods.iterrows()]
+        ["method", *methods.columns], [(_bold(str(m)), *map(format_number, v)) for m, v in methods.iterrows()]
     )
 
 
 def _error_table(methods: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
-    head = ["method", *(f"{metric.upper()} {title}" for metric in JUDGED for title in _FIGURES.values())]
+    head = ["method", *(f"{metric.upper()} {title}" for metric in SCORED_METRICS for title in _FIGURES.values())]
     rows = [
-        (_bold(name), *(number(of[metric][figure]) for metric in JUDGED for figure in _FIGURES))
+        (_bold(name), *(format_number(of[metric][figure]) for metric in SCORED_METRICS for figure in _FIGURES))
         for name, of in methods.items()
     ]
     return markdown_table(head, rows)
 
 
 def _part_table(parts: pd.DataFrame) -> str:
-    """Return mean / median of each method, one line a part, split and metric, all rows."""
+    """Return mean / median of each method, one row per part, split and metric, of all published rows."""
     shown = parts[parts["protocol"] == "P3"]
     methods = list(shown["method"].unique())
     rows = []
@@ -208,7 +210,7 @@ def _part_table(parts: pd.DataFrame) -> str:
 
 def _part_cell(row: pd.Series) -> str:
     share = row["answered"]
-    errors = f"{number(row['mape'])} / {number(row['median_ape'])}" if share else "none answered"
+    errors = f"{format_number(row['mape'])} / {format_number(row['median_ape'])}" if share else "none answered"
     return errors if share in {0.0, 1.0} else f"{errors} ({share:.0%})"
 
 

@@ -1,1 +1,1 @@
-"""Feature importance, contributions, the most useful next measurement."""
+"""Explanations: feature importance, contributions to a prediction, the most useful next measurement."""

@@ -1,4 +1,4 @@
-"""Why a prediction is what it is: what its parts contribute, and which measurements tell most about it."""
+"""Contributions to a prediction, and the measurements that are most correlated with it."""
 
 from __future__ import annotations
 
@@ -24,53 +24,52 @@ from roofcast.training.learner.ratio_model import RatioPrediction
 IndexArray = npt.NDArray[np.intp]
 
 PARTS: Final = ("estimate", "typical_ratio", *group_blocks(FEATURE_NAMES), "effects", "references")
-"""What a prediction is the sum of, in natural logarithms: the analytic estimate; the usual ratio over it; what each
-physical group of columns moves that ratio by; what measurements of the like have in common; and what the reference
-measurements add."""
+"""Additive terms of a prediction in natural logarithms: the analytic estimate; the typical ratio over it; the SHAP
+values of each physical group of columns; the random effects; and the reference measurements."""
 
-ANCHOR_COLUMNS: Final = (
+TRAINING_POINT_COLUMNS: Final = (
     "model", "accelerator", "n_accelerator", "engine", "engine_version", "weight_precision", "kv_precision",
     "n_input_token", "n_output_token", "load", "concurrency", "request_rate", "statistic", "campaign", "date",
 )  # fmt: skip
-"""What is kept of a measurement, besides `METRICS`."""
+"""Stored columns of a training point, besides `METRICS`."""
 
 WORKLOAD: Final = ("n_input_token", "n_output_token", "concurrency", "request_rate")
 
-ALIKE: Final = 0.1
-"""Difference of two workloads, in natural logarithms, that is not worth a word."""
+WORKLOAD_TOLERANCE: Final = 0.1
+"""Difference of two workloads, in natural logarithms, below which they count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPoints:
-    """The measurements that a predictor's effects are conditioned on.
+    """Measurements that the random effects of a predictor are conditioned on.
 
     Parameters
     ----------
     rows
-        As measured: columns `ANCHOR_COLUMNS` and `METRICS`.
+        Measurements: columns `TRAINING_POINT_COLUMNS` and `METRICS`.
     keys
-        What they share with questions, as of `roofcast.features.descriptors.config_hash`; rows as in `rows`.
+        Hashes of `roofcast.features.descriptors.config_hash`, aligned with `rows`.
     place
-        By metric, the row of each anchor of its effects.
+        Row of each training point of the random effects, by metric.
     """
 
-    rows: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*ANCHOR_COLUMNS, *METRICS]))
+    rows: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*TRAINING_POINT_COLUMNS, *METRICS]))
     keys: pd.DataFrame = field(default_factory=pd.DataFrame)
     place: dict[str, IndexArray] = field(default_factory=dict)
 
 
 def build_training_points(predictor: RoofcastPredictor, data: TrainingSet) -> TrainingPoints:
-    """Return the anchors of a predictor that was fitted to these rows."""
+    """Return the training points of a predictor that was fitted to `data`."""
     used: dict[str, IndexArray] = {}
     for metric, uncertainty in predictor.error_distributions_.items():
         error = log_ratio(data.y[metric].to_numpy(dtype=float), predictor.held_out_[metric].to_numpy())
         used[metric] = np.flatnonzero(~np.isnan(error))[uncertainty.training_row]
-    kept = np.unique(np.concatenate([*used.values(), np.empty(0, dtype=np.intp)]))
-    rows = data.measurements.iloc[kept][list(ANCHOR_COLUMNS)].join(data.y.iloc[kept])
+    used_rows = np.unique(np.concatenate([*used.values(), np.empty(0, dtype=np.intp)]))
+    rows = data.measurements.iloc[used_rows][list(TRAINING_POINT_COLUMNS)].join(data.y.iloc[used_rows])
     return TrainingPoints(
         rows.reset_index(drop=True),
-        pd.DataFrame(config_hashes(data.X.iloc[kept])),
-        {metric: np.searchsorted(kept, places_of) for metric, places_of in used.items()},
+        pd.DataFrame(config_hashes(data.X.iloc[used_rows])),
+        {metric: np.searchsorted(used_rows, places_of) for metric, places_of in used.items()},
     )
 
 
@@ -80,25 +79,22 @@ def contributions(
     references: CalibrationPoints | None = None,
     metrics: Collection[str] | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """Return what each of `PARTS` adds to the logarithm of each prediction, by metric.
+    """Return the contribution of each of `PARTS` to the logarithm of each prediction, by metric.
 
-    Those of the columns are exact Shapley values of the trees, summed by group; see
-    `importance.shap_values`. What keeps a percentile from falling below a lower one counts as the
-    workload's, to which the percentile belongs.
+    Contributions of columns are exact SHAP values of the trees summed by group, see `importance.shap_values`. The
+    correction that keeps percentiles monotone counts as part of the workload.
 
     Parameters
     ----------
-    predictor
-        Fitted.
-    X : shape (n_question, n_descriptor)
+    X : shape (n_row, n_descriptor)
     references
-        Given to the prediction.
+        Reference measurements of the prediction.
     metrics
-        Wanted ones; None for all.
+        None for all.
 
     Returns
     -------
-    shapes (n_question, n_part); a row sums to the logarithm of the prediction in its SI unit
+    shapes (n_row, n_part); a row sums to the logarithm of the prediction in its SI unit
     """
     names = predictor.select_metrics(metrics)
     parts = predictor.predict_ratio(X, names)
@@ -107,8 +103,8 @@ def contributions(
     shifted = plain
     if references is not None:
         shifted = predictor.predict_distribution(X, references, metrics=names).median
-    tables = {metric: _of_trees(predictor, metric, parts.features) for metric in raw}
-    tables |= _led(tables, parts, X)
+    tables = {metric: _tree_contributions(predictor, metric, parts.features) for metric in raw}
+    tables |= _derived_contributions(tables, parts, X)
     if THROUGHPUT in tables:
         tables[THROUGHPUT] = tables[THROUGHPUT].mask(pd.Series(parts.loads.is_open_loop, X.index), 0.0, axis=0)
     for metric, table in tables.items():
@@ -120,13 +116,15 @@ def contributions(
     return tables
 
 
-def _of_trees(predictor: RoofcastPredictor, metric: str, features: pd.DataFrame) -> pd.DataFrame:
-    values, usual = shap_values(predictor.regressors_[metric], features)
-    return group_importance(values).assign(typical_ratio=usual)
+def _tree_contributions(predictor: RoofcastPredictor, metric: str, features: pd.DataFrame) -> pd.DataFrame:
+    values, typical = shap_values(predictor.regressors_[metric], features)
+    return group_importance(values).assign(typical_ratio=typical)
 
 
-def _led(tables: Mapping[str, pd.DataFrame], parts: RatioPrediction, X: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return what the parts of TTFT and TPOT add to the metrics that follow from these, where they do."""
+def _derived_contributions(
+    tables: Mapping[str, pd.DataFrame], parts: RatioPrediction, X: pd.DataFrame
+) -> dict[str, pd.DataFrame]:
+    """Return the contributions to the metrics derived from TTFT and TPOT, in the rows where they are derived."""
     if not set(SOURCES) <= tables.keys():
         return {}
     correction = {m: parts.value[m] / parts.estimates[m] for m in SOURCES}
@@ -142,44 +140,43 @@ def _led(tables: Mapping[str, pd.DataFrame], parts: RatioPrediction, X: pd.DataF
 def nearest_measurements(
     predictor: RoofcastPredictor, anchors: TrainingPoints, X: pd.DataFrame, metric: str, n: int = 3
 ) -> list[pd.DataFrame]:
-    """Return, for each question, the measurements that tell most about one metric, the most telling first.
+    """Return, for each query, the measurements most correlated with its prediction of one metric, in that order.
 
-    Of each configuration there is one: that of the workload most like the question's.
+    There is one measurement per configuration: that with the most similar workload.
 
     Parameters
     ----------
     predictor, anchors
-        Of one bundle.
-    X : shape (n_question, n_descriptor)
-    metric
-        One that is predicted.
+        From one bundle.
+    X : shape (n_row, n_descriptor)
     n
-        Rows of each answer at most.
+        Largest number of rows per query.
 
     Returns
     -------
-    Columns `ANCHOR_COLUMNS`; `measured`; `correlation`, of the errors of prediction there and at the question; and
-    `differs`, what is not the same in both: parts of `roofcast.features.descriptors.config_hash`, and the workload
+    Columns `TRAINING_POINT_COLUMNS`; `measured`; `correlation` of the prediction errors there and at the query; and
+    `differs`, the names of the hashes of `roofcast.features.descriptors.config_hash` and of the workload columns that
+    are not equal
     """
     if metric not in anchors.place:
-        return [pd.DataFrame(columns=[*ANCHOR_COLUMNS, "measured", "correlation", "differs"])] * len(X)
+        return [pd.DataFrame(columns=[*TRAINING_POINT_COLUMNS, "measured", "correlation", "differs"])] * len(X)
     effects = predictor.error_distributions_[metric].effects
-    found, correlation = effects.nearest(build_group_keys(X), len(anchors.place[metric]))
-    asked = pd.DataFrame(config_hashes(X))
+    nearest, correlation = effects.nearest(build_group_keys(X), len(anchors.place[metric]))
+    query_hashes = pd.DataFrame(config_hashes(X))
     workload = X[[f"workload.{name}" for name in (*WORKLOAD[:3], "request_rate_per_s")]].to_numpy(dtype=float)
     names = np.array([*anchors.keys.columns, *WORKLOAD], dtype=object)
     tables = []
-    for i, order in enumerate(found):
+    for i, order in enumerate(nearest):
         rows = anchors.place[metric][order]
         distance = np.abs(np.log(anchors.rows[list(WORKLOAD)].to_numpy(dtype=float)[rows] / workload[i]))
         best = np.lexsort((np.nansum(distance, axis=1), -correlation[i].round(6)))
         is_first = ~anchors.keys.iloc[rows[best]].duplicated().to_numpy()
         best = best[is_first][:n]
-        is_other = (anchors.keys.iloc[rows[best]] != asked.iloc[i]).to_numpy()
-        differs = [list(names[row]) for row in np.hstack([is_other, distance[best] > ALIKE])]
+        is_other = (anchors.keys.iloc[rows[best]] != query_hashes.iloc[i]).to_numpy()
+        differs = [list(names[row]) for row in np.hstack([is_other, distance[best] > WORKLOAD_TOLERANCE])]
         near = anchors.rows.iloc[rows[best]]
         tables.append(
-            near[list(ANCHOR_COLUMNS)].assign(
+            near[list(TRAINING_POINT_COLUMNS)].assign(
                 measured=near[metric], correlation=correlation[i][best], differs=pd.Series(differs, near.index)
             )
         )

@@ -1,8 +1,7 @@
-"""What the predictor leans on: gain, exact SHAP values and held-out permutation of its columns.
+"""Feature importance: gain, exact SHAP values and held-out permutation of columns.
 
-Gain and SHAP values tell what the fitted trees use; permutation of held-out rows tells what helps on an LLM never
-seen. Both speak of the learner's part, the ratio above the estimate, unless descriptors are permuted: those feed
-the estimate as well.
+Gain and SHAP values describe the fitted trees; permutation on held-out rows describes the effect on unseen LLMs. All
+concern the learned ratio over the estimate, unless descriptors are permuted, which also feed the estimate.
 """
 
 from __future__ import annotations
@@ -30,19 +29,17 @@ IndexArray = npt.NDArray[np.intp]
 Table = Literal["features", "descriptors"]
 
 STAGES: Final = ("guess", "prior", "estimate", "prediction")
-"""What is known step by step: other LLMs' typical value, the estimate at its priors, calibrated, and corrected."""
+"""Stages of a prediction: median of other LLMs, estimate at its priors, calibrated estimate, corrected estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A fitted predictor and the rows to judge it by.
+    """A fitted predictor and the rows that evaluate it.
 
     Parameters
     ----------
-    predictor
-        Fitted.
-    rows : shape (n_judged,)
-        Positions of the rows that it is judged by.
+    rows : shape (n_test,)
+        Indices of the test rows.
     """
 
     predictor: RatioModel
@@ -50,14 +47,12 @@ class Fold:
 
 
 def fit_folds(predictor: RatioModel, X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series) -> list[Fold]:
-    """Return one predictor per fold, each to be judged by the groups that it never saw.
+    """Return one predictor per fold, to be evaluated on groups that it was not fitted to.
 
     Parameters
     ----------
     predictor
-        Its settings are used; it is not fitted.
-    X, y, groups
-        As in `RatioModel.fit`.
+        Source of the settings; it is not fitted.
     """
     folds = []
     for train, test in leave_one_group_out(groups, TrainingConfig().n_fold):
@@ -92,16 +87,14 @@ def stage_errors(folds: Sequence[Fold], X: pd.DataFrame, y: pd.DataFrame, groups
 
 
 def gain_importance(regressor: ResidualRegressor, names: Sequence[str] = FEATURE_NAMES) -> pd.Series:
-    """Return the share of the members' training gain that each column's splits brought; the shares sum to 1.
+    """Return each column's share of the training gain of all members; the shares sum to 1.
 
-    Gain is counted on the rows trained on, so a column that names an LLM looks as good as one that explains it.
+    Gain is measured on training rows, so a column that identifies an LLM scores as high as one that explains it.
 
     Parameters
     ----------
-    regressor
-        Fitted.
     names : shape (n_column,)
-        Of its columns, in order.
+        Names of the columns, in order.
     """
     total = np.zeros(len(names))
     for booster in regressor.boosters_:
@@ -111,14 +104,12 @@ def gain_importance(regressor: ResidualRegressor, names: Sequence[str] = FEATURE
 
 
 def shap_values(regressor: ResidualRegressor, features: pd.DataFrame) -> tuple[pd.DataFrame, float]:
-    """Return by how much each column moves each row's log ratio from the mean one, and that mean.
+    """Return the SHAP values of each row's log ratio, and the base value.
 
-    The values are exact for trees (path-dependent TreeSHAP): a row's values and the mean sum to its prediction.
+    The values are exact for trees (path-dependent TreeSHAP): a row's values and the base value sum to its prediction.
 
     Parameters
     ----------
-    regressor
-        Fitted.
     features : shape (n_row, n_column)
 
     Returns
@@ -151,30 +142,28 @@ def permutation_importance(
     n_repeat: int = 5,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return by how much the judged rows' error rises when a block of columns takes other rows' values.
+    """Return the increase of the held-out error when a block of columns is permuted.
 
-    Values are drawn from all rows, those of other groups too: what tells LLMs apart hardly varies within one. Every
-    fold and block sees the same permutations, and the columns of a block move together.
+    Values are permuted over all rows, including other groups: columns that distinguish LLMs are nearly constant
+    within one. All folds and blocks use the same permutations, and the columns of a block move together.
 
     Parameters
     ----------
     folds
-        As `fit_folds` returns them. A fold judged by rows that it was fitted to flatters the columns.
+        Result of `fit_folds`. Folds evaluated on their training rows overstate importance.
     X, y, groups
-        What the folds were fitted to.
+        Data that the folds were fitted to.
     blocks
         Columns by block name; None for one block per column.
     table
-        ``features`` disturbs the learner and leaves the estimate; ``descriptors`` disturbs both.
+        ``features`` permutes the inputs of the learner only; ``descriptors`` also those of the estimate.
     n_repeat
-        Permutations.
-    seed
-        Of the permutations.
+        Number of permutations.
 
     Returns
     -------
-    index ``(metric, block)``, columns `mean`, the rise of the mean absolute log error, every group weighing the same;
-    `seed_sd`, its standard deviation over permutations; `group_se`, its standard error over groups
+    index ``(metric, block)``, columns `mean`, the increase of the mean absolute log error with equal weights of
+    groups; `seed_sd`, its standard deviation over permutations; `group_se`, its standard error over groups
 
     References
     ----------
@@ -184,9 +173,11 @@ def permutation_importance(
     blocks = {name: [name] for name in names} if blocks is None else blocks
     rng = np.random.default_rng(seed)
     orders = [rng.permutation(len(X)) for _ in range(n_repeat)]
-    rises = pd.concat([_rises(fold, X, y, groups, blocks=blocks, table=table, orders=orders) for fold in folds])
-    by_seed = rises.groupby(["metric", "block", "seed"], sort=False)["rise"].mean()
-    by_group = rises.groupby(["metric", "block", "group"], sort=False)["rise"].mean()
+    increases = pd.concat(
+        [_error_increases(fold, X, y, groups, blocks=blocks, table=table, orders=orders) for fold in folds]
+    )
+    by_seed = increases.groupby(["metric", "block", "seed"], sort=False)["rise"].mean()
+    by_group = increases.groupby(["metric", "block", "group"], sort=False)["rise"].mean()
     keys = ["metric", "block"]
     return pd.DataFrame(
         {
@@ -198,10 +189,9 @@ def permutation_importance(
 
 
 def group_importance(values: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns summed by physical group, the part of their names before the dot.
+    """Return the columns summed by physical group, the prefix of their names.
 
-    Of SHAP values it returns those of the groups, still additive: contributions that cancel within a group do
-    cancel, as they would not in a sum of sizes.
+    SHAP values of groups remain additive: opposite contributions within a group cancel.
 
     Parameters
     ----------
@@ -221,7 +211,7 @@ def group_importance(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def group_blocks(names: Sequence[str] | pd.Index[str]) -> dict[str, list[str]]:
-    """Return the column names by physical group, in the order in which they come.
+    """Return the column names by physical group, in order of appearance.
 
     Examples
     --------
@@ -234,7 +224,7 @@ def group_blocks(names: Sequence[str] | pd.Index[str]) -> dict[str, list[str]]:
     return blocks
 
 
-def _rises(
+def _error_increases(
     fold: Fold,
     X: pd.DataFrame,
     y: pd.DataFrame,
@@ -244,31 +234,33 @@ def _rises(
     table: Table,
     orders: Sequence[IndexArray],
 ) -> pd.DataFrame:
-    """Return the rise of the fold's error by metric, block, seed and group, a row each."""
-    whole = build_features(X, fold.predictor.coefficients_)[0] if table == "features" else X
-    judged, keys = whole.iloc[fold.rows], list(itertools.product(blocks, range(len(orders))))
-    stack = [judged]
+    """Return the increase of a fold's error by metric, block, seed and group, one per row."""
+    all_rows = build_features(X, fold.predictor.coefficients_)[0] if table == "features" else X
+    test_rows, keys = all_rows.iloc[fold.rows], list(itertools.product(blocks, range(len(orders))))
+    stack = [test_rows]
     for block, seed in keys:
         columns = list(blocks[block])
-        drawn = whole[columns].iloc[orders[seed][fold.rows]].to_numpy()
-        stack.append(judged.assign(**dict(zip(columns, drawn.T, strict=True))))
+        drawn = all_rows[columns].iloc[orders[seed][fold.rows]].to_numpy()
+        stack.append(test_rows.assign(**dict(zip(columns, drawn.T, strict=True))))
     reference, *disturbed = _errors(fold, stack, X.iloc[fold.rows], y.iloc[fold.rows], table)
     index = pd.MultiIndex.from_tuples([(*key, group) for key in keys for group in groups.iloc[fold.rows]])
-    rises = pd.DataFrame(np.concatenate(disturbed - reference), index=index, columns=list(fold.predictor.metrics_))
-    rises.index.names = ["block", "seed", "group"]
-    means = rises.groupby(level=rises.index.names, sort=False).mean().reset_index()
-    return means.melt(rises.index.names, var_name="metric", value_name="rise").dropna(subset="rise")
+    increases = pd.DataFrame(
+        np.concatenate(disturbed - reference), index=index, columns=list(fold.predictor.metrics_)
+    )
+    increases.index.names = ["block", "seed", "group"]
+    means = increases.groupby(level=increases.index.names, sort=False).mean().reset_index()
+    return means.melt(increases.index.names, var_name="metric", value_name="rise").dropna(subset="rise")
 
 
 def _errors(
-    fold: Fold, stack: Sequence[pd.DataFrame], judged: pd.DataFrame, outcome: pd.DataFrame, kind: Table
+    fold: Fold, stack: Sequence[pd.DataFrame], test_rows: pd.DataFrame, outcome: pd.DataFrame, kind: Table
 ) -> FloatArray:
-    """Return the absolute log errors of tables of the same rows: shape (n_table, n_judged, n_metric)."""
+    """Return the absolute log errors of several tables of the same rows: shape (n_table, n_test, n_metric)."""
     table = pd.concat(stack, ignore_index=True)
     if kind == "descriptors":
         logs = np.log(fold.predictor.predict(table).to_numpy())
     else:
-        estimates = build_features(judged, fold.predictor.coefficients_)[1]
+        estimates = build_features(test_rows, fold.predictor.coefficients_)[1]
         logs = np.column_stack(
             [
                 r.predict(table.to_numpy()) + np.tile(np.log(estimates[m]), len(stack))

@@ -1,4 +1,4 @@
-"""Which measurement would narrow the predictions most, before any is taken."""
+"""Active learning: the measurements that would narrow the prediction intervals most."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class NextMeasurement:
-    """A measurement worth taking after those before it.
+    """A recommended measurement, conditional on those recommended before it.
 
     Parameters
     ----------
     row
-        Position among the candidates.
+        Index of the candidate.
     narrower
-        By metric, the share that it takes off the logarithmic width of the questions' intervals, on average.
+        Mean relative reduction of the logarithmic interval width of all candidates, by metric.
     """
 
     row: int
@@ -35,44 +35,42 @@ class NextMeasurement:
 def rank_measurements(
     predictor: RoofcastPredictor, X: pd.DataFrame, metrics: Sequence[str], n: int = 5
 ) -> list[NextMeasurement]:
-    """Return the settings to measure, one after another, so that the others become known best.
+    """Return the settings to measure, in order, that reduce the predictive variance of all settings most.
 
     Parameters
     ----------
-    predictor
-        Fitted.
     X : shape (n_setting, n_descriptor)
-        What might be measured, and is to be predicted.
+        Candidate measurements, which are also the settings to predict.
     metrics
-        That one run measures together, all of equal weight.
+        Metrics of one run, equally weighted.
     n
-        Measurements at most.
+        Largest number of measurements.
 
     Notes
     -----
-    A measurement at c takes ``cov(q, c) ** 2 / var(c)`` off the variance at q, whatever it turns out to be: that is
-    what conditioning a Gaussian process does, so nothing needs to be measured to know it. Each pick takes the
-    greatest share off the variances summed over the settings, a mean over the metrics; then the covariance is
-    updated by rank one, and the next pick counts what is left. `var(c)` contains the scatter of repeats.
+    A measurement at c reduces the variance at q by ``cov(q, c) ** 2 / var(c)``, whatever its outcome: the posterior
+    covariance of a Gaussian process does not depend on the observations. Each step selects the candidate with the
+    largest relative reduction of the summed variance, averaged over the metrics, and then updates the covariance by
+    rank one. `var(c)` includes the noise of repeats.
 
     References
     ----------
     A. Krause, A. Singh and C. Guestrin, "Near-optimal sensor placements in Gaussian processes", JMLR 9, 2008.
     """
     processes = [_Process.of(predictor, X, metric) for metric in metrics]
-    chosen: list[NextMeasurement] = []
-    while len(chosen) < min(n, len(X)):
+    selected: list[NextMeasurement] = []
+    while len(selected) < min(n, len(X)):
         gain = np.mean([process.gain() for process in processes], axis=0)
-        gain[[picked.row for picked in chosen]] = -np.inf
+        gain[[previous.row for previous in selected]] = -np.inf
         row = int(gain.argmax())
         narrower = {m: process.measure(row) for m, process in zip(metrics, processes, strict=True)}
-        chosen.append(NextMeasurement(row, narrower))
-    return chosen
+        selected.append(NextMeasurement(row, narrower))
+    return selected
 
 
 @dataclass(slots=True)
 class _Process:
-    """Covariance of one metric's errors at the settings, and the variance of a repeat."""
+    """Covariance of one metric's errors at the settings, and the noise variance of a repeat."""
 
     covariance: FloatArray
     noise: FloatArray
@@ -90,12 +88,12 @@ class _Process:
         return np.maximum(np.diag(self.covariance), 0.0) + self.noise
 
     def gain(self) -> FloatArray:
-        """Return the share of all variance that a measurement at each setting takes off."""
-        off = (self.covariance**2).sum(axis=0) / self.variance
-        return np.asarray(off / self.variance.sum(), dtype=np.float64)
+        """Return the share of the summed variance that a measurement at each setting removes."""
+        reduction = (self.covariance**2).sum(axis=0) / self.variance
+        return np.asarray(reduction / self.variance.sum(), dtype=np.float64)
 
     def measure(self, row: int) -> float:
-        """Condition on a measurement and return how much narrower the intervals became, on average."""
+        """Condition on a measurement and return the mean relative reduction of the interval widths."""
         before = np.sqrt(self.variance)
         column = self.covariance[:, row]
         self.covariance = self.covariance - np.outer(column, column) / self.variance[row]

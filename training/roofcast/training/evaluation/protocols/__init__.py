@@ -1,1 +1,1 @@
-"""Protocols of the scoreboard: each says what is held out, what is asked and how an answer is scored."""
+"""Protocols of the scoreboard: what is held out, what is predicted, and how it is scored."""

@@ -1,17 +1,16 @@
-"""Which GPU profile to rent, and how many pods of it, so that a number of users stays within two latency limits.
+"""LLM-Pilot's recommendation: the GPU profile and pods that serve a number of users within two latency limits.
 
-The arithmetic of LLM-Pilot's recommendation on plain arrays. The conventions are those of the code published with
-the paper:
+Arithmetic of LLM-Pilot's recommendation on plain arrays, with the conventions of the code published with the paper:
 
 - A latency equal to its limit meets it.
-- Users are walked upward from the least measured number, and the walk ends at the first latency above the limit or at
-  the first that is NaN; what lies beyond counts for nothing even if it would meet the limit again. Each latency is
-  walked by itself, and the smaller of the two numbers is what one pod can serve.
-- A profile that cannot serve the least number of users is no candidate; with no candidate there is no recommendation,
-  which is a failure.
-- Of several profiles with the same predicted cost the first one is taken. Ties are common, for a machine with two
-  GPUs costs exactly twice the machine with one. The order is the caller's.
-- The cost of a recommendation is that of the pods it asks for, whether or not they are enough.
+- The number of users increases from the least measured one until the first latency that exceeds the limit or is NaN;
+  a latency that meets the limit again beyond is ignored. This is done for each latency; the smaller number is the
+  capacity of a pod.
+- A profile that cannot serve the least number of users is no candidate; without a candidate there is no
+  recommendation, which counts as a failure.
+- Of profiles with equal predicted cost the first is chosen, in the caller's order. Ties are common, because a machine
+  with two GPUs costs exactly twice the machine with one.
+- The cost of a recommendation is that of its pods, whether or not they suffice.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ BoolArray = NDArray[np.bool_]
 NO_PROFILE: Final = -1
 
 
-class Question(NamedTuple):
-    """A demand: so many users, each served within both limits."""
+class Demand(NamedTuple):
+    """A demand: a number of users, each to be served within both limits."""
 
     nttft_limit_s_per_token: float
     itl_limit_s: float
@@ -39,10 +38,10 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True)
 class LatencyTable:
-    """Latencies of one LLM over GPU profiles and numbers of users.
+    """Latencies of one LLM by GPU profile and number of users.
 
-    `users` has shape (n_level,) and rises; the latencies have shape (n_profile, n_level), NaN where there is none.
-    Either may carry leading axes, one for each draw of a distribution.
+    `users` has shape (n_level,) and increases; latencies have shape (n_profile, n_level), NaN if unknown, with
+    optional leading axes for draws of a distribution.
     """
 
     model: str
@@ -51,9 +50,9 @@ class LatencyTable:
     nttft_s_per_token: FloatArray
     itl_s: FloatArray
 
-    def capacities(self, questions: tuple[Question, ...]) -> IntArray:
-        """Return how many users one pod serves within the limits, shape (..., n_question, n_profile)."""
-        limits = np.array([question[:2] for question in questions], dtype=np.float64)
+    def capacities(self, demands: tuple[Demand, ...]) -> IntArray:
+        """Return the users that one pod serves within the limits: shape (..., n_demand, n_profile)."""
+        limits = np.array([demand[:2] for demand in demands], dtype=np.float64)
         by_nttft = users_within(self.nttft_s_per_token[..., None, :, :], limits[:, 0, None], self.users)
         by_itl = users_within(self.itl_s[..., None, :, :], limits[:, 1, None], self.users)
         return np.minimum(by_nttft, by_itl)
@@ -61,27 +60,27 @@ class LatencyTable:
 
 @dataclass(frozen=True)
 class Choices:
-    """A recommendation for each question: index of the profile (`NO_PROFILE` for none) and its number of pods."""
+    """Recommended profile index (`NO_PROFILE` for none) and number of pods for each demand."""
 
     profile: IntArray
     n_pod: IntArray
 
 
 class Rule(Protocol):
-    """How to choose: from predicted latencies, questions and prices to a profile and its pods."""
+    """Decision rule: from predicted latencies, demands and prices to profiles and pods."""
 
     def __call__(
-        self, predicted: LatencyTable, questions: tuple[Question, ...], price_usd_per_h: FloatArray, /
+        self, predicted: LatencyTable, demands: tuple[Demand, ...], price_usd_per_h: FloatArray, /
     ) -> Choices:
-        """Return one choice for each question; `price_usd_per_h` has shape (n_profile,)."""
+        """Return one choice for each demand; `price_usd_per_h` has shape (n_profile,)."""
         ...
 
 
 @dataclass(frozen=True)
-class Verdicts:
-    """What a choice for each question is worth; every array has shape (n_question,).
+class Outcomes:
+    """Outcome of the choice for each demand; arrays have shape (n_demand,).
 
-    `can_answer` says whether any profile truly meets the limits. Costs are NaN where there is nothing to pay for.
+    `can_answer` is whether any profile meets the limits by measurement. Costs are NaN without a choice.
     """
 
     can_answer: BoolArray
@@ -92,12 +91,12 @@ class Verdicts:
 
 
 def users_within(latency_s: FloatArray, limit_s: FloatArray | float, users: IntArray) -> IntArray:
-    """Return the last number of users before the latency first exceeds its limit; 0 if it does so at once.
+    """Return the last number of users before the latency first exceeds its limit; 0 if the first one does.
 
     Parameters
     ----------
     latency_s : shape (..., n_level)
-        Latency at each number of users.
+        Latency by number of users.
     limit_s : shape (...)
         Limit that applies to all levels.
     users : shape (n_level,), rising
@@ -115,7 +114,7 @@ def users_within(latency_s: FloatArray, limit_s: FloatArray | float, users: IntA
 
 
 def pods_for(n_user: FloatArray | IntArray | int, capacity: IntArray) -> FloatArray:
-    """Return how many pods serve all users, infinite where one pod serves none.
+    """Return the pods that serve all users; infinite if one pod serves none.
 
     Examples
     --------
@@ -126,39 +125,39 @@ def pods_for(n_user: FloatArray | IntArray | int, capacity: IntArray) -> FloatAr
         return np.ceil(np.asarray(n_user, dtype=np.float64) / capacity)
 
 
-def cheapest(predicted: LatencyTable, questions: tuple[Question, ...], price_usd_per_h: FloatArray) -> Choices:
-    """Return the profile of least cost by the predicted latencies taken at their word; the first one of a tie.
+def cheapest(predicted: LatencyTable, demands: tuple[Demand, ...], price_usd_per_h: FloatArray) -> Choices:
+    """Return the cheapest profile by the predicted latencies, without uncertainty; the first of a tie.
 
     Examples
     --------
     >>> table = LatencyTable("m", ("1 x A", "2 x A"), np.array([1, 2]), np.ones((2, 2)),
     ...                      np.array([[1.0, 9.0], [1.0, 2.0]]))
-    >>> choices = cheapest(table, (Question(1, 2, 4), Question(1, 2, 3)), np.array([2.0, 3.0]))
+    >>> choices = cheapest(table, (Demand(1, 2, 4), Demand(1, 2, 3)), np.array([2.0, 3.0]))
     >>> choices.profile.tolist(), choices.n_pod.tolist()
     ([1, 0], [2, 3])
     """
-    n_pod = pods_for(_users_asked(questions), predicted.capacities(questions))
+    n_pod = pods_for(_demanded_users(demands), predicted.capacities(demands))
     profile = np.argmin(n_pod * price_usd_per_h, axis=-1)
-    chosen = np.take_along_axis(n_pod, profile[:, None], axis=-1)[:, 0]
-    has_one = np.isfinite(chosen)
-    return Choices(np.where(has_one, profile, NO_PROFILE), np.where(has_one, chosen, 0).astype(np.int64))
+    chosen_pod = np.take_along_axis(n_pod, profile[:, None], axis=-1)[:, 0]
+    has_one = np.isfinite(chosen_pod)
+    return Choices(np.where(has_one, profile, NO_PROFILE), np.where(has_one, chosen_pod, 0).astype(np.int64))
 
 
-def judge(
-    choices: Choices, measured: LatencyTable, questions: tuple[Question, ...], price_usd_per_h: FloatArray
-) -> Verdicts:
-    """Return how the choices fare by the measured latencies.
+def evaluate_choices(
+    choices: Choices, measured: LatencyTable, demands: tuple[Demand, ...], price_usd_per_h: FloatArray
+) -> Outcomes:
+    """Return the outcome of the choices by the measured latencies.
 
-    A choice succeeds if its pods truly serve every user; the least cost is that of the best choice with hindsight.
+    A choice succeeds if its pods serve all users; the least cost is that of the best choice in hindsight.
     """
-    capacity = measured.capacities(questions)
-    n_user = _users_asked(questions)
+    capacity = measured.capacities(demands)
+    n_user = _demanded_users(demands)
     least_cost = (pods_for(n_user, capacity) * price_usd_per_h).min(axis=-1)
     can_answer = np.isfinite(least_cost)
     has_one = choices.profile != NO_PROFILE
     index = np.where(has_one, choices.profile, 0)
     users = np.where(has_one, np.take_along_axis(capacity, index[:, None], axis=-1)[:, 0], 0)
-    return Verdicts(
+    return Outcomes(
         can_answer=can_answer,
         cost_usd_per_h=np.where(has_one, choices.n_pod * price_usd_per_h[index], np.nan),
         least_cost_usd_per_h=np.where(can_answer, least_cost, np.nan),
@@ -167,5 +166,5 @@ def judge(
     )
 
 
-def _users_asked(questions: tuple[Question, ...]) -> IntArray:
-    return np.array([[question.n_user] for question in questions], dtype=np.int64)
+def _demanded_users(demands: tuple[Demand, ...]) -> IntArray:
+    return np.array([[demand.n_user] for demand in demands], dtype=np.int64)

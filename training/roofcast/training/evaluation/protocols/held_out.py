@@ -1,4 +1,4 @@
-"""Roofcast's own predictions for P1 and P2: each LLM's from a predictor that never saw it."""
+"""Roofcast's predictions for P1 and P2, leave-one-LLM-out."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ PROFILE_NAMES: Final = {
     "nvidia-a100-pcie-40gb": "A100",
     "nvidia-h100-sxm-80gb": "H100",
 }
-"""Accelerators of the campaign by the names of its GPU profiles."""
+"""GPU profile names of the campaign by accelerator."""
 
 _LENGTHS: Final = ("workload.n_input_token", "workload.n_output_token")
 
 
 class LlmPilotPredictor:
-    """Predictions of LLM-Pilot's 528 points, leave-one-LLM-out, and the rule that decides by their distribution.
+    """Leave-one-LLM-out predictions of LLM-Pilot's 528 points, and the decision rule on their distribution.
 
-    The held-out LLM's own request lengths depend on its tokenizer and on what it answers, so they are not used:
-    every row takes the median lengths of the training LLMs, the workload being the same for all. Other campaigns are
-    not learnt from.
+    The held-out LLM's request lengths depend on its tokenizer and answers, so they are not used: every row takes the
+    median lengths of the training LLMs, because the workload is the same for all. Other campaigns are not used for
+    training.
 
-    The scoreboard takes ten seeds. Coefficients and the distribution of errors are fitted once a fold, with the
-    settings' own seed; another seed draws other trees and other samples. From these samples `rule` chooses by
-    expected utility, which is what the benchmark's score rewards: a choice that fails is worth nothing.
+    The scoreboard uses ten seeds. Coefficients and the error distribution are fitted once per fold with the
+    configured seed; other seeds fit other trees and draw other samples. `rule` chooses by expected utility over the
+    samples, in which, as in the benchmark's score, a failed choice has no value.
 
     Parameters
     ----------
@@ -59,23 +59,23 @@ class LlmPilotPredictor:
         self._seeded: dict[int, list[tuple[RoofcastPredictor, pd.DataFrame]]] = {}
 
     def __call__(self, seed: int) -> pd.DataFrame:
-        """Return the points as `roofcast.training.evaluation.protocols.llm_pilot.score_p1` wants them."""
+        """Return the points in the form of `roofcast.training.evaluation.protocols.llm_pilot.score_p1`."""
         folds = self._predictors(seed)
         predicted = [predictor.predict_distribution(X).median for predictor, X in folds]
         return _points(self._data, pd.concat(predicted))
 
     def rule(self, seed: int) -> Rule:
-        """Return the rule that decides by the distribution of this seed's predictions."""
+        """Return the decision rule on the predictive distribution of this seed."""
         draws = {}
         for predictor, X in self._predictors(seed):
             values = predictor.sample(X, N_DRAW, seed=seed)
-            place = _points(self._data, X.assign(**dict.fromkeys(METRICS, 0.0)))
-            model = str(place["model"].iloc[0])
-            draws[model] = _drawn_table(model, place, *(values[metric] for metric in METRICS))
+            points = _points(self._data, X.assign(**dict.fromkeys(METRICS, 0.0)))
+            model = str(points["model"].iloc[0])
+            draws[model] = _draw_table(model, points, *(values[metric] for metric in METRICS))
         return expected_utility(draws)
 
     def _predictors(self, seed: int) -> list[tuple[RoofcastPredictor, pd.DataFrame]]:
-        """Return each fold's predictor and the medians asked of it."""
+        """Return each fold's predictor and the medians that it predicts."""
         if seed not in self._seeded:
             self._seeded[seed] = [self._fold(i, seed) for i in range(len(self._folds))]
         return self._seeded[seed]
@@ -95,11 +95,11 @@ class LlmPilotPredictor:
         return predictor, X.iloc[test[(data.measurements["statistic"] == "p50").to_numpy()[test]]]
 
 
-def _drawn_table(model: str, place: pd.DataFrame, nttft: FloatArray, itl: FloatArray) -> LatencyTable:
+def _draw_table(model: str, points: pd.DataFrame, nttft: FloatArray, itl: FloatArray) -> LatencyTable:
     profiles = load_tie_order()[model]
-    users = np.sort(place["users"].unique()).astype(np.int64)
-    row = pd.Index(profiles).get_indexer(pd.Index(place["profile"]))
-    level = np.searchsorted(users, place["users"].to_numpy())
+    users = np.sort(points["users"].unique()).astype(np.int64)
+    row = pd.Index(profiles).get_indexer(pd.Index(points["profile"]))
+    level = np.searchsorted(users, points["users"].to_numpy())
     grids = np.full((2, len(nttft), len(profiles), len(users)), np.nan)
     grids[0][:, row, level], grids[1][:, row, level] = nttft, itl
     return LatencyTable(model, profiles, users, *grids)

@@ -1,15 +1,14 @@
-"""P1 and P2: recommend a GPU profile for an LLM that was never measured, on LLM-Pilot's benchmark.
+"""P1 and P2: recommend a GPU profile for an unmeasured LLM, on LLM-Pilot's benchmark.
 
-Ten LLMs, each held out in turn, on up to 14 GPU profiles with 1 to 128 concurrent users. P1 asks the paper's one
-question of each LLM; P2 asks ninety, of which 885 pairs of LLM and question can be met by some profile and count.
+Ten LLMs, each held out in turn, on up to 14 GPU profiles with 1 to 128 concurrent users. P1 has the paper's one
+demand per LLM; P2 has ninety, of which 885 pairs of LLM and demand can be met by some profile and pods.
 
-A machine with two GPUs costs exactly twice the machine with one, so predicted costs tie: never for a peer under P1,
-but under P2 in 29 of the 885 pairs for LLM-Pilot and 22 for RF. Profiles stand in the order of `load_tie_order`, the
-first of a tie is chosen (see `protocols.capacity`), and the row order of predictions does not
-matter.
+A machine with two GPUs costs exactly twice the machine with one, so predicted costs tie: for no peer under P1, under
+P2 in 29 of the 885 pairs for LLM-Pilot and 22 for RF. Profiles are in the order of `load_tie_order` and the first of
+a tie is chosen (see `protocols.capacity`); the row order of predictions does not matter.
 
-PARIS, Selecta and Morphling were given measurements of the new LLM on two profiles; there the measurement takes the
-place of the prediction, as in the published evaluation.
+PARIS, Selecta and Morphling use measurements of the new LLM on two profiles; these replace the predictions, as in the
+published evaluation.
 """
 
 from __future__ import annotations
@@ -37,40 +36,40 @@ from roofcast.training.evaluation.metrics import mean_overspend, overspends, so_
 from roofcast.training.evaluation.protocols.capacity import (
     NO_PROFILE,
     Choices,
+    Demand,
     LatencyTable,
-    Question,
+    Outcomes,
     Rule,
-    Verdicts,
     cheapest,
-    judge,
+    evaluate_choices,
 )
 
-P1_QUESTIONS: Final = (Question(0.1, 0.05, 200),)
-P2_QUESTIONS: Final = tuple(
+P1_DEMANDS: Final = (Demand(0.1, 0.05, 200),)
+P2_DEMANDS: Final = tuple(
     itertools.starmap(
-        Question,
+        Demand,
         itertools.product((0.01, 0.025, 0.05, 0.1, 0.2), (0.02, 0.03, 0.04, 0.05, 0.075, 0.1), (50, 200, 1000)),
     )
 )
-QUESTIONS: Final = {"P1": P1_QUESTIONS, "P2": P2_QUESTIONS}
+DEMANDS: Final = {"P1": P1_DEMANDS, "P2": P2_DEMANDS}
 
 REFERENCE_PROFILES: Final = ("1 x T4", "4 x H100")
-REFERENCE_GIVEN: Final = ("PARIS", "Selecta", "Morphling")
-"""Peers that were given the new LLM's measurements on `REFERENCE_PROFILES`."""
+PEERS_WITH_REFERENCES: Final = ("PARIS", "Selecta", "Morphling")
+"""Peers with the new LLM's measurements on `REFERENCE_PROFILES`."""
 
 _VALUE_COLUMNS: Final = (*LATENCY_COLUMNS, *MEASURED_COLUMNS)
 
 
 @dataclass(frozen=True)
 class Score:
-    """Share of successes, their mean overspend (NaN without a success) and the S/O score of both."""
+    """Success share, mean overspend of successes (NaN without one) and S/O score."""
 
     success: float
     overspend: float
     so: float
 
     def figures(self) -> dict[str, float]:
-        """Return the figures under their names on the scoreboard."""
+        """Return the scores by their scoreboard names."""
         return asdict(self)
 
 
@@ -81,14 +80,12 @@ def score_p1(predictions: pd.DataFrame, rule: Rule = cheapest) -> Score:
     ----------
     predictions
         A row for each of the 528 points: `model`, `profile`, `users`, and predicted `nttft_s_per_token` and `itl_s`.
-        Measured columns may come along; otherwise the published ones are joined.
-    rule
-        How a profile is chosen from the predicted latencies.
+        Measured columns are optional; otherwise the published ones are joined.
 
     Raises
     ------
     SchemaError
-        If a column or a point is missing, or a point stands there twice.
+        If a column or a point is missing, or a point is duplicated.
 
     Examples
     --------
@@ -96,16 +93,16 @@ def score_p1(predictions: pd.DataFrame, rule: Rule = cheapest) -> Score:
     >>> score_p1(published[published["method"] == "LLM-Pilot"]).success
     0.8
     """
-    return score_decisions(decide(predictions, P1_QUESTIONS, rule))
+    return score_decisions(decide(predictions, P1_DEMANDS, rule))
 
 
 def score_p2(predictions: pd.DataFrame, rule: Rule = cheapest) -> Score:
-    """Return the score over the grid of limits and users; otherwise as `score_p1`."""
-    return score_decisions(decide(predictions, P2_QUESTIONS, rule))
+    """Return the score over the grid of limits and users; see `score_p1`."""
+    return score_decisions(decide(predictions, P2_DEMANDS, rule))
 
 
 def score_decisions(decisions: pd.DataFrame) -> Score:
-    """Return the score of a table of decisions, all rows weighing the same.
+    """Return the score of a table of decisions with equal weights.
 
     Examples
     --------
@@ -117,66 +114,66 @@ def score_decisions(decisions: pd.DataFrame) -> Score:
     return Score(success, overspend, so_score(success, overspend))
 
 
-def decide(predictions: pd.DataFrame, questions: tuple[Question, ...], rule: Rule = cheapest) -> pd.DataFrame:
-    """Return what is recommended for each LLM and each question that some profile can meet, and how it fares.
+def decide(predictions: pd.DataFrame, demands: tuple[Demand, ...], rule: Rule = cheapest) -> pd.DataFrame:
+    """Return the recommendation and its outcome for each LLM and demand that some profile can meet.
 
     Returns
     -------
-    One row an answerable pair, with the limits and `n_user`; the chosen `profile` (empty for none), `n_pod` and
-    `cost_usd_per_h`; `measured_users`, what one such pod truly serves; `least_cost_usd_per_h`; `is_success`; and
-    `overspend`, NaN where not successful
+    One row per pair, with the limits and `n_user`; the chosen `profile` (empty for none), `n_pod` and
+    `cost_usd_per_h`; `measured_users`, the measured capacity of one pod; `least_cost_usd_per_h`; `is_success`; and
+    `overspend`, NaN without success
 
     Raises
     ------
     SchemaError
-        As `score_p1`.
+        See `score_p1`.
     """
     price_of = {profile: float(price) for profile, price in load_profile_prices().items()}
     tables = []
-    for predicted, measured in _latency_tables(measured_beside(predictions)):
+    for predicted, measured in _latency_tables(join_measured(predictions)):
         prices = np.array([price_of[profile] for profile in predicted.profiles])
-        choices = rule(predicted, questions, prices)
-        verdicts = judge(choices, measured, questions, prices)
-        tables.append(_decision_table(predicted, questions, choices, verdicts))
+        choices = rule(predicted, demands, prices)
+        outcomes = evaluate_choices(choices, measured, demands, prices)
+        tables.append(_decision_table(predicted, demands, choices, outcomes))
     return pd.concat(tables, ignore_index=True)
 
 
 def peer_predictions(method: str) -> pd.DataFrame:
-    """Return a peer's predictions as its recommendations use them, measured columns along.
+    """Return the predictions that a peer's recommendations use, with the measured columns.
 
-    They are the published ones, save that measurements stand where the peer was given them.
+    They are the published predictions, replaced by measurements where the peer had them.
 
     Raises
     ------
     UnknownNameError
-        If there is no such peer.
+        If the peer is unknown.
     """
     if method not in PEERS:
         raise UnknownNameError("method", method, PEERS)
     published = load_peer_predictions()
     predictions = published[published["method"] == method].drop(columns="method").reset_index(drop=True)
-    if method in REFERENCE_GIVEN:
-        is_given = predictions["profile"].isin(REFERENCE_PROFILES)
+    if method in PEERS_WITH_REFERENCES:
+        is_reference = predictions["profile"].isin(REFERENCE_PROFILES)
         for column, measured in zip(LATENCY_COLUMNS, MEASURED_COLUMNS, strict=True):
-            predictions[column] = predictions[column].where(~is_given, predictions[measured])
+            predictions[column] = predictions[column].where(~is_reference, predictions[measured])
     return predictions
 
 
 def score_peers() -> dict[str, dict[str, Score]]:
     """Return the scores of every peer under P1 and P2."""
     return {
-        method: {name: score_decisions(decide(predictions, questions)) for name, questions in QUESTIONS.items()}
+        method: {name: score_decisions(decide(predictions, demands)) for name, demands in DEMANDS.items()}
         for method, predictions in ((method, peer_predictions(method)) for method in PEERS)
     }
 
 
-def measured_beside(predictions: pd.DataFrame) -> pd.DataFrame:
+def join_measured(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each of the 528 points, in the published order, with predicted and measured latencies.
 
     Raises
     ------
     SchemaError
-        As `score_p1`.
+        See `score_p1`.
     """
     for column in (*POINT_COLUMNS, *LATENCY_COLUMNS):
         if column not in predictions.columns:
@@ -184,7 +181,7 @@ def measured_beside(predictions: pd.DataFrame) -> pd.DataFrame:
     key = list(POINT_COLUMNS)
     is_repeated = predictions.duplicated(key)
     if is_repeated.any():
-        raise SchemaError("users", f"must stand once a point, got twice {_first(predictions, is_repeated)}")
+        raise SchemaError("users", f"must be unique per point, got twice {_first_point(predictions, is_repeated)}")
     has_measured = set(MEASURED_COLUMNS) <= set(predictions.columns)
     values = list(_VALUE_COLUMNS if has_measured else LATENCY_COLUMNS)
     points = load_measured_points()
@@ -192,11 +189,11 @@ def measured_beside(predictions: pd.DataFrame) -> pd.DataFrame:
     merged = left.merge(predictions[key + values], on=key, how="left", indicator="found_in")
     is_missing = merged["found_in"] == "left_only"
     if is_missing.any():
-        raise SchemaError("model", f"must cover every point, lacks {_first(merged, is_missing)}")
+        raise SchemaError("model", f"must cover every point, missing {_first_point(merged, is_missing)}")
     return merged[[*key, *_VALUE_COLUMNS]]
 
 
-def _first(table: pd.DataFrame, mask: pd.Series) -> str:
+def _first_point(table: pd.DataFrame, mask: pd.Series) -> str:
     row = table[mask].iloc[0]
     return f"{row['model']} on {row['profile']} with {row['users']} users"
 
@@ -214,18 +211,18 @@ def _latency_tables(points: pd.DataFrame) -> Iterator[tuple[LatencyTable, Latenc
 
 
 def _decision_table(
-    predicted: LatencyTable, questions: tuple[Question, ...], choices: Choices, verdicts: Verdicts
+    predicted: LatencyTable, demands: tuple[Demand, ...], choices: Choices, outcomes: Outcomes
 ) -> pd.DataFrame:
     names = np.array([*predicted.profiles, ""], dtype=object)
-    overspend = overspends(verdicts.cost_usd_per_h, verdicts.least_cost_usd_per_h)
-    table = pd.DataFrame(questions, columns=list(Question._fields)).assign(
+    overspend = overspends(outcomes.cost_usd_per_h, outcomes.least_cost_usd_per_h)
+    table = pd.DataFrame(demands, columns=list(Demand._fields)).assign(
         profile=names[np.where(choices.profile == NO_PROFILE, len(predicted.profiles), choices.profile)],
         n_pod=choices.n_pod,
-        cost_usd_per_h=verdicts.cost_usd_per_h,
-        measured_users=verdicts.measured_users,
-        least_cost_usd_per_h=verdicts.least_cost_usd_per_h,
-        is_success=verdicts.is_success,
-        overspend=np.where(verdicts.is_success, overspend, np.nan),
+        cost_usd_per_h=outcomes.cost_usd_per_h,
+        measured_users=outcomes.measured_users,
+        least_cost_usd_per_h=outcomes.least_cost_usd_per_h,
+        is_success=outcomes.is_success,
+        overspend=np.where(outcomes.is_success, overspend, np.nan),
     )
     table.insert(0, "model", predicted.model)
-    return table[verdicts.can_answer]
+    return table[outcomes.can_answer]

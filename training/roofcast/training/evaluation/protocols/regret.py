@@ -1,9 +1,9 @@
-"""Decisions: how dear is the accelerator that seems cheapest, among those measured for one LLM and workload.
+"""Regret of choosing the accelerator with the least predicted cost, among those measured for one workload.
 
-A candidate is a configuration of an accelerator and a count; a decision has two pairs of these at least. The one of
-least predicted cost per output token is recommended, by P4's predictions with the LLM's lineage held out; its regret
-is by how much its measured cost exceeds the least. Where the source derived a throughput from other outcomes, that is
-the truth. Open loops are no decisions of cost: there the request rate sets the throughput.
+A candidate is a configuration of an accelerator and a count; a decision has at least two such pairs. The candidate of
+least predicted cost per output token is recommended, by P4's predictions with the LLM's lineage held out; the regret
+is its measured cost relative to the least, minus one. Throughputs that the source derived from other outcomes count
+as measured here. Open loops are excluded, because the request rate sets their throughput.
 """
 
 from __future__ import annotations
@@ -19,51 +19,55 @@ from roofcast.data.units import S_PER_H
 from roofcast.training.evaluation.protocols.campaigns import DERIVED
 
 TOLERANCE: Final = 0.05
-"""Regret up to which a recommendation counts as close."""
+"""Regret up to which a recommendation counts as near-optimal."""
 
 METRICS: Final = ("output_throughput", DERIVED)
 
 DECISION: Final = (
     "campaign", "model", "statistic", "n_input_token", "n_output_token", "load", "concurrency", "request_rate",
 )  # fmt: skip
-"""What candidates of one decision share."""
+"""Columns that the candidates of one decision share."""
 
 HARDWARE: Final = ("accelerator", "n_accelerator")
 
 
 def least_prices(catalog: Catalog | None = None) -> dict[str, float]:
-    """Return the price of an accelerator's hour, in US dollars, where one is offered on demand: the lowest.
+    """Return the lowest on-demand price of an accelerator-hour in US dollars, by accelerator.
 
-    Prices are those of the catalogue's newest day, whatever the day of the measurement.
+    Prices are those of the catalogue's newest day, whatever the date of the measurement.
     """
     offers = (catalog or load_catalog()).offers
     book = PriceBook(offers, max(offer.as_of for offer in offers))
     ranked = {name: book.for_accelerator(name, "on_demand") for name in {offer.accelerator for offer in offers}}
-    return {name: float(some[0].price_usd_per_h) / some[0].n_accelerator for name, some in ranked.items() if some}
+    return {
+        name: float(offers_of[0].price_usd_per_h) / offers_of[0].n_accelerator
+        for name, offers_of in ranked.items()
+        if offers_of
+    }
 
 
 def decision_candidates(dump: pd.DataFrame, price_usd_per_h: Mapping[str, float]) -> pd.DataFrame:
     """Return the candidates of every decision, from P4's dump.
 
-    Rows that ask the same question, such as runs of two dates, are one candidate at their median.
+    Rows with equal descriptors, such as runs of two dates, are one candidate at their median.
 
     Parameters
     ----------
     dump
-        What `predict_campaigns` returned.
+        Result of `predict_campaigns`.
     price_usd_per_h
-        Of one accelerator, by id; accelerators without are left out.
+        Of one accelerator, by id; accelerators without a price are excluded.
 
     Returns
     -------
-    One line a candidate: `decision` (its number), `DECISION`, `HARDWARE`, `engine`, `weight_precision`, measured
-    `cost_usd_per_token`, `predicted_cost_usd_per_token`, and whether it `is_recommended`
+    One row per candidate: `decision` (its number), `DECISION`, `HARDWARE`, `engine`, `weight_precision`, measured
+    `cost_usd_per_token`, `predicted_cost_usd_per_token`, and `is_recommended`
     """
-    asked = _asked(dump)
-    price = asked["accelerator"].map(dict(price_usd_per_h)) * asked["n_accelerator"]
-    asked = asked.assign(price=price / S_PER_H)[price.notna() & asked["predicted"].notna()]
+    rows = _cost_rows(dump)
+    price = rows["accelerator"].map(dict(price_usd_per_h)) * rows["n_accelerator"]
+    rows = rows.assign(price=price / S_PER_H)[price.notna() & rows["predicted"].notna()]
     key = [*DECISION, "lineage", *HARDWARE, "engine", "weight_precision", "question"]
-    table = asked.groupby(key, dropna=False, sort=False)[["measured", "predicted", "price"]].median().reset_index()
+    table = rows.groupby(key, dropna=False, sort=False)[["measured", "predicted", "price"]].median().reset_index()
     table["cost_usd_per_token"] = table["price"] / table["measured"]
     table["predicted_cost_usd_per_token"] = table["price"] / table["predicted"]
     by_decision = table.groupby(list(DECISION), dropna=False, sort=False)
@@ -76,7 +80,7 @@ def decision_candidates(dump: pd.DataFrame, price_usd_per_h: Mapping[str, float]
 
 
 def regrets(candidates: pd.DataFrame) -> pd.DataFrame:
-    """Return one line a decision: `campaign`, `n_candidate` and `regret`.
+    """Return one row per decision: `campaign`, `n_candidate` and `regret`.
 
     Examples
     --------
@@ -86,19 +90,19 @@ def regrets(candidates: pd.DataFrame) -> pd.DataFrame:
     [0.5]
     """
     by_decision = candidates.groupby("decision")
-    chosen = candidates[candidates["is_recommended"]].set_index("decision")
+    recommended = candidates[candidates["is_recommended"]].set_index("decision")
     least = by_decision["cost_usd_per_token"].min()
     return pd.DataFrame(
         {
-            "campaign": chosen["campaign"],
+            "campaign": recommended["campaign"],
             "n_candidate": by_decision.size(),
-            "regret": chosen["cost_usd_per_token"] / least - 1,
+            "regret": recommended["cost_usd_per_token"] / least - 1,
         }
     ).reset_index()
 
 
 def regret_figures(decisions: pd.DataFrame) -> dict[str, float]:
-    """Return median, 90th percentile and mean of the regrets, the share within `TOLERANCE`, and how many there are.
+    """Return median, 90th percentile and mean regret, the share within `TOLERANCE`, and the number of decisions.
 
     Examples
     --------
@@ -116,12 +120,12 @@ def regret_figures(decisions: pd.DataFrame) -> dict[str, float]:
 
 
 def without_price(dump: pd.DataFrame, price_usd_per_h: Mapping[str, float]) -> dict[str, int]:
-    """Return how many measurements of each accelerator are left out for want of a price."""
-    missing = _asked(dump)["accelerator"]
+    """Return the number of measurements excluded for lack of a price, by accelerator."""
+    missing = _cost_rows(dump)["accelerator"]
     counts = missing[~missing.isin(list(price_usd_per_h))].value_counts()
     return {str(name): int(n) for name, n in counts.items()}
 
 
-def _asked(dump: pd.DataFrame) -> pd.DataFrame:
-    is_asked = dump["metric"].isin(METRICS) & (dump["load"] != "open_loop") & (dump["rule"] == "")
-    return dump[is_asked]
+def _cost_rows(dump: pd.DataFrame) -> pd.DataFrame:
+    has_cost = dump["metric"].isin(METRICS) & (dump["load"] != "open_loop") & (dump["rule"] == "")
+    return dump[has_cost]

@@ -1,11 +1,10 @@
-"""P3: TTFT and TPOT of serving engines, for LLMs and for accelerators that were never measured.
+"""P3: TTFT and TPOT of serving engines for unmeasured LLMs and unmeasured accelerators.
 
-The questions are the 3,619 aggregated rows of aiconfigurator's silicon sample, of which 2,826 are distinct
-measurements. Each distinct one is predicted once, with its lineage or its accelerator held out; a published row is
-judged by the prediction for the measurement that it repeats. Methods learn from the other rows of the campaign, or
-from all campaigns, where the held-out lineage or accelerator is left out too. Rows that a written rule marks as
-faulty (`builders.campaigns.silicon.faults.FAULTS`) are never trained on. They count in P3, not in P3_clean,
-which also counts every measurement once.
+The rows are the 3,619 aggregated rows of aiconfigurator's silicon sample, of which 2,826 are distinct measurements.
+Each distinct one is predicted once with its lineage or its accelerator held out; a published row takes the prediction
+of the measurement that it repeats. Methods train on the other rows of the campaign, or on all campaigns without the
+held-out lineage or accelerator. Rows that a written rule marks as faulty (`builders.campaigns.silicon.faults.FAULTS`)
+are never used for training. They count in P3, not in P3_clean, which counts each measurement once.
 """
 
 from __future__ import annotations
@@ -31,34 +30,34 @@ from roofcast.training.evaluation.protocols.campaigns import (
     CampaignRows,
     build_campaign_rows,
     load_campaign_rows,
-    with_halves,
+    split_totals,
 )
 from roofcast.training.learner.predictor import RoofcastPredictor
 
-JUDGED: Final = {"tpot": "tpot_s", "ttft": "ttft_s"}
-"""Metrics of the protocol and their columns."""
+SCORED_METRICS: Final = {"tpot": "tpot_s", "ttft": "ttft_s"}
+"""Columns of the metrics of the protocol."""
 
-COLUMNS: Final = tuple(JUDGED.values())
+COLUMNS: Final = tuple(SCORED_METRICS.values())
 
 SPLITS: Final = {"leave_one_lineage_out": "lineage", "leave_one_accelerator_out": "accelerator"}
-"""How folds are made, and the column that one fold has a value of."""
+"""Splits, and the column with one value per fold."""
 
 HOPPER: Final = ("nvidia-h100-sxm-80gb", "nvidia-h200-sxm-141gb")
 PARTS: Final = ("lineage", "engine", "accelerator", "weight_precision", "subset")
-"""Columns of the dump whose values have figures of their own."""
+"""Columns of the dump whose values have scores of their own."""
 
-_ASKED: Final = ("model", "lineage", "accelerator", "engine", "weight_precision", "subset", "fault")
+_QUERY_COLUMNS: Final = ("model", "lineage", "accelerator", "engine", "weight_precision", "subset", "fault")
 
 
 @dataclass(frozen=True, slots=True)
 class SiliconRows:
-    """Distinct measurements; the tables share one index, the number of the published row that each stands for.
+    """Distinct measurements; the tables share one index, the number of the published row.
 
     Parameters
     ----------
     measurements
-        The campaign's columns, `lineage`, `group` (the fold group), `fault` (the rule that marks a row as faulty,
-        else empty) and `subset`.
+        The campaign's columns, `lineage`, `group` (the fold group), `fault` (the rule that marks a row as faulty, or
+        empty) and `subset`.
     X : shape (n_row, n_descriptor)
     """
 
@@ -67,7 +66,7 @@ class SiliconRows:
 
     @property
     def y(self) -> pd.DataFrame:
-        """What was measured: columns of the pipeline's `METRICS`, NaN where it was derived or not measured."""
+        """Measured metrics; NaN if derived or not measured."""
         return outcomes(self.measurements)
 
     @property
@@ -76,26 +75,26 @@ class SiliconRows:
         return self.measurements["lineage"]
 
     def take(self, rows: npt.NDArray[np.intp]) -> SiliconRows:
-        """Return the rows at these places."""
+        """Return the rows at these indices."""
         return SiliconRows(self.measurements.iloc[rows], self.X.iloc[rows])
 
 
 @dataclass(frozen=True)
 class Fold:
-    """What a method may know, and what it is asked.
+    """Training and test rows of a fold.
 
     Parameters
     ----------
     split
-        Name of one of `SPLITS`.
+        Name in `SPLITS`.
     train
-        The campaign's own rows that may be learnt from.
+        Training rows of the campaign.
     everything
-        The rows of all campaigns that may be learnt from, these among them.
+        Training rows of all campaigns, including `train`.
     test
-        Rows that are asked.
+        Rows to predict.
     config
-        Settings of the predictor; None for the defaults.
+        None for the defaults.
     """
 
     split: str
@@ -106,27 +105,28 @@ class Fold:
 
     @cached_property
     def predictor(self) -> RoofcastPredictor:
-        """Return roofcast's predictor, trained on `everything` as for service; methods of a fold share it."""
+        """Return roofcast's predictor fitted to `everything`, shared by the methods of a fold."""
         rows = self.everything
         return RoofcastPredictor(self.config, COLUMNS).fit(rows.X, rows.y, rows.groups, stacks=rows.stacks)
 
 
 Method = Callable[[Fold], pd.DataFrame]
-"""From a fold to predicted `ttft_s` and `tpot_s` of the rows that are asked, NaN where it has none."""
+"""Function from a fold to predicted `ttft_s` and `tpot_s` of its test rows, NaN if unanswered."""
 
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class SiliconCampaign:
-    """What P3 asks.
+    """Rows of P3.
 
     Parameters
     ----------
     rows
         Distinct measurements.
     published
-        One line a published row: `id`, `row` (the measurement that it is or repeats) and `is_own`, false for repeats.
+        One row per published row: `id`, `row` (the measurement that it is or repeats) and `is_own`, false for
+        repeats.
     everything
         The rows of all campaigns.
     """
@@ -137,7 +137,7 @@ class SiliconCampaign:
 
 
 def load_silicon_campaign(everything: CampaignRows | None = None) -> SiliconCampaign:
-    """Return the shipped campaign's aggregated rows, published and distinct, and those of all campaigns."""
+    """Return the aggregated rows of the shipped campaign, published and distinct, and the rows of all campaigns."""
     rows = load_campaign_rows() if everything is None else everything
     return build_silicon_campaign(load_campaigns(["silicon"]), load_silicon_index(), load_catalog(), rows)
 
@@ -145,16 +145,16 @@ def load_silicon_campaign(everything: CampaignRows | None = None) -> SiliconCamp
 def build_silicon_campaign(
     measurements: pd.DataFrame, index: pd.DataFrame, catalog: Catalog, everything: CampaignRows | None = None
 ) -> SiliconCampaign:
-    """Return what P3 asks of measurements whose notes name the rows of an index as `load_silicon_index` gives it.
+    """Return P3's rows of measurements whose notes refer to rows of an index from `load_silicon_index`.
 
-    Without the rows of all campaigns the measurements are all that methods learn from.
+    Without `everything` methods train on `measurements` alone.
     """
     asked = index[index["mode"] == "agg"]
     published = pd.DataFrame(
         {"id": asked["id"], "row": asked["measured_in"], "is_own": asked["row"] == asked["measured_in"]}
     )
     table = measurements.set_index(measurements["note"].map(source_row).rename("row"))
-    table = with_halves(table.loc[np.unique(published["row"])])
+    table = split_totals(table.loc[np.unique(published["row"])])
     specs = [catalog.models[name] for name in table["model"]]
     is_dense = np.array([spec.n_expert == 0 for spec in specs])
     is_subset = is_dense & table["accelerator"].isin(HOPPER) & (table["weight_precision"] == "fp8")
@@ -171,10 +171,9 @@ def build_silicon_campaign(
 
 
 def silicon_folds(campaign: SiliconCampaign, config: TrainingConfig | None = None) -> Iterator[Fold]:
-    """Yield every fold of every split.
+    """Yield all folds of all splits.
 
-    What is held out is held out of every campaign: an accelerator's rows, or those of every lineage that shares a
-    fold group with the one asked about.
+    The accelerator, or all lineages of the held-out fold groups, are excluded from every campaign.
     """
     rows = campaign.rows
     can_train = (rows.measurements["fault"] == "").to_numpy()
@@ -195,19 +194,19 @@ def predict_silicon(
     progress: Progress | None = None,
     config: TrainingConfig | None = None,
 ) -> pd.DataFrame:
-    """Return every published row's prediction by every method under every split: the dump of P3.
+    """Return the dump of P3: the prediction of each published row by each method under each split.
 
     Returns
     -------
-    One line a split, method and published row with `fold` (what was held out), `id`, `row`, `is_clean`, what was
-    asked of whom, measured `ttft_s` and `tpot_s`, and `predicted_ttft_s` and `predicted_tpot_s`
+    One row per split, method and published row with `fold` (what was held out), `id`, `row`, `is_clean`, the query,
+    measured `ttft_s` and `tpot_s`, and `predicted_ttft_s` and `predicted_tpot_s`
     """
     n_fold = sum(campaign.rows.measurements[column].nunique() for column in SPLITS.values())
     parts = []
     for done, fold in enumerate(silicon_folds(campaign, config), start=1):
         for name, method in methods.items():
             predicted = method(fold)[list(COLUMNS)].add_prefix("predicted_")
-            told = fold.test.measurements[[*_ASKED, *COLUMNS]].join(predicted)
+            told = fold.test.measurements[[*_QUERY_COLUMNS, *COLUMNS]].join(predicted)
             parts.append(told.assign(split=fold.split, fold=told[SPLITS[fold.split]], method=name))
         if progress is not None:
             progress(f"silicon, {fold.split.replace('_', ' ')}", done, n_fold)
@@ -218,7 +217,7 @@ def predict_silicon(
 
 
 def silicon_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
-    """Return the figures of a dump, or of some rows of it, by split, method and metric.
+    """Return the scores of a dump, or a subset of it, by split, method and metric.
 
     Examples
     --------
@@ -230,20 +229,21 @@ def silicon_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, dict[st
     figures: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     for (split, method), rows in dump.groupby(["split", "method"], sort=False):
         figures.setdefault(str(split), {})[str(method)] = {
-            metric: error_summary(rows[column], rows[f"predicted_{column}"]) for metric, column in JUDGED.items()
+            metric: error_summary(rows[column], rows[f"predicted_{column}"])
+            for metric, column in SCORED_METRICS.items()
         }
     return figures
 
 
 def figures_by_part(dump: pd.DataFrame) -> pd.DataFrame:
-    """Return the figures for each lineage, engine, accelerator, precision and subset, all rows and clean ones.
+    """Return scores by lineage, engine, accelerator, precision and subset, of all rows and of clean ones.
 
-    Besides `PARTS` there is a part ``answered_by``, the rows that a method answers if that is not all: every method
-    has figures on them, so that none is judged on easier rows than another.
+    In addition to `PARTS`, ``answered_by`` has the rows that a method answers if these are not all rows: all methods
+    are scored on them, so that no method is compared on easier rows than another.
 
     Returns
     -------
-    Columns `protocol` (``P3`` or ``P3_clean``), `split`, `by`, `part`, `method`, `metric`, `n_row` and the figures
+    Columns `protocol` (``P3`` or ``P3_clean``), `split`, `by`, `part`, `method`, `metric`, `n_row` and the scores
     """
     lines = []
     for protocol, rows in (("P3", dump), ("P3_clean", dump[dump["is_clean"]])):
@@ -264,7 +264,7 @@ def _parts(dump: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
 
 
 def _answered(dump: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
-    predicted = [f"predicted_{column}" for column in JUDGED.values()]
+    predicted = [f"predicted_{column}" for column in SCORED_METRICS.values()]
     has_answer = dump[predicted].notna().all(axis=1)
     parts = []
     for method, rows in dump[has_answer].groupby("method"):

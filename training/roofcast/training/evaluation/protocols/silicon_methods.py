@@ -1,4 +1,4 @@
-"""Who is judged under P3: roofcast, the estimate alone, baselines, and a peer that was really run."""
+"""Methods of P3: roofcast, the estimate alone, baselines, and aiconfigurator."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ import pandas as pd
 
 from roofcast.data.campaigns.silicon_aiconfigurator import load_aiconfigurator_answers
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
-from roofcast.training.evaluation.protocols.baselines import boosted_raw, estimated
+from roofcast.training.evaluation.protocols.baselines import analytic_estimate, boosted_raw
 from roofcast.training.evaluation.protocols.baselines import nearest_measured as nearest
 from roofcast.training.evaluation.protocols.silicon import COLUMNS, Fold, Method
 from roofcast.training.learner.calibration import fit_coefficients
 
 LEVEL: Final = 0.5
-"""Level of the intervals, which P3 does not judge; few lineages can promise it."""
+"""Level of the intervals, which P3 does not score; few lineages support a higher level."""
 
 
 def roofcast(fold: Fold) -> pd.DataFrame:
-    """Return what a user gets: the predictor, trained on all campaigns without what is held out."""
+    """Return the predictor's predictions, trained on all campaigns without the held-out rows."""
     return fold.predictor.predict_distribution(fold.test.X).median
 
 
 def analytic_calibrated_all(fold: Fold) -> pd.DataFrame:
-    """Return the estimate with the predictor's coefficients, fitted to all campaigns, without a learner."""
-    return estimated(fold.test.X, fold.predictor.coefficients_, COLUMNS)
+    """Return the estimate with the predictor's coefficients, fitted to all campaigns, without the learner."""
+    return analytic_estimate(fold.test.X, fold.predictor.coefficients_, COLUMNS)
 
 
 def analytic_calibrated(fold: Fold) -> pd.DataFrame:
-    """Return the estimate with coefficients fitted to the campaign's own training rows, without a learner."""
+    """Return the estimate with coefficients fitted to the campaign's training rows, without the learner."""
     train = fold.train
-    return estimated(fold.test.X, fit_coefficients(train.X, train.y, train.groups), COLUMNS)
+    return analytic_estimate(fold.test.X, fit_coefficients(train.X, train.y, train.groups), COLUMNS)
 
 
 def analytic_priors(fold: Fold) -> pd.DataFrame:
-    """Return the estimate with every coefficient at its prior."""
-    return estimated(fold.test.X, DEFAULT_COEFFICIENTS, COLUMNS)
+    """Return the estimate with all coefficients at their priors."""
+    return analytic_estimate(fold.test.X, DEFAULT_COEFFICIENTS, COLUMNS)
 
 
 def nearest_measured(fold: Fold) -> pd.DataFrame:
-    """Return what was measured at the nearest of the campaign's own training rows."""
+    """Return the nearest measurement among the campaign's training rows."""
     return nearest(fold.train.X, fold.train.y, fold.test.X, COLUMNS)
 
 
 def xgboost_raw(fold: Fold) -> pd.DataFrame:
-    """Return what trees on raw descriptors say, trained on the campaign's own training rows."""
+    """Return predictions of gradient boosting on raw descriptors, fitted to the campaign's training rows."""
     return boosted_raw(fold.train.X, fold.train.y, fold.test.X, COLUMNS)
 
 
 def aiconfigurator(fold: Fold) -> pd.DataFrame:
-    """Return the answers of aiconfigurator, recorded once; they hang on no fold."""
+    """Return the recorded answers of aiconfigurator, which do not depend on the fold."""
     return load_aiconfigurator_answers().reindex(fold.test.X.index)[list(COLUMNS)]
 
 
@@ -66,4 +66,4 @@ METHODS: Final[Mapping[str, Method]] = {
         xgboost_raw,
     )
 }
-"""Methods by the names under which they stand on the scoreboard."""
+"""Methods by their names on the scoreboard."""
