@@ -47,7 +47,7 @@ def test_every_profile_has_a_price() -> None:
     assert prices["2 x T4"] == Decimal("2.754666667")
 
 
-def test_what_is_returned_may_be_changed() -> None:
+def test_a_returned_table_is_a_copy() -> None:
     points = load_measured_points()
     points.loc[0, "measured_itl_s"] = -1.0
     assert (load_measured_points()["measured_itl_s"] > 0).all()

@@ -25,7 +25,7 @@ def test_the_recorded_questions_are_those_that_the_campaign_asks() -> None:
     assert not stale, "run benchmarks/peers/aiconfigurator_run.py again"
 
 
-def test_an_answer_stands_for_one_aggregated_measurement_or_says_why_there_is_none() -> None:
+def test_an_answer_is_of_one_aggregated_measurement_or_has_a_reason() -> None:
     answers, index = load_aiconfigurator_answers(), load_silicon_index()
     assert answers.index.is_unique
     assert set(answers.index) <= set(index.loc[index["mode"] == "agg", "measured_in"])
@@ -35,7 +35,7 @@ def test_an_answer_stands_for_one_aggregated_measurement_or_says_why_there_is_no
     assert not answers["reason"].str.contains(r"/\w+/", na=False).any()
 
 
-def test_equal_questions_are_asked_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_equal_questions_are_one_call(tmp_path_factory: pytest.TempPathFactory) -> None:
     rows = list(rows_by_number().values())[:3]
     file = tmp_path_factory.mktemp("rows") / "rows.csv"
     with file.open("w", encoding="utf-8") as stream:
@@ -47,7 +47,7 @@ def test_equal_questions_are_asked_once(tmp_path_factory: pytest.TempPathFactory
     assert max(len(numbers) for _, numbers in asked.values()) == 2
 
 
-def test_a_total_is_asked_as_two_workers() -> None:
+def test_a_total_is_a_call_with_two_workers() -> None:
     total = next(row for row in rows_by_number().values() if "disaggregated_total" in row["note"])
     query = query_of(total)
     n = int(float(total["n_accelerator"]))

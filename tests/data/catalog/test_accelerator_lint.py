@@ -54,7 +54,7 @@ def test_each_exception_is_needed() -> None:
         ("l4-24gb", {"bf16": 242e12, "fp16": 242e12}, "half over fp32"),
     ],
 )
-def test_a_sparse_peak_is_found(name: str, peaks: dict[str, float], rule: str) -> None:
+def test_a_sparse_peak_is_a_finding(name: str, peaks: dict[str, float], rule: str) -> None:
     findings = lint_accelerators([changed(name, peaks=peaks)])
 
     assert [finding.problem for finding in findings if finding.rule == rule and "sparse" in finding.problem]
@@ -79,11 +79,11 @@ def test_a_sparse_peak_is_found(name: str, peaks: dict[str, float], rule: str) -
         ("h100-sxm-80gb", {"bandwidth_byte_per_s": 0.3e12}, "byte per flop"),
     ],
 )
-def test_a_number_out_of_family_is_found(name: str, changes: dict[str, Any], rule: str) -> None:
+def test_a_number_out_of_family_is_a_finding(name: str, changes: dict[str, Any], rule: str) -> None:
     assert rule in rules(changed(name, **changes))
 
 
-def test_half_a_link_is_taken_for_one_direction() -> None:
+def test_half_a_link_bandwidth_is_reported_as_one_direction() -> None:
     findings = lint_accelerators([changed("h100-sxm-80gb", link_bandwidth_byte_per_s=450e9)])
 
     assert ["one direction" in finding.problem for finding in findings] == [True]
@@ -102,7 +102,7 @@ def test_an_exception_of_the_catalogue_does_not_cover_another_part() -> None:
 
 
 @given(st.sampled_from(PLAIN), st.sampled_from(["fp8", "int8", "fp4", "int4"]), st.floats(4.5, 1000))
-def test_a_narrow_peak_that_is_far_too_fast_is_found(spec: AcceleratorSpec, precision: str, factor: float) -> None:
+def test_a_far_too_fast_narrow_peak_is_a_finding(spec: AcceleratorSpec, precision: str, factor: float) -> None:
     peaks: dict[str, float] = {str(name): peak for name, peak in spec.peak_flop_per_s.items()}
     if precision in peaks:
         peaks[precision] *= factor

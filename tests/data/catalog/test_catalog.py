@@ -54,7 +54,7 @@ def test_loading_imports_no_numerical_library() -> None:
         ("Qwen3-32B-NVFP4", "Qwen/Qwen3-32B"),
     ],
 )
-def test_models_are_found(name: str, expected: str) -> None:
+def test_models_have_names_and_aliases(name: str, expected: str) -> None:
     assert load_catalog().model(name).id == expected
 
 
@@ -78,7 +78,7 @@ def test_the_name_of_a_quantised_copy_says_its_precision() -> None:
         ("A10-24GB", "nvidia-a10-24gb"),
     ],
 )
-def test_accelerators_are_found(name: str, expected: str) -> None:
+def test_accelerators_have_names_and_aliases(name: str, expected: str) -> None:
     assert load_catalog().accelerator(name).id == expected
 
 
@@ -219,7 +219,7 @@ def test_offers_have_one_price_each() -> None:
     assert min(offer.as_of for offer in offers) >= dt.date(2024, 1, 1)
 
 
-def test_the_price_list_of_llm_pilot_names_what_was_measured() -> None:
+def test_the_price_list_of_llm_pilot_has_the_measured_profiles() -> None:
     offers = [o for o in load_catalog().offers if o.provider == "llm-pilot-price-list"]
 
     assert len(offers) == 14
@@ -258,9 +258,9 @@ def test_a_bad_row_names_file_line_and_field(
         tables.load_accelerators()
 
 
-def test_an_alias_given_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repeated_alias_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "aliases.csv").write_text("alias,id\na,b\na,c\n", encoding="utf-8")
     monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
 
-    with pytest.raises(SchemaError, match=r"line 3: alias: 'a' is given twice"):
+    with pytest.raises(SchemaError, match=r"line 3: alias: 'a' occurs twice"):
         tables.load_aliases("aliases.csv")

@@ -107,7 +107,7 @@ def test_changed_values(name: str, tmp_path: Path, data: st.DataObject) -> None:
         ("output_lens.0", 1e308, "E2E of .* is far from TTFT"),
     ],
 )
-def test_what_no_table_can_hold_is_refused_and_the_file_closed(
+def test_unstorable_values_are_refused_and_the_file_closed(
     path: str, value: object, problem: str, tmp_path: Path
 ) -> None:
     file = changed("vllm_bench/detailed.json", tmp_path, {path: value})

@@ -59,7 +59,7 @@ def test_its_time_per_output_token_counts_the_first_token_and_is_not_ours() -> N
     assert first["e2e_s"] == pytest.approx(first["ttft_s"] + 15 * first["tpot_s"], rel=0.01)
 
 
-def test_an_open_loop_keeps_the_rate_that_was_asked_for_and_notes_what_was_cut_off() -> None:
+def test_an_open_loop_has_its_request_rate_and_a_note_of_cut_requests() -> None:
     first = rows(sample(RATE)).iloc[0]
     assert (first["load"], first["request_rate"], first["request_throughput_per_s"]) == ("open_loop", 4, 3.75)
     assert first["note"] == "served as tiny-llama; 2 requests were cut off at the end"

@@ -20,7 +20,7 @@ def own(tmp_path: Path) -> Path:
     return file
 
 
-def test_registry_says_what_each_format_delivers() -> None:
+def test_the_registry_lists_the_outcomes_of_each_format() -> None:
     for name, entry in FORMATS.items():
         assert entry.name == name
         assert entry.title
@@ -28,7 +28,7 @@ def test_registry_says_what_each_format_delivers() -> None:
         assert set(entry.statistics) <= set(STATISTICS)
 
 
-def test_formats_are_told_by_content(own: Path) -> None:
+def test_formats_are_detected_by_content(own: Path) -> None:
     assert detect_format([own]).name == "roofcast_csv"
     assert detect_format([LLM_PILOT_SAMPLES]).name == "llm_pilot"
 
@@ -38,7 +38,7 @@ def test_no_two_formats_recognise_one_file(own: Path) -> None:
         assert sum(entry.recognises(file) for entry in FORMATS.values()) == 1
 
 
-def test_the_campaign_is_named_after_the_format_unless_told(own: Path) -> None:
+def test_the_campaign_is_named_after_the_format_by_default(own: Path) -> None:
     assert set(read_measurements(None, [own])["campaign"]) == {"roofcast_csv"}
     assert set(read_measurements("roofcast_csv", [own], "mine")["campaign"]) == {"mine"}
 
@@ -50,7 +50,7 @@ def test_an_unknown_format_lists_near_misses(own: Path) -> None:
 
 @pytest.mark.parametrize("name", [None, *FORMATS])
 @pytest.mark.parametrize("content", [b"", b"\x00\x01\x02\x03", b"a,b\n1,2\n", b"\xfd7zXZ\x00junk"])
-def test_every_format_refuses_what_is_none(tmp_path: Path, name: str | None, content: bytes) -> None:
+def test_every_format_refuses_other_files(tmp_path: Path, name: str | None, content: bytes) -> None:
     file = tmp_path / "strange.csv"
     file.write_bytes(content)
     with pytest.raises(SchemaError, match=r"strange\.csv"):

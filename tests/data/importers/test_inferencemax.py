@@ -54,7 +54,7 @@ def test_figures_of_one_accelerator_become_those_of_the_deployment() -> None:
     assert row["derived"] == ""
 
 
-def test_the_configuration_is_told() -> None:
+def test_the_configuration_is_read() -> None:
     row = rows(sample(SINGLE)).iloc[0]
     assert (row["model"], row["accelerator"], row["engine"]) == ("openai/gpt-oss-120b", "amd-mi355x-288gb", "vllm")
     assert (row["engine_version"], row["weight_precision"], row["speculation"]) == ("0.21.0", "fp4", "")
@@ -84,7 +84,7 @@ def test_a_disaggregated_result_divides_by_the_accelerators_of_each_part() -> No
     assert "prefill: 2 x TP 4, EP 4, data-parallel attention; decode: 1 x TP 16" in row["note"]
 
 
-def test_an_early_disaggregated_result_tells_its_split_by_its_throughputs(tmp_path: Path) -> None:
+def test_the_throughputs_of_an_early_disaggregated_result_give_its_split(tmp_path: Path) -> None:
     raw = json.loads(sample(SPLIT).read_text())
     kept = {
         k: v for k, v in raw.items() if not k.startswith(("prefill_", "decode_", "num_", "is_", "disagg", "spec"))
@@ -114,7 +114,7 @@ def test_an_aggregated_deployment_over_nodes(tmp_path: Path) -> None:
         rows(changed(SPLIT, tmp_path, changes | {"num_prefill_gpu": 9}))
 
 
-def test_lists_of_early_results_are_told_their_lengths_by_the_name() -> None:
+def test_the_file_name_of_early_results_gives_their_lengths() -> None:
     table = rows(sample(EARLY))
     assert table["concurrency"].tolist() == [8] * 3 + [16] * 3
     assert set(table["n_input_token"]) == {921.6}
@@ -226,7 +226,7 @@ def test_an_entry_of_a_list_is_named_in_messages(tmp_path: Path) -> None:
         (b"[" * 100_000, "is nested too deeply"),
     ],
 )
-def test_what_is_no_result_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, content: bytes, problem: str) -> None:
     file = tmp_path / "run.json"
     file.write_bytes(content)
     with pytest.raises(SchemaError, match=rf"run\.json.*{problem}"):

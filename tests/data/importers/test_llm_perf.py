@@ -64,7 +64,7 @@ def test_memory_and_power_are_of_all_accelerators() -> None:
     assert row["power_w"] == pytest.approx(300)
 
 
-def test_the_configuration_is_told() -> None:
+def test_the_configuration_is_read() -> None:
     row = rows(sample(WHOLE)).iloc[0]
     assert (row["load"], row["concurrency"], row["n_input_token"], row["n_output_token"]) == (
         "static_batch",
@@ -87,7 +87,7 @@ def test_the_configuration_is_told() -> None:
     assert (row["n_request"], row["n_failed"]) == (12, 0)
 
 
-def test_repeated_gaps_are_no_inter_token_latency_and_e2e_is_measured_where_it_stands() -> None:
+def test_repeated_gaps_give_no_itl_and_a_measured_e2e_is_read() -> None:
     table = by_statistic(rows(sample(REPEATED)))
     assert table["itl_s"].isna().all()
     assert table["tpot_s"].notna().all()
@@ -152,7 +152,7 @@ def test_a_report_finds_its_configuration_in_its_folder() -> None:
     assert {"tpot_s", "e2e_s"} <= set(row["derived"].split())
 
 
-def test_a_report_alone_must_be_told_its_configuration() -> None:
+def test_a_report_without_configuration_needs_overrides() -> None:
     with pytest.raises(SchemaError, match=r"benchmark_report\.json: model: is not in the file; .*--set model="):
         rows(sample(APART))
     row = rows(sample(APART), **SAMPLE_OVERRIDES).iloc[0]

@@ -60,7 +60,7 @@ def test_medians_are_those_of_the_requests(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_throughput_counts_what_arrived_within_the_duration(file: Path) -> None:
+def test_throughput_counts_tokens_within_the_duration(file: Path) -> None:
     began = min(float(row["start_timestamp"]) for row in requests_of(file))
     duration_s = 0.0
     n_token = 0.0
@@ -99,7 +99,7 @@ def test_a_run_gives_one_row_a_statistic_and_throughput_on_the_mean_alone() -> N
     assert (rows["ttft_s"].drop("mean").diff().dropna() >= 0).all()
 
 
-def test_the_configuration_is_told_by_the_campaign() -> None:
+def test_the_configuration_is_that_of_the_campaign() -> None:
     row = rows_of(CRASHING).loc["mean"]
     assert row["model"] == "EleutherAI/gpt-neox-20b"
     assert row["accelerator"] == "nvidia-h100-sxm-80gb"

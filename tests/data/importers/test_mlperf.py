@@ -80,7 +80,7 @@ def test_without_a_scheduled_rate_the_target_is_the_rate(tmp_path: Path) -> None
     assert (row["request_rate"], row["note"][:18]) == (9.6, "MLPerf Interactive")
 
 
-def test_an_invalid_result_is_kept_and_says_which_rules_it_broke() -> None:
+def test_an_invalid_result_has_a_note_of_the_broken_rules() -> None:
     table = by_statistic(rows(sample(OLD)))
     assert table.loc["mean", "tpot_s"] == pytest.approx(printed(OLD, "Mean Time to Output Token (ns)") / 1e9)
     assert table["note"].iloc[0].endswith("result INVALID: performance constraints, early stopping")
@@ -189,7 +189,7 @@ def test_other_units_are_noticed(tmp_path: Path) -> None:
         (b"MLPerf Results Summary\nNo errors encountered during test.", "Scenario: must be one of Server"),
     ],
 )
-def test_what_is_no_log_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, content: bytes, problem: str) -> None:
     file = tmp_path / "log.txt"
     file.write_bytes(content)
     with pytest.raises(SchemaError, match=rf"log\.txt.*{problem}"):

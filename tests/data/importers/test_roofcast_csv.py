@@ -38,7 +38,7 @@ def test_any_subset_of_columns_is_read(file: Path) -> None:
     assert roofcast_csv.recognises(file)
 
 
-def test_a_campaign_of_its_own_is_kept(file: Path) -> None:
+def test_a_campaign_in_the_file_counts(file: Path) -> None:
     table = read(file, f"{HEADER},campaign\n{LINE},theirs\n{LINE},\n")
     assert table["campaign"].tolist() == ["theirs", "ours"]
 
@@ -48,7 +48,7 @@ def test_line_ends_and_a_byte_order_mark_do_not_matter(file: Path, ending: str) 
     assert len(read(file, b"\xef\xbb\xbf" + f"{HEADER}\n{LINE}{ending}".encode())) == 1
 
 
-def test_what_was_written_comes_back(file: Path) -> None:
+def test_written_rows_are_read_back(file: Path) -> None:
     table = many_rows(200)
     table.to_csv(file, index=False)
     assert row_ids(roofcast_csv.read([file], "other")) == row_ids(table)
@@ -157,7 +157,7 @@ def test_a_file_of_some_columns_is_ours(file: Path) -> None:
     assert not roofcast_csv.recognises(file)
 
 
-def test_all_that_is_missing_is_told_at_once(file: Path) -> None:
+def test_all_missing_columns_are_named_at_once(file: Path) -> None:
     wanted = "--set accelerator=nvidia-h100-sxm-80gb --set n_accelerator=8 --set n_input_token=1024"
     with pytest.raises(SchemaError, match=rf"own\.csv, line 3: accelerator: is not in the file; .* {wanted}$"):
         read(file, "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,ttft_s\n"
@@ -196,7 +196,7 @@ def test_seconds_pass(file: Path) -> None:
 
 @pytest.mark.parametrize("column", ["output_throughput_token_per_s", "request_throughput_per_s", "power_w"])
 def test_a_throughput_has_no_percentile(file: Path, column: str) -> None:
-    with pytest.raises(SchemaError, match=rf"own\.csv, line 2: {column}: stands in the row of statistic mean alone"):
+    with pytest.raises(SchemaError, match=rf"own\.csv, line 2: {column}: belongs only in the row of statistic mean"):
         read(file, f"{RUN},{column}\nm,a,1,100,100,8,p99,20\n")
 
 

@@ -114,7 +114,7 @@ def test_a_run_without_a_completed_request_is_a_failed_row(tmp_path: Path) -> No
     assert table["ttft_s"].isna().all()
 
 
-def test_older_files_that_do_not_count_failures_still_tell(tmp_path: Path) -> None:
+def test_failures_follow_from_the_prompts_of_older_files(tmp_path: Path) -> None:
     table = rows(changed(DEFAULT, tmp_path, {"failed": ..., "num_prompts": 15}), model=None)
     assert set(table["n_failed"]) == {3}
 
@@ -130,14 +130,14 @@ def test_a_path_names_no_model(tmp_path: Path, name: str, note: str) -> None:
         rows(file, model=None)
 
 
-def test_models_of_any_alphabet_are_kept(tmp_path: Path) -> None:
+def test_model_names_in_any_alphabet_are_read(tmp_path: Path) -> None:
     file = changed(DEFAULT, tmp_path, {"model_id": "通义/千问-7B"})
     assert set(rows(file, model=None)["model"]) == {"通义/千问-7B"}
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, "12", True, [1], {"a": 1}, 10**400])
 @pytest.mark.parametrize("field", ["mean_ttft_ms", "duration", "total_output_tokens", "output_throughput"])
-def test_what_is_no_number_is_refused_by_name(tmp_path: Path, field: str, value: object) -> None:
+def test_a_field_that_is_no_number_is_refused_by_name(tmp_path: Path, field: str, value: object) -> None:
     with pytest.raises(SchemaError) as caught:
         rows(changed(DEFAULT, tmp_path, {field: value}), name="vllm_bench", model=None)
     assert (caught.value.field, caught.value.source) == (field, "default.json")
@@ -183,7 +183,7 @@ def in_other_unit(name: str, factor: float, part: str = "_ms") -> dict[str, floa
             1e-3,
             r"e2e_s: 12 requests in 1\.496 s, each of 0\.0004.* s, are .* concurrency is 4; are",
         ),
-        (DEFAULT, "_ms", 1e3, "e2e_s: a mean of 434.* s is longer than the whole run of 1.496 s"),
+        (DEFAULT, "_ms", 1e3, "e2e_s: a mean of 434.* s is longer than the run of 1.496 s"),
         (RATE, "e2el_ms", 1e-3, r"E2E of 0\.000409 s is far from TTFT \+ TPOT x \(output tokens - 1\) = 0\.1072 \+ "),
         (RATE, "tpot_ms", 1e-3, r"E2E of 0\.409 s is far from TTFT \+ TPOT"),
         (RATE, "ttft_ms", 1e3, r"E2E of 0\.409 s is far from TTFT \+ TPOT"),
@@ -219,7 +219,7 @@ def test_numbers_that_contradict_each_other_are_refused(
         (b'{"a":' + b"9" * 5000 + b"}", "holds a number of too many digits"),
     ],
 )
-def test_what_is_no_result_is_refused_with_its_line(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_other_files_are_refused_with_their_line(tmp_path: Path, content: bytes, problem: str) -> None:
     file = tmp_path / "run.json"
     file.write_bytes(content)
     with pytest.raises(SchemaError, match=rf"run\.json(, |: ){problem}"):

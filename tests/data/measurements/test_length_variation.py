@@ -44,13 +44,13 @@ def test_it_is_at_least_0_and_may_be_blank() -> None:
         validate_measurements(a_table(a_row(length_variation=-0.1)))
 
 
-def test_arrays_over_requests_tell_it() -> None:
+def test_it_follows_from_arrays_over_requests() -> None:
     vllm, sglang = "vllm_bench/detailed.json", "sglang_bench/detailed.jsonl"
     assert variations(vllm, model=None, accelerator=None) == {of_arrays(json.loads(sample(vllm).read_text()))}
     assert variations(sglang) == {of_arrays(json.loads(sample(sglang).read_text()))}
 
 
-def test_requests_and_summaries_of_aiperf_tell_the_same() -> None:
+def test_requests_and_summaries_of_aiperf_agree() -> None:
     names = ("concurrency_2.json", "concurrency_2.jsonl", "concurrency_2.csv")
     assert [variations(f"aiperf/{name}", concurrency=2) for name in names] == [{0.0}] * 3
 
@@ -86,7 +86,7 @@ def test_the_tool_fixes_it_or_draws_the_lengths() -> None:
         assert set(table["length_variation"]) == {round(value, 6)}
 
 
-def test_llm_pilots_requests_tell_it() -> None:
+def test_it_follows_from_llm_pilots_requests() -> None:
     file = sorted(LLM_PILOT_SAMPLES.glob("*.csv"))[0]
     table = read([file], "pilot")
     assert table["length_variation"].nunique() == 1

@@ -72,7 +72,7 @@ def test_every_format_appears_in_the_document_with_all_that_it_delivers() -> Non
             assert f"| `{entry.name}` | `{column}` |" in text, f"run: {REGENERATE}"
 
 
-def test_the_tables_are_written_anew(tmp_path: Path) -> None:
+def test_the_tables_are_replaced(tmp_path: Path) -> None:
     file = tmp_path / "x.md"
     file.write_text("before\n<!-- loads -->\nold\n<!-- end -->\nafter\n")
     main([str(file)])
@@ -82,7 +82,7 @@ def test_the_tables_are_written_anew(tmp_path: Path) -> None:
 
 
 @given(ttft_s=times, tpot_s=times, n_output=lengths)
-def test_tpot_comes_back_out_of_what_it_makes(ttft_s: float, tpot_s: float, n_output: float) -> None:
+def test_tpot_conversions_are_inverse(ttft_s: float, tpot_s: float, n_output: float) -> None:
     e2e_s = e2e_from_parts(ttft_s, tpot_s, n_output)
     tolerance = 1e-9 * (ttft_s / tpot_s + n_output)
     assert tpot_from_e2e(e2e_s, ttft_s, n_output) == pytest.approx(tpot_s, rel=tolerance)

@@ -45,7 +45,7 @@ def test_blanks_are_filled_in_the_order_of_the_schema() -> None:
     assert math.isnan(row["tp"])
 
 
-def test_an_empty_table_keeps_its_types() -> None:
+def test_an_empty_table_has_the_column_types() -> None:
     checked = validate_training_measurements(pd.DataFrame({"model": []}))
     assert len(checked) == 0
     assert all(checked[name].dtype == float for name in NUMBERS)
@@ -148,7 +148,7 @@ def test_rounding_never_makes_a_run_contradict_itself(batch: int, length: int, s
     assert token_per_step(run).iloc[0] == batch * length
 
 
-def test_ids_tell_rows_apart_and_forget_blanks() -> None:
+def test_ids_differ_between_rows_and_ignore_blanks() -> None:
     same, other = validated(), validated(note="another")
     assert training_row_ids(same) == training_row_ids(validated(sharding="", tp=None))
     assert training_row_ids(same) != training_row_ids(other)

@@ -30,7 +30,7 @@ def test_load_follows_from_the_request_rate() -> None:
     assert checked["load"].tolist() == ["open_loop", "closed_loop"]
 
 
-def test_an_empty_table_keeps_its_types() -> None:
+def test_an_empty_table_has_the_column_types() -> None:
     checked = validate_measurements(pd.DataFrame({"model": []}))
     assert len(checked) == 0
     assert tuple(checked.columns) == MEASUREMENT_COLUMNS
@@ -137,12 +137,12 @@ def test_dates_may_be_partial(date: str) -> None:
         ("zzzzzz", "it has model, accelerator"),
     ],
 )
-def test_unknown_columns_say_what_to_use(column: str, cure: str) -> None:
+def test_an_unknown_column_is_refused_with_the_cure(column: str, cure: str) -> None:
     with pytest.raises(SchemaError, match=cure):
         validate_measurements(a_table(a_row(**{column: 1})))
 
 
-def test_a_column_given_twice_is_refused() -> None:
+def test_a_repeated_column_is_refused() -> None:
     table = a_table()
     table.insert(0, "model", "x", allow_duplicates=True)
     with pytest.raises(SchemaError, match="given twice"):
@@ -185,7 +185,7 @@ def test_numbers_survive_as_text(values: list[float]) -> None:
 
 @settings(max_examples=n_example(20), deadline=None)
 @given(text=st.text(max_size=500))
-def test_any_text_is_kept_as_it_is_or_refused(text: str) -> None:
+def test_any_text_is_unchanged_or_refused(text: str) -> None:
     try:
         checked = validate_measurements(a_table(a_row(note=text)))
     except SchemaError as error:

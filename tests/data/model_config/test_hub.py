@@ -60,7 +60,7 @@ def test_a_repository_is_fetched_and_named(tmp_path: Path, monkeypatch: pytest.M
     assert asked == [("someone/my-llama", file, "v1") for file in ("config.json", "hf_quant_config.json")]
 
 
-def test_without_the_library_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_error_has_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
 
     with pytest.raises(InputError, match=r"install roofcast\[hub\].*or download its config\.json"):
@@ -78,7 +78,7 @@ def test_without_the_library_the_message_says_what_to_do(monkeypatch: pytest.Mon
         (HFValidationError("name"), "owner/name"),
     ],
 )
-def test_a_failure_says_what_to_do(error: Exception, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_has_the_cure(error: Exception, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def download(*_: object, **__: object) -> str:
         raise error
 

@@ -132,7 +132,7 @@ def test_a_copy_with_the_vocabulary_of_a_relative_takes_that_lineage() -> None:
     assert copy.lineage == "mistral-7b"
 
 
-def test_a_new_shape_keeps_its_own_name() -> None:
+def test_a_new_shape_has_its_own_lineage() -> None:
     spec = model_from_config(a_config(num_hidden_layers=33), "new")
 
     assert with_known_lineage(spec, load_catalog()) is spec
@@ -257,7 +257,7 @@ def test_a_wrong_config_is_refused_by_field(config: Config, field: str) -> None:
         "deci",
     ],
 )
-def test_what_is_no_language_model_is_refused(model_type: str) -> None:
+def test_other_models_are_refused(model_type: str) -> None:
     with pytest.raises(InputError, match="give a decoder-only or T5-like model"):
         model_from_config(a_config(model_type=model_type), "m")
 

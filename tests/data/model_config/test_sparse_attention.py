@@ -24,7 +24,7 @@ def test_config_and_catalogue_agree(name: str, known: str, n_layer: int) -> None
         assert spec.n_param == pytest.approx(PUBLISHED[name][1], rel=0.01)
 
 
-def test_a_layer_that_reads_what_another_picked_is_sparse_too() -> None:
+def test_a_layer_that_shares_an_indexer_is_sparse_too() -> None:
     shared = {**PUBLISHED["glm-5"][0], "indexer_types": ["full"] * 21 + ["shared"] * 57}
     assert model_from_config(shared, "m").n_sparse_layer == 78
     assert load_catalog().model("zai-org/GLM-5.2").n_sparse_layer == 78
@@ -58,7 +58,7 @@ def test_most_models_read_every_token() -> None:
         ({"n_sparse_layer": 33, "sparse_top_k": 2048}, r"n_sparse_layer \+ n_linear_layer must not exceed n_layer"),
     ],
 )
-def test_what_cannot_be_is_refused(changes: dict[str, int], problem: str) -> None:
+def test_an_impossible_combination_is_refused(changes: dict[str, int], problem: str) -> None:
     spec = load_catalog().model("meta-llama/Llama-2-7b-hf")
     with pytest.raises(InputError, match=problem):
         ModelSpec.parse(spec.model_dump() | changes)

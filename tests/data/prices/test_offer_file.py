@@ -136,7 +136,7 @@ def test_wrong_toml_is_named(text: str, problem: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["mine.csv", "mine.toml"])
-def test_what_is_no_text_or_absent_or_too_large_is_refused(
+def test_binary_absent_and_too_large_files_are_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(SchemaError, match=name.replace(".", r"\.")):

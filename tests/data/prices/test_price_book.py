@@ -61,11 +61,11 @@ def test_an_offer_after_the_day_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("field", ["provider", "region", "instance_type"])
-def test_offers_are_told_apart(field: str) -> None:
+def test_offers_have_distinct_ids(field: str) -> None:
     assert len(a_book(an_offer(), an_offer(**{field: "other"})).offers) == 2
 
 
-def test_pricings_are_told_apart() -> None:
+def test_pricings_have_distinct_ids() -> None:
     pricings = ("on_demand", "spot", "reserved_1y", "reserved_3y")
 
     assert len(a_book(*(an_offer(pricing=pricing) for pricing in pricings)).offers) == 4
@@ -95,7 +95,7 @@ def test_offers_of_an_accelerator_are_ranked_by_the_price_of_one() -> None:
     assert [offer.instance_type for offer in book.for_accelerator("nvidia-l4-24gb", "on_demand")] == ["one"]
 
 
-def test_old_prices_are_told_but_not_those_of_the_user() -> None:
+def test_old_prices_are_stale_except_those_of_the_user() -> None:
     old = an_offer(as_of="2026-08-21")
     book = a_book(old)
 
@@ -164,7 +164,7 @@ def test_a_wrong_figure_is_named(field: str, value: str) -> None:
     assert refused.value.field == field
 
 
-def test_what_costs_nothing_is_no_offer() -> None:
+def test_a_server_without_cost_is_no_offer() -> None:
     with pytest.raises(InputError, match="price_usd_per_h"):
         a_server(capex_usd="0", power_w="0").offer(TODAY)
 

@@ -58,7 +58,7 @@ def test_an_unknown_accelerator_is_counted_by_name(tmp_path: Path) -> None:
     assert len(read.offers) == 2
 
 
-def test_what_is_no_offer_is_counted_by_reason(tmp_path: Path) -> None:
+def test_rows_without_an_offer_are_counted_by_reason(tmp_path: Path) -> None:
     read = load(
         tmp_path,
         "m5.large,,,2.0,8.0,,0.096,0.03,us-east-1,us-east-1a",

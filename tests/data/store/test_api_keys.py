@@ -22,7 +22,7 @@ def keys(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KeyStore]:
         yield KeyStore(store.migrate().database)
 
 
-def test_a_key_is_found_by_its_secret_alone(keys: KeyStore) -> None:
+def test_a_key_is_found_only_by_its_secret(keys: KeyStore) -> None:
     key, secret = keys.create("ci", "write", DAY)
     other, _ = keys.create("page", "read")
     assert secret.startswith(PREFIX)
@@ -34,7 +34,7 @@ def test_a_key_is_found_by_its_secret_alone(keys: KeyStore) -> None:
     assert other.expires_at is None
 
 
-def test_a_revoked_key_stays_listed_and_its_name_taken(keys: KeyStore) -> None:
+def test_a_revoked_key_stays_listed_and_its_name_reserved(keys: KeyStore) -> None:
     _, secret = keys.create("ci", "write")
     revoked = keys.revoke("ci")
     assert revoked.state == "revoked"
@@ -54,7 +54,7 @@ def test_names_are_fit_for_logs(keys: KeyStore) -> None:
 
 def test_a_lifetime_is_in_the_future_and_in_the_calendar(keys: KeyStore) -> None:
     for lifetime in (dt.timedelta(), -DAY):
-        with pytest.raises(InputError, match="longer than nothing"):
+        with pytest.raises(InputError, match="longer than 0"):
             keys.create("ci", "read", lifetime)
     with pytest.raises(InputError, match="before the year 10000"):
         keys.create("ci", "read", dt.timedelta(days=9_999_999))

@@ -60,7 +60,7 @@ def test_a_pool_that_runs_dry_says_so() -> None:
     assert problem_of(error).startswith("has no connection free")
 
 
-def test_no_state_stands_twice() -> None:
+def test_every_error_state_is_unique() -> None:
     states = [state for problem in PROBLEMS for state in problem.states]
     assert len(states) == len(set(states))
     assert all(problem.states or problem.words for problem in PROBLEMS)

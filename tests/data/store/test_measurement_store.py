@@ -99,14 +99,14 @@ def test_an_empty_table_adds_nothing(store: MeasurementStore) -> None:
     assert len(store.load()) == 0
 
 
-def test_a_rule_that_came_later_shuts_nobody_out(store: MeasurementStore) -> None:
+def test_rows_that_break_a_newer_rule_still_load(store: MeasurementStore) -> None:
     store.add(many_rows(2))
     with store.database.writing() as connection:
         connection.execute(sa.update(MEASUREMENT).values(output_throughput_token_per_s=80.0))
     loaded = store.load()
     assert set(loaded["output_throughput_token_per_s"]) == {80.0}
     assert loaded.dtypes.equals(validate_measurements(many_rows(2)).dtypes)
-    with pytest.raises(SchemaError, match="output_throughput_token_per_s: stands in the row of statistic mean"):
+    with pytest.raises(SchemaError, match="output_throughput_token_per_s: belongs only in the row of statistic mean"):
         validate_measurements(loaded)
 
 
@@ -118,7 +118,7 @@ def test_rows_of_a_model_or_accelerator_are_loaded_apart(store: MeasurementStore
     assert len(store.load(model="a", limit=2)) == 2
 
 
-def test_a_comparison_counts_and_keeps_nothing(store: MeasurementStore) -> None:
+def test_a_comparison_counts_and_writes_nothing(store: MeasurementStore) -> None:
     store.add(many_rows(3))
     twice = pd.concat([many_rows(5), many_rows(5)], ignore_index=True)
     assert (store.compare(twice), store.count()) == (Added(2, 8), 3)
@@ -255,7 +255,7 @@ def test_models_that_another_process_registers_are_seen(url: str) -> None:
             assert [spec.id for spec in store.models.load()] == ["ours/1", "ours/2"][:n]
 
 
-def test_models_are_read_anew_only_after_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_read_again_only_after_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with MeasurementStore(f"sqlite:///{tmp_path / 'state.sqlite'}").migrate() as store:
         store.models.add(a_model(), {})
         first = store.models.load()

@@ -52,7 +52,7 @@ def test_the_package_comes_with_apaches_text() -> None:
 
 
 @pytest.mark.parametrize("name", ["aws_neuron", "aws_neuron_training"])
-def test_what_is_shared_alike_says_what_was_changed(name: str) -> None:
+def test_share_alike_campaigns_state_their_changes(name: str) -> None:
     info, _ = OURS[name]
     assert "changed:" in info.attribution
     assert "https://creativecommons.org/licenses/by-sa/4.0/" in info.attribution

@@ -93,7 +93,7 @@ def told_of(files: OwnFiles, told: Told) -> str:
         ("offers/bad.csv", an_offer_file("a,b,h10,1,2026-01-01"), "offers/bad.csv, line 2: accelerator: no 'h10'"),
         ("offers/bad.csv", an_offer_file(f"a,b,{ACCELERATOR},=1,2026-01-01"), "line 2: price_per_h: "),
         ("offers/bad.csv", an_offer_file(f"a,b,{ACCELERATOR},1,soon"), "line 2: as_of: "),
-        ("offers/bad.toml", "[[offers]]\n", "offers/bad.toml: must hold tables [[offer]]"),
+        ("offers/bad.toml", "[[offers]]\n", "offers/bad.toml: must hold only tables [[offer]]"),
         ("offers/bad.csv", "", "offers/bad.csv: is empty"),
     ],
 )

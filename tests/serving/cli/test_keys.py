@@ -41,7 +41,7 @@ def test_a_key_as_json(run: Run) -> None:
     [
         (("revoke", "nobody"), "no 'nobody' is known"),
         (("create", "a b", "--scope", "read"), "letters, digits"),
-        (("create", "a", "--scope", "read", "--expires-in-days", "0"), "longer than nothing"),
+        (("create", "a", "--scope", "read", "--expires-in-days", "0"), "longer than 0"),
         (("create", "a", "--scope", "root"), "Invalid value for '--scope'"),
     ],
 )

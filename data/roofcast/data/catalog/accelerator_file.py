@@ -15,7 +15,7 @@ from roofcast.data.specs import AcceleratorSpec
 MAX_ACCELERATOR_FILE_BYTE: Final = 65_536
 
 _TEMPLATE: Final = """\
-# One accelerator, from its data sheet. Peaks are dense: halve what is marked "with sparsity".
+# One accelerator, from its data sheet. Peaks are dense: halve a figure marked "with sparsity".
 id = "acme-x1-96gb"                # your name for it, such as maker-part-memory
 vendor = "Acme"
 name = "X1"
@@ -30,7 +30,7 @@ peak_fp16_tflop_per_s = 800
 peak_fp8_tflop_per_s = 1600        # optional, as are fp32, tf32, int8, fp4 and int4
 l2_mib = 64                        # optional; the last cache
 tdp_w = 600                        # optional
-link = "pcie5"                     # what connects several of them
+link = "pcie5"                     # interconnect of several of them
 link_bandwidth_gb_per_s = 128      # of one accelerator, both directions together
 link_domain_size = 1               # how many one such fabric connects
 pcie_gen = 5                       # optional

@@ -175,7 +175,7 @@ def _memory(spec: AcceleratorSpec) -> Iterator[Finding]:
     read_per_s = spec.bandwidth_byte_per_s / spec.memory_byte
     bandwidth = _Suspect(spec.id, "bandwidth", "bandwidth_byte_per_s", f"GB/s of {word}")
     capacity = _Suspect(spec.id, "capacity", "memory_byte", f"GiB of {word}")
-    reads = f"reads of the whole memory a second for {word}"
+    reads = f"full memory reads per second for {word}"
     yield from bandwidth.outside(gb_per_s, kind.gb_per_s)
     yield from capacity.outside(gib, kind.gib)
     yield from dataclasses.replace(bandwidth, rule="bandwidth over capacity", unit=reads).outside(

@@ -60,7 +60,7 @@ def load_aliases(file: str) -> dict[str, str]:
     aliases: dict[str, str] = {}
     for line, row in _rows(file):
         if row["alias"] in aliases:
-            raise SchemaError("alias", f"{row['alias']!r} is given twice", file, line)
+            raise SchemaError("alias", f"{row['alias']!r} occurs twice", file, line)
         aliases[row["alias"]] = row["id"]
     return aliases
 

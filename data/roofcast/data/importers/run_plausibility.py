@@ -135,7 +135,7 @@ def _check_in_flight(
     """Refuse a closed loop in which request rate times E2E is far from the concurrency, by Little's law."""
     duration_s, n_done = _of(cells, "duration_s"), _n_done(cells)
     if e2e_s > max(OVERRUN_FACTOR * duration_s, duration_s + S_PER_MS):
-        problem = f"a mean of {e2e_s:.4g} s is longer than the whole run of {duration_s:.4g} s; {_CURE}"
+        problem = f"a mean of {e2e_s:.4g} s is longer than the run of {duration_s:.4g} s; {_CURE}"
         raise SchemaError("e2e_s", problem, place, line)
     if cells.get("load") != "closed_loop" or not _of(cells, "concurrency") >= 1:
         return

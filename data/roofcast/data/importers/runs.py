@@ -155,7 +155,7 @@ def variation_of(lengths: Floats) -> float:
     0.5
     """
     known = lengths[~np.isnan(lengths)]
-    with np.errstate(over="ignore"):  # validation refuses what is infinite
+    with np.errstate(over="ignore"):  # validation refuses infinite values
         return float(known.std() / known.mean()) if len(known) and known.mean() > 0 else math.nan
 
 

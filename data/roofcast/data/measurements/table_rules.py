@@ -99,9 +99,9 @@ class TableRules:
         ]
 
     def _check_columns(self, table: pd.DataFrame, source: str) -> None:
-        twice = table.columns[table.columns.duplicated()]
-        if len(twice):
-            raise SchemaError(_field(twice[0]), "is given twice as a column", source)
+        repeated = table.columns[table.columns.duplicated()]
+        if len(repeated):
+            raise SchemaError(_field(repeated[0]), "is given twice as a column", source)
         for column in map(str, table.columns):
             if column not in self.schema:
                 problem = f"is not a column of the {self.title}; {self._column_cure(column)}"

@@ -70,7 +70,7 @@ def _row_rules(table: pd.DataFrame) -> RowRules:
             "must add up to n_accelerator with n_decode_accelerator",
         ),
         **{
-            column: (is_mean | table[column].isna(), "stands in the row of statistic mean alone")
+            column: (is_mean | table[column].isna(), "belongs only in the row of statistic mean")
             for column in MEAN_ONLY_COLUMNS
         },
         "derived": (

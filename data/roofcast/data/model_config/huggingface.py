@@ -195,11 +195,13 @@ def own_name(config: Mapping[str, Any]) -> str:
 
 def _with_quantisation(config: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
     """Return the config with the quantisation of ModelOpt's file beside it."""
-    beside = file.with_name(QUANTISATION_FILE)
-    if file.name != "config.json" or "quantization_config" in config or not beside.is_file():
+    quantisation = file.with_name(QUANTISATION_FILE)
+    if file.name != "config.json" or "quantization_config" in config or not quantisation.is_file():
         return config
-    with beside.open("rb") as stream:
-        own = parse_config(stream.read(MAX_CONFIG_BYTE + 1), beside.name, allow_infinity=True).get("quantization")
+    with quantisation.open("rb") as stream:
+        own = parse_config(stream.read(MAX_CONFIG_BYTE + 1), quantisation.name, allow_infinity=True).get(
+            "quantization"
+        )
     return {**config, "quantization_config": {**own, "quant_method": "modelopt"}} if isinstance(own, dict) else config
 
 

@@ -177,7 +177,7 @@ def _toml_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise SchemaError("", f"is no valid TOML: {reason[:200].lower()}", path.name) from error
     rows = document.get("offer", [])
     if set(document) - {"offer"} or not isinstance(rows, list):
-        raise SchemaError("", "must hold tables [[offer]] and nothing else", path.name)
+        raise SchemaError("", "must hold only tables [[offer]]", path.name)
     for number, row in enumerate(rows, start=1):
         unknown = next((n for n in row if n not in OFFER_FIELDS), None) if isinstance(row, dict) else "offer"
         if unknown is not None:

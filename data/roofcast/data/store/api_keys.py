@@ -137,7 +137,7 @@ def _lifespan(lifetime: dt.timedelta | None) -> tuple[dt.datetime, dt.datetime |
     if lifetime is None:
         return now, None
     if lifetime <= dt.timedelta():
-        raise InputError("lifetime", f"must be longer than nothing, got {lifetime}")
+        raise InputError("lifetime", f"must be longer than 0, got {lifetime}")
     try:
         return now, now + lifetime
     except OverflowError as error:

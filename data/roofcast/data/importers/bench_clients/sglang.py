@@ -119,7 +119,7 @@ FORMAT: Final = Format(
         "e2e_s": "`ttfts` + sum of `itls`, or `*_e2e_latency_ms`: from ms",
         "output_throughput_token_per_s": "`output_throughput`: as it is",
         "total_throughput_token_per_s": "`total_throughput`: as it is",
-        "request_throughput_per_s": "`request_throughput`: as it is; `request_rate` is the one asked for",
+        "request_throughput_per_s": "`request_throughput`: as it is; `request_rate` is that of the load",
     },
 )  # fmt: skip
 """The entry of the registry."""

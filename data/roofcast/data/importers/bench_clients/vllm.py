@@ -133,7 +133,7 @@ FORMAT: Final = Format(
         "e2e_s": "`latencies` (or `ttfts` + sum of `itls`), or `*_e2el_ms`: from ms",
         "output_throughput_token_per_s": "`output_throughput`: as it is",
         "total_throughput_token_per_s": "`total_token_throughput`: as it is",
-        "request_throughput_per_s": "`request_throughput`: as it is; `request_rate` is the one asked for",
+        "request_throughput_per_s": "`request_throughput`: as it is; `request_rate` is that of the load",
     },
 )  # fmt: skip
 """The entry of the registry."""

@@ -54,7 +54,7 @@ def benchmarks_of_csv(source: Source) -> Node:
     rows = _rows(source)
     header = list(zip(*rows[:_N_HEADER], strict=False))
     if len(rows) < _N_HEADER or ("Request Counts", "Successful", "") not in header:
-        raise SchemaError("", "is no CSV report of GuideLLM, whose three header lines were wanted", source.name, 1)
+        raise SchemaError("", "is no CSV report of GuideLLM: its three header lines are missing", source.name, 1)
     benchmarks = []
     config: dict[str, Any] = {}
     for line, row in enumerate(rows[_N_HEADER:], _N_HEADER + 1):

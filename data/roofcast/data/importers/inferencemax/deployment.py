@@ -42,7 +42,7 @@ def deployment_of(result: Node) -> Deployment:
     elif result["framework"].text().lower().startswith("dynamo-"):
         deployment = _disaggregated_total(result)
     else:
-        deployment = _aggregated(result, "", whole(result["tp"]))
+        deployment = _aggregated(result, "", whole_number(result["tp"]))
     _check_sum(result, deployment)
     return deployment
 
@@ -80,7 +80,7 @@ def flag(node: Node) -> bool:
     return True
 
 
-def whole(node: Node, least: int = 1) -> int:
+def whole_number(node: Node, least: int = 1) -> int:
     """Return a whole number.
 
     Raises
@@ -98,8 +98,8 @@ def _aggregated(result: Node, part: str, n_group: int) -> Deployment:
     """Return the deployment of a result whose accelerators all prefill and decode."""
     pp, cp = (_or_one(result[f"{part}{name}"]) for name in ("pp", "pcp_size"))
     has_dp = flag(result[f"{part}dp_attention"])
-    ep = whole(result[f"{part}ep"]) if not result[f"{part}ep"].is_blank else None
-    n_worker = max(whole(result[f"{part}num_workers"], least=0), 1) if part else 1
+    ep = whole_number(result[f"{part}ep"]) if not result[f"{part}ep"].is_blank else None
+    n_worker = max(whole_number(result[f"{part}num_workers"], least=0), 1) if part else 1
     n = n_group * pp * cp * n_worker
     cells: dict[str, Any] = {"n_accelerator": n, "tp": 1 if has_dp else n_group, "pp": pp, "cp": cp}
     cells["dp"] = (n_group if has_dp else 1) * n_worker
@@ -109,13 +109,13 @@ def _aggregated(result: Node, part: str, n_group: int) -> Deployment:
 
 
 def _over_nodes(result: Node) -> Deployment:
-    n_prefill = whole(result["num_prefill_gpu"])
-    n_decode = whole(result["num_decode_gpu"], least=0)
+    n_prefill = whole_number(result["num_prefill_gpu"])
+    n_decode = whole_number(result["num_decode_gpu"], least=0)
     kinds = {accelerator_of(result[key].text()) for key in ("prefill_hw", "decode_hw")} - {""}
     if len(kinds) > 1:
         raise result["decode_hw"].error(f"must be the accelerator of the prefill, got {' and '.join(sorted(kinds))}")
     if n_decode == 0:
-        deployment = _aggregated(result, "prefill_", whole(result["prefill_tp"]))
+        deployment = _aggregated(result, "prefill_", whole_number(result["prefill_tp"]))
         if deployment.n != n_prefill:
             problem = f"must be workers x TP x PP x CP = {deployment.n}, got {n_prefill}"
             raise result["num_prefill_gpu"].error(problem)
@@ -128,7 +128,7 @@ def _over_nodes(result: Node) -> Deployment:
 
 def _disaggregated_total(result: Node) -> Deployment:
     """Return the deployment of an early result, whose `tp` counts all accelerators, prefill and decode."""
-    n = whole(result["tp"])
+    n = whole_number(result["tp"])
     names = ("tput_per_gpu", "input_tput_per_gpu", "output_tput_per_gpu")
     try:
         n_decode = n_decode_accelerator({name: result[name].required_number() for name in names}, n)
@@ -150,7 +150,7 @@ def _split(n_prefill: int, n_decode: int, note: str) -> Deployment:
 
 def _workers(result: Node) -> Iterator[str]:
     for part in ("prefill", "decode"):
-        n_worker, tp, ep = (whole(result[f"{part}_{name}"]) for name in ("num_workers", "tp", "ep"))
+        n_worker, tp, ep = (whole_number(result[f"{part}_{name}"]) for name in ("num_workers", "tp", "ep"))
         dp = ", data-parallel attention" if flag(result[f"{part}_dp_attention"]) else ""
         yield f"{part}: {n_worker} x TP {tp}, EP {ep}{dp}"
 
@@ -168,4 +168,4 @@ def _check_sum(result: Node, deployment: Deployment) -> None:
 
 
 def _or_one(node: Node) -> int:
-    return 1 if node.is_blank else whole(node)
+    return 1 if node.is_blank else whole_number(node)

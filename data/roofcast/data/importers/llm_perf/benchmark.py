@@ -1,4 +1,4 @@
-"""optimum-benchmark's ``benchmark.json``, as llm-perf's leaderboard keeps them: one static batch, timed in phases.
+"""optimum-benchmark's ``benchmark.json``, the format of llm-perf's leaderboard: one static batch, timed in phases.
 
 All requests of a batch have one length and start together, so the times of a batch are those of each request:
 prefill is TTFT, decode over the tokens after the first is TPOT, gaps between tokens are ITL. In some versions
@@ -34,7 +34,7 @@ VOLUME_TOLERANCE: Final = 0.02
 """Relative tolerance between decode throughput times its latency and the tokens of the batch."""
 
 OUT_OF_MEMORY: Final = ("outofmemory", "out of memory")
-_WHOLE: Final = (b'"config"', b'"report"', b'"backend"')
+_COMPLETE: Final = (b'"config"', b'"report"', b'"backend"')
 _REPORT: Final = (b'"prefill"', b'"decode"', b'"latency"')
 _CONFIG: Final = (b'"backend"', b'"scenario"', b'"launcher"')
 
@@ -70,7 +70,7 @@ def read(
 
 
 def _kind(start: bytes) -> str:
-    kinds = {"whole": _WHOLE, "report": _REPORT, "config": _CONFIG}
+    kinds = {"complete": _COMPLETE, "report": _REPORT, "config": _CONFIG}
     return next((kind for kind, marks in kinds.items() if begins_json(start, *marks)), "")
 
 
@@ -79,10 +79,10 @@ def _iter_opened(files: Sequence[Path]) -> Iterator[Source]:
     kinds = {file: "archive" if is_archive(file) else _kind(start_of(file, *SUFFIXES)) for file in files}
     for folder in dict.fromkeys(file.parent for file in files):
         here = {kind: [f for f in files if f.parent == folder and kinds[f] == kind] for kind in set(kinds.values())}
-        wholes, reports, configs = (here.get(kind, []) for kind in ("whole", "report", "config"))
-        config = _config(configs[0]) if len(configs) == 1 and reports and not wholes else None
-        rest = [] if wholes or reports else configs
-        for file in [*here.get("archive", []), *(wholes or reports), *here.get("", []), *rest]:
+        complete, reports, configs = (here.get(kind, []) for kind in ("complete", "report", "config"))
+        config = _config(configs[0]) if len(configs) == 1 and reports and not complete else None
+        rest = [] if complete or reports else configs
+        for file in [*here.get("archive", []), *(complete or reports), *here.get("", []), *rest]:
             for source in iter_sources([file], *SUFFIXES):
                 yield _Opened(source.name, source.stream, config if kinds[file] == "report" else None)
 
@@ -97,9 +97,9 @@ def _kept(members: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(document: Node, config: Node | None, overrides: Overrides) -> Run:
-    is_whole = not document["report"].is_blank
-    report = document["report"] if is_whole else document
-    config = document["config"] if is_whole else config or Node({}, "config", document.place)
+    is_complete = not document["report"].is_blank
+    report = document["report"] if is_complete else document
+    config = document["config"] if is_complete else config or Node({}, "config", document.place)
     cells = {"load": "static_batch", "length_variation": 0.0} | config_cells(config)
     failure = report["traceback"].text().lower()
     if failure:

@@ -155,7 +155,7 @@ FORMAT: Final = Format(
         "tpot_s": "`Time per Output Token`, of older logs `Time to Output Token`: from ns; not offline",
         "e2e_s": "`latency`: from ns; not offline, where it counts from the start of the run",
         "output_throughput_token_per_s": "`Completed tokens per second`, `Tokens per second`, `TPS w/` overhead",
-        "request_throughput_per_s": "the same of samples; `Scheduled samples per second` is the rate asked for",
+        "request_throughput_per_s": "the same of samples; `Scheduled samples per second` is the request rate",
     },
 )  # fmt: skip
 """The entry of the registry."""
