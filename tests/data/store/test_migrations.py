@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from alembic.script import ScriptDirectory
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS
 from roofcast.data.measurements.validation import row_ids, validate_measurements
-from roofcast.data.store.database import Database, _alembic_config
+from roofcast.data.store.database import Database, _alembic_config, revisions
 from roofcast.data.store.measurement_store import Added, MeasurementStore
 from tests.data.store.test_measurement_store import a_model, url_of
 
@@ -95,3 +97,17 @@ def test_a_downgrade_leaves_the_rows(url: str, revision: str) -> None:
             command.downgrade(config, revision)
         assert store.database.schema_state() == "old"
         assert store.compare(rows).n_known == len(rows)
+
+
+def test_the_revisions_are_those_of_the_files() -> None:
+    scripts = ScriptDirectory.from_config(_alembic_config())
+    assert revisions() == [script.revision for script in scripts.walk_revisions()][::-1]
+    assert revisions()[-1] == scripts.get_current_head()
+
+
+def test_a_schema_that_is_up_to_date_needs_no_alembic(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'x.sqlite'}"
+    Database(url).migrate()
+    code = f"import sys; from roofcast.data.store.database import Database; Database({url!r}).migrate()"
+    check = "; sys.exit('alembic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code + check], check=False).returncode == 0  # noqa: S603

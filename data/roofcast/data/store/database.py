@@ -8,19 +8,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import StaticPool
 
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.store.database_problems import LOCKED, problem_of
 from roofcast.data.units import ms_from_s
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 BUSY_TIMEOUT_S: Final = 60.0
 
@@ -143,8 +142,7 @@ class Database:
             return "none"
         with self.reading() as connection:
             current = _known_revision(connection)
-        head = ScriptDirectory.from_config(_alembic_config()).get_current_head()
-        return "none" if current is None else "current" if current == head else "old"
+        return "none" if current is None else "current" if current == revisions()[-1] else "old"
 
     def migrate(self) -> None:
         """Bring the schema up to date; several processes may do so at once.
@@ -159,7 +157,10 @@ class Database:
         with self.writing() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
-            _known_revision(connection)
+            if _known_revision(connection) == revisions()[-1]:
+                return
+            from alembic import command  # noqa: PLC0415  (a schema that is up to date does without)
+
             config = _alembic_config()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
@@ -204,12 +205,18 @@ class Database:
 
 def _known_revision(connection: sa.Connection) -> str | None:
     """Return the schema's revision, None without a schema; refuse an unknown one."""
-    known = {script.revision for script in ScriptDirectory.from_config(_alembic_config()).walk_revisions()}
-    current = MigrationContext.configure(connection).get_current_revision()
-    if current is not None and current not in known:
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    current: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    if current is not None and current not in revisions():
         problem = f"the database has schema {current!r} of a newer roofcast"
         raise NotReadyError(f"{problem}; upgrade roofcast, or use another database")
     return current
+
+
+def revisions() -> list[str]:
+    """Return the revisions of the schema, oldest first: the numbers of the files in ``migrations/versions``."""
+    return sorted(file.stem[1:5] for file in Path(__file__).with_name("migrations").glob("versions/v*.py"))
 
 
 def _parse_url(url: str) -> sa.URL:
@@ -239,6 +246,8 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 
 def _alembic_config() -> Config:
+    from alembic.config import Config  # noqa: PLC0415
+
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     return config

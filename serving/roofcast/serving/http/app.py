@@ -6,6 +6,7 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
@@ -74,6 +75,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     return app
 
 
+def import_learning_libraries() -> None:
+    """Import what the first large request needs; the server is ready before."""
+    for name in ("scipy.linalg", "xgboost"):
+        import_module(name)
+
+
 def _lifespan(settings: Settings) -> Any:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -87,6 +94,7 @@ def _lifespan(settings: Settings) -> Any:
         first = [asyncio.create_task(check()) for check in checks]
         await asyncio.wait(first[:1] if is_resumed else first, timeout=STARTUP_WAIT_S)
         polls = [asyncio.create_task(monitor.poll(check)) for check in checks]
+        polls.append(asyncio.create_task(asyncio.to_thread(import_learning_libraries)))
         with monitor.drain_at_sigterm(settings.drain_s):
             yield
         for poll in polls:
