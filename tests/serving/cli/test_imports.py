@@ -54,7 +54,7 @@ def test_a_listing_of_tables_imports_no_learning_library(tmp_path: Path, listing
     assert not imported(tmp_path, listing, "--json") & (WEB | LEARNING)
 
 
-def test_an_answer_imports_neither_mlflow_nor_the_web(trained_home: Path, tmp_path: Path) -> None:
+def test_an_answer_imports_neither_mlflow_nor_the_store_nor_the_web(trained_home: Path, tmp_path: Path) -> None:
     home = shutil.copytree(trained_home, tmp_path / "home")
     row = f"model,accelerator,n_input_token,n_output_token\n{MODEL},{ACCELERATOR},120,20\n"
     rows = put(tmp_path, "rows.csv", row)
@@ -66,4 +66,4 @@ def test_an_answer_imports_neither_mlflow_nor_the_web(trained_home: Path, tmp_pa
         ("whatif", *question, "--sweep", "bandwidth=1,2"),
         ("recommend", "--model", MODEL, *demand),
     ):
-        assert not imported(home, *arguments) & (WEB | {"mlflow", "matplotlib", "pandera"}), arguments
+        assert not imported(home, *arguments) & (WEB | STORE | {"mlflow", "matplotlib", "pandera"}), arguments

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pandas as pd
 from filelock import FileLock, Timeout
@@ -19,7 +19,7 @@ from roofcast.data.errors import InputError, NotReadyError, RoofcastError
 from roofcast.data.measurements.validation import row_ids
 from roofcast.data.model_config.huggingface import model_from_config, with_known_lineage
 from roofcast.data.specs import ModelSpec
-from roofcast.data.store.measurement_store import MeasurementStore
+from roofcast.data.store.sqlite_listing import list_models
 from roofcast.serving.app_state.champion_cache import ChampionCache, distrusted
 from roofcast.serving.app_state.process_memory import give_back_memory
 from roofcast.serving.app_state.settings import Settings
@@ -33,6 +33,9 @@ from roofcast.training.lifecycle.bundle import ModelBundle
 from roofcast.training.lifecycle.registry import NO_CHAMPION, Champion, Registry
 from roofcast.training.lifecycle.retraining import RetrainingReport, retrain
 from roofcast.training.lifecycle.shipped import shipped_predictor
+
+if TYPE_CHECKING:
+    from roofcast.data.store.measurement_store import MeasurementStore
 
 logger = logging.getLogger(__name__)
 
@@ -141,13 +144,19 @@ class AppState:
     def _registered(self) -> list[ModelSpec]:
         if time.monotonic() >= self._store_asked_again_at and self._asking.acquire(blocking=False):
             try:
-                self._registered_here = self.store.models.load()
+                self._registered_here = self._load_registered()
             except NotReadyError as error:
                 logger.warning("the models registered here stay as they were: %s", error)
                 self._store_asked_again_at = time.monotonic() + STORE_PAUSE_S
             finally:
                 self._asking.release()
         return self._registered_here
+
+    def _load_registered(self) -> list[ModelSpec]:
+        """Return the registered models; a store that is not open yet, in an SQLite file, is not opened for them."""
+        file = self.settings.store_file
+        models = list_models(file) if self._store is None and file else None
+        return self.store.models.load() if models is None else models
 
     @property
     def in_service(self) -> InService:
@@ -317,6 +326,8 @@ class AppState:
 
     def _rehearsed(self, table: pd.DataFrame, configs: Iterable[tuple[str, Config]]) -> tuple[int, int]:
         """Return what `add_measurements` would; reads what is there, and writes, makes and migrates nothing."""
+        from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
+
         with MeasurementStore(self.settings.store_url) as store:
             state = store.database.schema_state()
             if state == "old":

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock, Timeout
-from sqlalchemy.exc import SQLAlchemyError
 
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
 from roofcast.training.lifecycle.bundle import FILE_NAME, ModelBundle, load_bundle, sha256
@@ -403,6 +402,7 @@ def _champion(version: ModelVersion) -> Champion:
 def reachable(uri: str) -> Iterator[None]:
     """Turn a store that does not answer into a `NotReadyError` that says which."""
     from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
 
     try:
         yield
