@@ -51,9 +51,8 @@ def serve(
 
     settings = load_settings()
     log_config = configure_service_logs(settings.log_format, settings.log_level)
-    signal.signal(
-        signal.SIGTERM, lambda *_: sys.exit(0)
-    )  # uvicorn stops, then raises it again: the worker must end too
+    # uvicorn stops on SIGTERM and raises it again: the worker process must end too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     Database(settings.store_url)  # an invalid URL is an error now
     with prometheus_multiproc_dir(), worker_process():
         config = uvicorn.Config(
