@@ -1,4 +1,4 @@
-"""Logs of programs, for people or machines, and short waits; a library never configures either on import."""
+"""Log configuration of the commands and the service. Nothing is configured on import."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ MLFLOW_DEFAULTS: Final = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
 }
-"""A server that is down is told of in seconds, not after the four minutes of MLflow's own defaults."""
+"""Environment variables: an MLflow server that is down is reported in seconds, not after four minutes."""
 
 AUDIT: Final = "roofcast.audit"
-"""Its lines are written whatever the level: who put which version into service."""
+"""Logger of promotions, which is independent of the level: who promoted which version."""
 
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -26,14 +26,14 @@ _REQUEST_ID: Final = {"()": "asgi_correlation_id.CorrelationIdFilter", "default_
 
 
 def configure_logs() -> None:
-    """Log a command's news, and of the libraries only what is wrong."""
+    """Configure the logs of a command: lines as text, errors only from libraries."""
     for name, value in MLFLOW_DEFAULTS.items():
         os.environ.setdefault(name, value)
     logging.config.dictConfig(_config(_COMMAND))
 
 
 def configure_service_logs(chosen: LogFormat, level: LogLevel = "info") -> dict[str, Any]:
-    """Log the news of a service, each line with its request; return the configuration for its other processes."""
+    """Configure the logs of the service, each line with its request id; return the configuration for its workers."""
     is_text = chosen == "text" or (chosen == "auto" and sys.stderr.isatty())
     config = _config(_TEXT if is_text else _json_lines(), {"request": _REQUEST_ID}, level)
     logging.config.dictConfig(config)
@@ -41,14 +41,14 @@ def configure_service_logs(chosen: LogFormat, level: LogLevel = "info") -> dict[
 
 
 def _json_lines() -> dict[str, Any]:
-    from pythonjsonlogger.core import RESERVED_ATTRS  # noqa: PLC0415  (a command does without)
+    from pythonjsonlogger.core import RESERVED_ATTRS  # noqa: PLC0415  (only the service writes JSON)
 
     return {
         "()": "pythonjsonlogger.json.JsonFormatter",
         "fmt": ["levelname", "name", "message", "correlation_id"],
         "timestamp": "time",
         "rename_fields": {"levelname": "level", "name": "logger", "correlation_id": "request_id"},
-        "reserved_attrs": [*RESERVED_ATTRS, "color_message"],  # uvicorn repeats its messages in colour
+        "reserved_attrs": [*RESERVED_ATTRS, "color_message"],  # uvicorn's copy of the message with colours
     }
 
 

@@ -1,4 +1,4 @@
-"""The reference: settings, columns, coefficients, errors and commands, written from the code itself."""
+"""Generator of docs/REFERENCE.md: settings, errors, columns and coefficients, read from the code."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ def _names(names: Iterable[str]) -> str:
 
 
 def parameter_texts(documented: object) -> dict[str, str]:
-    """Return what the numpydoc section *Parameters* says of each name; names that share a text share it here."""
+    """Return the text of each name in the numpydoc section *Parameters*; names on one line share a text."""
     text = inspect.getdoc(documented) or ""
     body = re.split(r"\n\n(?=\S+\n-{3,})", text.partition("Parameters\n----------\n")[2])[0]
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for names, lines in re.findall(r"^(\S[^\n]*)\n((?:(?: {4}[^\n]*)?\n?)*)", body, re.MULTILINE):
         meaning = " ".join(lines.split())
-        found.update(dict.fromkeys((name.partition(" :")[0].strip() for name in names.split(",")), meaning))
-    return found
+        texts.update(dict.fromkeys((name.partition(" :")[0].strip() for name in names.split(",")), meaning))
+    return texts
 
 
 def _settings() -> Iterator[tuple[object, ...]]:
