@@ -180,6 +180,7 @@ def test_the_tables_are_those_of_postgresql_too() -> None:
     assert "TIMESTAMP WITH TIME ZONE" in "".join(texts)
 
 
+@pytest.mark.slow  # three processes, each with its imports; threads share a store in the next test
 def test_concurrent_processes_lose_nothing(url: str) -> None:
     MeasurementStore(url).migrate().close()
     jobs = [(url, first, 400) for first in (0, 200, 400, 600)]
@@ -203,7 +204,15 @@ def test_threads_share_a_store(url: str) -> None:
         assert sum(counts) == store.count() == 400
 
 
-@pytest.mark.parametrize(("moment", "n_row"), [("1", 0), ("3", 0), ("before commit", 0), ("after commit", 3000)])
+@pytest.mark.parametrize(
+    ("moment", "n_row"),
+    [
+        pytest.param("1", 0, marks=pytest.mark.slow),
+        pytest.param("3", 0, marks=pytest.mark.slow),
+        ("before commit", 0),
+        ("after commit", 3000),
+    ],
+)
 def test_a_killed_import_leaves_all_or_nothing(url: str, moment: str, n_row: int) -> None:
     MeasurementStore(url).migrate().close()
     importer = PROCESSES.Process(target=import_until_killed, args=(url, moment))

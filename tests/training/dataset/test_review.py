@@ -74,6 +74,7 @@ def test_nothing_of_the_first_campaign_is_set_aside() -> None:
     assert review(load_campaigns(["llm_pilot"]), catalog.models, catalog.accelerators).empty
 
 
+@pytest.mark.slow  # reviews every shipped campaign, as test_review_rules does once
 def test_the_report_accounts_for_every_row() -> None:
     report = campaign_report(load_catalog()).set_index("campaign")
     counts = ("n_read", "n_quarantined", "n_kept", "n_learnable")
