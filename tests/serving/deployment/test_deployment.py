@@ -41,7 +41,7 @@ def test_an_entry_is_run_as_it_was_forecast() -> None:
         assert option in made["sglang"]
     limits = next(yaml.safe_load_all(made["kubernetes"]))["spec"]["template"]["spec"]["containers"][0]["resources"]
     assert limits["limits"] == {"nvidia.com/gpu": "4"}
-    with pytest.raises(InputError, match="the forecast is for sglang, not for vllm"):
+    with pytest.raises(InputError, match="the prediction is for sglang, not for vllm"):
         deployment("vllm", an_entry(replica=replica), a_question())
 
 

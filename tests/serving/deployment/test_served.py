@@ -56,9 +56,7 @@ def test_requests_that_the_context_refuses_are_told_of() -> None:
     served = a_served(question=question)
     assert served.n_token == 1350
     assert served.refused_ratio == pytest.approx(0.05, abs=1e-6)
-    told = (
-        "# 5 % of the requests asked about are longer than 1350 tokens, the context of the model, and are refused\n"
-    )
+    told = "# 5 % of the requests are longer than 1350 tokens, the context of the model, and are refused\n"
     assert f"\n{told}vllm serve" in deployment("vllm", an_entry(), question)
     made = deployment("kubernetes", an_entry(), question)
     assert made.startswith(told)
@@ -86,7 +84,7 @@ def test_a_mean_in_flight_is_no_cap(load: dict[str, Any], mean: float, capacity:
 def test_an_engine_that_is_not_known_is_refused_by_name() -> None:
     with pytest.raises(UnknownNameError, match=r"constraints\.engines: no 'tgis' is known"):
         a_served("vllm", question=a_question(engine="tgis"))
-    with pytest.raises(InputError, match="the forecast is for sglang, not for vllm"):
+    with pytest.raises(InputError, match="the prediction is for sglang, not for vllm"):
         a_served("vllm", question=a_question(engine="sglang"))
 
 
@@ -122,9 +120,9 @@ def test_weights_are_where_the_name_says() -> None:
     "name", ["amd-epyc-4th-gen-genoa", "amd-mi250-128gb", "aws-graviton4", "aws-inferentia2", "intel-max-1550-128gb"]
 )
 def test_parts_that_are_not_known_well_enough_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match="deployment: it is not known how engines and clusters see"):
+    with pytest.raises(InputError, match="deployment: no platform is known for"):
         platform_of(load_catalog().accelerator(name))
-    with pytest.raises(InputError, match="see ours Ours 80 GB"):
+    with pytest.raises(InputError, match="no platform is known for ours Ours 80 GB"):
         platform_of(an_accelerator())
 
 

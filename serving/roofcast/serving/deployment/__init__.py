@@ -1,7 +1,7 @@
-"""Ready-to-use artefacts of an entry of a recommendation: command lines of engines, manifests of clusters.
+"""Deployment artefacts of an entry: command lines of engines, manifests of clusters.
 
-What is written is what the forecast was made for: precision, split, share of memory, and as many requests at once
-as the entry has in flight within the limits. `docs/DEPLOYMENT.md` says what is left to fill in.
+They set what the prediction assumes: precision, split, memory share and the concurrency limit. `docs/DEPLOYMENT.md`
+lists what is left to fill in.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["KINDS", "Question", "checkpoint_of", "deployment", "deployments"]
 _MANIFESTS: Final = {"kubernetes": kubernetes, "kserve": kserve}
 
 KINDS: Final = (*ENGINES, *_MANIFESTS)
-"""A command line by engine, a manifest by kind of cluster."""
+"""Engines, for a command line, and kinds of manifests."""
 
 
 def deployment(kind: str, entry: Entry, question: Question) -> str:
@@ -30,16 +30,14 @@ def deployment(kind: str, entry: Entry, question: Question) -> str:
     Parameters
     ----------
     kind
-        One of `KINDS`. A manifest runs the entry's engine, vLLM if any will do.
-    entry, question
-        What was recommended, and what for.
+        One of `KINDS`. A manifest runs the entry's engine, by default vLLM.
 
     Raises
     ------
     InputError
-        If the engine does not run there, or not so.
+        If the engine does not run on the accelerator, or not in this configuration.
     UnknownNameError
-        If there is no such kind, or the entry's engine is not known here.
+        If there is no such kind, or the entry's engine has no artefacts.
     """
     if kind not in KINDS:
         raise UnknownNameError("deployment", kind, KINDS)
@@ -51,18 +49,18 @@ def deployment(kind: str, entry: Entry, question: Question) -> str:
 
 
 def deployments(entry: Entry, question: Question) -> dict[str, str]:
-    """Return every artefact that can be made of an entry, by kind; `deployment` says why one cannot.
+    """Return the artefacts of an entry by kind, without those that `deployment` refuses.
 
     Raises
     ------
     UnknownNameError
-        If the entry's engine is not known here.
+        If the entry's engine has no artefacts.
     """
     engine_of(entry, question)
-    made = {}
+    artefacts = {}
     for kind in KINDS:
         try:
-            made[kind] = deployment(kind, entry, question)
+            artefacts[kind] = deployment(kind, entry, question)
         except InputError:
             continue
-    return made
+    return artefacts

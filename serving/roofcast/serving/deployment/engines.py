@@ -1,4 +1,4 @@
-"""Command lines of the engines: each option only where it says other than the engine would do by itself.
+"""Command lines of the engines, with the options that differ from their defaults.
 
 References
 ----------
@@ -24,18 +24,18 @@ Option = tuple[str, ...]
 """An option with its value, or the words of a program."""
 
 DTYPE: Final = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-"""Precisions that ``--dtype`` of vLLM and SGLang turns into each other; the name is the same in both."""
+"""Names in ``--dtype`` of vLLM and SGLang, which converts between these precisions."""
 
 CACHE_DTYPE: Final[Mapping[str, Mapping[str, str]]] = {
     "vllm": {"int8": "int8_per_token_head", "fp4": "nvfp4", "int4": "int4_per_token_head"},
     "sglang": {"fp8": "fp8_e4m3", "fp4": "fp4_e2m1"},
     "trtllm": {"fp8": "fp8", "fp4": "nvfp4"},
 }
-"""What an engine calls a cache of fewer bits than the model computes in; of FP8 in vLLM the platform tells."""
+"""Names of cache precisions below 16 bits; that of FP8 in vLLM depends on the platform."""
 
 
 def options(served: Served) -> list[Option]:
-    """Return the command line of one replica, word by word; host and port are the engine's own.
+    """Return the command line of one replica as options; host and port are the engine's defaults.
 
     Raises
     ------
@@ -46,9 +46,7 @@ def options(served: Served) -> list[Option]:
 
 
 def command(served: Served) -> str:
-    """Return the command line of one replica, quoted for a shell, with comments.
-
-    They say how many replicas there are to be, and which requests are refused.
+    """Return the command line of one replica, quoted for a shell, with comments on replicas and refused requests.
 
     Raises
     ------
@@ -78,7 +76,7 @@ def _vllm(served: Served) -> list[Option]:
 
 
 def _sglang(served: Served) -> list[Option]:
-    """Return SGLang's; with experts, data parallelism is of attention within the devices that `tp` counts."""
+    """Return the options of SGLang, where `tp` counts the devices of data-parallel attention too."""
     attention = served.dp > 1 and served.is_moe
     return [
         ("python", "-m", "sglang.launch_server"),
@@ -128,30 +126,32 @@ def _share(option: str, served: Served) -> list[Option]:
 
 
 def _weights(served: Served) -> list[Option]:
-    """Return what makes an engine serve a checkpoint in the precision of the forecast."""
-    stored, wanted = served.stored_precision, served.weight_precision
-    if wanted in (stored, served_precision(stored)):
-        return [("--dtype", DTYPE[wanted])] if wanted == "fp32" else []
+    """Return the options that serve a checkpoint in the predicted precision."""
+    stored, precision = served.stored_precision, served.weight_precision
+    if precision in (stored, served_precision(stored)):
+        return [("--dtype", DTYPE[precision])] if precision == "fp32" else []
     if served.engine != "trtllm" and stored in DTYPE:
-        if wanted in DTYPE:
-            return [("--dtype", DTYPE[wanted])]
-        if wanted == "fp8" and served.platform.quantises:
+        if precision in DTYPE:
+            return [("--dtype", DTYPE[precision])]
+        if precision == "fp8" and served.platform.quantises:
             return [("--quantization", "fp8")]
     raise InputError(
         "constraints.weight_precision",
-        f"{served.engine} cannot serve weights of {stored} in {wanted} here; name a copy published in {wanted}",
+        f"{served.engine} cannot serve weights of {stored} in {precision} here; name a copy published in {precision}",
     )
 
 
 def _cache(option: str, served: Served) -> list[Option]:
-    """Return what sets the cache's precision; sixteen bits are what engines take from the model by themselves."""
-    wanted = served.kv_precision
-    if wanted in ("", "bf16", "fp16"):
+    """Return the option of the cache precision; 16 bits are the default of every engine."""
+    precision = served.kv_precision
+    if precision in ("", "bf16", "fp16"):
         return []
-    known = dict(CACHE_DTYPE[served.engine])
+    names = dict(CACHE_DTYPE[served.engine])
     if served.engine == "vllm":
-        known["fp8"] = served.platform.fp8_cache
-    if wanted not in known:
-        able = ", ".join(sorted(["bf16", "fp16", *known]))
-        raise InputError("constraints.kv_precision", f"{served.engine} keeps its cache in {able}, got {wanted}")
-    return [(option, known[wanted])]
+        names["fp8"] = served.platform.fp8_cache
+    if precision not in names:
+        supported = ", ".join(sorted(["bf16", "fp16", *names]))
+        raise InputError(
+            "constraints.kv_precision", f"{served.engine} keeps its cache in {supported}, got {precision}"
+        )
+    return [(option, names[precision])]

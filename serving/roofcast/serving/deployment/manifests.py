@@ -1,4 +1,4 @@
-"""Kubernetes and KServe manifests of an entry, as plain values; YAML is written elsewhere.
+"""Kubernetes and KServe manifests of an entry, as plain values.
 
 References
 ----------
@@ -22,17 +22,17 @@ PORT: Final = 8000
 LISTEN: Final[list[Option]] = [("--host", "0.0.0.0"), ("--port", str(PORT))]  # noqa: S104  (inside a pod)
 
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
-"""Well-known label that managed clusters of these providers put on their nodes."""
+"""Label of the nodes in managed clusters of the providers below."""
 
 LABELLED: Final = ("aws", "azure", "gcp")
 WEIGHTS: Final = "/weights"
 SHARED_MEMORY: Final = "16Gi"
 N_START_PROBE: Final = 360
-"""Probes before a start counts as failed: an hour for fetching and loading the weights."""
+"""Probes before a start fails: an hour for fetching and loading the weights."""
 
 
 def kubernetes(served: Served) -> list[Manifest]:
-    """Return a Deployment of every replica, and the Service before it.
+    """Return a Deployment of all replicas, and its Service.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def kubernetes(served: Served) -> list[Manifest]:
 
 
 def kserve(served: Served) -> list[Manifest]:
-    """Return an InferenceService with as many replicas as the entry, which neither grows nor shrinks.
+    """Return an InferenceService with the fixed number of replicas of the entry.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def kserve(served: Served) -> list[Manifest]:
 
 
 def _strategy() -> Manifest:
-    """Return how a new version comes: a replica at a time, none beside the old, as accelerators may be scarce."""
+    """Return a rolling update without surge, as there may be no spare accelerators."""
     return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
 
 
@@ -133,12 +133,12 @@ def _container(name: str, served: Served) -> Manifest:
 
 
 def _copy(probe: Manifest) -> Manifest:
-    """Return a probe that shares no part with another: YAML would write what is shared as an alias."""
+    """Return a deep copy: YAML writes shared values as aliases."""
     return {**probe, "httpGet": dict(probe["httpGet"])}
 
 
 def _literal(word: str) -> str:
-    """Return a word of a command so that Kubernetes, which puts variables for ``$(NAME)``, leaves it alone."""
+    """Escape a word of a command against the variable expansion of Kubernetes, ``$(NAME)``."""
     return word.replace("$", "$$")
 
 

@@ -1,4 +1,4 @@
-"""Names as Kubernetes takes them, and texts that a command line may carry."""
+"""Kubernetes names and labels, and safe command-line values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final
 from roofcast.data.errors import InputError
 
 LONGEST_NAME: Final = 48
-"""Characters of a name: a DNS label has 63, of which KServe needs some for what it appends."""
+"""Characters of a name: a DNS label has 63, and KServe appends some."""
 
 LONGEST_LABEL: Final = 63
 
 
 def dns_name(text: str) -> str:
-    """Return a DNS-1123 label that begins with a letter, as Services want it; a long text ends in its checksum.
+    """Return a DNS-1123 label that begins with a letter; a long text is cut and gets a checksum.
 
     References
     ----------
@@ -36,7 +36,7 @@ def dns_name(text: str) -> str:
 
 
 def label_value(text: str) -> str:
-    """Return a text as the value of a label: letters, digits, and between them ``-_.``.
+    """Return a text as a label value: letters and digits, with ``-_.`` between them.
 
     References
     ----------
@@ -52,7 +52,7 @@ def label_value(text: str) -> str:
 
 
 def check_argument(field: str, text: str) -> str:
-    """Return a text that a program will take for a value; refuse what it would take for an option, or not print.
+    """Return a text unchanged if a program takes it for a value, not for an option.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What an accelerator is to a cluster and to an engine: resource name, devices, images."""
+"""Platforms: Kubernetes resource, devices and engine images of accelerators."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import AcceleratorSpec
 
 REPLACE: Final = "replace-me"
-"""What stands where only the reader can know."""
+"""Placeholder for the user to replace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """Accelerators of one kind, as software sees them.
+    """Platform of a family of accelerators.
 
     Parameters
     ----------
     resource
-        Kubernetes resource; one unit is one accelerator of the data sheet.
+        Kubernetes resource; one unit is one accelerator.
     images
-        Container image by engine that runs here.
+        Container image by engine; the engines are those of `roofcast.features.validity.engine_support`.
     n_device
-        What the engine counts in its tensor parallelism, for each accelerator.
+        Devices of tensor parallelism per accelerator.
     quantises
-        Whether 16-bit weights can be made FP8 while they are loaded.
+        Whether 16-bit weights can be quantised to FP8 while loading.
     fp8_cache
-        What vLLM calls a cache in FP8.
+        Name of the FP8 cache in vLLM.
     """
 
     resource: str
@@ -71,14 +71,14 @@ _BY_ARCHITECTURE: Final = {
 _TPU: Final = ("google-tpu-v5e", "google-tpu-v6e")
 
 
-def platform_of(part: AcceleratorSpec) -> Platform:
-    """Return how clusters and engines see a part.
+def platform_of(accelerator: AcceleratorSpec) -> Platform:
+    """Return the platform of an accelerator.
 
     Raises
     ------
     InputError
-        If that is not known, as for processors, for parts that are several devices to an engine, and for parts that
-        no engine here supports any more.
+        If there is none: for CPUs, accelerators of several devices to an engine, and those without a supported
+        engine.
 
     References
     ----------
@@ -96,13 +96,13 @@ def platform_of(part: AcceleratorSpec) -> Platform:
     >>> platform_of(load_catalog().accelerator("nvidia-h100-sxm-80gb")).resource
     'nvidia.com/gpu'
     """
-    if part.vendor == "NVIDIA":
+    if accelerator.vendor == "NVIDIA":
         return NVIDIA
-    if part.id in _TPU:
+    if accelerator.id in _TPU:
         return TPU
     try:
-        return _BY_ARCHITECTURE[part.vendor, part.architecture]
+        return _BY_ARCHITECTURE[accelerator.vendor, accelerator.architecture]
     except KeyError:
         raise InputError(
-            "deployment", f"it is not known how engines and clusters see {part.vendor} {part.name}; choose another"
+            "deployment", f"no platform is known for {accelerator.vendor} {accelerator.name}; choose another"
         ) from None

@@ -1,4 +1,4 @@
-"""What is to be run, engine by engine, for an entry of a recommendation."""
+"""Engine configuration of a replica for an entry of a recommendation."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from roofcast.serving.recommend.demand.presets import Lengths
 ENGINES: Final = ("vllm", "sglang", "trtllm")
 
 COVERED: Final = "p99.9"
-"""Percentile of prompts and of answers that is admitted, where it is known how they vary."""
+"""Percentile of prompt and response lengths that is admitted, where their variation is known."""
 
 LENGTH_MARGIN: Final = 2.0
-"""Longest prompt or answer admitted over the mean one, where it is not."""
+"""Longest prompt or response over the mean, where the variation is unknown."""
 
 N_SD: Final = 4.0
-"""Standard deviations above the mean number of requests in flight up to which none waits for a place."""
+"""Standard deviations above the mean requests in flight that the engine admits without queueing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a recommendation was asked for; `checkpoint` names the weights: a hub repository or a path."""
+    """Request behind an entry; `checkpoint` is the hub repository or path of the weights."""
 
     model: ModelSpec
     checkpoint: str
@@ -45,31 +45,26 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One replica of an engine, and how many there are of it.
+    """Engine configuration of one replica, and the number of replicas.
 
     Parameters
     ----------
-    engine, checkpoint
-        Program, and the weights it loads.
-    platform, accelerator, offer
-        What it runs on, and the instance that has it.
+    checkpoint
+        Hub repository or path of the weights.
     tp, pp, dp, ep
-        Degrees of parallelism as the engine counts devices; experts lie on `ep` of them.
-    is_moe
-        Whether there are experts.
+        Degrees of parallelism in the devices that the engine counts.
     stored_precision, weight_precision, kv_precision
-        Of the checkpoint, of the weights as served, and of the cache; the last is blank for the engine's own choice.
+        Of the checkpoint, of the weights as served, and of the cache; the last is blank for the engine's default.
     n_token
-        Longest request, answer included.
+        Longest request, response included.
     refused_ratio
-        Share of the requests that are longer, where the model's context is too short for what `COVERED` asks; else 0,
-        as where it is not known how lengths vary.
+        Share of the requests that are longer than the model's context; 0 if unknown.
     n_sequence
         Most requests at once.
     memory_ratio
-        Share of memory that the forecast gave to the engine, in the engine's own terms; None if it gave none.
-    n_accelerator, n_replica
-        Accelerators of one replica, and replicas.
+        Share of memory that the prediction assumes, in the engine's terms; None for the engine's default.
+    n_accelerator
+        Of one replica.
     """
 
     engine: str
@@ -94,10 +89,9 @@ class Served:
 
 
 def checkpoint_of(name: str, model: ModelSpec, catalog: Catalog) -> str:
-    """Return where the weights of a model are that was asked for by a name.
+    """Return the hub repository or path of a model's weights.
 
-    It is the catalogue's id, which is a hub repository where the model has one, or the name as written where that
-    stands for a quantised copy or for a model of which only the ``config.json`` is known.
+    That is the catalogue's id, or the name as written for a quantised copy or a model known by its ``config.json``.
 
     Examples
     --------
@@ -110,12 +104,12 @@ def checkpoint_of(name: str, model: ModelSpec, catalog: Catalog) -> str:
 
 
 def engine_of(entry: Entry, question: Question) -> str:
-    """Return the engine that an entry is for, blank if any will do.
+    """Return the engine of an entry; blank for any.
 
     Raises
     ------
     UnknownNameError
-        If its options are not known here.
+        If the engine has no artefacts.
     """
     engine = entry.replica.engine or question.constraints.engine
     if engine and engine not in ENGINES:
@@ -124,7 +118,7 @@ def engine_of(entry: Entry, question: Question) -> str:
 
 
 def served_by(engine: str, entry: Entry, question: Question) -> Served:
-    """Return what `engine` has to run for an entry.
+    """Return the configuration of an engine for an entry.
 
     Raises
     ------
@@ -132,30 +126,35 @@ def served_by(engine: str, entry: Entry, question: Question) -> Served:
         If the engine is not the entry's, does not run on the accelerator, or cannot split the model over its devices;
         if a replica spans nodes, or the name of the checkpoint cannot stand on a command line.
     UnknownNameError
-        If the entry's engine is not known here.
+        If the entry's engine has no artefacts.
     """
     model, bounds, demand = question.model, question.constraints, question.demand
     replica = entry.replica
-    part = question.accelerators[replica.accelerator]
-    asked = engine_of(entry, question)
-    if asked not in ("", engine):
-        raise InputError("deployment", f"the forecast is for {asked}, not for {engine}; ask about {engine}")
-    platform = platform_of(part)
+    accelerator = question.accelerators[replica.accelerator]
+    own_engine = engine_of(entry, question)
+    if own_engine not in ("", engine):
+        cure = f"request engine {engine}"
+        raise InputError("deployment", f"the prediction is for {own_engine}, not for {engine}; {cure}")
+    platform = platform_of(accelerator)
     if engine not in platform.images:
-        able = " or ".join(platform.images)
-        raise InputError("deployment", f"{engine} does not run on {part.vendor} {part.name}; {able} does")
+        supported = " or ".join(platform.images)
+        raise InputError(
+            "deployment", f"{engine} does not run on {accelerator.vendor} {accelerator.name}; {supported} does"
+        )
     if replica.n_accelerator > entry.offer.n_accelerator:
-        raise InputError("deployment", f"a replica of {replica.n_accelerator} spans nodes; that is not written yet")
+        raise InputError(
+            "deployment", f"a replica of {replica.n_accelerator} spans nodes, which artefacts do not support"
+        )
     tp = replica.tp * platform.n_device
     if error := split_error(model, tp, engine=engine):
-        raise InputError("deployment", f"{part.name} is {platform.n_device} devices to {engine}; {error}")
+        raise InputError("deployment", f"{accelerator.name} is {platform.n_device} devices to {engine}; {error}")
     longest = longest_request(demand)
     n_token = math.ceil(min(longest, context_limit(model)))
     return Served(
         engine=engine,
         checkpoint=check_argument("model", question.checkpoint),
         platform=platform,
-        accelerator=part.id,
+        accelerator=accelerator.id,
         offer=entry.offer,
         tp=tp,
         pp=replica.pp,
@@ -170,24 +169,23 @@ def served_by(engine: str, entry: Entry, question: Question) -> Served:
         n_token=n_token,
         refused_ratio=_share_longer(demand, n_token) if n_token < longest else 0.0,
         n_sequence=most_at_once(entry, demand),
-        memory_ratio=_memory_ratio(engine, asked, part.memory_byte),
+        memory_ratio=_memory_ratio(engine, own_engine, accelerator.memory_byte),
         n_accelerator=replica.n_accelerator,
         n_replica=entry.n_replica,
     )
 
 
 def most_at_once(entry: Entry, demand: Demand) -> int:
-    """Return how many requests an engine may run at once.
+    """Return the concurrency limit of an engine.
 
-    Users who do not think have so many in flight, and no more are let in than meet the limits. At a rate, or where
-    users think, that number is a mean: an engine that stops there lets requests wait which the forecast let run.
+    Without think time it is the requests in flight within the limits. At a rate, or with think time, that number is a
+    mean, and a limit there would queue requests that the prediction lets run.
 
     Notes
     -----
-    Little's law gives the mean ``m`` in flight. Requests that come at random and do not wait for each other are in
-    flight in a number that is Poisson about it, whatever their service times; its standard deviation is the square
-    root of ``m``. So the engine takes ``m + 4 sqrt(m)``, or what fits in memory by the estimate if that is less, and
-    at least ``m``.
+    The number of Poisson arrivals in flight is Poisson distributed about its mean ``m`` (Little's law), whatever the
+    service times. The limit is ``m + 4 sqrt(m)``, or what fits in memory by the estimate if that is less, and at
+    least ``m``.
 
     References
     ----------
@@ -201,11 +199,10 @@ def most_at_once(entry: Entry, demand: Demand) -> int:
 
 
 def longest_request(demand: Demand) -> int:
-    """Return the tokens of the longest request that an engine should admit, whatever the model's context.
+    """Return the tokens of the longest request that an engine should admit, before the model's context limit.
 
-    Prompts and answers each count with the percentile `COVERED` of the log-normal lengths that were asked about, or
-    where a mean alone was given with `LENGTH_MARGIN` of it. Where long prompts have long answers the sum of the two
-    percentiles is that of the sum; it is more where they vary independently.
+    It is the sum of the percentiles `COVERED` of prompt and response, or of `LENGTH_MARGIN` times their means. That
+    is the percentile of the sum if long prompts have long responses, and above it if the lengths are independent.
 
     Examples
     --------
@@ -223,23 +220,23 @@ def longest_request(demand: Demand) -> int:
 
 
 def _share_longer(demand: Demand, n_token: int) -> float:
-    """Return the share of requests of more tokens; what is not known to vary is of its mean length."""
+    """Return the share of longer requests; a length of unknown variation is constant."""
     prompt, answer = (Lengths(one.mean, 0.0) if math.isnan(one.variation) else one for one in demand.lengths)
     return prompt.share_above_with(answer, n_token)
 
 
 def remark(served: Served) -> str:
-    """Return a line of comment on the requests that will be refused, for a shell and for YAML; empty if none will."""
+    """Return a comment on refused requests, for a shell and for YAML; empty if there are none."""
     if not served.refused_ratio:
         return ""
-    longer = f"{100 * served.refused_ratio:.2g} % of the requests asked about"
+    longer = f"{100 * served.refused_ratio:.2g} % of the requests"
     return f"# {longer} are longer than {served.n_token} tokens, the context of the model, and are refused\n"
 
 
-def _memory_ratio(engine: str, asked: str, memory_byte: float) -> float | None:
+def _memory_ratio(engine: str, own_engine: str, memory_byte: float) -> float | None:
     share, reserve_byte, cache_share = ENGINE_MEMORY[engine]
     if engine == "trtllm":
         return cache_share
     if engine == "vllm":
         return share
-    return math.floor((1 - reserve_byte / memory_byte) * 100) / 100 if asked else None
+    return math.floor((1 - reserve_byte / memory_byte) * 100) / 100 if own_engine else None

@@ -136,5 +136,5 @@ def test_hundreds_of_types_are_answered() -> None:
 def test_trying_all_and_solving_cost_the_same(needed: float, monkeypatch: pytest.MonkeyPatch) -> None:
     types = [FleetType(3.0, 10.0), FleetType(1.5, 4.0, most=3), FleetType(7.9, 27.0)]
     tried = cheapest_fleet(types, needed)
-    monkeypatch.setattr("roofcast.serving.recommend.search.fleet_mix.MOST_TRIED", 0)
+    monkeypatch.setattr("roofcast.serving.recommend.search.fleet_mix.MAX_ENUMERATED", 0)
     assert tried == cheapest_fleet(types, needed)

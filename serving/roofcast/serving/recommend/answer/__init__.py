@@ -1,1 +1,1 @@
-"""From the result of the search to a ranked answer with reasons."""
+"""Answer of a recommendation: entries, rejections, mixed fleet and Pareto front."""

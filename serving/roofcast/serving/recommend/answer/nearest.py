@@ -1,14 +1,12 @@
-"""Which measurements tell most about a prediction, for a few questions at once."""
+"""Nearest measurements of predictions: those whose errors correlate most with theirs."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.predict.json_rows import rows_from_columns
 from roofcast.serving.predict.row_parser import object_column
 from roofcast.training.explain.contributions import WORKLOAD, TrainingPoints
@@ -16,7 +14,7 @@ from roofcast.training.learner.group_keys import build_group_keys
 from roofcast.training.learner.predictor import RoofcastPredictor
 
 LEAST_CORRELATION: Final = 0.1
-"""Below it the error of a measurement says next to nothing about the question's."""
+"""Correlation of errors below which a measurement is not informative."""
 
 SHOWN: Final = (
     "model", "accelerator", "n_accelerator", "engine", "weight_precision", "n_input_token", "n_output_token",
@@ -25,51 +23,41 @@ SHOWN: Final = (
 
 
 def nearest(
-    predictor: RoofcastPredictor, kept: TrainingPoints, X: pd.DataFrame, metric: str, n: int
+    predictor: RoofcastPredictor, training_points: TrainingPoints, X: pd.DataFrame, metric: str, n: int
 ) -> list[tuple[dict[str, Any], ...]]:
-    """Return of each question the measurements whose errors go most with its own, at most `n`, as JSON values.
+    """Return up to `n` measurements of each row whose errors correlate most with its own, as JSON values.
 
-    There are none where no measurement goes with it by `LEAST_CORRELATION` or more.
-
-    Among those that tell as much, the nearest workload comes first. `explain.contributions` says it at
-    length, and slower.
+    Among equal correlations the nearest workload comes first. Measurements below `LEAST_CORRELATION` are left out.
 
     Parameters
     ----------
-    predictor, kept
-        Of one bundle; without reference measurements, which are none of its own.
-    X : shape (n_question, n_descriptor)
+    predictor, training_points
+        Of one bundle, not conditioned on reference measurements.
+    X : shape (n_row, n_descriptor)
     metric
-        What was measured.
-    n
-        Of each question.
+        Measured metric.
     """
-    place = kept.place.get(metric)
+    place = training_points.place.get(metric)
     if place is None or not len(place) or X.empty:
         return [()] * len(X)
     order, correlation = predictor.error_distributions_[metric].effects.nearest(build_group_keys(X), len(place))
-    asked = X[[f"workload.{name}" for name in (*WORKLOAD[:3], "request_rate_per_s")]].to_numpy(dtype=float)
-    measured = np.stack([kept.rows[name].to_numpy(dtype=float)[place] for name in WORKLOAD], axis=1)
-    picked = []
-    for i, anchors in enumerate(order):
-        telling = correlation[i].round(6)
-        alike = np.flatnonzero(telling >= max(telling[:n][-1], LEAST_CORRELATION))
-        distance = np.nansum(np.abs(np.log(measured[anchors[alike]] / asked[i])), axis=1)
-        best = alike[np.lexsort((distance, -telling[alike]))[:n]]
-        picked.append(best[correlation[i][best] >= LEAST_CORRELATION])
-    chosen = np.concatenate([order[i][best] for i, best in enumerate(picked)])
-    rows, back = np.unique(place[chosen], return_inverse=True)
-    shown = rows_from_columns({
-        **{name: _some(kept.rows[name], rows) for name in SHOWN},
-        "metric": object_column(len(rows), metric),
-        "measured": _some(kept.rows[metric], rows),
-    })  # fmt: skip
-    every = iter(back.tolist())
+    workload = X[[f"workload.{name}" for name in (*WORKLOAD[:3], "request_rate_per_s")]].to_numpy(dtype=float)
+    measured = np.stack([training_points.rows[name].to_numpy(dtype=float)[place] for name in WORKLOAD], axis=1)
+    best_of_row = []
+    for i, points in enumerate(order):
+        rounded = correlation[i].round(6)
+        candidates = np.flatnonzero(rounded >= max(rounded[:n][-1], LEAST_CORRELATION))
+        distance = np.nansum(np.abs(np.log(measured[points[candidates]] / workload[i])), axis=1)
+        best = candidates[np.lexsort((distance, -rounded[candidates]))[:n]]
+        best_of_row.append(best[correlation[i][best] >= LEAST_CORRELATION])
+    selected = np.concatenate([order[i][best] for i, best in enumerate(best_of_row)])
+    rows, back = np.unique(place[selected], return_inverse=True)
+    values = {name: training_points.rows[name].array.take(rows).to_numpy() for name in (*SHOWN, metric)}
+    columns = {name: np.asarray(values[name]) for name in SHOWN}
+    columns |= {"metric": object_column(len(rows), metric), "measured": np.asarray(values[metric])}
+    json_rows = rows_from_columns(columns)
+    row_of_point = iter(back.tolist())
     return [
-        tuple({**shown[next(every)], "correlation": float(correlation[i][k])} for k in best)
-        for i, best in enumerate(picked)
+        tuple({**json_rows[next(row_of_point)], "correlation": float(correlation[i][k])} for k in best)
+        for i, best in enumerate(best_of_row)
     ]
-
-
-def _some(column: pd.Series, rows: npt.NDArray[np.intp]) -> ColumnArray:
-    return np.asarray(column.array.take(rows).to_numpy())

@@ -1,4 +1,4 @@
-"""What a recommendation is made of."""
+"""Parts of a recommendation: replicas, entries, rejections, Pareto front."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ REASONS: Final = (
     "does_not_fit",
     "no_engine",
 )
-"""Why a way to run a model is not recommended, the nearest miss first."""
+"""Reasons of rejections, the nearest miss first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One way to run a model: which accelerators share it how, under which engine, in which precision.
+    """Configuration of a replica.
 
     Parameters
     ----------
@@ -31,8 +31,6 @@ class Replica:
         Catalogue id.
     tp, pp, dp, ep
         Degrees of parallelism; `dp` is of attention, with the experts spread over `ep` accelerators.
-    engine
-        That serves.
     weight_precision
         As served.
     """
@@ -47,12 +45,12 @@ class Replica:
 
     @property
     def n_accelerator(self) -> int:
-        """Accelerators of the replica."""
+        """Number of accelerators."""
         return self.tp * self.pp * self.dp
 
     @property
     def split(self) -> str:
-        """The split in words that people use.
+        """Short form of the split.
 
         Examples
         --------
@@ -65,9 +63,9 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class PredictedMetric:
-    """A prediction for one replica under its share of the load, with its interval; in the metric's SI unit.
+    """Prediction for one replica at its share of the load, with its interval, in SI units.
 
-    `uncalibrated` is the value without the reference measurements, None if there are none.
+    `uncalibrated` is the value without the reference measurements; None if there are none.
     """
 
     metric: str
@@ -81,34 +79,32 @@ class PredictedMetric:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One way to meet the demand; names say the units, costs are of the whole deployment.
+    """Deployment that meets the demand; costs are of the whole deployment.
 
-    Its replicas are the demand at the peak, headroom left, over what one of them serves, rounded up.
+    `n_replica` is the required load over the load that one replica serves, rounded up.
 
     Parameters
     ----------
-    offer, replica
-        What is rented, and what runs on it.
     users_per_replica
-        Users whom a replica serves at most within the limits, at the confidence asked: those who wait and those who
-        think; None at a rate.
+        Most users, waiting and thinking, that a replica serves within the limits; None at a rate.
     in_flight_per_replica, request_rate_per_replica
-        Requests in flight on it then, and those that it finishes in a second. At a rate, or where users think, the
-        former is a mean.
+        Requests in flight and completed per second at that load; with think time or at a rate the former is a mean.
     capacity_per_replica
         Requests of the mean length that fit in its memory by the estimate.
     load_per_replica
-        Requests in flight on a replica under its share of the peak.
+        Requests in flight on a replica at its share of the peak.
     p_limits_met
-        Probability that an unseen LLM meets all limits under that load.
+        Probability that an unseen LLM meets all limits at that load.
     p_runs
-        Probability that a replica's memory suffices, as deployments that ran and failed tell; None if not known.
+        Probability that a replica fits in memory, from deployments that ran and failed; None if unknown.
     power_w
-        Mean draw of all accelerators that serve, without the servers around them.
+        Mean power of all accelerators, without their servers.
     memory_used_byte, memory_usable_byte
         Of one replica.
     nearest
-        The measurements that tell most about it.
+        The most informative measurements.
+    outside, outside_columns
+        Whether the entry extrapolates, and in which columns.
     """
 
     offer: Offer
@@ -139,7 +135,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A way to run the model that does not do, and why; `excess` is what it needs over what it may."""
+    """Rejected configuration and why; `excess` is the need over the limit."""
 
     replica: Replica
     reason: str
@@ -149,11 +145,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class FrontPoint:
-    """A deployment that no other beats in cost and end-to-end latency together.
-
-    `e2e_s` is the median latency predicted, and `p_limits_met` the probability that all limits are met, where each
-    replica carries its share of the peak: `load_per_replica` requests in flight.
-    """
+    """Deployment on the Pareto front of cost and median end-to-end latency, at its share of the peak load."""
 
     cost_usd_per_h: float
     e2e_s: float
@@ -167,32 +159,31 @@ class FrontPoint:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """Entries by rising cost, and what stands around them.
+    """Entries by rising cost, with rejections, fleet and Pareto front.
 
     Parameters
     ----------
     entries
-        The best replica for each of the cheapest offers.
+        The best replica of each of the cheapest offers.
     fleet
-        The parts of a mixture of instances that costs less than the first entry, or serves what none of them does
-        alone; empty if there is none. Each part meets the limits at the confidence asked, and its tokens' costs are
-        its share of all that tokens cost.
+        Parts of a mixed fleet that costs less than the first entry, or serves what no single kind serves; empty if
+        there is none. Each part meets the limits with the confidence. Token costs of a part are its share.
     rejections, n_rejected
-        Replicas that are in no entry, the nearest miss first, and how many there are in all.
+        Replicas without an entry, the nearest miss first, and how many there are in total.
     families
-        Of nodes of one's own, and of each accelerator without an entry, the nearest miss.
+        The nearest miss of each kind of owned nodes, and of each accelerator, without an entry.
     pareto
         Non-dominated deployments, by rising cost.
     runner_up_usd_per_h
         Least cost on another accelerator than the first entry's; None if there is none.
     cost_of_confidence
-        Least cost by probability that the limits are met, as far as it can be promised; None where nothing will do.
+        Least cost by confidence, for those that the measurements guarantee; None where nothing meets the limits.
     n_configuration, n_candidate, n_offer
-        Ways to run the model that were looked at, these with every load, and offers within the bounds.
+        Configurations, configurations times load levels, and offers within the constraints.
     n_predicted
-        Rows that the learner was asked for.
+        Rows predicted.
     warnings
-        Which limits are out of reach, and what the best would be.
+        Limits out of reach, with the best prediction.
     """
 
     entries: tuple[Entry, ...]
@@ -211,10 +202,10 @@ class Recommendation:
 
     @property
     def offers(self) -> tuple[Offer, ...]:
-        """Whatever is rented in an entry, the mixture or the front, once each."""
-        shown = [
+        """Distinct offers of entries, fleet and Pareto front."""
+        offers = [
             *(entry.offer for entry in self.entries),
             *(part.offer for part in self.fleet),
             *(point.offer for point in self.pareto),
         ]
-        return tuple({offer.id: offer for offer in shown}.values())
+        return tuple({offer.id: offer for offer in offers}.values())

@@ -1,1 +1,1 @@
-"""Request and response models of a recommendation, shared by HTTP and command line."""
+"""Request, response and service of recommendations, for HTTP and the command line."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from roofcast.serving.recommend.answer.nearest import LEAST_CORRELATION
-from roofcast.serving.recommend.answer.recommendation import Entry, FrontPoint, Rejection, Replica
+from roofcast.serving.recommend.answer.recommendation import Entry, FrontPoint, PredictedMetric, Rejection, Replica
 
 Reason = Literal[
     "same_cost", "dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"
@@ -249,7 +249,8 @@ def deployment_response(kind: type[ResponseT], deployment: Entry | FrontPoint, *
     offer = deployment.offer
     values = {field.name: getattr(deployment, field.name) for field in dataclasses.fields(deployment)}
     if "predictions" in values:
-        values["predictions"] = [dataclasses.asdict(metric) for metric in values["predictions"]]
+        names = [field.name for field in dataclasses.fields(PredictedMetric)]
+        values["predictions"] = [{name: getattr(one, name) for name in names} for one in values["predictions"]]
     fields = {
         "provider": offer.provider,
         "region": offer.region,

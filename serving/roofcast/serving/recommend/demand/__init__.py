@@ -1,1 +1,1 @@
-"""What a deployment must serve: load, limits, inventory, presets."""
+"""Demand and constraints: limits, workload presets, inventory."""

@@ -1,1 +1,1 @@
-"""The search: candidates, market, load grid, evaluation."""
+"""Search: configurations, market, load grid, evaluation."""

@@ -72,8 +72,8 @@ class Evaluator:
         self.coefficients = predictor.coefficients_
         self.d = descriptor_arrays(descriptors)
         self.n_predicted = 0
-        self._columns = descriptors.columns
-        self._block = np.ascontiguousarray(descriptors.to_numpy(dtype=float).T)
+        self._columns = pd.Index(self.d)
+        self._block = np.array([*self.d.values()])
         self._varying = self._columns.get_indexer(pd.Index(VARYING))
 
     @cached_property
@@ -99,9 +99,8 @@ class Evaluator:
 
     def descriptors(self, rows: IndexArray, load: FloatArray, statistic: str) -> dict[str, FloatArray]:
         """Return the descriptors of replicas at loads, arrays of the shape of `rows` and `load`."""
-        return {name: values[rows] for name, values in self.d.items()} | _varying(
-            load, statistic, is_open=self.is_open
-        )
+        block = self._block[:, rows]
+        return dict(zip(self.d, block, strict=True)) | _varying(load, statistic, is_open=self.is_open)
 
     def descriptor_table(self, rows: IndexArray, load: FloatArray, statistics: Iterable[str]) -> pd.DataFrame:
         """Return the descriptors of replicas at loads as a table, one statistic after the other."""

@@ -1,4 +1,4 @@
-"""The cheapest mixture of instances that serves a demand."""
+"""Cheapest mix of instance types that serves a demand: an integer programme."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from roofcast.data.errors import InputError
 FloatArray = npt.NDArray[np.float64]
 
 TOLERANCE: Final = 1e-6
-"""Share of the demand that may stay unserved for the solver's rounding."""
+"""Share of the demand that may stay unserved, for rounding of the solver."""
 
 ALIKE: Final = 1e-4
-"""Costs that differ by less than this share count as equal, and fewer instances are preferred."""
+"""Relative difference of costs that count as equal; among equal costs fewer instances are preferred."""
 
-MOST_TRIED: Final = 10_000
-"""Mixtures that are tried one and all; of more the solver finds the cheapest."""
+MAX_ENUMERATED: Final = 10_000
+"""Number of fleets up to which all are enumerated instead of solved."""
 
 _MAX_NODE: Final = 2_000
-"""Longest search; the best fleet found by then is taken."""
+"""Node limit of the branch and cut; the best fleet up to then is returned."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetType:
-    """One kind of instance that a fleet may have any number of.
+    """Instance type of a fleet.
 
     Parameters
     ----------
     cost
         Of one instance, in any unit.
     served
-        What one instance serves, in the unit of the demand.
+        Load that one instance serves, in the unit of the demand.
     most
-        Instances that there are.
+        Number of instances available.
     pool
-        Name of the accelerators that it shares with other types; empty if none.
+        Name of the accelerator pool that it shares with other types; empty if none.
     n_accelerator
-        How many of the pool one instance takes.
+        Accelerators of the pool that one instance takes.
     """
 
     cost: float
@@ -54,9 +54,9 @@ class FleetType:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Instances of each type, in the order given.
+    """Numbers of instances in the order of the types.
 
-    `missing` is what the demand needs beyond `served`; if there is any, no fleet serves more than this one.
+    `missing` is the part of the demand that is not served; if there is any, no fleet serves more than this one.
     """
 
     counts: tuple[int, ...]
@@ -66,32 +66,29 @@ class Fleet:
 
 
 def cheapest_fleet(types: Sequence[FleetType], needed: float, pools: Mapping[str, float] | None = None) -> Fleet:
-    """Return the fleet of least cost that serves a demand; where costs are `ALIKE`, one of fewer instances.
+    """Return the cheapest fleet that serves a demand; among costs within `ALIKE` one of the fewest instances.
 
     Parameters
     ----------
     types
-        Kinds of instances. Their order decides between types that are alike, and nothing else.
-    needed
-        The demand.
+        Their order only decides between identical types.
     pools
-        How many accelerators each pool holds; a pool that is not named holds any number.
+        Accelerators of each pool; a pool that is not named is unlimited.
 
     Returns
     -------
     Fleet
-        If there is not enough for the demand, the cheapest of those that serve most, with what is `missing`.
+        If the supply is insufficient, the cheapest of those that serve most, with what is `missing`.
 
     Raises
     ------
     InputError
-        If a cost, a capacity or the demand is negative or no number.
+        If a cost, a load or the demand is negative or not a number.
 
     Notes
     -----
-    An integer programme, which HiGHS solves by branch and cut to `ALIKE`, unless there are so few fleets that all
-    are tried. Every instance costs a little more than asked, so that of costs that are alike the fewer instances win.
-    Types that some number of another one is better than in every respect are left out first; no optimum changes.
+    HiGHS solves the integer programme by branch and cut to `ALIKE`, unless all fleets can be enumerated. Every
+    instance has a small fee added, so that among equal costs fewer instances win. Dominated types are dropped first.
 
     References
     ----------
@@ -100,7 +97,7 @@ def cheapest_fleet(types: Sequence[FleetType], needed: float, pools: Mapping[str
 
     Examples
     --------
-    An instance for 10 users at 3 and one for 4 users at 1.5; 12 users are cheaper by three small ones or one of each:
+    An instance for 10 users costs 3, one for 4 users 1.5. For 12 users three small ones cost as much as one of each:
 
     >>> cheapest_fleet([FleetType(3.0, 10.0), FleetType(1.5, 4.0)], 12)
     Fleet(counts=(1, 1), cost=4.5, served=14.0, missing=0.0)
@@ -109,9 +106,9 @@ def cheapest_fleet(types: Sequence[FleetType], needed: float, pools: Mapping[str
     """
     _check(types, needed)
     counts = np.zeros(len(types))
-    kept = _undominated(types) if needed > 0 else []
-    if kept:
-        counts[kept] = _Programme([types[i] for i in kept], float(needed), pools or {}).counts()
+    used = _undominated(types) if needed > 0 else []
+    if used:
+        counts[used] = _Programme([types[i] for i in used], float(needed), pools or {}).counts()
     cost, served = (np.array([getattr(t, name) for t in types], dtype=float) for name in ("cost", "served"))
     total = float(counts @ served)
     missing = needed - total
@@ -136,30 +133,30 @@ def _check(types: Sequence[FleetType], needed: float) -> None:
 
 
 def _undominated(types: Sequence[FleetType]) -> list[int]:
-    """Return which types can be needed, from the best value downward: a sorted order, whatever the one given."""
+    """Return the indices of the undominated types, the best value first."""
 
     def key(i: int) -> tuple[float, ...]:
         return types[i].cost / types[i].served, types[i].cost, types[i].n_accelerator, -types[i].most, i
 
-    kept, endless = [], list[FleetType]()
+    undominated, unlimited = [], list[FleetType]()
     for i in sorted((i for i, one in enumerate(types) if one.served > 0 and one.most >= 1), key=key):
-        if any(_is_better(one, types[i]) for one in endless):
+        if any(_dominates(one, types[i]) for one in unlimited):
             continue
-        kept.append(i)
+        undominated.append(i)
         if types[i].most == math.inf:
-            endless.append(types[i])
-    return kept
+            unlimited.append(types[i])
+    return undominated
 
 
-def _is_better(one: FleetType, other: FleetType) -> bool:
-    """Return whether some number of one, of which there is no end, can stand in for each of the other."""
+def _dominates(one: FleetType, other: FleetType) -> bool:
+    """Return whether k instances of an unlimited type serve at least as much as one of the other, at no more cost."""
     n = math.ceil(other.served / one.served * (1 - TOLERANCE))
     is_free = not one.pool or (one.pool == other.pool and n * one.n_accelerator <= other.n_accelerator)
     return is_free and n * one.cost * (1.0 if n == 1 else 1 + ALIKE) <= other.cost
 
 
 class _Programme:
-    """What a fleet must keep to: `coverage` is the share of the demand that one instance of each type serves."""
+    """Integer programme; `coverage` is the share of the demand that one instance of each type serves."""
 
     def __init__(self, types: Sequence[FleetType], needed: float, pools: Mapping[str, float]) -> None:
         cost = np.array([t.cost for t in types])
@@ -173,21 +170,21 @@ class _Programme:
 
     def counts(self) -> FloatArray:
         """Return the cheapest counts that serve the demand, or the cheapest of those that serve most."""
-        counts = self._tried() if self._n_way() <= MOST_TRIED else self._least(self.price, 1.0)
+        counts = self._enumerate() if self._n_fleet() <= MAX_ENUMERATED else self._minimise(self.price, 1.0)
         if counts is not None:
             return counts
-        greatest = self._least(-self.coverage, 0.0)
+        greatest = self._minimise(-self.coverage, 0.0)
         if greatest is None:
             return np.zeros(len(self.price))
-        counts = self._least(self.price, float(self.coverage @ greatest) * (1 - TOLERANCE))
+        counts = self._minimise(self.price, float(self.coverage @ greatest) * (1 - TOLERANCE))
         return greatest if counts is None else counts
 
-    def _n_way(self) -> float:
-        """Return how many fleets there are of all kinds but the most numerous one; no end where pools are shared."""
+    def _n_fleet(self) -> float:
+        """Return the number of fleets of all types but the most numerous; infinite with shared pools."""
         return math.inf if self.takes else float(np.prod(self.most + 1) / (self.most.max() + 1))
 
-    def _tried(self) -> FloatArray | None:
-        """Return the cheapest counts that serve the demand by trying all, which is soonest where there are few."""
+    def _enumerate(self) -> FloatArray | None:
+        """Return the cheapest counts that serve the demand, by enumeration; None if there are none."""
         last = int(self.most.argmax())
         others = np.delete(np.arange(len(self.price)), last)
         sizes = tuple((self.most[others] + 1).astype(int).tolist())
@@ -199,11 +196,11 @@ class _Programme:
         best = int(cost.argmin())
         return counts[:, best] if cost[best] < math.inf else None
 
-    def _least(self, objective: FloatArray, coverage: float) -> FloatArray | None:
-        """Return the counts that make an objective least; None if no counts serve so much of the demand."""
+    def _minimise(self, objective: FloatArray, coverage: float) -> FloatArray | None:
+        """Return the counts that minimise an objective and serve a share of the demand; None if there are none."""
         from scipy import optimize  # noqa: PLC0415  (only fleets of several instance types need it)
 
-        found = optimize.milp(
+        solution = optimize.milp(
             objective,
             integrality=np.ones(len(objective), dtype=np.int64),
             bounds=optimize.Bounds(0, self.most),
@@ -214,4 +211,4 @@ class _Programme:
             ),
             options={"mip_rel_gap": ALIKE, "node_limit": _MAX_NODE, "presolve": False},  # presolving may print
         )
-        return None if found.x is None else np.asarray(np.round(found.x), dtype=np.float64)
+        return None if solution.x is None else np.asarray(np.round(solution.x), dtype=np.float64)
