@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,9 @@ from starlette.testclient import TestClient
 from benchmarks.load import DEMAND
 from benchmarks.over_http import beside_peer, report
 from benchmarks.over_http import measure as measure_over_http
+from benchmarks.tree_calls import record_tree_calls
 from roofcast.data.catalog import load_catalog
+from roofcast.data.units import ms_from_s
 from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
@@ -35,10 +37,6 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
 from roofcast.serving.logs import configure_service_logs
 from roofcast.serving.predict.answers import ANSWER_METRICS, PredictOptions, answer
-from roofcast.serving.recommend.api.request import RecommendationRequest
-from roofcast.serving.recommend.demand.demand import Constraints
-from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
-from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, replica_table
 
 N_BULK_ROW = 20_000
 N_ESTIMATE_ROW = 10_000
@@ -48,13 +46,18 @@ N_FEATURE_ROW = 100_000
 
 def median_s(job: Callable[[], Any], n_run: int) -> float:
     """Return the median wall time of `n_run` runs, after one that does not count."""
-    job()
-    times = []
-    for _ in range(n_run):
-        start = time.perf_counter()
-        job()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return medians_s([job], n_run)[0]
+
+
+def medians_s(jobs: Sequence[Callable[[], Any]], n_run: int) -> list[float]:
+    """Return the median wall time of each job; all run in turn `n_run` times, after once that does not count."""
+    times: list[list[float]] = [[] for _ in jobs]
+    for _ in range(n_run + 1):
+        for job, taken in zip(jobs, times, strict=True):
+            start = time.perf_counter()
+            job()
+            taken.append(time.perf_counter() - start)
+    return [statistics.median(taken[1:]) for taken in times]
 
 
 def bulk_questions(n_row: int) -> pd.DataFrame:
@@ -73,22 +76,6 @@ def bulk_questions(n_row: int) -> pd.DataFrame:
             "statistic": pick.choice(["mean", "p50", "p95"], n_row),
         }
     )
-
-
-def bare_call(bench: AppState) -> Callable[[], Any]:
-    """Return the call of the predictor alone about every candidate of the recommendation that is timed."""
-    request, catalog, bundle = RecommendationRequest.model_validate(DEMAND), bench.catalog, bench.in_service.bundle
-    model, demand, bounds = catalog.model(str(request.model)), request.workload.demand(request.limits), Constraints()
-    replicas, _ = enumerate_replicas(model, catalog.accelerators, bounds.admissible_offers(catalog.offers), bounds)
-    table = replica_table(replicas, model, demand, bounds)
-    evaluator = Evaluator(bundle.predictor, describe_replicas(table, model, catalog.accelerators))
-    most = max_users_per_accelerator(bundle) * table["n_accelerator"]
-    levels = user_levels(float(most.max()))
-    rows, places = np.nonzero((levels <= most[:, None] + 0.5) & evaluator.memory.fits[:, None])
-    load = levels[places]
-    tables = [(limit.metric, evaluator.descriptor_table(rows, load, [limit.statistic])) for limit in demand.limits]
-    predict = bundle.predictor.predict_distribution
-    return lambda: [predict(table, metrics=[metric]) for metric, table in tables]
 
 
 def measure(home: Path) -> dict[str, float]:
@@ -117,9 +104,10 @@ def measure(home: Path) -> dict[str, float]:
     row = {"rows": [questions.iloc[0].to_dict()]}
     row["rows"][0] = {name: getattr(value, "item", lambda v=value: v)() for name, value in row["rows"][0].items()}
     with TestClient(create_app(settings)) as client:
-        figures["recommendation_ms"] = 1e3 * median_s(lambda: client.post("/v1/recommendations", json=DEMAND), 30)
-        bare_ms = 1e3 * median_s(bare_call(bench), 5)
-        figures["recommendation_over_bare_call"] = figures["recommendation_ms"] / bare_ms
+        replay = record_tree_calls(lambda: client.post("/v1/recommendations", json=DEMAND))
+        recommendation_s, trees_s = medians_s([lambda: client.post("/v1/recommendations", json=DEMAND), replay], 15)
+        figures["recommendation_ms"] = ms_from_s(recommendation_s)
+        figures["recommendation_over_trees"] = recommendation_s / trees_s
         figures["prediction_ms"] = 1e3 * median_s(lambda: client.post("/v1/predictions", json=row), 50)
     bench.store.close()
     unit = 1e6 if sys.platform == "darwin" else 1e3

@@ -19,6 +19,7 @@ from typing import Final
 
 import numpy as np
 
+from benchmarks.echo import echoing
 from benchmarks.load import (
     PREDICTION,
     QUESTION,
@@ -37,6 +38,9 @@ from tests.attack.service import Service, serving
 
 N_PREDICTION: Final = 500
 N_RECOMMENDATION: Final = 150
+N_TURN: Final = 10
+"""Turns that two servers take when their latencies are compared."""
+
 N_BULK_ROW: Final = 20_000
 N_BULK: Final = 5
 SUSTAINED_S: Final = 15.0
@@ -62,7 +66,7 @@ def bulk_rows(n_row: int) -> list[dict[str, object]]:
     ]
 
 
-def bulk_row_per_s(service: Service) -> float:
+def bulk_rows_per_second(service: Service) -> float:
     """Return the rows a second of one request of NDJSON, its answer read to the end."""
     text = "".join(json.dumps(row) + "\n" for row in bulk_rows(N_BULK_ROW)).encode()
     request = Request.of("POST", "/v1/predictions", text, {"content-type": "application/x-ndjson"})
@@ -77,7 +81,7 @@ def bulk_row_per_s(service: Service) -> float:
     return float(N_BULK_ROW / np.median(took))
 
 
-def of_one(service: Service) -> dict[str, float]:
+def of_one(service: Service, home: Path) -> dict[str, float]:
     """Return the figures of one server process, asked by one client at a time."""
     connection = Connection(service.address)
     answer = json.loads(connection.ask(RECOMMENDATION)[1])
@@ -88,8 +92,20 @@ def of_one(service: Service) -> dict[str, float]:
         **{f"prediction_{name}": value for name, value in quantiles_ms(predictions).items()},
         **{f"recommendation_{name}": value for name, value in quantiles_ms(recommendations).items()},
         "candidates": answer["n_candidate"],
-        "bulk_row_per_s": bulk_row_per_s(service),
+        "single_over_echo": single_over_echo(service, home),
+        "bulk_rows_per_second": bulk_rows_per_second(service),
     }
+
+
+def single_over_echo(service: Service, home: Path) -> float:
+    """Return the median latency of one prediction over that of a bare echo with the same tree evaluations."""
+    with echoing(home) as address:
+        echo = Request.of("POST", "/", {"rows": [QUESTION]})
+        seconds: dict[str, list[float]] = {"prediction": [], "echo": []}
+        for _ in range(N_TURN):
+            seconds["prediction"] += latencies_s(service.address, PREDICTION, N_PREDICTION // N_TURN)
+            seconds["echo"] += latencies_s(address, echo, N_PREDICTION // N_TURN)
+    return float(np.median(seconds["prediction"]) / np.median(seconds["echo"]))
 
 
 def of_two(service: Service) -> dict[str, float]:
@@ -104,7 +120,7 @@ def of_two(service: Service) -> dict[str, float]:
 def measure(home: Path, logs: Path) -> dict[str, float]:
     """Return the figures, names ending in their units."""
     figures: dict[str, float] = {}
-    for n_worker, ask in ((1, of_one), (2, of_two)):
+    for n_worker, ask in ((1, lambda service: of_one(service, home)), (2, of_two)):
         start = time.perf_counter()
         with serving(home, logs / f"{n_worker}.log", n_worker, **ENVIRONMENT) as service:
             figures[f"ready_s_{n_worker}_workers"] = time.perf_counter() - start

@@ -1,0 +1,80 @@
+"""Floor of the latency of a prediction over HTTP: a bare FastAPI echo that evaluates the same trees.
+
+python -m benchmarks.echo --home FOLDER --port PORT
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+from benchmarks.load import QUESTION
+from benchmarks.tree_calls import record_tree_calls
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.predict.answers import PredictOptions, answer_columns
+from roofcast.serving.predict.json_rows import columns_from_rows
+from tests.conditions import wait_until
+
+
+def create_echo(home: Path) -> FastAPI:
+    """Return an application that answers each request with its body, after the tree evaluations of a prediction."""
+    state = AppState(Settings(home=home))
+    state.refresh()
+    options = PredictOptions(state.in_service.bundle, state.catalog)
+    replay = record_tree_calls(lambda: answer_columns(columns_from_rows([QUESTION]), options))
+    state.close()
+    app = FastAPI()
+
+    @app.post("/")
+    def echo(body: dict[str, Any]) -> dict[str, Any]:
+        replay()
+        return body
+
+    return app
+
+
+@contextmanager
+def echoing(home: Path) -> Iterator[tuple[str, int]]:
+    """Run the echo until the block ends; give its address once it answers."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "benchmarks.echo", "--home", str(home), "--port", str(port)]
+    process = subprocess.Popen(command)  # noqa: S603  (our own command)
+    try:
+        wait_until(lambda: _answers(port))
+        yield "127.0.0.1", port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _answers(port: int) -> bool:
+    try:
+        return httpx.post(f"http://127.0.0.1:{port}/", json={}).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def main() -> None:
+    """Serve the echo."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--home", type=Path, required=True, help="state folder with a predictor")
+    parser.add_argument("--port", type=int, required=True)
+    options = parser.parse_args()
+    uvicorn.run(create_echo(options.home), port=options.port, http="h11", log_level="warning")
+
+
+if __name__ == "__main__":
+    main()
