@@ -98,7 +98,7 @@ def exchange_s(s: EngineInputs, token_byte: FloatArray) -> FloatArray:
     References
     ----------
     DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, section 3.2.2; DeepEP (github.com/deepseek-ai/DeepEP): dispatch
-    in FP8, combine in BF16; vLLM, option ``--all2all-backend``: ``allgather_reducescatter`` unless told otherwise.
+    in FP8, combine in BF16; vLLM, option ``--all2all-backend``: ``allgather_reducescatter`` by default.
     """
     d = s.d
     rank, ep, tp = d["config.expert_rank"], d["config.ep"], d["config.tp"]

@@ -36,9 +36,9 @@ def nearest_measured(
 
     Parameters
     ----------
-    seen : shape (n_row, n_descriptor)
+    train : shape (n_row, n_descriptor)
     measured : shape (n_row, n_metric)
-    asked : shape (n_row, n_descriptor)
+    queries : shape (n_row, n_descriptor)
 
     Returns
     -------

@@ -149,9 +149,13 @@ def build_silicon_campaign(
 
     Without `everything` methods train on `measurements` alone.
     """
-    asked = index[index["mode"] == "agg"]
+    aggregated = index[index["mode"] == "agg"]
     published = pd.DataFrame(
-        {"id": asked["id"], "row": asked["measured_in"], "is_own": asked["row"] == asked["measured_in"]}
+        {
+            "id": aggregated["id"],
+            "row": aggregated["measured_in"],
+            "is_own": aggregated["row"] == aggregated["measured_in"],
+        }
     )
     table = measurements.set_index(measurements["note"].map(source_row).rename("row"))
     table = split_totals(table.loc[np.unique(published["row"])])
@@ -177,15 +181,15 @@ def silicon_folds(campaign: SiliconCampaign, config: TrainingConfig | None = Non
     """
     rows = campaign.rows
     can_train = (rows.measurements["fault"] == "").to_numpy()
-    told = campaign.everything.measurements
+    all_rows = campaign.everything.measurements
     for split, column in SPLITS.items():
         for train, test in leave_one_group_out(rows.measurements[column]):
-            asked = rows.take(test)
-            is_held_out = told[column].isin(asked.measurements[column])
+            test_rows = rows.take(test)
+            is_held_out = all_rows[column].isin(test_rows.measurements[column])
             if column == "lineage":
-                is_held_out |= campaign.everything.groups.isin(asked.measurements["group"])
+                is_held_out |= campaign.everything.groups.isin(test_rows.measurements["group"])
             others = campaign.everything.take(campaign.everything.is_sound & ~is_held_out.to_numpy())
-            yield Fold(split, rows.take(train[can_train[train]]), others, asked, config)
+            yield Fold(split, rows.take(train[can_train[train]]), others, test_rows, config)
 
 
 def predict_silicon(
@@ -206,8 +210,8 @@ def predict_silicon(
     for done, fold in enumerate(silicon_folds(campaign, config), start=1):
         for name, method in methods.items():
             predicted = method(fold)[list(COLUMNS)].add_prefix("predicted_")
-            told = fold.test.measurements[[*_QUERY_COLUMNS, *COLUMNS]].join(predicted)
-            parts.append(told.assign(split=fold.split, fold=told[SPLITS[fold.split]], method=name))
+            lines = fold.test.measurements[[*_QUERY_COLUMNS, *COLUMNS]].join(predicted)
+            parts.append(lines.assign(split=fold.split, fold=lines[SPLITS[fold.split]], method=name))
         if progress is not None:
             progress(f"silicon, {fold.split.replace('_', ' ')}", done, n_fold)
     table = pd.concat(parts).reset_index().merge(campaign.published, on="row")
