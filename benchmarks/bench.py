@@ -86,7 +86,7 @@ def measure(home: Path) -> dict[str, float]:
     bench.retrain()
     figures = {"training_s": time.perf_counter() - start}
     bench.refresh()
-    bundle, catalog = bench.in_service.bundle, bench.catalog
+    bundle, catalog = bench.active_model.bundle, bench.catalog
     questions = bulk_questions(N_BULK_ROW)
     options = PredictOptions(bundle, catalog)
     figures["answer_row_per_s"] = N_BULK_ROW / median_s(lambda: answer(questions, options), 3)

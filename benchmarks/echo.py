@@ -31,7 +31,7 @@ def create_echo(home: Path) -> FastAPI:
     """Return an application that answers each request with its body, after the tree evaluations of a prediction."""
     state = AppState(Settings(home=home))
     state.refresh()
-    options = PredictOptions(state.in_service.bundle, state.catalog)
+    options = PredictOptions(state.active_model.bundle, state.catalog)
     replay = record_tree_calls(lambda: answer_columns(columns_from_rows([QUESTION]), options))
     state.close()
     app = FastAPI()

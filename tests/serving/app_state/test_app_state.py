@@ -79,7 +79,7 @@ def test_nothing_is_in_service_before_a_champion(empty_home: Path, tmp_path: Pat
     bench = AppState(Settings(home=Path(shutil.copytree(empty_home, tmp_path / "new"))))
     assert not bench.refresh()
     with pytest.raises(NotReadyError, match="run `roofcast retrain`"):
-        _ = bench.in_service
+        _ = bench.active_model
     bench.store.close()
 
 
@@ -91,7 +91,7 @@ def test_a_champion_of_other_columns_says_why_it_does_not_serve(
     with pytest.raises(InputError, match="this version has another; retrain"):
         bench.refresh()
     with pytest.raises(NotReadyError, match="the champion, version 1, cannot be used"):
-        _ = bench.in_service
+        _ = bench.active_model
     bench.store.close()
 
 
@@ -204,7 +204,7 @@ def test_the_shipped_predictor_answers_at_once_and_without_mlflow(shipped: Champ
     assert other.refresh()
     for state in (first, other, AppState(settings)):
         state.resume()
-        assert state.in_service.champion == shipped
+        assert state.active_model.champion == shipped
     assert not (settings.home / "mlflow.db").exists()
 
 
@@ -220,5 +220,5 @@ def test_where_the_champion_cannot_be_used_the_shipped_predictor_answers(
     state = AppState(settings)
     with pytest.raises(InputError, match="version 1"):
         state.refresh()
-    assert state.in_service.champion == shipped
+    assert state.active_model.champion == shipped
     assert f"version {shipped.version} answers" in caplog.text

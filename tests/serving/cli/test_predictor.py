@@ -78,4 +78,4 @@ def test_only_engines_that_run_there_count() -> None:
 def test_what_fits_nowhere_is_said(bench: AppState) -> None:
     huge = a_model(n_layer=4000, n_param=10**13, n_param_active=10**13)
     with pytest.raises(InputError, match="nothing on offer can run the models"):
-        measure_next([huge], load_catalog(), bench.in_service.bundle)
+        measure_next([huge], load_catalog(), bench.active_model.bundle)

@@ -75,7 +75,7 @@ def test_every_entry_of_a_real_recommendation_can_be_deployed(bench: AppState) -
     model = catalog.model(name)
     demand = Demand(500, 100, 300, None, (parse_limit("itl:p50<=60ms"),))
     bounds = Constraints(engines=frozenset({"vllm"}))
-    result = recommend(bench.in_service.bundle, model, catalog, demand, bounds, n_entry=200)
+    result = recommend(bench.active_model.bundle, model, catalog, demand, bounds, n_entry=200)
     question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, bounds)
     assert result.entries
     n_made = 0

@@ -67,14 +67,14 @@ def test_only_admins_may(client: Client) -> None:
 
 def break_version(client: Client) -> str:
     """Register a version whose bundle is not what its checksum says."""
-    registry, champion = client.bench.registry, client.bench.in_service.champion
+    registry, champion = client.bench.registry, client.bench.active_model.champion
     source = registry._client.get_model_version_download_uri(MODEL_NAME, champion.version)
     return registry.register(source, champion.run_id, "0" * 64)
 
 
 def lose_version(client: Client, folder: Path) -> str:
     """Register a version whose files are gone."""
-    registry, champion = client.bench.registry, client.bench.in_service.champion
+    registry, champion = client.bench.registry, client.bench.active_model.champion
     return registry.register((folder / "gone").as_uri(), champion.run_id, "1" * 64)
 
 

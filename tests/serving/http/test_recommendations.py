@@ -287,7 +287,7 @@ def test_intervals_widen_with_the_level(shared: Client) -> None:
 
 
 def test_an_engine_nobody_measured_is_outside(shared: Client) -> None:
-    unseen = next(name for name in ENGINES if name not in shared.bench.in_service.bundle.engines)
+    unseen = next(name for name in ENGINES if name not in shared.bench.active_model.bundle.engines)
     assert all(entry["outside"] for entry in rank(shared, constraints={"engine": unseen})["entries"])
 
 

@@ -116,11 +116,11 @@ def test_a_job_runs_once(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> No
         calls.append(1)
         raise OutOfRangeError("too few rows")
 
-    monkeypatch.setattr(queue._bench, "retrain", fail)
+    monkeypatch.setattr(queue._state, "retrain", fail)
     record = queue.submit()
     queue.run(record.id)
     queue.run(record.id)
-    ended = queue._bench.store.retrainings.find(record.id)
+    ended = queue._state.store.retrainings.find(record.id)
     assert (ended.state, ended.error, len(calls)) == ("failed", "too few rows", 1)
 
 
@@ -128,11 +128,11 @@ def test_a_bug_fails_the_job_and_keeps_its_traceback(queue: JobQueue, monkeypatc
     def fail() -> RetrainingReport:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(queue._bench, "retrain", fail)
+    monkeypatch.setattr(queue._state, "retrain", fail)
     record = queue.submit()
     with pytest.raises(ZeroDivisionError):
         queue.run(record.id)
-    assert queue._bench.store.retrainings.find(record.id).error == "ZeroDivisionError: a bug"
+    assert queue._state.store.retrainings.find(record.id).error == "ZeroDivisionError: a bug"
 
 
 @pytest.mark.parametrize("end", ["finish", "fail"])
@@ -150,10 +150,10 @@ def test_what_came_of_a_job_is_recorded_when_the_store_is_back(
             raise OutOfRangeError("too few rows")
         return report
 
-    store = queue._bench.store
+    store = queue._state.store
     for name in ("start", end):
         monkeypatch.setattr(store.retrainings, name, away_twice(getattr(store.retrainings, name)))
-    monkeypatch.setattr(queue._bench, "retrain", retrain)
+    monkeypatch.setattr(queue._state, "retrain", retrain)
     monkeypatch.setattr(queue_module, "MOST_RECORD_PAUSE_S", 1.5)
     monkeypatch.setattr(time, "sleep", pauses.append)
     record = queue.submit()
@@ -167,7 +167,7 @@ def test_a_change_whose_answer_was_lost_is_not_refused_when_repeated(
     queue: JobQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store keeps the change, and the connection ends before it says so."""
-    store = queue._bench.store
+    store = queue._state.store
     fail = store.retrainings.fail
     lost = iter([True, False])
 
@@ -180,7 +180,7 @@ def test_a_change_whose_answer_was_lost_is_not_refused_when_repeated(
         raise OutOfRangeError("too few rows")
 
     monkeypatch.setattr(store.retrainings, "fail", fail_silently)
-    monkeypatch.setattr(queue._bench, "retrain", retrain)
+    monkeypatch.setattr(queue._state, "retrain", retrain)
     monkeypatch.setattr(queue_module, "RECORD_PAUSE_S", 0.0)
     record = queue.submit()
     queue.run(record.id)
@@ -188,7 +188,7 @@ def test_a_change_whose_answer_was_lost_is_not_refused_when_repeated(
 
 
 def test_what_a_dead_worker_left_is_sorted_out(queue: JobQueue) -> None:
-    store = queue._bench.store
+    store = queue._state.store
     running, waiting = queue.submit(), store.retrainings.add(queue.owner)
     store.retrainings.start(running.id)
     queue.recover()
@@ -205,7 +205,7 @@ def test_a_queue_that_cannot_be_written_leaves_nothing_queued(queue: JobQueue, h
     connection.close()
     with pytest.raises(NotReadyError, match="the job queue cannot be written"):
         queue.submit()
-    assert [record.state for record in queue._bench.store.retrainings.load()] == ["failed"]
+    assert [record.state for record in queue._state.store.retrainings.load()] == ["failed"]
 
 
 def test_a_second_worker_without_a_parent_leaves_at_once(settings: Settings) -> None:
@@ -232,14 +232,14 @@ def test_a_worker_stops_with_its_parent(home: Path) -> None:
 def test_a_retraining_that_waits_serves_all_who_ask(queue: JobQueue) -> None:
     first, second = queue.submit(), queue.submit()
     assert second == first
-    queue._bench.store.retrainings.start(first.id)
+    queue._state.store.retrainings.start(first.id)
     assert queue.submit().id != first.id
 
 
 def test_two_state_folders_may_share_a_store(queue: JobQueue, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    other, store = JobQueue(tmp_path / "other", queue._bench), queue._bench.store
-    assert other.owner != queue.owner == owner_id(queue._bench.settings.home)
+    other, store = JobQueue(tmp_path / "other", queue._state), queue._state.store
+    assert other.owner != queue.owner == owner_id(queue._state.settings.home)
     mine, theirs = queue.submit(), other.submit()
     assert theirs.id != mine.id
     store.retrainings.start(theirs.id)

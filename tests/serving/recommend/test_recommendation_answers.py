@@ -89,7 +89,7 @@ def test_more_confidence_never_costs_less(shared: Client) -> None:
 
 
 def test_entries_say_what_they_rest_on(shared: Client) -> None:
-    rows = shared.bench.in_service.bundle.anchors.rows
+    rows = shared.bench.active_model.bundle.anchors.rows
     one = rows[rows["itl_s"].notna()].iloc[0]
     bounds = {"engine": one["engine"], "weight_precision": one["weight_precision"]}
     entries = rank(shared, model=one["model"], limits=["itl:p50<=10s"], n_entry=200, constraints=bounds)["entries"]

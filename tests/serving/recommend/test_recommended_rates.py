@@ -62,7 +62,7 @@ def test_each_replica_serves_its_share_of_a_rate(shared: Client) -> None:
 def test_no_more_is_carried_than_the_users_send(bench: AppState, users: float, think_time_s: float) -> None:
     limits = (parse_limit("e2e:mean<=20s"), parse_limit("tpot:p50<=60ms"))
     demand = Demand(500, 100, users, None, limits, think_time_s=think_time_s, headroom=0.2)
-    result = recommending.recommend(bench.in_service.bundle, a_model(), Market(), demand, n_entry=4)
+    result = recommending.recommend(bench.active_model.bundle, a_model(), Market(), demand, n_entry=4)
     assert result.entries
     for entry in result.entries:
         e2e_s = next(m.value for m in entry.predictions if (m.metric, m.statistic) == ("e2e_s", "mean"))
@@ -80,7 +80,7 @@ def test_no_more_is_carried_than_the_users_send(bench: AppState, users: float, t
 def test_the_front_shows_what_each_replica_carries(bench: AppState, load: dict[str, float]) -> None:
     users, rate, think_time_s = load.get("users"), load.get("rate"), load.get("think_time_s", 0.0)
     demand = Demand(500, 100, users, rate, (parse_limit("tpot:p50<=60ms"),), think_time_s=think_time_s)
-    bundle = bench.in_service.bundle
+    bundle = bench.active_model.bundle
     result = recommending.recommend(bundle, a_model(), Market(), demand)
     assert result.pareto
     costs, latencies = zip(*((point.cost_usd_per_h, point.e2e_s) for point in result.pareto), strict=True)
@@ -106,7 +106,7 @@ def test_the_front_shows_what_each_replica_carries(bench: AppState, load: dict[s
 
 def test_prices_of_the_front_alone_are_told_of_when_old(bench: AppState) -> None:
     demand = Demand(500, 100, 400, None, (parse_limit("tpot:p50<=60ms"),), think_time_s=5.0)
-    result = recommending.recommend(bench.in_service.bundle, a_model(), Market(), demand)
+    result = recommending.recommend(bench.active_model.bundle, a_model(), Market(), demand)
     beyond = replace(result, entries=(), fleet=())
     assert {offer.id for offer in beyond.offers} == {point.offer.id for point in result.pareto}
     (warning,) = staleness_warnings(beyond.offers, dt.date(2036, 1, 1))

@@ -52,7 +52,7 @@ class Market:
 
 def exhaustive(bench: AppState, model: ModelSpec, demand: Demand, confidence: float) -> list[tuple[float, str]]:
     """Return cost and offer of the cheapest replica on each offer, by asking about every load of every replica."""
-    bundle, market, bounds = bench.in_service.bundle, Market(), Constraints()
+    bundle, market, bounds = bench.active_model.bundle, Market(), Constraints()
     replicas, _ = enumerate_replicas(model, market.accelerators, market.offers, bounds)
     table = replica_table(replicas, model, demand, bounds)
     descriptors = describe_replicas(table, model, market.accelerators)
@@ -96,7 +96,7 @@ def test_the_search_finds_what_asking_about_everything_finds(
 ) -> None:
     expected = exhaustive(bench, model, demand, confidence)
     for n_entry in (3, EVERY):
-        found = recommend(bench.in_service.bundle, model, Market(), demand, confidence=confidence, n_entry=n_entry)
+        found = recommend(bench.active_model.bundle, model, Market(), demand, confidence=confidence, n_entry=n_entry)
         assert found.entries
         assert [e.cost_usd_per_h for e in found.entries] == pytest.approx([cost for cost, _ in expected[:n_entry]])
     assert {entry.offer.id for entry in found.entries} == {name for _, name in expected}
@@ -104,7 +104,7 @@ def test_the_search_finds_what_asking_about_everything_finds(
 
 def test_few_rows_are_asked_about(bench: AppState) -> None:
     demand = a_demand(200, ("itl:p50<=40ms",))
-    found = recommend(bench.in_service.bundle, a_model(), load_catalog(), demand)
+    found = recommend(bench.active_model.bundle, a_model(), load_catalog(), demand)
     assert found.n_candidate > 2000
     assert found.n_predicted < found.n_candidate / 3
 
@@ -118,9 +118,9 @@ def test_the_recommender_knows_no_http() -> None:
 
 
 def test_no_replica_is_loaded_beyond_what_was_measured(bench: AppState) -> None:
-    most = max_users_per_accelerator(bench.in_service.bundle)
+    most = max_users_per_accelerator(bench.active_model.bundle)
     result = recommend(
-        bench.in_service.bundle, a_model(), load_catalog(), a_demand(users=1e5, limits=("itl:p50<=9s",))
+        bench.active_model.bundle, a_model(), load_catalog(), a_demand(users=1e5, limits=("itl:p50<=9s",))
     )
     assert result.entries
     assert all(entry.in_flight_per_replica <= most * entry.replica.n_accelerator for entry in result.entries)
@@ -132,7 +132,7 @@ def every_configuration(result: Recommendation) -> int:
 
 def test_every_configuration_is_recommended_or_rejected(bench: AppState) -> None:
     result = recommend(
-        bench.in_service.bundle, a_model(), load_catalog(), a_demand(), n_entry=EVERY, n_rejection=EVERY
+        bench.active_model.bundle, a_model(), load_catalog(), a_demand(), n_entry=EVERY, n_rejection=EVERY
     )
     ranked = {entry.replica for entry in result.entries}
     rejected = {rejection.replica for rejection in result.rejections}
@@ -145,7 +145,7 @@ def test_every_configuration_is_recommended_or_rejected(bench: AppState) -> None
 
 
 def test_a_tight_budget_turns_entries_into_rejections(bench: AppState) -> None:
-    bundle = bench.in_service.bundle
+    bundle = bench.active_model.bundle
     free = recommend(bundle, a_model(), load_catalog(), a_demand(), n_entry=EVERY)
     budget = free.entries[len(free.entries) // 2].cost_usd_per_h
     bound = recommend(bundle, a_model(), load_catalog(), a_demand(), Constraints(max_usd_per_h=budget), n_entry=EVERY)
@@ -155,7 +155,7 @@ def test_a_tight_budget_turns_entries_into_rejections(bench: AppState) -> None:
 
 
 def test_a_level_confidence_or_context_out_of_reach_is_refused(bench: AppState) -> None:
-    bundle = bench.in_service.bundle
+    bundle = bench.active_model.bundle
     with pytest.raises(OutOfRangeError, match=r"ask for at most 0\.9[0-8]"):
         recommend(bundle, a_model(), load_catalog(), a_demand(), level=0.99)
     with pytest.raises(OutOfRangeError, match=r"a confidence of 0\.999 is above .* ask for at most 0\.9[0-9]"):
@@ -171,14 +171,14 @@ def test_a_level_confidence_or_context_out_of_reach_is_refused(bench: AppState) 
 def test_weights_in_fewer_bits_need_less_memory(bench: AppState) -> None:
     bounds = [Constraints(weight_precisions=frozenset({p})) for p in ("bf16", "int4")]
     found = [
-        recommend(bench.in_service.bundle, a_model(), load_catalog(), a_demand(), b, n_entry=1).entries[0]
+        recommend(bench.active_model.bundle, a_model(), load_catalog(), a_demand(), b, n_entry=1).entries[0]
         for b in bounds
     ]
     assert [entry.replica.weight_precision for entry in found] == ["bf16", "int4"]
 
 
 def test_more_certainty_never_costs_less(bench: AppState) -> None:
-    result = recommend(bench.in_service.bundle, a_model(), load_catalog(), a_demand(500))
+    result = recommend(bench.active_model.bundle, a_model(), load_catalog(), a_demand(500))
     costs = [cost for cost in result.cost_of_confidence.values() if cost is not None]
     assert list(result.cost_of_confidence)[:3] == [0.5, 0.8, 0.9]
     assert costs == sorted(costs)
@@ -191,7 +191,7 @@ NO_HARDWARE = Constraints(accelerators=frozenset({"nvidia-l4-24gb"}), weight_pre
 
 @pytest.mark.parametrize("bounds", [Constraints(), NO_HARDWARE])
 def test_no_cost_is_told_of_more_certainty_than_can_be_promised(bench: AppState, bounds: Constraints) -> None:
-    bundle, found = bench.in_service.bundle, []
+    bundle, found = bench.active_model.bundle, []
     for limits in (["itl:p50<=9s"], ["nttft:p50<=9s", "ttft:p95<=9s", "itl:p50<=9s", "e2e:p95<=900s"]):
         demand = a_demand(limits=limits)
         told = list(recommend(bundle, a_model(), Market(), demand, bounds).cost_of_confidence)
@@ -218,7 +218,7 @@ def test_no_entry_beats_the_front_or_is_missing_from_it(
 ) -> None:
     """Whatever few points the learner is asked about besides."""
     monkeypatch.setattr(pareto_front, "MAX_PREDICTED", 3)
-    result = recommend(bench.in_service.bundle, a_model(), load_catalog(), demand)
+    result = recommend(bench.active_model.bundle, a_model(), load_catalog(), demand)
     shown = {(point.offer.id, point.replica, point.n_replica) for point in result.pareto}
     points = [(point.cost_usd_per_h, point.e2e_s) for point in result.pareto]
     assert result.entries
@@ -236,7 +236,7 @@ def test_what_is_called_dearer_is(bench: AppState, n_entry: int) -> None:
     demand = Demand(8000, 20, 3000, None, tuple(map(parse_limit, ("ttft:p95<=3s", "tpot:p50<=60ms"))), 60.0)
     bounds = Constraints(pricing=frozenset({"on_demand", "spot"}), max_usd_per_h=300.0)
     result = recommend(
-        bench.in_service.bundle, a_model(), load_catalog(), demand, bounds, n_entry=n_entry, n_rejection=EVERY
+        bench.active_model.bundle, a_model(), load_catalog(), demand, bounds, n_entry=n_entry, n_rejection=EVERY
     )
     cheapest = result.entries[0].cost_usd_per_h
     dearer = [rejection for rejection in result.rejections if rejection.reason == "dearer"]
@@ -249,7 +249,7 @@ def test_what_is_called_dearer_is(bench: AppState, n_entry: int) -> None:
 def test_what_costs_the_same_is_not_called_dearer(bench: AppState) -> None:
     """A single user is served by any engine on the cheapest instance."""
     demand = a_demand(1, ("itl:p50<=9s",))
-    result = recommend(bench.in_service.bundle, a_model(), load_catalog(), demand, n_entry=1, n_rejection=EVERY)
+    result = recommend(bench.active_model.bundle, a_model(), load_catalog(), demand, n_entry=1, n_rejection=EVERY)
     cheapest = result.entries[0].cost_usd_per_h
     same = [rejection for rejection in result.rejections if rejection.reason == "same_cost"]
     assert same
@@ -263,7 +263,7 @@ def test_what_costs_the_same_is_not_called_dearer(bench: AppState) -> None:
 def test_the_cost_told_of_what_is_dearer_is_that_of_the_deployment(bench: AppState) -> None:
     """With an entry of every offer, the best on each accelerator is told with the cost that its entry has."""
     demand = a_demand(3000, ("ttft:p95<=3s", "tpot:p50<=60ms"), think_time_s=60.0)
-    bundle = bench.in_service.bundle
+    bundle = bench.active_model.bundle
     every = recommend(bundle, a_model(), load_catalog(), demand, n_entry=EVERY)
     few = recommend(bundle, a_model(), load_catalog(), demand, n_entry=10)
     least = {e.replica.accelerator: e.cost_usd_per_h for e in reversed(every.entries)}
@@ -274,7 +274,7 @@ def test_the_cost_told_of_what_is_dearer_is_that_of_the_deployment(bench: AppSta
 
 
 def test_the_front_is_not_dominated(bench: AppState) -> None:
-    result = recommend(bench.in_service.bundle, a_model(), load_catalog(), a_demand(500))
+    result = recommend(bench.active_model.bundle, a_model(), load_catalog(), a_demand(500))
     costs = [point.cost_usd_per_h for point in result.pareto]
     latencies = [point.e2e_s for point in result.pareto]
     assert len(costs) > 2
@@ -286,7 +286,7 @@ def test_the_front_is_not_dominated(bench: AppState) -> None:
 
 
 def test_the_runner_up_is_another_accelerator(bench: AppState) -> None:
-    result = recommend(bench.in_service.bundle, a_model(), load_catalog(), a_demand(), n_entry=EVERY)
+    result = recommend(bench.active_model.bundle, a_model(), load_catalog(), a_demand(), n_entry=EVERY)
     first = result.entries[0].replica.accelerator
     others = [entry.cost_usd_per_h for entry in result.entries if entry.replica.accelerator != first]
     assert result.runner_up_usd_per_h == min(others)

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from roofcast.training.lifecycle.promotion import TOLERANCE, held_out_error, judge
+from roofcast.training.lifecycle.promotion import TOLERANCE, compare, held_out_error
 
 NAN = float("nan")
 GROUPS = pd.Series(["a", "a", "b", "b"])
@@ -29,19 +29,19 @@ def off_by(log_error: float) -> pd.DataFrame:
     ],
 )
 def test_a_candidate_is_promoted_unless_it_is_worse(candidate: float, champion: float, promoted: bool) -> None:
-    verdict = judge(Y, off_by(candidate), off_by(champion), GROUPS)
-    assert verdict.promoted is promoted
-    assert verdict.candidate == pytest.approx(abs(candidate))
-    assert verdict.champion == pytest.approx(abs(champion))
-    assert ("not worse" in verdict.reason) is promoted
+    decision = compare(Y, off_by(candidate), off_by(champion), GROUPS)
+    assert decision.promoted is promoted
+    assert decision.candidate == pytest.approx(abs(candidate))
+    assert decision.champion == pytest.approx(abs(champion))
+    assert ("not worse" in decision.reason) is promoted
 
 
 def test_the_first_candidate_has_no_rival() -> None:
-    verdict = judge(Y, off_by(0.3), None, GROUPS)
-    assert verdict.promoted
-    assert verdict.champion is None
-    assert verdict.reason == "there was no champion"
-    assert judge(Y, off_by(0.3), None, GROUPS, "it was lost").reason == "it was lost"
+    decision = compare(Y, off_by(0.3), None, GROUPS)
+    assert decision.promoted
+    assert decision.champion is None
+    assert decision.reason == "there was no champion"
+    assert compare(Y, off_by(0.3), None, GROUPS, "it was lost").reason == "it was lost"
 
 
 def test_lineages_and_metrics_weigh_the_same() -> None:
@@ -53,43 +53,43 @@ def test_lineages_and_metrics_weigh_the_same() -> None:
 
 def test_a_metric_that_the_champion_lacks_is_left_out() -> None:
     candidate = off_by(0.1).assign(tpot_s=Y["tpot_s"] * 100)
-    verdict = judge(Y, candidate, off_by(0.1)[["ttft_s"]], GROUPS)
-    assert verdict.promoted
-    assert verdict.candidate == pytest.approx(0.1)
+    decision = compare(Y, candidate, off_by(0.1)[["ttft_s"]], GROUPS)
+    assert decision.promoted
+    assert decision.candidate == pytest.approx(0.1)
 
 
 def test_both_are_judged_by_the_rows_that_the_champion_answered() -> None:
     champion = off_by(0.1).mask(GROUPS == "b")
     candidate = off_by(0.1).where(GROUPS == "a", Y * 50)
-    verdict = judge(Y, candidate, champion, GROUPS)
-    assert verdict.promoted
-    assert verdict.candidate == pytest.approx(verdict.champion) == pytest.approx(0.1)
+    decision = compare(Y, candidate, champion, GROUPS)
+    assert decision.promoted
+    assert decision.candidate == pytest.approx(decision.champion) == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("drop", ["row", "metric"])
 def test_a_candidate_may_not_leave_out_what_the_champion_answered(drop: str) -> None:
     candidate = off_by(0.0)
     candidate = candidate.mask(GROUPS == "b") if drop == "row" else candidate[["ttft_s"]]
-    verdict = judge(Y, candidate, off_by(0.5), GROUPS)
-    assert not verdict.promoted
-    assert verdict.reason == "the candidate leaves 4 values unanswered that the champion answered"
+    decision = compare(Y, candidate, off_by(0.5), GROUPS)
+    assert not decision.promoted
+    assert decision.reason == "the candidate leaves 4 values unanswered that the champion answered"
 
 
 def test_a_champion_without_answers_is_replaced() -> None:
-    verdict = judge(Y, off_by(0.5), Y * NAN, GROUPS)
-    assert verdict.promoted
-    assert verdict.champion is None
-    assert "answered nothing" in verdict.reason
+    decision = compare(Y, off_by(0.5), Y * NAN, GROUPS)
+    assert decision.promoted
+    assert decision.champion is None
+    assert "answered nothing" in decision.reason
 
 
 @pytest.mark.parametrize("champion", [None, off_by(0.5)])
 def test_a_candidate_without_answers_is_never_promoted(champion: pd.DataFrame | None) -> None:
-    assert not judge(Y, Y * NAN, champion, GROUPS).promoted
+    assert not compare(Y, Y * NAN, champion, GROUPS).promoted
 
 
 def test_values_not_measured_count_for_nobody() -> None:
     y = Y.mask(GROUPS == "b")
     candidate = off_by(0.1).mask(GROUPS == "b")
-    assert judge(y, candidate, off_by(0.1), GROUPS).promoted
+    assert compare(y, candidate, off_by(0.1), GROUPS).promoted
     y_of_zero = Y.assign(tpot_s=0.0)
-    assert judge(y_of_zero, off_by(0.1), off_by(0.1), GROUPS).candidate == pytest.approx(0.1)
+    assert compare(y_of_zero, off_by(0.1), off_by(0.1), GROUPS).candidate == pytest.approx(0.1)

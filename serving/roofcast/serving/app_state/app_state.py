@@ -46,7 +46,7 @@ STORE_PAUSE_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class InService:
+class LoadedModel:
     """The champion and its bundle."""
 
     champion: Champion
@@ -80,7 +80,7 @@ class AppState:
         self._opening = threading.Lock()
         self._registry = Registry(settings.home, settings.mlflow_tracking_uri or None, shipped_predictor())
         self._last_champion = ChampionCache(settings.home)
-        self._in_service: InService | None = None
+        self._active_model: LoadedModel | None = None
         self._stamp = ""
         self._why_none = NO_CHAMPION
         self._refreshing = threading.Lock()
@@ -159,7 +159,7 @@ class AppState:
         return self.store.models.load() if models is None else models
 
     @property
-    def in_service(self) -> InService:
+    def active_model(self) -> LoadedModel:
         """The champion that answers.
 
         Raises
@@ -167,12 +167,12 @@ class AppState:
         NotReadyError
             If none is loaded.
         """
-        loaded = self._in_service
+        loaded = self._active_model
         if loaded is None:
             raise NotReadyError(self._why_none)
         return loaded
 
-    def refresh(self, tried: InService | None = None) -> bool:
+    def refresh(self, tried: LoadedModel | None = None) -> bool:
         """Load the registry's champion if it is not the one in service; return whether one was loaded.
 
         A registry that has not changed since the last time is not asked.
@@ -194,25 +194,25 @@ class AppState:
             if stamp and stamp == self._stamp:
                 return False
             champion = self.registry.champion()
-            is_new = champion is not None and not (self._in_service and self._in_service.champion == champion)
+            is_new = champion is not None and not (self._active_model and self._active_model.champion == champion)
             if champion is not None and is_new:
-                self._put_in_service(champion, tried.bundle if tried and tried.champion == champion else None)
+                self._activate(champion, tried.bundle if tried and tried.champion == champion else None)
             if champion is not None and (is_new or stamp != self._stamp):
                 self._last_champion.keep(champion, stamp)
                 self._stamp = stamp
             return is_new
 
-    def _put_in_service(self, champion: Champion, bundle: ModelBundle | None = None) -> None:
+    def _activate(self, champion: Champion, bundle: ModelBundle | None = None) -> None:
         try:
             bundle = bundle or self.registry.load(champion)
         except InputError as error:
             self._why_none = f"the champion, version {champion.version}, cannot be used: {error}"
             shipped = self._registry.shipped
-            if shipped and not self._in_service and champion != shipped.champion:
-                self._put_in_service(shipped.champion)
+            if shipped and not self._active_model and champion != shipped.champion:
+                self._activate(shipped.champion)
                 logger.warning("%s; version %s answers", self._why_none, shipped.champion.version)
             raise
-        self._in_service = InService(champion, bundle)
+        self._active_model = LoadedModel(champion, bundle)
         give_back_memory()
 
     def resume(self) -> bool:
@@ -224,8 +224,8 @@ class AppState:
         with self._refreshing:
             shipped = self.registry.shipped.champion if self.registry.shipped else None
             champion, stamp = self._last_champion.read() or (shipped if self.registry.is_empty else None, "")
-            if champion is None or self._in_service or not self.registry.has(champion):
-                return self._in_service is not None
+            if champion is None or self._active_model or not self.registry.has(champion):
+                return self._active_model is not None
             why_not = "" if champion == shipped else distrusted(self.registry.file(champion))
             if why_not:
                 logger.warning(
@@ -233,7 +233,7 @@ class AppState:
                 )
                 return False
             try:
-                self._put_in_service(champion)
+                self._activate(champion)
             except RoofcastError as error:
                 logger.warning("version %s, which served here last, cannot be used: %s", champion.version, error)
                 return False

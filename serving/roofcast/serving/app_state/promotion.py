@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from roofcast.serving.app_state.app_state import AppState, InService
+from roofcast.serving.app_state.app_state import AppState, LoadedModel
 
 COMMAND_LINE: Final = "the command line"
 
 
-def promote(bench: AppState, version: str, by: str) -> InService:
+def promote(state: AppState, version: str, by: str) -> LoadedModel:
     """Put a version into service and return it; one that cannot be served is refused, and the one in service stays.
 
     Parameters
     ----------
-    bench
+    state
         Whose registry.
     version
         In the registry.
@@ -28,12 +28,12 @@ def promote(bench: AppState, version: str, by: str) -> InService:
     InputError
         If its bundle cannot be read, as after an upgrade that changed the columns.
     """
-    registry = bench.registry
+    registry = state.registry
     bundle = registry.load(registry.find(version))
-    return InService(registry.promote(version, by), bundle)
+    return LoadedModel(registry.promote(version, by), bundle)
 
 
-def roll_back(bench: AppState, by: str) -> InService:
+def roll_back(state: AppState, by: str) -> LoadedModel:
     """Put the version before the champion back into service and return it; asked again, the one before that.
 
     Of two who ask at once the second is refused: the champion that was to go is gone.
@@ -45,23 +45,23 @@ def roll_back(bench: AppState, by: str) -> InService:
     InputError
         If its bundle cannot be read; the one in service stays.
     """
-    registry = bench.registry
+    registry = state.registry
     asked_of = registry.champion()
     with registry.changing():
         tried = registry.previous()
         bundle = registry.load(tried)
-        return InService(registry.rollback(asked_of, by), bundle)
+        return LoadedModel(registry.rollback(asked_of, by), bundle)
 
 
-def swap(bench: AppState, tried: InService) -> InService:
+def swap(state: AppState, tried: LoadedModel) -> LoadedModel:
     """Return what is in service here once the champion is; other server processes follow within seconds.
 
     Parameters
     ----------
-    bench
+    state
         Of this server process.
     tried
         What was put into service, so that it is not loaded again.
     """
-    bench.refresh(tried)
-    return bench.in_service
+    state.refresh(tried)
+    return state.active_model

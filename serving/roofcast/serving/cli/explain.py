@@ -183,7 +183,7 @@ def _question(question: dict[str, str], state: AppState) -> tuple[pd.DataFrame, 
 def _bundle(state: AppState) -> ModelBundle | None:
     """Return the active predictor; None, with a warning, if there is none, because the estimate needs none."""
     try:
-        return load_predictor(state).in_service.bundle
+        return load_predictor(state).active_model.bundle
     except NotReadyError:
         warn("no predictor is in service: the estimate uses prior coefficients, and there is no prediction")
     except InputError as error:

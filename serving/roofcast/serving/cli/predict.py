@@ -76,7 +76,7 @@ def _predict(
     from roofcast.serving.predict.references import read_references
 
     state = load_predictor(open_app_state())
-    bundle, catalog = state.in_service.bundle, state.catalog
+    bundle, catalog = state.active_model.bundle, state.catalog
     known = None
     if references and reference:
         known = read_references(references.frame(), catalog, bundle.predictor, reference.name, references.lines)

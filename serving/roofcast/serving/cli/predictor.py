@@ -63,7 +63,7 @@ def export(
     from roofcast.training.lifecycle.bundle import checksum_file
 
     with spinner("writing"):
-        active = load_predictor(open_app_state()).in_service
+        active = load_predictor(open_app_state()).active_model
         try:
             checksum = active.bundle.save(file)
         except OSError as error:
@@ -104,7 +104,7 @@ def measure_next(
         ]
         specs = specs or list({spec.fold_group: spec for spec in catalog.models.values()}.values())
         parts = [catalog.accelerator(name).id for name in accelerator or ()]
-        bundle, workload = load_predictor(state).in_service.bundle, Workload(isl, osl, concurrency)
+        bundle, workload = load_predictor(state).active_model.bundle, Workload(isl, osl, concurrency)
         rows, n_compared, n_setting = rank(specs, catalog, bundle, accelerators=parts, workload=workload, n=n)
     if n_compared < n_setting:
         note(f"{n_compared} of {n_setting} settings are compared, spread evenly; name a model or accelerator for all")

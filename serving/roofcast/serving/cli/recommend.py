@@ -86,7 +86,7 @@ def _recommend(options: dict[str, Any]) -> dict[str, Any]:
         warn(warning)
     with spinner("searching"):
         load_predictor(state)
-        return answer_recommendation(request, state, state.in_service, today()).model_dump(mode="json")
+        return answer_recommendation(request, state, state.active_model, today()).model_dump(mode="json")
 
 
 def _ask_service(url: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from roofcast.serving.app_state.app_state import AppState, InService
+from roofcast.serving.app_state.app_state import AppState, LoadedModel
 from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.jobs.queue import JobQueue
 
@@ -18,9 +18,9 @@ async def app_state(request: Request) -> AppState:
     return state
 
 
-async def active_model(state: Annotated[AppState, Depends(app_state)]) -> InService:
+async def active_model(state: Annotated[AppState, Depends(app_state)]) -> LoadedModel:
     """Return the champion; `NotReadyError` becomes 503."""
-    return state.in_service
+    return state.active_model
 
 
 async def job_queue(request: Request) -> JobQueue:
@@ -41,7 +41,7 @@ async def today() -> dt.date:
 
 
 State = Annotated[AppState, Depends(app_state)]
-ActiveModel = Annotated[InService, Depends(active_model)]
+ActiveModel = Annotated[LoadedModel, Depends(active_model)]
 Jobs = Annotated[JobQueue, Depends(job_queue)]
 Today = Annotated[dt.date, Depends(today)]
 Health = Annotated[HealthMonitor, Depends(health_monitor)]

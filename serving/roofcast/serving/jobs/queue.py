@@ -51,14 +51,14 @@ class JobQueue:
     ----------
     home
         State folder.
-    bench
+    state
         Where retrainings are recorded and done.
     """
 
-    def __init__(self, home: Path, bench: AppState) -> None:
+    def __init__(self, home: Path, state: AppState) -> None:
         from huey import SqliteHuey
 
-        self._bench = bench
+        self._state = state
         self.owner = owner_id(home)
         self.huey = SqliteHuey("roofcast", filename=str(home / "jobs.sqlite"), results=False, fsync=True)
         self._task: Any = self.huey.task(name="retrain")(self.run)
@@ -71,42 +71,42 @@ class JobQueue:
         NotReadyError
             If the store or the queue cannot be written; nothing stays queued then.
         """
-        own = self._bench.store.retrainings.load(self.owner)
+        own = self._state.store.retrainings.load(self.owner)
         waiting = (record for record in own if record.state == "queued")
-        record = next(waiting, None) or self._bench.store.retrainings.add(self.owner)
+        record = next(waiting, None) or self._state.store.retrainings.add(self.owner)
         try:
             self._task(record.id)
         except sqlite3.Error as error:
             problem = f"the job queue cannot be written: {error}"
-            self._bench.store.retrainings.fail(record.id, problem)
+            self._state.store.retrainings.fail(record.id, problem)
             raise NotReadyError(problem) from error
         return record
 
     def run(self, retraining_id: str) -> None:
         """Do one retraining and record what came of it; one that is no longer queued is left alone."""
         try:
-            _persist(lambda: self._bench.store.retrainings.start(retraining_id))
+            _persist(lambda: self._state.store.retrainings.start(retraining_id))
         except InputError:
             return
         try:
-            report = self._bench.retrain()
+            report = self._state.retrain()
         except RoofcastError as error:
             self._fail(retraining_id, str(error))
         except Exception as error:
             self._fail(retraining_id, f"{type(error).__name__}: {error}")
             raise
         else:
-            _persist(lambda: self._bench.store.retrainings.finish(retraining_id, report.model_dump(mode="json")))
+            _persist(lambda: self._state.store.retrainings.finish(retraining_id, report.model_dump(mode="json")))
 
     def _fail(self, retraining_id: str, problem: str) -> None:
-        _persist(lambda: self._bench.store.retrainings.fail(retraining_id, problem))
+        _persist(lambda: self._state.store.retrainings.fail(retraining_id, problem))
 
     def ensure_predictor(self) -> None:
         """Queue a retraining if no champion can be loaded, as after an upgrade that changed the columns."""
-        if self._bench.registry.is_empty and self._bench.registry.shipped:
+        if self._state.registry.is_empty and self._state.registry.shipped:
             return
         try:
-            is_there = self._bench.refresh()
+            is_there = self._state.refresh()
         except NotReadyError as error:
             logger.warning("whether there is a predictor cannot be said: %s", error)
             return
@@ -123,9 +123,9 @@ class JobQueue:
         Only what this state folder owns: a store may be shared, and the workers of other folders live on.
         """
         self.huey.flush()
-        for record in reversed(self._bench.store.retrainings.load(self.owner)):
+        for record in reversed(self._state.store.retrainings.load(self.owner)):
             if record.state == "running":
-                self._bench.store.retrainings.fail(record.id, INTERRUPTED)
+                self._state.store.retrainings.fail(record.id, INTERRUPTED)
             elif record.state == "queued":
                 self._task(record.id)
 

@@ -129,7 +129,7 @@ def test_metrics_count_what_is_answered(client: Client) -> None:
     assert risen(count, method="other", route="other", status="404") == 1
     assert value(after, "roofcast_retrainings", state="queued") == 1
     assert value(after, "roofcast_check_ok", check="store") == 1
-    champion = client.bench.in_service.champion
+    champion = client.bench.active_model.champion
     info = {"version": "1", "sha256": champion.sha256, "roofcast_version": "0.1.0"}
     assert value(after, "roofcast_predictor_info", **info) == 1
 

@@ -14,7 +14,7 @@ TOLERANCE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PromotionDecision:
     """Outcome of a comparison.
 
     Parameters
@@ -51,17 +51,17 @@ def held_out_error(y: pd.DataFrame, predicted: pd.DataFrame, groups: pd.Series) 
     return float(errors.groupby(groups).mean().mean().mean())
 
 
-def judge(
+def compare(
     y: pd.DataFrame,
     candidate: pd.DataFrame,
     champion: pd.DataFrame | None,
     groups: pd.Series,
     no_champion: str = "there was no champion",
-) -> Verdict:
+) -> PromotionDecision:
     """Return whether the candidate may replace the champion.
 
-    Both are judged by what both answered. A candidate that leaves out what the champion answered is refused, however
-    small its error, and so is one that answered nothing that was measured.
+    Both are compared on the values that both answered. A candidate that leaves out what the champion answered is
+    refused, however small its error, and so is one that answered nothing that was measured.
 
     Parameters
     ----------
@@ -75,22 +75,22 @@ def judge(
     """
     alone = held_out_error(y, candidate, groups)
     if np.isnan(alone):
-        return Verdict(alone, None, False, "the candidate answered nothing that was measured")
+        return PromotionDecision(alone, None, False, "the candidate answered nothing that was measured")
     if champion is None:
-        return Verdict(alone, None, True, no_champion)
+        return PromotionDecision(alone, None, True, no_champion)
     mine, theirs = _answered(y, candidate), _answered(y, champion)
     n_missing = int((theirs & ~mine).to_numpy().sum())
     if n_missing:
         reason = f"the candidate leaves {n_missing} values unanswered that the champion answered"
-        return Verdict(alone, None, False, reason)
+        return PromotionDecision(alone, None, False, reason)
     if not theirs.to_numpy().any():
-        return Verdict(alone, None, True, "the champion answered nothing that was measured")
+        return PromotionDecision(alone, None, True, "the champion answered nothing that was measured")
     shared = [m for m in champion if m in candidate]
     error, rival = (held_out_error(y.where(theirs), table[shared], groups) for table in (candidate, champion))
     promoted = error <= rival * (1 + TOLERANCE)
     word = "not worse" if promoted else "worse"
     reason = f"held-out error {error:.4f} is {word} than the champion's {rival:.4f} (+{TOLERANCE:.0%})"
-    return Verdict(error, rival, promoted, reason)
+    return PromotionDecision(error, rival, promoted, reason)
 
 
 def _answered(y: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Retraining: fit a candidate on everything, judge it against the champion, promote it if it is not worse."""
+"""Retraining: fit a candidate on everything, compare it with the champion, promote it if it is not worse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from roofcast.training.learner.out_of_memory import fit_out_of_memory
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import Progress, predict_held_out
 from roofcast.training.lifecycle.bundle import ModelBundle, layout
-from roofcast.training.lifecycle.promotion import Verdict, judge
+from roofcast.training.lifecycle.promotion import PromotionDecision, compare
 from roofcast.training.lifecycle.registry import Champion, Registry
 
 RETRAINING: Final = "a retraining"
@@ -110,18 +110,18 @@ def retrain(
     config = config or TrainingConfig()
     champion = registry.champion()
     candidate = fit_bundle(data, config, progress)
-    verdict = _judged(candidate, champion, registry, data, progress)
+    decision = _compare(candidate, champion, registry, data, progress)
     folds = score_folds(data, candidate.predictor.held_out_)
     version = log_training(registry, candidate, data, config, folds)
-    while verdict.promoted and not _promoted_over(champion, version, registry):
+    while decision.promoted and not _promote_over(champion, version, registry):
         champion = registry.champion()
-        verdict = _judged(candidate, champion, registry, data, progress)
+        decision = _compare(candidate, champion, registry, data, progress)
     return RetrainingReport(
         version=version,
-        promoted=verdict.promoted,
-        reason=verdict.reason,
-        candidate_error=verdict.candidate,
-        champion_error=verdict.champion,
+        promoted=decision.promoted,
+        reason=decision.reason,
+        candidate_error=decision.candidate,
+        champion_error=decision.champion,
         n_row=len(data.X),
         n_group=int(data.groups.nunique()),
         set_aside=data.set_aside,
@@ -129,13 +129,13 @@ def retrain(
     )
 
 
-def _judged(
+def _compare(
     candidate: ModelBundle,
     champion: Champion | None,
     registry: Registry,
     data: TrainingSet,
     progress: Progress | None,
-) -> Verdict:
+) -> PromotionDecision:
     incumbent, no_champion = _load(registry, champion)
     rival = None
     if incumbent is not None:
@@ -144,10 +144,10 @@ def _judged(
             rival = candidate.predictor.held_out_  # the same recipe on the same rows
         else:
             rival = predict_held_out(incumbent.predictor, data.X, data.y, data.groups, progress, trainable=known)
-    return judge(data.y, candidate.predictor.held_out_, rival, data.groups, no_champion)
+    return compare(data.y, candidate.predictor.held_out_, rival, data.groups, no_champion)
 
 
-def _promoted_over(champion: Champion | None, version: str, registry: Registry) -> bool:
+def _promote_over(champion: Champion | None, version: str, registry: Registry) -> bool:
     """Put a version in service if the champion is still the one that it was judged against; return whether it was."""
     with registry.changing():
         is_same = registry.champion() == champion

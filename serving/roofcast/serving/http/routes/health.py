@@ -36,7 +36,7 @@ async def readyz(state: State, monitor: Health) -> ReadinessResponse | JSONRespo
         detail = STOPPING if monitor.is_stopping else checks["predictor"].detail
         return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", detail, checks=checks)
     status = "ready" if all(check.ok for check in checks.values()) else "degraded"
-    return ReadinessResponse(status=status, predictor_version=state.in_service.champion.version, checks=checks)
+    return ReadinessResponse(status=status, predictor_version=state.active_model.champion.version, checks=checks)
 
 
 @router.get("/metrics", response_class=Response)

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from roofcast.data.campaigns import CAMPAIGNS, CampaignInfo, load_campaign_info
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
-from roofcast.serving.app_state.app_state import InService
+from roofcast.serving.app_state.app_state import LoadedModel
 from roofcast.serving.app_state.published_figures import read_figures
 from roofcast.serving.http.dependencies import ActiveModel, State
 from roofcast.serving.http.schemas.resources import OwnCampaign, PredictorResponse, ScoreboardResponse
@@ -45,7 +45,7 @@ def get_predictor(active: ActiveModel) -> PredictorResponse:
     return predictor_response(active)
 
 
-def predictor_response(active: InService) -> PredictorResponse:
+def predictor_response(active: LoadedModel) -> PredictorResponse:
     """Return the description of a predictor."""
     bundle = active.bundle
     return PredictorResponse(

@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from roofcast.data.errors import InputError
-from roofcast.serving.app_state.app_state import AppState, InService
+from roofcast.serving.app_state.app_state import AppState, LoadedModel
 from roofcast.serving.explain.explanation import explain
 from roofcast.serving.http.body import BODY, BulkRoute, JsonRoute, response_kind
 from roofcast.serving.http.bulk.answers import answer_body, answer_chunks, has_parquet
@@ -68,7 +68,7 @@ async def post_bulk(
 
 
 def _options(
-    state: AppState, active: InService, level: float, models: list[ModelConfig], references: list[Row]
+    state: AppState, active: LoadedModel, level: float, models: list[ModelConfig], references: list[Row]
 ) -> PredictOptions:
     catalog, _ = state.with_configs([(model.name, model.config) for model in models])
     return PredictOptions(active.bundle, catalog, level, references_of(references, catalog, active.bundle.predictor))
@@ -79,7 +79,7 @@ def _check_parquet(*kinds: Kind) -> None:
         raise unsupported_media_type(f"{Kind.PARQUET} needs pyarrow here: pip install 'roofcast[parquet]'")
 
 
-def _headers(active: InService, level: float) -> dict[str, str]:
+def _headers(active: LoadedModel, level: float) -> dict[str, str]:
     """Return the headers of a response without a place for version and level in its body."""
     return {VERSION_HEADER: active.champion.version, LEVEL_HEADER: repr(level)}
 

@@ -40,7 +40,7 @@ class HealthMonitor:
     def checks(self) -> dict[str, Check]:
         """Result of the last check of each part."""
         try:
-            predictor = Check(ok=True, detail=f"version {self._state.in_service.champion.version}")
+            predictor = Check(ok=True, detail=f"version {self._state.active_model.champion.version}")
         except NotReadyError as error:
             predictor = Check(ok=False, detail=str(error))
         return {"predictor": predictor, "store": self._store, "registry": self._registry}
@@ -49,7 +49,7 @@ class HealthMonitor:
         """Activate a new champion; if that fails, the active one stays."""
         try:
             if await asyncio.to_thread(self._state.refresh):
-                logger.info("champion activated: version=%s", self._state.in_service.champion.version)
+                logger.info("champion activated: version=%s", self._state.active_model.champion.version)
             self._registry = Check(ok=True)
         except RoofcastError as error:
             logger.warning("registry check failed: %s", error)

@@ -62,7 +62,7 @@ class _StateCollector(Collector):
             "roofcast_predictor_info", "The active predictor.", labels=("version", "sha256", "roofcast_version")
         )
         try:
-            active = self._state.in_service
+            active = self._state.active_model
             info.add_metric((active.champion.version, active.champion.sha256, active.bundle.roofcast_version), 1)
         except NotReadyError:
             pass

@@ -13,7 +13,7 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.features.columns import ENGINES
 from roofcast.features.validity.context import context_error, context_limit
-from roofcast.serving.app_state.app_state import AppState, InService
+from roofcast.serving.app_state.app_state import AppState, LoadedModel
 from roofcast.serving.app_state.state_folder import find_model
 from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
@@ -51,7 +51,7 @@ basis_of: Final = BasisFactory()
 
 
 def answer_recommendation(
-    request: RecommendationRequest, bench: AppState, loaded: InService, today: dt.date
+    request: RecommendationRequest, bench: AppState, loaded: LoadedModel, today: dt.date
 ) -> RecommendationResponse:
     """Return the response to a request, with warnings such as old prices.
 
