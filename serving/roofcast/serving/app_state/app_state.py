@@ -1,4 +1,4 @@
-"""What every door of the product works with: store, registry, catalogue and the champion in service."""
+"""Application state that HTTP and command line share: store, registry, catalogue, active model."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ STORE_PAUSE_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """The champion and its bundle."""
+    """A champion with its loaded bundle."""
 
     champion: Champion
     bundle: ModelBundle
@@ -70,8 +70,8 @@ class AppState:
     settings
         Where things are.
     warn
-        Is told of files in the state folder that are left out, and why, of waiting for another retraining, and of a
-        store that a dry run finds behind.
+        Called with a message about a file of the state folder that is left out, a wait for another retraining, or an
+        outdated store.
     """
 
     def __init__(self, settings: Settings, warn: Callable[[str], None] = logger.warning) -> None:

@@ -1,7 +1,7 @@
-"""The champion that was in service last, for processes that start: asking the registry takes long, or is in vain.
+"""Local cache of the last served champion, used at startup when MLflow is slow or down.
 
-A bundle is code once it is loaded. What names it and what it is are therefore believed only if nobody but this user
-can have written them.
+The registry's checksum cannot be compared then, so the cache and the bundle are used only if nobody but this user can
+have written them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILE_NAME: Final = "champion.json"
 
 
 def distrusted(file: Path) -> str:
-    """Return why a file may be another user's work; blank if it is not, or if the platform does not tell.
+    """Return why another user may have written a file; blank if none can, or if the platform has no owners.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def distrusted(file: Path) -> str:
 
 
 class ChampionCache:
-    """A file in the state folder that names a version, as the registry told of it, with its bundle's checksum.
+    """File in the state folder that names a version, with the checksum that the registry has of its bundle.
 
     Parameters
     ----------
@@ -54,14 +54,14 @@ class ChampionCache:
         self._file = home / FILE_NAME
 
     def keep(self, champion: Champion, stamp: str = "") -> None:
-        """Name the champion from now on; where that cannot be written, service goes on without.
+        """Write the champion's name; a failure is logged.
 
         Parameters
         ----------
         champion
             Of the registry.
         stamp
-            Of the registry when it told of it; blank if it has none.
+            Of the registry at that time; blank if it has none.
         """
         draft = self._file.with_name(f".{FILE_NAME}.{os.getpid()}")
         try:
@@ -76,7 +76,7 @@ class ChampionCache:
                 draft.unlink()
 
     def read(self) -> tuple[Champion, str] | None:
-        """Return the champion that was kept and the stamp, or None if there is none that can be read and believed."""
+        """Return the stored champion and stamp, or None if there is none that can be read and trusted."""
         from roofcast.training.lifecycle.registry import Champion  # noqa: PLC0415  (the learning libraries)
 
         try:

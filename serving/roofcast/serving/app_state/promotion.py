@@ -1,4 +1,4 @@
-"""Another version into service, by whoever may: tried before it is taken; the registry tells the log of it."""
+"""Promote or roll back a model version. The bundle is loaded first; the registry writes the audit log."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Background work: retrainings run one at a time in a process of their own.
 
-The queue is huey's, on an SQLite file under the state folder; what was asked for and what came of it stands in the
-measurement store, so that a crash loses nothing that was acknowledged.
+The queue is huey's, on an SQLite file in the state folder. Requests and results are records of the measurement store,
+so a crash loses nothing that was acknowledged.
 """
 
 # ruff: noqa: PLC0415  (the process that starts the servers and the worker needs neither the queue nor the learning)
@@ -52,7 +52,7 @@ class JobQueue:
     home
         State folder.
     state
-        Where retrainings are recorded and done.
+        Its store has the records; it does the retrainings.
     """
 
     def __init__(self, home: Path, state: AppState) -> None:
@@ -64,7 +64,7 @@ class JobQueue:
         self._task: Any = self.huey.task(name="retrain")(self.run)
 
     def submit(self) -> Retraining:
-        """Record a retraining, queue it and return its record; one that still waits serves all who ask.
+        """Record a retraining, queue it and return its record; a record that is still queued is returned again.
 
         Raises
         ------
@@ -83,7 +83,7 @@ class JobQueue:
         return record
 
     def run(self, retraining_id: str) -> None:
-        """Do one retraining and record what came of it; one that is no longer queued is left alone."""
+        """Run one retraining and record its result; a retraining that is no longer queued is skipped."""
         try:
             _persist(lambda: self._state.store.retrainings.start(retraining_id))
         except InputError:
@@ -118,7 +118,7 @@ class JobQueue:
             self.submit()
 
     def recover(self) -> None:
-        """Mark what a dead worker left running as failed, and queue again what it left queued.
+        """Mark the retrainings that a dead worker left running as failed, and queue those that it left queued.
 
         Only what this state folder owns: a store may be shared, and the workers of other folders live on.
         """
@@ -131,7 +131,7 @@ class JobQueue:
 
 
 def _persist(change: Callable[[], object]) -> None:
-    """Change a record, again and again for as long as the store does not answer and the process lives.
+    """Change a record; retry with growing pauses while the store does not answer.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def _persist(change: Callable[[], object]) -> None:
 
 
 def owner_id(home: Path) -> str:
-    """Return what tells this state folder's retrainings from others' in a store that they share; made once."""
+    """Return the id of this state folder in a store that several folders share; created once."""
     file = home / "owner"
     with FileLock(home / "owner.lock"):
         if not file.exists():
