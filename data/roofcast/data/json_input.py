@@ -7,14 +7,16 @@ import math
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.sources import Source
 from roofcast.data.packed_json import Hook, parse_packed
+
+if TYPE_CHECKING:
+    from roofcast.data.importers.sources import Source
 
 MAX_DOCUMENT_BYTE: Final = 256 * 2**20
 MAX_JSON_LINE_BYTE: Final = 128 * 2**20
