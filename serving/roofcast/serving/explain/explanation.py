@@ -1,4 +1,4 @@
-"""Why a question has the answer it has: parts and bounds of the estimate, memory, power, and what was learnt."""
+"""Explanation of predictions: operators and bounds of the estimate, memory, power, and factors of the prediction."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MAX_SWEEP: Final = 200
 """Most steps of one sweep."""
 
 NAMED_STEPS: Final[Mapping[str, Collection[str]]] = {"node": NODES, "dram": DRAM_BYTE_PER_S}
-"""Kinds of sweep whose steps are names, oldest first; those of the others are factors."""
+"""Kinds of sweep whose steps are names, oldest first; the steps of other kinds are factors."""
 
 KINDS: Final = (*FACTORS, *NAMED_STEPS)
 
@@ -76,7 +76,7 @@ class Explanation:
         return {name: float(values[name][i]) for name in ANSWER_METRICS} | {"power_w": float(self.power_w[i])}
 
     def bounds(self, i: int) -> dict[str, dict[Bound, float]]:
-        """Return the share of each of TTFT and TPOT by what it is bound by."""
+        """Return the share of TTFT and of TPOT by bound."""
         shares = {}
         for metric, phases in METRIC_PHASES.items():
             seconds = {bound: float(s[i]) for bound, s in bound_seconds(self.operators, phases).items()}
@@ -85,7 +85,7 @@ class Explanation:
         return shares
 
     def memory(self, i: int) -> dict[str, Any]:
-        """Return what memory holds, and what would be too much; None where nothing bounds it."""
+        """Return the content of the memory and the capacity limits; None where nothing bounds them."""
         memory, limits = self.estimate.memory, self.limits
         context = float(limits.context_token[i])
         return {
@@ -136,7 +136,7 @@ def explain(
     questions
         As in `roofcast.serving.predict.answers.answer`.
     catalog
-        What is known by name.
+        Of models and accelerators.
     bundle
         The champion, whose coefficients the estimate then has; None for the priors.
     parts
@@ -144,7 +144,7 @@ def explain(
     level
         Probability of the predicted intervals.
     references
-        Measurements that the predictions are to know.
+        Reference measurements to condition the predictions on.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Why the predictor says what it says: contributions, intervals with and without references, nearest measurements."""
+"""Factors of predictions, intervals with and without references, and nearest training measurements."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def explain_predictions(
     level
         Of the intervals.
     references
-        Measurements that the predictions are to know.
+        Reference measurements to condition the predictions on.
     """
     predictor = bundle.predictor
     metrics = predictor.select_metrics(ANSWER_METRICS)

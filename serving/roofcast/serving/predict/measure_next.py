@@ -1,4 +1,4 @@
-"""What one might measure next: models on the accelerators that are on offer, as they would be run."""
+"""Selection of the next measurements among models on the offered accelerators."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from roofcast.training.explain.measure_next import rank_measurements
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 MAX_SETTING: Final = 800
-"""Settings that are compared: the time and memory that it takes grow with their square."""
+"""Most settings compared: time and memory grow with their square."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is asked of every setting."""
+    """Workload of all settings."""
 
     n_input_token: float = 1024.0
     n_output_token: float = 256.0
@@ -76,7 +76,7 @@ def measure_next(
     workload: Workload | None = None,
     n: int = 5,
 ) -> tuple[list[dict[str, Any]], int, int]:
-    """Return what to measure, the most useful first, and how many of how many settings were compared.
+    """Return the measurements to take, the most useful first, and the numbers of settings compared and in all.
 
     Parameters
     ----------
