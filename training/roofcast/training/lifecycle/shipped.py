@@ -1,6 +1,6 @@
 """The shipped predictor: fitted to the shipped campaigns, stored in the package with fingerprints of what made it.
 
-``python -m roofcast.training.lifecycle.shipped`` fits and stores it anew.
+``python -m roofcast.training.lifecycle.shipped`` fits and stores it.
 """
 
 from __future__ import annotations
