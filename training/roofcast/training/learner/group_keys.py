@@ -136,9 +136,9 @@ def select_informative_rows(X: GroupKeys, n: int) -> IndexArray:
 
     Notes
     -----
-    A level of prior variance v that has k of the rows keeps ``v / (1 + k v / noise)``, levels taken one by one. The sum
-    over levels approximates the conditional variance by which a pivoted Cholesky decomposition picks. It takes n steps
-    over the rows that share a level instead of n ** 2 products a row.
+    A level of prior variance v that has k of the rows keeps ``v / (1 + k v / noise)``, levels taken one by one. The
+    sum over levels approximates the conditional variance by which a pivoted Cholesky decomposition picks. It takes n
+    steps over the rows that share a level instead of n ** 2 products a row.
 
     References
     ----------
