@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -54,8 +53,7 @@ def test_a_listing_of_tables_imports_no_learning_library(tmp_path: Path, listing
     assert not imported(tmp_path, listing, "--json") & (WEB | LEARNING)
 
 
-def test_an_answer_imports_neither_mlflow_nor_the_store_nor_the_web(trained_home: Path, tmp_path: Path) -> None:
-    home = shutil.copytree(trained_home, tmp_path / "home")
+def test_an_answer_imports_neither_mlflow_nor_the_store_nor_the_web(tmp_path: Path) -> None:
     row = f"model,accelerator,n_input_token,n_output_token\n{MODEL},{ACCELERATOR},120,20\n"
     rows = put(tmp_path, "rows.csv", row)
     question = ("--model", MODEL, "--accelerator", ACCELERATOR, "--n-input-token", "120", "--n-output-token", "20")
@@ -66,4 +64,4 @@ def test_an_answer_imports_neither_mlflow_nor_the_store_nor_the_web(trained_home
         ("whatif", *question, "--sweep", "bandwidth=1,2"),
         ("recommend", "--model", MODEL, *demand),
     ):
-        assert not imported(home, *arguments) & (WEB | STORE | {"mlflow", "matplotlib", "pandera"}), arguments
+        assert not imported(tmp_path, *arguments) & (WEB | STORE | {"mlflow", "matplotlib", "pandera"}), arguments

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import uvicorn
 
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
+from roofcast.training.lifecycle.shipped import shipped_predictor
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
 from tests.serving.own_things import put
 
@@ -23,10 +23,18 @@ HEADER = "model,accelerator,n_input_token,n_output_token,concurrency"
 REFERENCE = f"{HEADER},tpot_s\n{MODEL},{ACCELERATOR},120,20,1,0.02\n"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def with_shipped_predictor() -> Iterator[None]:
+    """Let service and commands use the shipped predictor."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("roofcast.serving.app_state.app_state.shipped_predictor", shipped_predictor)
+        yield
+
+
 @pytest.fixture(scope="module")
-def url(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of a running service."""
-    home = Path(shutil.copytree(trained_home, tmp_path_factory.mktemp("service") / "home"))
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return the address of a running service with the shipped predictor."""
+    home = tmp_path_factory.mktemp("service")
     server = uvicorn.Server(uvicorn.Config(create_app(Settings(home=home, poll_s=3600)), port=0, log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -38,7 +46,6 @@ def url(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     thread.join()
 
 
-@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("with_reference", [False, True])
 def test_predictions_are_those_of_the_command(run: Run, url: str, tmp_path: Path, *, with_reference: bool) -> None:
     rows = put(tmp_path, "in.csv", f"{HEADER}\n{MODEL},{ACCELERATOR},120,20,16\nno/such,{ACCELERATOR},9,9,1\n")
@@ -51,7 +58,6 @@ def test_predictions_are_those_of_the_command(run: Run, url: str, tmp_path: Path
     assert outputs[0] == outputs[1]
 
 
-@pytest.mark.usefixtures("home")
 def test_a_recommendation_is_that_of_the_command(run: Run, url: str, tmp_path: Path) -> None:
     config = put(tmp_path, "my-14b/config.json", json.dumps(CONFIG))
     for model in (MODEL, config):
@@ -60,7 +66,6 @@ def test_a_recommendation_is_that_of_the_command(run: Run, url: str, tmp_path: P
         assert local == remote
 
 
-@pytest.mark.usefixtures("home")
 def test_an_explanation_is_that_of_the_command(run: Run, url: str) -> None:
     local, remote = (run("explain", *QUESTION, *more, "--json") for more in ((), ("--server", url)))
     assert local[0] == 0, local[2]
@@ -71,7 +76,7 @@ def test_an_explanation_is_that_of_the_command(run: Run, url: str) -> None:
     ("server", "more", "status", "problem"),
     [
         ("http://127.0.0.1:9", (), 1, "does not answer"),
-        ("http://[", (), 2, "server: must be a URL"),
+        ("http://a:b", (), 2, "server: must be a URL"),
         ("", ("--model", "no/such"), 2, "error: model: no 'no/such' is known"),
         ("", ("--scale", "bandwidth=2"), 2, "server: cannot be combined with --scale or --plot"),
     ],
