@@ -279,5 +279,5 @@ def test_the_command_line_asks_the_same(run: Run) -> None:
     assert {entry["engine"] for entry in answer["entries"]} == {"vllm"}
     status, out, _ = run("recommend", *demand, *bounds, "--slo", "tpot:p50<=60ms")
     assert status == 0
-    for said in ("limits met with probability 0.7", "what certainty costs", "accelerators in no entry"):
+    for said in ("limits met with probability 0.7", "cost of confidence", "accelerators without an entry"):
         assert said in out
