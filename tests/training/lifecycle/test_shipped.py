@@ -19,7 +19,6 @@ def test_the_shipped_predictor_was_fitted_to_the_rows_and_the_catalogue_of_the_p
     assert manifest.catalog == shipped.catalog_fingerprint(), STALE
 
 
-@pytest.mark.slow
 def test_the_shipped_predictor_was_fitted_by_the_code_of_the_package() -> None:
     """Covers the syntax trees of `shipped.CODE`; comments, docstrings and formatting do not count."""
     assert read_manifest().code == shipped.code_fingerprint(), STALE
