@@ -1,4 +1,4 @@
-"""Quarantine of the campaigns: the published rows that became no measurement, each with the rule that says why."""
+"""Quarantine of the campaigns: rejected published rows, each with the rule that rejected it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from roofcast.data.errors import UnknownNameError
 from roofcast.data.training_campaigns import TRAINING_CAMPAIGNS
 
 QUARANTINE_COLUMNS: Final = ("reference", "reason", "detail")
-"""What identifies the row in its source, the rule's short name, and what the rule found."""
+"""Identifier of the row in its source, short name of the rule, and detail."""
 
 QUARANTINE: Final = Path(__file__).parent / "campaigns" / "quarantine"
 TRAINING_QUARANTINE: Final = Path(__file__).parent / "training_campaigns" / "quarantine"
-"""Folders with one CSV file for each campaign that set rows aside."""
+"""Folders with one CSV file for each campaign that has rejected rows."""
 
 
 def empty_quarantine() -> pd.DataFrame:
-    """Return a quarantine without rows."""
+    """Return an empty quarantine table."""
     return pd.DataFrame({name: pd.Series(dtype=str) for name in QUARANTINE_COLUMNS})
 
 
 def load_quarantine(name: str) -> pd.DataFrame:
-    """Return the quarantine of a campaign of inference or training, with columns `QUARANTINE_COLUMNS`.
+    """Return the quarantine of an inference or training campaign, with columns `QUARANTINE_COLUMNS`.
 
     Raises
     ------

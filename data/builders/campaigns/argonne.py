@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
-from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, rounded, weight_read_s
+from builders.campaigns.build_result import BuildResult
+from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, round_figure, weight_read_s
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.units import W_PER_MW
@@ -35,12 +35,11 @@ FILES: Final = (
     "Fig_22_all_results_TTFT_ITL.csv",
     "Fig_1_b_Heatmap_input_vs_output.csv",
 )
-"""In order of reading: of a run that stands in several files, the first is kept. The power file comes first, since
-its copy of a run tells the most. Files that are the same byte for byte as one of these, or hold a part of one, are
-left out: Fig_5_b, Fig_29, Fig_16_a and Fig_16_b."""
+"""Reading order: the first copy of a run wins. The power file comes first because its rows have the most columns.
+Excluded as byte-identical to one of these or a subset of one: Fig_5_b, Fig_29, Fig_16_a and Fig_16_b."""
 
 ACCELERATORS: Final = {"Nvidia A100 GPU": "nvidia-a100-sxm-40gb", "SambaNova SN40L": ""}
-"""The A100 are those of Polaris, with 40 GB."""
+"""The A100 accelerators are those of Polaris, with 40 GB."""
 
 MODELS: Final = {"neuralmagic/Meta-Llama-3-8B-Instruct-FP8": "meta-llama/Meta-Llama-3-8B"}
 
@@ -52,7 +51,7 @@ ENGINES: Final = {
     "Deepspeed": ("deepspeed", "bf16"),
     "sambaflow": ("sambaflow", ""),
 }
-"""Our name, and the precision that the published scripts ask for."""
+"""Catalogue name of the engine, and the precision in the published scripts."""
 
 PRECISIONS: Final = {"full_prec": "fp16", "int8_sq": "int8"}
 PARALLELISM: Final[dict[str, Row]] = {
@@ -64,28 +63,28 @@ PARALLELISM: Final[dict[str, Row]] = {
 }  # fmt: skip
 
 CHUNK_TOKEN: Final = 64.0
-"""llama.cpp's batch size is the number of prompt tokens of one pass, at most 64 here; its default is 2048."""
+"""Prompt tokens per pass. llama.cpp's batch size is this number, at most 64 in this campaign; its default is 2048."""
 
 _DEFAULT_BLOCK: Final = "16"
 
 
-def build_argonne(root: Path) -> Built:
-    """Return the campaign built from its tables under `root`.
+def build_argonne(root: Path) -> BuildResult:
+    """Build the campaign from its tables under `root`.
 
     Raises
     ------
     SchemaError
         If a file is missing or has another header.
     """
-    gathering = CampaignBuilder("argonne", MODELS, ACCELERATORS)
+    builder = CampaignBuilder("argonne", MODELS, ACCELERATORS)
     for name in FILES:
         for reference, cells in _records(root / RAW / name):
-            _add(gathering, name, reference, _usual(name, cells))
-    return gathering.built()
+            _add(builder, name, reference, _normalize(name, cells))
+    return builder.build()
 
 
 def _records(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the lines; a comma in the precisions makes a cell too many, a missing end latency one too few."""
+    """Yield the lines; repair rows split by a comma in the precisions and rows without the end latency."""
     if not file.is_file():
         raise SchemaError("", "no such file", file.name)
     with file.open(encoding="utf-8", newline="") as stream:
@@ -93,29 +92,29 @@ def _records(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
         header = [name.strip() for name in next(reader)]
         for cells in filter(any, reader):
             if len(cells) == len(header) + 1 and "kv_cache_dtype" in header:
-                place = header.index("kv_cache_dtype")
-                cells[place : place + 2] = [",".join(cells[place : place + 2])]
+                i = header.index("kv_cache_dtype")
+                cells[i : i + 2] = [",".join(cells[i : i + 2])]
             if len(cells) + 1 == len(header) and header[-1] == "end_latency":
                 cells.append("")
             yield f"{file.name}:{reader.line_num}", dict(zip(header, cells, strict=True))
 
 
-def _add(gathering: CampaignBuilder, file: str, reference: str, cells: dict[str, str]) -> None:
+def _add(builder: CampaignBuilder, file: str, reference: str, cells: dict[str, str]) -> None:
     latency_s = number_of(cells["latency"])
-    run = (*(cells[name] for name in ("hardware", "n", "input", "output", "batch")), rounded(latency_s))
-    rule = _rule(cells)
-    if rule is None and not gathering.is_new(MODELS.get(cells["model"], cells["model"]), *run):
-        rule = ("repeats_other_file", "the same run, kept from an earlier file")
+    run = (*(cells[name] for name in ("hardware", "n", "input", "output", "batch")), round_figure(latency_s))
+    rejection = _rejection(cells)
+    if rejection is None and not builder.is_new(MODELS.get(cells["model"], cells["model"]), *run):
+        rejection = ("repeats_other_file", "the same run, kept from an earlier file")
     row = _row(file, cells, latency_s)
-    rule = rule or _implausible(row)
-    if rule is not None:
-        gathering.set_aside(reference, *rule)
+    rejection = rejection or _implausible(row)
+    if rejection is not None:
+        builder.reject(reference, *rejection)
     else:
-        gathering.keep(reference, [row])
+        builder.add(reference, [row])
 
 
 def _implausible(row: Row) -> tuple[str, str] | None:
-    """Return why a run cannot have generated all its tokens; none if it can, or a name is unknown."""
+    """Return rule and detail if the run cannot have generated all its tokens; None if it can or a name is unknown."""
     catalog = load_catalog()
     name, hardware = str(row["model"]), str(row["accelerator"])
     try:
@@ -133,23 +132,23 @@ def _implausible(row: Row) -> tuple[str, str] | None:
     return None
 
 
-def _usual(file: str, cells: dict[str, str]) -> dict[str, str]:
-    """Return the cells under one set of names, whichever file they come from."""
-    usual = {re.sub(r"[\s_]+", " ", name).strip().lower(): text.strip() for name, text in cells.items()}
-    both = usual.get("input output length", "")
-    usual["input"] = usual.get("input length") or usual.get("max input length") or both
-    usual["output"] = usual.get("output length") or usual.get("max output len") or both
-    usual["batch"] = usual.get("batch size", "")
-    usual["hardware"] = usual.get("hardware") or ("Nvidia GH200 GPU" if "GH200" in file else "")
-    usual["n"] = usual.get("num of hardware") or usual.get("tensor parallel") or usual.get("tp size", "1")
-    usual["model"] = usual.get("model") or usual.get("model name", "")
-    usual["latency"] = usual.get("latency") or usual.get("ttft latency", "")
-    usual["framework"] = usual.get("framework") or ("vLLM" if "GH200" in file else "TensorRT-LLM")
-    return usual
+def _normalize(file: str, cells: dict[str, str]) -> dict[str, str]:
+    """Return the cells under the same column names for all files."""
+    result = {re.sub(r"[\s_]+", " ", name).strip().lower(): text.strip() for name, text in cells.items()}
+    both = result.get("input output length", "")
+    result["input"] = result.get("input length") or result.get("max input length") or both
+    result["output"] = result.get("output length") or result.get("max output len") or both
+    result["batch"] = result.get("batch size", "")
+    result["hardware"] = result.get("hardware") or ("Nvidia GH200 GPU" if "GH200" in file else "")
+    result["n"] = result.get("num of hardware") or result.get("tensor parallel") or result.get("tp size", "1")
+    result["model"] = result.get("model") or result.get("model name", "")
+    result["latency"] = result.get("latency") or result.get("ttft latency", "")
+    result["framework"] = result.get("framework") or ("vLLM" if "GH200" in file else "TensorRT-LLM")
+    return result
 
 
-def _rule(cells: dict[str, str]) -> tuple[str, str] | None:
-    """Return the rule that sets a row aside and what it found; none to keep it. No outcome is looked at."""
+def _rejection(cells: dict[str, str]) -> tuple[str, str] | None:
+    """Return the rule that rejects a row and its detail; None to accept it. Outcomes are not used."""
     if not cells["hardware"]:
         return "accelerator_not_stated", "neither file nor row names the accelerator"
     if cells["framework"] == "llama.cpp" and number_of(cells["batch"]) != CHUNK_TOKEN:
@@ -194,11 +193,11 @@ def _row(file: str, cells: dict[str, str], latency_s: float) -> Row:
 
 
 def _precisions(cells: dict[str, str], default: str) -> tuple[str, str]:
-    """Return the precisions of weights and cache."""
-    said = cells.get("kv cache dtype", "")
-    if said:
-        weights = re.search(r"Weight = (\w+)", said)
-        cache = re.search(r"KV Cache = (\w+)", said)
+    """Return the precisions of weights and KV cache."""
+    dtypes = cells.get("kv cache dtype", "")
+    if dtypes:
+        weights = re.search(r"Weight = (\w+)", dtypes)
+        cache = re.search(r"KV Cache = (\w+)", dtypes)
         names = [match[1] if match else "" for match in (weights, cache)]
         return PRECISIONS.get(names[0], names[0]), PRECISIONS.get(names[1], names[1])
     if cells["model"] in MODELS:
@@ -207,9 +206,9 @@ def _precisions(cells: dict[str, str], default: str) -> tuple[str, str]:
 
 
 def _split(cells: dict[str, str], n_accelerator: int, is_llama_cpp: bool) -> Row:
-    """Return how the model is split: llama.cpp puts layers side by side, the others tensors unless they say so.
+    """Return the parallelism: pipeline for llama.cpp, tensor for the others unless stated.
 
-    An MI250 is two devices to the engine, whose number the tables do not give: its split stays blank.
+    An MI250 is two devices to the engine and the tables do not state which they count: its parallelism is blank.
     """
     if "MI250" in cells["hardware"]:
         return {}

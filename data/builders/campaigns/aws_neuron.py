@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, records_of, rows_by_statistic
 from roofcast.data.units import s_from_ms
 
@@ -16,7 +16,7 @@ FILES: Final = tuple(
     for kind in ("decoder", "encoder_decoder")
     for table in ("latency", "throughput")
 )
-"""Each holds the rows of all revisions of one page's table; the files without ``union_`` hold the last alone."""
+"""Each file holds the rows of all revisions of a page's table; files without ``union_`` hold only the last."""
 
 MODELS: Final = {
     "Llama-2-7b": "meta-llama/Llama-2-7b-hf",
@@ -30,12 +30,12 @@ MODELS: Final = {
 ACCELERATORS: Final = {
     "Inf2.24xlarge": "aws-inferentia2", "Inf2.48xlarge": "aws-inferentia2", "trn1.32xlarge": "aws-trainium1",
 }  # fmt: skip
-"""By instance."""
+"""Accelerator by instance type."""
 
 N_CORE_PER_CHIP: Final = 2
-"""Tensor parallelism counts NeuronCores, of which Inferentia2 and Trainium have two."""
+"""NeuronCores per Inferentia2 or Trainium chip; the source counts tensor parallelism in cores."""
 
-_QUESTION: Final = (
+_KEY_COLUMNS: Final = (
     "Model",
     "Inst. Type",
     "Neuron Version",
@@ -49,26 +49,26 @@ _TPOT: Final = "TPOT Latency P50 (ms)"
 _THROUGHPUT: Final = "Output Token Throughput (tokens/sec)"
 
 
-def build_aws_neuron(root: Path) -> Built:
-    """Return the campaign built from its tables under `root`.
+def build_aws_neuron(root: Path) -> BuildResult:
+    """Build the campaign from its tables under `root`.
 
     Raises
     ------
     SchemaError
         If a file is missing.
     """
-    gathering = CampaignBuilder("aws_neuron", MODELS, ACCELERATORS)
+    builder = CampaignBuilder("aws_neuron", MODELS, ACCELERATORS)
     for name in FILES:
         for reference, cells in records_of(root / RAW / name):
-            question = tuple(cells[column] for column in (*_QUESTION, _THROUGHPUT) if column in cells)
+            run = tuple(cells[column] for column in (*_KEY_COLUMNS, _THROUGHPUT) if column in cells)
             if not cells.get(_TPOT):
                 detail = "latency per token over prompt and output together, without a definition"
-                gathering.set_aside(reference, "latency_undefined", detail)
-            elif not gathering.is_new(*question):
-                gathering.set_aside(reference, "repeats_other_table", "stands in an earlier table")
+                builder.reject(reference, "latency_undefined", detail)
+            elif not builder.is_new(*run):
+                builder.reject(reference, "repeats_other_table", "stands in an earlier table")
             else:
-                gathering.keep(reference, _rows(cells))
-    return gathering.built()
+                builder.add(reference, _rows(cells))
+    return builder.build()
 
 
 def _rows(cells: dict[str, str]) -> list[Row]:

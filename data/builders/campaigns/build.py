@@ -12,7 +12,7 @@ import pandas as pd
 
 from builders.campaigns.argonne import build_argonne
 from builders.campaigns.aws_neuron import build_aws_neuron
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.dgx_spark import build_dgx_spark
 from builders.campaigns.dstack import build_dstack
 from builders.campaigns.fastertransformer import build_fastertransformer
@@ -30,7 +30,7 @@ from roofcast.data import campaigns
 from roofcast.data.errors import SchemaError
 from roofcast.data.measurements.schema import KEY_COLUMNS
 
-BUILDERS: Final[dict[str, Callable[[Path], Built]]] = {
+BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "llm_pilot": build_llm_pilot,
     "trtllm_overview": build_trtllm_overview,
     "inferencemax": build_inferencemax,
@@ -46,41 +46,41 @@ BUILDERS: Final[dict[str, Callable[[Path], Built]]] = {
     "aws_neuron": build_aws_neuron,
     "mlc": build_mlc,
 }
-"""By campaign: from the folder that holds every source's published files to what was built."""
+"""Builder of each campaign: takes the folder of published files, returns the built campaign."""
 
 
-def save(built: Built, folder: Path, quarantine: Path, order: Sequence[str] = KEY_COLUMNS) -> None:
-    """Write rows, counts and quarantine of a campaign; the same rows give the same bytes.
+def save(result: BuildResult, folder: Path, quarantine: Path, order: Sequence[str] = KEY_COLUMNS) -> None:
+    """Write rows, counts and quarantine of a campaign. The output is deterministic.
 
     Parameters
     ----------
     folder
-        Folder of the campaign, for ``rows.csv`` and the counts in ``campaign.toml``.
+        Folder of the campaign: holds ``rows.csv`` and the counts in ``campaign.toml``.
     quarantine
-        CSV file of the rows that were set aside.
+        CSV file of the rejected rows.
     order
-        Columns by which the rows are ordered.
+        Sort columns of the rows.
     """
-    ordered = built.rows.sort_values(list(order), kind="stable")
+    ordered = result.rows.sort_values(list(order), kind="stable")
     is_blank = ordered.isna().all() | (ordered == "").all()
     _write(ordered.loc[:, ~is_blank].apply(lambda column: column.map(_cell)), folder / "rows.csv")
-    set_aside = built.quarantined.sort_values(["reference", "reason"], kind="stable")
-    if len(set_aside):
+    rejected = result.rejected.sort_values(["reference", "reason"], kind="stable")
+    if len(rejected):
         quarantine.parent.mkdir(parents=True, exist_ok=True)
-        _write(set_aside, quarantine)
+        _write(rejected, quarantine)
     else:
         quarantine.unlink(missing_ok=True)
-    _save_counts(folder / "campaign.toml", built, set_aside["reason"])
+    _save_counts(folder / "campaign.toml", result, rejected["reason"])
 
 
 def _write(table: pd.DataFrame, file: Path) -> None:
     file.write_text(table.to_csv(index=False, lineterminator="\n"), encoding="utf-8", newline="\n")
 
 
-def _save_counts(file: Path, built: Built, reasons: pd.Series) -> None:
-    """Write the counts of a campaign; those of the quarantine are a table of their own, at the end."""
+def _save_counts(file: Path, result: BuildResult, reasons: pd.Series) -> None:
+    """Write the counts of a campaign; the quarantine's counts are the last TOML table."""
     text = file.read_text(encoding="utf-8").partition("\n[quarantine]\n")[0]
-    for name, count in {"n_read": built.n_read, "n_row": len(built.rows)}.items():
+    for name, count in {"n_read": result.n_read, "n_row": len(result.rows)}.items():
         text = re.sub(rf"^{name} = \d+$", f"{name} = {count}", text, flags=re.MULTILINE)
     if len(reasons):
         text += "\n[quarantine]\n" + "".join(f"{reason} = {n}\n" for reason, n in reasons.value_counts().items())
@@ -94,36 +94,36 @@ def _cell(value: float | str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Build campaigns and write their rows."""
+    """Build inference campaigns and write their rows."""
     run("builders.campaigns.build", BUILDERS, Path(campaigns.__file__).parent, QUARANTINE, arguments=arguments)
 
 
 def run(
     module: str,
-    builders: Mapping[str, Callable[[Path], Built]],
+    builders: Mapping[str, Callable[[Path], BuildResult]],
     out: Path,
     quarantine: Path,
     *,
     arguments: Sequence[str] | None = None,
     order: Sequence[str] = KEY_COLUMNS,
 ) -> None:
-    """Build the campaigns that the command line names, out of these, and write their rows.
+    """Build the campaigns named on the command line and write their rows.
 
     Parameters
     ----------
     module
-        Name of the program in its help.
+        Program name in the help text.
     builders
-        By campaign: from the folder that holds every source's published files to what was built.
+        Builder of each campaign.
     out, quarantine
-        Folder of the campaigns' folders, and folder of the quarantine files.
+        Default folders of the campaigns and of the quarantine files.
     arguments
-        Words of the command line; those of the process if None.
+        Command-line arguments; those of the process if None.
     order
-        Columns by which rows are ordered.
+        Sort columns of the rows.
     """
     parser = argparse.ArgumentParser(prog=module, description=f"Build campaigns: python -m {module}")
-    parser.add_argument("campaigns", nargs="*", metavar="CAMPAIGN", help="names; all of them by default")
+    parser.add_argument("campaigns", nargs="*", metavar="CAMPAIGN", help="campaign names; all by default")
     published = "folder of the published files: holds raw/, llm_pilot/ and silicon/"
     parser.add_argument("--raw", type=Path, required=True, help=published)
     parser.add_argument("--out", type=Path, default=out, help="folder of the campaigns' folders")
@@ -131,14 +131,14 @@ def run(
     options = parser.parse_args(arguments)
     unknown = set(options.campaigns) - set(builders)
     if unknown:
-        parser.error(f"no campaign is named {', '.join(sorted(unknown))}; there are {', '.join(builders)}")
+        parser.error(f"unknown campaign {', '.join(sorted(unknown))}; choose from {', '.join(builders)}")
     for name in options.campaigns or builders:
         try:
-            built = builders[name](options.raw)
+            result = builders[name](options.raw)
         except SchemaError as error:
             parser.error(f"{name}: {error}")
-        save(built, options.out / name, options.quarantine / f"{name}.csv", order)
-        print(f"{name}: {built.n_read} read, {len(built.quarantined)} quarantined, {len(built.rows)} rows written")
+        save(result, options.out / name, options.quarantine / f"{name}.csv", order)
+        print(f"{name}: {result.n_read} read, {len(result.rejected)} quarantined, {len(result.rows)} rows written")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Gather a campaign's rows: names looked up in the catalogue, figures rounded, what is set aside written down."""
+"""Builder of a campaign: resolves catalogue names, rounds figures, and quarantines rejected rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 import pandas as pd
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.quarantine import QUARANTINE_COLUMNS
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError, UnknownNameError
@@ -20,23 +20,23 @@ from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.specs import BYTE_PER_WEIGHT, STATISTICS, AcceleratorSpec, ModelSpec
 
 Row = dict[str, object]
-"""Columns of the measurement table by name; of a published row, all cells are text."""
+"""Columns of the measurement table by name; all cells of a published row are text."""
 
 N_DIGIT: Final = 6
-"""Significant digits that are kept of a figure."""
+"""Significant digits of a stored figure."""
 
 _BLANKS: Final = ("", "-", "nan", "none", "todo")
 
 
 class CampaignBuilder:
-    """Rows of one campaign while its files are read.
+    """Accumulates the rows of one campaign while its files are read.
 
     Parameters
     ----------
     campaign
-        Name under which the rows are kept.
+        Name of the campaign.
     models, accelerators
-        Names that the source alone uses, to names that the catalogue knows; an empty one says that there is none.
+        Source names mapped to catalogue names; an empty string means that the catalogue has no entry.
     """
 
     def __init__(
@@ -49,65 +49,65 @@ class CampaignBuilder:
         self._models = dict(models or {})
         self._accelerators = dict(accelerators or {})
         self._rows: list[Row] = []
-        self._aside: list[tuple[str, str, str]] = []
+        self._rejected: list[tuple[str, str, str]] = []
         self._n_read = 0
         self._seen: set[tuple[object, ...]] = set()
 
     def is_new(self, *run: object) -> bool:
-        """Return whether a run with these marks was not asked about before; a nan equals none, not even itself."""
+        """Return whether this run key is new, and remember it; a nan makes every key new."""
         n_seen = len(self._seen)
         self._seen.add(run)
         return len(self._seen) > n_seen
 
-    def keep(self, reference: str, rows: Iterable[Row], n_published: int = 1) -> None:
-        """Take the rows of a published one, or of several that belong together; set them aside by rule.
+    def add(self, reference: str, rows: Iterable[Row], n_published: int = 1) -> None:
+        """Add the rows of one published row, or of several that belong together, unless a rule rejects them.
 
-        Rules: ``unknown_model``, ``unknown_accelerator``, ``no_outcome``, ``implausible`` (what importers refuse, see
+        Rules: ``unknown_model``, ``unknown_accelerator``, ``no_outcome``, ``implausible`` (the importers' rules, see
         `contradiction_of`) and ``exact_repeat``.
 
         Parameters
         ----------
         reference
-            What identifies the published row in its source.
+            Identifier of the published row in its source.
         rows
-            One a statistic, with the source's own names of model and accelerator.
+            One row per statistic, with the source's names of model and accelerator.
         n_published
-            How many published rows they come from.
+            Number of published rows that they come from.
         """
         catalog = load_catalog()
-        known: list[Row] = []
+        resolved: list[Row] = []
         for row in rows:
             model = self._models.get(str(row["model"]), str(row["model"]))
             accelerator = self._accelerators.get(str(row["accelerator"]), str(row["accelerator"]))
             try:
-                found = {"model": catalog.model(model).id}
-                found["accelerator"] = catalog.accelerator(accelerator).id
+                ids = {"model": catalog.model(model).id}
+                ids["accelerator"] = catalog.accelerator(accelerator).id
             except UnknownNameError as error:
                 detail = str(row[error.field]) or "not stated"
-                self.set_aside(reference, f"unknown_{error.field}", detail, n_published)
+                self.reject(reference, f"unknown_{error.field}", detail, n_published)
                 return
-            known.append({**row, **found, "campaign": self.campaign})
-        if not known:
-            self.set_aside(reference, "no_outcome", "the row holds no figure", n_published)
+            resolved.append({**row, **ids, "campaign": self.campaign})
+        if not resolved:
+            self.reject(reference, "no_outcome", "the row holds no figure", n_published)
             return
-        contradiction = contradiction_of(known)
+        contradiction = contradiction_of(resolved)
         if contradiction:
-            self.set_aside(reference, "implausible", contradiction, n_published)
+            self.reject(reference, "implausible", contradiction, n_published)
             return
-        rows = [{name: _rounded(name, value) for name, value in row.items()} for row in known]
+        rows = [{name: _stored_value(name, value) for name, value in row.items()} for row in resolved]
         if not self.is_new("row", *(repr(sorted(row.items())) for row in rows)):
-            self.set_aside(reference, "exact_repeat", "the same run to the last digit", n_published)
+            self.reject(reference, "exact_repeat", "the same run to the last digit", n_published)
             return
         self._n_read += n_published
         self._rows += rows
 
-    def set_aside(self, reference: str, reason: str, detail: str, n_published: int = 1) -> None:
-        """Put a published row into the quarantine, under the rule's short name and what it found."""
+    def reject(self, reference: str, reason: str, detail: str, n_published: int = 1) -> None:
+        """Quarantine a published row under the short name of a rule, with a detail."""
         self._n_read += n_published
-        self._aside += [(reference, reason, detail)] * n_published
+        self._rejected += [(reference, reason, detail)] * n_published
 
-    def built(self) -> Built:
-        """Return the campaign.
+    def build(self) -> BuildResult:
+        """Validate the rows and return the campaign.
 
         Raises
         ------
@@ -115,17 +115,17 @@ class CampaignBuilder:
             If a row breaks the schema.
         """
         rows = validate_measurements(pd.DataFrame(self._rows), self.campaign)
-        aside = pd.DataFrame(self._aside, columns=list(QUARANTINE_COLUMNS), dtype=str)
-        return Built(rows, self._n_read, aside)
+        rejected = pd.DataFrame(self._rejected, columns=list(QUARANTINE_COLUMNS), dtype=str)
+        return BuildResult(rows, self._n_read, rejected)
 
 
 def contradiction_of(rows: Iterable[Row]) -> str:
-    """Return how the numbers of runs contradict each other, by the rules that importers obey; empty if they do not.
+    """Return the contradiction between the numbers of a run, by the importers' rules; empty if there is none.
 
     Parameters
     ----------
     rows
-        Of one run or more, one a statistic; rows that differ in nothing but outcomes and statistic are one run.
+        Rows of one or several runs, one per statistic; rows that differ only in outcomes and statistic are one run.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def contradiction_of(rows: Iterable[Row]) -> str:
 
 
 def records_of(file: Path, encoding: str = "utf-8-sig") -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield each line of a CSV file below its header, with the reference ``name:line``; blank lines are left out.
+    """Yield the rows of a CSV file with the reference ``name:line``; blank lines are skipped.
 
     Raises
     ------
@@ -169,12 +169,12 @@ def records_of(file: Path, encoding: str = "utf-8-sig") -> Iterator[tuple[str, d
 
 
 def number_of(text: str) -> float:
-    """Return the number in a published cell, whatever separates its thousands; nan if it is blank.
+    """Return the number in a published cell, without thousands separators; nan if it is blank.
 
     Raises
     ------
     ValueError
-        If the cell holds something else.
+        If the cell is not a number.
 
     Examples
     --------
@@ -188,9 +188,9 @@ def number_of(text: str) -> float:
 
 
 def weight_read_s(model: ModelSpec, accelerator: AcceleratorSpec, n_accelerator: int, precision: str) -> float:
-    """Return the least time of one decoding step: the weights that a token uses, read once at full bandwidth.
+    """Return the lower bound of a decode step: the active weights read once at full memory bandwidth.
 
-    The table of input embeddings is left out where it is not the output's too, since a step reads a row of it alone.
+    Untied input embeddings are excluded, because a step reads one row of them.
 
     Examples
     --------
@@ -206,14 +206,14 @@ def weight_read_s(model: ModelSpec, accelerator: AcceleratorSpec, n_accelerator:
 
 
 def rows_by_statistic(common: Row, outcomes: Mapping[str, Row]) -> list[Row]:
-    """Return a row for each statistic that has a figure, in the order of the schema.
+    """Return one row per statistic that has a figure, in the order of the schema.
 
     Parameters
     ----------
     common
         Cells that all rows share.
     outcomes
-        Other cells by statistic.
+        Outcome cells by statistic.
 
     Examples
     --------
@@ -227,12 +227,12 @@ def rows_by_statistic(common: Row, outcomes: Mapping[str, Row]) -> list[Row]:
     ]
 
 
-def rounded(value: float) -> float:
-    """Return the value to `N_DIGIT` significant digits.
+def round_figure(value: float) -> float:
+    """Return the value rounded to `N_DIGIT` significant digits.
 
     Examples
     --------
-    >>> rounded(12.3456789)
+    >>> round_figure(12.3456789)
     12.3457
     """
     return float(f"{value:.{N_DIGIT}g}")
@@ -242,5 +242,5 @@ def _is_figure(name: str, value: object) -> bool:
     return name in OUTCOME_COLUMNS and isinstance(value, float) and not math.isnan(value)
 
 
-def _rounded(name: str, value: object) -> object:
-    return rounded(value) if name in NUMBER_COLUMNS and isinstance(value, float) else value
+def _stored_value(name: str, value: object) -> object:
+    return round_figure(value) if name in NUMBER_COLUMNS and isinstance(value, float) else value

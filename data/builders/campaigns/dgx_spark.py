@@ -1,4 +1,4 @@
-"""DGX Spark benchmarks: vLLM on one GB10, open loads (vllm bench serve) and fixed concurrency (llama-benchy)."""
+"""DGX Spark benchmarks: vLLM on one GB10, open-loop loads (vllm bench serve) and fixed concurrency (llama-benchy)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, records_of, rows_by_statistic
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import s_from_ms
@@ -20,13 +20,13 @@ BENCHY: Final = "llama_benchy_rows.csv"
 ACCELERATOR: Final = "nvidia-gb10-dgx-spark"
 
 PRECISIONS: Final = {"bf16": "bf16", "fp8": "fp8", "nvfp4": "fp4", "mxfp4": "fp4"}
-"""By the profile of a run, whose name may go on after a hyphen."""
+"""Weight precision by the first part of the run's profile name, before the hyphen."""
 
 CHECKPOINTS: Final = {
     "mistralai/Ministral-3-3B-Instruct-2512": "fp8",
     "mistralai/Ministral-3-8B-Instruct-2512": "fp8",
 }
-"""Checkpoints whose weights are published in another precision than the run's profile says."""
+"""Precision of checkpoints that differs from the run's profile."""
 
 CACHES: Final = {"fp8": "fp8", "fp8_e4m3": "fp8"}
 SPECULATIONS: Final = {"mtp": "mtp", "dflash": "draft"}
@@ -34,22 +34,22 @@ SPECULATIONS: Final = {"mtp": "mtp", "dflash": "draft"}
 _LATENCIES: Final = {"ttft": "ttft_s", "tpot": "tpot_s", "itl": "itl_s", "e2el": "e2e_s"}
 
 
-def build_dgx_spark(root: Path) -> Built:
-    """Return the campaign built from its two tables under `root`.
+def build_dgx_spark(root: Path) -> BuildResult:
+    """Build the campaign from its two tables under `root`.
 
     Raises
     ------
     SchemaError
         If a file is missing.
     """
-    gathering = CampaignBuilder("dgx_spark")
+    builder = CampaignBuilder("dgx_spark")
     speculations: dict[str, Row] = {}
     for _, cells in records_of(root / RAW / SERVE):
         folder, _, name = cells["_path"].rpartition("/")
         speculations[folder] = _speculation(cells["meta.server_config.extra_vllm_args"])
-        gathering.keep(cells["_path"], _serve_rows(cells, name, speculations[folder]))
-    _add_benchy(gathering, records_of(root / RAW / BENCHY), speculations)
-    return gathering.built()
+        builder.add(cells["_path"], _serve_rows(cells, name, speculations[folder]))
+    _add_benchy(builder, records_of(root / RAW / BENCHY), speculations)
+    return builder.build()
 
 
 def _common(model: str, profile: str, version: str) -> Row:
@@ -87,7 +87,7 @@ def _serve_rows(cells: dict[str, str], name: str, speculation: Row) -> list[Row]
         "request_throughput_per_s": number_of(cells["request_throughput"]),
     }
     outcomes["mean"] |= throughputs
-    return rows_by_statistic(common, {name: dict(found) for name, found in outcomes.items()})
+    return rows_by_statistic(common, {name: dict(cells) for name, cells in outcomes.items()})
 
 
 def _note(cells: dict[str, str], name: str, limit: float) -> str:
@@ -96,11 +96,11 @@ def _note(cells: dict[str, str], name: str, limit: float) -> str:
 
 
 def _speculation(arguments: str) -> Row:
-    """Return what the server's arguments say of speculative decoding."""
-    said = re.search(r"--speculative[-_]config\s+(\{.*?\})", arguments)
-    if not said:
+    """Return the speculative decoding settings in the server's arguments."""
+    match = re.search(r"--speculative[-_]config\s+(\{.*?\})", arguments)
+    if not match:
         return {}
-    config = json.loads(said[1])
+    config = json.loads(match[1])
     return {
         "speculation": SPECULATIONS[config["method"]],
         "n_speculative_token": float(config["num_speculative_tokens"]),
@@ -108,22 +108,20 @@ def _speculation(arguments: str) -> Row:
 
 
 def _add_benchy(
-    gathering: CampaignBuilder, records: Iterable[tuple[str, dict[str, str]]], speculations: dict[str, Row]
+    builder: CampaignBuilder, records: Iterable[tuple[str, dict[str, str]]], speculations: dict[str, Row]
 ) -> None:
-    """Take the lines in pairs: the prompt's speed (pp) and that of the tokens generated after it (tg)."""
+    """Add the rows in pairs: prompt speed (pp) and the following generation speed (tg)."""
     prompt: dict[str, str] | None = None
     for reference, cells in records:
         if cells["phase"] == "pp":
             if prompt is not None:
-                gathering.set_aside(_reference(prompt), "no_partner", "a prompt's speed without that of its tokens")
+                builder.reject(_reference(prompt), "no_partner", "a prompt's speed without that of its tokens")
             prompt = cells
         elif prompt is None or (prompt["_path"], prompt["conc"]) != (cells["_path"], cells["conc"]):
-            gathering.set_aside(reference, "no_partner", "speed of tokens without that of their prompt")
+            builder.reject(reference, "no_partner", "speed of tokens without that of their prompt")
         else:
             folder = cells["_path"].rpartition("/")[0]
-            gathering.keep(
-                _reference(prompt), [_benchy_row(prompt, cells, speculations.get(folder, {}))], n_published=2
-            )
+            builder.add(_reference(prompt), [_benchy_row(prompt, cells, speculations.get(folder, {}))], n_published=2)
             prompt = None
 
 

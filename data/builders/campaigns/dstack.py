@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.campaign_builder import (
     CampaignBuilder,
     Row,
     number_of,
     records_of,
-    rounded,
+    round_figure,
     rows_by_statistic,
 )
 from roofcast.data.units import s_from_ms
@@ -26,17 +26,16 @@ RATES: Final = (
 )
 BATCHES: Final = "comparison__h100sxm5_vs_mi300x__csv_data__throughput_comparsion.csv"
 BLOCKS: Final = "serving_blocks.csv"
-"""What is read, in this order; of a run that stands in several files, the first is kept. The other files repeat
-these, but for curves that join runs of different kinds and for throughputs of prompts of 91,680 tokens and more,
-which their authors themselves doubt."""
+"""Reading order: the first copy of a run wins. The other files repeat these, except curves that join runs of
+different kinds and throughputs of prompts of 91,680 tokens and more, which their authors doubt."""
 
 MODEL: Final = "meta-llama/Llama-3.1-405B"
 ACCELERATORS: Final = {"h100": "nvidia-h100-sxm-80gb", "mi300x": "amd-mi300x-192gb"}
 N_WORKER_ACCELERATOR: Final = 2
-"""Tensor parallel of every prefill and decode worker."""
+"""Tensor parallelism of every prefill and decode worker."""
 
 Run = tuple[Row, dict[str, Row]]
-"""What all rows of a run share, and its outcomes by statistic."""
+"""Cells shared by all rows of a run, and its outcomes by statistic."""
 
 _SYSTEM: Final = re.compile(r"(\d)x(h100|mi300x)", re.IGNORECASE)
 _LENGTHS: Final = re.compile(r"_(?:req(?P<n>\d+)_)?(?:in|ip)(?P<i>\d+)_(?:out|op)(?P<o>\d+)_(?:np(?P<b>\d+))?")
@@ -45,8 +44,8 @@ _LATENCIES: Final = ("ttft", "tpot", "itl")
 _REPEATS: Final = ("repeats_other_file", "the same run, kept from an earlier file")
 
 
-def build_dstack(root: Path) -> Built:
-    """Return the campaign built from its tables under `root`.
+def build_dstack(root: Path) -> BuildResult:
+    """Build the campaign from its tables under `root`.
 
     Raises
     ------
@@ -54,43 +53,43 @@ def build_dstack(root: Path) -> Built:
         If a file is missing.
     """
     folder = root / RAW
-    builder = _Builder(CampaignBuilder("dstack"))
+    runs = _RunBuilder(CampaignBuilder("dstack"))
     for reference, cells in records_of(folder / RATIO):
-        builder.add(reference, _ratio_run(cells), cells)
+        runs.add(reference, _ratio_run(cells), cells)
     for reference, cells in records_of(folder / JSON):
-        builder.add(f"{reference} {Path(cells['_path']).name}", _json_run(cells), cells)
+        runs.add(f"{reference} {Path(cells['_path']).name}", _json_run(cells), cells)
     for name in RATES:
         for reference, cells in records_of(folder / name):
             system = cells.get("gpu") or "8xH100 1FP8-meta"
-            builder.add(reference, _rate_run(system, cells), cells, system)
+            runs.add(reference, _rate_run(system, cells), cells, system)
     for reference, cells in records_of(folder / BATCHES):
         n_input, n_output, n_request = (number_of(cells[name]) for name in ("input_len", "output_len", "batch_size"))
         run = _offline_run(cells["gpu"], n_input, n_output, n_request, cells)
-        builder.add(reference, run, cells, cells["gpu"])
+        runs.add(reference, run, cells, cells["gpu"])
     for reference, cells in records_of(folder / BLOCKS):
-        builder.add(reference, _block_run(cells), cells)
-    return builder.gathering.built()
+        runs.add(reference, _block_run(cells), cells)
+    return runs.campaign.build()
 
 
-class _Builder:
-    def __init__(self, gathering: CampaignBuilder) -> None:
-        self.gathering = gathering
+class _RunBuilder:
+    def __init__(self, campaign: CampaignBuilder) -> None:
+        self.campaign = campaign
 
     def add(self, reference: str, run: Run | None, cells: dict[str, str], system: str = "") -> None:
-        """Take a run, told from the others by how long it took."""
-        took_s = rounded(number_of(cells.get("duration") or cells.get("elapsed_time") or ""))
+        """Add a run; its duration identifies repeats."""
+        duration_s = round_figure(number_of(cells.get("duration") or cells.get("elapsed_time") or ""))
         if "2FP8" in system:
-            self.gathering.set_aside(reference, "aggregated", "two deployments of half the accelerators, summed up")
-        elif run is None or not self.gathering.is_new(took_s):
-            self.gathering.set_aside(reference, *_REPEATS)
+            self.campaign.reject(reference, "aggregated", "two deployments of half the accelerators, summed up")
+        elif run is None or not self.campaign.is_new(duration_s):
+            self.campaign.reject(reference, *_REPEATS)
         elif cells.get("mean_ttft_ms") in ("0", "0.0"):
-            self.gathering.set_aside(reference, "no_outcome", "a time to first token of 0: no request was answered")
+            self.campaign.reject(reference, "no_outcome", "a time to first token of 0: no request was answered")
         else:
-            self.gathering.keep(reference, rows_by_statistic(*run))
+            self.campaign.add(reference, rows_by_statistic(*run))
 
 
-def _served(cells: dict[str, str]) -> dict[str, Row]:
-    """Return the latencies and throughputs of a file of vLLM's serving benchmark, by statistic."""
+def _serving_outcomes(cells: dict[str, str]) -> dict[str, Row]:
+    """Return latencies and throughputs of vLLM's serving benchmark by statistic."""
     outcomes: dict[str, Row] = {
         ours: {
             f"{latency}_s": s_from_ms(number_of(cells.get(f"{theirs}_{latency}_ms", ""))) for latency in _LATENCIES
@@ -123,7 +122,7 @@ def _ratio_run(cells: dict[str, str]) -> Run:
         "load": "closed_loop", "concurrency": number_of(cells["conc"]), **_counts(cells),
         "date": _date(cells["date"]), "note": f"{cells['prefill']} prefill and {cells['decode']} decode workers",
     }  # fmt: skip
-    return common, _served(cells)
+    return common, _serving_outcomes(cells)
 
 
 def _json_run(cells: dict[str, str]) -> Run | None:
@@ -131,11 +130,11 @@ def _json_run(cells: dict[str, str]) -> Run | None:
     if "/pd_ratio/" in path:
         return None
     system = "8xH100" if "8xH100" in path or "nvidia" in path else ("4xMi300x" if "/4Mi300x" in path else "8xMi300x")
-    said = _LENGTHS.search(path)
-    if said is None:
+    match = _LENGTHS.search(path)
+    if match is None:
         return _rate_run(system, cells)
-    n_input, n_output = float(said["i"]), float(said["o"])
-    n_request = float(said["n"] or said["b"])
+    n_input, n_output = float(match["i"]), float(match["o"])
+    n_request = float(match["n"] or match["b"])
     if not cells["avg_latency"]:
         return _offline_run(system, n_input, n_output, n_request, cells)
     outcomes: dict[str, Row] = {
@@ -150,11 +149,12 @@ def _json_run(cells: dict[str, str]) -> Run | None:
 
 
 def _llama(system: str) -> Row:
-    said = _SYSTEM.match(system)
-    n_accelerator = int(said[1]) if said else 0
+    match = _SYSTEM.match(system)
+    n_accelerator = int(match[1]) if match else 0
     return {
-        "model": MODEL, "accelerator": ACCELERATORS[said[2].lower()] if said else "", "n_accelerator": n_accelerator,
-        "n_node": 1, "tp": n_accelerator, "pp": 1, "engine": "vllm", "weight_precision": "fp8",
+        "model": MODEL, "accelerator": ACCELERATORS[match[2].lower()] if match else "",
+        "n_accelerator": n_accelerator, "n_node": 1, "tp": n_accelerator, "pp": 1, "engine": "vllm",
+        "weight_precision": "fp8",
     }  # fmt: skip
 
 
@@ -168,18 +168,19 @@ def _rate_run(system: str, cells: dict[str, str]) -> Run:
         "prefix_caching": cached, "date": _date(name) or "2024-11",
         "note": "; ".join(filter(None, [system, f"{steps} scheduler steps" if steps else "", name])),
     }  # fmt: skip
-    return common, _served(cells)
+    return common, _serving_outcomes(cells)
 
 
 def _offline_run(system: str, n_input: float, n_output: float, n_request: float, cells: dict[str, str]) -> Run:
-    took_s = number_of(cells["elapsed_time"])
+    duration_s = number_of(cells["elapsed_time"])
     common = _llama(system) | {
         "n_input_token": n_input, "n_output_token": n_output, "load": "offline", "concurrency": n_request,
-        "n_request": n_request, "duration_s": took_s, "date": "2024-11", "note": f"{system}; all requests at once",
+        "n_request": n_request, "duration_s": duration_s, "date": "2024-11",
+        "note": f"{system}; all requests at once",
         "derived": "output_throughput_token_per_s", "length_variation": 0.0,
     }  # fmt: skip
     throughputs: Row = {
-        "output_throughput_token_per_s": n_request * n_output / took_s,
+        "output_throughput_token_per_s": n_request * n_output / duration_s,
         "total_throughput_token_per_s": number_of(cells["tokens_per_second"]),
         "request_throughput_per_s": number_of(cells["requests_per_second"]),
     }
@@ -208,6 +209,6 @@ def _block_run(cells: dict[str, str]) -> Run:
 
 
 def _date(text: str) -> str:
-    """Return the day that a text holds as eight digits; blank if it holds none."""
-    said = re.search(r"(20\d\d)(\d\d)(\d\d)-", text)
-    return "-".join(said.groups()) if said else ""
+    """Return the ISO date of the first eight-digit date in a text; blank if there is none."""
+    match = re.search(r"(20\d\d)(\d\d)(\d\d)-", text)
+    return "-".join(match.groups()) if match else ""

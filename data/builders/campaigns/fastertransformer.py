@@ -1,4 +1,4 @@
-"""FasterTransformer's guide to GPT: latency of static batches, tensor and pipeline parallel, on A100."""
+"""FasterTransformer's guide to GPT: latency of static batches with tensor and pipeline parallelism on A100."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of
 from builders.campaigns.pages import PageRow, read_pages
 from roofcast.data.units import s_from_ms
@@ -18,44 +18,44 @@ MODELS: Final = {
     "GPT-175B": "openai/gpt3-175b", "GPT-20B": "NeMo/gpt3_20b",
     "GPT-350M": "", "GPT-1.3B": "", "GPT-6.7B": "", "GPT-89B": "", "Megatron-530B": "",
 }  # fmt: skip
-"""By the heading's last word; those without a name are in no catalogue."""
+"""Model by the heading's last word; an empty name is not in the catalogue."""
 
 DEFAULT_SPLITS: Final = {"GPT-175B": (8, 1), "GPT-89B": (8, 1)}
-"""Tensor and pipeline parallel where a table has a single column of latencies."""
+"""Tensor and pipeline parallelism of tables with a single latency column."""
 
 ACCELERATOR: Final = "nvidia-a100-sxm-80gb"
 _LATENCY: Final = re.compile(r"^(FT Latency|Latency of .*) \(ms\)$")
 
 
-def build_fastertransformer(root: Path) -> Built:
-    """Return the campaign built from its table under `root`.
+def build_fastertransformer(root: Path) -> BuildResult:
+    """Build the campaign from its table under `root`.
 
     Raises
     ------
     SchemaError
         If the file cannot be read.
     """
-    gathering = CampaignBuilder("fastertransformer", MODELS)
+    builder = CampaignBuilder("fastertransformer", MODELS)
     for page in read_pages(root / RAW):
         if page.file == FILE:
-            _add(gathering, page)
+            _add(builder, page)
         else:
-            gathering.set_aside(page.reference, "no_generation", f"{page.file}: no generation of known lengths")
-    return gathering.built()
+            builder.reject(page.reference, "no_generation", f"{page.file}: no generation of known lengths")
+    return builder.build()
 
 
-def _add(gathering: CampaignBuilder, page: PageRow) -> None:
+def _add(builder: CampaignBuilder, page: PageRow) -> None:
     model = page.heading.rpartition(" ")[2]
     cells = {name.lower().replace("_", " "): text for name, text in page.cells.items()}
-    if not gathering.is_new(model, *cells.values()):
-        gathering.set_aside(page.reference, "repeats_revision", "stands in an earlier revision")
+    if not builder.is_new(model, *cells.values()):
+        builder.reject(page.reference, "repeats_revision", "stands in an earlier revision")
         return
     rows = [
         _row(model, cells, name, text, page.date)
         for name, text in page.cells.items()
         if _LATENCY.match(name) and text.strip(" -")
     ]
-    gathering.keep(page.reference, rows)
+    builder.add(page.reference, rows)
 
 
 def _row(model: str, cells: dict[str, str], column: str, latency: str, first_seen: str) -> Row:

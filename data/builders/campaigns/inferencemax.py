@@ -1,4 +1,4 @@
-"""The campaign of InferenceMAX's results of November 2025, as kept by faradawn."""
+"""InferenceMAX's results of November 2025, from faradawn's copy."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pandas as pd
 
-from builders.campaigns.built import Built
-from builders.campaigns.campaign_builder import contradiction_of
+from builders.campaigns.build_result import BuildResult
+from builders.campaigns.campaign_builder import contradiction_of, round_figure
 from builders.quarantine import QUARANTINE_COLUMNS
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError
@@ -37,27 +37,27 @@ _RUN_NAME: Final = re.compile(
 )
 
 
-def build_inferencemax(root: Path) -> Built:
-    """Return the campaign built from the files under `root`: three rows for each plausible published result.
+def build_inferencemax(root: Path) -> BuildResult:
+    """Build the campaign from the files under `root`: three rows per plausible published result.
 
     Raises
     ------
     SchemaError
-        If a file is no list of results, or its name does not tell the request lengths.
+        If a file is not a list of results, or its name does not contain the request lengths.
     """
     folder = root / FOLDER
     results = [*_official(folder), *_logged(folder / "raw_runs_summary.jsonl")]
     records: list[dict[str, Any]] = []
-    aside: list[tuple[str, str, str]] = []
+    rejected: list[tuple[str, str, str]] = []
     for result in results:
-        found = list(_records(result))
-        contradiction = contradiction_of(found)
+        rows_of_result = list(_records(result))
+        contradiction = contradiction_of(rows_of_result)
         if contradiction:
-            aside.append((result["note"], "implausible", contradiction))
+            rejected.append((result["note"], "implausible", contradiction))
         else:
-            records += found
+            records += rows_of_result
     rows = validate_measurements(pd.DataFrame(records), folder.name)
-    return Built(rows, len(results), pd.DataFrame(aside, columns=list(QUARANTINE_COLUMNS), dtype=str))
+    return BuildResult(rows, len(results), pd.DataFrame(rejected, columns=list(QUARANTINE_COLUMNS), dtype=str))
 
 
 def _official(folder: Path) -> Iterator[dict[str, Any]]:
@@ -73,13 +73,13 @@ def _official(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _logged(file: Path) -> Iterator[dict[str, Any]]:
-    """Return the single runs whose log is kept: they tell true lengths, day, duration and counts."""
+    """Yield the runs whose log is available, with true lengths, date, duration and counts."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     for number, line in enumerate(lines, start=1):
         run = json.loads(line)
         name = _RUN_NAME.fullmatch(run["file"])
         if name is None:
-            raise SchemaError("file", f"does not tell the configuration, got {run['file']!r}", file.name, number)
+            raise SchemaError("file", f"does not contain the configuration, got {run['file']!r}", file.name, number)
         n = int(name["tp"])
         latencies = {k.removesuffix("_ms"): v * S_PER_MS for k, v in run.items() if k.endswith("_ms")}
         day = run["date"]
@@ -94,7 +94,7 @@ def _logged(file: Path) -> Iterator[dict[str, Any]]:
             "n_input_token": run["total_input_tokens"] / run["completed"],
             "n_output_token": run["total_output_tokens"] / run["completed"],
             "counts": {
-                "duration_s": _rounded(run["duration"]),
+                "duration_s": round_figure(run["duration"]),
                 "n_request": run["num_prompts"],
                 "n_failed": run["num_prompts"] - run["completed"],
             },
@@ -108,7 +108,7 @@ def _records(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     is_token = streams_tokens(shared["engine"], shared["accelerator"])
     for statistic, name in STATISTICS.items():
         latencies = {
-            ours: _rounded(result[f"{name}_{theirs}"])
+            ours: round_figure(result[f"{name}_{theirs}"])
             for ours, theirs in LATENCIES.items()
             if theirs != "itl" or is_token
         }
@@ -129,8 +129,8 @@ def _configuration(result: Mapping[str, Any]) -> dict[str, Any]:
         "weight_precision": result["precision"],
         **({} if is_disaggregated else {"tp": 1 if has_dp else n, "pp": 1, "dp": n if has_dp else 1}),
         **({} if is_disaggregated else {"ep": result["ep"], "moe_tp": n // int(result["ep"])}),
-        "n_input_token": _rounded(result["n_input_token"]),
-        "n_output_token": _rounded(result["n_output_token"]),
+        "n_input_token": round_figure(result["n_input_token"]),
+        "n_output_token": round_figure(result["n_output_token"]),
         "concurrency": result["conc"],
         "load": "closed_loop",
         "length_variation": LENGTH_VARIATION,
@@ -151,11 +151,7 @@ def _throughputs(result: Mapping[str, Any]) -> dict[str, float | None]:
     n_output = n_decode_accelerator(result, n) if result["framework"].startswith("dynamo-") else n
     request = result.get("request_throughput")
     return {
-        "output_throughput_token_per_s": _rounded(result["output_tput_per_gpu"] * n_output),
-        "total_throughput_token_per_s": _rounded(result["tput_per_gpu"] * n),
-        "request_throughput_per_s": None if request is None else _rounded(request),
+        "output_throughput_token_per_s": round_figure(result["output_tput_per_gpu"] * n_output),
+        "total_throughput_token_per_s": round_figure(result["tput_per_gpu"] * n),
+        "request_throughput_per_s": None if request is None else round_figure(request),
     }
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.6g}")

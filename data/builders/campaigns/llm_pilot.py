@@ -1,4 +1,4 @@
-"""LLM-Pilot's campaign: its raw files, held against the medians that LLM-Pilot published."""
+"""LLM-Pilot's campaign: raw files, checked against the published medians."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.importers import read_measurements
 from roofcast.data.importers.llm_pilot.runs import ACCELERATORS, MODELS
@@ -25,28 +25,28 @@ NOTE: Final = "published medians alone, raw file missing; request lengths of the
 _LENGTHS_FROM_N_USER: Final = 64
 
 
-def build_llm_pilot(root: Path) -> Built:
-    """Return the campaign built from the files under `root`; see `rows_of_llm_pilot`."""
+def build_llm_pilot(root: Path) -> BuildResult:
+    """Build the campaign from the files under `root`; see `rows_of_llm_pilot`."""
     rows = rows_of_llm_pilot(root / RAW, root / PUBLISHED)
-    return Built(rows, n_read=len(rows.drop_duplicates(list(POINT_COLUMNS))))
+    return BuildResult(rows, n_read=len(rows.drop_duplicates(list(POINT_COLUMNS))))
 
 
 def rows_of_llm_pilot(raw: Path, published: Path) -> pd.DataFrame:
-    """Return the campaign's rows: five for each raw file, one for each point that has published medians alone.
+    """Return the campaign's rows: five per raw file, one per point with published medians only.
 
     Parameters
     ----------
     raw
         Folder or archive of LLM-Pilot's raw files.
     published
-        One of its expected_predictions_*.csv.
+        One of LLM-Pilot's ``expected_predictions_*.csv``.
 
     Raises
     ------
     InputError
         If a median of the raw files differs from the published one, or is not published.
     SchemaError
-        If a file is damaged or of another format.
+        If a file is damaged or has another format.
     """
     measured = read_measurements("llm_pilot", [raw], "llm_pilot")
     medians = load_medians(published)
@@ -55,17 +55,17 @@ def rows_of_llm_pilot(raw: Path, published: Path) -> pd.DataFrame:
 
 
 def load_medians(file: Path) -> pd.DataFrame:
-    """Return the published median nTTFT and ITL, in seconds, with the key of each point.
+    """Read the published median nTTFT and ITL, in seconds, with the key of each point.
 
     Raises
     ------
     SchemaError
-        If the file lacks a column of theirs.
+        If a column is missing.
     """
     table = pd.read_csv(file)
     for name in ("model", "gpu", "num_users", *MEDIAN_COLUMNS):
         if name not in table.columns:
-            raise SchemaError(name, "no such column: this holds no published medians", file.name, 1)
+            raise SchemaError(name, "no such column: the file does not hold published medians", file.name, 1)
     profile = table["gpu"].str.extract(r"^(?P<n>\d+) x (?P<gpu>\w+)$")
     medians = pd.DataFrame(
         {
@@ -81,22 +81,22 @@ def load_medians(file: Path) -> pd.DataFrame:
 
 
 def check_medians(measured: pd.DataFrame, medians: pd.DataFrame) -> pd.DataFrame:
-    """Return the published points that were not measured, once all that were agree.
+    """Check measured medians against published ones; return the published points without a raw file.
 
     Raises
     ------
     InputError
-        If a median differs by more than `RTOL`, or a measured point was not published.
+        If a median differs by more than `RTOL`, or a measured point is not published.
     """
     middle = measured[measured["statistic"] == "p50"]
     both = middle.merge(medians, on=list(POINT_COLUMNS), how="outer", suffixes=("", "_published"), indicator=True)
     for name in MEDIAN_COLUMNS.values():
-        found = both[both["_merge"] != "right_only"]
-        differs = ~np.isclose(found[name], found[f"{name}_published"], rtol=RTOL, atol=0.0)
+        points = both[both["_merge"] != "right_only"]
+        differs = ~np.isclose(points[name], points[f"{name}_published"], rtol=RTOL, atol=0.0)
         if differs.any():
-            first = found[differs].iloc[0]
-            place = ", ".join(f"{first[column]}" for column in POINT_COLUMNS)
-            problem = f"{first[name]:g} is measured but {first[name + '_published']:g} published for {place}"
+            first = points[differs].iloc[0]
+            point = ", ".join(f"{first[column]}" for column in POINT_COLUMNS)
+            problem = f"{first[name]:g} is measured but {first[name + '_published']:g} published for {point}"
             raise InputError(name, problem)
     is_missing = both["_merge"] == "right_only"
     missing = both.loc[is_missing, list(POINT_COLUMNS)]
@@ -108,9 +108,9 @@ def check_medians(measured: pd.DataFrame, medians: pd.DataFrame) -> pd.DataFrame
 def _rows_of_medians(missing: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
     nearby = measured[(measured["statistic"] == "p50") & (measured["concurrency"] == _LENGTHS_FROM_N_USER)]
     on = ["model", "accelerator", "n_accelerator"]
-    configured = ["engine", "weight_precision", "kv_precision", "tp", "pp", "dp", "flash_attention", "load"]
+    settings = ["engine", "weight_precision", "kv_precision", "tp", "pp", "dp", "flash_attention", "load"]
     lengths = ["n_input_token", "n_output_token", "length_variation"]
-    rows = missing.merge(nearby[[*on, *configured, *lengths]], on=on, how="left")
+    rows = missing.merge(nearby[[*on, *settings, *lengths]], on=on, how="left")
     for name in MEDIAN_COLUMNS.values():
         rows[name] = rows[name].map(lambda value: float(f"{value:.6g}"))
     rows = rows.assign(statistic="p50", campaign="llm_pilot", note=NOTE)

@@ -1,6 +1,6 @@
-"""Rewrite LLM-Pilot's published predictions and prices as `llm_pilot/peers.csv` and `llm_pilot/prices.csv`.
+"""Convert LLM-Pilot's published predictions and prices to `llm_pilot/peers.csv` and `llm_pilot/prices.csv`.
 
-Run again with ``python -m builders.campaigns.llm_pilot_peers SOURCE``, where `SOURCE` holds ``prices.csv`` and
+Usage: ``python -m builders.campaigns.llm_pilot_peers SOURCE``, where `SOURCE` holds ``prices.csv`` and
 ``published_predictions/expected_predictions_<method>.csv`` of github.com/IBM/LLM-performance-prediction.
 """
 
@@ -19,7 +19,7 @@ from roofcast.data.errors import SchemaError
 from roofcast.data.units import ms_from_s
 
 MODEL_IDS: Final = {"llama-7b": "huggyllama/llama-7b", "llama-13b": "huggyllama/llama-13b"}
-"""Catalogue names of the LLMs that were published under a short one."""
+"""Catalogue names of LLMs published under a short name."""
 
 _MS_PER_S: Final = Decimal(ms_from_s(1.0))
 _SOURCE_COLUMNS: Final = ("median_nttft", "median_itl")
@@ -28,7 +28,7 @@ Row = tuple[str, ...]
 
 
 def s_text_from_ms(text: str) -> str:
-    """Return a number of milliseconds in seconds without losing a digit.
+    """Convert a number of milliseconds to seconds without losing a digit.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def build_peers(source: Path, target: Path) -> None:
     Raises
     ------
     SchemaError
-        If two of the published files disagree on what was measured.
+        If two published files disagree on the measured medians.
     """
     published = {method: list(_published(source, method)) for method in PEERS}
     measured = _points(published[PEERS[0]], prefix="")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, rows_by_statistic
 from builders.campaigns.pages import read_pages
 
@@ -28,44 +28,44 @@ COLUMNS: Final = {
     "throughput(token/s)": "output", "throughput(out tok/s)": "output", "output_token thr(tokens/s)": "output",
     "throughput(total tok/s)": "total", "total_token thr(tokens/s)": "total",
 }  # fmt: skip
-"""Names that changed from revision to revision, to one set; PRS is a slip of theirs for requests per second. A blank
-model is that of the line above."""
+"""Column names of all revisions, mapped to one set. PRS is the source's typo of RPS. A blank model repeats the line
+above."""
 
-QUESTION: Final = ("batch", "tp", "prompt_tokens", "output_tokens", "output")
+KEY_COLUMNS: Final = ("batch", "tp", "prompt_tokens", "output_tokens", "output")
 
-ELSEWHERE: Final = {
+REJECTED_PAGES: Final = {
     "docs/en/benchmark/deepseekv3.md": ("accelerator_not_stated", "the page names nodes, not their accelerators"),
     "docs/en/quantization/kv_quant.md": ("no_lengths", "neither request lengths nor tokens per second"),
     "docs/en/quantization/kv_int8.md": ("no_lengths", "memory alone"),
 }
 
 
-def build_lmdeploy(root: Path) -> Built:
-    """Return the campaign built from its table under `root`.
+def build_lmdeploy(root: Path) -> BuildResult:
+    """Build the campaign from its table under `root`.
 
     Raises
     ------
     SchemaError
         If the file cannot be read.
     """
-    gathering = CampaignBuilder("lmdeploy", MODELS)
+    builder = CampaignBuilder("lmdeploy", MODELS)
     model = ""
     for page in read_pages(root / RAW):
-        if page.file in ELSEWHERE:
-            gathering.set_aside(page.reference, *ELSEWHERE[page.file])
+        if page.file in REJECTED_PAGES:
+            builder.reject(page.reference, *REJECTED_PAGES[page.file])
             continue
         cells = {COLUMNS.get(name, name): cell for name, cell in page.cells.items()}
         model = cells.get("model", _model(page.heading)) or model
-        if not gathering.is_new(model, *(cells.get(name, "") for name in QUESTION)):
-            gathering.set_aside(page.reference, "repeats_revision", "stands in an earlier revision")
+        if not builder.is_new(model, *(cells.get(name, "") for name in KEY_COLUMNS)):
+            builder.reject(page.reference, "repeats_revision", "stands in an earlier revision")
             continue
-        gathering.keep(page.reference, _rows({**cells, "model": model}, page.date))
-    return gathering.built()
+        builder.add(page.reference, _rows({**cells, "model": model}, page.date))
+    return builder.build()
 
 
-def _model(head: str) -> str:
-    """Return the model that a heading names; one that names none is Llama 2's smallest, as later revisions say."""
-    return next((name for name in MODELS if head.endswith(name)), "llama2-7b")
+def _model(heading: str) -> str:
+    """Return the model in a heading; Llama 2 7B if there is none, as later revisions state."""
+    return next((name for name in MODELS if heading.endswith(name)), "llama2-7b")
 
 
 def _rows(cells: dict[str, str], first_seen: str) -> list[Row]:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of
 from builders.campaigns.pages import PageRow, read_pages
 
@@ -28,39 +28,39 @@ ENGINES: Final = {
     "llama.cpp": "llama.cpp",
     "vllm": "vllm",
 }
-"""By how a column begins, the longer name first."""
+"""Engine by column prefix; longer prefixes come first."""
 
 LENGTHS_FROM: Final = "2023-10-05"
-"""Day from which on the page says how long prompt and output are."""
+"""First day on which the page states prompt and output lengths."""
 
 N_INPUT_TOKEN: Final = 8
-"""`What is the meaning of life?` for Llama 2, with the token that begins a text."""
+"""Tokens of `What is the meaning of life?` for Llama 2, with the BOS token."""
 
 N_OUTPUT_TOKEN: Final = 256
 
 
-def build_mlc(root: Path) -> Built:
-    """Return the campaign built from its table under `root`.
+def build_mlc(root: Path) -> BuildResult:
+    """Build the campaign from its table under `root`.
 
     Raises
     ------
     SchemaError
         If the file cannot be read.
     """
-    gathering = CampaignBuilder("mlc", MODELS, ACCELERATORS)
+    builder = CampaignBuilder("mlc", MODELS, ACCELERATORS)
     model = ""
     for page in read_pages(root / RAW):
         model = page.cells["Model"] or model
-        _add(gathering, page, model)
-    return gathering.built()
+        _add(builder, page, model)
+    return builder.build()
 
 
-def _add(gathering: CampaignBuilder, page: PageRow, model: str) -> None:
+def _add(builder: CampaignBuilder, page: PageRow, model: str) -> None:
     if page.date < LENGTHS_FROM:
-        gathering.set_aside(page.reference, "no_lengths", "this revision does not say how long prompt and output are")
+        builder.reject(page.reference, "no_lengths", "this revision does not say how long prompt and output are")
         return
-    said = re.fullmatch(r"(.+?)(?: [x*] (\d+))?", page.cells["GPU"])
-    name, count = (said[1], int(said[2] or 1)) if said else ("", 1)
+    match = re.fullmatch(r"(.+?)(?: [x*] (\d+))?", page.cells["GPU"])
+    name, count = (match[1], int(match[2] or 1)) if match else ("", 1)
     precision = "fp16" if "FP16" in page.heading else "int4"
     speeds = {_engine(column): text for column, text in page.cells.items() if column not in ("Model", "GPU")}
     rows: list[Row] = [
@@ -72,12 +72,12 @@ def _add(gathering: CampaignBuilder, page: PageRow, model: str) -> None:
             "statistic": "mean", "tpot_s": 1 / number_of(text), "derived": "tpot_s", "date": page.date,
         }
         for engine, text in speeds.items()
-        if text != "N/A" and gathering.is_new(model, name, count, precision, engine, text)
+        if text != "N/A" and builder.is_new(model, name, count, precision, engine, text)
     ]  # fmt: skip
     if rows:
-        gathering.keep(page.reference, rows)
+        builder.add(page.reference, rows)
     else:
-        gathering.set_aside(page.reference, "repeats_revision", "all figures stand in earlier revisions")
+        builder.reject(page.reference, "repeats_revision", "all figures stand in earlier revisions")
 
 
 def _engine(column: str) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, records_of, rows_by_statistic
 from roofcast.data.importers.runs import variation_of
 from roofcast.data.json_input import Floats
@@ -32,7 +32,7 @@ MODELS: Final = {
     "gpt-oss-120b": "openai/gpt-oss-120b",
     "whisper": "openai/whisper-large-v3",
 }
-"""By benchmark, once its accuracy target (99, 99.9) and scenario are taken off its name."""
+"""Model by benchmark name without accuracy target (99, 99.9) and scenario."""
 
 LENGTHS: Final = {
     "llama2-70b": "llama2-70b-99.csv",
@@ -41,7 +41,7 @@ LENGTHS: Final = {
     "llama3.1-8b": "llama3-1-8b-datacenter.csv",
     "deepseek-r1": "deepseek-r1.csv",
 }
-"""Token lengths of the data sets; there are none of GPT-J's, and of gpt-oss's there are no output lengths."""
+"""Files of the data sets' token lengths. GPT-J has none; gpt-oss has no output lengths."""
 
 ACCELERATORS: Final = {
     "[MAXSUN] MS-Intel Arc Pro B60 Dual 48G Turbo": "intel-arc-pro-b60-24gb",
@@ -55,13 +55,13 @@ ACCELERATORS: Final = {
     "AMD Instinct MI355X 288GB HBM3e (x87)": "amd-mi355x-288gb",
     "AMD Instinct MI355X 288GB HBM3e (x94)": "amd-mi355x-288gb",
 }
-"""Mixed clusters, cards under a power cap, Jetson boards and plain processors are in no catalogue."""
+"""Mixed clusters, power-capped cards, Jetson boards and CPUs are not in the catalogue."""
 
 DATES: Final = {"v4.1": "2024-08", "v5.0": "2025-04", "v5.1": "2025-09", "v6.0": "2026"}
-"""Of publication."""
+"""Publication date by round."""
 
 UNIT_DOUBTED: Final = ("v6.0-0058", "v6.0-0059", "v6.0-0060", "v6.0-0101")
-"""Intel's Arc systems, whose llama3.1-8b stands in tokens/s as the others' does but is about samples/s."""
+"""Intel Arc systems: their llama3.1-8b results are labelled tokens/s but have the size of samples/s."""
 
 PRECISIONS: Final = {"uint4": "int4", "mxfp4": "fp4", "unset": ""}
 ENGINES: Final = (
@@ -69,8 +69,8 @@ ENGINES: Final = (
 )  # fmt: skip
 
 
-def build_mlperf_inference(root: Path) -> Built:
-    """Return the campaign built from its tables under `root`.
+def build_mlperf_inference(root: Path) -> BuildResult:
+    """Build the campaign from its tables under `root`.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def build_mlperf_inference(root: Path) -> Built:
     """
     logs = [(cells["path"], cells) for _, cells in records_of(root / RAW / LOGS)]
     files = {name: root / RAW / "dataset_token_lengths" / file for name, file in LENGTHS.items()}
-    builder = _Builder(
+    runs = _RunBuilder(
         CampaignBuilder("mlperf_inference", accelerators=ACCELERATORS),
         n_input_token={name: float(_lengths(file, "input_length").mean()) for name, file in files.items()},
         variations={name: variation_of(_lengths(file, "output_length")) for name, file in files.items()},
@@ -87,10 +87,10 @@ def build_mlperf_inference(root: Path) -> Built:
         precisions=_logged_precisions([cells for _, cells in logs]),
     )
     for reference, cells in logs:
-        builder.add_log(reference, cells)
+        runs.add_log(reference, cells)
     for reference, cells in records_of(root / RAW / TABLES):
-        builder.add_result(f"{reference} {cells['id']}", cells)
-    return builder.gathering.built()
+        runs.add_result(f"{reference} {cells['id']}", cells)
+    return runs.campaign.build()
 
 
 def _lengths(file: Path, column: str) -> Floats:
@@ -98,24 +98,24 @@ def _lengths(file: Path, column: str) -> Floats:
 
 
 def _measured_lengths(logs: list[dict[str, str]]) -> dict[str, float]:
-    """Return tokens per sample by benchmark, the mean over the closed division's valid logs."""
-    found = defaultdict(list)
+    """Return output tokens per sample by benchmark: the mean over valid logs of the closed division."""
+    ratios_by_benchmark = defaultdict(list)
     for cells in logs:
         ratio = _n_output_token(cells)
         if cells["division"] == "closed" and cells["result"] == "VALID" and not math.isnan(ratio):
-            found[_benchmark(cells["model"])].append(ratio)
-    return {name: sum(ratios) / len(ratios) for name, ratios in found.items()}
+            ratios_by_benchmark[_benchmark(cells["model"])].append(ratio)
+    return {name: sum(ratios) / len(ratios) for name, ratios in ratios_by_benchmark.items()}
 
 
 def _logged_precisions(logs: list[dict[str, str]]) -> dict[tuple[str, str, str], str]:
-    """Return the weights' precision by accelerator, benchmark and engine, where all logs that give one agree."""
-    found = defaultdict(set)
+    """Return the weight precision by accelerator, benchmark and engine, where all logs that state one agree."""
+    precisions_by_run = defaultdict(set)
     for cells in logs:
         precision = _weight_precision(cells)
         if cells["division"] == "closed" and precision:
             key = (cells["accelerator_model_name"], _benchmark(cells["model"]), _engine(cells["framework"]))
-            found[key].add(precision)
-    return {key: precisions.pop() for key, precisions in found.items() if len(precisions) == 1}
+            precisions_by_run[key].add(precision)
+    return {key: precisions.pop() for key, precisions in precisions_by_run.items() if len(precisions) == 1}
 
 
 def _engine(text: str) -> str:
@@ -123,7 +123,7 @@ def _engine(text: str) -> str:
 
 
 def _weight_precision(cells: Mapping[str, str]) -> str:
-    """Return the precision that a log states; blank if it quantises 16-bit weights and does not say to what."""
+    """Return the precision in a log; blank if it quantises 16-bit weights without stating the target."""
     precision = (cells["precision_cfg"].strip('"') or cells["weight_data_types"]).lower()
     is_quantised = not cells["precision_cfg"] and precision == "fp16" and "quant" in cells["weight_transformations"]
     return "" if is_quantised else PRECISIONS.get(precision, precision)
@@ -143,8 +143,8 @@ def _benchmark(name: str) -> str:
 
 
 @dataclass
-class _Builder:
-    gathering: CampaignBuilder
+class _RunBuilder:
+    campaign: CampaignBuilder
     n_input_token: dict[str, float]
     variations: dict[str, float]
     n_output_token: dict[str, float]
@@ -152,14 +152,14 @@ class _Builder:
 
     def add_log(self, reference: str, cells: dict[str, str]) -> None:
         benchmark = _benchmark(cells["model"])
-        same = (cells["round"], cells["submitter"], cells["system"], cells["scenario"], cells["lat_mean_ns"])
-        rule = self._rule(benchmark, (benchmark, *same))
+        run = (cells["round"], cells["submitter"], cells["system"], cells["scenario"], cells["lat_mean_ns"])
+        rejection = self._rejection(benchmark, (benchmark, *run))
         if cells["division"] == "open":
-            rule = ("open_division", f"another model, data or accuracy: {cells['model']}")
+            rejection = ("open_division", f"another model, data or accuracy: {cells['model']}")
         elif cells["result"] != "VALID":
-            rule = ("invalid_result", cells["result"])
-        if rule is not None:
-            self.gathering.set_aside(reference, *rule)
+            rejection = ("invalid_result", cells["result"])
+        if rejection is not None:
+            self.campaign.reject(reference, *rejection)
             return
         n_output = _n_output_token(cells)
         lengths = {
@@ -172,18 +172,18 @@ class _Builder:
         common = {"model": MODELS[benchmark], "weight_precision": precision, **lengths, **_deployment(cells)} | _load(
             cells
         )
-        self.gathering.keep(reference, rows_by_statistic(common, _outcomes(cells)))
+        self.campaign.add(reference, rows_by_statistic(common, _outcomes(cells)))
 
     def add_result(self, reference: str, cells: dict[str, str]) -> None:
         benchmark = _benchmark(cells["model"])
-        same = (cells["round"], cells["id"], cells["system"], cells["scenario"], cells["result"])
-        rule = self._rule(benchmark, (benchmark, *same))
+        run = (cells["round"], cells["id"], cells["system"], cells["scenario"], cells["result"])
+        rejection = self._rejection(benchmark, (benchmark, *run))
         if cells["round"] == "v5.1":
-            rule = ("covered_by_logs", "the logs of this round tell more")
+            rejection = ("covered_by_logs", "the logs of this round tell more")
         elif cells["id"] in UNIT_DOUBTED and benchmark == "llama3.1-8b":
-            rule = ("unit_doubtful", f"{cells['result']} {cells['units']}")
-        if rule is not None:
-            self.gathering.set_aside(reference, *rule)
+            rejection = ("unit_doubtful", f"{cells['result']} {cells['units']}")
+        if rejection is not None:
+            self.campaign.reject(reference, *rejection)
             return
         tokens_per_s = number_of(cells["result"])
         n_output = self.n_output_token[benchmark]
@@ -204,20 +204,20 @@ class _Builder:
         }  # fmt: skip
         if not is_offline:
             row |= {"request_rate": tokens_per_s / n_output, "note": f"{row['note']}; rate from tokens/s"}
-        self.gathering.keep(reference, [row])
+        self.campaign.add(reference, [row])
 
-    def _rule(self, benchmark: str, same: tuple[str, ...]) -> tuple[str, str] | None:
+    def _rejection(self, benchmark: str, run: tuple[str, ...]) -> tuple[str, str] | None:
         if benchmark == "whisper":
             return "no_language_model", benchmark
         if benchmark not in self.n_input_token or benchmark not in self.n_output_token:
             return "no_lengths", f"request lengths of {benchmark} are not published"
-        if not self.gathering.is_new(*same):
+        if not self.campaign.is_new(*run):
             return "same_run_twice", "entered for both accuracy targets"
         return None
 
 
 def _n_chip(accelerator: str) -> int:
-    """Return the accelerators of a card: a dual one holds two."""
+    """Return the number of accelerators on a card."""
     return 2 if "B60 Dual" in accelerator else 1
 
 
@@ -228,7 +228,7 @@ def _deployment(cells: dict[str, str]) -> Row:
     n_accelerator = n_node * (1 if math.isnan(per_node) else max(int(per_node), 1)) * _n_chip(card)
     framework = cells["framework"]
     tp, pp = (number_of(cells[name]) for name in ("tp", "pp"))
-    found: Row = {
+    row: Row = {
         "accelerator": card, "n_accelerator": n_accelerator, "n_node": n_node,
         "engine": _engine(framework),
         "kv_precision": cells["kv_cache_dtype"].lower(),
@@ -238,8 +238,8 @@ def _deployment(cells: dict[str, str]) -> Row:
     if not math.isnan(tp):
         pp = 1.0 if math.isnan(pp) else pp
         dp = n_accelerator / (tp * pp)
-        found |= {"tp": tp, "pp": pp, "dp": dp if dp >= 1 and dp.is_integer() else math.nan}
-    return found
+        row |= {"tp": tp, "pp": pp, "dp": dp if dp >= 1 and dp.is_integer() else math.nan}
+    return row
 
 
 def _load(cells: dict[str, str]) -> Row:
@@ -254,7 +254,7 @@ def _load(cells: dict[str, str]) -> Row:
 
 
 def _outcomes(cells: dict[str, str]) -> dict[str, Row]:
-    """Return what was observed by statistic; an offline sample's latency, from the start of the run on, is not."""
+    """Return the outcomes by statistic. Offline latency counts from the start of the run and is excluded."""
     outcomes: dict[str, Row] = {
         "mean": {
             "output_throughput_token_per_s": _tokens_per_s(cells),
@@ -263,9 +263,9 @@ def _outcomes(cells: dict[str, str]) -> dict[str, Row]:
     }
     is_offline = cells["scenario"].lower() == "offline"
     for statistic in ("mean", "p50", "p90", "p99"):
-        found = outcomes.setdefault(statistic, {})
+        cells_of_statistic = outcomes.setdefault(statistic, {})
         for theirs, ours in (("ttft", "ttft_s"), ("tpot", "tpot_s"), ("lat", "e2e_s")):
             text = cells.get(f"{theirs}_{statistic}_ns", "")
             if not is_offline and text:
-                found[ours] = number_of(text) * S_PER_NS
+                cells_of_statistic[ours] = number_of(text) * S_PER_NS
     return outcomes

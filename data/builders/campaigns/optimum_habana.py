@@ -1,4 +1,4 @@
-"""Optimum Habana's test baselines: text generation on Gaudi 2 and 3 whose test names give lengths and batch."""
+"""Optimum Habana's test baselines: text generation on Gaudi 2 and 3, with lengths and batch in the test names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.campaign_builder import CampaignBuilder, Row
 from roofcast.data.errors import SchemaError
 
@@ -24,11 +24,11 @@ PRECISIONS: Final = {"fp8": "fp8", "awq": "int4", "gptq": "int4"}
 _TEST: Final = re.compile(
     r"test_text_generation_(fp8|awq|gptq)\[(.+?)-(\d+)-(\d+)-(?:True|False)-(\d+)-(\d+)(?:-\w+)?\]"
 )
-"""Kind, model, accelerators, batch, reuse of the cache, input and output length; a last flag changes nothing."""
+"""Kind, model, accelerators, batch, cache reuse, input and output length; the last flag does not affect the run."""
 
 
-def build_optimum_habana(root: Path) -> Built:
-    """Return the campaign built from its baselines under `root`.
+def build_optimum_habana(root: Path) -> BuildResult:
+    """Build the campaign from its baselines under `root`.
 
     Raises
     ------
@@ -38,35 +38,35 @@ def build_optimum_habana(root: Path) -> Built:
     file = root / RAW
     if not file.is_file():
         raise SchemaError("", "no such file", file.name)
-    gathering = CampaignBuilder("optimum_habana", MODELS, ACCELERATORS)
+    builder = CampaignBuilder("optimum_habana", MODELS, ACCELERATORS)
     for test, results in json.loads(file.read_text(encoding="utf-8")).items():
         name = test.partition("::")[2]
         for accelerator, result in results.items():
-            _add(gathering, name, accelerator, result, results.get("gaudi2"))
-    return gathering.built()
+            _add(builder, name, accelerator, result, results.get("gaudi2"))
+    return builder.build()
 
 
 def _add(
-    gathering: CampaignBuilder,
+    builder: CampaignBuilder,
     name: str,
     accelerator: str,
     result: dict[str, float],
     gaudi2: dict[str, float] | None,
 ) -> None:
     reference = f"{name} {accelerator}"
-    said = _TEST.match(name)
-    if said is None or "throughput" not in result:
-        gathering.set_aside(reference, "no_lengths", "the test's name gives no request lengths")
-    elif not gathering.is_new(accelerator, *said.groups()):
-        gathering.set_aside(reference, "repeats_test", "the same run under another flag")
+    match = _TEST.match(name)
+    if match is None or "throughput" not in result:
+        builder.reject(reference, "no_lengths", "the test's name gives no request lengths")
+    elif not builder.is_new(accelerator, *match.groups()):
+        builder.reject(reference, "repeats_test", "the same run under another flag")
     elif accelerator == "gaudi3" and result == gaudi2:
-        gathering.set_aside(reference, "copied_baseline", "the figure is Gaudi 2's to the last digit")
+        builder.reject(reference, "copied_baseline", "the figure is Gaudi 2's to the last digit")
     else:
-        gathering.keep(reference, [_row(said.groups(), accelerator, float(result["throughput"]))])
+        builder.add(reference, [_row(match.groups(), accelerator, float(result["throughput"]))])
 
 
-def _row(said: tuple[str, ...], accelerator: str, throughput_token_per_s: float) -> Row:
-    kind, model, n_accelerator, batch, n_input, n_output = said
+def _row(groups: tuple[str, ...], accelerator: str, throughput_token_per_s: float) -> Row:
+    kind, model, n_accelerator, batch, n_input, n_output = groups
     return {
         "model": model, "accelerator": accelerator, "n_accelerator": int(n_accelerator), "tp": int(n_accelerator),
         "pp": 1, "n_node": 1, "engine": "optimum-habana", "weight_precision": PRECISIONS[kind],

@@ -1,4 +1,4 @@
-"""Tables of documentation pages, as kept in JSON lines: one line for each row that ever stood in a table."""
+"""Reader of documentation tables stored as JSON lines: one line per row of every page revision."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _BRACKETED: Final = re.compile(r"([^()]*)\(([^()]*)\)")
 
 @dataclass(frozen=True)
 class PageRow:
-    """One row of a table, with where and when it stood.
+    """One row of a page table, with its position and the dates of its revisions.
 
     Parameters
     ----------
     reference
-        File of the JSON lines and the line in it.
+        ``file:line`` of the JSON lines.
     file, heading, intro
         Page, headings above the table, and the paragraph before it.
     date, last
-        First and last day of a revision that holds the row.
+        First and last day on which a revision holds the row.
     cells
         Text by column.
     """
@@ -44,12 +44,12 @@ class PageRow:
 
 
 def read_pages(file: Path) -> list[PageRow]:
-    """Return the rows of every table in the file.
+    """Read the rows of all tables in the file.
 
     Raises
     ------
     SchemaError
-        If a line is no such row; names the line.
+        If the file cannot be read or a line is malformed.
     """
     return [_page_row(file.name, line, text) for line, text in enumerate(_lines(file), start=1)]
 
@@ -63,15 +63,15 @@ def _lines(file: Path) -> list[str]:
 
 def _page_row(name: str, line: int, text: str) -> PageRow:
     try:
-        found = json.loads(text)
-        first, last, page, head, intro, cells = (found[field] for field in _FIELDS)
+        record = json.loads(text)
+        first, last, page, head, intro, cells = (record[field] for field in _FIELDS)
     except (ValueError, TypeError, KeyError) as error:
         raise SchemaError("", f"must be a JSON object with {', '.join(_FIELDS)}", name, line) from error
     return PageRow(f"{name}:{line}", page, head, intro, first, last, cells)
 
 
 def number(text: str | None) -> float | None:
-    """Return the number in a cell, without its unit; None if the cell holds no single number.
+    """Return the number in a cell without its unit; None if the cell does not hold exactly one number.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def number(text: str | None) -> float | None:
 
 
 def ratio(text: str | None) -> float | None:
-    """Return a share of one from a percentage, with or without its sign.
+    """Return a fraction from a percentage, with or without the percent sign.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def ratio(text: str | None) -> float | None:
 
 
 def split_brackets(cells: dict[str, str]) -> tuple[dict[str, str], dict[str, str] | None]:
-    """Return the row outside the brackets, and the one inside where any cell has brackets.
+    """Split cells such as ``1 (2)`` into the row outside the brackets and, if any cell has brackets, the row inside.
 
     Examples
     --------

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, records_of
 from roofcast.data.units import s_from_ms
 
@@ -17,45 +17,45 @@ MODELS: Final = {
     "Llama 3.1 405B (amd/Llama-3.1-405B-Instruct-FP8-KV)": "meta-llama/Llama-3.1-405B",
     "Llama 3.1 405B (amd/Llama-3.1-70B-Instruct-FP8-KV)": "meta-llama/Llama-3.1-405B",
 }
-"""The name in front counts: early revisions repeat the 70B model's path behind the 405B model's name."""
+"""The leading name is correct: early revisions repeat the 70B model's path after the 405B model's name."""
 
 N_ACCELERATOR: Final = 8
-_QUESTION: Final = ("kind", "model", "batch", "isl", "osl", "num_prompts", "max_num_seqs")
+_KEY_COLUMNS: Final = ("kind", "model", "batch", "isl", "osl", "num_prompts", "max_num_seqs")
 
 
-def build_rocm_vllm(root: Path) -> Built:
-    """Return the campaign built from its table under `root`.
+def build_rocm_vllm(root: Path) -> BuildResult:
+    """Build the campaign from its table under `root`.
 
     Raises
     ------
     SchemaError
         If the file is missing.
     """
-    gathering = CampaignBuilder("rocm_vllm", MODELS)
+    builder = CampaignBuilder("rocm_vllm", MODELS)
     records = list(records_of(root / RAW))
-    n_in_revision = Counter((*_revision(cells), *_question(cells)) for _, cells in records)
+    n_in_revision = Counter((*_revision(cells), *_run_key(cells)) for _, cells in records)
     seen: set[tuple[str, ...]] = set()
     for reference, cells in records:
-        question = _question(cells)
-        n_answer = n_in_revision[(*_revision(cells), *question)]
-        rule = _rule(cells, n_answer, (*question, cells["value"]) in seen)
-        if rule is not None:
-            gathering.set_aside(reference, *rule)
+        run = _run_key(cells)
+        n_value = n_in_revision[(*_revision(cells), *run)]
+        rejection = _rejection(cells, n_value, (*run, cells["value"]) in seen)
+        if rejection is not None:
+            builder.reject(reference, *rejection)
             continue
-        seen.add((*question, cells["value"]))
-        gathering.keep(reference, [_row(cells)])
-    return gathering.built()
+        seen.add((*run, cells["value"]))
+        builder.add(reference, [_row(cells)])
+    return builder.build()
 
 
 def _revision(cells: dict[str, str]) -> tuple[str, str]:
     return cells["first_seen"], cells["last_seen"]
 
 
-def _question(cells: dict[str, str]) -> tuple[str, ...]:
-    return tuple(MODELS.get(cells[name], cells[name]) for name in _QUESTION)
+def _run_key(cells: dict[str, str]) -> tuple[str, ...]:
+    return tuple(MODELS.get(cells[name], cells[name]) for name in _KEY_COLUMNS)
 
 
-def _rule(cells: dict[str, str], n_in_revision: int, is_old: bool) -> tuple[str, str] | None:
+def _rejection(cells: dict[str, str], n_in_revision: int, is_old: bool) -> tuple[str, str] | None:
     if n_in_revision > 1:
         return "asked_twice", f"this revision answers the question {n_in_revision} times: {cells['value']}"
     if not cells["value"] or cells["value"] == "TODO":

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages
 from builders.training_campaigns.headers import plain, read_cells
 from builders.training_campaigns.models import GPT2_SHAPES, GPT2_VOCABULARY
-from builders.training_campaigns.source_rows import Aside, Candidate, Cells, build
+from builders.training_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
 from roofcast.data.training_campaigns.models import gpt_id
 from roofcast.data.units import BYTE_PER_GB, FLOP_PER_TFLOP, s_from_ms
 
@@ -41,27 +41,27 @@ SUPERSEDED: Final[Mapping[tuple[str, ...], str]] = {
 """What was wrong in a row that a later revision corrects, by the row's first day and what it says in `_TOLD_BY`."""
 
 
-def build_bigscience(root: Path) -> Built:
+def build_bigscience(root: Path) -> BuildResult:
     """Return the campaign built from the files under `root`."""
     pages = read_pages(root / RAW)
     return build("bigscience", len(pages), _found(pages))
 
 
-def _found(pages: list[PageRow]) -> Iterator[Candidate | Aside]:
+def _found(pages: list[PageRow]) -> Iterator[SourceRow | RejectedRow]:
     for page in pages:
         superseded = SUPERSEDED.get((page.date, *(page.cells.get(name, "") for name in _TOLD_BY)))
         if superseded is not None:
-            yield Aside(page.reference, "superseded", superseded)
+            yield RejectedRow(page.reference, "superseded", superseded)
         elif "chronicles-prequel" in page.file:
-            yield Candidate(page.reference, _tr11(page))
+            yield SourceRow(page.reference, _tr11(page))
         elif "gpt2" in page.file:
-            yield Candidate(page.reference, _gpt2(page))
+            yield SourceRow(page.reference, _gpt2(page))
         elif "tr3m" in page.file:
-            yield Candidate(page.reference, _tr3(page))
+            yield SourceRow(page.reference, _tr3(page))
         elif "BNB" in page.heading:
             yield _tr8(page)
         else:
-            yield Aside(
+            yield RejectedRow(
                 page.reference, "unknown_model", "a 104B model whose MLP had the wrong width, or no training table"
             )
 
@@ -144,11 +144,13 @@ def _tr3(page: PageRow) -> Cells:
     }  # fmt: skip
 
 
-def _tr8(page: PageRow) -> Candidate | Aside:
+def _tr8(page: PageRow) -> SourceRow | RejectedRow:
     rate = number(page.cells["TFlops"])
     if rate is not None and rate < 25.0 and page.date == "2021-11-02":
-        return Aside(page.reference, "superseded", "TFLOP/s for half the sequence length; corrected on the same day")
-    return Candidate(
+        return RejectedRow(
+            page.reference, "superseded", "TFLOP/s for half the sequence length; corrected on the same day"
+        )
+    return SourceRow(
         page.reference,
         _shared(page, page.cells.get("Notes", ""))
         | {

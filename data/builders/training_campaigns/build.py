@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from builders.campaigns.build import run
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.quarantine import TRAINING_QUARANTINE
 from builders.training_campaigns.bigscience import build_bigscience
 from builders.training_campaigns.dgxc import build_dgxc
@@ -25,7 +25,7 @@ from builders.training_campaigns.tpu import build_maxtext, build_tpu_recipes
 from roofcast.data import training_campaigns
 from roofcast.data.measurements.training_schema import TRAINING_KEY_COLUMNS
 
-TRAINING_BUILDERS: Final[dict[str, Callable[[Path], Built]]] = {
+TRAINING_BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "mosaic_llm_foundry": build_llm_foundry,
     "nemo_megatron_bridge": build_megatron_bridge,
     "nemo": build_nemo,

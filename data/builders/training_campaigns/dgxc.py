@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, ratio, read_pages
-from builders.training_campaigns.source_rows import Aside, Candidate, Cells, build
+from builders.training_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
 from roofcast.data.training_campaigns.models import cut_id
 
 RAW: Final = "raw/dgxc_benchmarking/tables.jsonl"
@@ -41,7 +41,7 @@ LLAMA_405B: Final = {32: 7, 96: 21, 192: 42}
 """Accelerators to layers of the stand-ins for Llama 3.1 405B; larger runs train the whole model."""
 
 
-def build_dgxc(root: Path) -> Built:
+def build_dgxc(root: Path) -> BuildResult:
     """Return the campaign built from the files under `root`.
 
     One run is a column of a table, its measures stand in the rows. Runs on few accelerators train stand-ins with
@@ -51,13 +51,13 @@ def build_dgxc(root: Path) -> Built:
     return build("dgxc_benchmarking", len(pages), _found(pages))
 
 
-def _found(pages: list[PageRow]) -> Iterator[Candidate | Aside]:
+def _found(pages: list[PageRow]) -> Iterator[SourceRow | RejectedRow]:
     runs: dict[str, Cells] = defaultdict(dict)
     table, last = "", ""
     for page in pages:
         title, measure, *_ = [*page.cells, *page.cells.values()][0], next(iter(page.cells.values()), "")
         if "inference" in page.file or page.file.startswith("alternative"):
-            yield Aside(page.reference, "not_training", page.file)
+            yield RejectedRow(page.reference, "not_training", page.file)
             continue
         if measure in {"Layers", "Training samples per second"} or (
             measure.startswith("Training step") and last != "VP"
@@ -65,7 +65,7 @@ def _found(pages: list[PageRow]) -> Iterator[Candidate | Aside]:
             table = page.reference
         last = measure
         if measure == "Training samples per second":
-            yield Aside(
+            yield RejectedRow(
                 page.reference, "no_sequence_length", "samples per second of a length that the page leaves open"
             )
             continue
@@ -76,7 +76,7 @@ def _found(pages: list[PageRow]) -> Iterator[Candidate | Aside]:
                 run |= _base(page, title, column) if not run else {}
                 run |= _measured(measure, text)
     for reference, run in runs.items():
-        yield Candidate(reference, _whole(run))
+        yield SourceRow(reference, _whole(run))
 
 
 def _base(page: PageRow, title: str, column: re.Match[str]) -> Cells:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages
 from builders.training_campaigns.duplicates import EXACT_RTOL
 from builders.training_campaigns.headers import read_cells
-from builders.training_campaigns.source_rows import Aside, Candidate, build
+from builders.training_campaigns.source_rows import RejectedRow, SourceRow, build
 from roofcast.data.units import BYTE_PER_GB, s_from_ms
 
 LITGPT: Final = "raw/litgpt/tables.jsonl"
@@ -28,13 +28,13 @@ _PEFT_RUN: Final = "run_info.train_config."
 _PEFT_TRAIN: Final = "train_info."
 
 
-def build_litgpt(root: Path) -> Built:
+def build_litgpt(root: Path) -> BuildResult:
     """Return LitGPT's campaign built from the files under `root`."""
     pages = read_pages(root / LITGPT)
     return build("litgpt", len(pages), (_litgpt(page) for page in pages))
 
 
-def build_peft(root: Path) -> Built:
+def build_peft(root: Path) -> BuildResult:
     """Return the campaign of PEFT's method comparison built from the files under `root`.
 
     Training time is that of 5,000 steps without evaluation, so that a step's time follows from it.
@@ -44,7 +44,7 @@ def build_peft(root: Path) -> Built:
     return build("hf_peft_method_comparison", len(rows), _peft(rows), EXACT_RTOL)
 
 
-def _litgpt(page: PageRow) -> Candidate | Aside:
+def _litgpt(page: PageRow) -> SourceRow | RejectedRow:
     if "thunder" in page.file:
         return _thunder(page)
     if "finetune_lora" in page.file:
@@ -56,8 +56,8 @@ def _litgpt(page: PageRow) -> Candidate | Aside:
     method = _METHODS.get(recipe.partition(".")[0], "")
     minutes = number(runtime.partition("(")[0].strip())
     if minutes is None or machine is None:
-        return Aside(page.reference, "no_outcome", "time or machine not filled in")
-    return Candidate(
+        return RejectedRow(page.reference, "no_outcome", "time or machine not filled in")
+    return SourceRow(
         page.reference,
         read_cells(page.cells)
         | {
@@ -71,14 +71,14 @@ def _litgpt(page: PageRow) -> Candidate | Aside:
     )  # fmt: skip
 
 
-def _thunder(page: PageRow) -> Candidate | Aside:
+def _thunder(page: PageRow) -> SourceRow | RejectedRow:
     step = number(page.cells["ms/iter @ step 10"])
     if step is None:
-        return Aside(page.reference, "no_outcome", "not supported, or not yet measured")
+        return RejectedRow(page.reference, "no_outcome", "not supported, or not yet measured")
     setting = page.cells["Setting"]
     compiler = page.cells.get("Compiler") or page.cells.get("Compiler/JIT", "")
     executors = page.cells.get("Executors", "")
-    return Candidate(
+    return SourceRow(
         page.reference,
         read_cells(page.cells)
         | {
@@ -90,11 +90,11 @@ def _thunder(page: PageRow) -> Candidate | Aside:
     )  # fmt: skip
 
 
-def _tutorial(page: PageRow) -> Candidate:
+def _tutorial(page: PageRow) -> SourceRow:
     settings, memory = page.cells["Settings"], number(page.cells["Training Memory"])
     quantized = "bnb" in settings
     minutes = number(page.cells["Training Time"])
-    return Candidate(
+    return SourceRow(
         page.reference,
         {
             "model": "Llama-2-7b-hf" if "Llama 2 7B" in page.intro else "stablelm-base-alpha-3b",
@@ -109,13 +109,13 @@ def _tutorial(page: PageRow) -> Candidate:
     )  # fmt: skip
 
 
-def _peft(rows: list[dict[str, str]]) -> Iterator[Candidate]:
+def _peft(rows: list[dict[str, str]]) -> Iterator[SourceRow]:
     for number_of_row, row in enumerate(rows, start=1):
         kind = row["run_info.peft_config.peft_type"]
         name = row["run_info.experiment_name"]
         seconds, steps = number(row[f"{_PEFT_TRAIN}train_time"]), number(row[f"{_PEFT_RUN}max_steps"])
         is_full = "full" in name.split("/")[0]
-        yield Candidate(
+        yield SourceRow(
             f"metamathqa_results.csv#{number_of_row}",
             {
                 "model": row[f"{_PEFT_RUN}model_id"], "accelerator": row["meta_info.system_info.accelerator"],

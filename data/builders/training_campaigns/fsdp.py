@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, ratio, read_pages
-from builders.training_campaigns.source_rows import PER_ACCELERATOR, Aside, Candidate, Cells, build
+from builders.training_campaigns.source_rows import PER_ACCELERATOR, Cells, RejectedRow, SourceRow, build
 
 FMS: Final = "raw/fms_fsdp/tables.jsonl"
 VECTORLM: Final = "raw/vectorlm/tables.jsonl"
@@ -28,21 +28,21 @@ _WITH_LENGTH: Final = re.compile(r"(.+) \((\d+)\)")
 _WITH_BATCH: Final = re.compile(r"([\d.]+) \(batch: (\d+)\)")
 
 
-def build_fms_fsdp(root: Path) -> Built:
+def build_fms_fsdp(root: Path) -> BuildResult:
     """Return fms-fsdp's campaign built from the files under `root`."""
     pages = read_pages(root / FMS)
     return build("fms_fsdp", len(pages), (found for page in pages for found in _fms(page)))
 
 
-def build_vectorlm(root: Path) -> Built:
+def build_vectorlm(root: Path) -> BuildResult:
     """Return vectorlm's campaign built from the files under `root`."""
     pages = read_pages(root / VECTORLM)
     return build("vectorlm", len(pages), (found for page in pages for found in _vectorlm(page)))
 
 
-def _fms(page: PageRow) -> Iterator[Candidate | Aside]:
+def _fms(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
     if "Model Size" not in page.cells:
-        yield Aside(page.reference, "not_training", page.heading)
+        yield RejectedRow(page.reference, "not_training", page.heading)
         return
     shared: Cells = {
         "model": _FMS_MODELS[page.cells["Model Size"].casefold()], "framework": "fms-fsdp", "method": "pretrain",
@@ -60,23 +60,23 @@ def _fms(page: PageRow) -> Iterator[Candidate | Aside]:
             if heading.startswith(("MFU", "HFU")) and part in heading:
                 measured[f"{heading[:3].casefold()}_ratio"] = ratio(text)
         if measured:
-            yield Candidate(f"{page.reference}:{part}", cells | measured)
+            yield SourceRow(f"{page.reference}:{part}", cells | measured)
 
 
-def _vectorlm(page: PageRow) -> Iterator[Candidate | Aside]:
+def _vectorlm(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
     run = _RUN.fullmatch(page.cells["col"])
     if run is None:
-        yield Aside(page.reference, "malformed", page.cells["col"][:100])
+        yield RejectedRow(page.reference, "malformed", page.cells["col"][:100])
         return
     for heading, text in page.cells.items():
         if heading == "col":
             continue
         reference = f"{page.reference}:{heading}"
         if text == "nan" and heading == "gemma-2b" and run[1] == "full_rank":
-            yield Aside(reference, "no_outcome", "not supported by the trainer, as the page says")
+            yield RejectedRow(reference, "no_outcome", "not supported by the trainer, as the page says")
             continue
         length, batch = _WITH_LENGTH.fullmatch(heading), _WITH_BATCH.fullmatch(text)
-        yield Candidate(
+        yield SourceRow(
             reference,
             {
                 "model": length[1] if length else heading,

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.training_campaigns.duplicates import EXACT_RTOL
-from builders.training_campaigns.source_rows import Aside, Candidate, Cells, build
+from builders.training_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
 from roofcast.data.errors import SchemaError
 
 RAW: Final = "raw/optimum_habana"
@@ -58,7 +58,7 @@ _ZERO: Final = re.compile(r"(?:zero_?|z)(\d)")
 _N_CARD: Final = {"single_card": 1.0, "multi_card": 8.0, "deepspeed": 8.0}
 
 
-def build_habana(root: Path) -> Built:
+def build_habana(root: Path) -> BuildResult:
     """Return the campaign built from the files under `root`.
 
     A baseline is the figure of one run, which later runs are compared with; the test's own configuration gives batch,
@@ -69,7 +69,7 @@ def build_habana(root: Path) -> Built:
     return build("optimum_habana_training", len(found), found, EXACT_RTOL)
 
 
-def _found(folder: Path, name: str) -> Iterator[Candidate | Aside]:
+def _found(folder: Path, name: str) -> Iterator[SourceRow | RejectedRow]:
     for test, by_part in _read(folder / f"baselines_fixture_tests_{name}.json").items():
         for part, measured in by_part.items():
             if "train_samples_per_second" in measured:
@@ -79,19 +79,23 @@ def _found(folder: Path, name: str) -> Iterator[Candidate | Aside]:
 
 def _one(
     folder: Path, reference: str, test: str, part: str, by_part: Mapping[str, Mapping[str, float]]
-) -> Candidate | Aside:
+) -> SourceRow | RejectedRow:
     named = _TEST.fullmatch(test.rpartition("::")[2])
     tasks = TASKS.get(re.sub(r"^(MultiCard|Deep[sS]peed)", "", test.split("::")[-2]), ())
     if part == "gaudi3" and by_part[part].items() <= by_part.get("gaudi2", {}).items():
-        return Aside(reference, "copied_baseline", "the figures are Gaudi 2's to the last digit")
+        return RejectedRow(reference, "copied_baseline", "the figures are Gaudi 2's to the last digit")
     if "Tester" not in test:
-        return Aside(reference, "unknown_accelerator", "the test's name does not say over how many cards it runs")
+        return RejectedRow(
+            reference, "unknown_accelerator", "the test's name does not say over how many cards it runs"
+        )
     if named is None or not tasks:
-        return Aside(reference, "not_training", "images, sound, proteins, or samples that are no plain sequences")
+        return RejectedRow(
+            reference, "not_training", "images, sound, proteins, or samples that are no plain sequences"
+        )
     setting = _setting(folder, named, part, tasks)
     if setting is None:
-        return Aside(reference, "no_configuration", "the collected configurations hold none of this test")
-    return Candidate(reference, _cells(named, part, by_part[part], setting))
+        return RejectedRow(reference, "no_configuration", "the collected configurations hold none of this test")
+    return SourceRow(reference, _cells(named, part, by_part[part], setting))
 
 
 def _setting(folder: Path, named: re.Match[str], part: str, tasks: tuple[str, ...]) -> Mapping[str, Any] | None:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages
 from builders.training_campaigns.headers import read_cells
 from builders.training_campaigns.recipes import RECIPES, method_of
-from builders.training_campaigns.source_rows import Aside, Candidate, Cells, build
+from builders.training_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
 
 RAW: Final = "raw/nemo_framework_launcher/perf_tables.jsonl"
 
@@ -40,7 +40,7 @@ CONVERGED: Final = {
 """Family and accelerators to the model that the sentence above a table of convergence names."""
 
 
-def build_launcher(root: Path) -> Built:
+def build_launcher(root: Path) -> BuildResult:
     """Return the campaign built from the files under `root`.
 
     The README's tables of scaling have blank headings, of which the collected rows keep the last column and the one
@@ -50,38 +50,38 @@ def build_launcher(root: Path) -> Built:
     return build("nemo_framework_launcher", len(pages), _found(pages))
 
 
-def found_examples(root: Path) -> Iterator[Candidate | Aside]:
+def found_examples(root: Path) -> Iterator[SourceRow | RejectedRow]:
     """Yield what the examples' page holds, in all revisions."""
     yield from (_example(page) for page in read_pages(root / RAW) if page.file == _EXAMPLES)
 
 
-def _found(pages: list[PageRow]) -> Iterator[Candidate | Aside]:
+def _found(pages: list[PageRow]) -> Iterator[SourceRow | RejectedRow]:
     nodes: dict[str, tuple[float, float]] = {}
     for page in pages:
         section = page.heading.rpartition(" > ")[2]
         if page.file == _EXAMPLES:
             yield _example(page)
         elif (misprint := _MISPRINTS.get((page.date, page.cells.get("Nodes"), page.cells.get("col")))) is not None:
-            yield Aside(page.reference, "superseded", misprint)
+            yield RejectedRow(page.reference, "superseded", misprint)
         elif page.cells.keys() >= _CONVERGENCE:
             yield _converged(page)
         elif page.cells.keys() == {"col", "Nodes"}:
             yield from _scaling(page, nodes)
         elif "LDDL" in section:
-            yield Aside(page.reference, "unknown_accelerator", "the section names no system")
+            yield RejectedRow(page.reference, "unknown_accelerator", "the section names no system")
         else:
-            yield Aside(page.reference, "not_training", section)
+            yield RejectedRow(page.reference, "not_training", section)
 
 
-def _example(page: PageRow) -> Candidate | Aside:
+def _example(page: PageRow) -> SourceRow | RejectedRow:
     if any(heading in page.cells for heading in _DRAFT):
-        return Aside(page.reference, "placeholder", "draft of the page, replaced on the same day")
+        return RejectedRow(page.reference, "placeholder", "draft of the page, replaced on the same day")
     told = [page.cells.get(name, "") for name in ("Model", "Tokens / sec / GPU", "Model TFLOP / sec / GPU")]
     if (*told[:2], told[2][: len(_RECOUNTED[2])]) == _RECOUNTED:
-        return Aside(page.reference, "superseded", "FLOP/s counted anew on the next day")
+        return RejectedRow(page.reference, "superseded", "FLOP/s counted anew on the next day")
     named = _PRECISION.search(page.intro)
     compute, recipe = RECIPES.get(page.cells.get("Precision") or (named[1] if named else ""), ("", ""))
-    return Candidate(page.reference, read_cells(page.cells) | {
+    return SourceRow(page.reference, read_cells(page.cells) | {
         "model": page.cells.get("Model", ""), "accelerator": page.cells.get("GPU", "H100"),
         "framework": "nemo-framework-launcher", "date": page.date,
         "method": method_of(page.cells.get("Mode", page.heading)),
@@ -103,33 +103,33 @@ def _superpod(page: PageRow, model: str) -> Cells:
     }  # fmt: skip
 
 
-def _converged(page: PageRow) -> Candidate | Aside:
+def _converged(page: PageRow) -> SourceRow | RejectedRow:
     n_accelerator = int(number(page.cells[r"\#GPUs"]) or 0)
     model = CONVERGED.get((_family(page), n_accelerator))
     if model is None:
-        return Aside(page.reference, "malformed", "the accelerators are those of no model in the section")
-    return Candidate(page.reference, _superpod(page, model) | {
+        return RejectedRow(page.reference, "malformed", "the accelerators are those of no model in the section")
+    return SourceRow(page.reference, _superpod(page, model) | {
         "n_accelerator": float(n_accelerator), "n_global_batch_sequence": number(page.cells["GBS"]),
         "throughput_token_per_s": number(page.cells["Throughput (Tokens/sec)"]),
     })  # fmt: skip
 
 
-def _scaling(page: PageRow, nodes: dict[str, tuple[float, float]]) -> Iterator[Candidate | Aside]:
+def _scaling(page: PageRow, nodes: dict[str, tuple[float, float]]) -> Iterator[SourceRow | RejectedRow]:
     """Yield the runs of a row of a table of scaling; a row of nodes is kept in `nodes` for those that follow."""
     model = "openai/gpt3-175b" if "5B_GPT_3_throughput" in page.intro else SCALED[_family(page)]
     few, many = number(page.cells["Nodes"]), number(page.cells["col"])
     if few is None or many is None:
-        yield Aside(page.reference, "not_a_run", "speed-up over the fewest nodes")
+        yield RejectedRow(page.reference, "not_a_run", "speed-up over the fewest nodes")
         return
     if many.is_integer() and many <= 128:
         nodes[model] = few, many
-        yield Aside(page.reference, "not_a_run", "numbers of nodes above a table")
+        yield RejectedRow(page.reference, "not_a_run", "numbers of nodes above a table")
         return
     n_few, n_many = nodes[model]
     if abs(many / few / (n_many / n_few) - 1.0) < _PROPORTION_RTOL:
-        yield Aside(page.reference, "not_a_run", "what perfect scaling would give")
+        yield RejectedRow(page.reference, "not_a_run", "what perfect scaling would give")
         return
     for column, n_node, rate in (("Nodes", n_few, few), ("last", n_many, many)):
-        yield Candidate(f"{page.reference}:{column}", _superpod(page, model) | {
+        yield SourceRow(f"{page.reference}:{column}", _superpod(page, model) | {
             "n_node": n_node, "n_accelerator": n_node * _N_PER_NODE, "throughput_token_per_s": rate,
         })  # fmt: skip

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages
 from builders.training_campaigns.duplicates import EXACT_RTOL
 from builders.training_campaigns.headers import plain, read_cells
-from builders.training_campaigns.source_rows import PER_ACCELERATOR, Candidate, Cells, build
+from builders.training_campaigns.source_rows import PER_ACCELERATOR, Cells, SourceRow, build
 
 RAW: Final = "raw/mosaic_llm_foundry/train_throughput_tables.jsonl"
 
@@ -19,7 +19,7 @@ _PRECISIONS: Final = {"amp_bf16": "bf16", "bf16": "bf16", "amp_fp8": "fp8", "fp8
 _SHARDINGS: Final = {"FULL_SHARD": "fsdp", "SHARD_GRAD_OP": "zero2", "NO_SHARD": "ddp"}
 
 
-def build_llm_foundry(root: Path) -> Built:
+def build_llm_foundry(root: Path) -> BuildResult:
     """Return the campaign built from the files under `root`.
 
     Revisions repeat every digit of a run: what differs in the last one, often in one table, was measured twice.
@@ -28,14 +28,14 @@ def build_llm_foundry(root: Path) -> Built:
     return build("mosaic_llm_foundry", len(pages), _candidates(pages), EXACT_RTOL)
 
 
-def _candidates(pages: list[PageRow]) -> Iterator[Candidate]:
+def _candidates(pages: list[PageRow]) -> Iterator[SourceRow]:
     for page in pages:
         aligned = _aligned(page.cells)
         texts = {plain(heading): text for heading, text in aligned.items()}
         cells = read_cells(aligned)
         if "throughput_token_per_s" in cells:
             cells.pop(PER_ACCELERATOR, None)  # the same, rounded once more
-        yield Candidate(page.reference, cells | _context(texts) | {"date": page.date})
+        yield SourceRow(page.reference, cells | _context(texts) | {"date": page.date})
 
 
 def _aligned(cells: dict[str, str]) -> dict[str, str]:

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import number
 from builders.training_campaigns.duplicates import EXACT_RTOL
-from builders.training_campaigns.source_rows import Aside, Candidate, Cells, build
+from builders.training_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
 from roofcast.data.units import BYTE_PER_GB
 
 RAW: Final = "raw/mlperf_training/mlperf_training_llm.csv"
@@ -39,22 +39,22 @@ _CONFIGURATION: Final = re.compile(r"/benchmarks/(\w+)/.*_(\d+)x(\d+)x[^/]*tp(\d
 """Path of a submission's configuration: benchmark, nodes, accelerators of each and parallel sizes."""
 
 
-def build_mlperf(root: Path) -> Built:
+def build_mlperf(root: Path) -> BuildResult:
     """Return the campaign built from the files under `root`."""
     with (root / RAW).open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     return build("mlperf_training", len(rows), _found(rows), EXACT_RTOL)
 
 
-def _found(rows: list[dict[str, str]]) -> Iterator[Candidate | Aside]:
+def _found(rows: list[dict[str, str]]) -> Iterator[SourceRow | RejectedRow]:
     for line, row in enumerate(rows, start=2):
         reference = f"mlperf_training_llm.csv:{line}"
         if row["benchmark"] not in BENCHMARKS:
-            yield Aside(reference, "unknown_model", f"{row['benchmark']} is no language model")
+            yield RejectedRow(reference, "unknown_model", f"{row['benchmark']} is no language model")
         elif row["status"] != "success":
-            yield Aside(reference, "no_outcome", "the submission has no successful run")
+            yield RejectedRow(reference, "no_outcome", "the submission has no successful run")
         else:
-            yield Candidate(reference, _cells(row))
+            yield SourceRow(reference, _cells(row))
 
 
 def _cells(row: dict[str, str]) -> Cells:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages, split_brackets
 from builders.training_campaigns.headers import plain, read_cells
 from builders.training_campaigns.launcher import found_examples
 from builders.training_campaigns.recipes import RECIPES, method_of
-from builders.training_campaigns.source_rows import PER_ACCELERATOR, Aside, Candidate, Cells, build
+from builders.training_campaigns.source_rows import PER_ACCELERATOR, Cells, RejectedRow, SourceRow, build
 
 BRIDGE: Final = "raw/nemo_megatron_bridge/perf_summary_tables.jsonl"
 NEMO: Final = "raw/nemo/perf_tables.jsonl"
@@ -32,7 +32,7 @@ _LONG: Final = "LLAMA2-7B (FP8)"
 """Model and precision of the table of long inputs, by ``performance_long_sequence.md`` of the same repository."""
 
 
-def build_megatron_bridge(root: Path) -> Built:
+def build_megatron_bridge(root: Path) -> BuildResult:
     """Return Megatron Bridge's campaign built from the files under `root`.
 
     A cell such as ``1 (16)`` holds two runs. The page says below its tables that brackets mean the other scaling of
@@ -42,33 +42,35 @@ def build_megatron_bridge(root: Path) -> Built:
     return build("nemo_megatron_bridge", len(pages), (found for page in pages for found in _bridge(page)))
 
 
-def build_nemo(root: Path) -> Built:
+def build_nemo(root: Path) -> BuildResult:
     """Return NeMo's campaign built from the files under `root`.
 
     Its first pages repeat runs of the launcher's examples, which is where they count.
     """
     pages = read_pages(root / NEMO)
-    examples = {_figures(found): found.reference for found in found_examples(root) if isinstance(found, Candidate)}
+    examples = {_figures(found): found.reference for found in found_examples(root) if isinstance(found, SourceRow)}
     return build("nemo", len(pages), (_unless_example(_nemo(page), examples) for page in pages))
 
 
-def build_automodel(root: Path) -> Built:
+def build_automodel(root: Path) -> BuildResult:
     """Return NeMo AutoModel's campaign built from the files under `root`."""
     pages = read_pages(root / AUTOMODEL)
     return build("nemo_automodel", len(pages), (_automodel(page) for page in pages))
 
 
-def _bridge(page: PageRow) -> Iterator[Candidate | Aside]:
+def _bridge(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
     release = _first(_RELEASE, page.heading)
     if "Precision" not in page.cells and release == "25.11":
-        yield Aside(page.reference, "superseded", "first draft of the 25.11 tables, replaced on the same day")
+        yield RejectedRow(page.reference, "superseded", "first draft of the 25.11 tables, replaced on the same day")
         return
     told = (page.cells.get(name) for name in ("Model", "Tokens / sec / GPU", "Model TFLOP / sec / GPU"))
     if (page.date, *told) == _RECOUNTED:
-        yield Aside(page.reference, "superseded", "FLOP/s counted anew on the same day")
+        yield RejectedRow(page.reference, "superseded", "FLOP/s counted anew on the same day")
         return
     if "Model TFLOP / sec / GPU" not in page.cells:
-        yield Aside(page.reference, "malformed", "a cell is missing, so that the others stand under wrong headings")
+        yield RejectedRow(
+            page.reference, "malformed", "a cell is missing, so that the others stand under wrong headings"
+        )
         return
     model = page.cells.get("Model") or _first(_MODEL, page.heading)
     numbers = {heading: text for heading, text in page.cells.items() if heading not in {"Model", "System"}}
@@ -81,9 +83,9 @@ def _bridge(page: PageRow) -> Iterator[Candidate | Aside]:
     }  # fmt: skip
     named = "Precision" in page.cells
     blocks = "FP8-SC" if system == "DGX-H100" else "FP8-MX"
-    yield Candidate(page.reference, shared | _bridge_cells(outside, "" if inside is None or named else "FP8-CS"))
+    yield SourceRow(page.reference, shared | _bridge_cells(outside, "" if inside is None or named else "FP8-CS"))
     if inside is not None:
-        yield Candidate(f"{page.reference}()", shared | _bridge_cells(inside, "" if named else blocks))
+        yield SourceRow(f"{page.reference}()", shared | _bridge_cells(inside, "" if named else blocks))
 
 
 def _bridge_cells(texts: dict[str, str], precision: str) -> Cells:
@@ -99,7 +101,7 @@ def _with_sharding(texts: dict[str, str]) -> Cells:
     return cells
 
 
-def _figures(found: Candidate) -> tuple[object, ...]:
+def _figures(found: SourceRow) -> tuple[object, ...]:
     """Return model, method, accelerators and tokens per second of each, which some tables give for all together."""
     cells = found.cells
     n_accelerator, whole = cells.get("n_accelerator"), cells.get("throughput_token_per_s")
@@ -107,13 +109,13 @@ def _figures(found: Candidate) -> tuple[object, ...]:
     return str(cells["model"]).casefold(), cells["method"], n_accelerator, rate
 
 
-def _unless_example(found: Candidate, examples: Mapping[tuple[object, ...], str]) -> Candidate | Aside:
+def _unless_example(found: SourceRow, examples: Mapping[tuple[object, ...], str]) -> SourceRow | RejectedRow:
     figures = _figures(found)
     twin = examples.get(figures) if figures[-1] else None
-    return found if twin is None else Aside(found.reference, "duplicate", f"the same as the launcher's {twin}")
+    return found if twin is None else RejectedRow(found.reference, "duplicate", f"the same as the launcher's {twin}")
 
 
-def _nemo(page: PageRow) -> Candidate:
+def _nemo(page: PageRow) -> SourceRow:
     place = f"{page.heading} {_LONG}" if "Long Input Sequences" in page.heading else page.heading
     precision = page.cells.get("Precision") or _first(_PRECISION, f"{page.intro} {place}")
     compute, recipe = RECIPES.get(precision, ("", ""))
@@ -128,12 +130,12 @@ def _nemo(page: PageRow) -> Candidate:
     cells = read_cells(page.cells)
     if "batchsize" in {plain(heading) for heading in page.cells}:
         cells["n_global_batch_sequence"] = number(page.cells["Batch Size"])
-    return Candidate(page.reference, cells | context)
+    return SourceRow(page.reference, cells | context)
 
 
-def _automodel(page: PageRow) -> Candidate | Aside:
+def _automodel(page: PageRow) -> SourceRow | RejectedRow:
     if "Model" not in page.cells and "Technique" not in page.cells:
-        return Aside(page.reference, "not_training", page.heading[-120:])
+        return RejectedRow(page.reference, "not_training", page.heading[-120:])
     context: Cells = {
         "model": _VARIANT.sub("", page.cells.get("Model", "Llama-3.2-1B")).replace("2-node", "").strip(),
         "accelerator": "DGX-H100",
@@ -141,7 +143,7 @@ def _automodel(page: PageRow) -> Candidate | Aside:
         "compute_precision": "bf16" if "BF16" in page.heading else "",
         "note": page.cells.get("Technique", page.cells.get("Kernel Optimizations", "")).removeprefix("+ "),
     }  # fmt: skip
-    return Candidate(page.reference, _with_sharding(page.cells) | _accumulation(page.cells) | context)
+    return SourceRow(page.reference, _with_sharding(page.cells) | _accumulation(page.cells) | context)
 
 
 def _accumulation(texts: Mapping[str, str]) -> Cells:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from builders.campaigns.aws_neuron import N_CORE_PER_CHIP
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import number
-from builders.training_campaigns.source_rows import Aside, Candidate, Cells, build
+from builders.training_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
 
 FILES: Final = (
     "raw/aws_neuron/union_trn1_nlp_data.csv",
@@ -33,7 +33,7 @@ _PURPOSE: Final = re.compile(r" (pre-training|fine-?tuning)$", re.IGNORECASE)
 _VISION: Final = re.compile(r"ViT|CLIP|Per[cv]e[ir]ver", re.IGNORECASE)
 
 
-def build_neuron(root: Path) -> Built:
+def build_neuron(root: Path) -> BuildResult:
     """Return the campaign built from the files under `root`.
 
     A figure that later stands under another batch or topology, all else equal, was corrected: the last one counts.
@@ -80,12 +80,12 @@ def _global_batch(row: dict[str, str]) -> str:
     return row.get("Globalbatch") or row.get("Global Minibatch", "")
 
 
-def _found(reference: str, row: dict[str, str], is_settled: bool) -> Candidate | Aside:
+def _found(reference: str, row: dict[str, str], is_settled: bool) -> SourceRow | RejectedRow:
     if _VISION.search(row["Model"]):
-        return Aside(reference, "unknown_model", f"{row['Model']}: no language model")
+        return RejectedRow(reference, "unknown_model", f"{row['Model']}: no language model")
     if not is_settled:
-        return Aside(reference, "superseded", "the same figure stands later under another batch or topology")
-    return Candidate(reference, _cells(row))
+        return RejectedRow(reference, "superseded", "the same figure stands later under another batch or topology")
+    return SourceRow(reference, _cells(row))
 
 
 def _cells(row: dict[str, str]) -> Cells:

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages
 from builders.training_campaigns.headers import read_cells
-from builders.training_campaigns.source_rows import Aside, Candidate, Cells, build
+from builders.training_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
 from roofcast.data.units import FLOP_PER_TFLOP
 
 JAX: Final = "raw/jax_toolbox/tables.jsonl"
@@ -31,19 +31,19 @@ _K: Final = re.compile(r"(\d+)([kM])")
 _TOKENS: Final = {"k": 1024.0, "M": 1024.0**2}
 
 
-def build_jax_toolbox(root: Path) -> Built:
+def build_jax_toolbox(root: Path) -> BuildResult:
     """Return JAX Toolbox's campaign built from the files under `root`."""
     pages = read_pages(root / JAX)
     return build("jax_toolbox", len(pages), (_jax(page) for page in pages))
 
 
-def build_xtuner(root: Path) -> Built:
+def build_xtuner(root: Path) -> BuildResult:
     """Return XTuner's campaign built from the files under `root`; its pages name the hardware above the tables."""
     pages = read_pages(root / XTUNER)
     return build("xtuner", len(pages), (_xtuner(page) for page in pages))
 
 
-def build_colossalai(root: Path) -> Built:
+def build_colossalai(root: Path) -> BuildResult:
     """Return Colossal-AI's campaign built from the files under `root`."""
     pages = read_pages(root / COLOSSAL)
     return build("colossalai", len(pages), (_colossal(page) for page in pages))
@@ -59,18 +59,18 @@ def _only(sizes: dict[str, float], *names: str) -> Cells:
     return {name: sizes[name] for name in names if name in sizes}
 
 
-def _jax(page: PageRow) -> Candidate | Aside:
+def _jax(page: PageRow) -> SourceRow | RejectedRow:
     rate = number(page.cells.get("Sequences/Sec"))
     size = page.cells.get("Size") or page.cells.get("size", "")
     if "vit" in page.file:
-        return Aside(page.reference, "unknown_model", "a vision transformer")
+        return RejectedRow(page.reference, "unknown_model", "a vision transformer")
     cells = read_cells(page.cells)
     n_accelerator, per_device = cells.get("n_accelerator"), cells.get("n_micro_batch_sequence")
     llama, t5 = "LLaMA" in page.heading, "t5x" in page.file
     length = number(page.cells.get("Sequence Length")) or (4096.0 if llama else 512.0 if t5 else 2048.0)
     batch = float(str(n_accelerator)) * float(str(per_device)) if n_accelerator and per_device else None
     precision = page.cells.get("Precision", "").casefold()
-    return Candidate(page.reference, cells | {
+    return SourceRow(page.reference, cells | {
         "model": _JAX_MODELS.get(size, size), "accelerator": page.cells.get("GPU", ""),
         "framework": "maxtext" if "maxtext" in page.file else "t5x" if t5 else "paxml", "date": page.date,
         "method": "lora" if "LoRA" in page.heading else "full" if "SFT" in page.heading else "pretrain",
@@ -90,15 +90,15 @@ def _jax_replicas(n_whole: float | None, n_shard: float | None) -> Cells:
     return {"dp": n_whole * n_shard, "sharding": sharding}
 
 
-def _xtuner(page: PageRow) -> Candidate | Aside:
+def _xtuner(page: PageRow) -> SourceRow | RejectedRow:
     setup = next((page.cells[name] for name in _SETUPS if name in page.cells), None)
     if setup is None:
         return _xtuner_speed(page)
     if "float8" in page.file:
-        return Aside(page.reference, "unknown_model", "the page names no model")
+        return RejectedRow(page.reference, "unknown_model", "the page names no model")
     sizes = _sizes(setup)
     vpp, recompute = _VPP.search(setup), re.search(r"recompute=(\w+)", setup)
-    return Candidate(page.reference, read_cells(page.cells) | {
+    return SourceRow(page.reference, read_cells(page.cells) | {
         "model": "Qwen/Qwen3-235B-A22B", "accelerator": "nvidia-h800-sxm-80gb", "framework": "megatron-lm",
         "method": "pretrain", "date": page.date, "compute_precision": "bf16", "sharding": "zero1", "note": setup,
         "software": "pai-megatron-patch 25.04", "vp": number(vpp[1]) if vpp else None,
@@ -107,12 +107,12 @@ def _xtuner(page: PageRow) -> Candidate | Aside:
     } | _only(sizes, "tp", "pp", "ep"))  # fmt: skip
 
 
-def _xtuner_speed(page: PageRow) -> Candidate:
+def _xtuner_speed(page: PageRow) -> SourceRow:
     length = _K.fullmatch(page.cells["上下文长度"])
     speed = page.cells["速度 (tokens per second)"]
     flops = number(page.cells["吞吐量 (TFLOPs)"])
     model = page.cells["模型"]
-    return Candidate(page.reference, {
+    return SourceRow(page.reference, {
         "model": model.casefold() if model.startswith("Llama2") else model,
         "accelerator": "NVIDIA A100-SXM4-80GB", "n_accelerator": number(page.cells["GPU 数量"]), "method": "full",
         "framework": page.cells["col"].casefold().replace(" ", "-"), "date": page.date, "packing": "packed",
@@ -123,9 +123,9 @@ def _xtuner_speed(page: PageRow) -> Candidate:
     })  # fmt: skip
 
 
-def _colossal(page: PageRow) -> Candidate | Aside:
+def _colossal(page: PageRow) -> SourceRow | RejectedRow:
     if "Batch Size per DP" not in page.cells:
-        return Aside(page.reference, "not_training", page.heading[-120:])
+        return RejectedRow(page.reference, "not_training", page.heading[-120:])
     cells = read_cells(page.cells)
     parallel = page.cells["Parallelism"]
     sizes = _sizes(parallel)
@@ -133,7 +133,7 @@ def _colossal(page: PageRow) -> Candidate | Aside:
     n_replica = sizes.get("dp", float(page.cells["GPUs"]) / n_split)
     per_replica = number(page.cells["Batch Size per DP"])
     rate, length = number(page.cells["Throughput"]), number(page.cells["Seqlen"])
-    return Candidate(page.reference, cells | {
+    return SourceRow(page.reference, cells | {
         "model": f"llama2-{page.cells['Model Size'].casefold()}", "accelerator": page.cells["GPU"],
         "framework": "colossalai", "method": "pretrain", "date": page.date, "compute_precision": "bf16",
         "dp": n_replica,

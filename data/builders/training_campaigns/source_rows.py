@@ -9,7 +9,7 @@ from typing import Final
 
 import pandas as pd
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.quarantine import QUARANTINE_COLUMNS
 from builders.training_campaigns.duplicates import PRINTED_RTOL, merge_duplicates
 from builders.training_campaigns.names import ACCELERATOR_NAMES, MODEL_NAMES
@@ -33,7 +33,7 @@ Cells = dict[str, object]
 
 
 @dataclass(frozen=True)
-class Candidate:
+class SourceRow:
     """One run as the source tells it: the cells of a training row, names still as printed."""
 
     reference: str
@@ -41,7 +41,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Aside:
+class RejectedRow:
     """A published row that is no measurement for the table, with the rule that says so."""
 
     reference: str
@@ -49,7 +49,7 @@ class Aside:
     detail: str
 
 
-class _SetAsideError(Exception):
+class _RejectionError(Exception):
     """A rule sets the candidate aside."""
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -58,7 +58,9 @@ class _SetAsideError(Exception):
         self.detail = detail
 
 
-def build(campaign: str, n_read: int, found: Iterable[Candidate | Aside], rtol: float = PRINTED_RTOL) -> Built:
+def build(
+    campaign: str, n_read: int, found: Iterable[SourceRow | RejectedRow], rtol: float = PRINTED_RTOL
+) -> BuildResult:
     """Return the campaign made of the candidates that every rule lets pass.
 
     The rules, in their order: `unknown_model` and `unknown_accelerator` if the catalogue has no such name;
@@ -81,21 +83,21 @@ def build(campaign: str, n_read: int, found: Iterable[Candidate | Aside], rtol: 
         How far the outcomes of duplicates may lie apart.
     """
     catalog = training_catalog()
-    passed: list[Candidate] = []
-    aside: list[Aside] = []
+    passed: list[SourceRow] = []
+    aside: list[RejectedRow] = []
     for item in found:
-        if isinstance(item, Aside):
+        if isinstance(item, RejectedRow):
             aside.append(item)
             continue
         try:
-            passed.append(Candidate(item.reference, _checked(item.cells, catalog)))
-        except _SetAsideError as reason:
-            aside.append(Aside(item.reference, reason.reason, reason.detail))
+            passed.append(SourceRow(item.reference, _checked(item.cells, catalog)))
+        except _RejectionError as reason:
+            aside.append(RejectedRow(item.reference, reason.reason, reason.detail))
     kept, twins = merge_duplicates({item.reference: item.cells for item in passed}, rtol)
-    aside += [Aside(twin, "duplicate", f"the same as {original}") for twin, original in twins.items()]
+    aside += [RejectedRow(twin, "duplicate", f"the same as {original}") for twin, original in twins.items()]
     table = pd.DataFrame([cells | {"campaign": campaign} for cells in kept.values()])
-    quarantined = pd.DataFrame([(a.reference, a.reason, a.detail) for a in aside], columns=list(QUARANTINE_COLUMNS))
-    return Built(validate_training_measurements(table, campaign), n_read, quarantined)
+    rejected = pd.DataFrame([(a.reference, a.reason, a.detail) for a in aside], columns=list(QUARANTINE_COLUMNS))
+    return BuildResult(validate_training_measurements(table, campaign), n_read, rejected)
 
 
 def _checked(given: Mapping[str, object], catalog: Catalog) -> Cells:
@@ -105,11 +107,11 @@ def _checked(given: Mapping[str, object], catalog: Catalog) -> Cells:
     accelerator = _accelerator(str(cells.get("accelerator", "")), catalog)
     cells["accelerator"] = accelerator.id
     if "n_accelerator" not in cells:
-        raise _SetAsideError("unknown_accelerator", "the number of accelerators is not given")
+        raise _RejectionError("unknown_accelerator", "the number of accelerators is not given")
     if PER_ACCELERATOR in cells:
         cells["throughput_token_per_s"] = _rounded(_float(cells.pop(PER_ACCELERATOR)) * _n(cells, "n_accelerator"))
     if not any(name in cells for name in TRAINING_OUTCOME_COLUMNS) and cells.get("status", "ok") == "ok":
-        raise _SetAsideError("no_outcome", "the row holds no measured value")
+        raise _RejectionError("no_outcome", "the row holds no measured value")
     _check_split(cells)
     _settle_accumulation(cells)
     _derive(cells)
@@ -121,14 +123,14 @@ def _model(name: str, catalog: Catalog) -> ModelSpec:
     try:
         return catalog.model(MODEL_NAMES.get(name.casefold(), name))
     except UnknownNameError:
-        raise _SetAsideError("unknown_model", name[:200] or "no model is named") from None
+        raise _RejectionError("unknown_model", name[:200] or "no model is named") from None
 
 
 def _accelerator(name: str, catalog: Catalog) -> AcceleratorSpec:
     try:
         return catalog.accelerator(ACCELERATOR_NAMES.get(name.casefold(), name))
     except UnknownNameError:
-        raise _SetAsideError("unknown_accelerator", name[:200] or "no accelerator is named") from None
+        raise _RejectionError("unknown_accelerator", name[:200] or "no accelerator is named") from None
 
 
 def _check_split(cells: Cells) -> None:
@@ -136,11 +138,11 @@ def _check_split(cells: Cells) -> None:
     n_split = _n(cells, "tp") * _n(cells, "pp") * _n(cells, "cp")
     if n_accelerator % n_split:
         detail = f"tp x pp x cp = {n_split:g} does not divide {n_accelerator:g} accelerators"
-        raise _SetAsideError("impossible_split", detail)
+        raise _RejectionError("impossible_split", detail)
     n_whole = n_split * _n(cells, "dp")
     if n_accelerator % n_whole or (cells.keys() >= {"tp", "pp", "dp"} and n_accelerator != n_whole):
         detail = f"tp x pp x cp x dp = {n_whole:g}, the accelerators are {n_accelerator:g}"
-        raise _SetAsideError("impossible_split", detail)
+        raise _RejectionError("impossible_split", detail)
 
 
 def _settle_accumulation(cells: Cells) -> None:
@@ -170,7 +172,7 @@ def _derive(cells: Cells) -> None:
     if step is not None and throughput is not None:
         ratio = _float(step) * _float(throughput) / n_token
         if abs(ratio - 1.0) > STEP_RTOL:
-            raise _SetAsideError("inconsistent", f"throughput x step time is {ratio:.3g} of the global batch")
+            raise _RejectionError("inconsistent", f"throughput x step time is {ratio:.3g} of the global batch")
     elif step is not None:
         cells |= {"throughput_token_per_s": _rounded(n_token / _float(step)), "derived": "throughput_token_per_s"}
     elif throughput is not None:
@@ -182,19 +184,19 @@ def _check_plausible(cells: Cells, model: ModelSpec, accelerator: AcceleratorSpe
     peak = next((rate for name, rate in peaks.items() if name == cells.get("compute_precision")), max(peaks.values()))
     for name in ("model_flop_per_s_per_accelerator", "hardware_flop_per_s_per_accelerator"):
         if _float(cells.get(name, 0.0)) > peak:
-            raise _SetAsideError("above_peak", f"{name} is {_float(cells[name]):g}, the peak {peak:g}")
+            raise _RejectionError("above_peak", f"{name} is {_float(cells[name]):g}, the peak {peak:g}")
     for name in ("mfu_ratio", "hfu_ratio"):
         if _float(cells.get(name, 0.0)) > 1.0:
-            raise _SetAsideError("above_peak", f"{name} is {_float(cells[name]):g}")
+            raise _RejectionError("above_peak", f"{name} is {_float(cells[name]):g}")
     least = _least_flop_per_token(model, str(cells.get("method", ""))) * _float(
         cells.get("throughput_token_per_s", 0)
     )
     if least > peak * _n(cells, "n_accelerator"):
-        raise _SetAsideError("above_peak", f"the tokens need {least:g} FLOP/s, the peak is {peak:g} per accelerator")
+        raise _RejectionError("above_peak", f"the tokens need {least:g} FLOP/s, the peak is {peak:g} per accelerator")
     _check_flop_per_token(cells, model)
     used = _float(cells.get("memory_byte_per_accelerator", 0.0))
     if used > accelerator.memory_byte * CAPACITY_SLACK:
-        raise _SetAsideError("above_capacity", f"{used:g} bytes of {accelerator.memory_byte:g}")
+        raise _RejectionError("above_capacity", f"{used:g} bytes of {accelerator.memory_byte:g}")
 
 
 def _check_flop_per_token(cells: Cells, model: ModelSpec) -> None:
@@ -207,7 +209,7 @@ def _check_flop_per_token(cells: Cells, model: ModelSpec) -> None:
     most = FLOP_SLACK * (6.0 * (model.n_param_active - model.n_param_lookup) + attention)
     published = _float(rate) * _n(cells, "n_accelerator") / _float(throughput)
     if published > most:
-        raise _SetAsideError("inconsistent", f"{published:.3g} FLOP for a token, {most:.3g} at most")
+        raise _RejectionError("inconsistent", f"{published:.3g} FLOP for a token, {most:.3g} at most")
 
 
 def _least_flop_per_token(model: ModelSpec, method: str) -> float:

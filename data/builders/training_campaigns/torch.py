@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages
 from builders.training_campaigns.headers import read_cells
-from builders.training_campaigns.source_rows import PER_ACCELERATOR, Aside, Candidate, Cells, build
+from builders.training_campaigns.source_rows import PER_ACCELERATOR, Cells, RejectedRow, SourceRow, build
 
 TITAN: Final = "raw/torchtitan/perf_tables.jsonl"
 TUNE: Final = "raw/torchtune/tables.jsonl"
@@ -34,29 +34,29 @@ TITAN_LENGTH: Final = 8192
 """Sequence length of torchtitan's Llama 3 configurations, where a table does not give another."""
 
 
-def build_torchtitan(root: Path) -> Built:
+def build_torchtitan(root: Path) -> BuildResult:
     """Return torchtitan's campaign built from the files under `root`."""
     pages = read_pages(root / TITAN)
     return build("torchtitan", len(pages), (found for page in pages for found in _titan(page)))
 
 
-def build_torchtune(root: Path) -> Built:
+def build_torchtune(root: Path) -> BuildResult:
     """Return torchtune's campaign built from the files under `root`; each row adds a technique to the one above."""
     pages = read_pages(root / TUNE)
     return build("torchtune", len(pages), (_tune(page) for page in pages))
 
 
-def _titan(page: PageRow) -> Iterator[Candidate | Aside]:
+def _titan(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
     place = f"{page.heading} {page.intro}"
     if not page.file.startswith(("benchmarks/asyncTP", "benchmarks/llama3", "docs/performance", "docs/mxfp8")):
-        yield Aside(page.reference, "not_training", page.file)
+        yield RejectedRow(page.reference, "not_training", page.file)
         return
     rates = {name: text for name, text in page.cells.items() if "tokens/s" in name}
     for name, text in rates.items() or {"": None}.items():
         cells = read_cells(page.cells) | _titan_context(page, f"{place} {' '.join(page.cells.values())}")
         if text is not None:
             cells |= {PER_ACCELERATOR: number(text), "note": f"{cells['note']} {name}".strip()}
-        yield Candidate(f"{page.reference}{':' + name if len(rates) > 1 else ''}", cells)
+        yield SourceRow(f"{page.reference}{':' + name if len(rates) > 1 else ''}", cells)
 
 
 def _titan_context(page: PageRow, place: str) -> Cells:
@@ -102,9 +102,9 @@ def _titan_accelerator(page: PageRow) -> str:
     return "nvidia-h100-sxm-96gb"  # HBM2e parts, as the report's hardware section says
 
 
-def _tune(page: PageRow) -> Candidate | Aside:
+def _tune(page: PageRow) -> SourceRow | RejectedRow:
     if "Technique" not in page.cells:
-        return Aside(page.reference, "not_training", page.heading[-120:])
+        return RejectedRow(page.reference, "not_training", page.heading[-120:])
     technique = _LINK.sub(r"\1", page.cells["Technique"]).removeprefix("+ ")
     order = list(_TUNE_STEPS)
     position = order.index(technique) if technique in order else order.index("Chunked Cross Entropy")
@@ -112,7 +112,7 @@ def _tune(page: PageRow) -> Candidate | Aside:
     cells: Cells = read_cells(page.cells)
     for step in steps:
         cells |= _TUNE_STEPS[step]
-    return Candidate(
+    return SourceRow(
         page.reference,
         cells
         | {

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, ratio, read_pages
 from builders.training_campaigns.headers import plain, read_cells
-from builders.training_campaigns.source_rows import PER_ACCELERATOR, Aside, Candidate, Cells, build
+from builders.training_campaigns.source_rows import PER_ACCELERATOR, Cells, RejectedRow, SourceRow, build
 from roofcast.data.units import FLOP_PER_TFLOP
 
 MAXTEXT: Final = "raw/maxtext/tables.jsonl"
@@ -29,13 +29,13 @@ _CORES_PER_CHIP: Final = {"v4": 2, "v5p": 2}
 _GENERATIONS: Final = {"trillium": "TPU v6e", "v5p": "TPU v5p", "a3ultra": "H200", "a4": "B200"}
 
 
-def build_maxtext(root: Path) -> Built:
+def build_maxtext(root: Path) -> BuildResult:
     """Return MaxText's campaign built from the files under `root`."""
     pages = read_pages(root / MAXTEXT)
     return build("maxtext", len(pages), (found for page in pages for found in _maxtext(page)))
 
 
-def build_tpu_recipes(root: Path) -> Built:
+def build_tpu_recipes(root: Path) -> BuildResult:
     """Return the recipes' campaign built from the files under `root`."""
     pages = read_pages(root / RECIPES)
     with (root / LOGS).open(encoding="utf-8", newline="") as stream:
@@ -44,31 +44,31 @@ def build_tpu_recipes(root: Path) -> Built:
     return build("tpu_recipes", len(pages) + len(lines), found)
 
 
-def _maxtext(page: PageRow) -> Iterator[Candidate | Aside]:
+def _maxtext(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
     shared: Cells = {"framework": "maxtext", "method": "pretrain", "date": page.date, "compute_precision": "bf16"}
     if "Benchmark Configuration" in page.cells:
-        yield Candidate(page.reference, shared | _tier(page))
+        yield SourceRow(page.reference, shared | _tier(page))
     elif "Accelerator Type" in page.cells:
         slice_ = _TYPE.fullmatch(page.cells["Accelerator Type"])
         cells = read_cells(page.cells) | {"model": f"default-{page.cells['No. of params'].casefold()}"}
-        yield Candidate(page.reference, shared | cells | (_slice(1, slice_[1], slice_[2]) if slice_ else {}))
+        yield SourceRow(page.reference, shared | cells | (_slice(1, slice_[1], slice_[2]) if slice_ else {}))
     else:
         yield from _scaling(page, shared)
 
 
-def _scaling(page: PageRow, shared: Cells) -> Iterator[Candidate]:
+def _scaling(page: PageRow, shared: Cells) -> Iterator[SourceRow]:
     slices = _SLICES.fullmatch(page.cells["Hardware"])
     shared = shared | (_slice(int(slices[1]), slices[2], slices[3]) if slices else {})
     sizes = {match[1] for heading in page.cells if (match := _SIZE_COLUMN.fullmatch(heading))}
     for size in sorted(sizes):
-        yield Candidate(f"{page.reference}:{size}", shared | {
+        yield SourceRow(f"{page.reference}:{size}", shared | {
             "model": f"default-{size.casefold()}",
             "model_flop_per_s_per_accelerator": _tera(page.cells[f"{size} TFLOP/sec/chip"]),
             "mfu_ratio": ratio(page.cells[f"{size} MFU"]),
         })  # fmt: skip
     if not sizes:
         named = _MODEL_SIZE.search(page.intro)
-        yield Candidate(page.reference, shared | read_cells(page.cells) | {
+        yield SourceRow(page.reference, shared | read_cells(page.cells) | {
             "model": f"default-{named[1]}b" if named else "",
             "model_flop_per_s_per_accelerator": _tera(page.cells["TFLOP/sec/chip"]),
         })  # fmt: skip
@@ -94,24 +94,24 @@ def _tier(page: PageRow) -> Cells:
     }  # fmt: skip
 
 
-def _recipe(page: PageRow) -> Candidate | Aside:
+def _recipe(page: PageRow) -> SourceRow | RejectedRow:
     if not page.file.startswith("training/ironwood"):
-        return Aside(page.reference, "not_training", page.file)
+        return RejectedRow(page.reference, "not_training", page.file)
     texts = {plain(heading): text for heading, text in page.cells.items()}
     precision = texts["precision"].casefold()
-    return Candidate(page.reference, read_cells(page.cells) | {
+    return SourceRow(page.reference, read_cells(page.cells) | {
         "model": texts["modelid"], "accelerator": "TPU7x Ironwood", "framework": "maxtext", "method": "pretrain",
         "compute_precision": "fp8" if precision.startswith("fp8") else "bf16",
         "precision_recipe": "fp8-full" if precision == "fp8_full" else "", "date": page.date,
     })  # fmt: skip
 
 
-def _logged(lines: list[dict[str, str]]) -> Iterator[Candidate]:
+def _logged(lines: list[dict[str, str]]) -> Iterator[SourceRow]:
     for line, row in enumerate(lines, start=2):
         _, generation, recipe, *_ = row["path"].split("/")
         step, rate = number(row["step_time_s"]), number(row["tokens_per_s_per_dev"])
         tokens = number(row["total_weights_tokens"])
-        yield Candidate(f"maxtext_log_lines.csv:{line}", {
+        yield SourceRow(f"maxtext_log_lines.csv:{line}", {
             "model": re.sub(r"-max(text|Text)$", "", recipe, flags=re.IGNORECASE),
             "accelerator": _GENERATIONS[generation], "framework": "maxtext", "method": "pretrain",
             "n_accelerator": round(tokens / (step * rate)) if step and rate and tokens else None,

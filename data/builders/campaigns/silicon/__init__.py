@@ -1,1 +1,1 @@
-"""The InferenceX campaign: rules that repair each row from ids, launch scripts and public configurations."""
+"""InferenceX campaign: repair of each row by ids, launch scripts and public configurations."""

@@ -1,4 +1,4 @@
-"""Rules that mark rows of `silicon_sample.csv` as faulty: from ids, versions and public configurations alone."""
+"""Rules that mark rows of `silicon_sample.csv` as faulty, by ids, versions and public configurations only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ORDER: Final = ("dump", "2026-03-25.csv", "2026-04-06.csv", "gap", "lab")
 
 
 def fault_of(row: SourceRow, history: History) -> str:
-    """Return the name of the rule that an aggregated row breaks, empty if none.
+    """Return the name of the rule that an aggregated row breaks; empty if none.
 
     Examples
     --------
@@ -42,9 +42,9 @@ def fault_of(row: SourceRow, history: History) -> str:
 
 
 def originals_of(rows: Sequence[SourceRow]) -> dict[int, int]:
-    """Return the number of the row that stands for each row's measurement; its own unless it is a copy.
+    """Map each row number to the row that represents its measurement; to itself unless it is a copy.
 
-    The copy with the most known about it stands for the others: the database dump first, then the tables by date.
+    Copies are represented by the most complete source: the database dump first, then the tables by date.
     """
     best: dict[tuple[str, ...], SourceRow] = {}
     for row in sorted(rows, key=lambda row: (_ORDER.index(row.origin), row.number)):

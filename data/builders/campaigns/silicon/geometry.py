@@ -1,7 +1,7 @@
-"""Devices, parallelism and load of `silicon_sample.csv`, repaired without a look at what was measured.
+"""Repair of devices, parallelism and load of `silicon_sample.csv`, without use of outcomes.
 
-Two of its tables multiply tensor by expert parallelism (``tp8_ep8`` stands there with a tensor parallelism of 64),
-a third does not; ids and the public configurations tell which.
+Two of its tables multiply tensor by expert parallelism (``tp8_ep8`` has a tensor parallelism of 64), a third does
+not; ids and the public configurations distinguish them.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from builders.campaigns.silicon.source import SourceRow
 from builders.campaigns.silicon.workers import Stage, Workers, workers_of
 
 NODE: Final = 8
-"""Accelerators that one InferenceX worker may span; more were the total of a disaggregated deployment."""
+"""Maximum accelerators of one InferenceX worker; a larger number is the total of a disaggregated deployment."""
 
 TRUE_LENGTH: Final = 0.9
-"""Mean request length over the nominal one where lengths are uniform between 0.8 and 1 times the nominal one."""
+"""Mean request length divided by the nominal one, for lengths uniform between 0.8 and 1 times the nominal one."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Geometry:
-    """Where a row ran: devices and how they share the model; None where it cannot be known.
+    """Devices and parallelism of a row; None for unknown values.
 
-    Of a disaggregated deployment, `tp`, `dp` and `ep` are those of one decode worker.
+    For a disaggregated deployment, `tp`, `dp` and `ep` are those of one decode worker.
     """
 
     n_accelerator: int
@@ -37,13 +37,13 @@ class Geometry:
 
     @property
     def moe_tp(self) -> int | None:
-        """Into how many parts each expert is split."""
+        """Tensor parallelism of each expert."""
         n_worker = (self.tp or 0) * (self.dp or 0)
         return n_worker // self.ep if self.ep and n_worker else None
 
 
 def label_of(row: SourceRow) -> tuple[int, int]:
-    """Return devices and expert parallelism of an aggregated InferenceX row: of its id, or of its columns.
+    """Return devices and expert parallelism of an aggregated InferenceX row, from its id or its columns.
 
     Examples
     --------
@@ -65,7 +65,7 @@ _AGGREGATED: Final = ("tp_size", "attention_dp_size", "moe_tp_size", "moe_ep_siz
 
 
 def geometry_of(row: SourceRow, history: History) -> Geometry | None:
-    """Return where a row ran; None for a disaggregated row that does not say how many workers it had."""
+    """Return devices and parallelism of a row; None for a disaggregated row with unknown worker counts."""
     if row.is_disaggregated:
         return _disaggregated(row)
     return _inferencex(row, history) if row.is_inferencex else _lab(row)
@@ -74,7 +74,7 @@ def geometry_of(row: SourceRow, history: History) -> Geometry | None:
 def concurrency_of(row: SourceRow, geometry: Geometry) -> int:
     """Return the requests in flight on the devices of the row.
 
-    Where the stated concurrency exceeds what the batch of one deployment holds, it was spread over replicas.
+    A stated concurrency above the batch capacity of one deployment is the total of several replicas.
     """
     if row.is_disaggregated:
         n_rank = row.count("decode_num_workers") * max(row.count("decode_attention_dp_size"), 1)
@@ -86,7 +86,7 @@ def concurrency_of(row: SourceRow, geometry: Geometry) -> int:
 
 
 def n_replica_of(row: SourceRow, geometry: Geometry) -> int:
-    """Return over how many copies of the deployment the stated concurrency was spread."""
+    """Return the number of replicas that share the stated concurrency."""
     return max((row.concurrency or 0) // concurrency_of(row, geometry), 1)
 
 
@@ -107,7 +107,7 @@ def _inferencex(row: SourceRow, history: History) -> Geometry:
 
 
 def _is_vllm_product(row: SourceRow) -> bool:
-    """Tell whether a vLLM row has ranks of attention and experts multiplied, as some tables do with any ``ep``."""
+    """Return whether the columns of a vLLM row multiply attention and expert ranks, as some tables do."""
     tp, ep = row.count("tp_size"), row.count("moe_ep_size")
     return row.cells["backend"] == "vllm" and 1 < tp == row.count("attention_dp_size") and ep == tp * tp
 

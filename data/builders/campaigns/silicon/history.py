@@ -1,4 +1,4 @@
-"""The dated public configurations of InferenceX, and what they tell about a measured row."""
+"""Dated public configurations of InferenceX, and look-up of the ones that match a measured row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from builders.campaigns.silicon.source import SourceRow
 from roofcast.data.errors import SchemaError
 
 GRACE: Final = dt.timedelta(days=1)
-"""A configuration is run in its pull request before the history shows it, and once more when it changes."""
+"""Tolerance on dates: a configuration runs in its pull request before the history shows it, and again on change."""
 
 _COLUMNS: Final = (
     "date", "key", "image", "prec", "fw", "isl", "osl", "tp", "ep", "dpa", "c0", "c1", "spec",
@@ -32,12 +32,12 @@ _PRECISIONS: Final = {"nvfp4": "fp4"}
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """One line of the history: from `date` on, `key` runs these points with this image."""
+    """One line of the history: from `date` on, `key` runs concurrencies `low` to `high` with this image."""
 
     date: dt.date
     key: str
     image: str
-    question: tuple[str, ...]
+    scenario: tuple[str, ...]
     tp: int
     ep: int
     dp_attention: bool
@@ -49,27 +49,27 @@ class Setting:
     def version(self) -> str:
         """Engine version within the image's tag."""
         tag = self.image.rpartition(":")[2]
-        found = re.match(r"v?(\d[\w.]*)", tag)
-        return found[1] if found else tag
+        match = re.match(r"v?(\d[\w.]*)", tag)
+        return match[1] if match else tag
 
 
 class History:
-    """Configurations by question; a question is model family, system, engine, precision and nominal lengths."""
+    """Configurations by scenario: model family, system, engine, precision and nominal lengths."""
 
     def __init__(self, settings: Sequence[Setting]) -> None:
         self._settings: dict[tuple[str, ...], list[Setting]] = defaultdict(list)
         for setting in settings:
-            self._settings[setting.question].append(setting)
+            self._settings[setting.scenario].append(setting)
 
-    def asked(self, row: SourceRow) -> list[Setting]:
-        """Return what each key ran for the row's question on its day: its last state by then.
+    def settings_of_day(self, row: SourceRow) -> list[Setting]:
+        """Return the settings of each key for the row's scenario, in their last state on the row's day.
 
         A row without a date gets every state.
         """
-        return self._on(question_of(row), row.date)
+        return self._on(scenario_of(row), row.date)
 
-    def _on(self, question: tuple[str, ...], date: dt.date | None) -> list[Setting]:
-        settings = self._settings.get(question, [])
+    def _on(self, scenario: tuple[str, ...], date: dt.date | None) -> list[Setting]:
+        settings = self._settings.get(scenario, [])
         if date is None:
             return settings
         known = [s for s in settings if s.date <= date + GRACE]
@@ -77,11 +77,11 @@ class History:
         return [s for s in known if s.date == last[s.key]]
 
     def matches(self, row: SourceRow, label: tuple[int, int]) -> list[Setting]:
-        """Return the settings on the row's day of its parallelism, concurrency, image and version."""
+        """Return the settings on the row's day that match its parallelism, concurrency, image and version."""
         return [
             s
-            for s in self.asked(row)
-            if (s.tp, s.ep) == label and s.low <= (row.concurrency or 0) <= s.high and _is_of(s, row)
+            for s in self.settings_of_day(row)
+            if (s.tp, s.ep) == label and s.low <= (row.concurrency or 0) <= s.high and _has_image_of(s, row)
         ]
 
     def points(self, row: SourceRow, label: tuple[int, int], *, mtp: bool) -> set[tuple[str, str, int]]:
@@ -89,29 +89,29 @@ class History:
 
         Concurrency doubles from the lowest to the highest of a setting.
         """
-        family = question_of(row)[:4]
+        family = scenario_of(row)[:4]
         points = set()
-        for question in self._settings:
-            if question[:4] != family:
+        for scenario in self._settings:
+            if scenario[:4] != family:
                 continue
-            for s in self._on(question, row.date):
+            for s in self._on(scenario, row.date):
                 if (s.tp, s.ep) == label and s.mtp is mtp:
                     steps = (s.low * 2**k for k in range((s.high // s.low).bit_length()))
-                    points |= {(question[4], question[5], c) for c in steps if c <= s.high}
+                    points |= {(scenario[4], scenario[5], c) for c in steps if c <= s.high}
         return points
 
     def highest_concurrency(self, row: SourceRow) -> int | None:
-        """Return the most requests in flight that were ever run for the row's question; None if it is not listed."""
-        return max((s.high for s in self._settings.get(question_of(row), [])), default=None)
+        """Return the highest configured concurrency of the row's scenario; None if it is not listed."""
+        return max((s.high for s in self._settings.get(scenario_of(row), [])), default=None)
 
     def version(self, row: SourceRow) -> str:
-        """Return the engine version on the row's day if all its settings name the same one, else blank."""
-        versions = {s.version for s in self.asked(row)} if row.date else set()
+        """Return the engine version on the row's day if all settings agree, else blank."""
+        versions = {s.version for s in self.settings_of_day(row)} if row.date else set()
         return versions.pop() if len(versions) == 1 else ""
 
 
 def load_history(file: Path) -> History:
-    """Return the history of a table of configurations; models without measured rows are left out.
+    """Read the history from a table of configurations; models without measured rows are skipped.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def load_history(file: Path) -> History:
     table = pd.read_csv(file, dtype=str, keep_default_na=False)
     for name in _COLUMNS:
         if name not in table.columns:
-            raise SchemaError(name, "no such column: this is no table of configurations", file.name, 1)
+            raise SchemaError(name, "no such column: the file is not a table of configurations", file.name, 1)
     records = [{str(k): str(v) for k, v in record.items()} for record in table.to_dict("records")]
     return History([_setting(r) for r in records if r["key"].partition("-")[0] in _FAMILIES])
 
@@ -134,7 +134,7 @@ def _setting(record: dict[str, str]) -> Setting:
         date=dt.date.fromisoformat(record["date"]),
         key=record["key"],
         image=record["image"].replace("#", "/"),
-        question=(_FAMILIES[family], _SYSTEMS[system], engine, precision, record["isl"], record["osl"]),
+        scenario=(_FAMILIES[family], _SYSTEMS[system], engine, precision, record["isl"], record["osl"]),
         tp=int(record["tp"]),
         ep=int(record["ep"]),
         dp_attention=record["dpa"] == "True",
@@ -144,14 +144,14 @@ def _setting(record: dict[str, str]) -> Setting:
     )
 
 
-def question_of(row: SourceRow) -> tuple[str, ...]:
-    """Return the question that a row answers, in the history's words."""
+def scenario_of(row: SourceRow) -> tuple[str, ...]:
+    """Return the scenario of a row, in the history's names."""
     model = row.cells["model_path"].rpartition("/")[2].lower()
     family = next((name for name in _FAMILIES.values() if model.startswith(name)), model)
     return (family, *(row.cells[name] for name in ("system", "backend", "precision", "isl", "osl")))
 
 
-def _is_of(setting: Setting, row: SourceRow) -> bool:
+def _has_image_of(setting: Setting, row: SourceRow) -> bool:
     if row.image:
         return setting.image == row.image
     version = row.cells["backend_version"]

@@ -1,4 +1,4 @@
-"""What became of each row of `silicon_sample.csv`: ``python -m builders.campaigns.silicon.index --raw DIR``."""
+"""Index of the rows of `silicon_sample.csv`: ``python -m builders.campaigns.silicon.index --raw DIR``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from builders.campaigns.silicon.campaign import HISTORY, SAMPLE, judge
+from builders.campaigns.silicon.campaign import HISTORY, SAMPLE, resolve_rows
 from builders.campaigns.silicon.history import load_history
 from builders.campaigns.silicon.source import load_source_rows
 from roofcast.data import campaigns
@@ -16,29 +16,27 @@ from roofcast.data.campaigns.silicon_index import FILE, INDEX_COLUMNS
 
 
 def build_index(root: Path) -> pd.DataFrame:
-    """Return one line for each published row, with the columns `INDEX_COLUMNS`.
+    """Return one line per published row, with the columns `INDEX_COLUMNS`.
 
     Returns
     -------
     shape (n_row, 7)
-        `measured_in` is the `row` whose measurement the campaign holds for it, `mtp` is yes, no or unsure, `fault` is
-        the rule that marks it as faulty, `set_aside` why it is no measurement of its own. Where `set_aside` is
-        ``worker_count_unknown``, the campaign holds no measurement.
+        `measured_in` is the `row` that holds the measurement in the campaign, `mtp` is yes, no or unsure, `fault` is
+        the rule that marks it as faulty, `set_aside` the reason why it is not a measurement of its own. If
+        `set_aside` is ``worker_count_unknown``, the campaign holds no measurement.
     """
-    verdicts = judge(load_source_rows(root / SAMPLE), load_history(root / HISTORY))
+    resolved = resolve_rows(load_source_rows(root / SAMPLE), load_history(root / HISTORY))
     records = [
-        (v.row.number, v.row.id, v.row.cells["mode"], v.original, v.mtp, v.fault, v.set_aside) for v in verdicts
+        (v.row.number, v.row.id, v.row.cells["mode"], v.original, v.mtp, v.fault, v.rejection) for v in resolved
     ]
     return pd.DataFrame(records, columns=list(INDEX_COLUMNS))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Build the index and write it beside the campaign's rows."""
+    """Build the index and write it next to the campaign's rows."""
     parser = argparse.ArgumentParser(prog="builders.campaigns.silicon.index", description=__doc__)
-    parser.add_argument("--raw", type=Path, required=True, help="folder that holds every source's published files")
-    parser.add_argument(
-        "--out", type=Path, default=Path(campaigns.__file__).parent / "silicon", help="folder to write into"
-    )
+    parser.add_argument("--raw", type=Path, required=True, help="folder of the published files")
+    parser.add_argument("--out", type=Path, default=Path(campaigns.__file__).parent / "silicon", help="output folder")
     options = parser.parse_args(arguments)
     text = build_index(options.raw).to_csv(index=False, lineterminator="\n")
     (options.out / FILE).write_text(text, encoding="utf-8", newline="\n")

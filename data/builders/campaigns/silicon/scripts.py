@@ -1,7 +1,7 @@
-"""Launch scripts of InferenceX: which rows each of them served, from when to when, and what it sets.
+"""Launch scripts of InferenceX: the rows that each one served, its dates, and its server settings.
 
-Read in the public repository ``SemiAnalysisAI/InferenceX`` (Apache-2.0): the scripts under ``benchmarks/`` and
-``perf-changelog.yaml``, which dates their changes. No result was read there.
+Source: the public repository ``SemiAnalysisAI/InferenceX`` (Apache-2.0), the scripts under ``benchmarks/`` and
+``perf-changelog.yaml``, which dates their changes. No results were read there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 LOW_LOAD: Final = 16
-"""Requests in flight from which SGLang's scripts poll less often."""
+"""Concurrency from which SGLang's scripts poll less often."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Launch:
 
 
 Value = int | Callable[[Launch], int | None] | None
-"""What a script sets: a number, a rule of its own, or nothing."""
+"""Setting of a script: a constant, a function of the launch, or nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Script:
-    """What one launch script sets; a setting it leaves to an engine without a fixed default is None.
+    """Settings of one launch script; None where the script leaves them to an engine without a fixed default.
 
     Parameters
     ----------
     model, systems, engine, precisions
-        The rows that it served, in the words of `silicon_history.question_of`.
+        The rows that it served, in the names of `history.scenario_of`.
     file
         The script under ``benchmarks/``.
     kv
@@ -44,9 +44,9 @@ class Script:
     poll, stream, chunk, dp_wait, batch_wait, n_draft
         Settings, see the columns of `roofcast.data.measurements.schema`.
     mtp
-        Whether it served rows with multi-token prediction; None for either.
+        Whether it served rows with multi-token prediction; None for both.
     since, until
-        First and last day, as ISO dates; blank for no bound.
+        First and last day, as ISO dates; blank if unbounded.
     """
 
     model: str
@@ -178,4 +178,4 @@ SCRIPTS: Final = (
            None, _delayed_llama),
     Script("llama-3.1-70b", "b200 h100 h200", "vllm", "fp4 fp8", "70b_fp8_h200_slurm.sh", "fp8", None, 1, 8192),
 )  # fmt: skip
-"""One script stands for others that set the same: of another chip or precision, or before and after a move."""
+"""Scripts with equal settings (for other chips or precisions, or at another path) are listed once."""

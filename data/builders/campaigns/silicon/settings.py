@@ -1,4 +1,4 @@
-"""Server settings of `silicon_sample.csv`: looked up in the launch scripts of InferenceX by id and day."""
+"""Server settings of `silicon_sample.csv`, looked up in the launch scripts of InferenceX by id and day."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from builders.campaigns.silicon.geometry import NODE, Geometry
-from builders.campaigns.silicon.history import question_of
+from builders.campaigns.silicon.history import scenario_of
 from builders.campaigns.silicon.scripts import SCRIPTS, Launch, Script, Value
 from builders.campaigns.silicon.source import SourceRow
 from builders.campaigns.silicon.speculation import Mtp
@@ -22,14 +22,14 @@ COLUMNS: Final = {
     "batch_wait_step": "batch_wait",
     "n_speculative_token": "n_draft",
 }
-"""Which setting of a script each column holds."""
+"""Setting of a script by column."""
 
 NVFP4_CACHE: Final = "fp8"
 """NVIDIA's NVFP4 checkpoints carry scales for an FP8 cache, and engines left at ``auto`` use it."""
 
 
 def settings_of(row: SourceRow, geometry: Geometry, mtp: Mtp) -> Settings:
-    """Return what is known of a row's server, by column; what hangs on an unsure multi-token prediction is left out.
+    """Return the known server settings by column, without those that depend on an unsure multi-token prediction.
 
     Examples
     --------
@@ -47,12 +47,12 @@ def script_of(row: SourceRow, mtp: bool, scripts: Sequence[Script] = SCRIPTS) ->
     """Return the script that served an aggregated row of InferenceX on its day; None if none is known."""
     if row.is_disaggregated or not row.is_inferencex or row.date is None:
         return None
-    model, system, engine, precision = question_of(row)[:4]
+    model, system, engine, precision = scenario_of(row)[:4]
     day = row.date.isoformat()
     for script in scripts:
-        is_asked = (script.model, script.engine) == (model, engine) and precision in script.precisions.split()
-        is_there = system.removesuffix("_sxm") in script.systems.split() and script.mtp in (None, mtp)
-        if is_asked and is_there and script.since <= day <= (script.until or day):
+        is_same_model = (script.model, script.engine) == (model, engine) and precision in script.precisions.split()
+        is_valid = system.removesuffix("_sxm") in script.systems.split() and script.mtp in (None, mtp)
+        if is_same_model and is_valid and script.since <= day <= (script.until or day):
             return script
     return None
 
@@ -60,7 +60,7 @@ def script_of(row: SourceRow, mtp: bool, scripts: Sequence[Script] = SCRIPTS) ->
 def _settings(row: SourceRow, geometry: Geometry, mtp: bool) -> Settings:
     script = script_of(row, mtp) if geometry.n_accelerator <= NODE else None
     if script is None:
-        is_nvfp4 = row.cells["precision"] == "fp4" and question_of(row)[0] != "gpt-oss"
+        is_nvfp4 = row.cells["precision"] == "fp4" and scenario_of(row)[0] != "gpt-oss"
         return {"kv_precision": NVFP4_CACHE if is_nvfp4 else ""}
     run = Launch(
         n_input=int(row.cells["isl"]),

@@ -1,4 +1,4 @@
-"""Rows of `silicon_sample.csv` as published, with what their ids and sources say taken apart."""
+"""Rows of `silicon_sample.csv`, with ids and source texts parsed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class SourceRow:
     Parameters
     ----------
     number
-        Its place in the file, from 1.
+        1-based position in the file.
     origin
-        ``dump``, a table of InferenceX (``2026-03-25.csv``, ``2026-04-06.csv``), ``gap`` for model-wise copies of
-        such tables, or ``lab`` for runs that are not InferenceX's.
+        ``dump``, a table of InferenceX (``2026-03-25.csv``, ``2026-04-06.csv``), ``gap`` for copies of such tables by
+        model, or ``lab`` for runs outside InferenceX.
     cells
-        The columns as published; blank where blank.
+        Published text by column.
     """
 
     number: int
@@ -50,60 +50,60 @@ class SourceRow:
 
     @property
     def is_inferencex(self) -> bool:
-        """Whether InferenceX measured it; its request lengths are drawn from 0.8 to 1 times the nominal ones."""
+        """Whether InferenceX measured the row; its request lengths are 0.8 to 1 times the nominal ones."""
         return self.origin != "lab"
 
     @property
     def is_disaggregated(self) -> bool:
-        """Whether the row says that prefill and decode ran on different workers."""
+        """Whether prefill and decode ran on different workers."""
         return self.cells["mode"] == "disagg"
 
     @property
     def concurrency(self) -> int | None:
-        """Requests in flight as the source states them."""
+        """Stated number of requests in flight."""
         return self._number(r"silicon_concurrency=(\d+)")
 
     @property
     def config_id(self) -> int | None:
-        """InferenceX's number of the configuration, in its database dump alone."""
+        """InferenceX's configuration number; only rows of the database dump have one."""
         return self._number(r"config_id=(\d+)")
 
     @property
     def date(self) -> dt.date | None:
         """Day of the measurement."""
-        found = re.search(r"measured=(\d{4}-\d\d-\d\d)", self.cells["silicon_data_source"])
-        return dt.date.fromisoformat(found[1]) if found else None
+        match = re.search(r"measured=(\d{4}-\d\d-\d\d)", self.cells["silicon_data_source"])
+        return dt.date.fromisoformat(match[1]) if match else None
 
     @property
     def image(self) -> str:
-        """Container image, written with slashes alone; empty if the row names none."""
-        found = _IMAGE.search(self.cells["silicon_data_source"])
-        return found[1].replace("#", "/") if found else ""
+        """Container image with slashes as separators; empty if the row names none."""
+        match = _IMAGE.search(self.cells["silicon_data_source"])
+        return match[1].replace("#", "/") if match else ""
 
     @property
     def label(self) -> tuple[int, int] | None:
-        """Tensor and expert parallelism as written into the id; None where the id holds neither."""
-        found = _LABEL.search(self.id)
-        return (int(found[1]), int(found[2])) if found else None
+        """Tensor and expert parallelism in the id; None if the id holds neither."""
+        match = _LABEL.search(self.id)
+        return (int(match[1]), int(match[2])) if match else None
 
     @property
     def measurement(self) -> tuple[str, ...]:
-        """What two copies of one measurement share; some tables keep two decimals alone."""
+        """Key shared by copies of one measurement; latencies have two decimals, as some tables print no more."""
         names = ("system", "backend", "mode", "precision", "isl", "osl")
         latencies = (f"{float(self.cells[name]):.2f}" for name in ("silicon_ttft_ms", "silicon_tpot_ms"))
         return (*(self.cells[name] for name in names), *latencies, str(self.concurrency))
 
     def count(self, name: str) -> int:
-        """Return a count; 0 where it is blank or the placeholder 0."""
+        """Return a count; 0 if the cell is blank."""
         return int(float(self.cells[name] or 0))
 
     def _number(self, pattern: str) -> int | None:
-        found = re.search(pattern, self.cells["silicon_data_source"])
-        return int(found[1]) if found else None
+        match = re.search(pattern, self.cells["silicon_data_source"])
+        return int(match[1]) if match else None
 
 
 def load_source_rows(file: Path) -> list[SourceRow]:
-    """Return the published rows in the order of the file.
+    """Read the published rows in the order of the file.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def load_source_rows(file: Path) -> list[SourceRow]:
     table = pd.read_csv(file, dtype=str, keep_default_na=False)
     for name in NEEDED:
         if name not in table.columns:
-            raise SchemaError(name, "no such column: this is no silicon sample", file.name, 1)
+            raise SchemaError(name, "no such column: the file is not a silicon sample", file.name, 1)
     records = table.to_dict("records")
     return [
         SourceRow(number, _origin(str(cells["silicon_data_source"])), {str(k): str(v) for k, v in cells.items()})
@@ -124,7 +124,7 @@ def load_source_rows(file: Path) -> list[SourceRow]:
 def _origin(source: str) -> str:
     if source.startswith("db-dump/"):
         return "dump"
-    found = re.match(r"source_file=(\d{4}-\d\d-\d\d\.csv);", source)
-    if found:
-        return found[1]
+    match = re.match(r"source_file=(\d{4}-\d\d-\d\d\.csv);", source)
+    if match:
+        return match[1]
     return "gap" if re.match(r"source_file=[\w.-]+-gap-analysis\.csv;", source) else "lab"

@@ -1,17 +1,17 @@
-"""How many workers a disaggregated row of `silicon_sample.csv` had, where the row itself does not say.
+"""Worker counts of the disaggregated rows of `silicon_sample.csv` that do not state them.
 
 ``silicon/workers.csv`` holds the prefill and decode workers of InferenceX's public configurations by key, lengths
 and requests in flight (``.github/configs/nvidia-master.yaml`` in SemiAnalysisAI/InferenceX, Apache-2.0, spring 2026).
-A row is looked up by what it states; where the configurations that fit differ in their counts, nothing is known.
+Rows are looked up by their stated columns. If the matching configurations disagree, the counts are unknown.
 
-No configuration answers for a row that is older than itself. The first to be written down are those of GPT-OSS on
-GB200 (pull request 387 of that repository, 6 January 2026) and of DeepSeek-R1 in FP4 on B300 (585, after 582 of 27
-January). Rows of 7 and 28 January are taken for the runs of these pull requests: ``perf-changelog.yaml`` names no
-later change to their counts up to mid-April. One key was rewritten for one input length: `REWRITTEN`.
+A configuration never applies to an older row. The earliest are those of GPT-OSS on GB200 (pull request 387 of that
+repository, 6 January 2026) and of DeepSeek-R1 in FP4 on B300 (585, after 582 of 27 January). Rows of 7 and 28 January
+are assigned to these pull requests: ``perf-changelog.yaml`` lists no later change to their counts up to mid-April.
+One key was rewritten for one input length: `REWRITTEN`.
 
-Rows of the database dump state their counts, the earliest of 29 January: all 147 that fit one configuration agree
-with it. 141 share its parallelism too; the other six are of February and differ in that of prefill, which pull
-request 919 corrected in March without a change to what ran.
+Check: rows of the database dump state their counts, the earliest of 29 January. All 147 that match one configuration
+agree with it. 141 also share its parallelism; the other six are of February and differ in the prefill parallelism,
+which pull request 919 corrected in March without a change of the runs.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from typing import Final
 
 import pandas as pd
 
-from builders.campaigns.silicon.history import question_of
+from builders.campaigns.silicon.history import scenario_of
 from builders.campaigns.silicon.source import SourceRow
 
 SINCE: Final = dt.date(2026, 1, 6)
-"""Day on which the first of these configurations was written down: earlier rows ran others under the same keys."""
+"""Date of the earliest configuration; older rows ran others under the same keys."""
 
 REWRITTEN: Final = {("dsr1-fp8-b200-dynamo-sglang", "8192"): dt.date(2026, 3, 13)}
-"""By key and input length, the day of the pull request (907) that replaced its configurations by these."""
+"""Date of the pull request (907) that introduced these configurations, by key and input length."""
 
 _FAMILIES: Final = {"dsr1": "deepseek", "gptoss": "gpt-oss", "kimik2.5": "kimi"}
 _ENGINES: Final = {"trt": "trtllm"}
@@ -41,7 +41,7 @@ _ENGINES: Final = {"trt": "trtllm"}
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """Workers of prefill or of decode: how many, attention's tensor and data parallelism, expert parallelism."""
+    """Prefill or decode workers: count, tensor and data parallelism of attention, expert parallelism."""
 
     n_worker: int
     tp: int
@@ -55,23 +55,26 @@ class Stage:
 
 
 Workers = tuple[Stage, Stage]
-"""Prefill and decode."""
+"""Prefill and decode stage."""
 
 
 def workers_of(row: SourceRow) -> Workers | None:
-    """Return the workers of a disaggregated InferenceX row; None if no configuration fits, or several that differ."""
+    """Return the workers of a disaggregated InferenceX row; None unless all matching configurations agree."""
     if not row.is_inferencex or row.date is None:
         return None
-    asked = _configurations().get((*question_of(row), row.concurrency), ())
-    fitting = {workers for since, workers in asked if since <= row.date and _fits(row, workers)}
-    return fitting.pop() if len(fitting) == 1 else None
+    configurations = _configurations().get((*scenario_of(row), row.concurrency), ())
+    matches = {workers for since, workers in configurations if since <= row.date and _fits(row, workers)}
+    return matches.pop() if len(matches) == 1 else None
 
 
 def _fits(row: SourceRow, workers: Workers) -> bool:
-    """Tell whether a row has a configuration's devices; its one figure for experts is that of prefill."""
+    """Return whether a row has a configuration's devices; its only expert parallelism is that of prefill."""
     prefill, decode = workers
-    for stage, has in (("prefill", prefill), ("decode", decode)):
-        if row.count(f"{stage}_tp_size") * max(row.count(f"{stage}_attention_dp_size"), 1) != has.n_device:
+    for stage, workers_of_stage in (("prefill", prefill), ("decode", decode)):
+        if (
+            row.count(f"{stage}_tp_size") * max(row.count(f"{stage}_attention_dp_size"), 1)
+            != workers_of_stage.n_device
+        ):
             return False
     return row.label is None or row.count("prefill_moe_ep_size") == prefill.ep
 
@@ -79,17 +82,17 @@ def _fits(row: SourceRow, workers: Workers) -> bool:
 @functools.cache
 def _configurations() -> dict[tuple[object, ...], tuple[tuple[dt.date, Workers], ...]]:
     text = (resources.files(__package__) / "workers.csv").read_text(encoding="utf-8")
-    found: dict[tuple[object, ...], tuple[tuple[dt.date, Workers], ...]] = {}
+    workers_by_key: dict[tuple[object, ...], tuple[tuple[dt.date, Workers], ...]] = {}
     for cells in pd.read_csv(io.StringIO(text), dtype=str).to_dict("records"):
         family, precision, system, _, engine = cells["key"].split("-")
         system = system if system.startswith("gb") else f"{system}_sxm"
-        question = (_FAMILIES[family], system, _ENGINES.get(engine, engine), precision, cells["isl"], cells["osl"])
+        scenario = (_FAMILIES[family], system, _ENGINES.get(engine, engine), precision, cells["isl"], cells["osl"])
         since = REWRITTEN.get((cells["key"], cells["isl"]), SINCE)
         workers = _stage(cells, "prefill"), _stage(cells, "decode")
         for concurrency in cells["concurrency"].split():
-            key = (*question, int(concurrency))
-            found[key] = (*found.get(key, ()), (since, workers))
-    return found
+            key = (*scenario, int(concurrency))
+            workers_by_key[key] = (*workers_by_key.get(key, ()), (since, workers))
+    return workers_by_key
 
 
 def _stage(cells: dict[Hashable, str], name: str) -> Stage:

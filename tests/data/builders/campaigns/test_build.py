@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from builders.campaigns.build import main, save
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.llm_pilot import PUBLISHED as PUBLISHED_NAME
 from builders.campaigns.llm_pilot import (
     RAW,
@@ -26,7 +26,7 @@ from tests.data.row_builders import LLM_PILOT_SAMPLES
 BESIDE = Path(__file__).parents[4].parent / "shared" / "data"
 PUBLISHED = BESIDE / PUBLISHED_NAME
 needs_raw = pytest.mark.skipif(
-    not PUBLISHED.is_file(), reason="LLM-Pilot's own files are not beside the checkout (shared/data/llm_pilot)"
+    not PUBLISHED.is_file(), reason="LLM-Pilot's files are missing next to the checkout (shared/data/llm_pilot)"
 )
 
 
@@ -54,11 +54,11 @@ def medians_of(raw: Path, file: Path) -> Path:
     return file
 
 
-def test_medians_that_agree_are_built(published: Path) -> None:
+def test_equal_medians_pass(published: Path) -> None:
     assert len(rows_of_llm_pilot(LLM_PILOT_SAMPLES, published)) == 15
 
 
-def test_a_point_without_raw_file_takes_the_published_medians_alone(tmp_path: Path) -> None:
+def test_point_without_raw_file_has_published_medians_only(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     raw.mkdir()
     sample = next(LLM_PILOT_SAMPLES.glob("*llama*")).read_text()
@@ -66,17 +66,17 @@ def test_a_point_without_raw_file_takes_the_published_medians_alone(tmp_path: Pa
     file = medians_of(raw, tmp_path / "expected.csv")
     with file.open("a") as stream:
         stream.write("9,llama-7b,4 x T4,128,12.5,150\n")
-    built = rows_of_llm_pilot(raw, file)
-    assert len(built) == 6
-    row = built.iloc[-1]
+    rows = rows_of_llm_pilot(raw, file)
+    assert len(rows) == 6
+    row = rows.iloc[-1]
     assert (row["concurrency"], row["statistic"]) == (128, "p50")
     assert (row["nttft_s_per_token"], row["itl_s"]) == (0.0125, 0.15)
     assert pd.isna(row["ttft_s"])
-    assert row["n_input_token"] == built["n_input_token"].iloc[0]
+    assert row["n_input_token"] == rows["n_input_token"].iloc[0]
     assert row["note"].startswith("published medians alone")
 
 
-def test_a_median_that_disagrees_stops_the_build(published: Path) -> None:
+def test_different_median_stops_the_build(published: Path) -> None:
     table = pd.read_csv(published)
     table["median_itl"] = table["median_itl"].where(table.index != 1, table["median_itl"] * 1.001)
     table.to_csv(published)
@@ -84,13 +84,13 @@ def test_a_median_that_disagrees_stops_the_build(published: Path) -> None:
         rows_of_llm_pilot(LLM_PILOT_SAMPLES, published)
 
 
-def test_a_point_that_was_not_published_stops_the_build(published: Path) -> None:
+def test_unpublished_point_stops_the_build(published: Path) -> None:
     pd.read_csv(published).iloc[1:].to_csv(published)
     with pytest.raises(InputError, match="is measured but nan published"):
         rows_of_llm_pilot(LLM_PILOT_SAMPLES, published)
 
 
-def test_a_file_without_medians_is_refused(tmp_path: Path) -> None:
+def test_file_without_medians_raises_schema_error(tmp_path: Path) -> None:
     file = tmp_path / "other.csv"
     file.write_text("model,gpu\nx,1 x T4\n")
     with pytest.raises(SchemaError, match="num_users: no such column"):
@@ -112,7 +112,7 @@ def a_package(folder: Path) -> Path:
     return folder
 
 
-def test_building_twice_writes_the_same_bytes(tmp_path: Path) -> None:
+def test_build_is_deterministic(tmp_path: Path) -> None:
     root, out = a_root(tmp_path / "raw"), a_package(tmp_path / "out")
     arguments = ["llm_pilot", "--raw", str(root), "--out", str(out), "--quarantine", str(tmp_path)]
     main(arguments)
@@ -124,48 +124,48 @@ def test_building_twice_writes_the_same_bytes(tmp_path: Path) -> None:
     assert counts == "n_read = 3\nn_row = 15\n"
 
 
-def test_an_unknown_campaign_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_campaign_exits_with_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["llm_pilo", "--raw", str(tmp_path)])
-    assert "no campaign is named llm_pilo" in capsys.readouterr().err
+    assert "unknown campaign llm_pilo" in capsys.readouterr().err
 
 
-def test_a_folder_without_the_published_files_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_published_files_exit_with_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["llm_pilot", "--raw", str(tmp_path)])
     assert "error: llm_pilot: " in capsys.readouterr().err
 
 
-def test_saved_rows_read_back_the_same(tmp_path: Path) -> None:
+def test_saved_rows_round_trip(tmp_path: Path) -> None:
     rows = load_campaigns(["llm_pilot"])
     out = a_package(tmp_path)
-    save(Built(rows.sample(frac=1, random_state=0), n_read=528), out / "llm_pilot", tmp_path / "quarantine.csv")
+    save(BuildResult(rows.sample(frac=1, random_state=0), n_read=528), out / "llm_pilot", tmp_path / "quarantine.csv")
     again = read_measurements("roofcast_csv", [out / "llm_pilot" / "rows.csv"], "llm_pilot")
     assert row_ids(again) == row_ids(rows)
 
 
-def test_what_is_set_aside_stands_in_the_quarantine(tmp_path: Path) -> None:
+def test_rejected_rows_are_written_to_quarantine(tmp_path: Path) -> None:
     rows = load_campaigns(["llm_pilot"]).head(3)
-    aside = pd.DataFrame({"reference": ["run 7"], "reason": ["placeholder"], "detail": ["ttft is 0"]})
+    rejected = pd.DataFrame({"reference": ["run 7"], "reason": ["placeholder"], "detail": ["ttft is 0"]})
     folder = a_package(tmp_path) / "llm_pilot"
     quarantine = tmp_path / "quarantine" / "llm_pilot.csv"
-    save(Built(rows, n_read=4, quarantined=aside), folder, quarantine)
-    assert pd.read_csv(quarantine).equals(aside)
+    save(BuildResult(rows, n_read=4, rejected=rejected), folder, quarantine)
+    assert pd.read_csv(quarantine).equals(rejected)
     assert (folder / "campaign.toml").read_text() == "n_read = 4\nn_row = 3\n\n[quarantine]\nplaceholder = 1\n"
-    save(Built(rows, n_read=3), folder, quarantine)
+    save(BuildResult(rows, n_read=3), folder, quarantine)
     assert not quarantine.exists()
     assert (folder / "campaign.toml").read_text() == "n_read = 3\nn_row = 3\n"
 
 
 @needs_raw
-def test_shipped_medians_are_the_published_ones() -> None:
+def test_shipped_medians_match_published_medians() -> None:
     missing = check_medians(load_campaigns(["llm_pilot"]), load_medians(PUBLISHED))
     assert len(load_medians(PUBLISHED)) == 528
     assert len(missing) == 0
 
 
 @needs_raw
-def test_shipped_rows_are_those_of_the_published_files() -> None:
-    built = build_llm_pilot(BESIDE).rows
-    assert built["note"].eq("").sum() == 526 * 5
-    assert sorted(row_ids(built)) == sorted(row_ids(load_campaigns(["llm_pilot"])))
+def test_shipped_rows_match_published_files() -> None:
+    rows = build_llm_pilot(BESIDE).rows
+    assert rows["note"].eq("").sum() == 526 * 5
+    assert sorted(row_ids(rows)) == sorted(row_ids(load_campaigns(["llm_pilot"])))

@@ -22,14 +22,14 @@ def a_row(**cells: object) -> dict[str, object]:
     }  # fmt: skip
 
 
-def a_gathering() -> CampaignBuilder:
+def a_builder() -> CampaignBuilder:
     return CampaignBuilder("some", {"llama": "meta-llama/Llama-2-7b-hf"}, {"card": "nvidia-h100-sxm-80gb"})
 
 
-def test_names_become_those_of_the_catalogue_and_figures_are_rounded() -> None:
-    gathering = a_gathering()
-    gathering.keep("a:2", [a_row()])
-    row = gathering.built().rows.iloc[0]
+def test_names_are_resolved_and_figures_rounded() -> None:
+    builder = a_builder()
+    builder.add("a:2", [a_row()])
+    row = builder.build().rows.iloc[0]
     assert (row["model"], row["accelerator"]) == ("meta-llama/Llama-2-7b-hf", "nvidia-h100-sxm-80gb")
     assert (row["campaign"], row["e2e_s"]) == ("some", 1.23457)
 
@@ -42,35 +42,35 @@ def test_names_become_those_of_the_catalogue_and_figures_are_rounded() -> None:
         ({"accelerator": ""}, "unknown_accelerator", "not stated"),
     ],
 )
-def test_an_unknown_name_is_set_aside(cells: dict[str, object], reason: str, detail: str) -> None:
-    gathering = a_gathering()
-    gathering.keep("a:1", [a_row()])
-    gathering.keep("a:2", [a_row(**cells)], n_published=2)
-    built = gathering.built()
-    assert built.n_read == 3
-    assert built.quarantined.to_numpy().tolist() == [["a:2", reason, detail]] * 2
+def test_unknown_name_is_rejected(cells: dict[str, object], reason: str, detail: str) -> None:
+    builder = a_builder()
+    builder.add("a:1", [a_row()])
+    builder.add("a:2", [a_row(**cells)], n_published=2)
+    result = builder.build()
+    assert result.n_read == 3
+    assert result.rejected.to_numpy().tolist() == [["a:2", reason, detail]] * 2
 
 
-def test_a_run_that_stands_twice_is_kept_once() -> None:
-    gathering = a_gathering()
-    gathering.keep("a:2", [a_row()])
-    gathering.keep("a:3", [a_row(e2e_s=1.2345678)])
-    gathering.keep("a:4", [a_row(e2e_s=2.0)])
-    built = gathering.built()
-    assert (built.n_read, len(built.rows)) == (3, 2)
-    assert built.quarantined["reason"].tolist() == ["exact_repeat"]
+def test_repeated_run_is_stored_once() -> None:
+    builder = a_builder()
+    builder.add("a:2", [a_row()])
+    builder.add("a:3", [a_row(e2e_s=1.2345678)])
+    builder.add("a:4", [a_row(e2e_s=2.0)])
+    result = builder.build()
+    assert (result.n_read, len(result.rows)) == (3, 2)
+    assert result.rejected["reason"].tolist() == ["exact_repeat"]
 
 
-def test_rows_that_contradict_each_other_are_set_aside_as_importers_refuse_them() -> None:
-    gathering = a_gathering()
-    gathering.keep("a:2", [a_row()])
-    gathering.keep("a:3", [a_row(load="closed_loop", ttft_s=0.1, tpot_s=2.0, e2e_s=0.24)])
-    quarantined = gathering.built().quarantined
-    assert quarantined[["reference", "reason"]].to_numpy().tolist() == [["a:3", "implausible"]]
-    assert "seconds and milliseconds" in quarantined["detail"][0]
+def test_contradictory_rows_are_rejected_by_importer_rules() -> None:
+    builder = a_builder()
+    builder.add("a:2", [a_row()])
+    builder.add("a:3", [a_row(load="closed_loop", ttft_s=0.1, tpot_s=2.0, e2e_s=0.24)])
+    rejected = builder.build().rejected
+    assert rejected[["reference", "reason"]].to_numpy().tolist() == [["a:3", "implausible"]]
+    assert "seconds and milliseconds" in rejected["detail"][0]
 
 
-def test_runs_are_judged_one_by_one() -> None:
+def test_plausibility_is_checked_per_run() -> None:
     one = a_row(load="closed_loop", ttft_s=0.1, tpot_s=0.02, e2e_s=0.24)
     slow = one | {"concurrency": 64.0, "tpot_s": 2.0, "e2e_s": 14.1}
     tail = one | {"statistic": "p99", "e2e_s": 9.0}
@@ -78,27 +78,27 @@ def test_runs_are_judged_one_by_one() -> None:
     assert contradiction_of([one, one | {"concurrency": 2.0, "e2e_s": 14.1}]) != ""
 
 
-def test_a_row_without_figures_is_set_aside() -> None:
-    gathering = a_gathering()
-    gathering.keep("a:2", rows_by_statistic(a_row(), {"mean": {"ttft_s": math.nan}}))
-    gathering.keep("a:3", [a_row()])
-    assert gathering.built().quarantined["reason"].tolist() == ["no_outcome"]
+def test_row_without_figures_is_rejected() -> None:
+    builder = a_builder()
+    builder.add("a:2", rows_by_statistic(a_row(), {"mean": {"ttft_s": math.nan}}))
+    builder.add("a:3", [a_row()])
+    assert builder.build().rejected["reason"].tolist() == ["no_outcome"]
 
 
-def test_a_row_that_breaks_the_schema_stops_the_build() -> None:
-    gathering = a_gathering()
-    gathering.keep("a:2", [a_row(tp=1.5)])
+def test_invalid_row_stops_the_build() -> None:
+    builder = a_builder()
+    builder.add("a:2", [a_row(tp=1.5)])
     with pytest.raises(SchemaError, match="tp: must be a whole number"):
-        gathering.built()
+        builder.build()
 
 
-def test_lines_come_with_file_and_number(tmp_path: Path) -> None:
+def test_records_have_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "some.csv"
     file.write_text("a, b\n\n1,x\n")
     assert list(records_of(file)) == [("some.csv:3", {"a": "1", "b": "x"})]
 
 
-def test_a_missing_file_or_cell_is_named(tmp_path: Path) -> None:
+def test_missing_file_or_cell_raises_schema_error(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match=r"some\.csv: .*no such file"):
         list(records_of(tmp_path / "some.csv"))
     file = tmp_path / "other.csv"
@@ -107,6 +107,6 @@ def test_a_missing_file_or_cell_is_named(tmp_path: Path) -> None:
         list(records_of(file))
 
 
-def test_a_word_is_no_number() -> None:
+def test_text_is_not_a_number() -> None:
     with pytest.raises(ValueError, match="many"):
         number_of("many")

@@ -4,18 +4,18 @@ import math
 
 import pytest
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.campaigns.mlperf_inference import build_mlperf_inference
 from tests.data.builders.campaigns.samples import INFERENCE, check_shipped, needs_raw, one, rules
 
 
 @pytest.fixture(scope="module")
-def built() -> Built:
+def result() -> BuildResult:
     return build_mlperf_inference(INFERENCE)
 
 
-def test_each_rule_sets_aside_what_it_names(built: Built) -> None:
-    assert rules(built) == {
+def test_rejections_by_rule(result: BuildResult) -> None:
+    assert rules(result) == {
         "no_lengths": 2,
         "same_run_twice": 1,
         "invalid_result": 1,
@@ -26,8 +26,8 @@ def test_each_rule_sets_aside_what_it_names(built: Built) -> None:
     }
 
 
-def test_an_interactive_log_gives_four_statistics(built: Built) -> None:
-    rows = built.rows[built.rows["note"].str.contains("AMD, 8xMI300X_2xEPYC_9575F, Interactive")]
+def test_interactive_log_has_four_statistics(result: BuildResult) -> None:
+    rows = result.rows[result.rows["note"].str.contains("AMD, 8xMI300X_2xEPYC_9575F, Interactive")]
     assert rows["statistic"].tolist() == ["mean", "p50", "p90", "p99"]
     assert set(rows["load"]) == {"open_loop"}
     mean, tail = rows.iloc[0], rows.iloc[3]
@@ -38,14 +38,14 @@ def test_an_interactive_log_gives_four_statistics(built: Built) -> None:
     assert math.isnan(tail["output_throughput_token_per_s"])
 
 
-def test_offline_keeps_throughput_alone(built: Built) -> None:
-    rows = built.rows[built.rows["load"] == "offline"]
+def test_offline_has_throughput_only(result: BuildResult) -> None:
+    rows = result.rows[result.rows["load"] == "offline"]
     assert rows[["ttft_s", "tpot_s", "e2e_s", "request_rate", "concurrency"]].isna().all(axis=None)
     assert rows["output_throughput_token_per_s"].notna().all()
 
 
-def test_lengths_are_the_data_sets_and_the_logs_own(built: Built) -> None:
-    row = one(built.rows, accelerator="amd-mi300x-192gb", load="offline")
+def test_lengths_come_from_data_set_and_logs(result: BuildResult) -> None:
+    row = one(result.rows, accelerator="amd-mi300x-192gb", load="offline")
     assert row["n_input_token"] == pytest.approx((146 + 122 + 141) / 3, rel=1e-5)
     assert row["n_output_token"] == pytest.approx(27803.9 / row["request_throughput_per_s"], rel=1e-5)
 
@@ -58,25 +58,25 @@ def test_lengths_are_the_data_sets_and_the_logs_own(built: Built) -> None:
         ("amd-mi300x-192gb", "offline", 8, 1),
     ],
 )
-def test_accelerators_are_those_of_the_whole_system(
-    built: Built, accelerator: str, load: str, n_accelerator: int, n_node: int
+def test_accelerators_count_the_whole_system(
+    result: BuildResult, accelerator: str, load: str, n_accelerator: int, n_node: int
 ) -> None:
-    row = one(built.rows, accelerator=accelerator, load=load)
+    row = one(result.rows, accelerator=accelerator, load=load)
     assert (row["n_accelerator"], row["n_node"]) == (n_accelerator, n_node)
 
 
-def test_a_dual_card_is_two_accelerators(built: Built) -> None:
-    rows = built.rows[built.rows["accelerator"] == "intel-arc-pro-b60-24gb"]
+def test_dual_card_is_two_accelerators(result: BuildResult) -> None:
+    rows = result.rows[result.rows["accelerator"] == "intel-arc-pro-b60-24gb"]
     assert set(rows["n_accelerator"]) == {2, 8}
     assert set(rows.loc[rows["n_accelerator"] == 2, "weight_precision"]) == {"int4"}
 
 
-def test_one_stream_is_a_closed_loop(built: Built) -> None:
-    assert set(built.rows.loc[built.rows["concurrency"] == 1, "load"]) == {"closed_loop"}
+def test_single_stream_is_a_closed_loop(result: BuildResult) -> None:
+    assert set(result.rows.loc[result.rows["concurrency"] == 1, "load"]) == {"closed_loop"}
 
 
-def test_the_precision_of_a_table_is_that_of_the_logs(built: Built) -> None:
-    row = one(built.rows, accelerator="nvidia-h200-sxm-141gb", load="open_loop")
+def test_precision_of_table_comes_from_logs(result: BuildResult) -> None:
+    row = one(result.rows, accelerator="nvidia-h200-sxm-141gb", load="open_loop")
     assert row["date"] == "2025-04"
     assert (row["engine"], row["weight_precision"]) == ("trtllm", "fp8")
     assert row["request_rate"] * row["n_output_token"] == pytest.approx(
@@ -85,5 +85,5 @@ def test_the_precision_of_a_table_is_that_of_the_logs(built: Built) -> None:
 
 
 @needs_raw
-def test_shipped_rows_are_those_of_the_published_files() -> None:
+def test_shipped_rows_match_published_files() -> None:
     check_shipped("mlperf_inference", build_mlperf_inference)

@@ -26,18 +26,18 @@ ROW = {
         ("[797*](https://example.org/a)", 797.0),
     ],
 )  # fmt: skip
-def test_numbers_come_without_their_units(text: str, value: float) -> None:
+def test_numbers_lose_their_units(text: str, value: float) -> None:
     assert number(text) == value
 
 
 @pytest.mark.parametrize(
     "text", ["", None, "n/a", "-", "x", "OOM", "1 (16)", "8.7 5", "45-46K TPS", "nan", "1.2.3", "\u0661"]
 )
-def test_what_is_no_single_number_is_none(text: str | None) -> None:
+def test_other_text_is_none(text: str | None) -> None:
     assert number(text) is None
 
 
-def test_shares_are_of_one() -> None:
+def test_ratio_is_a_fraction() -> None:
     assert ratio("47.82") == pytest.approx(0.4782)
     assert ratio("0.4782") == 0.4782
     assert ratio("NaN") is None
@@ -49,7 +49,7 @@ def test_brackets_hold_a_second_row() -> None:
     assert inside == {"TP": "2", "Tokens": "29925", "TFLOP": "646", "GBS": "128"}
 
 
-def test_rows_know_their_line(tmp_path: Path) -> None:
+def test_rows_have_their_line(tmp_path: Path) -> None:
     file = tmp_path / "tables.jsonl"
     file.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW | {"head": "Memory"}) + "\n", encoding="utf-8")
     first, second = read_pages(file)
@@ -58,13 +58,13 @@ def test_rows_know_their_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "7", '{"first": "2024-01-01"}'])
-def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
+def test_broken_line_raises_schema_error(tmp_path: Path, line: str) -> None:
     file = tmp_path / "tables.jsonl"
     file.write_text(json.dumps(ROW) + "\n" + line + "\n", encoding="utf-8")
     with pytest.raises(SchemaError, match=r"tables.jsonl, line 2: must be a JSON object with first, last, file"):
         read_pages(file)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_missing_file_raises_schema_error(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match=r"tables.jsonl: cannot be read"):
         read_pages(tmp_path / "tables.jsonl")

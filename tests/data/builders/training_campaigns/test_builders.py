@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.training_campaigns.build import TRAINING_BUILDERS, main
 from roofcast.data.measurements.training_validation import training_row_ids
 from roofcast.data.training_campaigns import load_training_campaigns
@@ -16,18 +16,18 @@ ROOT = SAMPLES / "training"
 BESIDE = Path(__file__).parents[4].parent / "shared" / "data"
 FOLDER = Path(__file__).parents[4] / "data" / "roofcast" / "data" / "training_campaigns"
 
-BUILT: dict[str, Built] = {}
+BUILT: dict[str, BuildResult] = {}
 
 
-def built(name: str) -> Built:
+def built(name: str) -> BuildResult:
     if name not in BUILT:
         BUILT[name] = TRAINING_BUILDERS[name](ROOT)
     return BUILT[name]
 
 
 def reasons(name: str) -> dict[str, str]:
-    quarantined = built(name).quarantined
-    return dict(zip(quarantined["reference"], quarantined["reason"], strict=True))
+    rejected = built(name).rejected
+    return dict(zip(rejected["reference"], rejected["reason"], strict=True))
 
 
 def one(table: pd.DataFrame, **cells: object) -> pd.Series:
@@ -43,7 +43,7 @@ def test_every_builder_reads_its_sample(name: str) -> None:
     result = built(name)
     assert len(result.rows) > 0
     assert set(result.rows["campaign"]) == {name}
-    assert result.n_read <= len(result.rows) + len(result.quarantined) + 20
+    assert result.n_read <= len(result.rows) + len(result.rejected) + 20
 
 
 def test_llm_foundry_puts_shifted_cells_back() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.training_campaigns.habana import RAW, build_habana
 from roofcast.data.errors import SchemaError
 from tests.data.row_builders import SAMPLES
@@ -14,7 +14,7 @@ ROOT = SAMPLES / "training"
 LLAMA = "huggyllama/llama-7b"
 
 
-def built() -> Built:
+def built() -> BuildResult:
     return build_habana(ROOT)
 
 
@@ -58,7 +58,7 @@ def test_a_language_model_is_trained_on_blocks_of_its_scripts_default() -> None:
 
 
 def test_what_is_set_aside() -> None:
-    reasons = built().quarantined["reason"]
+    reasons = built().rejected["reason"]
     assert sorted(set(reasons)) == ["copied_baseline", "no_configuration", "not_training", "unknown_accelerator"]
 
 

@@ -1,19 +1,19 @@
 from __future__ import annotations
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.training_campaigns.launcher import build_launcher, found_examples
 from tests.data.row_builders import SAMPLES
 
 ROOT = SAMPLES / "training"
 
 
-def built() -> Built:
+def built() -> BuildResult:
     return build_launcher(ROOT)
 
 
 def reasons() -> dict[str, str]:
-    quarantined = built().quarantined
-    return dict(zip(quarantined["reference"], quarantined["reason"], strict=True))
+    rejected = built().rejected
+    return dict(zip(rejected["reference"], rejected["reason"], strict=True))
 
 
 def test_a_row_of_scaling_is_two_runs_on_superpods() -> None:
@@ -48,7 +48,7 @@ def test_misprints_are_known_by_what_they_say() -> None:
 
 
 def test_details_hold_no_comments_of_the_scripts_around() -> None:
-    details = " ".join(built().quarantined["detail"])
+    details = " ".join(built().rejected["detail"])
     assert "must be .nemo file" not in details
     assert ">" not in details
 

@@ -1,19 +1,19 @@
 from __future__ import annotations
 
-from builders.campaigns.built import Built
+from builders.campaigns.build_result import BuildResult
 from builders.training_campaigns.neuron import build_neuron
 from tests.data.row_builders import SAMPLES
 
 ROOT = SAMPLES / "training"
 
 
-def built() -> Built:
+def built() -> BuildResult:
     return build_neuron(ROOT)
 
 
 def reasons() -> dict[str, str]:
-    quarantined = built().quarantined
-    return dict(zip(quarantined["reference"], quarantined["reason"], strict=True))
+    rejected = built().rejected
+    return dict(zip(rejected["reference"], rejected["reason"], strict=True))
 
 
 def test_chips_are_counted_not_cores() -> None:

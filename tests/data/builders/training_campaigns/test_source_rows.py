@@ -6,25 +6,25 @@ import pandas as pd
 import pytest
 
 from builders.training_campaigns.duplicates import EXACT_RTOL, merge_duplicates
-from builders.training_campaigns.source_rows import PER_ACCELERATOR, Aside, Candidate, build
+from builders.training_campaigns.source_rows import PER_ACCELERATOR, RejectedRow, SourceRow, build
 
 
-def a_candidate(reference: str = "page:1", **changes: Any) -> Candidate:
+def a_source_row(reference: str = "page:1", **changes: Any) -> SourceRow:
     cells: dict[str, object] = {
         "model": "llama2-7b", "accelerator": "H100", "n_accelerator": 8.0, "method": "pretrain",
         "n_token_per_sequence": 4096, "n_global_batch_sequence": 128.0, "step_time_s": 8.0, "date": "2024-05-01",
     }  # fmt: skip
-    return Candidate(reference, cells | changes)
+    return SourceRow(reference, cells | changes)
 
 
-def built(*candidates: Candidate | Aside) -> tuple[pd.DataFrame, dict[str, str]]:
-    campaign = build("ours", len(candidates), [a_candidate("kept:0", n_accelerator=16.0), *candidates])
+def built(*candidates: SourceRow | RejectedRow) -> tuple[pd.DataFrame, dict[str, str]]:
+    campaign = build("ours", len(candidates), [a_source_row("kept:0", n_accelerator=16.0), *candidates])
     rows = campaign.rows[campaign.rows["n_accelerator"] != 16.0]
-    return rows, dict(zip(campaign.quarantined["reference"], campaign.quarantined["reason"], strict=True))
+    return rows, dict(zip(campaign.rejected["reference"], campaign.rejected["reason"], strict=True))
 
 
 def test_names_are_resolved_and_throughput_derived() -> None:
-    rows, aside = built(a_candidate())
+    rows, aside = built(a_source_row())
     row = rows.iloc[0]
     assert (row["model"], row["accelerator"]) == ("meta-llama/Llama-2-7b-hf", "nvidia-h100-sxm-80gb")
     assert row["throughput_token_per_s"] == 128 * 4096 / 8.0
@@ -33,8 +33,8 @@ def test_names_are_resolved_and_throughput_derived() -> None:
 
 
 def test_throughput_of_one_accelerator_becomes_that_of_all() -> None:
-    given = a_candidate(step_time_s=None)
-    rows, _ = built(Candidate(given.reference, given.cells | {PER_ACCELERATOR: 8192.0}))
+    given = a_source_row(step_time_s=None)
+    rows, _ = built(SourceRow(given.reference, given.cells | {PER_ACCELERATOR: 8192.0}))
     assert rows["throughput_token_per_s"].tolist() == [65536.0]
     assert rows["step_time_s"].tolist() == [8.0]
     assert rows["derived"].tolist() == ["step_time_s"]
@@ -64,14 +64,14 @@ def test_throughput_of_one_accelerator_becomes_that_of_all() -> None:
     ],
 )
 def test_each_rule_sets_aside(changes: dict[str, Any], reason: str) -> None:
-    rows, aside = built(a_candidate(**changes))
+    rows, aside = built(a_source_row(**changes))
     assert len(rows) == 0
     assert aside == {"page:1": reason}
 
 
 @pytest.mark.parametrize("sizes", [{"tp": 2.0, "cp": 2.0, "pp": 1.0, "dp": 2.0}, {"tp": 2.0, "dp": 2.0}])
 def test_sizes_that_can_be_are_kept(sizes: dict[str, Any]) -> None:
-    assert built(a_candidate(**sizes))[1] == {}
+    assert built(a_source_row(**sizes))[1] == {}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_sizes_that_can_be_are_kept(sizes: dict[str, Any]) -> None:
 )
 def test_micro_batch_and_accumulation_make_up_the_global_batch(micro: float, printed: float, kept: bool) -> None:
     cells: dict[str, Any] = {"n_micro_batch_sequence": micro, "n_gradient_accumulation": printed, "note": "ours"}
-    row = built(a_candidate(**cells))[0].iloc[0]
+    row = built(a_source_row(**cells))[0].iloc[0]
     assert row[["n_micro_batch_sequence", "n_gradient_accumulation"]].notna().tolist() == [kept, kept]
     assert (row["note"] == "ours") == kept
     assert row["note"].startswith("ours")
@@ -87,30 +87,32 @@ def test_micro_batch_and_accumulation_make_up_the_global_batch(micro: float, pri
 
 def test_replicas_of_the_accumulation_are_those_of_the_data() -> None:
     cells: dict[str, Any] = {"tp": 4.0, "n_micro_batch_sequence": 2.0, "n_gradient_accumulation": 32.0}
-    assert built(a_candidate(**cells))[0]["n_gradient_accumulation"].tolist() == [32.0]
-    assert built(a_candidate(**cells, dp=1.0))[0]["n_gradient_accumulation"].isna().all()
+    assert built(a_source_row(**cells))[0]["n_gradient_accumulation"].tolist() == [32.0]
+    assert built(a_source_row(**cells, dp=1.0))[0]["n_gradient_accumulation"].isna().all()
 
 
 @pytest.mark.parametrize(("step_time_s", "kept"), [(0.8, True), (0.7, False)])
 def test_weights_that_are_only_looked_up_take_no_work(step_time_s: float, kept: bool) -> None:
     """Gemma 4 E2B has 4.6e9 weights, 2.3e9 of them in tables for each layer and 0.4e9 in the embedding."""
-    rows, aside = built(a_candidate(model="google/gemma-4-E2B-it", compute_precision="bf16", step_time_s=step_time_s))
+    rows, aside = built(
+        a_source_row(model="google/gemma-4-E2B-it", compute_precision="bf16", step_time_s=step_time_s)
+    )
     assert len(rows) == kept
     assert (aside == {}) == kept
 
 
 def test_what_a_builder_sets_aside_stays_so() -> None:
-    assert built(Aside("page:7", "not_training", "inference"))[1] == {"page:7": "not_training"}
+    assert built(RejectedRow("page:7", "not_training", "inference"))[1] == {"page:7": "not_training"}
 
 
 def test_a_run_without_memory_enough_is_kept() -> None:
-    rows, _ = built(a_candidate(step_time_s=None, status="out_of_memory"))
+    rows, _ = built(a_source_row(step_time_s=None, status="out_of_memory"))
     assert rows["status"].tolist() == ["out_of_memory"]
 
 
 def test_later_revisions_are_duplicates_and_fill_blanks() -> None:
-    later = a_candidate("page:2", date="2024-07-01", tp=4.0, step_time_s=8.001, framework_version="2")
-    rows, aside = built(later, a_candidate())
+    later = a_source_row("page:2", date="2024-07-01", tp=4.0, step_time_s=8.001, framework_version="2")
+    rows, aside = built(later, a_source_row())
     assert aside == {"page:2": "duplicate"}
     assert rows["date"].tolist() == ["2024-05-01"]
     assert rows["tp"].tolist() == [4.0]
@@ -119,8 +121,8 @@ def test_later_revisions_are_duplicates_and_fill_blanks() -> None:
 
 @pytest.mark.parametrize("changes", [{"step_time_s": 8.1}, {"n_micro_batch_sequence": 2.0}, {"sharding": "zero1"}])
 def test_other_values_are_no_duplicates(changes: dict[str, Any]) -> None:
-    first = a_candidate(n_micro_batch_sequence=1.0, sharding="fsdp")
-    rows, aside = built(first, a_candidate("page:2", **{**first.cells, **changes}))
+    first = a_source_row(n_micro_batch_sequence=1.0, sharding="fsdp")
+    rows, aside = built(first, a_source_row("page:2", **{**first.cells, **changes}))
     assert len(rows) == 2
     assert aside == {}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from builders.campaigns.silicon.campaign import SAMPLE, Verdict, build_silicon, judge, output_throughput
+from builders.campaigns.silicon.campaign import SAMPLE, ResolvedRow, build_silicon, output_throughput, resolve_rows
 from builders.campaigns.silicon.geometry import Geometry, concurrency_of
 from builders.campaigns.silicon.history import History, load_history
 from builders.campaigns.silicon.index import build_index, main
@@ -27,21 +27,21 @@ def history() -> History:
 
 
 @pytest.fixture(scope="module")
-def verdicts(history: History) -> list[Verdict]:
-    return judge(load_source_rows(ROOT / SAMPLE), history)
+def resolved(history: History) -> list[ResolvedRow]:
+    return resolve_rows(load_source_rows(ROOT / SAMPLE), history)
 
 
 @pytest.fixture(scope="module")
-def built() -> pd.DataFrame:
+def result() -> pd.DataFrame:
     return build_silicon(ROOT).rows
 
 
-def verdict_on(verdicts: list[Verdict], part: str) -> Verdict:
-    return next(v for v in verdicts if part in v.row.id)
+def resolved_row(resolved: list[ResolvedRow], part: str) -> ResolvedRow:
+    return next(v for v in resolved if part in v.row.id)
 
 
-def geometry_on(verdicts: list[Verdict], part: str) -> Geometry:
-    geometry = verdict_on(verdicts, part).geometry
+def geometry_on(resolved: list[ResolvedRow], part: str) -> Geometry:
+    geometry = resolved_row(resolved, part).geometry
     assert geometry is not None
     return geometry
 
@@ -59,27 +59,27 @@ def geometry_on(verdicts: list[Verdict], part: str) -> Geometry:
     ],
 )
 def test_devices_tp_dp_ep_and_moe_tp_are_repaired(
-    verdicts: list[Verdict], part: str, repaired: tuple[int, ...]
+    resolved: list[ResolvedRow], part: str, repaired: tuple[int, ...]
 ) -> None:
-    g = geometry_on(verdicts, part)
+    g = geometry_on(resolved, part)
     assert (g.n_accelerator, g.tp, g.dp, g.ep, g.moe_tp) == repaired
 
 
-def test_a_total_of_prefill_and_decode_has_no_known_split(verdicts: list[Verdict]) -> None:
-    geometry = geometry_on(verdicts, "agg_1024x1024_c32_tp36")
+def test_total_of_prefill_and_decode_has_no_known_split(resolved: list[ResolvedRow]) -> None:
+    geometry = geometry_on(resolved, "agg_1024x1024_c32_tp36")
     assert (geometry.n_accelerator, geometry.tp, geometry.moe_tp) == (36, None, None)
 
 
-def test_disaggregated_devices_count_the_ranks_of_attention(verdicts: list[Verdict]) -> None:
-    geometry = geometry_on(verdicts, "dsr1_gb200_trtllm_fp8_disagg_1024x8192_c2048")
+def test_disaggregated_devices_count_the_ranks_of_attention(resolved: list[ResolvedRow]) -> None:
+    geometry = geometry_on(resolved, "dsr1_gb200_trtllm_fp8_disagg_1024x8192_c2048")
     assert (geometry.n_prefill, geometry.n_decode, geometry.n_accelerator) == (8, 32, 40)
     assert geometry.split == "prefill 1 x TP1 DP8, decode 1 x TP1 DP32"
 
 
-def test_disaggregated_rows_without_worker_counts_are_set_aside(verdicts: list[Verdict]) -> None:
-    verdict = verdict_on(verdicts, "glm_5_gb200_trtllm_fp4_disagg")
-    assert verdict.geometry is None
-    assert verdict.set_aside == "worker_count_unknown"
+def test_disaggregated_rows_without_worker_counts_are_rejected(resolved: list[ResolvedRow]) -> None:
+    row_ = resolved_row(resolved, "glm_5_gb200_trtllm_fp4_disagg")
+    assert row_.geometry is None
+    assert row_.rejection == "worker_count_unknown"
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_disaggregated_rows_without_worker_counts_are_set_aside(verdicts: list[V
         ("c64_cfg178", 64),
     ],
 )
-def test_concurrency_is_that_of_one_deployment(verdicts: list[Verdict], part: str, concurrency: int) -> None:
-    assert concurrency_of(verdict_on(verdicts, part).row, geometry_on(verdicts, part)) == concurrency
+def test_concurrency_is_of_one_deployment(resolved: list[ResolvedRow], part: str, concurrency: int) -> None:
+    assert concurrency_of(resolved_row(resolved, part).row, geometry_on(resolved, part)) == concurrency
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_concurrency_is_that_of_one_deployment(verdicts: list[Verdict], part: st
         ("2000x100_c11_tp2", "no"),
     ],
 )
-def test_multi_token_prediction_follows_the_public_configurations(
-    verdicts: list[Verdict], part: str, mtp: str
+def test_multi_token_prediction_matches_public_configurations(
+    resolved: list[ResolvedRow], part: str, mtp: str
 ) -> None:
-    assert verdict_on(verdicts, part).mtp == mtp
+    assert resolved_row(resolved, part).mtp == mtp
 
 
 @pytest.mark.parametrize(
@@ -128,47 +128,47 @@ def test_multi_token_prediction_follows_the_public_configurations(
         ("c64_cfg178", ""),
     ],
 )
-def test_faults_are_marked_by_rule(verdicts: list[Verdict], part: str, fault: str) -> None:
-    assert verdict_on(verdicts, part).fault == fault
+def test_faults_are_marked_by_rule(resolved: list[ResolvedRow], part: str, fault: str) -> None:
+    assert resolved_row(resolved, part).fault == fault
 
 
-def test_copies_are_found_across_tables_and_rounding(verdicts: list[Verdict]) -> None:
+def test_copies_are_detected_across_tables_and_rounding(resolved: list[ResolvedRow]) -> None:
     for copy, original in (("c64_tp8_0_ep8_0_1078", "c64_cfg178"), ("kimi_k2_5_gap", "c16_cfg635")):
-        assert verdict_on(verdicts, copy).original == verdict_on(verdicts, original).row.number
-        assert verdict_on(verdicts, copy).set_aside == "duplicate"
+        assert resolved_row(resolved, copy).original == resolved_row(resolved, original).row.number
+        assert resolved_row(resolved, copy).rejection == "duplicate"
 
 
-def test_versions_are_filled_from_the_configuration_of_the_day(history: History, verdicts: list[Verdict]) -> None:
-    assert verdict_on(verdicts, "c64_cfg178").version == "1.2.0rc6.post2"
-    row = verdict_on(verdicts, "c512_cfg706").row
+def test_blank_versions_come_from_configuration_of_the_day(history: History, resolved: list[ResolvedRow]) -> None:
+    assert resolved_row(resolved, "c64_cfg178").version == "1.2.0rc6.post2"
+    row = resolved_row(resolved, "c512_cfg706").row
     assert history.version(row) == "0.19.0"
 
 
-def test_rows_hold_means_true_lengths_and_derived_throughput(built: pd.DataFrame) -> None:
-    row = built.iloc[0]
-    assert (built["statistic"] == "mean").all()
-    assert set(built["n_input_token"]) >= {921.6, 7372.8, 4000.0}
+def test_rows_have_means_true_lengths_and_derived_throughput(result: pd.DataFrame) -> None:
+    row = result.iloc[0]
+    assert (result["statistic"] == "mean").all()
+    assert set(result["n_input_token"]) >= {921.6, 7372.8, 4000.0}
     expected = output_throughput(row["n_output_token"], row["concurrency"], row["ttft_s"], row["tpot_s"])
     assert row["output_throughput_token_per_s"] == pytest.approx(expected, rel=1e-5)
-    assert (built["derived"] == "output_throughput_token_per_s").all()
+    assert (result["derived"] == "output_throughput_token_per_s").all()
 
 
-def test_every_published_row_is_a_measurement_or_set_aside() -> None:
+def test_every_published_row_is_measurement_or_rejection() -> None:
     whole = build_silicon(ROOT)
     index = build_index(ROOT)
-    assert whole.n_read == len(index) == len(whole.rows) + len(whole.quarantined)
-    assert set(whole.quarantined["reason"]) == {"duplicate", "worker_count_unknown"}
+    assert whole.n_read == len(index) == len(whole.rows) + len(whole.rejected)
+    assert set(whole.rejected["reason"]) == {"duplicate", "worker_count_unknown"}
     held = {source_row(note) for note in whole.rows["note"]}
     assert set(index.loc[index["set_aside"] != "worker_count_unknown", "measured_in"]) == held
 
 
-def test_the_index_is_written_and_read(tmp_path: Path) -> None:
+def test_index_round_trips(tmp_path: Path) -> None:
     main(["--raw", str(ROOT), "--out", str(tmp_path)])
     assert len(pd.read_csv(tmp_path / FILE)) == 54
 
 
 @pytest.mark.parametrize(("file", "column"), [(SAMPLE, "id"), ("silicon/inferencex_configurations.csv", "key")])
-def test_a_missing_column_is_named(tmp_path: Path, file: str, column: str) -> None:
+def test_missing_column_raises_schema_error(tmp_path: Path, file: str, column: str) -> None:
     broken = tmp_path / "broken.csv"
     pd.read_csv(ROOT / file, dtype=str).drop(columns=column).to_csv(broken, index=False)
     load = load_source_rows if file == SAMPLE else load_history
@@ -176,7 +176,7 @@ def test_a_missing_column_is_named(tmp_path: Path, file: str, column: str) -> No
         load(broken)
 
 
-def test_the_shipped_campaign_joins_with_its_index() -> None:
+def test_shipped_campaign_joins_with_index() -> None:
     rows, index = load_campaigns(["silicon"]), load_silicon_index()
     held = {source_row(note) for note in rows["note"]}
     aggregated = index[index["mode"] == "agg"]
@@ -192,7 +192,7 @@ def test_the_shipped_campaign_joins_with_its_index() -> None:
 
 
 @pytest.mark.skipif(not CORRECTIONS.is_file(), reason="the repairs to check against are not beside the checkout")
-def test_the_shipped_index_agrees_with_the_other_repairs() -> None:
+def test_shipped_index_matches_independent_repairs() -> None:
     theirs = pd.read_csv(CORRECTIONS).set_index("id")
     ours = load_silicon_index().set_index("id").loc[theirs.index]
     assert ((ours["fault"] != "") == theirs["fault"].notna()).all()

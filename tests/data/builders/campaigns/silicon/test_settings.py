@@ -20,8 +20,8 @@ MODELS = {
 }  # fmt: skip
 
 
-def a_source_row(question: str, day: str, concurrency: int = 64, lengths: str = "1024 1024") -> SourceRow:
-    model, system, engine, precision = question.split()
+def a_source_row(scenario: str, day: str, concurrency: int = 64, lengths: str = "1024 1024") -> SourceRow:
+    model, system, engine, precision = scenario.split()
     n_input, n_output = lengths.split()
     source = f"source_file=2026-04-06.csv; silicon_concurrency={concurrency}; measured={day}T00:00:00Z"
     cells = {
@@ -31,9 +31,9 @@ def a_source_row(question: str, day: str, concurrency: int = 64, lengths: str = 
     return SourceRow(1, "2026-04-06.csv", cells)
 
 
-def settings(question: str, day: str, n: int = 8, mtp: Mtp = "no", *, dp: bool = False, **load: Any) -> Settings:
+def settings(scenario: str, day: str, n: int = 8, mtp: Mtp = "no", *, dp: bool = False, **load: Any) -> Settings:
     geometry = Geometry(n, tp=1 if dp else n, dp=n if dp else 1)
-    row = a_source_row(question, day, **load)
+    row = a_source_row(scenario, day, **load)
     return {name: value for name, value in settings_of(row, geometry, mtp).items() if value not in (None, "")}
 
 
@@ -44,13 +44,13 @@ def test_sglang_polls_less_often_from_16_requests() -> None:
         }  # fmt: skip
 
 
-def test_four_devices_take_smaller_chunks() -> None:
-    found = settings("deepseek b200 sglang fp8", "2026-03-25", n=4)
-    assert (found["poll_interval_step"], found["chunk_size_token"]) == (10, 8192)
+def test_four_devices_have_smaller_chunks() -> None:
+    row = settings("deepseek b200 sglang fp8", "2026-03-25", n=4)
+    assert (row["poll_interval_step"], row["chunk_size_token"]) == (10, 8192)
 
 
 @pytest.mark.parametrize(
-    ("question", "day", "kv"),
+    ("scenario", "day", "kv"),
     [
         ("gpt-oss b200 vllm fp4", "2025-11-02", "bf16"),  # the FP8 cache came with vLLM 0.11.2
         ("gpt-oss b200 vllm fp4", "2026-02-25", "fp8"),
@@ -66,12 +66,12 @@ def test_four_devices_take_smaller_chunks() -> None:
         ("llama h100 vllm fp8", "2025-10-29", "fp8"),
     ],
 )
-def test_the_cache_has_the_precision_of_the_script_of_the_day(question: str, day: str, kv: str | None) -> None:
-    assert settings(question, day).get("kv_precision") == kv
+def test_cache_precision_comes_from_script_of_the_day(scenario: str, day: str, kv: str | None) -> None:
+    assert settings(scenario, day).get("kv_precision") == kv
 
 
 @pytest.mark.parametrize(
-    ("question", "day", "how", "chunk"),
+    ("scenario", "day", "how", "chunk"),
     [
         ("deepseek b200 trtllm fp4", "2025-11-02", {}, 1152),
         ("deepseek b200 trtllm fp4", "2026-02-03", {}, 8192),
@@ -82,33 +82,33 @@ def test_the_cache_has_the_precision_of_the_script_of_the_day(question: str, day
         ("minimax b300 vllm fp4", "2026-04-21", {"lengths": "8192 1024"}, 16384),
     ],
 )
-def test_chunks_follow_the_load(question: str, day: str, how: dict[str, Any], chunk: int) -> None:
-    assert settings(question, day, **how)["chunk_size_token"] == chunk
+def test_chunk_size_depends_on_load(scenario: str, day: str, how: dict[str, Any], chunk: int) -> None:
+    assert settings(scenario, day, **how)["chunk_size_token"] == chunk
 
 
-def test_trtllm_waits_with_data_parallel_attention_alone() -> None:
-    question = "deepseek b200 trtllm fp4"
-    assert settings(question, "2026-02-03", dp=True)["attention_dp_wait_step"] == 60
-    assert "attention_dp_wait_step" not in settings(question, "2026-02-03")
+def test_trtllm_waits_only_with_data_parallel_attention() -> None:
+    scenario = "deepseek b200 trtllm fp4"
+    assert settings(scenario, "2026-02-03", dp=True)["attention_dp_wait_step"] == 60
+    assert "attention_dp_wait_step" not in settings(scenario, "2026-02-03")
     assert settings("gpt-oss b200 trtllm fp4", "2026-02-05", dp=True)["attention_dp_wait_step"] == 50
 
 
-def test_delayed_batching_is_for_short_prompts_alone() -> None:
-    question = "deepseek b200 trtllm fp8"
-    assert settings(question, "2026-01-29", concurrency=64)["batch_wait_step"] == 40
-    assert "batch_wait_step" not in settings(question, "2026-01-29", concurrency=32)
+def test_delayed_batching_only_for_short_prompts() -> None:
+    scenario = "deepseek b200 trtllm fp8"
+    assert settings(scenario, "2026-01-29", concurrency=64)["batch_wait_step"] == 40
+    assert "batch_wait_step" not in settings(scenario, "2026-01-29", concurrency=32)
     assert settings("llama h200 trtllm fp8", "2025-10-29", n=4)["batch_wait_step"] == 20
     assert "batch_wait_step" not in settings("llama h200 trtllm fp8", "2025-10-29", n=8)
 
 
-def test_what_hangs_on_unsure_speculation_is_left_out() -> None:
+def test_settings_that_depend_on_unsure_speculation_are_blank() -> None:
     sure = settings("deepseek b200 sglang fp8", "2026-03-25", mtp="yes")
     unsure = settings("deepseek b200 sglang fp8", "2026-03-25", mtp="unsure")
     assert (sure["n_speculative_token"], sure["chunk_size_token"]) == (2, 16384)
     assert unsure == {"kv_precision": "fp8", "poll_interval_step": 30, "stream_interval_token": 30}
 
 
-def test_runs_of_laboratories_have_no_script() -> None:
+def test_laboratory_runs_have_no_script() -> None:
     row = a_source_row("deepseek b200 sglang fp8", "2026-03-25")
     assert script_of(SourceRow(1, "lab", row.cells), mtp=False) is None
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from builders.campaigns.silicon.campaign import HISTORY, SAMPLE, judge
+from builders.campaigns.silicon.campaign import HISTORY, SAMPLE, resolve_rows
 from builders.campaigns.silicon.geometry import _stated_workers, geometry_of
 from builders.campaigns.silicon.history import History, load_history
 from builders.campaigns.silicon.source import SourceRow, load_source_rows
@@ -26,7 +26,7 @@ def a_disaggregated_row(
     return SourceRow(1, "2026-03-25.csv", shape | cells)
 
 
-def test_the_configuration_that_fits_tells_the_workers() -> None:
+def test_matching_configuration_gives_worker_counts() -> None:
     row = a_disaggregated_row()
     assert workers_of(row) == (Stage(1, tp=1, dp=4, ep=4), Stage(2, tp=1, dp=8, ep=8))
     geometry = geometry_of(row, History([]))
@@ -35,7 +35,7 @@ def test_the_configuration_that_fits_tells_the_workers() -> None:
     assert geometry.split == "prefill 1 x TP1 DP4, decode 2 x TP1 DP8"
 
 
-def test_what_a_row_states_goes_first() -> None:
+def test_stated_counts_take_precedence() -> None:
     geometry = geometry_of(a_disaggregated_row(prefill_num_workers="3", decode_num_workers="1"), History([]))
     assert geometry is not None
     assert (geometry.n_prefill, geometry.n_decode) == (12, 8)
@@ -55,7 +55,7 @@ def test_what_a_row_states_goes_first() -> None:
         a_disaggregated_row(128, (8, 8), "1_0", precision="fp8", isl="8192"),  # three configurations that differ
     ],
 )
-def test_a_row_that_fits_none_or_several_has_no_counts(row: SourceRow) -> None:
+def test_row_without_unique_match_has_no_counts(row: SourceRow) -> None:
     assert workers_of(row) is None
 
 
@@ -76,27 +76,27 @@ def test_shipped_disaggregated_rows_add_up() -> None:
         ("2026-03-18", "8192", "1_0", True),
     ],
 )
-def test_no_configuration_answers_for_a_row_that_is_older(date: str, length: str, ep: str, is_known: bool) -> None:
+def test_configuration_does_not_apply_to_older_row(date: str, length: str, ep: str, is_known: bool) -> None:
     source = f"source_file=x.csv; silicon_concurrency=16; measured={date}T0"
     changes = {"isl": length, "backend": "sglang", "precision": "fp8", "silicon_data_source": source}
     assert (workers_of(a_disaggregated_row(16, (8, 8), ep, **changes)) is not None) is is_known
 
 
 @needs_raw
-def test_stated_counts_agree_with_the_configurations_and_with_the_notes() -> None:
+def test_stated_counts_match_configurations_and_notes() -> None:
     rows = load_source_rows(BESIDE / SAMPLE)
-    verdicts = judge(rows, load_history(BESIDE / HISTORY))
+    resolved = resolve_rows(rows, load_history(BESIDE / HISTORY))
     apart = [row for row in rows if row.is_disaggregated]
     both = [(_stated_workers(row), workers_of(row)) for row in apart]
     counts = [[[s.n_worker for s in workers] for workers in pair if workers] for pair in both if None not in pair]
-    assert all(stated == found for stated, found in counts)
-    n_filled = sum(v.row.is_disaggregated and not v.set_aside and not _stated_workers(v.row) for v in verdicts)
+    assert all(stated == looked_up for stated, looked_up in counts)
+    n_filled = sum(v.row.is_disaggregated and not v.rejection and not _stated_workers(v.row) for v in resolved)
     notes = " ".join(load_campaign_info("silicon").notes)
     assert f"all {len(counts)} rows that state their counts" in notes
     assert f"{n_filled} measurements whose source does not say how many workers" in notes
 
 
-def test_counts_in_the_notes_are_those_of_the_rows() -> None:
+def test_counts_in_notes_match_rows() -> None:
     index, notes = load_silicon_index(), " ".join(load_campaign_info("silicon").notes)
     copies = index[index["set_aside"] == "duplicate"]["mode"].value_counts()
     assert f"{copies['agg']} aggregated and {copies['disagg']} disaggregated rows repeat" in notes

@@ -1,0 +1,29 @@
+"""Result of building a campaign: validated rows, rejected rows and counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from builders.quarantine import empty_quarantine
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """Campaign built from its published files.
+
+    Parameters
+    ----------
+    rows
+        Validated measurements.
+    n_read
+        Number of published rows; one published row may give several measurements, one per statistic.
+    rejected
+        Published rows that became no measurement, with columns `QUARANTINE_COLUMNS`. Every published row is either
+        in `rows` or here.
+    """
+
+    rows: pd.DataFrame
+    n_read: int
+    rejected: pd.DataFrame = field(default_factory=empty_quarantine)
