@@ -1,4 +1,4 @@
-"""BigScience: the sweeps over shapes and topologies on V100 and A100 before BLOOM was trained."""
+"""BigScience: sweeps over shapes and topologies on V100 and A100 before BLOOM's training."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages
-from builders.training_campaigns.headers import plain, read_cells
+from builders.training_campaigns.headers import normalize_heading, read_cells
 from builders.training_campaigns.models import GPT2_SHAPES, GPT2_VOCABULARY
 from builders.training_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
 from roofcast.data.training_campaigns.models import gpt_id
@@ -25,31 +25,31 @@ TR11_BY_SIZE: Final = {
     "181B": (72, 14336), "182B": (78, 13824), "187B": (80, 13824), "177B": (96, 12288), "183B": (72, 14400),
     "195B": (77, 14400), "200B": (80, 14400), "205B": (81, 14400), "20B": (8, 14400),
 }  # fmt: skip
-"""Size as printed to layers and width, where the section does not give them: its own formula and divisible stages."""
+"""Layers and width by printed size where the section omits them, from its formula and divisible stages."""
 
 CATALOGUE_SHAPES: Final = {
     (80, 14400): "bigscience/tr11-prequel-h14400-l80",
     (8, 14400): "bigscience/tr11-prequel-h14400-l8",
 }
 
-_TOLD_BY: Final = ("MBS", "Sec/it", "TFLOPs", "Notes")
+_KEY_COLUMNS: Final = ("MBS", "Sec/it", "TFLOPs", "Notes")
 SUPERSEDED: Final[Mapping[tuple[str, ...], str]] = {
     ("2022-02-21", "4", "152.51", "126.18", "02-20"): "micro batch corrected to 8 two days later",
     ("2022-02-21", "2", "120.29", "134.02", "02-21"): "step time and TFLOP/s swapped; corrected on 2022-02-26",
     ("2022-02-22", "2", "120.29", "134.02", "02-21"): "step time and TFLOP/s swapped; corrected on 2022-02-26",
 }
-"""What was wrong in a row that a later revision corrects, by the row's first day and what it says in `_TOLD_BY`."""
+"""Error in a row that a later revision corrects, by the row's first day and its cells in `_KEY_COLUMNS`."""
 
 
 def build_bigscience(root: Path) -> BuildResult:
-    """Return the campaign built from the files under `root`."""
+    """Build the campaign from the files under `root`."""
     pages = read_pages(root / RAW)
-    return build("bigscience", len(pages), _found(pages))
+    return build("bigscience", len(pages), _read_rows(pages))
 
 
-def _found(pages: list[PageRow]) -> Iterator[SourceRow | RejectedRow]:
+def _read_rows(pages: list[PageRow]) -> Iterator[SourceRow | RejectedRow]:
     for page in pages:
-        superseded = SUPERSEDED.get((page.date, *(page.cells.get(name, "") for name in _TOLD_BY)))
+        superseded = SUPERSEDED.get((page.date, *(page.cells.get(name, "") for name in _KEY_COLUMNS)))
         if superseded is not None:
             yield RejectedRow(page.reference, "superseded", superseded)
         elif "chronicles-prequel" in page.file:
@@ -68,7 +68,7 @@ def _found(pages: list[PageRow]) -> Iterator[SourceRow | RejectedRow]:
 
 def _shared(page: PageRow, notes: str) -> Cells:
     cells = read_cells(page.cells)
-    rate = number(next((text for name, text in page.cells.items() if plain(name) == "tflops"), None))
+    rate = number(next((text for name, text in page.cells.items() if normalize_heading(name) == "tflops"), None))
     is_oom = "OOM" in " ".join(page.cells.values()) and rate is None
     memory = _GIGABYTES.match(page.cells.get("Mem") or page.cells.get("GPU M") or notes)
     return cells | {
@@ -82,9 +82,9 @@ def _shared(page: PageRow, notes: str) -> Cells:
 
 def _tr11(page: PageRow) -> Cells:
     n_head = int(number(page.cells.get("NHEADS")) or 64)
-    found = _NHIDDEN.search(page.intro), _NLAYERS.search(page.intro)
+    width, depth = _NHIDDEN.search(page.intro), _NLAYERS.search(page.intro)
     size = page.cells.get("Size", "")
-    shape = (int(found[1][1]), int(found[0][1])) if found[0] and found[1] else TR11_BY_SIZE.get(size)
+    shape = (int(depth[1]), int(width[1])) if width and depth else TR11_BY_SIZE.get(size)
     layers = number(page.cells.get("Layers"))
     cells = _shared(page, page.cells.get("Notes", ""))
     cells |= {
@@ -124,12 +124,12 @@ def _gpt2(page: PageRow) -> Cells:
         "sharding": f"zero{stage}" if stage else "",
         "offload": "optimizer+parameters" if offloads == ("Y", "Y") or "full cpu offload" in page.intro
         else {"Y": "optimizer", "N": "none"}.get(offloads[0] or "", ""),
-        "tp": cells.get("tp") or _left_for_tp(cells, hugging_face),
+        "tp": cells.get("tp") or _tp_from_rest(cells, hugging_face),
     }  # fmt: skip
 
 
-def _left_for_tp(cells: Cells, hugging_face: bool) -> float | None:
-    """Return what pipeline and data parallelism leave of the accelerators; the page's TP=4 does not always hold."""
+def _tp_from_rest(cells: Cells, hugging_face: bool) -> float | None:
+    """Return accelerators / (pp x dp); the page's TP=4 is not always correct."""
     n_left = float(str(cells["n_accelerator"])) / float(str(cells.get("pp", 1.0))) / float(str(cells.get("dp", 1.0)))
     return n_left if not hugging_face and n_left in {1.0, 2.0, 4.0} else None
 

@@ -48,7 +48,7 @@ TRAINING_BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "aws_neuron_training": build_neuron,
     "optimum_habana_training": build_habana,
 }
-"""By campaign: from the folder that holds every source's published files to what was built."""
+"""Builder of each campaign: takes the folder of published files, returns the built campaign."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -32,26 +32,26 @@ _MEASURES: Final = {
 }
 
 _TOKEN_PER_SEQUENCE: Final = {"llama3.1": 8192, "maxtext": 8192, "nemotron": 4096, "llama3": 4096, "ft_llama3": 4096}
-"""Sequence length by the folder of the recipe; MaxText's Llama-2 and Grok's stand-ins are shorter."""
+"""Sequence length by folder of the recipe; those of MaxText's Llama 2 and of truncated Grok models are shorter."""
 
 GROK: Final = {8: (4096, 2), 16: (4096, 4), 32: (4096, 4), 64: (8192, 8), 128: (8192, 16), 256: (8192, 32)}
-"""Accelerators to sequence length and layers of Grok's stand-ins, as the table on top of its page states them."""
+"""Sequence length and layers of the truncated Grok model by number of accelerators, from the table on its page."""
 
 LLAMA_405B: Final = {32: 7, 96: 21, 192: 42}
-"""Accelerators to layers of the stand-ins for Llama 3.1 405B; larger runs train the whole model."""
+"""Layers of the truncated Llama 3.1 405B by number of accelerators; larger runs train the full model."""
 
 
 def build_dgxc(root: Path) -> BuildResult:
-    """Return the campaign built from the files under `root`.
+    """Build the campaign from the files under `root`.
 
-    One run is a column of a table, its measures stand in the rows. Runs on few accelerators train stand-ins with
-    fewer layers, which the tables do not repeat in every revision: they are told by page and number of accelerators.
+    A run is a column of a table; the rows are its measures. Runs on few accelerators train models with fewer layers.
+    Not every revision states them: page and number of accelerators identify the layers.
     """
     pages = read_pages(root / RAW)
-    return build("dgxc_benchmarking", len(pages), _found(pages))
+    return build("dgxc_benchmarking", len(pages), _read_rows(pages))
 
 
-def _found(pages: list[PageRow]) -> Iterator[SourceRow | RejectedRow]:
+def _read_rows(pages: list[PageRow]) -> Iterator[SourceRow | RejectedRow]:
     runs: dict[str, Cells] = defaultdict(dict)
     table, last = "", ""
     for page in pages:
@@ -76,7 +76,7 @@ def _found(pages: list[PageRow]) -> Iterator[SourceRow | RejectedRow]:
                 run |= _base(page, title, column) if not run else {}
                 run |= _measured(measure, text)
     for reference, run in runs.items():
-        yield SourceRow(reference, _whole(run))
+        yield SourceRow(reference, _complete_run(run))
 
 
 def _base(page: PageRow, title: str, column: re.Match[str]) -> Cells:
@@ -112,17 +112,17 @@ def _measured(measure: str, text: str) -> Cells:
     return {_SIZES[measure]: number(text)} if measure in _SIZES else {}
 
 
-def _whole(run: Cells) -> Cells:
-    """Return the run with its stand-in's name, and without sizes that cannot be."""
+def _complete_run(run: Cells) -> Cells:
+    """Return the run under the name of its truncated model, without impossible sizes."""
     n_accelerator = int(str(run["n_accelerator"]))
     n_layer = int(float(str(run.pop("n_layer", None) or 0)))
     if "grok" in str(run["model"]).casefold() and n_accelerator in GROK:
         run["model"] = cut_id("xai-org/grok-1", GROK[n_accelerator][1])
     elif "405b" in str(run["model"]) and (n_layer or LLAMA_405B.get(n_accelerator, 126)) < 126:
         run["model"] = cut_id("meta-llama/Llama-3.1-405B", n_layer or LLAMA_405B[n_accelerator])
-        if not n_layer:  # the title's pipeline is that of the whole model
+        if not n_layer:  # the title states the pipeline of the full model
             for name in ("pp", "vp", "n_gradient_accumulation"):
                 run.pop(name, None)
-    if run.get("pp") == 41:  # a misprint for 1, which the table of settings on the page has
+    if run.get("pp") == 41:  # misprint of 1, by the table of settings on the page
         run["pp"] = 1.0
     return run

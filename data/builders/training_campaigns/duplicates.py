@@ -1,4 +1,4 @@
-"""Rows that revisions of a source repeat: found, merged into the earliest, and named."""
+"""Merge of duplicate rows across the revisions of a source."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final
 from roofcast.data.measurements.training_schema import TRAINING_OUTCOME_COLUMNS
 
 PRINTED_RTOL: Final = 1e-3
-"""Revisions of a page print the same measurement with three digits or more."""
+"""Tolerance for pages, which print at least three digits."""
 
 EXACT_RTOL: Final = 1e-9
-"""Logs hold every digit: what differs was measured twice."""
+"""Tolerance for logs, which hold every digit: different digits are different measurements."""
 
 _FREE: Final = frozenset({"date", "note", "derived", "framework_version", "software", "n_node"})
 _GROUP: Final = ("model", "accelerator", "n_accelerator", "method", "status")
@@ -22,19 +22,19 @@ Cells = dict[str, object]
 def merge_duplicates(
     rows: Mapping[str, Cells], rtol: float = PRINTED_RTOL
 ) -> tuple[dict[str, Cells], dict[str, str]]:
-    """Return the rows without repetitions, and each repetition's reference with that of the row it repeats.
+    """Merge duplicates; return the merged rows, and the original's reference by the duplicate's.
 
-    Two rows are the same measurement if no configuration cell that both give differs, every outcome that both give
-    agrees to `rtol`, and at least one outcome is given by both (none need be for runs that failed). The row
-    of the earliest date stays, and takes from the others what it leaves blank. Which version of the software a
-    revision names does not matter: the same digits under a newer heading are the old measurement.
+    Two rows are the same measurement if no shared configuration cell differs, all shared outcomes agree to `rtol`,
+    and they share at least one outcome (not required for failed runs). The row of the earliest date is the original;
+    its blank cells are filled from the duplicates. Software versions are ignored: the same digits under a newer
+    heading are the old measurement.
 
     Parameters
     ----------
     rows
         Cells by reference.
     rtol
-        How far two outcomes may lie apart, relative to the larger.
+        Tolerance between two outcomes, relative to the larger.
 
     Examples
     --------
@@ -43,19 +43,19 @@ def merge_duplicates(
     >>> merge_duplicates({"a": old, "b": new})
     ({'a': {'model': 'm', 'tp': 2.0, 'step_time_s': 1.0, 'date': '2024-01-01', 'pp': 4.0}}, {'b': 'a'})
     """
-    kept: dict[str, Cells] = {}
-    twins: dict[str, str] = {}
+    merged: dict[str, Cells] = {}
+    originals: dict[str, str] = {}
     groups: dict[tuple[object, ...], list[str]] = {}
     for reference, cells in sorted(rows.items(), key=lambda item: str(item[1].get("date", ""))):
         group = groups.setdefault(tuple(cells.get(name) for name in _GROUP), [])
-        original = next((other for other in group if _is_same(kept[other], cells, rtol)), None)
+        original = next((other for other in group if _is_same(merged[other], cells, rtol)), None)
         if original is None:
-            kept[reference] = dict(cells)
+            merged[reference] = dict(cells)
             group.append(reference)
         else:
-            kept[original] |= {name: value for name, value in cells.items() if name not in kept[original]}
-            twins[reference] = original
-    return kept, twins
+            merged[original] |= {name: value for name, value in cells.items() if name not in merged[original]}
+            originals[reference] = original
+    return merged, originals
 
 
 def _is_same(one: Cells, other: Cells, rtol: float) -> bool:

@@ -20,7 +20,7 @@ PEFT: Final = "raw/hf_peft_method_comparison/metamathqa_results.csv"
 
 _MACHINE: Final = re.compile(r"(\d+)x(\w+)")
 _MACHINES: Final = {"A100": "A100 40GB"}
-"""Lightning's machines; their A100 had 40 GB."""
+"""Accelerators of Lightning's machines; their A100 have 40 GB."""
 
 _METHODS: Final = {"full": "full", "lora": "lora", "qlora": "qlora", "galore": "full"}
 _S_PER_MIN: Final = 60.0
@@ -29,15 +29,15 @@ _PEFT_TRAIN: Final = "train_info."
 
 
 def build_litgpt(root: Path) -> BuildResult:
-    """Return LitGPT's campaign built from the files under `root`."""
+    """Build LitGPT's campaign from the files under `root`."""
     pages = read_pages(root / LITGPT)
     return build("litgpt", len(pages), (_litgpt(page) for page in pages))
 
 
 def build_peft(root: Path) -> BuildResult:
-    """Return the campaign of PEFT's method comparison built from the files under `root`.
+    """Build the campaign of PEFT's method comparison from the files under `root`.
 
-    Training time is that of 5,000 steps without evaluation, so that a step's time follows from it.
+    Training time covers 5,000 steps without evaluation, so step time = training time / steps.
     """
     with (root / PEFT).open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
@@ -110,13 +110,13 @@ def _tutorial(page: PageRow) -> SourceRow:
 
 
 def _peft(rows: list[dict[str, str]]) -> Iterator[SourceRow]:
-    for number_of_row, row in enumerate(rows, start=1):
+    for i_row, row in enumerate(rows, start=1):
         kind = row["run_info.peft_config.peft_type"]
         name = row["run_info.experiment_name"]
         seconds, steps = number(row[f"{_PEFT_TRAIN}train_time"]), number(row[f"{_PEFT_RUN}max_steps"])
         is_full = "full" in name.split("/")[0]
         yield SourceRow(
-            f"metamathqa_results.csv#{number_of_row}",
+            f"metamathqa_results.csv#{i_row}",
             {
                 "model": row[f"{_PEFT_RUN}model_id"], "accelerator": row["meta_info.system_info.accelerator"],
                 "n_accelerator": 1.0, "framework": "peft",

@@ -29,15 +29,15 @@ _WITH_BATCH: Final = re.compile(r"([\d.]+) \(batch: (\d+)\)")
 
 
 def build_fms_fsdp(root: Path) -> BuildResult:
-    """Return fms-fsdp's campaign built from the files under `root`."""
+    """Build fms-fsdp's campaign from the files under `root`."""
     pages = read_pages(root / FMS)
-    return build("fms_fsdp", len(pages), (found for page in pages for found in _fms(page)))
+    return build("fms_fsdp", len(pages), (row for page in pages for row in _fms(page)))
 
 
 def build_vectorlm(root: Path) -> BuildResult:
-    """Return vectorlm's campaign built from the files under `root`."""
+    """Build vectorlm's campaign from the files under `root`."""
     pages = read_pages(root / VECTORLM)
-    return build("vectorlm", len(pages), (found for page in pages for found in _vectorlm(page)))
+    return build("vectorlm", len(pages), (row for page in pages for row in _vectorlm(page)))
 
 
 def _fms(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
@@ -53,14 +53,14 @@ def _fms(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
     }  # fmt: skip
     for part, n_accelerator in _N_FMS.items():
         cells = shared | {"accelerator": f"{part} 80GB", "n_accelerator": n_accelerator}
-        measured: Cells = {}
+        figures: Cells = {}
         for heading, text in page.cells.items():
             if "hroughput" in heading and (part in heading or (part == "A100" and "H100" not in heading)):
-                measured[PER_ACCELERATOR] = number(text)
+                figures[PER_ACCELERATOR] = number(text)
             if heading.startswith(("MFU", "HFU")) and part in heading:
-                measured[f"{heading[:3].casefold()}_ratio"] = ratio(text)
-        if measured:
-            yield SourceRow(f"{page.reference}:{part}", cells | measured)
+                figures[f"{heading[:3].casefold()}_ratio"] = ratio(text)
+        if figures:
+            yield SourceRow(f"{page.reference}:{part}", cells | figures)
 
 
 def _vectorlm(page: PageRow) -> Iterator[SourceRow | RejectedRow]:

@@ -36,11 +36,11 @@ TASKS: Final[Mapping[str, tuple[str, ...]]] = {
     "SFTExampleTester": ("trl-sft", "trl-sft-qwen"), "SFTChatExampleTester": ("trl-sft-chat",),
     "SFTChatPeftExampleTester": ("trl-sft-chat-peft",), "SFTMixtralExampleTester": ("trl-sft-mixtral",),
 }  # fmt: skip
-"""Class of a test, without what says how it is spread, to its task, as ``tests/test_examples.py`` has it."""
+"""Tasks by test class without its distribution prefix, from ``tests/test_examples.py``."""
 
 PADDED: Final = ("run_glue", "run_qa", "run_prompt_tuning_clm")
 LENGTHS: Final = {"run_clm": 1024, "run_mlm": 512, "run_lora_clm": 512}
-"""Script to the length of its packed sequences where no argument gives another: their own defaults."""
+"""Default length of packed sequences by script."""
 
 _MODELS: Final = {
     "gemma-2b-it": "google/gemma-2b", "CodeLlama-13b-Instruct-hf": "codellama/CodeLlama-13b-hf",
@@ -59,28 +59,28 @@ _N_CARD: Final = {"single_card": 1.0, "multi_card": 8.0, "deepspeed": 8.0}
 
 
 def build_habana(root: Path) -> BuildResult:
-    """Return the campaign built from the files under `root`.
+    """Build the campaign from the files under `root`.
 
-    A baseline is the figure of one run, which later runs are compared with; the test's own configuration gives batch,
-    length and method. The step time is the global batch over the samples per second.
+    A baseline is the figure of one run, with which later runs are compared; the test's configuration gives batch,
+    length and method. Step time = global batch / samples per second.
     """
     folder = root / RAW
-    found = [item for name in BASELINES for item in _found(folder, name)]
-    return build("optimum_habana_training", len(found), found, EXACT_RTOL)
+    rows = [item for name in BASELINES for item in _read_rows(folder, name)]
+    return build("optimum_habana_training", len(rows), rows, EXACT_RTOL)
 
 
-def _found(folder: Path, name: str) -> Iterator[SourceRow | RejectedRow]:
+def _read_rows(folder: Path, name: str) -> Iterator[SourceRow | RejectedRow]:
     for test, by_part in _read(folder / f"baselines_fixture_tests_{name}.json").items():
-        for part, measured in by_part.items():
-            if "train_samples_per_second" in measured:
+        for part, figures in by_part.items():
+            if "train_samples_per_second" in figures:
                 reference = f"{test.partition('::')[2] or test} {part}"
-                yield _one(folder, reference, test, part, by_part)
+                yield _row(folder, reference, test, part, by_part)
 
 
-def _one(
+def _row(
     folder: Path, reference: str, test: str, part: str, by_part: Mapping[str, Mapping[str, float]]
 ) -> SourceRow | RejectedRow:
-    named = _TEST.fullmatch(test.rpartition("::")[2])
+    match = _TEST.fullmatch(test.rpartition("::")[2])
     tasks = TASKS.get(re.sub(r"^(MultiCard|Deep[sS]peed)", "", test.split("::")[-2]), ())
     if part == "gaudi3" and by_part[part].items() <= by_part.get("gaudi2", {}).items():
         return RejectedRow(reference, "copied_baseline", "the figures are Gaudi 2's to the last digit")
@@ -88,46 +88,47 @@ def _one(
         return RejectedRow(
             reference, "unknown_accelerator", "the test's name does not say over how many cards it runs"
         )
-    if named is None or not tasks:
+    if match is None or not tasks:
         return RejectedRow(
             reference, "not_training", "images, sound, proteins, or samples that are no plain sequences"
         )
-    setting = _setting(folder, named, part, tasks)
+    setting = _setting(folder, match, part, tasks)
     if setting is None:
         return RejectedRow(reference, "no_configuration", "the collected configurations hold none of this test")
-    return SourceRow(reference, _cells(named, part, by_part[part], setting))
+    return SourceRow(reference, _cells(match, part, by_part[part], setting))
 
 
-def _setting(folder: Path, named: re.Match[str], part: str, tasks: tuple[str, ...]) -> Mapping[str, Any] | None:
-    file = folder / f"configs_examples_{re.sub('[.-]', '_', named['model'])}.json"
+def _setting(folder: Path, match: re.Match[str], part: str, tasks: tuple[str, ...]) -> Mapping[str, Any] | None:
+    file = folder / f"configs_examples_{re.sub('[.-]', '_', match['model'])}.json"
     by_task = _read(file).get(part, {}) if file.is_file() else {}
     spreads = ((task, by_task[task]["distribution"]) for task in tasks if task in by_task)
     return next(
-        (spread[named["spread"]] | {"task": task} for task, spread in spreads if named["spread"] in spread), None
+        (spread[match["spread"]] | {"task": task} for task, spread in spreads if match["spread"] in spread), None
     )
 
 
-def _cells(named: re.Match[str], part: str, measured: Mapping[str, float], setting: Mapping[str, Any]) -> Cells:
-    given = dict(_argument(text) for text in setting["extra_arguments"])
-    n_card, n_micro = _N_CARD[named["spread"]], float(setting["train_batch_size"])
-    n_gradient, rate = float(given.get("gradient_accumulation_steps", 1)), measured["train_samples_per_second"]
-    cp = float(given.get("context_parallel_size", 1))
+def _cells(match: re.Match[str], part: str, figures: Mapping[str, float], setting: Mapping[str, Any]) -> Cells:
+    arguments = dict(_argument(text) for text in setting["extra_arguments"])
+    n_card, n_micro = _N_CARD[match["spread"]], float(setting["train_batch_size"])
+    n_gradient, rate = float(arguments.get("gradient_accumulation_steps", 1)), figures["train_samples_per_second"]
+    cp = float(arguments.get("context_parallel_size", 1))
     n_batch = n_micro * n_gradient * n_card if cp == 1.0 else None
-    length = _length(named["script"], given)
-    method, rank = _method(named["script"], given)
+    length = _length(match["script"], arguments)
+    method, rank = _method(match["script"], arguments)
     return {
-        "model": _MODELS.get(named["model"], named["model"]), "accelerator": _PARTS[part], "n_accelerator": n_card,
+        "model": _MODELS.get(match["model"], match["model"]), "accelerator": _PARTS[part], "n_accelerator": n_card,
         "framework": "optimum-habana", "method": method, "adapter_rank": rank,
-        "compute_precision": "fp8" if "fp8" in given else "bf16" if "bf16" in given else "",
-        "sharding": _sharding(named["spread"], given), "cp": cp if cp > 1.0 else None,
-        "recomputation": "full" if "gradient_checkpointing" in given else "none",
+        "compute_precision": "fp8" if "fp8" in arguments else "bf16" if "bf16" in arguments else "",
+        "sharding": _sharding(match["spread"], arguments), "cp": cp if cp > 1.0 else None,
+        "recomputation": "full" if "gradient_checkpointing" in arguments else "none",
         "n_micro_batch_sequence": n_micro, "n_global_batch_sequence": n_batch, "n_gradient_accumulation": n_gradient,
         "n_token_per_sequence": length,
-        "packing": "" if length is None else "padded" if named["script"] in PADDED else "packed",
+        "packing": "" if length is None else "padded" if match["script"] in PADDED else "packed",
         "throughput_token_per_s": rate * length if length else None,
         "step_time_s": float(f"{n_batch / rate:.6g}") if n_batch and not length else None,
-        "duration_s": measured.get("train_runtime"),
-        "note": f"{named['script']}, {given.get('peft_type') or setting['task']}; rate without the first three steps",
+        "duration_s": figures.get("train_runtime"),
+        "note": f"{match['script']}, {arguments.get('peft_type') or setting['task']}; "
+        "rate without the first three steps",
     }  # fmt: skip
 
 
@@ -136,36 +137,38 @@ def _argument(text: str) -> tuple[str, str]:
     return name, value.strip()
 
 
-def _length(script: str, given: Mapping[str, str]) -> float | None:
-    """Return the length to which sequences are padded or packed; None where neither is said."""
-    stated = given.get("max_seq_length") or given.get("block_size")
-    packs = script in {"run_clm", "run_mlm"} or "dataset_concatenation" in given or given.get("packing") == "True"
+def _length(script: str, arguments: Mapping[str, str]) -> float | None:
+    """Return the length to which sequences are padded or packed; None if neither is stated."""
+    stated = arguments.get("max_seq_length") or arguments.get("block_size")
+    packs = (
+        script in {"run_clm", "run_mlm"} or "dataset_concatenation" in arguments or arguments.get("packing") == "True"
+    )
     if script in PADDED or packs:
         return float(stated or LENGTHS[script])
     return None
 
 
-def _method(script: str, given: Mapping[str, str]) -> tuple[str, float | None]:
-    rank = given.get("lora_rank") or given.get("lora_r")
-    if given.get("peft_type") or "prompt" in script:
+def _method(script: str, arguments: Mapping[str, str]) -> tuple[str, float | None]:
+    rank = arguments.get("lora_rank") or arguments.get("lora_r")
+    if arguments.get("peft_type") or "prompt" in script:
         return "adapter", None
-    if script == "run_lora_clm" or (script == "sft" and given.get("use_peft") != "False"):
+    if script == "run_lora_clm" or (script == "sft" and arguments.get("use_peft") != "False"):
         return "lora", float(rank) if rank else None
     return "full", None
 
 
-def _sharding(spread: str, given: Mapping[str, str]) -> str:
-    if "fsdp" in given:
+def _sharding(spread: str, arguments: Mapping[str, str]) -> str:
+    if "fsdp" in arguments:
         return "fsdp"
-    stage = _ZERO.search(Path(given.get("deepspeed", "")).name)
+    stage = _ZERO.search(Path(arguments.get("deepspeed", "")).name)
     return f"zero{stage[1]}" if stage else "ddp" if spread == "multi_card" else ""
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        result = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SchemaError("", f"must be a readable JSON file: {error}", file.name) from error
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise SchemaError("", "must hold a JSON object", file.name)
-    return found
+    return result

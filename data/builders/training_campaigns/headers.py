@@ -1,4 +1,4 @@
-"""What the columns of published tables mean: one place for every spelling of a heading."""
+"""Table headings of all sources, mapped to cells of a training row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKEN_PER_K: Final = 1024.0
 
 
 def scaled(factor: float) -> Reader:
-    """Return a reader of numbers in a unit of so many base units."""
+    """Return a reader that multiplies the number by `factor`."""
 
     def read(text: str) -> float | None:
         value = number(text)
@@ -59,33 +59,33 @@ HEADERS: Final[Mapping[str, tuple[str, Reader]]] = {
     **_names(scaled(units.BYTE_PER_GB), "memory_byte_per_accelerator", "memorygb", "peakmemorygb", "peakmemory"),
     **_names(scaled(units.BYTE_PER_MIB), "memory_byte_per_accelerator", "peakmemmib"),
 }  # fmt: skip
-"""By heading in small letters without marks: the cell of a candidate, and how its text is read."""
+"""Cell name and text reader by normalized heading; see `normalize_heading`."""
 
 
-def plain(heading: str) -> str:
-    r"""Return a heading in small letters, without marks, blanks and tags.
+def normalize_heading(heading: str) -> str:
+    r"""Normalize a heading: lower case, no punctuation, blanks or tags.
 
     Examples
     --------
-    >>> plain("\\#-GPUs"), plain("Tokens / sec / GPU"), plain("Context&nbsp;length")
-    ('gpus', 'tokenssecgpu', 'contextlength')
+    >>> normalize_heading("\\#-GPUs"), normalize_heading("Tokens / sec / GPU"), normalize_heading("A&nbsp;b")
+    ('gpus', 'tokenssecgpu', 'ab')
     """
     return _NOISE.sub("", heading).casefold()
 
 
 def read_cells(cells: Mapping[str, str]) -> Cells:
-    """Return the cells whose headings are known, as numbers in base units; those that hold no number are left out.
+    """Return the cells with known headings as numbers in base units; skip cells without a number.
 
     Examples
     --------
     >>> read_cells({"#-GPUs": "8", "TP": "n/a", "Model TFLOP / sec / GPU": "450"})
     {'n_accelerator': 8.0, 'model_flop_per_s_per_accelerator': 450000000000000.0}
     """
-    found: Cells = {}
+    result: Cells = {}
     for heading, text in cells.items():
-        if plain(heading) in HEADERS:
-            name, reader = HEADERS[plain(heading)]
+        if normalize_heading(heading) in HEADERS:
+            name, reader = HEADERS[normalize_heading(heading)]
             value = reader(text)
             if value:
-                found.setdefault(name, value)
-    return found
+                result.setdefault(name, value)
+    return result

@@ -1,4 +1,4 @@
-"""NVIDIA's NeMo Framework Launcher: its examples on H100, and the README's scaling on A100 SuperPODs."""
+"""NVIDIA's NeMo Framework Launcher: examples on H100, and the README's scaling on A100 SuperPODs."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ _PROPORTION_RTOL: Final = 1e-4
 _MISPRINTS: Final[Mapping[tuple[str | None, ...], str]] = {
     ("2022-06-03", "519211", "20768"): "the row of perfect scaling, misprinted; corrected on the next day",
 }
-"""By first day and the two cells of a row of scaling: it is told by what it says, not by where it stands."""
+"""Misprinted scaling rows, identified by first day and the two cells."""
 
 _RECOUNTED: Final = ("GPT3-175B", "697", "[750*]")
-"""Model, tokens/s and the start of TFLOP/s of a row that the next day's page repeats with other FLOP/s, for good."""
+"""Model, tokens/s and start of TFLOP/s of a row that the next day's page replaces with other FLOP/s."""
 
 SCALED: Final = {"GPT": "NeMo/gpt3_5b", "T5": "nvidia/t5-3b", "mT5": "nvidia/mt5-3b", "BERT": "nvidia/bert-4b"}
-"""Family of a section to the model whose scaling its table shows; of two under GPT, the second is of 175B."""
+"""Model of the scaling table by family of the section; the second table under GPT is of the 175B model."""
 
 CONVERGED: Final = {
     ("GPT", 160): "NeMo/gpt3_5b", ("T5", 32): "nvidia/t5-220m", ("T5", 160): "nvidia/t5-3b",
     ("mT5", 32): "nvidia/mt5-170m", ("mT5", 64): "nvidia/mt5-390m", ("mT5", 160): "nvidia/mt5-3b",
 }  # fmt: skip
-"""Family and accelerators to the model that the sentence above a table of convergence names."""
+"""Model of a convergence table by family and number of accelerators, from the sentence above it."""
 
 
 def build_launcher(root: Path) -> BuildResult:
-    """Return the campaign built from the files under `root`.
+    """Build the campaign from the files under `root`.
 
-    The README's tables of scaling have blank headings, of which the collected rows keep the last column and the one
-    under ``Nodes``: two runs a row. Their sections name DGX SuperPODs of A100 with 80 GB.
+    The README's scaling tables have blank headings; the collected rows hold the last column and the one under
+    ``Nodes``: two runs per row. Their sections name DGX SuperPODs of A100 with 80 GB.
     """
     pages = read_pages(root / RAW)
-    return build("nemo_framework_launcher", len(pages), _found(pages))
+    return build("nemo_framework_launcher", len(pages), _read_rows(pages))
 
 
-def found_examples(root: Path) -> Iterator[SourceRow | RejectedRow]:
-    """Yield what the examples' page holds, in all revisions."""
+def read_examples(root: Path) -> Iterator[SourceRow | RejectedRow]:
+    """Yield the rows of the examples' page in all revisions."""
     yield from (_example(page) for page in read_pages(root / RAW) if page.file == _EXAMPLES)
 
 
-def _found(pages: list[PageRow]) -> Iterator[SourceRow | RejectedRow]:
+def _read_rows(pages: list[PageRow]) -> Iterator[SourceRow | RejectedRow]:
     nodes: dict[str, tuple[float, float]] = {}
     for page in pages:
         section = page.heading.rpartition(" > ")[2]
@@ -76,11 +76,11 @@ def _found(pages: list[PageRow]) -> Iterator[SourceRow | RejectedRow]:
 def _example(page: PageRow) -> SourceRow | RejectedRow:
     if any(heading in page.cells for heading in _DRAFT):
         return RejectedRow(page.reference, "placeholder", "draft of the page, replaced on the same day")
-    told = [page.cells.get(name, "") for name in ("Model", "Tokens / sec / GPU", "Model TFLOP / sec / GPU")]
-    if (*told[:2], told[2][: len(_RECOUNTED[2])]) == _RECOUNTED:
+    figures = [page.cells.get(name, "") for name in ("Model", "Tokens / sec / GPU", "Model TFLOP / sec / GPU")]
+    if (*figures[:2], figures[2][: len(_RECOUNTED[2])]) == _RECOUNTED:
         return RejectedRow(page.reference, "superseded", "FLOP/s counted anew on the next day")
-    named = _PRECISION.search(page.intro)
-    compute, recipe = RECIPES.get(page.cells.get("Precision") or (named[1] if named else ""), ("", ""))
+    match = _PRECISION.search(page.intro)
+    compute, recipe = RECIPES.get(page.cells.get("Precision") or (match[1] if match else ""), ("", ""))
     return SourceRow(page.reference, read_cells(page.cells) | {
         "model": page.cells.get("Model", ""), "accelerator": page.cells.get("GPU", "H100"),
         "framework": "nemo-framework-launcher", "date": page.date,
@@ -91,8 +91,8 @@ def _example(page: PageRow) -> SourceRow | RejectedRow:
 
 
 def _family(page: PageRow) -> str:
-    named = _FAMILY.search(page.heading)
-    return named[1] if named else "GPT"
+    match = _FAMILY.search(page.heading)
+    return match[1] if match else "GPT"
 
 
 def _superpod(page: PageRow, model: str) -> Cells:
@@ -115,7 +115,7 @@ def _converged(page: PageRow) -> SourceRow | RejectedRow:
 
 
 def _scaling(page: PageRow, nodes: dict[str, tuple[float, float]]) -> Iterator[SourceRow | RejectedRow]:
-    """Yield the runs of a row of a table of scaling; a row of nodes is kept in `nodes` for those that follow."""
+    """Yield the runs of a row of a scaling table; a row of node counts is stored in `nodes`."""
     model = "openai/gpt3-175b" if "5B_GPT_3_throughput" in page.intro else SCALED[_family(page)]
     few, many = number(page.cells["Nodes"]), number(page.cells["col"])
     if few is None or many is None:

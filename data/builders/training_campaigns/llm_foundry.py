@@ -1,4 +1,4 @@
-"""MosaicML's LLM Foundry: throughput of MPT models over sizes, lengths and numbers of A100 and H100."""
+"""MosaicML's LLM Foundry: throughput of MPT models by size, sequence length and number of A100 and H100."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages
 from builders.training_campaigns.duplicates import EXACT_RTOL
-from builders.training_campaigns.headers import plain, read_cells
+from builders.training_campaigns.headers import normalize_heading, read_cells
 from builders.training_campaigns.source_rows import PER_ACCELERATOR, Cells, SourceRow, build
 
 RAW: Final = "raw/mosaic_llm_foundry/train_throughput_tables.jsonl"
@@ -20,32 +20,32 @@ _SHARDINGS: Final = {"FULL_SHARD": "fsdp", "SHARD_GRAD_OP": "zero2", "NO_SHARD":
 
 
 def build_llm_foundry(root: Path) -> BuildResult:
-    """Return the campaign built from the files under `root`.
+    """Build the campaign from the files under `root`.
 
-    Revisions repeat every digit of a run: what differs in the last one, often in one table, was measured twice.
+    Revisions repeat every digit of a run, so rows that differ in any digit are separate measurements.
     """
     pages = read_pages(root / RAW)
-    return build("mosaic_llm_foundry", len(pages), _candidates(pages), EXACT_RTOL)
+    return build("mosaic_llm_foundry", len(pages), _read_rows(pages), EXACT_RTOL)
 
 
-def _candidates(pages: list[PageRow]) -> Iterator[SourceRow]:
+def _read_rows(pages: list[PageRow]) -> Iterator[SourceRow]:
     for page in pages:
-        aligned = _aligned(page.cells)
-        texts = {plain(heading): text for heading, text in aligned.items()}
+        aligned = _align(page.cells)
+        texts = {normalize_heading(heading): text for heading, text in aligned.items()}
         cells = read_cells(aligned)
         if "throughput_token_per_s" in cells:
-            cells.pop(PER_ACCELERATOR, None)  # the same, rounded once more
+            cells.pop(PER_ACCELERATOR, None)  # the same figure with fewer digits
         yield SourceRow(page.reference, cells | _context(texts) | {"date": page.date})
 
 
-def _aligned(cells: dict[str, str]) -> dict[str, str]:
-    """Return the cells under their own headings: revisions of October 2023 forgot that of the model FLOP/s."""
+def _align(cells: dict[str, str]) -> dict[str, str]:
+    """Return the cells under the right headings: revisions of October 2023 lack the heading of model FLOP/s."""
     if number(cells.get("Precision")) is None:
         return cells
     headings = list(cells)
     position = headings.index("MicroBatchSize")
-    whole = [*headings[:position], "Model TFLOP", *headings[position:]]
-    return dict(zip(whole, cells.values(), strict=False))
+    complete = [*headings[:position], "Model TFLOP", *headings[position:]]
+    return dict(zip(complete, cells.values(), strict=False))
 
 
 def _context(texts: dict[str, str]) -> Cells:
@@ -66,5 +66,5 @@ def _context(texts: dict[str, str]) -> Cells:
 
 
 def _recipe(precision: str, mode: str) -> str:
-    """Return whether computing is autocast, and what FSDP keeps and sends in low precision: all, or weights only."""
+    """Return autocast or plain precision, with FSDP's mixed-precision mode (all tensors, or weights only)."""
     return f"{'amp' if precision.startswith('amp') else 'plain'}-{mode.casefold()}"

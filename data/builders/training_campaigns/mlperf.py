@@ -19,7 +19,7 @@ RAW: Final = "raw/mlperf_training/mlperf_training_llm.csv"
 
 ROUNDS: Final = {"v3.0": "2023-06", "v3.1": "2023-11", "v4.0": "2024-06", "v4.1": "2024-11", "v5.0": "2025-06",
                  "v5.1": "2025-11"}  # fmt: skip
-"""Round to the month in which its results came out."""
+"""Publication month by round."""
 
 BENCHMARKS: Final[dict[str, Cells]] = {
     "gpt3": {"model": "gpt3-175b", "n_token_per_sequence": 2048, "method": "pretrain"},
@@ -31,22 +31,22 @@ BENCHMARKS: Final[dict[str, Cells]] = {
     "llama31_8b": {"model": "llama3.1-8b", "n_token_per_sequence": 8192, "method": "pretrain"},
     "bert": {"model": "bert-large", "n_token_per_sequence": 512, "method": "pretrain", "packing": "padded"},
 }  # fmt: skip
-"""Benchmark to what its rules fix: model, length of a sequence and method."""
+"""Cells fixed by the rules of each benchmark: model, sequence length and method."""
 
 _MAX_SAMPLE_PER_S: Final = 1e4
 _SIZES: Final = ("tp", "pp", "cp")
 _CONFIGURATION: Final = re.compile(r"/benchmarks/(\w+)/.*_(\d+)x(\d+)x[^/]*tp(\d+)pp(\d+)cp(\d+)")
-"""Path of a submission's configuration: benchmark, nodes, accelerators of each and parallel sizes."""
+"""Path of a submission's configuration: benchmark, nodes, accelerators per node and parallel sizes."""
 
 
 def build_mlperf(root: Path) -> BuildResult:
-    """Return the campaign built from the files under `root`."""
+    """Build the campaign from the files under `root`."""
     with (root / RAW).open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
-    return build("mlperf_training", len(rows), _found(rows), EXACT_RTOL)
+    return build("mlperf_training", len(rows), _read_rows(rows), EXACT_RTOL)
 
 
-def _found(rows: list[dict[str, str]]) -> Iterator[SourceRow | RejectedRow]:
+def _read_rows(rows: list[dict[str, str]]) -> Iterator[SourceRow | RejectedRow]:
     for line, row in enumerate(rows, start=2):
         reference = f"mlperf_training_llm.csv:{line}"
         if row["benchmark"] not in BENCHMARKS:
@@ -81,13 +81,13 @@ def _cells(row: dict[str, str]) -> Cells:
 
 
 def _sizes(row: Mapping[str, str], hints: Mapping[str, object]) -> Cells:
-    """Return the parallel sizes that the run logged, else those of its only configuration for as many nodes.
+    """Return the logged parallel sizes, else those of the only configuration with the same number of nodes.
 
-    The table's own columns hold those of the submission's first configuration, which may be of another benchmark.
+    The table's columns are not used: they hold the submission's first configuration, maybe of another benchmark.
     """
     if "tp" in hints:
         return {size: number(str(hints.get(size, ""))) for size in _SIZES}
-    ran = row["benchmark"], number(row["nodes"]), number(row["accel_per_node"])
+    run = row["benchmark"], number(row["nodes"]), number(row["accel_per_node"])
     matches = [match for path in row["configs"].split(";") if (match := _CONFIGURATION.search(path))]
-    named = {match.groups()[3:] for match in matches if (match[1], float(match[2]), float(match[3])) == ran}
-    return dict(zip(_SIZES, map(number, named.pop()), strict=True)) if len(named) == 1 else {}
+    sizes = {match.groups()[3:] for match in matches if (match[1], float(match[2]), float(match[3])) == run}
+    return dict(zip(_SIZES, map(number, sizes.pop()), strict=True)) if len(sizes) == 1 else {}

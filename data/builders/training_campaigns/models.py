@@ -1,4 +1,4 @@
-"""Writing `models.csv`: the shapes that the published benchmarks state."""
+"""Generator of `models.csv`: model shapes stated by the published benchmarks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TR11_SHAPES: Final[tuple[tuple[int, int, tuple[int, ...]], ...]] = (
     (6, 14336, (64,)), (10, 14336, (64,)), (70, 14336, (64, 112, 128)), (72, 14336, (16, 32, 64, 112, 128, 256)),
     (82, 14336, (128,)), (72, 14400, (96,)), (77, 14400, (96,)), (81, 14400, (96,)),
 )  # fmt: skip
-"""Layers, width and numbers of heads of the sweep before BigScience's 176B model; vocabulary of 250,000."""
+"""Layers, width and head counts of the sweep before BigScience's 176B model; vocabulary of 250,000."""
 
 GPT2: Final = "experiments/gpt2-meg/meg_gpt2_perf_n16.slurm"
 GPT2_SHAPES: Final = {
     "7.5B": (36, 4096), "18B": (40, 6144), "25B": (40, 7168), "30B": (48, 7168), "39B": (48, 8192),
     "52B": (64, 8192), "65B": (64, 9216), "97B": (64, 11264), "116B": (64, 12288), "206B": (64, 16384),
 }  # fmt: skip
-"""Size as printed to layers and width, by the table in their job scripts; 32 heads each."""
+"""Layers and width by printed size, from the table in the job scripts; 32 heads each."""
 
 GPT2_VOCABULARY: Final = 50_257
 TR3: Final = "train/tr3-1B3-baseline/tr3m-1B3-emb-norm-pile.slurm"
@@ -36,11 +36,11 @@ CUTS: Final = {
     "meta-llama/Llama-3.1-405B": ((7, 21, 42), "llama3.1/README_405b.md"),
     "xai-org/grok-1": ((2, 4, 8, 16, 32), "grok1/README_314b.md"),
 }
-"""Models that NVIDIA's DGX Cloud benchmarks cut to fit few accelerators, and the page that says so."""
+"""Models that NVIDIA's DGX Cloud benchmarks truncate to fit few accelerators: layer counts and source page."""
 
 
 def build_models() -> list[ModelSpec]:
-    """Return every model of the training campaigns that the catalogue does not hold."""
+    """Return the models of the training campaigns that are not in the catalogue."""
     specs = [
         gpt_spec(n_layer, width, n_head, page=TR11) for n_layer, width, heads in TR11_SHAPES
         for n_head in heads
@@ -49,14 +49,14 @@ def build_models() -> list[ModelSpec]:
     specs += [gpt_spec(24, 2048, 16, GPT2_VOCABULARY, page=TR3), gpt_spec(32, 16384, 32, GPT2_VOCABULARY, page=TR8)]
     specs += with_kin(map(other_spec, OTHERS), load_catalog().models.values())
     for model, (layers, page) in CUTS.items():
-        whole = load_catalog().model(model)
-        source = f"https://github.com/NVIDIA/dgxc-benchmarking: {page}; {whole.source}"
-        specs += [cut_spec(whole, n_layer, source) for n_layer in layers]
+        full_model = load_catalog().model(model)
+        source = f"https://github.com/NVIDIA/dgxc-benchmarking: {page}; {full_model.source}"
+        specs += [cut_spec(full_model, n_layer, source) for n_layer in layers]
     return specs
 
 
 def main() -> None:
-    """Write the models beside the campaigns."""
+    """Write `models.csv` next to the campaigns."""
     save_models(build_models(), Path(training_campaigns.__file__).with_name(FILE))
 
 

@@ -1,4 +1,4 @@
-"""Names of sources that the catalogue's aliases do not hold; compared in small letters."""
+"""Source names that are not catalogue aliases, in lower case."""
 
 from __future__ import annotations
 
@@ -71,4 +71,4 @@ ACCELERATOR_NAMES: Final = {
     "tpu-v5p": "google-tpu-v5p",
     "v100 16gb": "nvidia-v100-sxm2-16gb",
 }
-"""The form that a source leaves open is that of its nodes: SXM, and for a plain A100 80 GB (a run on it takes 60)."""
+"""Where a source states no form factor, it is that of its nodes: SXM. A plain A100 has 80 GB (one run uses 60)."""

@@ -9,8 +9,8 @@ from typing import Final
 
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages, split_brackets
-from builders.training_campaigns.headers import plain, read_cells
-from builders.training_campaigns.launcher import found_examples
+from builders.training_campaigns.headers import normalize_heading, read_cells
+from builders.training_campaigns.launcher import read_examples
 from builders.training_campaigns.recipes import RECIPES, method_of
 from builders.training_campaigns.source_rows import PER_ACCELERATOR, Cells, RejectedRow, SourceRow, build
 
@@ -26,34 +26,34 @@ _NAMED: Final = re.compile(r"LLAMA\d-\d+B|GPT3 20B")
 _VARIANT: Final = re.compile(r"\s*\(([^)]*)\)")
 
 _RECOUNTED: Final = ("2025-12-04", "GPT OSS 120B", "5630", "223")
-"""First day, model, tokens and TFLOP/s of a row that its page repeats with other FLOP/s on the same day, for good."""
+"""First day, model, tokens and TFLOP/s of a row that its page replaces with other FLOP/s on the same day."""
 
 _LONG: Final = "LLAMA2-7B (FP8)"
-"""Model and precision of the table of long inputs, by ``performance_long_sequence.md`` of the same repository."""
+"""Model and precision of the table of long inputs, from ``performance_long_sequence.md`` of the same repository."""
 
 
 def build_megatron_bridge(root: Path) -> BuildResult:
-    """Return Megatron Bridge's campaign built from the files under `root`.
+    """Build Megatron Bridge's campaign from the files under `root`.
 
-    A cell such as ``1 (16)`` holds two runs. The page says below its tables that brackets mean the other scaling of
-    the same FP8 (blocks of 32, on H100 of 128), and its next release prints ``FP8-CS (FP8-MX)`` beside such cells.
+    A cell such as ``1 (16)`` holds two runs. By the text below the tables, brackets mean the other FP8 scaling
+    (blocks of 32, on H100 of 128); the next release prints ``FP8-CS (FP8-MX)`` in such rows.
     """
     pages = read_pages(root / BRIDGE)
-    return build("nemo_megatron_bridge", len(pages), (found for page in pages for found in _bridge(page)))
+    return build("nemo_megatron_bridge", len(pages), (row for page in pages for row in _bridge(page)))
 
 
 def build_nemo(root: Path) -> BuildResult:
-    """Return NeMo's campaign built from the files under `root`.
+    """Build NeMo's campaign from the files under `root`.
 
-    Its first pages repeat runs of the launcher's examples, which is where they count.
+    Its first pages repeat runs of the launcher's examples, which are rejected here as duplicates.
     """
     pages = read_pages(root / NEMO)
-    examples = {_figures(found): found.reference for found in found_examples(root) if isinstance(found, SourceRow)}
+    examples = {_figures(row): row.reference for row in read_examples(root) if isinstance(row, SourceRow)}
     return build("nemo", len(pages), (_unless_example(_nemo(page), examples) for page in pages))
 
 
 def build_automodel(root: Path) -> BuildResult:
-    """Return NeMo AutoModel's campaign built from the files under `root`."""
+    """Build NeMo AutoModel's campaign from the files under `root`."""
     pages = read_pages(root / AUTOMODEL)
     return build("nemo_automodel", len(pages), (_automodel(page) for page in pages))
 
@@ -63,8 +63,8 @@ def _bridge(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
     if "Precision" not in page.cells and release == "25.11":
         yield RejectedRow(page.reference, "superseded", "first draft of the 25.11 tables, replaced on the same day")
         return
-    told = (page.cells.get(name) for name in ("Model", "Tokens / sec / GPU", "Model TFLOP / sec / GPU"))
-    if (page.date, *told) == _RECOUNTED:
+    figures = (page.cells.get(name) for name in ("Model", "Tokens / sec / GPU", "Model TFLOP / sec / GPU"))
+    if (page.date, *figures) == _RECOUNTED:
         yield RejectedRow(page.reference, "superseded", "FLOP/s counted anew on the same day")
         return
     if "Model TFLOP / sec / GPU" not in page.cells:
@@ -81,11 +81,13 @@ def _bridge(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
         "accelerator": system, "framework": "megatron-bridge", "framework_version": release,
         "software": f"NeMo container {release}", "date": page.date, "method": method_of(page.heading),
     }  # fmt: skip
-    named = "Precision" in page.cells
+    has_precision = "Precision" in page.cells
     blocks = "FP8-SC" if system == "DGX-H100" else "FP8-MX"
-    yield SourceRow(page.reference, shared | _bridge_cells(outside, "" if inside is None or named else "FP8-CS"))
+    yield SourceRow(
+        page.reference, shared | _bridge_cells(outside, "" if inside is None or has_precision else "FP8-CS")
+    )
     if inside is not None:
-        yield SourceRow(f"{page.reference}()", shared | _bridge_cells(inside, "" if named else blocks))
+        yield SourceRow(f"{page.reference}()", shared | _bridge_cells(inside, "" if has_precision else blocks))
 
 
 def _bridge_cells(texts: dict[str, str], precision: str) -> Cells:
@@ -101,34 +103,36 @@ def _with_sharding(texts: dict[str, str]) -> Cells:
     return cells
 
 
-def _figures(found: SourceRow) -> tuple[object, ...]:
-    """Return model, method, accelerators and tokens per second of each, which some tables give for all together."""
-    cells = found.cells
-    n_accelerator, whole = cells.get("n_accelerator"), cells.get("throughput_token_per_s")
-    rate = float(str(whole)) / float(str(n_accelerator)) if whole and n_accelerator else cells.get(PER_ACCELERATOR)
+def _figures(row: SourceRow) -> tuple[object, ...]:
+    """Return model, method, number of accelerators and tokens per second per accelerator."""
+    cells = row.cells
+    n_accelerator, total = cells.get("n_accelerator"), cells.get("throughput_token_per_s")
+    rate = float(str(total)) / float(str(n_accelerator)) if total and n_accelerator else cells.get(PER_ACCELERATOR)
     return str(cells["model"]).casefold(), cells["method"], n_accelerator, rate
 
 
-def _unless_example(found: SourceRow, examples: Mapping[tuple[object, ...], str]) -> SourceRow | RejectedRow:
-    figures = _figures(found)
-    twin = examples.get(figures) if figures[-1] else None
-    return found if twin is None else RejectedRow(found.reference, "duplicate", f"the same as the launcher's {twin}")
+def _unless_example(row: SourceRow, examples: Mapping[tuple[object, ...], str]) -> SourceRow | RejectedRow:
+    figures = _figures(row)
+    original = examples.get(figures) if figures[-1] else None
+    if original is None:
+        return row
+    return RejectedRow(row.reference, "duplicate", f"the same as the launcher's {original}")
 
 
 def _nemo(page: PageRow) -> SourceRow:
-    place = f"{page.heading} {_LONG}" if "Long Input Sequences" in page.heading else page.heading
-    precision = page.cells.get("Precision") or _first(_PRECISION, f"{page.intro} {place}")
+    heading = f"{page.heading} {_LONG}" if "Long Input Sequences" in page.heading else page.heading
+    precision = page.cells.get("Precision") or _first(_PRECISION, f"{page.intro} {heading}")
     compute, recipe = RECIPES.get(precision, ("", ""))
     task = page.cells.get("Task", "")
     context: Cells = {
-        "model": page.cells.get("Model") or _first(_NAMED, f"{place} {page.intro}"),
+        "model": page.cells.get("Model") or _first(_NAMED, f"{heading} {page.intro}"),
         "accelerator": _first(_SYSTEM, f"{page.heading} {page.intro}") or "DGX-H100",
         "framework": "nemo", "date": page.date, "method": method_of(task or page.heading),
         "compute_precision": compute, "precision_recipe": recipe,
         "packing": "packed" if "Packed Sequence Length" in page.cells else "",
     }  # fmt: skip
     cells = read_cells(page.cells)
-    if "batchsize" in {plain(heading) for heading in page.cells}:
+    if "batchsize" in {normalize_heading(heading) for heading in page.cells}:
         cells["n_global_batch_sequence"] = number(page.cells["Batch Size"])
     return SourceRow(page.reference, cells | context)
 
@@ -147,7 +151,7 @@ def _automodel(page: PageRow) -> SourceRow | RejectedRow:
 
 
 def _accumulation(texts: Mapping[str, str]) -> Cells:
-    """Return the micro batches of a step; AutoModel counts local batches, of which a pipeline makes several."""
+    """Return the micro batches per step; AutoModel counts local batches, which a pipeline splits further."""
     passes, local, micro = (number(texts.get(name)) for name in ("GA", "LBS", "MBS"))
     return {"n_gradient_accumulation": passes * local / micro} if passes and local and micro else {}
 

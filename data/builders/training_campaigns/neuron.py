@@ -1,4 +1,4 @@
-"""AWS Neuron: pretraining on Trainium1, by the benchmark tables of its documentation in all revisions."""
+"""AWS Neuron: pretraining on Trainium1, from all revisions of the documentation's benchmark tables."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FILES: Final = (
 )
 
 PHASES: Final = {"Ph1": 128.0, "Ph2": 512.0}
-"""Phase of BERT's pretraining to the length of its sequences; the tables print that of the first for both."""
+"""Sequence length by phase of BERT pretraining; the tables print that of the first phase for both."""
 
 LENGTHS: Final = {"GPT3": 2048.0, "Llama2": 4096.0}
-"""Word of a model's name to the length of its sequences, which the tables name from January 2024 on."""
+"""Sequence length by word of the model name; the tables state it from January 2024 on."""
 
 _CHIPS_PER_NODE: Final = 16
 _SIZE: Final = re.compile(r"\b(TP|PP|DP)=(\d+)|(\d+)(?:xNC|Nodes)?\((TP|DP)\)")
@@ -34,19 +34,21 @@ _VISION: Final = re.compile(r"ViT|CLIP|Per[cv]e[ir]ver", re.IGNORECASE)
 
 
 def build_neuron(root: Path) -> BuildResult:
-    """Return the campaign built from the files under `root`.
+    """Build the campaign from the files under `root`.
 
-    A figure that later stands under another batch or topology, all else equal, was corrected: the last one counts.
+    If a figure later has another batch or topology, all else equal, its setting was corrected: the last one counts.
     """
     rows = {f"{Path(file).name}:{line}": row for file in FILES for line, row in _lines(root / file)}
     by_day = sorted(rows.values(), key=lambda row: row["_first_seen"])
-    settled = {_figure(row): _setting(row) for row in by_day}
+    last_settings = {_figure(row): _setting(row) for row in by_day}
     first_seen = {_figure(row): row["_first_seen"] for row in reversed(by_day)}
-    found = (
-        _found(reference, row | {"_measured": first_seen[_figure(row)]}, _setting(row) == settled[_figure(row)])
+    source_rows = (
+        _classify(
+            reference, row | {"_measured": first_seen[_figure(row)]}, _setting(row) == last_settings[_figure(row)]
+        )
         for reference, row in rows.items()
     )
-    return build("aws_neuron_training", len(rows), found)
+    return build("aws_neuron_training", len(rows), source_rows)
 
 
 def _lines(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
@@ -56,7 +58,7 @@ def _lines(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _figure(row: dict[str, str]) -> tuple[str, ...]:
-    """Return what tells one measured figure from another."""
+    """Return the key of a measured figure."""
     return _model(row), _n_node(row), _precision(row), row["Performance [seq/sec]"]
 
 
@@ -80,10 +82,10 @@ def _global_batch(row: dict[str, str]) -> str:
     return row.get("Globalbatch") or row.get("Global Minibatch", "")
 
 
-def _found(reference: str, row: dict[str, str], is_settled: bool) -> SourceRow | RejectedRow:
+def _classify(reference: str, row: dict[str, str], is_last: bool) -> SourceRow | RejectedRow:
     if _VISION.search(row["Model"]):
         return RejectedRow(reference, "unknown_model", f"{row['Model']}: no language model")
-    if not is_settled:
+    if not is_last:
         return RejectedRow(reference, "superseded", "the same figure stands later under another batch or topology")
     return SourceRow(reference, _cells(row))
 
@@ -110,12 +112,12 @@ def _cells(row: dict[str, str]) -> Cells:
 
 
 def _corrected(row: dict[str, str]) -> str:
-    """Return since when a figure stands under this batch and topology, if that is not its own day."""
+    """Return the note on a corrected setting; empty if the setting is of the figure's own day."""
     return "" if row["_first_seen"] == row["_measured"] else f"; setting as corrected on {row['_first_seen']}"
 
 
 def _cores(topology: str) -> dict[str, float]:
-    """Return over how many NeuronCores each kind of parallelism goes; what a topology does not name is 1."""
+    """Return the parallel sizes in NeuronCores; sizes not in the topology are 1."""
     sizes = {"tp": 1.0, "pp": 1.0, "dp": 1.0}
     for name, size, bracketed, bracketed_name in _SIZE.findall(topology):
         sizes[(name or bracketed_name).lower()] *= float(size or bracketed)
@@ -123,10 +125,10 @@ def _cores(topology: str) -> dict[str, float]:
 
 
 def _chips(sizes: dict[str, float], micro: float | None) -> tuple[dict[str, float], float | None]:
-    """Return parallel sizes and micro batch, counted in chips.
+    """Return parallel sizes and micro batch per chip.
 
-    Cores that share a tensor are half as many chips. Where each holds a replica of its own, the two of a chip are one
-    replica with twice the micro batch.
+    Tensor parallelism over cores is halved. Without it, the two replicas of a chip count as one with twice the micro
+    batch.
     """
     if sizes["tp"] > 1:
         return sizes | {"tp": sizes["tp"] / N_CORE_PER_CHIP}, micro

@@ -1,4 +1,4 @@
-"""Models of the training campaigns that no collected table holds: each by its own source, counted by its shape."""
+"""Models of the training campaigns outside the collected tables, with source and shape of each."""
 
 from __future__ import annotations
 
@@ -119,12 +119,11 @@ OTHERS: Final[tuple[dict[str, object], ...]] = (
         "source": _HUB.format("01-ai/Yi-34B-200K"),
     },
 )  # fmt: skip
-"""What is left out is plain: heads as wide as the width allows, as many for keys, an MLP without a gate; weights that
-are left out are counted."""
+"""Defaults: head width from the hidden size, as many KV heads as heads, ungated MLP, parameters counted by shape."""
 
 
 def other_spec(fields: dict[str, object]) -> ModelSpec:
-    """Return the spec of such a model, with the weights that its shape counts where none are given.
+    """Return the spec of a model in `OTHERS`; the parameter count defaults to that of its shape.
 
     Examples
     --------
@@ -133,11 +132,11 @@ def other_spec(fields: dict[str, object]) -> ModelSpec:
     """
     lineage = str(fields.get("lineage") or str(fields["id"]).rpartition("/")[2].casefold())
     n_head = int(str(fields["n_head"]))
-    plain: dict[str, object] = {
+    defaults: dict[str, object] = {
         "lineage": lineage, "fold_group": lineage, "mlp_gated": False, "n_kv_head": n_head,
         "head_dim": int(str(fields["hidden_size"])) // n_head, "n_param": 1, "n_param_active": 1,
     }  # fmt: skip
-    spec = ModelSpec.parse(plain | fields)
+    spec = ModelSpec.parse(defaults | fields)
     n_param, n_param_active = count_parameters(shape_from_spec(spec))
     if "n_param" in fields:
         n_param = n_param_active = spec.n_param
@@ -145,7 +144,7 @@ def other_spec(fields: dict[str, object]) -> ModelSpec:
 
 
 def with_kin(specs: Iterable[ModelSpec], known: Iterable[ModelSpec]) -> Iterator[ModelSpec]:
-    """Yield the specs; one of the shape of a known model, or of an earlier one, joins the folds of that model."""
+    """Yield the specs; a spec with the shape of a known or earlier model gets that model's fold group."""
     groups = {_shape(spec): spec.fold_group for spec in known}
     for spec in specs:
         yield spec.model_copy(update={"fold_group": groups.setdefault(_shape(spec), spec.fold_group)})

@@ -21,7 +21,7 @@ _JAX_MODELS: Final = {
     "T5-v1.1-small": "google/t5-v1_1-small", "T5-v1.1-large": "google/t5-v1_1-large",
     "T5-v1.1-xl": "google/flan-t5-xl", "T5-v1.1-xxl": "google/flan-t5-xxl",
 }  # fmt: skip
-"""Sizes of the pages to models of the same shape."""
+"""Model of the same shape by size on the page."""
 
 _SIZES: Final = {name: re.compile(rf"\b{name}[ =]?(\d+)", re.IGNORECASE) for name in ("tp", "pp", "ep", "mbs", "dp")}
 _VPP: Final = re.compile(r"vpp(\d+)")
@@ -32,25 +32,25 @@ _TOKENS: Final = {"k": 1024.0, "M": 1024.0**2}
 
 
 def build_jax_toolbox(root: Path) -> BuildResult:
-    """Return JAX Toolbox's campaign built from the files under `root`."""
+    """Build JAX Toolbox's campaign from the files under `root`."""
     pages = read_pages(root / JAX)
     return build("jax_toolbox", len(pages), (_jax(page) for page in pages))
 
 
 def build_xtuner(root: Path) -> BuildResult:
-    """Return XTuner's campaign built from the files under `root`; its pages name the hardware above the tables."""
+    """Build XTuner's campaign from the files under `root`; the hardware is named above its tables."""
     pages = read_pages(root / XTUNER)
     return build("xtuner", len(pages), (_xtuner(page) for page in pages))
 
 
 def build_colossalai(root: Path) -> BuildResult:
-    """Return Colossal-AI's campaign built from the files under `root`."""
+    """Build Colossal-AI's campaign from the files under `root`."""
     pages = read_pages(root / COLOSSAL)
     return build("colossalai", len(pages), (_colossal(page) for page in pages))
 
 
 def _sizes(text: str) -> dict[str, float]:
-    """Return the parallel sizes and the micro batch that a text such as ``tp2, pp8, mbs=4`` names."""
+    """Parse parallel sizes and micro batch from a text such as ``tp2, pp8, mbs=4``."""
     matches = {name: pattern.search(text) for name, pattern in _SIZES.items()}
     return {name: float(match[1]) for name, match in matches.items() if match}
 
@@ -82,12 +82,12 @@ def _jax(page: PageRow) -> SourceRow | RejectedRow:
     })  # fmt: skip
 
 
-def _jax_replicas(n_whole: float | None, n_shard: float | None) -> Cells:
-    """Return the replicas of the data, which the pages split into whole ones and the shards of each."""
-    if n_whole is None or n_shard is None:
+def _jax_replicas(n_replica: float | None, n_shard: float | None) -> Cells:
+    """Return data parallelism and sharding from the numbers of replicas (DP) and of shards per replica (FSDP)."""
+    if n_replica is None or n_shard is None:
         return {}
-    sharding = "ddp" if n_shard == 1 else "fsdp" if n_whole == 1 else "hsdp"
-    return {"dp": n_whole * n_shard, "sharding": sharding}
+    sharding = "ddp" if n_shard == 1 else "fsdp" if n_replica == 1 else "hsdp"
+    return {"dp": n_replica * n_shard, "sharding": sharding}
 
 
 def _xtuner(page: PageRow) -> SourceRow | RejectedRow:

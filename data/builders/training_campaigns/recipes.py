@@ -1,4 +1,4 @@
-"""What NVIDIA's pages call precisions and methods."""
+"""NVIDIA's names of precisions and training methods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RECIPES: Final = {
     "FP8-SC": ("fp8", "fp8-block"),
     "NVFP4": ("fp4", "nvfp4"),
 }
-"""Precision as printed to that of the multiplications and the scaling: one scale a tensor, a block of 128, of 32."""
+"""Compute precision and scaling recipe by printed precision; one scale per tensor, block of 128, or block of 32."""
 
 _METHODS: Final = (
     ("lora", "lora"),
@@ -25,5 +25,5 @@ _METHODS: Final = (
 
 
 def method_of(text: str) -> str:
-    """Return the method that a heading or a cell names; pretraining if it names none."""
+    """Return the training method in a heading or cell; pretraining if there is none."""
     return next((method for word, method in _METHODS if word in text.casefold()), "pretrain")

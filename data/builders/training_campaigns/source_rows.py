@@ -1,4 +1,4 @@
-"""From what a source says to a campaign: names resolved, values derived and checked, the rest set aside by rule."""
+"""Conversion of source rows to a training campaign: resolve names, derive and check values, reject by rule."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Final
 import pandas as pd
 
 from builders.campaigns.build_result import BuildResult
+from builders.campaigns.campaign_builder import round_figure
 from builders.quarantine import QUARANTINE_COLUMNS
 from builders.training_campaigns.duplicates import PRINTED_RTOL, merge_duplicates
 from builders.training_campaigns.names import ACCELERATOR_NAMES, MODEL_NAMES
@@ -21,20 +22,20 @@ from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.data.training_campaigns.models import training_catalog
 
 PER_ACCELERATOR: Final = "throughput_token_per_s_per_accelerator"
-"""Cell that a builder may give instead of the whole throughput."""
+"""Optional cell of a source row, in place of the total throughput."""
 
 CAPACITY_SLACK: Final = 1.02
-"""Sources differ in what they call a gigabyte; a reading above this share of the memory is impossible."""
+"""Maximum plausible reading relative to the memory; sources differ in the size of a gigabyte."""
 
 FLOP_SLACK: Final = 2.0
-"""Sources count the FLOP of a token by formulas of their own, the most generous nearly twice the plain one."""
+"""Maximum plausible FLOP per token relative to the standard formula; some sources use nearly twice as many."""
 
 Cells = dict[str, object]
 
 
 @dataclass(frozen=True)
 class SourceRow:
-    """One run as the source tells it: the cells of a training row, names still as printed."""
+    """One run of a source: cells of a training row, with names as printed."""
 
     reference: str
     cells: Cells
@@ -42,7 +43,7 @@ class SourceRow:
 
 @dataclass(frozen=True)
 class RejectedRow:
-    """A published row that is no measurement for the table, with the rule that says so."""
+    """Published row that is not a measurement, with the rule that rejects it and a detail."""
 
     reference: str
     reason: str
@@ -50,7 +51,7 @@ class RejectedRow:
 
 
 class _RejectionError(Exception):
-    """A rule sets the candidate aside."""
+    """Raised when a rule rejects a source row."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(reason, detail)
@@ -59,49 +60,49 @@ class _RejectionError(Exception):
 
 
 def build(
-    campaign: str, n_read: int, found: Iterable[SourceRow | RejectedRow], rtol: float = PRINTED_RTOL
+    campaign: str, n_read: int, rows: Iterable[SourceRow | RejectedRow], rtol: float = PRINTED_RTOL
 ) -> BuildResult:
-    """Return the campaign made of the candidates that every rule lets pass.
+    """Return the campaign of the source rows that pass every rule.
 
-    The rules, in their order: `unknown_model` and `unknown_accelerator` if the catalogue has no such name;
-    `no_outcome` if nothing was measured; `impossible_split` if the parallel sizes do not divide the accelerators, or
-    are all known and their product is not the accelerators;
-    `inconsistent` if throughput contradicts batch and step time, or FLOP/s; `above_peak` and `above_capacity` if the
-    accelerator cannot do that; `duplicate` if an earlier revision of the source says the same.
+    Rules, in order: `unknown_model` and `unknown_accelerator` if the catalogue lacks the name; `no_outcome` if no
+    outcome is given; `impossible_split` if the parallel sizes do not divide the number of accelerators, or are all
+    known and their product differs from it; `inconsistent` if throughput contradicts batch and step time, or FLOP/s;
+    `above_peak` and `above_capacity` if a value exceeds the accelerator's; `duplicate` if an earlier revision of the
+    source holds the same measurement.
 
-    A micro batch and an accumulation that cannot both be are left blank in a row that is kept, and its note says so.
+    A contradictory pair of micro batch and accumulation is blanked, and the row's note states it.
 
     Parameters
     ----------
     campaign
-        Its name.
+        Name of the campaign.
     n_read
-        Published rows that were read.
-    found
-        What a builder made of them.
+        Number of published rows.
+    rows
+        Rows of the source, accepted and rejected ones.
     rtol
-        How far the outcomes of duplicates may lie apart.
+        Relative tolerance between outcomes of duplicates.
     """
     catalog = training_catalog()
-    passed: list[SourceRow] = []
-    aside: list[RejectedRow] = []
-    for item in found:
+    accepted: list[SourceRow] = []
+    rejected: list[RejectedRow] = []
+    for item in rows:
         if isinstance(item, RejectedRow):
-            aside.append(item)
+            rejected.append(item)
             continue
         try:
-            passed.append(SourceRow(item.reference, _checked(item.cells, catalog)))
-        except _RejectionError as reason:
-            aside.append(RejectedRow(item.reference, reason.reason, reason.detail))
-    kept, twins = merge_duplicates({item.reference: item.cells for item in passed}, rtol)
-    aside += [RejectedRow(twin, "duplicate", f"the same as {original}") for twin, original in twins.items()]
-    table = pd.DataFrame([cells | {"campaign": campaign} for cells in kept.values()])
-    rejected = pd.DataFrame([(a.reference, a.reason, a.detail) for a in aside], columns=list(QUARANTINE_COLUMNS))
-    return BuildResult(validate_training_measurements(table, campaign), n_read, rejected)
+            accepted.append(SourceRow(item.reference, _complete_cells(item.cells, catalog)))
+        except _RejectionError as error:
+            rejected.append(RejectedRow(item.reference, error.reason, error.detail))
+    merged, originals = merge_duplicates({item.reference: item.cells for item in accepted}, rtol)
+    rejected += [RejectedRow(copy, "duplicate", f"the same as {original}") for copy, original in originals.items()]
+    table = pd.DataFrame([cells | {"campaign": campaign} for cells in merged.values()])
+    quarantine = pd.DataFrame([(r.reference, r.reason, r.detail) for r in rejected], columns=list(QUARANTINE_COLUMNS))
+    return BuildResult(validate_training_measurements(table, campaign), n_read, quarantine)
 
 
-def _checked(given: Mapping[str, object], catalog: Catalog) -> Cells:
-    cells = {name: value for name, value in given.items() if value not in {None, ""}}
+def _complete_cells(source: Mapping[str, object], catalog: Catalog) -> Cells:
+    cells = {name: value for name, value in source.items() if value not in {None, ""}}
     model = _model(str(cells.get("model", "")), catalog)
     cells["model"] = model.id
     accelerator = _accelerator(str(cells.get("accelerator", "")), catalog)
@@ -109,11 +110,13 @@ def _checked(given: Mapping[str, object], catalog: Catalog) -> Cells:
     if "n_accelerator" not in cells:
         raise _RejectionError("unknown_accelerator", "the number of accelerators is not given")
     if PER_ACCELERATOR in cells:
-        cells["throughput_token_per_s"] = _rounded(_float(cells.pop(PER_ACCELERATOR)) * _n(cells, "n_accelerator"))
+        cells["throughput_token_per_s"] = round_figure(
+            _float(cells.pop(PER_ACCELERATOR)) * _n(cells, "n_accelerator")
+        )
     if not any(name in cells for name in TRAINING_OUTCOME_COLUMNS) and cells.get("status", "ok") == "ok":
         raise _RejectionError("no_outcome", "the row holds no measured value")
     _check_split(cells)
-    _settle_accumulation(cells)
+    _drop_wrong_accumulation(cells)
     _derive(cells)
     _check_plausible(cells, model, accelerator)
     return cells
@@ -139,32 +142,34 @@ def _check_split(cells: Cells) -> None:
     if n_accelerator % n_split:
         detail = f"tp x pp x cp = {n_split:g} does not divide {n_accelerator:g} accelerators"
         raise _RejectionError("impossible_split", detail)
-    n_whole = n_split * _n(cells, "dp")
-    if n_accelerator % n_whole or (cells.keys() >= {"tp", "pp", "dp"} and n_accelerator != n_whole):
-        detail = f"tp x pp x cp x dp = {n_whole:g}, the accelerators are {n_accelerator:g}"
+    n_rank = n_split * _n(cells, "dp")
+    if n_accelerator % n_rank or (cells.keys() >= {"tp", "pp", "dp"} and n_accelerator != n_rank):
+        detail = f"tp x pp x cp x dp = {n_rank:g}, the accelerators are {n_accelerator:g}"
         raise _RejectionError("impossible_split", detail)
 
 
-def _settle_accumulation(cells: Cells) -> None:
-    """Leave micro batch and accumulation blank if they do not make up the global batch: one is wrong, which is open.
+def _drop_wrong_accumulation(cells: Cells) -> None:
+    """Blank micro batch and accumulation if their product is not the global batch: either may be wrong.
 
-    Sources round the accumulation up where the last micro batch is not full.
+    Sources round the accumulation up if the last micro batch is not full.
     """
     names = ("n_global_batch_sequence", "n_micro_batch_sequence", "n_gradient_accumulation")
     if any(name not in cells for name in names):
         return
-    whole, micro, printed = (_n(cells, name) for name in names)
+    n_global, micro, printed = (_n(cells, name) for name in names)
     n_split = _n(cells, "tp") * _n(cells, "pp") * _n(cells, "cp")
     n_replica = _n(cells, "dp") if "dp" in cells else _n(cells, "n_accelerator") / n_split
-    n_pass = math.ceil(whole / (micro * n_replica))
+    n_pass = math.ceil(n_global / (micro * n_replica))
     if printed != n_pass:
-        told = f"printed micro batch {micro:g} and accumulation {printed:g} contradict: {n_pass} would make the batch"
+        remark = (
+            f"printed micro batch {micro:g} and accumulation {printed:g} contradict: {n_pass} would make the batch"
+        )
         del cells["n_micro_batch_sequence"], cells["n_gradient_accumulation"]
-        cells["note"] = "; ".join(filter(None, (str(cells.get("note", "")), told)))
+        cells["note"] = "; ".join(filter(None, (str(cells.get("note", "")), remark)))
 
 
 def _derive(cells: Cells) -> None:
-    """Fill throughput from step time or the reverse; set the row aside if both are given and disagree."""
+    """Derive throughput from step time or the reverse; reject the row if both are given and disagree."""
     if "n_global_batch_sequence" not in cells or "n_token_per_sequence" not in cells:
         return
     n_token = _n(cells, "n_global_batch_sequence") * _n(cells, "n_token_per_sequence")
@@ -174,9 +179,9 @@ def _derive(cells: Cells) -> None:
         if abs(ratio - 1.0) > STEP_RTOL:
             raise _RejectionError("inconsistent", f"throughput x step time is {ratio:.3g} of the global batch")
     elif step is not None:
-        cells |= {"throughput_token_per_s": _rounded(n_token / _float(step)), "derived": "throughput_token_per_s"}
+        cells |= {"throughput_token_per_s": round_figure(n_token / _float(step)), "derived": "throughput_token_per_s"}
     elif throughput is not None:
-        cells |= {"step_time_s": _rounded(n_token / _float(throughput)), "derived": "step_time_s"}
+        cells |= {"step_time_s": round_figure(n_token / _float(throughput)), "derived": "step_time_s"}
 
 
 def _check_plausible(cells: Cells, model: ModelSpec, accelerator: AcceleratorSpec) -> None:
@@ -200,7 +205,7 @@ def _check_plausible(cells: Cells, model: ModelSpec, accelerator: AcceleratorSpe
 
 
 def _check_flop_per_token(cells: Cells, model: ModelSpec) -> None:
-    """Set the row aside if its FLOP/s and tokens/s are not of one run: more FLOP for a token than there are to do."""
+    """Reject the row if FLOP/s divided by tokens/s exceeds the FLOP of a token."""
     rate, throughput = cells.get("model_flop_per_s_per_accelerator"), cells.get("throughput_token_per_s")
     length = _float(cells.get("n_token_per_sequence", 0.0))
     if rate is None or throughput is None or not length:
@@ -213,10 +218,10 @@ def _check_flop_per_token(cells: Cells, model: ModelSpec) -> None:
 
 
 def _least_flop_per_token(model: ModelSpec, method: str) -> float:
-    """Return 2 FLOP forward and 2 back for each weight that is no table, and 2 more where its gradient is needed.
+    """Return the lower bound of FLOP per token, without attention scores.
 
-    Attention between tokens comes on top. Adapters other than LoRA may sit in the last layers only, so that little
-    goes back.
+    Each weight outside embedding tables costs 2 FLOP forward, 2 backward, and 2 for its gradient if it is trained.
+    Adapters other than LoRA may be in the last layers only, so that the backward pass is short.
     """
     n_weight = model.n_param_active - model.n_param_lookup - model.vocab_size * model.hidden_size
     return {"lora": 4.0, "qlora": 4.0, "adapter": 2.0}.get(method, 6.0) * max(n_weight, 0)
@@ -228,7 +233,3 @@ def _n(cells: Mapping[str, object], name: str) -> float:
 
 def _float(value: object) -> float:
     return float(str(value))
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.6g}")

@@ -1,4 +1,4 @@
-"""PyTorch's own trainers: torchtitan's pretraining and torchtune's fine-tuning."""
+"""PyTorch's trainers: pretraining with torchtitan and fine-tuning with torchtune."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ _PRECISIONS: Final = (
 )
 
 TITAN_LENGTH: Final = 8192
-"""Sequence length of torchtitan's Llama 3 configurations, where a table does not give another."""
+"""Default sequence length of torchtitan's Llama 3 configurations."""
 
 
 def build_torchtitan(root: Path) -> BuildResult:
-    """Return torchtitan's campaign built from the files under `root`."""
+    """Build torchtitan's campaign from the files under `root`."""
     pages = read_pages(root / TITAN)
-    return build("torchtitan", len(pages), (found for page in pages for found in _titan(page)))
+    return build("torchtitan", len(pages), (row for page in pages for row in _titan(page)))
 
 
 def build_torchtune(root: Path) -> BuildResult:
-    """Return torchtune's campaign built from the files under `root`; each row adds a technique to the one above."""
+    """Build torchtune's campaign from the files under `root`; each row adds a technique to the row above."""
     pages = read_pages(root / TUNE)
     return build("torchtune", len(pages), (_tune(page) for page in pages))
 
 
 def _titan(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
-    place = f"{page.heading} {page.intro}"
+    context = f"{page.heading} {page.intro}"
     if not page.file.startswith(("benchmarks/asyncTP", "benchmarks/llama3", "docs/performance", "docs/mxfp8")):
         yield RejectedRow(page.reference, "not_training", page.file)
         return
     rates = {name: text for name, text in page.cells.items() if "tokens/s" in name}
     for name, text in rates.items() or {"": None}.items():
-        cells = read_cells(page.cells) | _titan_context(page, f"{place} {' '.join(page.cells.values())}")
+        cells = read_cells(page.cells) | _titan_context(page, f"{context} {' '.join(page.cells.values())}")
         if text is not None:
             cells |= {PER_ACCELERATOR: number(text), "note": f"{cells['note']} {name}".strip()}
         yield SourceRow(f"{page.reference}{':' + name if len(rates) > 1 else ''}", cells)
@@ -69,8 +69,8 @@ def _titan_context(page: PageRow, place: str) -> Cells:
     )
     words = f"{place} {technique}".casefold()
     precision = next(((p, r) for word, p, r in _PRECISIONS if word in words), ("bf16", ""))
-    found = {size: pattern.search(place) for size, pattern in _SIZES.items()}
-    gpus, local, whole = _GPUS.search(place), _LOCAL.search(place), _GLOBAL.search(place)
+    sizes = {size: pattern.search(place) for size, pattern in _SIZES.items()}
+    gpus, local, n_global = _GPUS.search(place), _LOCAL.search(place), _GLOBAL.search(place)
     length = _LENGTH.search(place)
     nodes = number(page.cells.get("NUM_NODES"))
     return {
@@ -81,10 +81,10 @@ def _titan_context(page: PageRow, place: str) -> Cells:
         "compute_precision": precision[0], "precision_recipe": precision[1],
         "recomputation": _recomputation(words),
         "n_micro_batch_sequence": number(local[1]) if local else None,
-        "n_global_batch_sequence": number(whole[1]) if whole else None,
+        "n_global_batch_sequence": number(n_global[1]) if n_global else None,
         "n_token_per_sequence": number(page.cells.get("Sequence Length"))
         or (number(length[1]) if length else TITAN_LENGTH),
-        **{size: number(match[1]) if match else None for size, match in found.items()},
+        **{size: number(match[1]) if match else None for size, match in sizes.items()},
     }  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def _titan_accelerator(page: PageRow) -> str:
         return "H200"
     if "mxfp8" in page.file:
         return "GB200" if "MoE" in page.heading else "B200"
-    return "nvidia-h100-sxm-96gb"  # HBM2e parts, as the report's hardware section says
+    return "nvidia-h100-sxm-96gb"  # HBM2e parts, by the hardware section of the report
 
 
 def _tune(page: PageRow) -> SourceRow | RejectedRow:

@@ -1,4 +1,4 @@
-"""Google's MaxText on TPU (and some GPU): its README's tables and the recipes for TPU and GPU."""
+"""Google's MaxText on TPU and GPU: tables of the README and of the recipes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, ratio, read_pages
-from builders.training_campaigns.headers import plain, read_cells
+from builders.training_campaigns.headers import normalize_heading, read_cells
 from builders.training_campaigns.source_rows import PER_ACCELERATOR, Cells, RejectedRow, SourceRow, build
 from roofcast.data.units import FLOP_PER_TFLOP
 
@@ -24,24 +24,24 @@ _SIZE_COLUMN: Final = re.compile(r"(\d+B) (TFLOP/sec/chip|MFU)")
 _MODEL_SIZE: Final = re.compile(r"For a (\d+)B model")
 _CONFIGURATION: Final = re.compile(r"(\d+)(?: Chips)?.*, (BF16|bf16|FP8), SL=(\d+)")
 _CORES_PER_CHIP: Final = {"v4": 2, "v5p": 2}
-"""Generations whose slices are named by their cores rather than their chips."""
+"""Cores per chip of the generations whose slice names count cores."""
 
 _GENERATIONS: Final = {"trillium": "TPU v6e", "v5p": "TPU v5p", "a3ultra": "H200", "a4": "B200"}
 
 
 def build_maxtext(root: Path) -> BuildResult:
-    """Return MaxText's campaign built from the files under `root`."""
+    """Build MaxText's campaign from the files under `root`."""
     pages = read_pages(root / MAXTEXT)
-    return build("maxtext", len(pages), (found for page in pages for found in _maxtext(page)))
+    return build("maxtext", len(pages), (row for page in pages for row in _maxtext(page)))
 
 
 def build_tpu_recipes(root: Path) -> BuildResult:
-    """Return the recipes' campaign built from the files under `root`."""
+    """Build the recipes' campaign from the files under `root`."""
     pages = read_pages(root / RECIPES)
     with (root / LOGS).open(encoding="utf-8", newline="") as stream:
         lines = list(csv.DictReader(stream))
-    found = [*(_recipe(page) for page in pages), *_logged(lines)]
-    return build("tpu_recipes", len(pages) + len(lines), found)
+    rows = [*(_recipe(page) for page in pages), *_logged(lines)]
+    return build("tpu_recipes", len(pages) + len(lines), rows)
 
 
 def _maxtext(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
@@ -67,9 +67,9 @@ def _scaling(page: PageRow, shared: Cells) -> Iterator[SourceRow]:
             "mfu_ratio": ratio(page.cells[f"{size} MFU"]),
         })  # fmt: skip
     if not sizes:
-        named = _MODEL_SIZE.search(page.intro)
+        match = _MODEL_SIZE.search(page.intro)
         yield SourceRow(page.reference, shared | read_cells(page.cells) | {
-            "model": f"default-{named[1]}b" if named else "",
+            "model": f"default-{match[1]}b" if match else "",
             "model_flop_per_s_per_accelerator": _tera(page.cells["TFLOP/sec/chip"]),
         })  # fmt: skip
 
@@ -97,7 +97,7 @@ def _tier(page: PageRow) -> Cells:
 def _recipe(page: PageRow) -> SourceRow | RejectedRow:
     if not page.file.startswith("training/ironwood"):
         return RejectedRow(page.reference, "not_training", page.file)
-    texts = {plain(heading): text for heading, text in page.cells.items()}
+    texts = {normalize_heading(heading): text for heading, text in page.cells.items()}
     precision = texts["precision"].casefold()
     return SourceRow(page.reference, read_cells(page.cells) | {
         "model": texts["modelid"], "accelerator": "TPU7x Ironwood", "framework": "maxtext", "method": "pretrain",

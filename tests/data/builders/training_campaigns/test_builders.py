@@ -39,14 +39,14 @@ def one(table: pd.DataFrame, **cells: object) -> pd.Series:
 
 
 @pytest.mark.parametrize("name", TRAINING_BUILDERS)
-def test_every_builder_reads_its_sample(name: str) -> None:
+def test_builder_reads_its_sample(name: str) -> None:
     result = built(name)
     assert len(result.rows) > 0
     assert set(result.rows["campaign"]) == {name}
     assert result.n_read <= len(result.rows) + len(result.rejected) + 20
 
 
-def test_llm_foundry_puts_shifted_cells_back() -> None:
+def test_llm_foundry_realigns_shifted_cells() -> None:
     row = one(built("mosaic_llm_foundry").rows, accelerator="nvidia-a100-sxm-40gb", model="mosaicml/mpt-70b")
     assert row["throughput_token_per_s"] == 48194
     assert (row["n_micro_batch_sequence"], row["sharding"], row["recomputation"]) == (4, "fsdp", "full")
@@ -65,17 +65,17 @@ def test_megatron_bridge_brackets_are_the_other_scaling_of_fp8() -> None:
     assert tensor["compute_precision"] == blocks["compute_precision"] == "fp8"
 
 
-def test_megatron_bridge_drafts_and_shifted_rows_are_set_aside() -> None:
+def test_megatron_bridge_drafts_and_shifted_rows_are_rejected() -> None:
     assert set(reasons("nemo_megatron_bridge").values()) == {"superseded", "malformed", "unknown_model", "no_outcome"}
 
 
-def test_megatron_bridge_counts_a_run_once_whose_flop_were_counted_anew() -> None:
+def test_megatron_bridge_run_with_corrected_flop_counts_once() -> None:
     row = one(built("nemo_megatron_bridge").rows, model="openai/gpt-oss-120b")
     assert (row["throughput_token_per_s"], row["model_flop_per_s_per_accelerator"]) == (5630 * 64, 153e12)
     assert reasons("nemo_megatron_bridge")["perf_summary_tables.jsonl:7"] == "superseded"
 
 
-def test_automodels_passes_over_a_pipeline_are_several_micro_batches() -> None:
+def test_automodel_local_batches_of_a_pipeline_are_several_micro_batches() -> None:
     row = one(built("nemo_automodel").rows, n_accelerator=1024)
     assert (row["n_micro_batch_sequence"], row["n_gradient_accumulation"]) == (1, 4 * 8)
     assert row["n_global_batch_sequence"] == 1 * 4 * 8 * 1024 / row["pp"]
@@ -87,28 +87,28 @@ def test_nemo_reads_lengths_in_thousands() -> None:
     assert row["model_flop_per_s_per_accelerator"] == 1671e12
 
 
-def test_nemos_long_inputs_are_llama_2_in_fp8() -> None:
+def test_nemo_long_inputs_are_llama_2_in_fp8() -> None:
     row = one(built("nemo").rows, n_token_per_sequence=8192, accelerator="nvidia-h100-sxm-80gb", pp=2)
     assert (row["model"], row["compute_precision"]) == ("meta-llama/Llama-2-7b-hf", "fp8")
 
 
-def test_nemo_does_not_count_the_launchers_runs_again() -> None:
+def test_nemo_rejects_runs_of_the_launcher() -> None:
     assert reasons("nemo")["perf_tables.jsonl:6"] == "duplicate"
 
 
-def test_llm_foundry_keeps_two_runs_of_one_table_apart() -> None:
+def test_llm_foundry_separates_two_runs_of_one_table() -> None:
     rows = built("mosaic_llm_foundry").rows
     twice = rows[(rows["model"] == "mosaicml/mpt-7b") & (rows["n_token_per_sequence"] == 512)]
     assert sorted(twice["throughput_token_per_s"]) == [81676, 81679]
 
 
-def test_llm_foundry_tells_modes_of_mixed_precision_apart() -> None:
+def test_llm_foundry_separates_mixed_precision_modes() -> None:
     rows = built("mosaic_llm_foundry").rows
     small = rows[rows["model"] == "mosaicml/mpt-125m"]
     assert set(small["precision_recipe"]) >= {"plain-pure", "amp-default"}
 
 
-def test_dgxc_runs_on_few_accelerators_train_stand_ins() -> None:
+def test_dgxc_runs_on_few_accelerators_use_truncated_models() -> None:
     rows = built("dgxc_benchmarking").rows
     grok = rows[rows["model"].str.startswith("xai-org")].set_index("n_accelerator")["model"]
     assert grok[8.0] == "xai-org/grok-1-cut-to-2-layers"
@@ -119,19 +119,19 @@ def test_dgxc_runs_on_few_accelerators_train_stand_ins() -> None:
     assert set(llama[llama["n_accelerator"] >= 576]["model"]) == {"meta-llama/Llama-3.1-405B"}
 
 
-def test_dgxc_gathers_the_measures_of_one_run() -> None:
+def test_dgxc_joins_the_measures_of_one_run() -> None:
     row = one(built("dgxc_benchmarking").rows, model="meta-llama/Meta-Llama-3-70B")
     assert (row["method"], row["n_accelerator"], row["step_time_s"]) == ("full", 32, 3.36)
     assert (row["throughput_token_per_s"], row["mfu_ratio"]) == (39009, 0.511)
 
 
-def test_dgxc_tells_shards_over_all_accelerators_from_shards_over_some() -> None:
+def test_dgxc_separates_full_from_hybrid_sharding() -> None:
     rows = built("dgxc_benchmarking").rows
     sharding = rows[rows["framework"] == "maxtext"].set_index("n_accelerator")["sharding"]
     assert (sharding[256.0], sharding[512.0]) == ("fsdp", "hsdp")
 
 
-def test_mlperf_counts_samples_in_tokens() -> None:
+def test_mlperf_converts_samples_to_tokens() -> None:
     rows = built("mlperf_training").rows
     lora = rows[rows["method"] == "lora"]
     assert (lora["n_token_per_sequence"] == 8192).all()
@@ -159,7 +159,7 @@ def test_bigscience_shapes_come_from_section_and_heads() -> None:
     assert (rows["model_flop_per_s_per_accelerator"].isna()).all()
 
 
-def test_bigscience_knows_misprints_by_what_they_say() -> None:
+def test_bigscience_misprints_are_identified_by_cells() -> None:
     found = reasons("bigscience")
     assert (found["tables.jsonl:14"], found["tables.jsonl:15"]) == ("superseded", "superseded")
 
@@ -177,14 +177,14 @@ def test_fms_fsdp_splits_a_row_over_its_parts() -> None:
     assert (h100["model"], h100["n_accelerator"]) == ("meta-llama/Llama-2-7b-hf", 96)
 
 
-def test_vectorlm_nan_is_out_of_memory_where_the_page_says_so() -> None:
+def test_vectorlm_nan_is_out_of_memory_if_the_page_states_it() -> None:
     rows = built("vectorlm").rows
     assert one(rows, status="out_of_memory")["model"] == "mistralai/Mixtral-8x7B-v0.1"
     assert reasons("vectorlm") == {"tables.jsonl:1:gemma-2b": "no_outcome"}
     assert one(rows, n_token_per_sequence=8192)["n_micro_batch_sequence"] == 2
 
 
-def test_litgpt_knows_qlora_from_out_of_memory() -> None:
+def test_litgpt_separates_qlora_from_out_of_memory() -> None:
     rows = built("litgpt").rows
     assert one(rows, status="out_of_memory")["weight_precision"] == "fp32"
     assert one(rows, method="qlora")["model"] == "stabilityai/stablelm-base-alpha-3b"
@@ -212,14 +212,14 @@ def test_jax_toolbox_copied_row_is_above_the_peak_of_its_part() -> None:
     assert reasons("jax_toolbox")["tables.jsonl:4"] == "above_peak"
 
 
-def test_jax_toolbox_replicas_are_whole_ones_times_shards() -> None:
+def test_jax_toolbox_replicas_are_dp_times_fsdp() -> None:
     rows = built("jax_toolbox").rows
     sharded = rows[rows["sharding"] == "fsdp"]
     assert len(sharded) > 0
     assert (sharded["dp"] == sharded["n_accelerator"]).all()
 
 
-def test_xtuner_reads_sizes_out_of_a_sentence() -> None:
+def test_xtuner_parses_sizes_from_text() -> None:
     row = one(built("xtuner").rows, step_time_s=22.42)
     assert (row["tp"], row["pp"], row["vp"], row["ep"]) == (2, 32, 3, 8)
     assert (row["recomputation"], row["accelerator"]) == ("selective", "nvidia-h800-sxm-80gb")
@@ -230,15 +230,15 @@ def test_colossalai_multiplies_batch_and_replicas() -> None:
     assert (row["n_global_batch_sequence"], row["sharding"], row["dp"]) == (288, "zero2", 8)
 
 
-def test_building_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_builds_a_campaign(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(FOLDER / "torchtune", tmp_path / "torchtune")
     main(["torchtune", "--raw", str(ROOT), "--out", str(tmp_path), "--quarantine", str(tmp_path)])
     assert capsys.readouterr().out == "torchtune: 5 read, 2 quarantined, 3 rows written\n"
     assert "n_row = 3" in (tmp_path / "torchtune" / "campaign.toml").read_text(encoding="utf-8")
 
 
-@pytest.mark.skipif(not (BESIDE / "raw").is_dir(), reason="the published files are not beside the checkout")
-def test_shipped_rows_are_those_of_the_published_files() -> None:
+@pytest.mark.skipif(not (BESIDE / "raw").is_dir(), reason="the published files are missing next to the checkout")
+def test_shipped_rows_match_published_files() -> None:
     tables = [build(BESIDE).rows for build in TRAINING_BUILDERS.values()]
     rows = pd.concat(tables, ignore_index=True)
     assert sorted(training_row_ids(rows)) == sorted(training_row_ids(load_training_campaigns()))

@@ -35,7 +35,7 @@ def test_lora_over_packed_sequences() -> None:
     assert lora["duration_s"] == pytest.approx(294.5707)
 
 
-def test_the_batch_is_left_blank_where_cards_share_a_sequence() -> None:
+def test_batch_is_blank_with_context_parallelism() -> None:
     shared = row("lora", model=LLAMA, cp=4)
     assert pd.isna(shared["n_global_batch_sequence"])
     assert (shared["n_token_per_sequence"], shared["sharding"]) == (2048, "zero1")
@@ -46,24 +46,24 @@ def test_prompts_are_adapters_over_padded_sequences() -> None:
     assert (prompt["packing"], prompt["n_token_per_sequence"]) == ("padded", 64)
 
 
-def test_the_step_time_stands_alone_where_no_length_is_said() -> None:
+def test_step_time_without_throughput_if_length_is_unknown() -> None:
     tuned = row("lora", model="Qwen/Qwen2-72B")
     assert pd.isna(tuned["throughput_token_per_s"])
     assert tuned["step_time_s"] == pytest.approx(8 * 8 * 8 / 7.554, rel=1e-5)
     assert (tuned["recomputation"], tuned["sharding"]) == ("full", "zero3")
 
 
-def test_a_language_model_is_trained_on_blocks_of_its_scripts_default() -> None:
+def test_language_model_has_default_block_length_of_script() -> None:
     assert row("full", model="openai-community/gpt2-xl")["n_token_per_sequence"] == 1024
 
 
-def test_what_is_set_aside() -> None:
+def test_rejections_by_rule() -> None:
     reasons = built().rejected["reason"]
     assert sorted(set(reasons)) == ["copied_baseline", "no_configuration", "not_training", "unknown_accelerator"]
 
 
 @pytest.mark.parametrize("text", ["[]", "{", "nothing"])
-def test_a_broken_file_is_named(text: str, tmp_path: Path) -> None:
+def test_broken_file_raises_schema_error(text: str, tmp_path: Path) -> None:
     folder = tmp_path / RAW
     folder.mkdir(parents=True)
     (folder / "baselines_fixture_tests_test_examples.json").write_text(text, encoding="utf-8")

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from builders.training_campaigns.headers import plain, read_cells
+from builders.training_campaigns.headers import normalize_heading, read_cells
 from builders.training_campaigns.source_rows import PER_ACCELERATOR
 
 
-def test_headings_lose_marks_and_tags() -> None:
-    assert plain('<div style="width:100px;">Model ID</div>') == "modelid"
-    assert plain("GPU 数量") == "gpu数量"
+def test_headings_are_normalized() -> None:
+    assert normalize_heading('<div style="width:100px;">Model ID</div>') == "modelid"
+    assert normalize_heading("GPU 数量") == "gpu数量"
 
 
 def test_cells_are_in_base_units() -> None:
@@ -25,5 +25,5 @@ def test_cells_are_in_base_units() -> None:
     }  # fmt: skip
 
 
-def test_unknown_headings_and_zeros_are_left_out() -> None:
+def test_unknown_headings_and_zeros_are_skipped() -> None:
     assert read_cells({"Loss": "1.2", "TP": "0"}) == {}

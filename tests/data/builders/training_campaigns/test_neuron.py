@@ -16,37 +16,37 @@ def reasons() -> dict[str, str]:
     return dict(zip(rejected["reference"], rejected["reason"], strict=True))
 
 
-def test_chips_are_counted_not_cores() -> None:
+def test_accelerators_count_chips() -> None:
     rows = built().rows
     row = rows[(rows["model"] == "openai/gpt3-175b") & (rows["framework_version"] == "2.15.2")].iloc[0]
     assert (row["n_node"], row["n_accelerator"], row["tp"], row["pp"], row["dp"]) == (32, 512, 16, 8, 4)
     assert row["note"].startswith("TP=32 DP=4 PP=8 and a micro batch of 1 in NeuronCores, two a chip")
 
 
-def test_the_two_replicas_of_a_chip_are_one_with_twice_the_micro_batch() -> None:
+def test_replicas_of_a_chip_are_one_with_twice_the_micro_batch() -> None:
     rows = built().rows
     row = rows[rows["n_global_batch_sequence"] == 1048576].iloc[0]
     assert (row["tp"], row["pp"], row["dp"], row["n_accelerator"]) == (1, 1, 256, 256)
     assert row["n_micro_batch_sequence"] == 32
 
 
-def test_a_topology_that_leaves_nodes_idle_is_set_aside() -> None:
+def test_topology_with_idle_nodes_is_rejected() -> None:
     assert reasons()["union_trn1_training_data_decoder.csv:4"] == "impossible_split"
 
 
-def test_the_first_tables_write_sizes_another_way() -> None:
+def test_sizes_of_first_tables_are_parsed() -> None:
     rows = built().rows
     row = rows[(rows["model"] == "aws-neuron/gpt3-6.7b") & (rows["n_node"] == 16)].iloc[0]
     assert (row["tp"], row["dp"], row["n_token_per_sequence"], row["n_global_batch_sequence"]) == (4, 64, 2048, 1024)
     assert row["precision_recipe"] == "stochastic-rounding"
 
 
-def test_the_second_phase_of_bert_has_longer_sequences() -> None:
+def test_second_phase_of_bert_has_longer_sequences() -> None:
     rows = built().rows
     assert set(rows[rows["n_micro_batch_sequence"] == 4]["n_token_per_sequence"]) == {512}
 
 
-def test_a_figure_under_another_topology_was_corrected() -> None:
+def test_last_topology_of_a_figure_counts() -> None:
     found = reasons()
     assert found["union_trn1_trn1_trn1n_nlp_data.csv:3"] == "superseded"
     assert found["union_trn1_nlp_data.csv:2"] == "superseded"
@@ -56,5 +56,5 @@ def test_a_figure_under_another_topology_was_corrected() -> None:
     assert first["note"].str.endswith("; setting as corrected on 2023-09-01").all()
 
 
-def test_images_are_no_language() -> None:
+def test_vision_models_are_rejected() -> None:
     assert reasons()["union_trn1_training_data_vision_transformers.csv:2"] == "unknown_model"

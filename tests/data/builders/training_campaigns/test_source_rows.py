@@ -63,21 +63,21 @@ def test_throughput_of_one_accelerator_becomes_that_of_all() -> None:
         ({"memory_byte_per_accelerator": 9e10}, "above_capacity"),
     ],
 )
-def test_each_rule_sets_aside(changes: dict[str, Any], reason: str) -> None:
+def test_each_rule_rejects(changes: dict[str, Any], reason: str) -> None:
     rows, aside = built(a_source_row(**changes))
     assert len(rows) == 0
     assert aside == {"page:1": reason}
 
 
 @pytest.mark.parametrize("sizes", [{"tp": 2.0, "cp": 2.0, "pp": 1.0, "dp": 2.0}, {"tp": 2.0, "dp": 2.0}])
-def test_sizes_that_can_be_are_kept(sizes: dict[str, Any]) -> None:
+def test_possible_sizes_are_accepted(sizes: dict[str, Any]) -> None:
     assert built(a_source_row(**sizes))[1] == {}
 
 
 @pytest.mark.parametrize(
     ("micro", "printed", "kept"), [(2.0, 8.0, True), (2.0, 16.0, False), (3.0, 6.0, True), (3.0, 5.0, False)]
 )
-def test_micro_batch_and_accumulation_make_up_the_global_batch(micro: float, printed: float, kept: bool) -> None:
+def test_micro_batch_and_accumulation_match_global_batch(micro: float, printed: float, kept: bool) -> None:
     cells: dict[str, Any] = {"n_micro_batch_sequence": micro, "n_gradient_accumulation": printed, "note": "ours"}
     row = built(a_source_row(**cells))[0].iloc[0]
     assert row[["n_micro_batch_sequence", "n_gradient_accumulation"]].notna().tolist() == [kept, kept]
@@ -85,14 +85,14 @@ def test_micro_batch_and_accumulation_make_up_the_global_batch(micro: float, pri
     assert row["note"].startswith("ours")
 
 
-def test_replicas_of_the_accumulation_are_those_of_the_data() -> None:
+def test_accumulation_uses_data_parallel_replicas() -> None:
     cells: dict[str, Any] = {"tp": 4.0, "n_micro_batch_sequence": 2.0, "n_gradient_accumulation": 32.0}
     assert built(a_source_row(**cells))[0]["n_gradient_accumulation"].tolist() == [32.0]
     assert built(a_source_row(**cells, dp=1.0))[0]["n_gradient_accumulation"].isna().all()
 
 
 @pytest.mark.parametrize(("step_time_s", "kept"), [(0.8, True), (0.7, False)])
-def test_weights_that_are_only_looked_up_take_no_work(step_time_s: float, kept: bool) -> None:
+def test_embedding_tables_need_no_flop(step_time_s: float, kept: bool) -> None:
     """Gemma 4 E2B has 4.6e9 weights, 2.3e9 of them in tables for each layer and 0.4e9 in the embedding."""
     rows, aside = built(
         a_source_row(model="google/gemma-4-E2B-it", compute_precision="bf16", step_time_s=step_time_s)
@@ -101,11 +101,11 @@ def test_weights_that_are_only_looked_up_take_no_work(step_time_s: float, kept: 
     assert (aside == {}) == kept
 
 
-def test_what_a_builder_sets_aside_stays_so() -> None:
+def test_rows_rejected_by_a_builder_stay_rejected() -> None:
     assert built(RejectedRow("page:7", "not_training", "inference"))[1] == {"page:7": "not_training"}
 
 
-def test_a_run_without_memory_enough_is_kept() -> None:
+def test_out_of_memory_run_is_accepted() -> None:
     rows, _ = built(a_source_row(step_time_s=None, status="out_of_memory"))
     assert rows["status"].tolist() == ["out_of_memory"]
 
@@ -120,21 +120,21 @@ def test_later_revisions_are_duplicates_and_fill_blanks() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"step_time_s": 8.1}, {"n_micro_batch_sequence": 2.0}, {"sharding": "zero1"}])
-def test_other_values_are_no_duplicates(changes: dict[str, Any]) -> None:
+def test_rows_with_other_values_are_not_duplicates(changes: dict[str, Any]) -> None:
     first = a_source_row(n_micro_batch_sequence=1.0, sharding="fsdp")
     rows, aside = built(first, a_source_row("page:2", **{**first.cells, **changes}))
     assert len(rows) == 2
     assert aside == {}
 
 
-def test_logs_must_agree_to_the_last_digit() -> None:
+def test_logs_are_duplicates_only_if_all_digits_agree() -> None:
     one: dict[str, object] = {"model": "m", "step_time_s": 1.0}
     rows = {"a": one, "b": one | {"step_time_s": 1.0001}}
     assert merge_duplicates(rows)[1] == {"b": "a"}
     assert merge_duplicates(rows, EXACT_RTOL)[1] == {}
 
 
-def test_what_is_merged_is_left_as_it_was() -> None:
+def test_merge_does_not_change_its_input() -> None:
     one: dict[str, object] = {"model": "m", "step_time_s": 1.0}
     merge_duplicates({"a": one, "b": one | {"tp": 2.0}})
     assert one == {"model": "m", "step_time_s": 1.0}
