@@ -1,0 +1,79 @@
+"""Golden answers: stored requests with the answers of the shipped predictor.
+
+``python -m tests.golden.golden`` asks the stored requests again and stores the answers. Do so in a commit of its own that
+says why answers change.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.http.app import create_app
+from tests.serving.http_client import Client, running
+
+FILE: Final = Path(__file__).with_name("answers.json.gz")
+
+TOLERANCE: Final = 1e-6
+"""Relative; sums in another order on another processor differ by less."""
+
+VOLATILE: Final = frozenset(
+    ["id", "package_version", "predictor_sha256", "predictor_version", "request_id", "did_you_mean", "warnings", "detail"]
+)
+"""Keys that depend on the build or on the day, and messages."""
+
+Difference = tuple[str, object, object]
+
+
+def load_cases() -> list[dict[str, Any]]:
+    """Return the stored requests, each with its `path`, `body`, `status` and `answer`."""
+    cases: list[dict[str, Any]] = json.loads(gzip.decompress(FILE.read_bytes()))
+    return cases
+
+
+def ask(client: Client, case: dict[str, Any]) -> tuple[int, Any]:
+    """Return status and answer of a stored request."""
+    response = client.post(case["path"], case["body"])
+    return response.status_code, response.json()
+
+
+def differences(expected: Any, actual: Any, path: str = "") -> Iterator[Difference]:
+    """Yield path, expected and actual value wherever answers differ by more than `TOLERANCE`."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        if expected.keys() != actual.keys():
+            yield path, sorted(expected), sorted(actual)
+        for key in expected.keys() & actual.keys():
+            if key not in VOLATILE and not (key == "reason" and " " in str(expected[key])):
+                yield from differences(expected[key], actual[key], f"{path}.{key}")
+    elif isinstance(expected, list) and isinstance(actual, list):
+        if len(expected) != len(actual):
+            yield path, f"{len(expected)} items", f"{len(actual)} items"
+        for i, (one, other) in enumerate(zip(expected, actual, strict=False)):
+            yield from differences(one, other, f"{path}[{i}]")
+    elif not _is_close(expected, actual):
+        yield path, expected, actual
+
+
+def _is_close(expected: object, actual: object) -> bool:
+    if any(isinstance(x, bool) or not isinstance(x, int | float) for x in (expected, actual)):
+        return type(expected) is type(actual) and expected == actual
+    return math.isclose(expected, actual, rel_tol=TOLERANCE)  # type: ignore[arg-type]
+
+
+def main() -> None:
+    """Ask every stored request again and store the answers."""
+    cases = load_cases()
+    with tempfile.TemporaryDirectory() as home, running(create_app(Settings(home=Path(home)))) as client:
+        for case in cases:
+            case["status"], case["answer"] = ask(client, case)
+    FILE.write_bytes(gzip.compress(json.dumps(cases).encode(), mtime=0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.http.app import create_app
+from roofcast.training.lifecycle.shipped import shipped_predictor
+from tests.golden.golden import ask, differences, load_cases
+from tests.serving.http_client import running
+
+
+@pytest.mark.slow
+def test_stored_requests_have_their_stored_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Predictions with intervals, with references, recommendations and explanations of the shipped predictor."""
+    monkeypatch.setattr("roofcast.serving.app_state.app_state.shipped_predictor", shipped_predictor)
+    cases = load_cases()
+    assert {case["path"] for case in cases} == {"/v1/predictions", "/v1/recommendations", "/v1/explanations"}
+    with running(create_app(Settings(home=tmp_path))) as client:
+        for i, case in enumerate(cases):
+            status, answer = ask(client, case)
+            assert status == case["status"], answer
+            assert list(differences(case["answer"], answer, f"{i} {case['path']}"))[:10] == []
+
+
+@pytest.mark.parametrize(
+    ("actual", "n_difference"),
+    [
+        ({"a": [1.0, "x"], "detail": "one"}, 0),
+        ({"a": [1.0 + 1e-9, "x"], "detail": "another"}, 0),
+        ({"a": [1.0 + 1e-5, "x"], "detail": "one"}, 1),
+        ({"a": [1.0, "y"], "detail": "one"}, 1),
+        ({"a": [1.0], "detail": "one"}, 1),
+        ({"a": [True, "x"], "detail": "one"}, 1),
+        ({"b": [1.0, "x"], "detail": "one"}, 1),
+    ],
+)
+def test_a_difference_is_noticed(actual: object, n_difference: int) -> None:
+    assert len(list(differences({"a": [1.0, "x"], "detail": "one"}, actual))) == n_difference
