@@ -1,7 +1,7 @@
 """Golden answers: stored requests with the answers of the shipped predictor.
 
-``python -m tests.golden.golden`` asks the stored requests again and stores the answers. Do so in a commit of its own that
-says why answers change.
+``python -m tests.golden.golden`` asks the stored requests again and stores the answers; do so in a commit of
+its own that says why answers change.
 """
 
 from __future__ import annotations
@@ -24,7 +24,16 @@ TOLERANCE: Final = 1e-6
 """Relative; sums in another order on another processor differ by less."""
 
 VOLATILE: Final = frozenset(
-    ["id", "package_version", "predictor_sha256", "predictor_version", "request_id", "did_you_mean", "warnings", "detail"]
+    [
+        "id",
+        "package_version",
+        "predictor_sha256",
+        "predictor_version",
+        "request_id",
+        "did_you_mean",
+        "warnings",
+        "detail",
+    ]
 )
 """Keys that depend on the build or on the day, and messages."""
 

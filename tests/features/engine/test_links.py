@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roofcast.features.engine.kernels.collective import achieved_byte_per_s, links_inside
 from roofcast.features.engine.kernels.efficiency import LinkEfficiency
+from roofcast.features.engine.kernels.link_efficiency import achieved_byte_per_s, links_inside
 from roofcast.features.engine.links import (
     NETWORKS,
     Links,

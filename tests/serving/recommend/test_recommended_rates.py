@@ -18,8 +18,8 @@ from roofcast.serving.cli.recommend import show_recommendation
 from roofcast.serving.recommend import recommendation as recommending
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
+from roofcast.serving.recommend.search.configurations import describe_replicas, enumerate_replicas, replica_table
 from roofcast.serving.recommend.search.evaluation import Evaluator
-from roofcast.serving.recommend.search.replicas import describe_replicas, enumerate_replicas, replica_table
 from tests.builders import a_model
 from tests.serving.http.test_predictions import predict
 from tests.serving.http.test_recommendations import PATH, metric, rank

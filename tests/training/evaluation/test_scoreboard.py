@@ -8,7 +8,13 @@ import pytest
 from roofcast.data.campaigns.llm_pilot_peers import LATENCY_COLUMNS, MEASURED_COLUMNS, PEERS, load_measured_points
 from roofcast.data.errors import UnknownNameError
 from roofcast.training.evaluation.protocols.capacity import Rule, cheapest
-from roofcast.training.evaluation.protocols.llm_pilot import P2_DEMANDS, decide, score_decisions, score_p1, score_p2
+from roofcast.training.evaluation.protocols.p1_p2_llm_pilot import (
+    P2_DEMANDS,
+    decide,
+    score_decisions,
+    score_p1,
+    score_p2,
+)
 from roofcast.training.evaluation.scoreboard import POINTS, Scoreboard, run_scoreboard
 
 

@@ -12,8 +12,8 @@ from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.precisions import ACTIVATION_BYTE as QUANTISED_BYTE
 from roofcast.features.engine.coefficients import RowCoefficients
-from roofcast.features.engine.kernels.collective import links_among
 from roofcast.features.engine.kernels.efficiency import LinkEfficiency
+from roofcast.features.engine.kernels.link_efficiency import links_among
 from roofcast.features.engine.kernels.moe import touched_expert
 from roofcast.features.engine.kernels.row_kernels import OWN_REDUCE, PRECISIONS, RowKernels
 from roofcast.features.engine.links import (

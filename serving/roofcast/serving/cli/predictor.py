@@ -124,7 +124,7 @@ def scoreboard(
     from roofcast.serving.app_state.published_figures import keep_figures, open_figures, ship_figures
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.cli.files import make_folder
-    from roofcast.training.evaluation.protocols.held_out import LlmPilotPredictor
+    from roofcast.training.evaluation.protocols.p1_p2_predictions import LlmPilotPredictor
     from roofcast.training.evaluation.scoreboard import figure_rows, run_scoreboard
     from roofcast.training.evaluation.scoreboard_page import write_page
 

@@ -16,7 +16,7 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.descriptors.precisions import served_precision
 from roofcast.serving.predict.answers import ANSWER_METRICS
 from roofcast.serving.predict.row_checks import capacity_problems
-from roofcast.serving.recommend.search.replicas import enumerate_replicas
+from roofcast.serving.recommend.search.configurations import enumerate_replicas
 from roofcast.training.explain.measure_next import rank_measurements
 from roofcast.training.lifecycle.bundle import ModelBundle
 

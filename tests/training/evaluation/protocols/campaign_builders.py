@@ -14,9 +14,13 @@ from roofcast.data.catalog import load_catalog
 from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
-from roofcast.training.evaluation.protocols import campaigns
+from roofcast.training.evaluation.protocols import p4_p5_campaigns
 from roofcast.training.evaluation.protocols.baselines import analytic_estimate
-from roofcast.training.evaluation.protocols.campaigns import CampaignRows, build_campaign_rows, load_campaign_rows
+from roofcast.training.evaluation.protocols.p4_p5_campaigns import (
+    CampaignRows,
+    build_campaign_rows,
+    load_campaign_rows,
+)
 from roofcast.training.evaluation.scoreboard import Scoreboard, run_scoreboard
 from roofcast.training.learner.error_distribution import GroupedConformal
 from roofcast.training.learner.predictor import CalibrationPoints, Prediction
@@ -78,7 +82,7 @@ def a_few_campaign_rows() -> CampaignRows:
 def a_campaign_board() -> Scoreboard:
     """Return P4 and P5 of these rows by the guessing predictor."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(campaigns, "RoofcastPredictor", GuessingPredictor)
+        patch.setattr(p4_p5_campaigns, "RoofcastPredictor", GuessingPredictor)
         return run_scoreboard(["P4", "P5"], campaigns=a_few_campaign_rows(), n_fold=N_FOLD)
 
 

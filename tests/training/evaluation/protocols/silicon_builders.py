@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.catalog import load_catalog
-from roofcast.training.evaluation.protocols.silicon import Fold, SiliconCampaign, build_silicon_campaign
+from roofcast.training.evaluation.protocols.p3_silicon import Fold, SiliconCampaign, build_silicon_campaign
 from tests.training.builders import measurements
 
 MODELS = ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-32B", "openai/gpt-oss-120b")

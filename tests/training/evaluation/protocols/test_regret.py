@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from roofcast.training.evaluation.protocols.campaigns import DERIVED, FAULTY
+from roofcast.training.evaluation.protocols.p4_p5_campaigns import DERIVED, FAULTY
 from roofcast.training.evaluation.protocols.regret import (
     decision_candidates,
     least_prices,

@@ -19,7 +19,24 @@ import pandas as pd
 from roofcast.data.campaigns.llm_pilot_peers import PEERS
 from roofcast.data.errors import UnknownNameError
 from roofcast.training.config import TrainingConfig
-from roofcast.training.evaluation.protocols.campaigns import (
+from roofcast.training.evaluation.protocols.capacity import Rule, cheapest
+from roofcast.training.evaluation.protocols.p1_p2_llm_pilot import (
+    DEMANDS,
+    decide,
+    join_measured,
+    peer_predictions,
+    score_decisions,
+)
+from roofcast.training.evaluation.protocols.p3_methods import METHODS
+from roofcast.training.evaluation.protocols.p3_silicon import (
+    Method,
+    SiliconCampaign,
+    figures_by_part,
+    load_silicon_campaign,
+    predict_silicon,
+    silicon_figures,
+)
+from roofcast.training.evaluation.protocols.p4_p5_campaigns import (
     DERIVED,
     N_FOLD,
     CampaignRows,
@@ -31,14 +48,6 @@ from roofcast.training.evaluation.protocols.campaigns import (
     reference_figures,
     with_sources,
 )
-from roofcast.training.evaluation.protocols.capacity import Rule, cheapest
-from roofcast.training.evaluation.protocols.llm_pilot import (
-    DEMANDS,
-    decide,
-    join_measured,
-    peer_predictions,
-    score_decisions,
-)
 from roofcast.training.evaluation.protocols.regret import (
     decision_candidates,
     least_prices,
@@ -46,15 +55,6 @@ from roofcast.training.evaluation.protocols.regret import (
     regrets,
     without_price,
 )
-from roofcast.training.evaluation.protocols.silicon import (
-    Method,
-    SiliconCampaign,
-    figures_by_part,
-    load_silicon_campaign,
-    predict_silicon,
-    silicon_figures,
-)
-from roofcast.training.evaluation.protocols.silicon_methods import METHODS
 
 PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5")
 """Protocols of `run_scoreboard`. P3 has two results, all rows and ``P3_clean``; P4 also has ``P4_methods``, with its

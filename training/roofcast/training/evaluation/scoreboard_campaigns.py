@@ -18,7 +18,7 @@ from roofcast.training.evaluation.plots import (
     plot_predicted,
     plot_references,
 )
-from roofcast.training.evaluation.protocols.campaigns import N_REFERENCE, SCORED_METRICS, scored_lines
+from roofcast.training.evaluation.protocols.p4_p5_campaigns import N_REFERENCE, SCORED_METRICS, scored_lines
 from roofcast.training.evaluation.protocols.regret import least_prices, regret_figures, regrets, without_price
 from roofcast.training.evaluation.scoreboard import ProtocolResult, figure_rows
 

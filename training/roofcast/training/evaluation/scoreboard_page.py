@@ -13,7 +13,7 @@ from roofcast.data.campaigns.silicon_aiconfigurator import load_aiconfigurator_a
 from roofcast.data.campaigns.silicon_index import FAULTS
 from roofcast.training.evaluation.markdown import format_number, markdown_table
 from roofcast.training.evaluation.plots import plot_errors, plot_predicted
-from roofcast.training.evaluation.protocols.silicon import SCORED_METRICS, SPLITS, silicon_figures
+from roofcast.training.evaluation.protocols.p3_silicon import SCORED_METRICS, SPLITS, silicon_figures
 from roofcast.training.evaluation.scoreboard import OWN, Scoreboard
 from roofcast.training.evaluation.scoreboard_campaigns import (
     campaign_plots,

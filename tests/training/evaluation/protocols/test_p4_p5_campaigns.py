@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from roofcast.training.config import TrainingConfig
-from roofcast.training.evaluation.protocols import campaigns
-from roofcast.training.evaluation.protocols.campaigns import (
+from roofcast.training.evaluation.protocols import p4_p5_campaigns
+from roofcast.training.evaluation.protocols.p4_p5_campaigns import (
     BASELINES,
     DERIVED,
     FAULTY,
@@ -64,7 +64,7 @@ def test_a_lineage_is_never_learnt_from_where_it_is_asked_about(
     rows: CampaignRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     GuessingPredictor.fitted.clear()
-    monkeypatch.setattr(campaigns, "RoofcastPredictor", GuessingPredictor)
+    monkeypatch.setattr(p4_p5_campaigns, "RoofcastPredictor", GuessingPredictor)
     told = predict_campaigns(rows, n_fold=2)
     assert len(GuessingPredictor.fitted) == 2
     for fold, learnt in enumerate(GuessingPredictor.fitted, start=1):
@@ -189,8 +189,8 @@ def test_parts_are_of_every_kind_and_add_up(board: Scoreboard) -> None:
 
 
 def test_the_real_predictor_answers(rows: CampaignRows, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaigns, "N_REFERENCE", (1,))
-    monkeypatch.setattr(campaigns, "N_DRAW", 1)
+    monkeypatch.setattr(p4_p5_campaigns, "N_REFERENCE", (1,))
+    monkeypatch.setattr(p4_p5_campaigns, "N_DRAW", 1)
     config = TrainingConfig(n_estimators=5, n_fold=2, calibrate=False)
     lines = predict_campaigns(rows.of(("dgx_spark", "silicon")), config, n_fold=2)
     lines = lines[(lines["rule"] == "") & (lines["metric"] != DERIVED)]

@@ -26,7 +26,7 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.evaluation.metrics import error_summary
-from roofcast.training.evaluation.protocols.campaigns import (
+from roofcast.training.evaluation.protocols.p4_p5_campaigns import (
     CampaignRows,
     build_campaign_rows,
     load_campaign_rows,

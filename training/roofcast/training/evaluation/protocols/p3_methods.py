@@ -11,7 +11,7 @@ from roofcast.data.campaigns.silicon_aiconfigurator import load_aiconfigurator_a
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.training.evaluation.protocols.baselines import analytic_estimate, boosted_raw
 from roofcast.training.evaluation.protocols.baselines import nearest_measured as nearest
-from roofcast.training.evaluation.protocols.silicon import COLUMNS, Fold, Method
+from roofcast.training.evaluation.protocols.p3_silicon import COLUMNS, Fold, Method
 from roofcast.training.learner.calibration import fit_coefficients
 
 LEVEL: Final = 0.5

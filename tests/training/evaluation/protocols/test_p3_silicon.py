@@ -9,7 +9,8 @@ import pytest
 
 from roofcast.data.campaigns.silicon_index import load_silicon_index
 from roofcast.features.descriptors.config_hash import config_hashes
-from roofcast.training.evaluation.protocols.silicon import (
+from roofcast.training.evaluation.protocols.p3_methods import METHODS, nearest_measured
+from roofcast.training.evaluation.protocols.p3_silicon import (
     SPLITS,
     Fold,
     SiliconCampaign,
@@ -18,7 +19,6 @@ from roofcast.training.evaluation.protocols.silicon import (
     predict_silicon,
     silicon_folds,
 )
-from roofcast.training.evaluation.protocols.silicon_methods import METHODS, nearest_measured
 from roofcast.training.evaluation.scoreboard import Scoreboard, figure_rows, run_scoreboard
 from tests.training.builders import QUICK
 from tests.training.evaluation.protocols.campaign_builders import all_campaign_rows

@@ -7,9 +7,9 @@ import pytest
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.campaigns.llm_pilot_peers import load_tie_order
 from roofcast.training.config import TrainingConfig
-from roofcast.training.evaluation.protocols import held_out
+from roofcast.training.evaluation.protocols import p1_p2_predictions
 from roofcast.training.evaluation.protocols.capacity import NO_PROFILE, Demand, LatencyTable
-from roofcast.training.evaluation.protocols.held_out import LlmPilotPredictor
+from roofcast.training.evaluation.protocols.p1_p2_predictions import LlmPilotPredictor
 
 N_ASKED = 1
 
@@ -23,7 +23,7 @@ def medians(names: list[str]) -> pd.DataFrame:
 def predictor() -> LlmPilotPredictor:
     """Return predictions of one LLM, by what is learnt of medians at two loads."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(held_out, "load_campaigns", medians)
+        patch.setattr(p1_p2_predictions, "load_campaigns", medians)
         made = LlmPilotPredictor(TrainingConfig(n_estimators=5, n_fold=2, calibrate=False))
     made._folds = made._folds[:N_ASKED]
     return made
@@ -55,7 +55,7 @@ def test_a_fold_is_asked_of_one_llm_with_the_lengths_of_the_others(predictor: Ll
 def test_the_rule_chooses_by_draws_and_not_by_the_prediction(
     predictor: LlmPilotPredictor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held_out, "N_DRAW", 20)
+    monkeypatch.setattr(p1_p2_predictions, "N_DRAW", 20)
     model = predictor(0)["model"].iloc[0]
     profiles = load_tie_order()[model]
     hopeless = np.full((len(profiles), 8), np.inf)

@@ -59,7 +59,7 @@ class LlmPilotPredictor:
         self._seeded: dict[int, list[tuple[RoofcastPredictor, pd.DataFrame]]] = {}
 
     def __call__(self, seed: int) -> pd.DataFrame:
-        """Return the points in the form of `roofcast.training.evaluation.protocols.llm_pilot.score_p1`."""
+        """Return the points in the form of `roofcast.training.evaluation.protocols.p1_p2_llm_pilot.score_p1`."""
         folds = self._predictors(seed)
         predicted = [predictor.predict_distribution(X).median for predictor, X in folds]
         return _points(self._data, pd.concat(predicted))
