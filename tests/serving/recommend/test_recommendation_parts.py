@@ -24,7 +24,7 @@ from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.search.confidence import LimitModel, check_floors, replica_floor
 from roofcast.serving.recommend.search.configurations import enumerate_replicas, splits
-from roofcast.serving.recommend.search.sizing import Pairs
+from roofcast.serving.recommend.search.deployment_sizes import Pairs
 from roofcast.training.learner.error_distribution import GroupedConformal
 from tests.builders import a_model
 

@@ -26,9 +26,9 @@ from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.search.confidence import ROUNDING, LimitModel, check_floors
 from roofcast.serving.recommend.search.configurations import describe_replicas, enumerate_replicas, replica_table
+from roofcast.serving.recommend.search.deployment_sizes import Market
 from roofcast.serving.recommend.search.problem import SearchProblem, reported_limits
 from roofcast.serving.recommend.search.search import Search, SearchTarget
-from roofcast.serving.recommend.search.sizing import Market
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundle import ModelBundle
 

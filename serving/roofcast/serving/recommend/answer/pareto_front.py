@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from roofcast.serving.recommend.answer.entries import waiting_users
 from roofcast.serving.recommend.answer.recommendation import Entry, FrontPoint
+from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
 from roofcast.serving.recommend.search.search import Search
-from roofcast.serving.recommend.search.sizing import Pairs, Sizes
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]

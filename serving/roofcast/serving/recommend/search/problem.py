@@ -13,8 +13,8 @@ from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.recommend.answer.recommendation import Replica
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.search.confidence import Quantity
+from roofcast.serving.recommend.search.deployment_sizes import Market
 from roofcast.serving.recommend.search.evaluation import THROUGHPUT
-from roofcast.serving.recommend.search.sizing import Market
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundle import ModelBundle
 

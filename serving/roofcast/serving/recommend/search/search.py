@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.serving.recommend.search.confidence import LimitModel
+from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
 from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
 from roofcast.serving.recommend.search.load_grid import LoadGrid
 from roofcast.serving.recommend.search.problem import SearchProblem
-from roofcast.serving.recommend.search.sizing import Pairs, Sizes
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
