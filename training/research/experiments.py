@@ -1,7 +1,7 @@
-"""The nested comparison of learners as MLflow runs: ``python -m research.experiments``.
+"""Nested comparison of learners, logged as MLflow runs: ``python -m research.experiments``.
 
-One run stands for the comparison, and one below it for each learner and outer fold. The section of
-``docs/EXPERIMENTS.md`` is written from what the runs say.
+The comparison is a parent run with one child run per learner and outer fold. The section of ``docs/EXPERIMENTS.md``
+is generated from the runs.
 """
 
 from __future__ import annotations
@@ -60,32 +60,32 @@ DOCUMENT: Final = Path("docs/EXPERIMENTS.md")
 MARKER: Final = "nested"
 
 COMMIT_TAG: Final = "mlflow.source.git.commit"
-"""MLflow's own, set where the code runs from a clone."""
+"""Tag that MLflow sets if the code runs from a clone."""
 
 _MEANING: Final = {
-    NONE: "calibrated estimate alone",
-    PRESENT: "the trees in service",
-    "xgboost": "the same, settings sought",
+    NONE: "calibrated estimate only",
+    PRESENT: "production trees",
+    "xgboost": "production trees, tuned settings",
     "lightgbm": "LightGBM, absolute loss",
     "hist": "scikit-learn's histogram boosting, absolute loss",
     "ridge": "ridge regression",
-    WEIGHTED: "the trees in service, at a weight",
-    BLEND: "all of these, at weights",
+    WEIGHTED: "production trees, weighted",
+    BLEND: "weighted blend of all",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What is compared, and how closely.
+    """Design of the comparison.
 
     Parameters
     ----------
     metrics
-        Each is compared for itself.
+        Metrics to compare, one by one.
     n_outer_fold, n_inner_fold
-        Folds of whole lineages.
+        Number of folds; a lineage is never split.
     n_trial
-        Settings tried for each learner, outer fold and metric.
+        Trials per learner, outer fold and metric.
     """
 
     metrics: tuple[str, ...] = METRICS
@@ -95,24 +95,22 @@ class Design:
 
 
 def run_comparison(data: TrainingSet, registry: Registry, cache: Path, design: Design) -> str:
-    """Compare the learners and return the id of the MLflow run under which all is logged.
+    """Compare the learners, log the results to MLflow, and return the id of the parent run.
 
     Parameters
     ----------
     data
-        Sound rows.
+        Rows without rejected ones.
     registry
-        Whose store takes the runs.
+        Registry whose MLflow store receives the runs.
     cache
-        Folder for the coefficients of every fold.
-    design
-        Of the comparison.
+        Cache folder of the coefficients by fold.
     """
     start, outcomes = time.monotonic(), []
     with registry.run(RUN_NAME) as run_id:
         mlflow.set_tag("data_digest", data.digest)
-        told = asdict(design) | {"metrics": ",".join(design.metrics)}
-        mlflow.log_params(told | {"n_row": len(data.X), "n_group": data.groups.nunique()})
+        params = asdict(design) | {"metrics": ",".join(design.metrics)}
+        mlflow.log_params(params | {"n_row": len(data.X), "n_group": data.groups.nunique()})
         for i, (train, test) in enumerate(leave_one_group_out(data.groups, design.n_outer_fold), start=1):
             outcomes.append(_compare_fold(data, train, test, cache, design))
             _log_fold(data, i, outcomes[-1])
@@ -128,18 +126,18 @@ def run_comparison(data: TrainingSet, registry: Registry, cache: Path, design: D
 def _compare_fold(
     data: TrainingSet, train: IndexArray, test: IndexArray, cache: Path, design: Design
 ) -> dict[str, dict[str, Outcome]]:
-    """Return what each learner did in an outer fold, by metric."""
-    outer = build_splits(data, train, test, kept_coefficients(data, train, cache), design.metrics)
+    """Return the outcomes of an outer fold by metric and learner."""
+    outer = build_splits(data, train, test, load_or_fit_coefficients(data, train, cache), design.metrics)
     inner = []
-    for some, other in leave_one_group_out(data.groups.iloc[train], design.n_inner_fold):
-        coefficients = kept_coefficients(data, train[some], cache)
-        inner.append(build_splits(data, train[some], train[other], coefficients, design.metrics))
+    for inner_train, inner_test in leave_one_group_out(data.groups.iloc[train], design.n_inner_fold):
+        coefficients = load_or_fit_coefficients(data, train[inner_train], cache)
+        inner.append(build_splits(data, train[inner_train], train[inner_test], coefficients, design.metrics))
     with threadpool_limits(1):
         return {m: compare(outer[m], [split[m] for split in inner], design.n_trial) for m in design.metrics}
 
 
-def kept_coefficients(data: TrainingSet, rows: IndexArray, cache: Path) -> Coefficients:
-    """Return coefficients fitted to some rows, from the cache if these rows met this code before."""
+def load_or_fit_coefficients(data: TrainingSet, rows: IndexArray, cache: Path) -> Coefficients:
+    """Return coefficients fitted to the rows; cached by row ids and source code."""
     key = hashlib.blake2b("\n".join(sorted(data.ids.iloc[rows])).encode(), digest_size=16)
     for source in sorted([*Path(features.__file__).parent.rglob("*.[pj]*"), Path(calibration.__file__)]):
         if source.suffix in {".py", ".json"}:
@@ -148,8 +146,8 @@ def kept_coefficients(data: TrainingSet, rows: IndexArray, cache: Path) -> Coeff
     if not file.is_file():
         cache.mkdir(parents=True, exist_ok=True)
         joblib.dump(fit_coefficients(data.X.iloc[rows], data.y.iloc[rows], data.groups.iloc[rows]), file)
-    kept: Coefficients = joblib.load(file)
-    return kept
+    coefficients: Coefficients = joblib.load(file)
+    return coefficients
 
 
 def _log_fold(data: TrainingSet, fold: int, outcomes: Mapping[str, Mapping[str, Outcome]]) -> None:
@@ -167,18 +165,18 @@ def _log_fold(data: TrainingSet, fold: int, outcomes: Mapping[str, Mapping[str, 
 
 
 def error_table(outcomes: Sequence[Mapping[str, Mapping[str, Outcome]]], data: TrainingSet) -> pd.DataFrame:
-    """Return the errors of all outer folds, one line a row and metric.
+    """Return the errors of all outer folds, one line per row and metric.
 
     Returns
     -------
-    Columns `fold`, `id`, `group` and `metric`, and one for each learner: logarithm of measurement over prediction
+    Columns `fold`, `id`, `group`, `metric`, and one per learner: log(measurement / prediction)
     """
     parts = []
     for fold, of_fold in enumerate(outcomes, start=1):
         for metric, of_metric in of_fold.items():
             row = of_metric[NONE].row
-            told = {"fold": fold, "id": data.ids.iloc[row], "group": data.groups.iloc[row], "metric": metric}
-            parts.append(pd.DataFrame(told | {name: outcome.outer for name, outcome in of_metric.items()}))
+            keys = {"fold": fold, "id": data.ids.iloc[row], "group": data.groups.iloc[row], "metric": metric}
+            parts.append(pd.DataFrame(keys | {name: outcome.outer for name, outcome in of_metric.items()}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -197,59 +195,59 @@ def _figures(error: np.ndarray) -> dict[str, float]:
 
 
 def nested_section(registry: Registry, run_id: str) -> str:
-    """Return the section on a comparison, in Markdown, from its runs."""
+    """Return the Markdown section of a comparison from its runs."""
     client = MlflowClient(tracking_uri=registry.tracking_uri)
     parent = client.get_run(run_id)
-    below = client.search_runs(
+    children = client.search_runs(
         [parent.info.experiment_id], f"tags.`mlflow.parentRunId` = '{run_id}'", max_results=1000
     )
-    return "\n".join(_lines(parent, sorted(below, key=lambda run: int(run.data.tags["outer_fold"]))))
+    return "\n".join(_lines(parent, sorted(children, key=lambda run: int(run.data.tags["outer_fold"]))))
 
 
-def _lines(parent: Run, below: Sequence[Run]) -> Iterator[str]:
-    told, tags = parent.data.params, parent.data.tags
+def _lines(parent: Run, children: Sequence[Run]) -> Iterator[str]:
+    params, tags = parent.data.params, parent.data.tags
     day = datetime.fromtimestamp(s_from_ms(parent.info.start_time), UTC).date()
-    metrics = told["metrics"].split(",")
+    metrics = params["metrics"].split(",")
     yield (
         f"{day}, commit {tags.get(COMMIT_TAG, 'unknown')[:7]}, data {tags['data_digest'][:8]}: "
-        f"{int(told['n_row']):,} rows of {told['n_group']} fold groups,\n{told['n_outer_fold']} outer and "
-        f"{told['n_inner_fold']} inner folds, {told['n_trial']} trials a learner, fold and metric, "
+        f"{int(params['n_row']):,} rows of {params['n_group']} fold groups,\n{params['n_outer_fold']} outer and "
+        f"{params['n_inner_fold']} inner folds, {params['n_trial']} trials per learner, fold and metric, "
         f"{parent.data.metrics['wall_s']:.0f} s. Mean / median absolute percentage error of\nmeans and "
-        "medians over all outer folds, and in how many of the folds the mean is below that of the trees in service.\n"
+        "medians over all outer folds; in brackets, the folds with a lower mean than the production trees.\n"
     )
-    rows = [[_MEANING[method], *(_cell(parent, below, method, metric) for metric in metrics)] for method in METHODS]
+    rows = [
+        [_MEANING[method], *(_cell(parent, children, method, metric) for metric in metrics)] for method in METHODS
+    ]
     yield markdown_table(["learner", *(f"`{metric}`" for metric in metrics)], rows)
-    yield "\nWeights chosen inside, by outer fold:\n"
+    yield "\nWeights selected in the inner folds, by outer fold:\n"
     names = [(WEIGHTED, "weight"), *((BLEND, f"weight_{name}") for name in METHODS if name in LEARNERS)]
     rows = [
-        [f"{method}: {name}", *(_weights(below, method, f"{m}.{name}") for m in metrics)] for method, name in names
+        [f"{method}: {name}", *(_weights(children, method, f"{m}.{name}") for m in metrics)] for method, name in names
     ]
     yield markdown_table(["weight", *(f"`{metric}`" for metric in metrics)], rows)
 
 
-def _cell(parent: Run, below: Sequence[Run], method: str, metric: str) -> str:
+def _cell(parent: Run, children: Sequence[Run], method: str, metric: str) -> str:
     mape, median = (parent.data.metrics[f"{method}.{metric}.{name}"] for name in ("mape", "median_ape"))
     mine, present = (
-        [run.data.metrics[f"outer.{metric}.mape"] for run in below if run.data.tags["learner"] == name]
+        [run.data.metrics[f"outer.{metric}.mape"] for run in children if run.data.tags["learner"] == name]
         for name in (method, PRESENT)
     )
     better = sum(a < b for a, b in zip(mine, present, strict=True))
     return f"{mape:.3f} / {median:.3f}" + ("" if method == PRESENT else f" ({better} of {len(mine)})")
 
 
-def _weights(below: Sequence[Run], method: str, parameter: str) -> str:
-    found = [float(run.data.params[parameter]) for run in below if run.data.tags["learner"] == method]
-    return " ".join(f"{weight:.2f}" for weight in found)
+def _weights(children: Sequence[Run], method: str, parameter: str) -> str:
+    weights = [float(run.data.params[parameter]) for run in children if run.data.tags["learner"] == method]
+    return " ".join(f"{weight:.2f}" for weight in weights)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Compare the learners on every shipped campaign and write the section anew."""
+    """Compare the learners on the shipped campaigns and update the section."""
     parser = argparse.ArgumentParser(prog="python -m research.experiments", description=main.__doc__)
-    parser.add_argument(
-        "--trials", type=int, default=Design().n_trial, help="settings tried for each learner, fold and metric"
-    )
-    parser.add_argument("--run", help="write the section from this MLflow run and compute nothing")
-    parser.add_argument("--document", type=Path, default=DOCUMENT, help="the page whose section is written anew")
+    parser.add_argument("--trials", type=int, default=Design().n_trial, help="trials per learner, fold and metric")
+    parser.add_argument("--run", help="update the section from this MLflow run without computing")
+    parser.add_argument("--document", type=Path, default=DOCUMENT, help="document with the section")
     options = parser.parse_args(arguments)
     for name in ("mlflow", "optuna"):
         logging.getLogger(name).setLevel(logging.WARNING)

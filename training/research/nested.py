@@ -1,8 +1,8 @@
-"""Learners of the residual compared under nested folds: what is chosen is chosen inside the training lineages.
+"""Nested cross-validation of residual learners; settings are selected inside the training lineages.
 
-Outer folds hold out whole lineages and judge. Inside each, inner folds of the remaining lineages choose a learner's
-settings, and what each learner's correction is worth. The coefficients of the estimate are fitted to the training
-rows of every fold, outer or inner, once for all learners.
+Outer folds hold out lineages for evaluation. Inner folds of the remaining lineages select each learner's settings and
+the weight of its correction. The coefficients of the estimate are fitted once per fold, outer or inner, for all
+learners.
 """
 
 from __future__ import annotations
@@ -42,28 +42,28 @@ BLEND: Final = "blend"
 SEED: Final = 0
 
 N_RANDOM: Final = 5
-"""Settings drawn by chance before the search follows what was found."""
+"""Random trials before the guided search."""
 
 N_TREE: Final = (50, 600)
 RATE: Final = (0.02, 0.15)
 N_LEAF: Final = (3, 24)
 COLUMN_SHARE: Final = (0.2, 0.8)
-"""Where settings are sought."""
+"""Search ranges."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows that tell a metric, under some coefficients.
+    """Rows with a measured metric, as regression data under given coefficients.
 
     Parameters
     ----------
     features : shape (n_row, n_feature)
     target : shape (n_row,)
-        Logarithm of measurement over estimate.
+        log(measurement / estimate).
     weight : shape (n_row,)
-        By which learners are fitted.
+        Sample weight.
     row : shape (n_row,)
-        Place of each row in the training set.
+        Index of each row in the training set.
     """
 
     features: FloatArray
@@ -74,7 +74,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Rows to fit to, and means and medians of lineages held out, under coefficients that never saw those."""
+    """Training rows, and mean and median rows of held-out lineages; coefficients are fitted to training rows only."""
 
     train: Part
     test: Part
@@ -82,14 +82,14 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Learner:
-    """A way to learn a correction.
+    """Learner of the correction.
 
     Parameters
     ----------
     build
-        Makes a regressor that takes ``sample_weight``, from settings.
+        Makes a regressor with ``sample_weight`` support from settings.
     seek
-        Proposes settings; None where there is nothing to choose.
+        Proposes settings for a trial; None if there are none to tune.
     """
 
     build: Callable[..., Any]
@@ -98,17 +98,17 @@ class Learner:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a learner did in one outer fold, for one metric.
+    """Errors of a learner in one outer fold, for one metric.
 
     Parameters
     ----------
     settings
-        Chosen inside.
+        Selected in the inner folds.
     inner, outer
-        Logarithm of measurement over prediction: of the training lineages, each held out in an inner fold, and of the
-        lineages of the outer fold.
+        log(measurement / prediction): on the training lineages, each held out in an inner fold, and on the lineages
+        of the outer fold.
     row : shape (n_outer,)
-        Place of each outer row in the training set.
+        Index of each outer row in the training set.
     """
 
     settings: Settings
@@ -154,7 +154,7 @@ def _hist(trial: optuna.Trial) -> Settings:
 
 
 class _ScaledRidge(Ridge):  # type: ignore[misc]
-    """Ridge regression of columns of mean 0 and variance 1."""
+    """Ridge regression of standardised columns."""
 
     def fit(self, X: FloatArray, y: FloatArray, sample_weight: FloatArray) -> Self:
         self.scaler_ = StandardScaler().fit(X)
@@ -181,7 +181,7 @@ LEARNERS: Final = {
     ),
     "ridge": Learner(_ScaledRidge, lambda trial: {"alpha": trial.suggest_float("alpha", 1.0, 1e5, log=True)}),
 }  # fmt: skip
-"""What is fitted; beside them stand the bare estimate, the present learner at a weight, and a blend of all."""
+"""Fitted learners. `METHODS` adds the plain estimate, the weighted production learner, and a blend of all."""
 
 METHODS: Final = (NONE, *LEARNERS, WEIGHTED, BLEND)
 
@@ -189,7 +189,7 @@ METHODS: Final = (NONE, *LEARNERS, WEIGHTED, BLEND)
 def build_splits(
     data: TrainingSet, train: IndexArray, test: IndexArray, coefficients: Coefficients, metrics: Sequence[str]
 ) -> dict[str, Split]:
-    """Return by metric the rows of a fold with their features under coefficients fitted to its training rows."""
+    """Return the split of a fold by metric, with features under coefficients fitted to its training rows."""
     features, estimates, _ = build_features(data.X, coefficients)
     matrix, cells = features.to_numpy(), joint_hash(config_hashes(data.X), CELL)
     is_central = (data.X["workload.quantile"] == 0.5).to_numpy()
@@ -202,41 +202,43 @@ def build_splits(
 
 
 def compare(outer: Split, inner: Sequence[Split], n_trial: int) -> dict[str, Outcome]:
-    """Return what each of `METHODS` does in an outer fold, for one metric.
+    """Evaluate `METHODS` in an outer fold, for one metric.
 
     Parameters
     ----------
     outer
-        Judges.
+        Split for the evaluation.
     inner
-        Splits of the outer training lineages, by which everything is chosen.
+        Splits of the outer training lineages, for selection.
     n_trial
-        Settings tried for each learner.
+        Trials per learner.
     """
-    chosen = {name: seek(learner, inner, n_trial) for name, learner in LEARNERS.items()}
-    held_out = np.stack([corrections(LEARNERS[name], s, inner) for name, s in chosen.items()], axis=1)
-    asked = np.stack([corrections(LEARNERS[name], s, [outer]) for name, s in chosen.items()], axis=1)
-    known = np.concatenate([split.test.target for split in inner])
-    weights = {NONE: np.zeros(len(chosen))}
-    weights |= {name: np.eye(len(chosen))[i] for i, name in enumerate(chosen)}
-    weights[WEIGHTED] = blend_weights(held_out[:, :1], known)[0] * weights[PRESENT]
-    weights[BLEND] = blend_weights(held_out, known)
-    settings = {NONE: {}, **chosen, WEIGHTED: {"weight": float(weights[WEIGHTED][0])}}
-    settings[BLEND] = {f"weight_{name}": float(w) for name, w in zip(chosen, weights[BLEND], strict=True)}
+    selected = {name: seek(learner, inner, n_trial) for name, learner in LEARNERS.items()}
+    held_out = np.stack([corrections(LEARNERS[name], s, inner) for name, s in selected.items()], axis=1)
+    outer_corrections = np.stack([corrections(LEARNERS[name], s, [outer]) for name, s in selected.items()], axis=1)
+    target = np.concatenate([split.test.target for split in inner])
+    weights = {NONE: np.zeros(len(selected))}
+    weights |= {name: np.eye(len(selected))[i] for i, name in enumerate(selected)}
+    weights[WEIGHTED] = blend_weights(held_out[:, :1], target)[0] * weights[PRESENT]
+    weights[BLEND] = blend_weights(held_out, target)
+    settings = {NONE: {}, **selected, WEIGHTED: {"weight": float(weights[WEIGHTED][0])}}
+    settings[BLEND] = {f"weight_{name}": float(w) for name, w in zip(selected, weights[BLEND], strict=True)}
     return {
-        name: Outcome(settings[name], known - held_out @ w, outer.test.target - asked @ w, outer.test.row)
+        name: Outcome(
+            settings[name], target - held_out @ w, outer.test.target - outer_corrections @ w, outer.test.row
+        )
         for name, w in weights.items()
     }
 
 
 def seek(learner: Learner, inner: Sequence[Split], n_trial: int) -> Settings:
-    """Return the settings whose mean absolute error over the inner folds is least, of `n_trial` tried."""
+    """Return the settings with the lowest mean absolute error over the inner folds, in `n_trial` trials."""
     if learner.seek is None:
         return {}
-    propose, known = learner.seek, np.concatenate([split.test.target for split in inner])
+    propose, target = learner.seek, np.concatenate([split.test.target for split in inner])
 
     def error(trial: optuna.Trial) -> float:
-        return float(np.abs(known - corrections(learner, propose(trial), inner)).mean())
+        return float(np.abs(target - corrections(learner, propose(trial), inner)).mean())
 
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=SEED, n_startup_trials=N_RANDOM))
     study.optimize(error, n_trials=n_trial)
@@ -244,7 +246,7 @@ def seek(learner: Learner, inner: Sequence[Split], n_trial: int) -> Settings:
 
 
 def corrections(learner: Learner, settings: Settings, splits: Sequence[Split]) -> FloatArray:
-    """Return the corrections that a learner gives the rows held out of each split, one after the other."""
+    """Return the corrections of the test rows of all splits, concatenated."""
     fitted = (
         (learner.build(**settings).fit(s.train.features, s.train.target, sample_weight=s.train.weight), s.test)
         for s in splits
@@ -253,12 +255,12 @@ def corrections(learner: Learner, settings: Settings, splits: Sequence[Split]) -
 
 
 def blend_weights(corrections: FloatArray, target: FloatArray) -> FloatArray:
-    """Return the non-negative weights of corrections under which the sum of absolute errors is least.
+    """Return the non-negative weights of corrections that minimise the sum of absolute errors.
 
     Parameters
     ----------
     corrections : shape (n_row, n_learner)
-        Of rows that the learners were not fitted to.
+        Corrections of rows held out of the learners' fits.
     target : shape (n_row,)
 
     Returns
@@ -267,7 +269,7 @@ def blend_weights(corrections: FloatArray, target: FloatArray) -> FloatArray:
 
     Examples
     --------
-    The second learner says twice too much, the first nothing of use:
+    The second learner is twice too large, the first is uninformative:
 
     >>> import numpy as np
     >>> blend_weights(np.array([[1.0, 2.0], [-1.0, 4.0], [0.5, -2.0]]), np.array([1.0, 2.0, -1.0])).round(3).tolist()

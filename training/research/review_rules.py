@@ -1,6 +1,6 @@
-"""Every rule by which rows are set aside, and how many it finds in each campaign: the table of a document.
+"""Generator of the table of rejection rules with their row counts by campaign.
 
-Written by ``python -m research.review_rules docs/REVIEW_RULES.md``.
+Usage: ``python -m research.review_rules docs/REVIEW_RULES.md``.
 """
 
 from __future__ import annotations
@@ -18,70 +18,70 @@ from roofcast.data.training_campaigns import TRAINING_CAMPAIGNS
 from roofcast.training.dataset.review import review
 
 Stage = Literal["published", "marked", "learnt"]
-"""Whether a rule keeps a published row out, marks a row that is kept, or keeps a measurement from being learnt."""
+"""Effect of a rule: rejects a published row, marks a stored row, or excludes a measurement from training."""
 
 Counts = dict[str, Counter[str]]
-"""Rows by rule and campaign."""
+"""Row counts by rule and campaign."""
 
 
 class Rule(NamedTuple):
-    """A rule: its short name, what it looks at, and what it finds."""
+    """Rule with its short name, its inputs, and the condition that it detects."""
 
     name: str
-    works_from: str
-    finds: str
+    inputs: str
+    condition: str
 
 
 PUBLISHED: Final = tuple(
     Rule(*fields)
     for fields in (
-        ("above_capacity", "physics", "memory in use is more than the accelerator has"),
-        ("above_peak", "physics", "speed, or the least work behind it, is above the accelerator's peak"),
+        ("above_capacity", "physics", "memory in use exceeds the accelerator's"),
+        ("above_peak", "physics", "speed, or the minimum work for it, exceeds the accelerator's peak"),
         ("accelerator_not_stated", "names", "neither file nor row names the accelerator"),
-        ("aggregated", "names", "several deployments are summed up by arithmetic"),
-        ("asked_twice", "revisions", "one revision answers a question twice"),
-        ("beyond_context", "configuration", "the lengths exceed what the model can hold"),
-        ("blog_table", "table's kind", "rows do not name accelerator, precision and model each"),
+        ("aggregated", "names", "the figure is the sum of several deployments"),
+        ("asked_twice", "revisions", "one revision holds two values for the same run"),
+        ("beyond_context", "configuration", "the lengths exceed the model's context"),
+        ("blog_table", "table's kind", "accelerator, precision or model is not stated per row"),
         ("copied_baseline", "repeated digits", "the figure is another row's baseline to the last digit"),
-        ("covered_by_logs", "rounds", "the logs of the same round tell more"),
-        ("duplicate", "repeated digits", "the measurement of another row"),
-        ("exact_repeat", "repeated digits", "the same run to the last digit"),
-        ("faster_than_weights", "physics", "tokens come sooner than the weights can be read"),
-        ("implausible", "physics", "two published numbers of one run contradict each other, as importers judge it"),
+        ("covered_by_logs", "rounds", "the logs of the same round hold more columns"),
+        ("duplicate", "repeated digits", "same measurement as another row"),
+        ("exact_repeat", "repeated digits", "same run as another row, to the last digit"),
+        ("faster_than_weights", "physics", "a token takes less time than one read of the weights"),
+        ("implausible", "physics", "two numbers of one run contradict each other, by the rules of importers"),
         ("impossible_split", "configuration", "the parallel sizes do not divide the accelerators"),
         ("inconsistent", "physics", "throughput contradicts batch and step time, or the work of a token"),
-        ("invalid_result", "status", "the source itself calls the result invalid"),
-        ("kv_block_size", "configuration", "cache blocks of a size that is under study, not served"),
+        ("invalid_result", "status", "the source marks the result as invalid"),
+        ("kv_block_size", "configuration", "cache block size of an ablation"),
         ("latency_undefined", "table's kind", "a latency without a definition"),
-        ("malformed", "table's kind", "cells are missing or stand under a wrong heading"),
-        ("no_generation", "names", "no generation of tokens of known lengths"),
-        ("no_kv_cache", "configuration", "each token computes all before it again"),
-        ("no_language_model", "names", "the model makes no text"),
+        ("malformed", "table's kind", "cells are missing or under a wrong heading"),
+        ("no_generation", "names", "no token generation with known lengths"),
+        ("no_kv_cache", "configuration", "no KV cache: each token recomputes the prefix"),
+        ("no_language_model", "names", "not a language model"),
         ("no_lengths", "table's kind", "request lengths are not published"),
-        ("no_outcome", "table's kind", "the row holds no figure"),
-        ("no_partner", "table's kind", "half of a pair of lines is missing"),
+        ("no_outcome", "table's kind", "the row has no figure"),
+        ("no_partner", "table's kind", "one row of a pair is missing"),
         ("no_sequence_length", "table's kind", "the length of the sequences is not published"),
         ("no_value", "table's kind", "the cells of a revision are empty"),
-        ("not_a_run", "table's kind", "speed-ups, headings and what perfect scaling would give"),
-        ("not_training", "names", "a run of another kind than training a language model"),
+        ("not_a_run", "table's kind", "speed-up, heading or perfect-scaling row"),
+        ("not_training", "names", "not a training run of a language model"),
         ("open_division", "names", "another model, data or accuracy than the benchmark's"),
-        ("placeholder", "revisions", "a draft that was replaced on its day"),
-        ("prompt_chunk", "configuration", "prompts computed a few tokens at a time, as a study"),
-        ("repeats_other_file", "repeated digits", "the run stands in an earlier file"),
-        ("repeats_other_table", "repeated digits", "the run stands in an earlier table"),
-        ("repeats_revision", "revisions", "the figure stands in an earlier revision"),
-        ("repeats_test", "configuration", "the same run under another flag of its test"),
-        ("same_run_twice", "ids", "one run entered for two targets of accuracy"),
+        ("placeholder", "revisions", "draft, replaced on the same day"),
+        ("prompt_chunk", "configuration", "small prompt chunks of an ablation"),
+        ("repeats_other_file", "repeated digits", "the run is in an earlier file"),
+        ("repeats_other_table", "repeated digits", "the run is in an earlier table"),
+        ("repeats_revision", "revisions", "the figure is in an earlier revision"),
+        ("repeats_test", "configuration", "same run under another flag of its test"),
+        ("same_run_twice", "ids", "one run submitted for two accuracy targets"),
         ("superseded", "revisions", "a later revision corrects the row"),
-        ("unit_doubtful", "ids, units", "unit and metric do not go together"),
-        ("unknown_accelerator", "names", "no accelerator of the catalogue"),
-        ("unknown_model", "names", "no model of the catalogue"),
-        ("worker_count_unknown", "ids, dates", "workers are neither stated nor told by a dated configuration"),
+        ("unit_doubtful", "ids, units", "unit and metric do not match"),
+        ("unknown_accelerator", "names", "accelerator is not in the catalogue"),
+        ("unknown_model", "names", "model is not in the catalogue"),
+        ("worker_count_unknown", "ids, dates", "worker counts are neither stated nor in a dated configuration"),
     )
 )
-"""Rules of builders: a published row becomes no measurement."""
+"""Rules of builders: the published row is rejected."""
 
-_FAULTS_WORK_FROM: Final = {
+_FAULT_INPUTS: Final = {
     "disaggregated_total": "ids",
     "placeholder_zero": "configuration",
     "never_configured": "ids, public configurations",
@@ -89,74 +89,84 @@ _FAULTS_WORK_FROM: Final = {
     "no_concurrency": "configuration",
 }
 
-MARKED: Final = tuple(Rule(name, _FAULTS_WORK_FROM[name], text) for name, text in FAULTS.items())
-"""Faults of rows that are kept, named in their notes: a protocol may count them in."""
+MARKED: Final = tuple(Rule(name, _FAULT_INPUTS[name], text) for name, text in FAULTS.items())
+"""Faults of stored rows, named in their notes; a protocol may include these rows."""
 
 LEARNT: Final = tuple(
     Rule(*fields)
     for fields in (
         ("not_ok", "status", "the run failed"),
-        ("unknown_model", "names", "no model that is known"),
-        ("unknown_accelerator", "names", "no accelerator that is known"),
+        ("unknown_model", "names", "unknown model"),
+        ("unknown_accelerator", "names", "unknown accelerator"),
         ("published_fault", "notes", "the row is marked as faulty"),
-        ("near_duplicate", "repeated digits", "the same question, and all outcomes of an earlier row to four digits"),
-        ("not_monotone", "physics", "a step is much faster with more requests in flight than in its series"),
+        (
+            "near_duplicate",
+            "repeated digits",
+            "same configuration and same outcomes as an earlier row, to four digits",
+        ),
+        ("not_monotone", "physics", "a step is much faster than at lower concurrency in the same series"),
         (
             "beyond_capacity",
-            "rates asked and reached",
-            "less than nine tenths of the rate was reached: a queue grew",
+            "offered and achieved rates",
+            "achieved rate below nine tenths of the offered rate: the queue grew",
         ),
-        ("impossible_split", "configuration", "the parallel sizes do not make up the accelerators"),
-        ("beyond_estimate", "physics", "the estimate takes the request rate to be more than is served"),
-        ("faster_than_memory", "physics", "a token comes sooner than its weights can be read once"),
-        ("faster_than_compute", "physics", "the first token comes sooner than the prompt can be computed at peak"),
-        ("more_than_peak", "physics", "more tokens a second than the peak operations can make"),
+        ("impossible_split", "configuration", "the product of parallel sizes is not the number of accelerators"),
+        ("beyond_estimate", "physics", "the request rate exceeds the estimated capacity"),
+        ("faster_than_memory", "physics", "a token takes less time than one read of its weights"),
+        ("faster_than_compute", "physics", "TTFT is below the prompt's compute time at peak"),
+        ("more_than_peak", "physics", "token rate exceeds the peak operations"),
         ("inconsistent_throughput", "physics", "throughput, latency and concurrency contradict each other"),
     )
 )
-"""Rules of `review.review`, in its order: a measurement is kept and shown, but not learnt from."""
+"""Rules of `review.review`, in its order: the measurement is stored and listed, but excluded from training."""
 
 RULES: Final[dict[Stage, tuple[Rule, ...]]] = {"published": PUBLISHED, "marked": MARKED, "learnt": LEARNT}
-"""Every rule by what it does."""
+"""All rules by stage."""
 
 
 def counts() -> dict[Stage, Counts]:
-    """Return how many rows each rule finds in each shipped campaign."""
-    found: dict[Stage, Counts] = {stage: defaultdict(Counter) for stage in RULES}
+    """Count the rows of each rule in each shipped campaign."""
+    result: dict[Stage, Counts] = {stage: defaultdict(Counter) for stage in RULES}
     for name in (*CAMPAIGNS, *TRAINING_CAMPAIGNS):
         for rule, n in load_quarantine(name)["reason"].value_counts().items():
-            found["published"][str(rule)][name] = n
+            result["published"][str(rule)][name] = n
     index = load_silicon_index()
     for rule, n in index.loc[index["set_aside"] == "", "fault"].value_counts().items():
         if rule:
-            found["marked"][str(rule)]["silicon"] = n
+            result["marked"][str(rule)]["silicon"] = n
     catalog, rows = load_catalog(), load_campaigns()
-    set_aside = review(rows, catalog.models, catalog.accelerators)
-    for rule, some in set_aside.groupby("rule"):
-        found["learnt"][str(rule)].update(rows.loc[some.index, "campaign"])
-    return found
+    excluded = review(rows, catalog.models, catalog.accelerators)
+    for rule, subset in excluded.groupby("rule"):
+        result["learnt"][str(rule)].update(rows.loc[subset.index, "campaign"])
+    return result
 
 
 def _table() -> str:
-    """Return the table; raise `KeyError` for a rule that set rows aside but has no description."""
+    """Return the table.
+
+    Raises
+    ------
+    KeyError
+        If a rule with rows has no description.
+    """
     lines = []
-    for stage, found in counts().items():
+    for stage, rows_by_rule in counts().items():
         described = {rule.name: rule for rule in RULES[stage]}
-        for name in found:
+        for name in rows_by_rule:
             _ = described[name]
         for rule in described.values():
-            where = ", ".join(f"{campaign} {n:,}" for campaign, n in sorted(found[rule.name].items()))
-            total = f"{found[rule.name].total():,}"
-            lines.append((stage, f"`{rule.name}`", rule.works_from, rule.finds, total, where or "none"))
-    return plain_table(("stage", "rule", "works from", "finds", "rows", "of which"), lines)
+            campaigns = ", ".join(f"{campaign} {n:,}" for campaign, n in sorted(rows_by_rule[rule.name].items()))
+            total = f"{rows_by_rule[rule.name].total():,}"
+            lines.append((stage, f"`{rule.name}`", rule.inputs, rule.condition, total, campaigns or "none"))
+    return plain_table(("stage", "rule", "inputs", "condition", "rows", "by campaign"), lines)
 
 
 TABLES: Final = {"rules": _table}
-"""By the name of the marker that its table follows."""
+"""Tables by marker."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the table of a document anew."""
+    """Update the table of a document."""
     write_tables("research.review_rules", TABLES, arguments)
 
 

@@ -10,7 +10,7 @@ from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
 from research import experiments, nested
-from research.experiments import MARKER, Design, kept_coefficients, main, nested_section, run_comparison
+from research.experiments import MARKER, Design, load_or_fit_coefficients, main, nested_section, run_comparison
 from research.nested import BLEND, METHODS, PRESENT, WEIGHTED
 from roofcast.data.home import HOME_VARIABLE
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
@@ -24,7 +24,7 @@ DESIGN = Design(("itl_s",), n_outer_fold=3, n_inner_fold=2, n_trial=1)
 def logged(
     subset: TrainingSet, empty_store: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Registry, str, Run, list[Run]]:
-    """Return the registry, the comparison's run, and those below it."""
+    """Return the registry, the comparison's run, and those children it."""
     home = tmp_path_factory.mktemp("home")
     (home / "mlflow.db").write_bytes(empty_store.read_bytes())
     registry = Registry(home)
@@ -34,30 +34,28 @@ def logged(
         run_id = run_comparison(subset, registry, home / "experiments", DESIGN)
     client = MlflowClient(tracking_uri=registry.tracking_uri)
     parent = client.get_run(run_id)
-    below = client.search_runs([parent.info.experiment_id], f"tags.`mlflow.parentRunId` = '{run_id}'")
-    return registry, run_id, parent, below
+    children = client.search_runs([parent.info.experiment_id], f"tags.`mlflow.parentRunId` = '{run_id}'")
+    return registry, run_id, parent, children
 
 
-def test_every_learner_and_outer_fold_has_its_run(
-    logged: tuple[Registry, str, Run, list[Run]], subset: TrainingSet
-) -> None:
-    _, _, parent, below = logged
-    assert {(run.data.tags["learner"], run.data.tags["outer_fold"]) for run in below} == {
+def test_learner_and_outer_fold_have_a_run(logged: tuple[Registry, str, Run, list[Run]], subset: TrainingSet) -> None:
+    _, _, parent, children = logged
+    assert {(run.data.tags["learner"], run.data.tags["outer_fold"]) for run in children} == {
         (method, str(fold)) for method in METHODS for fold in (1, 2, 3)
     }
-    assert {run.data.tags["data_digest"] for run in [parent, *below]} == {subset.digest}
+    assert {run.data.tags["data_digest"] for run in [parent, *children]} == {subset.digest}
     assert parent.data.params["n_trial"] == "1"
     assert parent.data.metrics["wall_s"] > 0
-    sought = next(run for run in below if run.data.tags["learner"] == "xgboost")
+    sought = next(run for run in children if run.data.tags["learner"] == "xgboost")
     assert "itl_s.max_depth" in sought.data.params
-    for run in below:
+    for run in children:
         assert {f"{part}.itl_s.{name}" for part in ("inner", "outer") for name in ("mape", "median_ape")} <= set(
             run.data.metrics
         )
 
 
-def test_the_table_of_errors_gives_the_figures_back(logged: tuple[Registry, str, Run, list[Run]]) -> None:
-    registry, run_id, parent, below = logged
+def test_error_table_reproduces_the_figures(logged: tuple[Registry, str, Run, list[Run]]) -> None:
+    registry, run_id, parent, children = logged
     folder = download_artifacts(run_id=run_id, artifact_path="tables", tracking_uri=registry.tracking_uri)
     table = pd.read_csv(Path(folder, "errors.csv"))
     assert not table.duplicated(["id", "metric"]).any()
@@ -65,26 +63,28 @@ def test_the_table_of_errors_gives_the_figures_back(logged: tuple[Registry, str,
         ape = np.abs(np.exp(-table[method]) - 1)
         assert parent.data.metrics[f"{method}.itl_s.mape"] == pytest.approx(ape.mean())
         assert parent.data.metrics[f"{method}.itl_s.median_ape"] == pytest.approx(ape.median())
-    for run in below:
+    for run in children:
         ape = np.abs(
             np.exp(-table.loc[table["fold"] == int(run.data.tags["outer_fold"]), run.data.tags["learner"]]) - 1
         )
         assert run.data.metrics["outer.itl_s.mape"] == pytest.approx(ape.mean())
 
 
-def test_the_section_is_what_the_runs_say(logged: tuple[Registry, str, Run, list[Run]]) -> None:
-    registry, run_id, parent, below = logged
+def test_section_matches_the_runs(logged: tuple[Registry, str, Run, list[Run]]) -> None:
+    registry, run_id, parent, children = logged
     text = nested_section(registry, run_id)
     figures = [parent.data.metrics[f"{PRESENT}.itl_s.{name}"] for name in ("mape", "median_ape")]
-    assert f"| the trees in service | {figures[0]:.3f} / {figures[1]:.3f} |" in text
-    weights = {run.data.tags["outer_fold"]: run.data.params for run in below if run.data.tags["learner"] == WEIGHTED}
-    told = " ".join(f"{float(weights[fold]['itl_s.weight']):.2f}" for fold in "123")
-    assert f"| {WEIGHTED}: weight | {told} |" in text
+    assert f"| production trees | {figures[0]:.3f} / {figures[1]:.3f} |" in text
+    weights = {
+        run.data.tags["outer_fold"]: run.data.params for run in children if run.data.tags["learner"] == WEIGHTED
+    }
+    weights_text = " ".join(f"{float(weights[fold]['itl_s.weight']):.2f}" for fold in "123")
+    assert f"| {WEIGHTED}: weight | {weights_text} |" in text
     assert f"| {BLEND}: weight_ridge |" in text
     assert "3 outer and 2 inner folds, 1 trials" in text
 
 
-def test_the_command_writes_the_section_of_a_run(
+def test_command_updates_the_section_of_a_run(
     logged: tuple[Registry, str, Run, list[Run]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registry, run_id, _, _ = logged
@@ -96,14 +96,14 @@ def test_the_command_writes_the_section_of_a_run(
     assert page.read_text(encoding="utf-8") == f"before\n<!-- {MARKER} -->\n{section}\n<!-- end -->\nafter\n"
 
 
-def test_coefficients_are_fitted_once_for_the_same_rows(
+def test_coefficients_are_cached_by_rows(
     subset: TrainingSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = np.arange(len(subset.X))
-    first = kept_coefficients(subset, rows, tmp_path)
+    first = load_or_fit_coefficients(subset, rows, tmp_path)
     monkeypatch.setattr(experiments, "fit_coefficients", None)
-    again = kept_coefficients(subset, rows[::-1], tmp_path)
+    again = load_or_fit_coefficients(subset, rows[::-1], tmp_path)
     assert np.array_equal(first.typical, again.typical)
     assert np.array_equal(first.offset, again.offset)
     with pytest.raises(TypeError):
-        kept_coefficients(subset, rows[1:], tmp_path)
+        load_or_fit_coefficients(subset, rows[1:], tmp_path)

@@ -52,7 +52,7 @@ def outcomes(subset: TrainingSet) -> dict[str, Outcome]:
     return compare(outer, splits(subset, outer.train.row), n_trial=2)
 
 
-def test_a_split_keeps_lineages_apart_and_judges_means_and_medians(campaign: TrainingSet) -> None:
+def test_split_separates_lineages_and_tests_means_and_medians(campaign: TrainingSet) -> None:
     split = splits(campaign)[0]
     assert not set(campaign.groups.iloc[split.train.row]) & set(campaign.groups.iloc[split.test.row])
     quantile = campaign.X["workload.quantile"]
@@ -63,7 +63,7 @@ def test_a_split_keeps_lineages_apart_and_judges_means_and_medians(campaign: Tra
     assert np.exp(split.test.target[0]) * estimates[METRIC][row] == pytest.approx(campaign.y[METRIC].iloc[row])
 
 
-def test_the_present_learner_is_the_one_in_service(subset: TrainingSet) -> None:
+def test_present_learner_is_the_production_learner(subset: TrainingSet) -> None:
     split = splits(subset)[0]
     train = split.train.row
     service = RatioModel(metrics=(METRIC,), coefficients=DEFAULT_COEFFICIENTS)
@@ -73,7 +73,7 @@ def test_the_present_learner_is_the_one_in_service(subset: TrainingSet) -> None:
     assert said == pytest.approx(service.predict(subset.X.iloc[split.test.row])[METRIC].to_numpy())
 
 
-def test_every_method_is_judged_on_the_same_rows(subset: TrainingSet, outcomes: dict[str, Outcome]) -> None:
+def test_methods_are_evaluated_on_the_same_rows(subset: TrainingSet, outcomes: dict[str, Outcome]) -> None:
     outer = splits(subset)[0]
     assert set(outcomes) == set(METHODS)
     for outcome in outcomes.values():
@@ -83,7 +83,7 @@ def test_every_method_is_judged_on_the_same_rows(subset: TrainingSet, outcomes: 
     assert outcomes[NONE].outer == pytest.approx(outer.test.target)
 
 
-def test_nothing_is_chosen_by_the_outer_rows(subset: TrainingSet, outcomes: dict[str, Outcome]) -> None:
+def test_outer_rows_do_not_affect_selection(subset: TrainingSet, outcomes: dict[str, Outcome]) -> None:
     data = TrainingSet(subset.measurements, subset.X, subset.y.copy(), subset.groups, subset.stacks, subset.ids)
     data.y.iloc[outcomes[NONE].row] *= 3.0
     outer = splits(data)[0]
@@ -93,7 +93,7 @@ def test_nothing_is_chosen_by_the_outer_rows(subset: TrainingSet, outcomes: dict
         assert again[name].outer == pytest.approx(outcome.outer + np.log(3.0))
 
 
-def test_weights_are_fitted_to_inner_rows_and_never_worse_there(outcomes: dict[str, Outcome]) -> None:
+def test_weights_reduce_the_inner_error(outcomes: dict[str, Outcome]) -> None:
     error = {name: float(np.abs(outcome.inner).mean()) for name, outcome in outcomes.items()}
     assert error[WEIGHTED] <= min(error[NONE], error[PRESENT]) + 1e-9
     assert error[BLEND] <= min(error.values()) + 1e-9
@@ -103,7 +103,7 @@ def test_weights_are_fitted_to_inner_rows_and_never_worse_there(outcomes: dict[s
     assert outcomes[NONE].outer - outcomes[WEIGHTED].outer == pytest.approx(weight * correction)
 
 
-def test_more_trials_never_choose_worse_inside(subset: TrainingSet) -> None:
+def test_more_trials_do_not_increase_the_inner_error(subset: TrainingSet) -> None:
     inner, learner = splits(subset), LEARNERS["ridge"]
     known = np.concatenate([split.test.target for split in inner])
 
@@ -115,7 +115,7 @@ def test_more_trials_never_choose_worse_inside(subset: TrainingSet) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_other_weights_give_less_error(seed: int) -> None:
+def test_blend_weights_minimise_the_error(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(60, 3)), rng.standard_t(2, 60)
     best = blend_weights(X, y)

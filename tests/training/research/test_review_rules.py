@@ -18,49 +18,49 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "REVIEW_RULES.md"
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[Stage, Counts]:
+def row_counts() -> dict[Stage, Counts]:
     return counts()
 
 
 @pytest.fixture(autouse=True)
-def counted_once(found: dict[Stage, Counts], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(review_rules, "counts", lambda: found)
+def counted_once(row_counts: dict[Stage, Counts], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(review_rules, "counts", lambda: row_counts)
 
 
-def test_the_document_is_written_from_the_code() -> None:
+def test_document_matches_the_code() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     assert all(f"<!-- {name} -->" in text for name in TABLES)
     assert with_tables(text, TABLES) == text, "run `make reference`"
 
 
-def test_the_rules_of_the_review_stand_in_its_order() -> None:
+def test_rules_have_the_order_of_the_review() -> None:
     catalog = load_catalog()
     plain = [name for name, _, _ in _column_rules(rows({}), catalog.models, catalog.accelerators)]
     assert [rule.name for rule in LEARNT] == [*plain, "beyond_estimate", *PHYSICS]
 
 
-def test_every_rule_is_described_once() -> None:
+def test_rules_are_described_once() -> None:
     for rules in RULES.values():
         names = [rule.name for rule in rules]
         assert len(names) == len(set(names))
-        assert all(rule.works_from and rule.finds for rule in rules)
+        assert all(rule.inputs and rule.condition for rule in rules)
 
 
-def test_every_row_that_is_set_aside_is_counted(found: dict[Stage, Counts]) -> None:
-    published: Counter[str] = sum(found["published"].values(), Counter())
+def test_counts_match_campaign_info(row_counts: dict[Stage, Counts]) -> None:
+    published: Counter[str] = sum(row_counts["published"].values(), Counter())
     for name in CAMPAIGNS:
         assert published[name] == load_campaign_info(name).n_quarantined
-    assert sum(found["marked"].values(), Counter()) == found["learnt"]["published_fault"]
+    assert sum(row_counts["marked"].values(), Counter()) == row_counts["learnt"]["published_fault"]
 
 
-def test_a_rule_without_a_description_is_told(found: dict[Stage, Counts], monkeypatch: pytest.MonkeyPatch) -> None:
-    unheard_of: Counts = {"unheard_of": Counter({"ours": 1})}
-    monkeypatch.setattr(review_rules, "counts", lambda: found | {"published": unheard_of})
-    with pytest.raises(KeyError, match="unheard_of"):
+def test_rule_without_description_raises(row_counts: dict[Stage, Counts], monkeypatch: pytest.MonkeyPatch) -> None:
+    undescribed: Counts = {"undescribed": Counter({"ours": 1})}
+    monkeypatch.setattr(review_rules, "counts", lambda: row_counts | {"published": undescribed})
+    with pytest.raises(KeyError, match="undescribed"):
         with_tables("<!-- rules -->\n<!-- end -->", TABLES)
 
 
-def test_the_table_is_written_anew(tmp_path: Path) -> None:
+def test_table_is_updated(tmp_path: Path) -> None:
     file = tmp_path / "x.md"
     file.write_text("before\n<!-- rules -->\nold\n<!-- end -->\nafter\n")
     main([str(file)])

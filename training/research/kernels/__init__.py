@@ -1,1 +1,1 @@
-"""Fit of the kernels' parameters on measured latencies; only the coefficients ship."""
+"""Fit of kernel parameters on measured latencies; only the coefficients ship."""

@@ -1,4 +1,4 @@
-"""A kind of kernel: its table, what is set aside of it, how columns become arguments, and the priors."""
+"""Specification of a kind of kernel: table, rejection rules, arguments and priors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roofcast.features.engine.kernels.coefficients import FACTORS, KINDS, family
 FloatArray = npt.NDArray[np.float64]
 
 ROW_PER_CELL: Final = 300
-"""Rows drawn of each accelerator, engine and precision."""
+"""Rows sampled per accelerator, engine and precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +33,23 @@ class Kind:
         Key of `roofcast.features.engine.kernels.coefficients.KINDS`.
     table
         Name of the parquet tables.
-    aside
-        By rule: which rows are not fitted.
+    reject
+        Predicates of the rows that are not fitted, by rule.
     describe
-        From a table with `accelerator` and `engine` to one with the arguments of `seconds` and `precision`.
+        Converts a table with `accelerator` and `engine` to one with the arguments of `seconds` and `precision`.
     seconds
-        The closed form: arguments by name, and ``efficiency``.
+        Closed form; takes the arguments by name, and ``efficiency``.
     start
-        Prior medians, in the order of the efficiency's fields.
+        Prior medians, in the order of the fields of the efficiency class.
     ideal
-        Parameters that make the form a plain roofline at data-sheet peaks.
+        Parameters that reduce the form to a roofline at data-sheet peaks.
     spread
-        Factors on the priors' standard deviations.
+        Factors on the prior standard deviations.
     """
 
     name: str
     table: str
-    aside: Mapping[str, Callable[[pd.DataFrame], pd.Series[bool]]]
+    reject: Mapping[str, Callable[[pd.DataFrame], pd.Series[bool]]]
     describe: Callable[[pd.DataFrame], pd.DataFrame]
     seconds: Callable[..., FloatArray]
     start: tuple[float, ...]
@@ -57,7 +57,7 @@ class Kind:
     spread: tuple[float, ...]
 
     def form(self) -> Form:
-        """Return what is fitted."""
+        """Return the closed form to fit."""
         cls = KINDS[self.name]
 
         def seconds(arguments: Mapping[str, FloatArray], parameters: FloatArray) -> FloatArray:
@@ -67,14 +67,14 @@ class Kind:
         return Form(names, seconds, np.array(self.start), np.array(self.spread))
 
     def rows(self, folder: Path, n_row: int = ROW_PER_CELL) -> tuple[KernelRows, dict[str, int]]:
-        """Return a sample of the rows below `folder`, and how many were set aside by rule."""
-        table, n_aside = read_table(folder, self.table)
-        for rule, find in self.aside.items():
-            is_aside = find(table).to_numpy(dtype=bool)
-            n_aside[rule] = int(is_aside.sum())
-            table = table[~is_aside]
+        """Read a sample of the rows below `folder`; return it with the number of rejected rows by rule."""
+        table, n_rejected = read_table(folder, self.table)
+        for rule, find in self.reject.items():
+            is_rejected = find(table).to_numpy(dtype=bool)
+            n_rejected[rule] = int(is_rejected.sum())
+            table = table[~is_rejected]
         is_broken = ~(table["latency"].to_numpy(dtype=float) > 0)
-        n_aside["no_latency"] = int(is_broken.sum())
+        n_rejected["no_latency"] = int(is_broken.sum())
         table = table[~is_broken].reset_index(drop=True)
         described = self.describe(table)
         arguments = [str(name) for name in described if name != "precision"]
@@ -83,11 +83,11 @@ class Kind:
             architecture=architectures(table["accelerator"]),
         )  # fmt: skip
         best = fastest(described, [*arguments, *FACTORS])
-        n_aside["slower_kernel"] = len(described) - len(best)
+        n_rejected["slower_kernel"] = len(described) - len(best)
         drawn = sample(best, ["accelerator", "engine", "precision"], n_row)
         values: dict[str, Any] = {name: drawn[name].to_numpy(dtype=float) for name in arguments}
         latency_s = drawn["latency"].to_numpy(dtype=float) * S_PER_MS
-        return KernelRows(values, drawn[list(FACTORS)], latency_s), n_aside
+        return KernelRows(values, drawn[list(FACTORS)], latency_s), n_rejected
 
 
 def architectures(accelerators: pd.Series[str]) -> pd.Series[str]:
@@ -98,7 +98,7 @@ def architectures(accelerators: pd.Series[str]) -> pd.Series[str]:
 
 
 def is_other_kernel(keys: list[str]) -> Callable[[pd.DataFrame], pd.Series[bool]]:
-    """Return the rule that sets aside kernels an engine falls back to: not the commonest on its accelerator."""
+    """Return the rule that rejects fallback kernels: all but the most frequent of an accelerator and engine."""
 
     def find(table: pd.DataFrame) -> pd.Series[bool]:
         by = ["accelerator", "engine", *keys]

@@ -1,4 +1,4 @@
-"""The kinds of kernels that compute: matrix products, attention, routed experts."""
+"""Compute kernels: matrix products, attention, routed experts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from roofcast.features.engine.kernels.gemm import gemm_s
 from roofcast.features.engine.kernels.moe import moe_s
 
 MLA_WIDTH: Final = 576
-"""Cached elements of one token: 512 latent and 64 rotary, as of DeepSeek-V2 and its kin."""
+"""Cached elements per token: 512 latent and 64 rotary, as in DeepSeek-V2 and later models."""
 
 IN_L2: Final = (1 / 16, 1.0)
-"""Caches of this share of the second-level cache are set aside for decoding: repeated runs find them there, a step of
-a whole model does not. Smaller ones tell the launch."""
+"""Range of KV cache size over L2 size that is rejected for decoding: repeated runs hit L2, a step of a full model
+does not. Smaller caches measure the launch overhead."""
 
 _COMPUTED_IN = {"bf16": "bf16", "fp8_cache": "bf16", "fp8": "fp8"}
 _ATTENTION_SPREAD = (1.0, 0.15, 0.6, 0.7, 0.7, 0.7)
@@ -74,19 +74,19 @@ def _heads(table: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _attending(table: pd.DataFrame, computed: str = "attn_dtype") -> dict[str, Any]:
+def _attention_arguments(table: pd.DataFrame, computed: str = "attn_dtype") -> dict[str, Any]:
     precision = attention_precision(table, computed)
     return {"precision": precision, **_peaks(table, precision.map(_COMPUTED_IN))}
 
 
 def _prefill(table: pd.DataFrame) -> pd.DataFrame:
     tokens = {"n_query": table["isl"], "n_context": table["isl"] + table["step"]}
-    return pd.DataFrame({**_heads(table), **tokens, **_attending(table)})
+    return pd.DataFrame({**_heads(table), **tokens, **_attention_arguments(table)})
 
 
 def _decode(table: pd.DataFrame) -> pd.DataFrame:
     tokens = {"n_context": table["step"] + 1, "kv_width": 2 * table["head_dim"]}
-    return pd.DataFrame({**_heads(table), **tokens, **_attending(table)})
+    return pd.DataFrame({**_heads(table), **tokens, **_attention_arguments(table)})
 
 
 def _mla(table: pd.DataFrame) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _mla(table: pd.DataFrame) -> dict[str, Any]:
         "n_head": table["num_heads"],
         "window": 0.0,
         "kv_byte": table["kv_cache_dtype"].map(CACHE),
-        **_attending(table, "mla_dtype"),
+        **_attention_arguments(table, "mla_dtype"),
     }
 
 
@@ -122,7 +122,7 @@ COMPUTE_KINDS: Final = (
     Kind(
         name="gemm",
         table="gemm_perf",
-        aside={"thinner_than_a_layer": lambda t: (t["n"] < 128) | (t["k"] < 128)},
+        reject={"thinner_than_a_layer": lambda t: (t["n"] < 128) | (t["k"] < 128)},
         describe=_gemm,
         seconds=gemm_s,
         start=(5e-6, 0.85, 0.75, 64.0, 256.0, 1e-9),
@@ -132,7 +132,7 @@ COMPUTE_KINDS: Final = (
     Kind(
         name="prefill_attention",
         table="context_attention_perf",
-        aside={
+        reject={
             "shorter_than_a_prompt": lambda t: t["isl"] < 16,
             "fallback_kernel": is_other_kernel(["attn_dtype", "kv_cache_dtype"]),
         },
@@ -145,7 +145,7 @@ COMPUTE_KINDS: Final = (
     Kind(
         name="decode_attention",
         table="generation_attention_perf",
-        aside={
+        reject={
             "shorter_than_a_page": lambda t: t["step"] < 15,
             "cache_in_l2": _is_in_l2,
             "more_than_32_heads_a_group": lambda t: t["num_heads"] > 32 * t["num_key_value_heads"],
@@ -160,7 +160,7 @@ COMPUTE_KINDS: Final = (
     Kind(
         name="mla_prefill",
         table="context_mla_perf",
-        aside={
+        reject={
             "shorter_than_a_prompt": lambda t: t["isl"] < 16,
             "fallback_kernel": is_other_kernel(["mla_dtype", "kv_cache_dtype"]),
         },
@@ -173,7 +173,7 @@ COMPUTE_KINDS: Final = (
     Kind(
         name="mla_decode",
         table="generation_mla_perf",
-        aside={
+        reject={
             "shorter_than_a_page": lambda t: t["step"] < 15,
             "cache_in_l2": _is_in_l2,
             "fallback_kernel": is_other_kernel(["mla_dtype", "kv_cache_dtype"]),
@@ -187,7 +187,7 @@ COMPUTE_KINDS: Final = (
     Kind(
         name="moe",
         table="moe_perf",
-        aside={"other_routing": lambda t: t["distribution"] != "power_law_1.2"},
+        reject={"other_routing": lambda t: t["distribution"] != "power_law_1.2"},
         describe=_moe,
         seconds=moe_s,
         start=(25e-6, 0.8, 0.6, 32.0, 6.0, 0.3),
@@ -195,4 +195,4 @@ COMPUTE_KINDS: Final = (
         spread=(1.0, 0.15, 0.6, 0.7, 0.7, 0.5),
     ),
 )
-"""Each with priors by judgement: tiles of 64 rows, pages of 64 tokens, launches of some microseconds."""
+"""Compute kernels; priors by judgement: tiles of 64 rows, pages of 64 tokens, launches of some microseconds."""

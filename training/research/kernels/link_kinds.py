@@ -1,4 +1,4 @@
-"""The kinds of kernels that communicate inside one scale-up domain."""
+"""Communication kernels inside one scale-up domain."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _message(dtype: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
 
 
 def _is_fallback_across_hosts(table: pd.DataFrame) -> pd.Series[bool]:
-    """Return where engines leave their own kernels: hosts of Grace Blackwell hold four, and MNNVL reaches further."""
+    """Return the rows with NCCL fallback: more accelerators than in a host (8; Grace Blackwell 4), without MNNVL."""
     is_host_of_four = table["accelerator"].str.startswith("nvidia-gb")
     is_across = table["num_gpus"] > np.where(is_host_of_four, 4, 8)
     return is_across & ~table["kernel_source"].str.contains("MNNVL", na=False)
@@ -56,7 +56,7 @@ def _nccl(name: str, op: str, collective: Collective) -> Kind:
     return Kind(
         name=name,
         table="nccl_perf",
-        aside={"other_collective": lambda t: t["op_name"] != op},
+        reject={"other_collective": lambda t: t["op_name"] != op},
         describe=_message("nccl_dtype"),
         seconds=_inside(collective, is_direct=name == "all_to_all"),
         start=(5e-6, 1.5e-6, 0.7, 0.1),
@@ -69,7 +69,7 @@ LINK_KINDS: Final = (
     Kind(
         name="all_reduce",
         table="custom_allreduce_perf",
-        aside={
+        reject={
             "not_in_a_graph": lambda t: t["kernel_source"].str.contains("eager", na=False),
             "fallback_across_hosts": _is_fallback_across_hosts,
         },
@@ -84,4 +84,4 @@ LINK_KINDS: Final = (
     _nccl("reduce_scatter", "reduce_scatter", reduce_scatter_s),
     _nccl("all_to_all", "alltoall", all_to_all_s),
 )
-"""Engines' own all-reduce as captured in graphs; NCCL's collectives go round a ring, but all-to-all."""
+"""Engines' custom all-reduce in CUDA graphs, and NCCL's collectives: rings, except all-to-all."""

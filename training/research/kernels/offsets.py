@@ -1,4 +1,4 @@
-"""Robust fit of parameters in logarithms: typical values plus shrunken offsets by level."""
+"""Robust fit of log parameters: typical values plus offsets by level, shrunk by priors."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LEVEL_SD: Final = {
     "architecture+precision": 0.3,
     "engine+precision": 0.3,
 }
-"""Prior standard deviation of the offsets' logarithms; chosen once, by judgement."""
+"""Prior standard deviation of the log offsets, set by judgement."""
 
 RESIDUAL_SD: Final = 0.15
 ROBUST_WIDTH: Final = 1.5
 CELL_ROW: Final = 30.0
-"""Independent rows that a cell (accelerator, engine, precision) is worth: its rows share the form's errors."""
+"""Effective sample size of a cell (accelerator, engine, precision), as its rows share the form's errors."""
 
 _STEP = 1e-4
 _TOLERANCE = 3e-4
@@ -44,11 +44,11 @@ class Form:
     names
         Parameters, in the order of their dataclass.
     seconds
-        From arguments by name and parameters of shape (n_parameter, n_row) to seconds of shape (n_row,).
+        Maps arguments by name and parameters of shape (n_parameter, n_row) to seconds of shape (n_row,).
     start : shape (n_parameter,)
         Prior medians.
     spread : shape (n_parameter,)
-        Factor on the prior standard deviations: small for shares that physics bounds.
+        Factor on the prior standard deviations: small for shares with physical bounds.
     """
 
     names: tuple[str, ...]
@@ -58,29 +58,29 @@ class Form:
 
 
 def log_error(form: Form, rows: KernelRows, logs: FloatArray) -> FloatArray:
-    """Return log of estimate over measurement for parameters of shape (n_row, n_parameter), as logarithms."""
+    """Return log(estimate / measurement) for log parameters of shape (n_row, n_parameter)."""
     return np.log(form.seconds(rows.arguments, np.exp(logs).T)) - np.log(rows.latency_s)
 
 
 def gather_logs(coefficients: KernelCoefficients, factors: pd.DataFrame) -> FloatArray:
-    """Return the parameters of each row as logarithms, as they would be looked up: (n_row, n_parameter)."""
+    """Look up the log parameters of each row: shape (n_row, n_parameter)."""
     inverse, combinations = _codes(factors)
-    named = combinations.to_dict("records")
-    values = [coefficients.log_values({str(k): str(v) for k, v in row.items()}) for row in named]
+    records = combinations.to_dict("records")
+    values = [coefficients.log_values({str(k): str(v) for k, v in row.items()}) for row in records]
     return np.array(values)[inverse]
 
 
 def _codes(factors: pd.DataFrame) -> tuple[npt.NDArray[np.intp], pd.DataFrame]:
-    """Return the combination of factors that each row has, and the combinations."""
+    """Return the index of each row's combination of factors, and the combinations."""
     groups: npt.NDArray[np.intp] = np.asarray(factors.groupby(list(FACTORS), sort=False).ngroup(), dtype=np.intp)
     return groups, factors.drop_duplicates(list(FACTORS))
 
 
 def fit_offsets(form: Form, rows: KernelRows, n_iteration: int = 25) -> KernelCoefficients:
-    """Return the coefficients that fit the rows.
+    """Fit the coefficients to the rows.
 
-    Levenberg-Marquardt on pseudo-Huber losses of log residuals, with log-normal priors on every offset; each row's
-    parameters are the sum of its levels' offsets, so that derivatives by offsets are those by the row's parameters.
+    Levenberg-Marquardt on pseudo-Huber losses of log residuals, with log-normal priors on every offset. A row's
+    parameters are the sum of its levels' offsets, so derivatives by offset equal those by parameter.
 
     References
     ----------
@@ -90,7 +90,7 @@ def fit_offsets(form: Form, rows: KernelRows, n_iteration: int = 25) -> KernelCo
 
 
 class _Fit:
-    """State of one fit. Rows of one combination of factors share their parameters, hence their levels."""
+    """State of one fit. Rows with the same combination of factors share parameters."""
 
     def __init__(self, form: Form, rows: KernelRows) -> None:
         self.combination, combinations = _codes(rows.factors)

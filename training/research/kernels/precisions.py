@@ -1,4 +1,4 @@
-"""The tables' names of precisions: what they are called here, their bytes, and the peak they multiply at."""
+"""Precisions of the tables: catalogue name, bytes, and compute peak."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roofcast.data.catalog import load_catalog
 
 @dataclass(frozen=True, slots=True)
 class TablePrecision:
-    """A precision of the tables: own name, bytes of a weight with its scales and of an activation, peak."""
+    """Precision of the tables: catalogue name, bytes per weight (with scales) and activation, compute precision."""
 
     name: str
     weight_byte: float
@@ -26,7 +26,7 @@ PEAKS: Final = {
     "fp8": ("fp8", "bf16", "fp16"),
     "fp4": ("fp4", "fp8", "bf16", "fp16"),
 }
-"""Peaks to take by the precision computed in: the first that the accelerator has."""
+"""Peaks by compute precision; the first that the accelerator has is used."""
 
 PRECISIONS: Final = {
     "bfloat16": TablePrecision("bf16", 2.0, 2.0, "bf16"),
@@ -40,14 +40,14 @@ PRECISIONS: Final = {
     "w4a8_mxfp4_mxfp8": TablePrecision("mxfp4", 0.53125, 1.0, "fp8"),
     "w4afp8": TablePrecision("int4_fp8", 0.53125, 1.0, "fp8"),
 }
-"""By the tables' name; blocks of 16 or 32 four-bit weights share a scale of one byte."""
+"""Precision by name in the tables; 16 or 32 four-bit weights share a one-byte scale."""
 
 CACHE: Final = {"bfloat16": 2.0, "fp8": 1.0}
-"""Bytes of one cached element."""
+"""Bytes per cached element."""
 
 
 def peak_flop_per_s(accelerators: pd.Series[str], computed_in: pd.Series[str]) -> pd.Series[float]:
-    """Return the peak of each accelerator at the precision that is computed in; see `PEAKS`."""
+    """Return the peak of each accelerator at the compute precision; see `PEAKS`."""
     catalog = load_catalog()
 
     def first(accelerator: str, precision: str) -> float:
@@ -60,20 +60,20 @@ def peak_flop_per_s(accelerators: pd.Series[str], computed_in: pd.Series[str]) -
 
 def bandwidth_byte_per_s(accelerators: pd.Series[str]) -> pd.Series[float]:
     """Return the data-sheet bandwidth of each accelerator's memory."""
-    return _specified(accelerators, "bandwidth_byte_per_s")
+    return _spec_values(accelerators, "bandwidth_byte_per_s")
 
 
 def l2_byte(accelerators: pd.Series[str]) -> pd.Series[float]:
-    """Return the second-level cache of each accelerator."""
-    return _specified(accelerators, "l2_byte")
+    """Return the L2 cache size of each accelerator."""
+    return _spec_values(accelerators, "l2_byte")
 
 
 def link_byte_per_s(accelerators: pd.Series[str]) -> pd.Series[float]:
-    """Return the data-sheet bandwidth of each accelerator's links, both ways together."""
-    return _specified(accelerators, "link_bandwidth_byte_per_s")
+    """Return the data-sheet bandwidth of each accelerator's links, both directions together."""
+    return _spec_values(accelerators, "link_bandwidth_byte_per_s")
 
 
-def _specified(accelerators: pd.Series[str], field: str) -> pd.Series[float]:
+def _spec_values(accelerators: pd.Series[str], field: str) -> pd.Series[float]:
     catalog = load_catalog()
     return accelerators.map({name: getattr(catalog.accelerator(name), field) for name in set(accelerators)})
 
@@ -86,7 +86,7 @@ def attention_precision(table: pd.DataFrame, computed: str) -> pd.Series[str]:
     table
         With `kv_cache_dtype` and the column `computed`.
     computed
-        Column of the precision that is computed in.
+        Column of the compute precision.
     """
     cached = table["kv_cache_dtype"].map({"bfloat16": "bf16", "fp8": "fp8_cache"})
     return cached.mask(table[computed] == "fp8", "fp8")

@@ -28,11 +28,11 @@ SYSTEMS: Final = {
     "l40s": "nvidia-l40s-48gb",
     "rtx_pro_6000_server": "nvidia-rtx-pro-6000-blackwell-server",
 }
-"""Accelerators of the catalogue by the tables' names of systems."""
+"""Catalogue accelerator by system name in the tables."""
 
 ENGINES: Final = {"trtllm": "trtllm", "sglang": "sglang", "vllm": "vllm", "nccl": "nccl", "oneccl": "nccl"}
 
-_ENOUGH = 1 / 3
+_MIN_ROW_SHARE = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class KernelRows:
     Parameters
     ----------
     arguments
-        Arguments of the kind's function but the efficiency, by name: each of shape (n_row,).
+        Arguments of the kind's function except the efficiency, by name: each of shape (n_row,).
     factors : shape (n_row, 4)
         Columns `roofcast.features.engine.kernels.coefficients.FACTORS`.
     latency_s : shape (n_row,)
@@ -53,15 +53,15 @@ class KernelRows:
     latency_s: FloatArray
 
     def take(self, rows: npt.NDArray[np.intp]) -> KernelRows:
-        """Return these rows."""
+        """Return a subset of the rows."""
         arguments = {name: values[rows] for name, values in self.arguments.items()}
         return KernelRows(arguments, self.factors.iloc[rows].reset_index(drop=True), self.latency_s[rows])
 
 
 def read_table(folder: Path, name: str) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return a table of every system and engine, and how many rows were set aside by rule.
+    """Read a table for all systems and engines; return it with the number of rejected rows by rule.
 
-    Of the versions of an engine on a system one is kept: the newest with a third of the fullest's rows at least.
+    One version per system and engine is used: the newest with at least a third of the rows of the largest version.
     Columns `accelerator` and `engine` are added.
 
     Raises
@@ -70,28 +70,28 @@ def read_table(folder: Path, name: str) -> tuple[pd.DataFrame, dict[str, int]]:
         If the folder holds no such table.
     """
     parts = []
-    n_aside = {"unknown_system": 0, "older_version": 0}
+    n_rejected = {"unknown_system": 0, "older_version": 0}
     for path in sorted(folder.rglob(f"{name}.parquet")):
         system, _, engine, version, _ = path.parts[-5:]
         table = pd.read_parquet(path)
         if system not in SYSTEMS or engine not in ENGINES:
-            n_aside["unknown_system"] += len(table)
+            n_rejected["unknown_system"] += len(table)
             continue
         parts.append((SYSTEMS[system], ENGINES[engine], version_key(version), table))
     if not parts:
         raise InputError("tables", f"no {name}.parquet of a known system below {folder}; unpack the wheel there")
-    kept = []
+    newest_tables = []
     for accelerator, engine in sorted({(part[0], part[1]) for part in parts}):
-        own = sorted((part for part in parts if part[:2] == (accelerator, engine)), key=lambda part: part[2])
-        enough = _ENOUGH * max(len(part[3]) for part in own)
-        newest = next(part[3] for part in reversed(own) if len(part[3]) >= enough)
-        n_aside["older_version"] += sum(len(part[3]) for part in own) - len(newest)
-        kept.append(newest.assign(accelerator=accelerator, engine=engine))
-    return pd.concat(kept, ignore_index=True), n_aside
+        versions = sorted((part for part in parts if part[:2] == (accelerator, engine)), key=lambda part: part[2])
+        min_row = _MIN_ROW_SHARE * max(len(part[3]) for part in versions)
+        newest = next(part[3] for part in reversed(versions) if len(part[3]) >= min_row)
+        n_rejected["older_version"] += sum(len(part[3]) for part in versions) - len(newest)
+        newest_tables.append(newest.assign(accelerator=accelerator, engine=engine))
+    return pd.concat(newest_tables, ignore_index=True), n_rejected
 
 
 def version_key(version: str) -> tuple[tuple[int, str], ...]:
-    """Return what orders versions: numbers as numbers, a release candidate before what follows it.
+    """Return the sort key of a version: numbers are numeric, a release candidate precedes its release.
 
     Examples
     --------
@@ -102,11 +102,11 @@ def version_key(version: str) -> tuple[tuple[int, str], ...]:
 
 
 def fastest(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Return the fastest row of each setting: where an engine has several kernels it takes that."""
+    """Return the fastest row of each setting, as an engine with several kernels selects the fastest."""
     return table.sort_values("latency", kind="stable").drop_duplicates(keys)
 
 
 def sample(table: pd.DataFrame, by: list[str], n: int, seed: int = 0) -> pd.DataFrame:
-    """Return at most `n` rows of each group, drawn at random."""
+    """Return a random sample of at most `n` rows per group."""
     drawn = table.sample(frac=1.0, random_state=seed)
     return drawn[drawn.groupby(by, sort=False).cumcount() < n].sort_index().reset_index(drop=True)

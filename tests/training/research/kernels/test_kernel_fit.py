@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from research.kernels import fit
-from research.kernels.fitted import document, fit_kind
+from research.kernels.kernel_fit import document, fit_kind
 from research.kernels.kind import Kind
 from research.kernels.kinds import COMPUTE_KINDS
 from research.kernels.link_kinds import LINK_KINDS
@@ -111,17 +111,17 @@ def test_the_newest_version_is_read_and_the_rest_counted(tmp_path: Path) -> None
     save(GEMM.head(3), tmp_path, "gemm_perf", "h200_sxm", "0.24.0")
     save(GEMM.head(1), tmp_path, "gemm_perf", "h200_sxm", "0.25.0")
     save(GEMM, tmp_path, "gemm_perf", "elsewhere", "1.0")
-    table, n_aside = read_table(tmp_path, "gemm_perf")
+    table, n_rejected = read_table(tmp_path, "gemm_perf")
     assert len(table) == 3
-    assert n_aside == {"unknown_system": 4, "older_version": 5}
+    assert n_rejected == {"unknown_system": 4, "older_version": 5}
 
 
 def test_arguments_are_in_this_project_s_units(tmp_path: Path) -> None:
     save(GEMM, tmp_path, "gemm_perf", "h200_sxm", "0.24.0")
-    rows, n_aside = BY_NAME["gemm"].rows(tmp_path)
+    rows, n_rejected = BY_NAME["gemm"].rows(tmp_path)
     assert rows.latency_s.tolist() == pytest.approx([1e-5, 2e-5])
-    assert n_aside["thinner_than_a_layer"] == 1
-    assert n_aside["slower_kernel"] == 1
+    assert n_rejected["thinner_than_a_layer"] == 1
+    assert n_rejected["slower_kernel"] == 1
     assert rows.factors["precision"].tolist() == ["fp4", "fp4"]
     assert rows.factors["architecture"].tolist() == ["Hopper", "Hopper"]
     assert rows.arguments["weight_byte"].tolist() == [0.5625, 0.5625]

@@ -1,4 +1,4 @@
-"""One kind of kernel, fitted and judged."""
+"""Fit and held-out errors of one kind of kernel."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ SOURCE: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
-    """Coefficients of one kind, errors of the sample, and what was set aside by rule.
+class KernelFit:
+    """Coefficients of one kind, errors of the sample, and number of rejected rows by rule.
 
-    `errors` has the factors, and `fitted`, `held_out` and `roofline`: log of estimate over measurement with all
-    accelerators fitted, with the row's own held out, and at data-sheet peaks.
+    `errors` has the factors and log(estimate / measurement) in three columns: `fitted` (all accelerators fitted),
+    `held_out` (the row's accelerator held out) and `roofline` (data-sheet peaks).
     """
 
     kind: Kind
     coefficients: KernelCoefficients
     errors: pd.DataFrame
-    n_aside: Mapping[str, int]
+    n_rejected: Mapping[str, int]
 
 
-def fit_kind(kind: Kind, rows: KernelRows, n_aside: Mapping[str, int]) -> Fitted:
-    """Return the kind fitted on all rows, and judged on each accelerator while that is held out."""
+def fit_kind(kind: Kind, rows: KernelRows, n_rejected: Mapping[str, int]) -> KernelFit:
+    """Fit a kind on all rows, and evaluate it on each accelerator with that accelerator held out."""
     form = kind.form()
     coefficients = fit_offsets(form, rows)
     errors = rows.factors.assign(fitted=log_error(form, rows, gather_logs(coefficients, rows.factors)))
@@ -53,15 +53,15 @@ def fit_kind(kind: Kind, rows: KernelRows, n_aside: Mapping[str, int]) -> Fitted
         others = fit_offsets(form, rows.take(np.flatnonzero(~is_own)))
         own = rows.take(np.flatnonzero(is_own))
         errors.loc[is_own, "held_out"] = log_error(form, own, gather_logs(others, own.factors))
-    return Fitted(kind, coefficients, errors, n_aside)
+    return KernelFit(kind, coefficients, errors, n_rejected)
 
 
-def document(fitted: Sequence[Fitted], as_of: str) -> dict[str, Any]:
-    """Return the coefficients as they ship; see `coefficients.parse_coefficients`."""
+def document(fitted: Sequence[KernelFit], as_of: str) -> dict[str, Any]:
+    """Return the shipped JSON document of the coefficients; see `coefficients.parse_coefficients`."""
     return {"source": {**SOURCE, "fitted": as_of}, "kernels": {one.kind.name: _entry(one) for one in fitted}}
 
 
-def _entry(fitted: Fitted) -> dict[str, Any]:
+def _entry(fitted: KernelFit) -> dict[str, Any]:
     names = fitted.kind.form().names
 
     def row(values: FloatArray) -> dict[str, float]:
