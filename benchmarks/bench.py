@@ -1,8 +1,8 @@
-"""Speed and memory, of the parts and over HTTP; a table for people, then JSON on the last line.
+"""Speed and memory of the components and over HTTP; prints a table, then JSON on the last line.
 
     python -m benchmarks.bench [--peer peer/bin/python]
 
-Figures of the parts are medians of several runs in one process on this machine; `benchmarks.over_http` then asks real
+Figures of the components are medians of several runs in one process; `benchmarks.over_http` then measures real
 servers with the same predictor.
 """
 
@@ -23,7 +23,7 @@ import pandas as pd
 from starlette.testclient import TestClient
 
 from benchmarks.load import DEMAND
-from benchmarks.over_http import beside_peer, report
+from benchmarks.over_http import compare_with_peer, report
 from benchmarks.over_http import measure as measure_over_http
 from benchmarks.tree_calls import record_tree_calls
 from roofcast.data.catalog import load_catalog
@@ -45,23 +45,23 @@ N_FEATURE_ROW = 100_000
 
 
 def median_s(job: Callable[[], Any], n_run: int) -> float:
-    """Return the median wall time of `n_run` runs, after one that does not count."""
+    """Return the median wall time of `n_run` runs, after one warm-up run."""
     return medians_s([job], n_run)[0]
 
 
 def medians_s(jobs: Sequence[Callable[[], Any]], n_run: int) -> list[float]:
-    """Return the median wall time of each job; all run in turn `n_run` times, after once that does not count."""
+    """Return the median wall time of each job; the jobs run in turn `n_run` times, after one warm-up turn."""
     times: list[list[float]] = [[] for _ in jobs]
     for _ in range(n_run + 1):
-        for job, taken in zip(jobs, times, strict=True):
+        for job, durations in zip(jobs, times, strict=True):
             start = time.perf_counter()
             job()
-            taken.append(time.perf_counter() - start)
-    return [statistics.median(taken[1:]) for taken in times]
+            durations.append(time.perf_counter() - start)
+    return [statistics.median(durations[1:]) for durations in times]
 
 
-def bulk_questions(n_row: int) -> pd.DataFrame:
-    """Return questions about many models, accelerators and loads."""
+def bulk_queries(n_row: int) -> pd.DataFrame:
+    """Return random queries over many models, accelerators and loads."""
     catalog = load_catalog()
     pick = np.random.default_rng(0)
     small = [spec.id for spec in catalog.models.values() if spec.n_param < 3e10]
@@ -79,29 +79,29 @@ def bulk_questions(n_row: int) -> pd.DataFrame:
 
 
 def measure(home: Path) -> dict[str, float]:
-    """Return the figures, names ending in their units."""
+    """Return the figures; names end in units."""
     settings = Settings(home=home)
-    bench = AppState(settings)
+    state = AppState(settings)
     start = time.perf_counter()
-    bench.retrain()
+    state.retrain()
     figures = {"training_s": time.perf_counter() - start}
-    bench.refresh()
-    bundle, catalog = bench.active_model.bundle, bench.catalog
-    questions = bulk_questions(N_BULK_ROW)
+    state.refresh()
+    bundle, catalog = state.active_model.bundle, state.catalog
+    queries = bulk_queries(N_BULK_ROW)
     options = PredictOptions(bundle, catalog)
-    figures["answer_row_per_s"] = N_BULK_ROW / median_s(lambda: answer(questions, options), 3)
-    measured = bench.training_set().X
+    figures["answer_row_per_s"] = N_BULK_ROW / median_s(lambda: answer(queries, options), 3)
+    measured = state.training_set().X
     measured = measured[measured["workload.request_rate_per_s"].isna()].reset_index(drop=True)
-    some = measured.sample(N_INTERVAL_ROW, random_state=0)
+    subset = measured.sample(N_INTERVAL_ROW, random_state=0)
     predict = bundle.predictor.predict_distribution
-    interval_s = median_s(lambda: predict(some, metrics=ANSWER_METRICS).interval(0.8), 5)
+    interval_s = median_s(lambda: predict(subset, metrics=ANSWER_METRICS).interval(0.8), 5)
     figures["interval_row_per_s"] = N_INTERVAL_ROW / interval_s
     descriptors = measured.iloc[np.arange(N_FEATURE_ROW) % len(measured)]
     features = median_s(lambda: build_features(descriptors, DEFAULT_COEFFICIENTS), 3)
     figures["feature_row_per_s"] = len(descriptors) / features
     d = {name: values[:N_ESTIMATE_ROW] for name, values in descriptor_arrays(descriptors).items()}
     figures["estimate_row_per_s"] = N_ESTIMATE_ROW / median_s(lambda: estimate(d, DEFAULT_COEFFICIENTS), 15)
-    row = {"rows": [questions.iloc[0].to_dict()]}
+    row = {"rows": [queries.iloc[0].to_dict()]}
     row["rows"][0] = {name: getattr(value, "item", lambda v=value: v)() for name, value in row["rows"][0].items()}
     with TestClient(create_app(settings)) as client:
         replay = record_tree_calls(lambda: client.post("/v1/recommendations", json=DEMAND))
@@ -109,7 +109,7 @@ def measure(home: Path) -> dict[str, float]:
         figures["recommendation_ms"] = ms_from_s(recommendation_s)
         figures["recommendation_over_trees"] = recommendation_s / trees_s
         figures["prediction_ms"] = 1e3 * median_s(lambda: client.post("/v1/predictions", json=row), 50)
-    bench.store.close()
+    state.store.close()
     unit = 1e6 if sys.platform == "darwin" else 1e3
     figures["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
     figures["bundle_mb"] = sum(f.stat().st_size for f in (home / "bundles").iterdir()) / 1e6
@@ -117,15 +117,15 @@ def measure(home: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", type=Path, help="Python of an environment with aiconfigurator")
+    parser.add_argument("--peer", type=Path, help="Python executable of an environment with aiconfigurator")
     options = parser.parse_args()
     configure_service_logs("text", "warning")
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder, "home")
         figures = measure(home) | measure_over_http(home, Path(folder))
-    report(figures | (beside_peer(figures, options.peer) if options.peer else {}))
+    report(figures | (compare_with_peer(figures, options.peer) if options.peer else {}))
 
 
 if __name__ == "__main__":

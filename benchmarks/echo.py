@@ -18,7 +18,7 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from benchmarks.load import QUESTION
+from benchmarks.load import QUERY
 from benchmarks.tree_calls import record_tree_calls
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
@@ -28,11 +28,11 @@ from tests.conditions import wait_until
 
 
 def create_echo(home: Path) -> FastAPI:
-    """Return an application that answers each request with its body, after the tree evaluations of a prediction."""
+    """Return an application that replays the tree evaluations of a prediction and returns the request body."""
     state = AppState(Settings(home=home))
     state.refresh()
     options = PredictOptions(state.active_model.bundle, state.catalog)
-    replay = record_tree_calls(lambda: answer_columns(columns_from_rows([QUESTION]), options))
+    replay = record_tree_calls(lambda: answer_columns(columns_from_rows([QUERY]), options))
     state.close()
     app = FastAPI()
 
@@ -45,8 +45,8 @@ def create_echo(home: Path) -> FastAPI:
 
 
 @contextmanager
-def echoing(home: Path) -> Iterator[tuple[str, int]]:
-    """Run the echo until the block ends; give its address once it answers."""
+def running_echo(home: Path) -> Iterator[tuple[str, int]]:
+    """Run the echo server during the block; yield its address when it is ready."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -68,7 +68,7 @@ def _answers(port: int) -> bool:
 
 
 def main() -> None:
-    """Serve the echo."""
+    """Run the echo server."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--home", type=Path, required=True, help="state folder with a predictor")
     parser.add_argument("--port", type=int, required=True)

@@ -1,4 +1,4 @@
-"""How well the chance that a deployment runs holds for LLMs never seen: ``python -m benchmarks.feasibility``."""
+"""Evaluation of the out-of-memory classifier on held-out lineages: ``python -m benchmarks.feasibility``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from roofcast.training.evaluation.out_of_memory import out_of_memory_figures
 
 
 def main() -> None:
-    """Print scores and calibration over the shipped campaigns, lineages held out."""
+    """Print scores and calibration on the shipped campaigns, with lineages held out."""
     catalog = load_catalog()
     attempts = build_training_set(load_campaigns(TRAINED_ON), catalog.models, catalog.accelerators).attempts
     if attempts is not None:

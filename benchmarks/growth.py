@@ -1,7 +1,9 @@
-"""Growth of the random effects with the configurations: ``python -m benchmarks.growth``; JSON on the last line.
+"""Growth of the random effects' time and memory with the number of configurations; prints JSON on the last line.
 
-Rows of 1, 3 and 10 times the shipped configurations are made from the shipped ones: copies with another LLM, other
-workloads and noise. Each size runs in a process of its own, for its peak memory. `--whole` times a training too.
+    python -m benchmarks.growth [--training] [--factors 1 3 10]
+
+Synthetic rows of 1, 3 and 10 times the shipped configurations: copies with another LLM, other workloads and noise.
+Each size runs in its own process, to measure its peak memory. `--training` also measures a full training.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ METRIC: Final = "ttft_s"
 
 
 def synthetic_rows(factor: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.Series, pd.Series]:
-    """Return descriptors, outcomes, lineages and stacks of `factor` times the shipped rows."""
+    """Return descriptors, outcomes, lineages and stacks with `factor` times the shipped rows."""
     catalog = load_catalog()
     data = build_training_set(load_campaigns(TRAINED_ON), catalog.models, catalog.accelerators)
     rng = np.random.default_rng(0)
@@ -47,8 +49,8 @@ def synthetic_rows(factor: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.Series, 
     return X, y, groups, stacks
 
 
-def measure(factor: int, *, whole: bool) -> dict[str, float]:
-    """Return figures of one size; seconds are of the processor."""
+def measure(factor: int, *, training: bool) -> dict[str, float]:
+    """Return the figures of one size; seconds are CPU time."""
     X, y, groups, stacks = synthetic_rows(factor)
     rows = np.flatnonzero((y[METRIC] > 0).to_numpy() & (X["workload.quantile"] == 0.5).to_numpy())
     keys, lineage = build_group_keys(X, stacks).take(rows), groups.to_numpy()[rows]
@@ -67,7 +69,7 @@ def measure(factor: int, *, whole: bool) -> dict[str, float]:
         "cache_s": time.process_time() - fitted,
         "peak_mb": peak_mb() - before,
     }
-    if whole:
+    if training:
         start = time.process_time()
         RoofcastPredictor().fit(X, y, groups, stacks=stacks)
         figures |= {"training_s": time.process_time() - start, "training_peak_mb": peak_mb()}
@@ -75,21 +77,21 @@ def measure(factor: int, *, whole: bool) -> dict[str, float]:
 
 
 def peak_mb() -> float:
-    """Return the greatest memory that this process has had, in megabytes."""
+    """Return the peak memory of this process, in megabytes."""
     unit = 1e6 if sys.platform == "darwin" else 1e3
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def main() -> None:
-    """Print a table of the sizes, and the same as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--whole", action="store_true", help="time whole trainings too")
+    """Print a table of the sizes, then JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--training", action="store_true", help="also measure a full training")
     parser.add_argument("--factors", type=int, nargs="+", default=list(FACTORS))
     options = parser.parse_args()
     figures: dict[str, Any] = {}
     for factor in options.factors:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            figures[f"{factor}x"] = pool.apply(measure, (factor,), {"whole": options.whole})
+            figures[f"{factor}x"] = pool.apply(measure, (factor,), {"training": options.training})
     print(pd.DataFrame(figures).round(1).to_string())
     print(json.dumps(figures))
 

@@ -1,8 +1,9 @@
-"""Hold the memory model against what ran and what did not; figures as JSON on the last line.
+"""Validation of the memory model against runs and out-of-memory failures; prints JSON on the last line.
 
-Every shipped measurement that ended well ran, so its weights and one request must fit. Of LLM-Pilot's 14 profiles a
-model has no rows where it ran out of memory, but also where its server could not run at all: models that are never
-split over accelerators, and fused attention on V100. FasterTransformer's tables say where a batch ran out of memory.
+Every shipped measurement with status ok ran, so its weights and one request must fit. A model lacks rows for some of
+LLM-Pilot's 14 profiles because it ran out of memory or because its server does not support the profile: models
+without tensor parallelism, and fused attention on V100. FasterTransformer's tables state which batches ran out of
+memory.
 """
 
 from __future__ import annotations
@@ -32,28 +33,28 @@ def memory_of(rows: pd.DataFrame, catalog: Catalog) -> Memory:
 
 
 def describable(rows: pd.DataFrame, catalog: Catalog) -> npt.NDArray[np.bool_]:
-    """Return which rows have a split that `describe` accepts; groups of one split stand or fall together."""
-    sound = np.ones(len(rows), dtype=bool)
+    """Return a mask of the rows whose parallelism `describe` accepts; it is evaluated once per parallelism."""
+    is_describable = np.ones(len(rows), dtype=bool)
     position = pd.Series(np.arange(len(rows)), index=rows.index)
     columns = ["model", "n_accelerator", "tp", "pp", "dp", "n_prefill_accelerator", "n_decode_accelerator"]
     for _, group in rows.groupby(columns, dropna=False):
         try:
             describe(group.head(1), catalog.models, catalog.accelerators)
         except InputError:
-            sound[position[group.index]] = False
-    return sound
+            is_describable[position[group.index]] = False
+    return is_describable
 
 
 def campaign_figures(catalog: Catalog) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return by campaign the rows that ran and the share of them that fits, and the groups that do not."""
-    found, failing = [], []
+    """Return the share of successful rows that fit by campaign, and the groups that do not fit."""
+    figures, failing = [], []
     for name in CAMPAIGNS:
         rows = load_campaigns([name]).query("status == 'ok'").reset_index(drop=True)
         sound = rows[describable(rows, catalog)]
         memory = memory_of(sound, catalog)
         is_static = (sound["load"] == "static_batch").to_numpy()
         is_beyond = is_static & (memory.capacity < sound["concurrency"].to_numpy(dtype=float))
-        found.append(
+        figures.append(
             {"campaign": name, "rows": len(rows), "undescribed": len(rows) - len(sound),
              "fits": float(memory.fits.mean()), "static_batches": int(is_static.sum()),
              "beyond_capacity": int(is_beyond.sum())}
@@ -62,11 +63,11 @@ def campaign_figures(catalog: Catalog) -> tuple[pd.DataFrame, pd.DataFrame]:
         failing.append(sound[~memory.fits].assign(short=short))
         failing.append(sound[is_beyond].assign(campaign=f"{name}, static batch", short=np.nan))
     groups = pd.concat(failing).groupby(GROUP)["short"].agg(["size", "max"]).reset_index()
-    return pd.DataFrame(found), groups
+    return pd.DataFrame(figures), groups
 
 
 def missing_profiles(catalog: Catalog) -> pd.DataFrame:
-    """Return every model and profile of LLM-Pilot: was it measured, can memory be why not, and does it fit."""
+    """Return LLM-Pilot's models and profiles: measured, not run for other reasons than memory, predicted to fit."""
     rows = load_campaigns(["llm_pilot"])
     profiles = rows[["accelerator", "n_accelerator"]].drop_duplicates()
     first = rows.drop_duplicates("model").drop(columns=["accelerator", "n_accelerator", "tp"])
@@ -90,7 +91,7 @@ def missing_profiles(catalog: Catalog) -> pd.DataFrame:
 
 
 def out_of_memory(catalog: Catalog) -> pd.DataFrame:
-    """Return FasterTransformer's rows, with whether they ran and whether their whole batch is said to fit."""
+    """Return FasterTransformer's rows with their status and whether the full batch is predicted to fit."""
     rows = load_campaigns(["fastertransformer"])
     memory = memory_of(rows, catalog)
     return rows[
@@ -99,14 +100,14 @@ def out_of_memory(catalog: Catalog) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Print tables for people and the figures as one line of JSON."""
+    """Print tables, then the figures as one line of JSON."""
     catalog = load_catalog()
     figures, failing = campaign_figures(catalog)
     pilot, batches = missing_profiles(catalog), out_of_memory(catalog)
     missing = pilot[~pilot["measured"] & ~pilot["not_for_memory"]]
     measured = pilot[pilot["measured"]]
     print(figures.to_string(index=False), "\n\nrows that ran and do not fit:\n", failing.to_string(index=False))
-    print("\nmissing profiles that are said to fit:\n", missing[missing["fits"]].to_string(index=False))
+    print("\nmissing profiles that are predicted to fit:\n", missing[missing["fits"]].to_string(index=False))
     failed = batches[batches["status"] == "out_of_memory"]
     print("\nbatches that ran out of memory:\n", failed.to_string(index=False))
     described = figures["rows"] - figures["undescribed"]

@@ -1,4 +1,4 @@
-"""Tree evaluations of a request, recorded and replayed: the part of its time that no other code can save."""
+"""Record and replay of a request's tree evaluations: the lower bound of its latency."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from roofcast.training.learner.boosted_residual import ResidualRegressor
 
 
 def record_tree_calls(job: Callable[[], Any]) -> Callable[[], None]:
-    """Run a job, and return the call that repeats its tree evaluations by XGBoost and nothing else."""
+    """Run a job and return a function that repeats only its XGBoost evaluations."""
     calls: list[tuple[ResidualRegressor, Any]] = []
     predict = ResidualRegressor.predict_unchecked
 

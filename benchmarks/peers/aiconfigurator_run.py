@@ -1,14 +1,14 @@
-"""Ask aiconfigurator the questions of protocol P3, one by one, and write down what it answers and how long it takes.
+"""Run aiconfigurator on the queries of protocol P3, and store its predictions and call times.
 
-It runs in an environment of its own, which needs no roofcast:
+It runs in a separate environment without roofcast:
 
     python3 -m venv peer && peer/bin/pip install aiconfigurator==0.12.0
     peer/bin/python benchmarks/peers/aiconfigurator_run.py \
         data/roofcast/data/campaigns/silicon/rows.csv data/roofcast/data/campaigns/silicon/peer_aiconfigurator.csv
 
-The questions are the campaign's aggregated rows: repaired devices, splits and lengths, as roofcast gets them. Equal
-ones are asked once. Answers in the output file are kept where the question still stands, so a run that was stopped
-goes on where it was; the order is shuffled by hash, so that a part of the answers speaks for all.
+The queries are the campaign's aggregated rows, with repaired devices, parallelism and lengths, as roofcast gets them.
+Equal queries run once. Results in the output file are reused if their query still exists, so an interrupted run can
+continue. The order is shuffled by hash, so that partial results are a random sample.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ QUERY: Final = (
     "attention_dp_size", "moe_tp_size", "moe_ep_size", "gemm_quant_mode", "moe_quant_mode", "kvcache_quant_mode",
     "nextn", "nextn_accepted",
 )  # fmt: skip
-"""Arguments of `cli_estimate`, blank where left to it."""
+"""Arguments of `cli_estimate`; blank for its default."""
 
 COLUMNS: Final = ("row", *QUERY, "ttft_s", "tpot_s", "call_s", "status", "reason")
-"""`row` is that of `rows_index.csv`."""
+"""Output columns; `row` is that of `rows_index.csv`."""
 
 MS_PER_S: Final = 1000.0
 
@@ -73,13 +73,13 @@ CHECKPOINTS: Final[dict[tuple[str, str], tuple[str, dict[str, str]]]] = {
         for precision, checkpoint in (("fp8", "deepseek-ai/DeepSeek-R1"), ("fp4", "nvidia/DeepSeek-V3.1-NVFP4"))
     },
 }
-"""By model and precision, the checkpoint among those whose configuration comes with aiconfigurator that stands for
-it; it infers the kernels from that. Modes are named where no checkpoint of the precision comes along."""
+"""Checkpoint by model and precision, among those whose configuration ships with aiconfigurator; it infers the
+kernels from the checkpoint. Modes are explicit if no checkpoint of the precision ships."""
 
 CACHES: Final = {"bf16": "bfloat16", "fp16": "bfloat16", "fp8": "fp8"}
 ACCEPTED: Final = (0.85, 0.3)
-"""Chance that each drafted token is accepted if those before were; later ones never are. aiconfigurator wants their
-sum stated, and these are what it took for granted where nothing was said, in its former interface."""
+"""Conditional acceptance probability of each drafted token; later tokens are never accepted. aiconfigurator requires
+the expected number; these are the defaults of its former interface."""
 
 Query = dict[str, Any]
 Key = tuple[str, ...]
@@ -88,8 +88,8 @@ Key = tuple[str, ...]
 def query_of(row: Mapping[str, str]) -> Query:
     """Return the arguments of `cli_estimate` for a row of the campaign.
 
-    A total whose split is not told is asked as one worker of prefill and one of decode, each with one half and with
-    attention data parallel and experts spread over it.
+    A total without known split is one prefill and one decode worker, each with half of the accelerators,
+    data-parallel attention and expert parallelism.
     """
     checkpoint, modes = CHECKPOINTS[row["model"], row["weight_precision"]]
     cache = {"kvcache_quant_mode": CACHES[row["kv_precision"]]} if row["kv_precision"] else {}
@@ -109,7 +109,7 @@ def query_of(row: Mapping[str, str]) -> Query:
 
 
 def n_accepted(n_draft: int) -> float:
-    """Return how many of the drafted tokens are accepted in the mean."""
+    """Return the expected number of accepted drafted tokens."""
     return sum(math.prod(ACCEPTED[: i + 1]) for i in range(min(n_draft, len(ACCEPTED))))
 
 
@@ -139,15 +139,15 @@ def _halves(row: Mapping[str, str]) -> Query:
 
 
 def arguments(query: Query) -> Query:
-    """Return the query as `cli_estimate` takes it: a disaggregated one gives its batch to the worker of decode."""
+    """Return the arguments of `cli_estimate`; in a disaggregated query the batch is that of the decode worker."""
     if query.get("mode") != "disagg":
         return query
     workers = {"prefill_num_workers": 1, "prefill_batch_size": 1, "decode_num_workers": 1}
     return {**query, **workers, "decode_batch_size": query["batch_size"]}
 
 
-def ask(query: Query) -> dict[str, object]:
-    """Return what aiconfigurator answers; a question that it refuses is not answered, and says why."""
+def run_query(query: Query) -> dict[str, object]:
+    """Return aiconfigurator's prediction, or status ``unanswered`` with the reason if it fails."""
     from aiconfigurator.cli.api import cli_estimate  # type: ignore[import-not-found]  # noqa: PLC0415 not here
 
     start = time.perf_counter()
@@ -163,20 +163,20 @@ def ask(query: Query) -> dict[str, object]:
     return {"ttft_s": f"{ttft_s:.6g}", "tpot_s": f"{tpot_s:.6g}", "call_s": call_s, "status": "ok"}
 
 
-def questions(file: Path) -> dict[Key, tuple[Query, list[str]]]:
-    """Return each query and the numbers of the rows that ask it, by `key_of` and in shuffled order."""
-    asked: dict[Key, tuple[Query, list[str]]] = {}
+def queries(file: Path) -> dict[Key, tuple[Query, list[str]]]:
+    """Return each query with the numbers of its rows, by `key_of`, in shuffled order."""
+    by_key: dict[Key, tuple[Query, list[str]]] = {}
     for row in read(file):
         is_disaggregated = bool(row["n_prefill_accelerator"])
         if not is_disaggregated:
             query = query_of(row)
             number = row["note"].partition(";")[0].removeprefix("row ")
-            asked.setdefault(key_of(query), (query, []))[1].append(number)
-    return dict(sorted(asked.items(), key=lambda item: hashlib.blake2b(repr(item[0]).encode()).digest()))
+            by_key.setdefault(key_of(query), (query, []))[1].append(number)
+    return dict(sorted(by_key.items(), key=lambda item: hashlib.blake2b(repr(item[0]).encode()).digest()))
 
 
 def key_of(query: Mapping[str, object]) -> Key:
-    """Return the query as it stands in the output file."""
+    """Return the cells of a query in the output file."""
     return tuple(str(query.get(name, "")) for name in QUERY)
 
 
@@ -187,20 +187,20 @@ def read(file: Path) -> Iterator[dict[str, str]]:
 
 
 def main() -> None:
-    """Ask all that is not in the output file yet."""
+    """Run the queries that are not in the output file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", type=Path, help="the campaign's rows.csv")
-    parser.add_argument("out", type=Path, help="CSV to write to")
+    parser.add_argument("out", type=Path, help="output CSV file")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     known = {key_of(row): row for row in read(options.out)} if options.out.exists() else {}
-    asked = questions(options.rows)
+    queries_by_key = queries(options.rows)
     with options.out.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
-        for key in sorted(asked, key=lambda key: key not in known):
-            query, numbers = asked[key]
-            answer = known[key] if key in known else {**query, **ask(query)}
+        for key in sorted(queries_by_key, key=lambda key: key not in known):
+            query, numbers = queries_by_key[key]
+            answer = known[key] if key in known else {**query, **run_query(query)}
             writer.writerows({**answer, "row": number} for number in numbers)
             stream.flush()
 

@@ -1,8 +1,8 @@
-"""Time aiconfigurator's estimate of one configuration and its default sweep; JSON on the last line.
+"""Time of aiconfigurator's estimate of one configuration and of its default sweep; prints JSON on the last line.
 
     peer/bin/python benchmarks/peers/aiconfigurator_speed.py
 
-The environment is that of `aiconfigurator_run.py`. Its first call loads its tables and does not count.
+It runs in the environment of `aiconfigurator_run.py`. The first call loads tables and is excluded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LENGTHS: Final = {"isl": 1024, "osl": 256}
 
 
 def median_s(job: Callable[[], object], n_run: int) -> float:
-    """Return the median wall time of `n_run` runs, after one that does not count."""
+    """Return the median wall time of `n_run` runs, after one warm-up run."""
     times = []
     for _ in range(n_run + 1):
         start = time.perf_counter()
@@ -33,7 +33,7 @@ def median_s(job: Callable[[], object], n_run: int) -> float:
 
 
 def main() -> None:
-    """Time both and print."""
+    """Measure both and print the figures."""
     from aiconfigurator.cli.api import cli_default, cli_estimate  # type: ignore[import-not-found]  # noqa: PLC0415
 
     logging.disable(logging.CRITICAL)

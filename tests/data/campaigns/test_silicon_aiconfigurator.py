@@ -5,7 +5,7 @@ from importlib import resources
 
 import pytest
 
-from benchmarks.peers.aiconfigurator_run import QUERY, arguments, key_of, n_accepted, query_of, questions
+from benchmarks.peers.aiconfigurator_run import QUERY, arguments, key_of, n_accepted, queries, query_of
 from roofcast.data.campaigns.silicon_aiconfigurator import load_aiconfigurator_answers
 from roofcast.data.campaigns.silicon_index import load_silicon_index
 
@@ -17,11 +17,11 @@ def rows_by_number() -> dict[str, dict[str, str]]:
         return {row["note"].partition(";")[0].removeprefix("row "): row for row in csv.DictReader(stream)}
 
 
-def test_the_recorded_questions_are_those_that_the_campaign_asks() -> None:
-    asked = rows_by_number()
+def test_recorded_queries_match_the_campaign() -> None:
+    by_key = rows_by_number()
     with (FOLDER / "peer_aiconfigurator.csv").open(encoding="utf-8") as stream:
         recorded = list(csv.DictReader(stream))
-    stale = [row["row"] for row in recorded if key_of(query_of(asked[row["row"]])) != key_of(row)]
+    stale = [row["row"] for row in recorded if key_of(query_of(by_key[row["row"]])) != key_of(row)]
     assert not stale, "run benchmarks/peers/aiconfigurator_run.py again"
 
 
@@ -35,16 +35,16 @@ def test_an_answer_is_of_one_aggregated_measurement_or_has_a_reason() -> None:
     assert not answers["reason"].str.contains(r"/\w+/", na=False).any()
 
 
-def test_equal_questions_are_one_call(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_equal_queries_are_one_call(tmp_path_factory: pytest.TempPathFactory) -> None:
     rows = list(rows_by_number().values())[:3]
     file = tmp_path_factory.mktemp("rows") / "rows.csv"
     with file.open("w", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, rows[0])
         writer.writeheader()
         writer.writerows([*rows, rows[0] | {"note": "row 9000"}])
-    asked = questions(file)
-    assert len(asked) == 3
-    assert max(len(numbers) for _, numbers in asked.values()) == 2
+    by_key = queries(file)
+    assert len(by_key) == 3
+    assert max(len(numbers) for _, numbers in by_key.values()) == 2
 
 
 def test_a_total_is_a_call_with_two_workers() -> None:
