@@ -1,4 +1,4 @@
-"""Tables of documents that are written from the code: ``python -m builders.docs_tables FILE...``."""
+"""Generator of documentation tables: ``python -m builders.docs_tables FILE...``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from roofcast.serving.recommend.demand.presets import PRESETS
 from roofcast.training.evaluation.markdown import markdown_table
 
 Tables = Mapping[str, Callable[[], str]]
-"""Markdown tables by the marker that each follows in a document."""
+"""Generators of Markdown tables by marker."""
 
 
 def with_tables(document: str, tables: Tables) -> str:
-    """Return the Markdown document with new text between each marker ``<!-- name -->`` and the ``<!-- end -->``."""
+    """Return the Markdown document with updated tables between each ``<!-- name -->`` and ``<!-- end -->``."""
     for name, table in tables.items():
         body = table()
         document = re.sub(
@@ -32,7 +32,7 @@ def with_tables(document: str, tables: Tables) -> str:
 
 
 def plain_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table; a bar in a cell, which would end it, becomes a slash.
+    """Return a Markdown table; bars in cells become slashes.
 
     Examples
     --------
@@ -45,14 +45,14 @@ def plain_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def write_tables(program: str, tables: Tables, arguments: Sequence[str] | None = None) -> None:
-    """Write the tables of the documents that the command line names.
+    """Update the tables of the documents named on the command line.
 
     Parameters
     ----------
     program
-        Import name of the module, for its help.
+        Import name of the module, for the help text.
     arguments
-        Words of the command line; those of the process if None.
+        Command-line arguments; those of the process if None.
     """
     parser = argparse.ArgumentParser(prog=program, description=f"Write tables: python -m {program} FILE...")
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
@@ -132,7 +132,7 @@ TABLES: Final[Tables] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the tables of the documents that the command line names."""
+    """Update the tables of the documents named on the command line."""
     write_tables("builders.docs_tables", TABLES, arguments)
 
 

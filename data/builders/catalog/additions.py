@@ -1,4 +1,4 @@
-"""What no collected table has: models by their published ``config.json``, parts by their data sheet."""
+"""Models and accelerators outside the collected tables, from ``config.json`` files and data sheets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ADDED_MODELS: Final[Mapping[str, tuple[str, str]]] = {
     "zai-org/GLM-5.2": ("GLM-5", "glm-5-744b"),
     "zai-org/GLM-5.3": ("GLM-5", "glm-5-744b"),
 }
-"""Id to family and lineage; the shape of a known model outweighs the lineage given here."""
+"""Family and lineage by id; a known model of the same shape overrides the lineage."""
 
 ADDED_ACCELERATORS: Final[Sequence[Row]] = (
     dict.fromkeys(ACCELERATOR_COLUMNS, "") | {
@@ -56,7 +56,7 @@ ADDED_ACCELERATORS: Final[Sequence[Row]] = (
 
 
 def convert_config(name: str, folder: Path, known: Sequence[Row]) -> Row:
-    """Return the row of ``models.csv`` of a model of `ADDED_MODELS`.
+    """Return the row of ``models.csv`` for a model of `ADDED_MODELS`.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def _write(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Convert, and print what was left out."""
+    """Convert the tables and print the skipped rows."""
     parser = argparse.ArgumentParser(description="Convert collected facts into the catalogue's tables.")
     parser.add_argument("--raw", type=Path, required=True, help="folder of the collected tables")
     parser.add_argument("--configs", type=Path, help="folder of configs named owner--name_config.json")

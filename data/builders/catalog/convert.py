@@ -1,4 +1,4 @@
-"""One row of collected facts to one row of a catalogue table; sourced repairs; reasons to leave a row out."""
+"""Conversion of a collected row to a catalogue row, with sourced repairs and reasons to skip a row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOT_REREAD: Final = "Not re-read here (vendor datasheet value)"
 
 
 class SkippedRow(Exception):  # noqa: N818
-    """The row is left out; the text says why."""
+    """Raised when a row is skipped; the message is the reason."""
 
 
 MODEL_COLUMNS: Final[Mapping[str, str]] = {
@@ -38,7 +38,7 @@ MODEL_COLUMNS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 OWN_COLUMNS: Final = ("n_param_lookup", "n_sparse_layer", "sparse_top_k")
-"""Columns of ``models.csv`` that the collected table lacks."""
+"""Columns of ``models.csv`` that are missing in the collected table."""
 
 _NEEDED: Final = (
     "n_layer",
@@ -64,7 +64,7 @@ _LATENT: Final[Mapping[str, tuple[str, str]]] = {
     "nemotron-3-super-120b-a12b": ("1024", "672"),
     "nemotron-3-ultra-550b-a55b": ("2048", "1280"),
 }
-"""Lineage to the width on which its experts work, and the expert width that has as many weights at full width."""
+"""Input width of the experts by lineage, and the expert width with the same number of weights at full width."""
 
 
 def convert_model(raw: Row) -> Row:
@@ -98,7 +98,7 @@ def convert_model(raw: Row) -> Row:
 
 
 def _difference(raw: Row) -> str:
-    """Return why the published count is another, empty where the two agree within one part in a thousand."""
+    """Return the reason for another published parameter count; empty if the two agree within 0.1 %."""
     published = int(raw["n_params_published"] or 0)
     if not published or abs(int(raw["n_params_total"]) / published - 1) <= _SAME:
         return ""
@@ -135,7 +135,7 @@ def _complete_experts(raw: Row, row: Row) -> None:
 
 
 def _make_blocks(raw: Row, row: Row) -> None:
-    """Count blocks without attention as linear: none keeps a cache that grows."""
+    """Count blocks without attention as linear, as they have no growing cache."""
     row["n_linear_layer"] = str(int(row["n_layer"]) - int(raw["n_full_attention_layers"]))
 
 
@@ -150,7 +150,7 @@ ACCELERATOR_COLUMNS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 _PCIE_GB_PER_S: Final = {"3": "32", "4": "64", "5": "128"}
-"""Sixteen lanes, both directions together."""
+"""Bandwidth of 16 lanes, both directions together."""
 
 
 def convert_accelerator(raw: Row) -> Row:
@@ -248,7 +248,7 @@ def convert_model_alias(raw: Row) -> Row:
 
 
 def _named_precision(quantisation: str) -> str:
-    """Return the precision that a name implies, empty if none."""
+    """Return the precision in a name; empty if there is none."""
     marks = {
         "fp8": "fp8", "nvfp4": "fp4", "mxfp4": "fp4", "int4": "int4", "w4a16": "int4", "q4_": "int4", "int8": "int8",
         "q8_": "int8", "bf16": "bf16", "f16": "fp16", "fp16": "fp16",
@@ -277,7 +277,7 @@ def convert_accelerator_alias(raw: Row) -> Row:
 
 
 def consolidate(table: str, rows: Sequence[Row], known: Mapping[str, set[str]]) -> tuple[list[Row], list[str]]:
-    """Return the rows in order, each key once, without those that point nowhere; and the reasons.
+    """Return the rows in order, with unique keys and without dangling references, and the reasons of skipped rows.
 
     Of several offers of one key the newest stays; of one date, the cheapest.
     """

@@ -1,4 +1,4 @@
-"""Cells that the collected facts left empty or wrong, each with its source."""
+"""Corrections of empty or wrong cells of the collected tables, with sources."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ ACCELERATOR_REPAIRS: Final[Mapping[str, Row]] = {
         "peak = 96 cores x 2.8 GHz x 32 (fp32), 64 (fp16), 128 (bf16)", fp32="8.6", fp16="17.2", bf16="34.4",
     ),
 }  # fmt: skip
-"""Accelerator to cells; a note takes the place of the collected one, a source is added to it."""
+"""Corrected cells by accelerator; a note replaces the collected one, a source is appended."""
 
 _SPARSE_61: Final = {"n_sparse_layer": "61", "sparse_top_k": "2048"}
 
@@ -184,4 +184,4 @@ DIFFERENCES: Final = (
     ("MTP module", "the published count holds the multi-token-prediction module"),
     ("rounded", "the published figure is rounded"),
 )
-"""Words of the collected check to the reason why the published count is another; the first that occurs counts."""
+"""Reason for another published parameter count, by text of the collected check; the first match is used."""
