@@ -5,17 +5,18 @@ import logging
 import shutil
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import NotReadyError, UnknownNameError
 from roofcast.data.measurements.validation import validate_measurements
-from roofcast.data.specs import Offer
+from roofcast.data.specs import ModelSpec, Offer
+from roofcast.data.store.registered_models import RegisteredModels
 from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.app_state.user_files import OwnFiles, staleness_warnings
+from roofcast.serving.app_state.measurement_import import import_rows
+from roofcast.serving.app_state.user_files import UserFiles, staleness_warnings
 from roofcast.serving.http.dependencies import today
 from roofcast.serving.predict.json_rows import table_from_rows
 from tests.serving.http_client import ACCELERATOR, CONFIG, Client, a_demand, a_measurement, a_question
@@ -35,15 +36,15 @@ def told() -> Told:
 
 
 @pytest.fixture
-def own(tmp_path: Path, told: Told) -> OwnFiles:
-    return OwnFiles(tmp_path, told)
+def own(tmp_path: Path, told: Told) -> UserFiles:
+    return UserFiles(tmp_path, told)
 
 
-def offer(files: OwnFiles, offer_id: str) -> Offer:
+def offer(files: UserFiles, offer_id: str) -> Offer:
     return next(o for o in files.catalog.offers if o.id == offer_id)
 
 
-def test_without_files_it_is_the_shipped_catalogue(own: OwnFiles, told: Told) -> None:
+def test_without_files_it_is_the_shipped_catalogue(own: UserFiles, told: Told) -> None:
     shipped = load_catalog()
     assert own.catalog.accelerators == shipped.accelerators
     assert {o.id: o for o in own.catalog.offers} == {o.id: o for o in shipped.offers}
@@ -51,7 +52,7 @@ def test_without_files_it_is_the_shipped_catalogue(own: OwnFiles, told: Told) ->
     assert not told
 
 
-def test_files_are_known_when_they_come_change_and_go(own: OwnFiles, tmp_path: Path, told: Told) -> None:
+def test_files_are_known_when_they_come_change_and_go(own: UserFiles, tmp_path: Path, told: Told) -> None:
     put(tmp_path, "offers/attic.csv", an_offer_file())
     assert "acme-x1-96gb" in told_of(own, told)
     file = put(tmp_path, "accelerators/mine.toml", an_accelerator_file())
@@ -66,7 +67,7 @@ def test_files_are_known_when_they_come_change_and_go(own: OwnFiles, tmp_path: P
         own.catalog.accelerator(ID)
 
 
-def told_of(files: OwnFiles, told: Told) -> str:
+def told_of(files: UserFiles, told: Told) -> str:
     """Return the one thing that is told when the files are read."""
     _ = files.catalog, files.catalog
     assert len(told) == 1, told
@@ -100,7 +101,7 @@ def told_of(files: OwnFiles, told: Told) -> str:
 def test_a_broken_file_is_told_of_once_and_the_others_count(
     tmp_path: Path, told: Told, name: str, text: str, said: str
 ) -> None:
-    own = OwnFiles(tmp_path, told)
+    own = UserFiles(tmp_path, told)
     put(tmp_path, "accelerators/good.toml", an_accelerator_file(id="acme-x2", name="X2"))
     put(tmp_path, "offers/good.csv", an_offer_file("attic,box,acme-x2,1,2026-11-01"))
     put(tmp_path, name, text)
@@ -112,12 +113,12 @@ def test_a_broken_file_is_told_of_once_and_the_others_count(
     assert offer(own, "attic/global/box/on_demand").accelerator == "acme-x2"
 
 
-def test_a_folder_that_is_none_is_told_of(own: OwnFiles, tmp_path: Path, told: Told) -> None:
+def test_a_folder_that_is_none_is_told_of(own: UserFiles, tmp_path: Path, told: Told) -> None:
     put(tmp_path, "offers", "")
     assert told_of(own, told) == "offers: cannot be read: not a directory"
 
 
-def test_what_is_no_file_of_ours_is_passed_over(own: OwnFiles, tmp_path: Path, told: Told) -> None:
+def test_what_is_no_file_of_ours_is_passed_over(own: UserFiles, tmp_path: Path, told: Told) -> None:
     for name in (".mine.toml.77", ".mine.toml", "mine.toml~", "README", "notes.csv"):
         put(tmp_path, f"accelerators/{name}", "no TOML")
     (tmp_path / "offers" / "folder.csv").mkdir(parents=True)
@@ -126,7 +127,7 @@ def test_what_is_no_file_of_ours_is_passed_over(own: OwnFiles, tmp_path: Path, t
     assert not told
 
 
-def test_own_prices_replace_shipped_ones_and_the_newer_file_counts(own: OwnFiles, tmp_path: Path) -> None:
+def test_own_prices_replace_shipped_ones_and_the_newer_file_counts(own: UserFiles, tmp_path: Path) -> None:
     shipped = load_catalog().offers[0]
     header = "provider,region,instance_type,accelerator,n_accelerator,pricing,price_per_h,as_of\n"
     about = f"{shipped.provider},{shipped.region},{shipped.instance_type},{shipped.accelerator},8,{shipped.pricing}"
@@ -147,17 +148,17 @@ def test_prices_grow_old_but_owned_hardware_does_not() -> None:
     assert "1 of 2 prices are more than 90 days old" in warning
 
 
-def test_the_catalogue_takes_up_files_while_the_store_is_silent(
+def test_the_catalogue_follows_files_while_the_store_fails(
     bench: AppState, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = validate_measurements(table_from_rows([a_measurement(model="my-14b")]))
-    bench.add_measurements(measured, [("my-14b", CONFIG)])
+    import_rows(bench, measured, [("my-14b", CONFIG)])
 
-    def silent() -> Any:
+    def fail(_: RegisteredModels) -> list[ModelSpec]:
         raise NotReadyError("the store does not answer")
 
     assert bench.catalog.model("my-14b")
-    monkeypatch.setattr(bench.store, "models", silent)
+    monkeypatch.setattr(RegisteredModels, "load", fail)
     put(home, "accelerators/mine.toml", an_accelerator_file())
     assert bench.catalog.accelerator(ID)
     assert bench.catalog.model("my-14b")

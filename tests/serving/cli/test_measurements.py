@@ -119,8 +119,8 @@ def test_milliseconds_in_a_column_of_seconds_are_refused(run: Run, file: Path, o
     file.write_text(file.read_text().replace("0.061", "61"))
     status, _, err = run("import", "auto", file, *option)
     assert status == 2
-    assert "ttft_s: looks like milliseconds: it is " in " ".join(err.split())
-    assert "in the middle of all rows; give seconds" in " ".join(err.split())
+    assert "ttft_s: looks like milliseconds: the median is " in " ".join(err.split())
+    assert "times the analytic estimate; give seconds" in " ".join(err.split())
 
 
 def test_a_dry_run_tells_of_an_older_store_and_leaves_it(run: Run, file: Path, tmp_path: Path) -> None:

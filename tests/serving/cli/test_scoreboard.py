@@ -44,7 +44,7 @@ def test_a_state_folder_that_cannot_be_written_is_told_of_before_the_hours(
     (tmp_path / "home").touch()
     status, _, said = run("scoreboard", "--protocol", "P3")
     assert status != 0
-    assert "set ROOFCAST_HOME to one that can" in said
+    assert "set ROOFCAST_HOME to another folder" in said
 
 
 def test_all_campaigns_are_predicted_once_for_both_protocols(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.registered_models import with_configs
 from roofcast.serving.app_state.settings import Settings
 from tests.serving.http_client import CONFIG, MODEL, Client, a_measurement, a_question, problem_of
 
@@ -99,7 +100,7 @@ def test_a_name_stands_for_one_config_for_ever(client: Client) -> None:
     client.post(PATH, {"rows": [a_measurement(model="mine")], "models": MINE})
     other = [{"name": "new", "config": CONFIG}, {"name": "mine", "config": CONFIG | {"vocab_size": 1000}}]
     body = {"rows": [a_measurement(model="new", concurrency=99)], "models": other}
-    assert "another config stands under it" in problem_of(client.post(PATH, body), 422)["detail"]
+    assert "it is registered with another config" in problem_of(client.post(PATH, body), 422)["detail"]
     assert len(client.get(PATH).json()) == 1
     assert "new" not in client.bench.catalog.models
 
@@ -115,7 +116,7 @@ def test_a_config_never_takes_the_place_of_a_known_model(client: Client) -> None
 def test_models_that_others_registered_are_seen_at_once(client: Client, settings: Settings) -> None:
     assert "mine" not in client.bench.catalog.models
     other = AppState(settings)
-    for spec, config in other.with_configs([("mine", CONFIG)])[1]:
+    for spec, config in with_configs(other.catalog, [("mine", CONFIG)])[1]:
         other.store.models.add(spec, dict(config))
     other.store.close()
     assert "mine" in client.bench.catalog.models

@@ -103,7 +103,7 @@ def test_a_config_never_takes_the_place_of_a_known_model(shared: Client, name: s
 def test_one_name_stands_for_one_config(shared: Client) -> None:
     other = CONFIG | {"num_hidden_layers": 41}
     body = {"rows": [a_question(model="m")], "models": [{"name": "m", "config": c} for c in (CONFIG, other)]}
-    assert "another config stands under it" in problem_of(shared.post(PATH, body), 422)["detail"]
+    assert "it is registered with another config" in problem_of(shared.post(PATH, body), 422)["detail"]
     body["models"] = [{"name": "m", "config": CONFIG}] * 2
     assert shared.post(PATH, body).status_code == 200
 

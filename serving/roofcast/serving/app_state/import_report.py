@@ -1,4 +1,4 @@
-"""What became of the measurements that were imported here, told as for the campaigns of the package."""
+"""Report of the imported campaigns: how many rows training uses, and why it skips the others."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from roofcast.training.dataset.review import review
 from roofcast.training.dataset.training_set import TRAINED_ON
 
 COMES_WITH_PACKAGE: Final = "comes_with_package"
-"""Rule of a row that the predictor learns from already, as one of the package's."""
+"""Rule of a row that is also a row of a shipped campaign."""
 
 
-def own_campaign_report(kept: pd.DataFrame, catalog: Catalog) -> list[dict[str, Any]]:
-    """Return a row for each campaign of one's own, with the columns of `review.campaign_report`.
+def own_campaign_report(stored: pd.DataFrame, catalog: Catalog) -> list[dict[str, Any]]:
+    """Return a row for each imported campaign, with the columns of `review.campaign_report`.
 
-    An import keeps a file whole or refuses it, and sets nothing aside; how many rows its files had is not recorded.
+    An import stores all rows of a file or none; the number of rows read is not recorded.
 
     Parameters
     ----------
-    kept
+    stored
         All measurements of the store.
     catalog
-        What is known by name, with the models of the store.
+        With the models registered in the store.
     """
-    if kept.empty:
+    if stored.empty:
         return []
     shipped = load_campaigns(TRAINED_ON)
-    is_new = ~pd.Series(row_ids(kept), index=kept.index).isin(row_ids(shipped))
-    together = pd.concat([shipped, kept[is_new]], ignore_index=True)
-    set_aside = review(together, catalog.models, catalog.accelerators)["rule"]
-    own_rules = set_aside[set_aside.index >= len(shipped)]
-    rules = pd.Series(COMES_WITH_PACKAGE, index=kept.index, dtype=object).mask(is_new, "")
-    rules.loc[kept.index[is_new][own_rules.index - len(shipped)]] = own_rules.to_numpy()
-    return [_row(str(name), rules[kept["campaign"] == name]) for name in sorted(kept["campaign"].unique())]
+    is_new = ~pd.Series(row_ids(stored), index=stored.index).isin(row_ids(shipped))
+    rows = pd.concat([shipped, stored[is_new]], ignore_index=True)
+    rejected = review(rows, catalog.models, catalog.accelerators)["rule"]
+    own_rejected = rejected[rejected.index >= len(shipped)]
+    rules = pd.Series(COMES_WITH_PACKAGE, index=stored.index, dtype=object).mask(is_new, "")
+    rules.loc[stored.index[is_new][own_rejected.index - len(shipped)]] = own_rejected.to_numpy()
+    return [_row(str(name), rules[stored["campaign"] == name]) for name in sorted(stored["campaign"].unique())]
 
 
 def _row(name: str, rules: pd.Series) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Memory that the process has freed and the C library keeps."""
+"""Return of freed memory from the C library to the operating system."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 from contextlib import suppress
 
 
-def give_back_memory() -> None:
-    """Give freed memory back to the system, where the C library knows how: loading a bundle takes and frees much."""
+def release_freed_memory() -> None:
+    """Call glibc's ``malloc_trim`` if there is one: loading a bundle frees much memory that glibc would keep."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from roofcast.serving.app_state.app_state import AppState, LoadedModel
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.champion_loader import LoadedModel
 
 COMMAND_LINE: Final = "the command line"
 
 
 def promote(state: AppState, version: str, by: str) -> LoadedModel:
-    """Put a version into service and return it; one that cannot be served is refused, and the one in service stays.
+    """Load a version, promote it in the registry and return it.
 
     Parameters
     ----------
-    state
-        Whose registry.
-    version
-        In the registry.
     by
-        Who asked, for the log.
+        Caller, for the audit log.
 
     Raises
     ------
     UnknownNameError
         If there is no such version.
     InputError
-        If its bundle cannot be read, as after an upgrade that changed the columns.
+        If its bundle cannot be read, as after an upgrade that changed the columns; the champion stays.
     """
     registry = state.registry
     bundle = registry.load(registry.find(version))
@@ -34,34 +31,33 @@ def promote(state: AppState, version: str, by: str) -> LoadedModel:
 
 
 def roll_back(state: AppState, by: str) -> LoadedModel:
-    """Put the version before the champion back into service and return it; asked again, the one before that.
+    """Load the version before the champion, make it the champion and return it.
 
-    Of two who ask at once the second is refused: the champion that was to go is gone.
+    Of two simultaneous calls the second is refused, because its champion has been replaced.
+
+    Parameters
+    ----------
+    by
+        Caller, for the audit log.
 
     Raises
     ------
     NoAnswerError
-        If there is none, or another champion has come since this was asked for.
+        If there is no earlier version, or the champion has changed since the call.
     InputError
-        If its bundle cannot be read; the one in service stays.
+        If the bundle cannot be read; the champion stays.
     """
     registry = state.registry
-    asked_of = registry.champion()
+    champion = registry.champion()
     with registry.changing():
-        tried = registry.previous()
-        bundle = registry.load(tried)
-        return LoadedModel(registry.rollback(asked_of, by), bundle)
+        bundle = registry.load(registry.previous())
+        return LoadedModel(registry.rollback(champion, by), bundle)
 
 
-def swap(state: AppState, tried: LoadedModel) -> LoadedModel:
-    """Return what is in service here once the champion is; other server processes follow within seconds.
+def swap(state: AppState, preloaded: LoadedModel) -> LoadedModel:
+    """Activate the champion in this server process, without loading `preloaded` again, and return it.
 
-    Parameters
-    ----------
-    state
-        Of this server process.
-    tried
-        What was put into service, so that it is not loaded again.
+    Other server processes poll the registry and follow.
     """
-    state.refresh(tried)
+    state.refresh(preloaded)
     return state.active_model

@@ -15,8 +15,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-import pandas as pd
-
 from roofcast.data import units
 from roofcast.data.catalog import Catalog
 from roofcast.data.catalog.accelerator_file import load_accelerator_file
@@ -27,8 +25,6 @@ from roofcast.data.prices.offer_file import OFFER_FIELDS, load_offer_file
 from roofcast.data.prices.owned_hardware import OwnedHardware
 from roofcast.data.prices.skypilot import load_skypilot_catalog
 from roofcast.data.specs import AcceleratorSpec, Offer
-from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.features.validity.plausibility import millisecond_columns
 from roofcast.serving.app_state.user_files import ACCELERATORS, OFFERS, check_free
 
 MAX_OWNED_FILE_BYTE: Final = 65_536
@@ -65,27 +61,6 @@ class AddedOffers:
     offers: tuple[Offer, ...]
     path: Path
     remarks: tuple[str, ...] = ()
-
-
-def check_units(rows: pd.DataFrame, catalog: Catalog) -> None:
-    """Refuse measurements whose latencies are milliseconds in a column of seconds.
-
-    Parameters
-    ----------
-    rows
-        Validated rows that came together, with the catalogue's ids.
-    catalog
-        Knows their models and accelerators.
-
-    Raises
-    ------
-    InputError
-        If in the middle a column of seconds is some 1,000 times what physics gives.
-    """
-    found = millisecond_columns(rows, describe(rows, catalog.models, catalog.accelerators)) if len(rows) else {}
-    for column, times in found.items():
-        problem = f"looks like milliseconds: it is {times:,.0f} times what the analytic estimate gives"
-        raise InputError(column, f"{problem}, in the middle of all rows; give seconds")
 
 
 def add_accelerator(

@@ -43,7 +43,7 @@ class _Folder(NamedTuple):
     problem: str
 
 
-class OwnFiles:
+class UserFiles:
     """The shipped catalogue with ``accelerators/*.toml`` and ``offers/*.{csv,toml}`` of a state folder.
 
     A file that cannot be read is left out as a whole, and told of once for each of its versions.

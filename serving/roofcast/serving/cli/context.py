@@ -50,9 +50,9 @@ def open_catalog() -> Catalog:
         If a setting is invalid.
     """
     from roofcast.serving.app_state.settings import load_settings
-    from roofcast.serving.app_state.user_files import OwnFiles
+    from roofcast.serving.app_state.user_files import UserFiles
 
-    return OwnFiles(load_settings().home, warn).catalog
+    return UserFiles(load_settings().home, warn).catalog
 
 
 def open_model_catalog() -> Catalog:
@@ -66,8 +66,8 @@ def open_model_catalog() -> Catalog:
         If the store exists and cannot be read.
     """
     from roofcast.data.store.sqlite_listing import list_models
+    from roofcast.serving.app_state.registered_models import with_registered
     from roofcast.serving.app_state.settings import load_settings
-    from roofcast.serving.app_state.state_folder import with_registered
 
     file = load_settings().store_file
     models = list_models(file) if file else None
@@ -105,10 +105,11 @@ def open_store() -> tuple[MeasurementStore, Catalog]:
         If the state folder cannot be created or the store cannot be opened.
     """
     from roofcast.serving.app_state import state_folder
+    from roofcast.serving.app_state.registered_models import with_registered
     from roofcast.serving.app_state.settings import load_settings
 
     store = state_folder.open_store(load_settings())
-    return store, state_folder.with_registered(open_catalog(), store.models.load())
+    return store, with_registered(open_catalog(), store.models.load())
 
 
 def open_app_state() -> AppState:

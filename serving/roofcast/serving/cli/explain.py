@@ -168,12 +168,13 @@ def _question(question: dict[str, str], state: AppState) -> tuple[pd.DataFrame, 
     """Return the question as a table of one row, and the catalogue with its model."""
     import pandas as pd
 
+    from roofcast.serving.app_state.registered_models import build_model
     from roofcast.serving.cli.files import read_model
 
     catalog = state.catalog
     model = read_model(question["model"], catalog)
     if not isinstance(model, str):
-        spec = state.read_config(model["name"], model["config"])
+        spec = build_model(model["name"], model["config"], catalog)
         # the name of a configuration has precedence over the same name in the catalogue
         catalog = replace(catalog, models={spec.id: spec}, model_aliases={}, alias_precisions={})
         model = spec.id

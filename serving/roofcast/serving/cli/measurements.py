@@ -18,6 +18,8 @@ from roofcast.serving.cli.context import AsJson, count_own_campaigns, open_app_s
 if TYPE_CHECKING:
     import pandas as pd
 
+    from roofcast.data.store.measurement_store import Added
+
 TABLE_COLUMNS: Final = (
     "campaign", "model", "accelerator", "n_accelerator", "n_input_token", "n_output_token", "concurrency",
     "request_rate", "statistic", "ttft_s", "tpot_s", "e2e_s", "output_throughput_token_per_s",
@@ -72,8 +74,8 @@ def import_(
         raise SchemaError(error.field, problem, error.source, error.line) from error
     _warn_of_blank_engine(table)
     _warn_of_names(table)
-    n_new, n_known = _store(table, configs, dry_run=dry_run)
-    counts = {"n_row": len(table), "n_new": n_new, "n_known": n_known}
+    added = _store(table, configs, dry_run=dry_run)
+    counts = {"n_row": len(table), "n_new": added.n_new, "n_known": added.n_known}
     names = {column: sorted(table[column].unique()) for column in ("campaign", "model", "accelerator")}
     show([{"format": name, **names, **counts, "is_kept": not dry_run}], as_json=as_json)
 
@@ -103,11 +105,11 @@ def _arguments(options: Mapping[str, list[str] | None]) -> list[str]:
     return [part for option, texts in options.items() for text in texts or [] for part in (option, text)]
 
 
-def _store(
-    table: pd.DataFrame, configs: Sequence[tuple[str, Mapping[str, Any]]], *, dry_run: bool
-) -> tuple[int, int]:
+def _store(table: pd.DataFrame, configs: Sequence[tuple[str, Mapping[str, Any]]], *, dry_run: bool) -> Added:
+    from roofcast.serving.app_state.measurement_import import import_rows
+
     try:
-        return open_app_state().add_measurements(table, configs, dry_run=dry_run)
+        return import_rows(open_app_state(), table, configs, dry_run=dry_run)
     except UnknownNameError as error:
         if error.field != "model":
             raise

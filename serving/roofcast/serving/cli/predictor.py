@@ -90,6 +90,7 @@ def measure_next(
     as_json: AsJson = False,
 ) -> None:
     """Rank the measurements that would narrow the intervals most, each given the ones before it."""
+    from roofcast.serving.app_state.registered_models import build_model
     from roofcast.serving.cli.files import read_model
     from roofcast.serving.predict.measure_next import Workload
     from roofcast.serving.predict.measure_next import measure_next as rank
@@ -99,7 +100,9 @@ def measure_next(
         catalog = state.catalog
         choices = [read_model(name, catalog) for name in model or ()]
         specs = [
-            catalog.model(choice) if isinstance(choice, str) else state.read_config(choice["name"], choice["config"])
+            catalog.model(choice)
+            if isinstance(choice, str)
+            else build_model(choice["name"], choice["config"], catalog)
             for choice in choices
         ]
         specs = specs or list({spec.fold_group: spec for spec in catalog.models.values()}.values())

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from roofcast.serving.app_state.app_state import AppState, LoadedModel
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.jobs.queue import JobQueue
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from roofcast.data.campaigns import CAMPAIGNS, CampaignInfo, load_campaign_info
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
-from roofcast.serving.app_state.app_state import LoadedModel
+from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.published_figures import read_figures
 from roofcast.serving.http.dependencies import ActiveModel, State
 from roofcast.serving.http.schemas.resources import OwnCampaign, PredictorResponse, ScoreboardResponse

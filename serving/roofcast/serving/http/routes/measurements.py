@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from roofcast.data.importers.json_rows import read_json_rows
+from roofcast.serving.app_state.measurement_import import import_rows
 from roofcast.serving.http.body import JsonRoute
 from roofcast.serving.http.dependencies import State
 from roofcast.serving.http.schemas.resources import MeasurementsAdded, MeasurementsRequest
@@ -28,8 +29,8 @@ def post_measurements(request: MeasurementsRequest, state: State) -> Measurement
     `statistic` the mean.
     """
     rows = read_json_rows(request.rows, OWN_CAMPAIGN)
-    n_new, n_known = state.add_measurements(rows, [(model.name, model.config) for model in request.models])
-    return MeasurementsAdded(n_new=n_new, n_known=n_known)
+    added = import_rows(state, rows, [(model.name, model.config) for model in request.models])
+    return MeasurementsAdded(n_new=added.n_new, n_known=added.n_known)
 
 
 @router.get("/v1/measurements")

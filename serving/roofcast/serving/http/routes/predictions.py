@@ -10,7 +10,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from roofcast.data.errors import InputError
-from roofcast.serving.app_state.app_state import AppState, LoadedModel
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.app_state.registered_models import with_configs
 from roofcast.serving.explain.explanation import explain
 from roofcast.serving.http.body import BODY, BulkRoute, JsonRoute, response_kind
 from roofcast.serving.http.bulk.answers import answer_body, answer_chunks, has_parquet
@@ -70,7 +72,7 @@ async def post_bulk(
 def _options(
     state: AppState, active: LoadedModel, level: float, models: list[ModelConfig], references: list[Row]
 ) -> PredictOptions:
-    catalog, _ = state.with_configs([(model.name, model.config) for model in models])
+    catalog, _ = with_configs(state.catalog, [(model.name, model.config) for model in models])
     return PredictOptions(active.bundle, catalog, level, references_of(references, catalog, active.bundle.predictor))
 
 

@@ -13,8 +13,9 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.features.columns import ENGINES
 from roofcast.features.validity.context import context_error, context_limit
-from roofcast.serving.app_state.app_state import AppState, LoadedModel
-from roofcast.serving.app_state.state_folder import find_model
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.app_state.registered_models import build_model, find_model
 from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
 from roofcast.serving.deployment.served import ENGINES as DEPLOYABLE_ENGINES
@@ -71,7 +72,7 @@ def answer_recommendation(
     else:
         name = request.model.name
         try:
-            model = bench.read_config(name, request.model.config)
+            model = build_model(name, request.model.config, catalog)
         except InputError as error:
             raise InputError(f"model.config.{error.field}".removesuffix("."), error.problem) from error
     demand = request.workload.demand(request.limits)

@@ -1,0 +1,126 @@
+"""The champion in service: loaded from the registry, the cache of the last champion, or the package."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from roofcast.data.errors import InputError, NotReadyError, RoofcastError
+from roofcast.serving.app_state.champion_cache import ChampionCache, ownership_problem
+from roofcast.serving.app_state.process_memory import release_freed_memory
+from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.registry import NO_CHAMPION, Champion, Registry
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A champion with its loaded bundle."""
+
+    champion: Champion
+    bundle: ModelBundle
+
+
+class ChampionLoader:
+    """The loaded champion of a registry, shared by threads.
+
+    Parameters
+    ----------
+    registry
+        Its state folder exists whenever `refresh` or `resume` is called.
+    home
+        State folder, for the cache of the last champion.
+    """
+
+    def __init__(self, registry: Registry, home: Path) -> None:
+        self._registry = registry
+        self._cache = ChampionCache(home)
+        self._loading = threading.Lock()
+        self._loaded: LoadedModel | None = None
+        self._stamp = ""
+        self._problem = NO_CHAMPION
+
+    @property
+    def active_model(self) -> LoadedModel:
+        """The champion in service.
+
+        Raises
+        ------
+        NotReadyError
+            If none is loaded.
+        """
+        loaded = self._loaded
+        if loaded is None:
+            raise NotReadyError(self._problem)
+        return loaded
+
+    def refresh(self, preloaded: LoadedModel | None = None) -> bool:
+        """Load the registry's champion if it is not the one in service; return whether one was loaded.
+
+        A registry whose stamp has not changed is not queried.
+
+        Parameters
+        ----------
+        preloaded
+            A version with its bundle, which is not loaded again if it is the champion.
+
+        Raises
+        ------
+        NotReadyError
+            If the registry does not answer; the champion in service stays.
+        InputError
+            If the champion cannot be read, as after an upgrade that changed the columns; the one in service stays.
+        """
+        with self._loading:
+            stamp = self._registry.stamp()
+            if stamp and stamp == self._stamp:
+                return False
+            champion = self._registry.champion()
+            is_new = champion is not None and not (self._loaded and self._loaded.champion == champion)
+            if champion is not None and is_new:
+                self._activate(champion, preloaded.bundle if preloaded and preloaded.champion == champion else None)
+            if champion is not None and (is_new or stamp != self._stamp):
+                self._cache.write(champion, stamp)
+                self._stamp = stamp
+            return is_new
+
+    def resume(self) -> bool:
+        """Load the last champion of this state folder, without importing MLflow; return whether one is in service.
+
+        In a state folder without registered versions that is the shipped predictor. `refresh` looks for a newer
+        champion.
+        """
+        with self._loading:
+            registry = self._registry
+            shipped = registry.shipped.champion if registry.shipped else None
+            champion, stamp = self._cache.read() or (shipped if registry.is_empty else None, "")
+            if champion is None or self._loaded or not registry.has(champion):
+                return self._loaded is not None
+            problem = "" if champion == shipped else ownership_problem(registry.file(champion))
+            if problem:
+                logger.warning("last champion not resumed, version=%s: %s", champion.version, problem)
+                return False
+            try:
+                self._activate(champion)
+            except RoofcastError as error:
+                logger.warning("last champion not resumed, version=%s: %s", champion.version, error)
+                return False
+            self._stamp = stamp
+            return True
+
+    def _activate(self, champion: Champion, bundle: ModelBundle | None = None) -> None:
+        """Put a version in service; if it cannot be loaded and none is in service, the shipped predictor."""
+        try:
+            bundle = bundle or self._registry.load(champion)
+        except InputError as error:
+            self._problem = f"the champion, version {champion.version}, cannot be used: {error}"
+            shipped = self._registry.shipped
+            if shipped and not self._loaded and champion != shipped.champion:
+                self._activate(shipped.champion)
+                logger.warning("%s; version %s answers", self._problem, shipped.champion.version)
+            raise
+        self._loaded = LoadedModel(champion, bundle)
+        release_freed_memory()

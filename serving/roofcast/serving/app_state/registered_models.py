@@ -1,0 +1,86 @@
+"""Models that users register with a ``config.json``: lookup by name, and catalogues that include them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from roofcast.data.catalog import Catalog, load_catalog
+from roofcast.data.errors import InputError, SchemaError, UnknownNameError
+from roofcast.data.model_config.huggingface import model_from_config, with_known_lineage
+from roofcast.data.specs import ModelSpec
+
+logger = logging.getLogger(__name__)
+
+Config = Mapping[str, Any]
+"""Content of a ``config.json``."""
+
+
+def find_model(catalog: Catalog, name: str) -> ModelSpec | None:
+    """Return the model of this name, or None if there is none."""
+    try:
+        return catalog.model(name)
+    except UnknownNameError:
+        return None
+
+
+def with_registered(catalog: Catalog, registered: Iterable[ModelSpec]) -> Catalog:
+    """Return the catalogue with the models registered in a store; models of the catalogue take precedence.
+
+    Examples
+    --------
+    >>> shipped = load_catalog().model("llama-3.1-8b")
+    >>> mine = shipped.model_copy(update={"id": "my-8b"})
+    >>> catalog = with_registered(load_catalog(), [mine, shipped.model_copy(update={"n_layer": 1})])
+    >>> catalog.model("my-8b").n_layer, catalog.model("llama-3.1-8b").n_layer
+    (32, 32)
+    """
+    free = [spec for spec in registered if find_model(catalog, spec.id) is None]
+    try:
+        return catalog.with_models(free)
+    except SchemaError as error:
+        logger.warning("models whose names collide are left out: %s", error)
+    for spec in free:
+        if find_model(catalog, spec.id) is None:
+            catalog = catalog.with_models([spec])
+    return catalog
+
+
+def build_model(name: str, config: Config, catalog: Catalog) -> ModelSpec:
+    """Return the model of a ``config.json``, in the lineage of the catalogue's models of the same shape.
+
+    Raises
+    ------
+    InputError
+        If the configuration is not a language model's.
+    """
+    return with_known_lineage(model_from_config(config, name), catalog)
+
+
+def with_configs(
+    catalog: Catalog, configs: Iterable[tuple[str, Config]]
+) -> tuple[Catalog, list[tuple[ModelSpec, Config]]]:
+    """Return the catalogue with the models of named configurations, and those models that are new to it.
+
+    Raises
+    ------
+    InputError
+        If a configuration is not a language model's, or another model has its name.
+    """
+    new = []
+    for name, config in configs:
+        spec = build_model(name, config, catalog)
+        known = find_model(catalog, name)
+        if known is None:
+            catalog = catalog.with_models([spec])
+            new.append((spec, config))
+        elif known != spec.model_copy(update={"lineage": known.lineage, "fold_group": known.fold_group}):
+            raise InputError("models", f"the name {name!r} is taken; {_cure(known)}")
+    return catalog, new
+
+
+def _cure(known: ModelSpec) -> str:
+    if known.id in load_catalog().models:
+        return "leave the config out to use the catalogue's model, or choose another name"
+    return "it is registered with another config; choose another name"

@@ -1,0 +1,75 @@
+"""Access to the measurement store: opened on first use, retried after a pause if it does not answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+from roofcast.data.errors import NotReadyError
+from roofcast.data.specs import ModelSpec
+from roofcast.data.store.sqlite_listing import list_models
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.app_state.state_folder import open_store
+
+if TYPE_CHECKING:
+    from roofcast.data.store.measurement_store import MeasurementStore
+
+RETRY_PAUSE_S: Final = 5.0
+"""Time without a new attempt after the store did not answer."""
+
+
+class StoreAccess:
+    """The measurement store of some settings, shared by threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._store: MeasurementStore | None = None
+        self._opening = threading.Lock()
+        self._retry_at = 0.0
+        self._problem = ""
+
+    def open(self) -> MeasurementStore:
+        """Return the store, opened and migrated by the first call.
+
+        Raises
+        ------
+        NotReadyError
+            If the store cannot be opened; during the pause after a failure, without another attempt.
+        """
+        with self._opening:
+            if self._store is None:
+                if self.is_paused:
+                    raise NotReadyError(self._problem)
+                try:
+                    self._store = open_store(self._settings)
+                except NotReadyError as error:
+                    self.pause(str(error))
+                    raise
+            return self._store
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the store failed less than `RETRY_PAUSE_S` ago."""
+        return time.monotonic() < self._retry_at
+
+    def pause(self, problem: str) -> None:
+        """Start the pause after a failure."""
+        self._problem, self._retry_at = problem, time.monotonic() + RETRY_PAUSE_S
+
+    def load_models(self) -> list[ModelSpec]:
+        """Return the registered models. An SQLite store that is not open yet is read without opening it.
+
+        Raises
+        ------
+        NotReadyError
+            If the store does not answer.
+        """
+        file = self._settings.store_file
+        models = list_models(file) if self._store is None and file else None
+        return self.open().models.load() if models is None else models
+
+    def close(self) -> None:
+        """Close the store, if it is open."""
+        if self._store is not None:
+            self._store.close()

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from roofcast.data.errors import InputError, NotReadyError
+from roofcast.serving.app_state import app_state
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.settings import Settings
+from roofcast.training.lifecycle.registry import Champion, Registry, ShippedPredictor
+
+
+def test_without_a_champion_no_model_is_active(empty_home: Path, tmp_path: Path) -> None:
+    bench = AppState(Settings(home=Path(shutil.copytree(empty_home, tmp_path / "new"))))
+    assert not bench.refresh()
+    with pytest.raises(NotReadyError, match="run `roofcast retrain`"):
+        _ = bench.active_model
+    bench.store.close()
+
+
+def test_a_champion_of_another_layout_is_refused_with_its_reason(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roofcast.training.lifecycle.bundle.layout", lambda: "another")
+    bench = AppState(settings)
+    with pytest.raises(InputError, match="this version has another; retrain"):
+        bench.refresh()
+    with pytest.raises(NotReadyError, match="the champion, version 1, cannot be used"):
+        _ = bench.active_model
+    bench.store.close()
+
+
+def test_a_registry_with_the_same_stamp_is_not_queried(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = AppState(settings)
+    assert first.refresh()
+    later = AppState(settings)
+    assert later.resume()
+    queries: list[int] = []
+    monkeypatch.setattr(Registry, "champion", lambda _: queries.append(1))
+    assert not first.refresh()
+    assert not later.refresh()
+    assert not queries
+    os.utime(settings.home / "mlflow.db")
+    assert not later.refresh()
+    assert queries
+
+
+@pytest.fixture
+def shipped(trained_home: Path, monkeypatch: pytest.MonkeyPatch) -> Champion:
+    """Put the bundle of `trained_home` in the place of the shipped predictor."""
+    (file,) = (trained_home / "bundles").iterdir()
+    champion = Champion(f"shipped-{file.stem[:8]}", "", file.stem)
+    monkeypatch.setattr(app_state, "shipped_predictor", lambda: ShippedPredictor(champion, file))
+    return champion
+
+
+def test_the_shipped_predictor_is_active_at_once_and_without_mlflow(shipped: Champion, tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home")
+    first = AppState(settings)
+    assert first.resume()
+    assert not first.refresh()
+    other = AppState(settings)
+    assert other.refresh()
+    for state in (first, other, AppState(settings)):
+        state.resume()
+        assert state.active_model.champion == shipped
+    assert not (settings.home / "mlflow.db").exists()
+
+
+def test_the_shipped_predictor_replaces_a_champion_that_cannot_be_loaded(
+    shipped: Champion, settings: Settings, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise InputError("bundle", "version 1 has lost its files")
+
+    (bundle,) = (settings.home / "bundles").iterdir()
+    bundle.unlink()
+    monkeypatch.setattr(Registry, "_fetch", refuse)
+    state = AppState(settings)
+    with pytest.raises(InputError, match="version 1"):
+        state.refresh()
+    assert state.active_model.champion == shipped
+    assert f"version {shipped.version} answers" in caplog.text
