@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from roofcast.serving.app_state import published_figures
-from roofcast.serving.app_state.published_figures import OWN_DOCS, SHIPPED, keep_figures, read_figures, ship_figures
+from roofcast.serving.app_state.published_figures import OWN_DOCS, SHIPPED, read_figures, ship_figures, store_figures
 from roofcast.training.evaluation.markdown import format_number
 from roofcast.training.evaluation.scoreboard import figure_rows
 
@@ -56,9 +56,9 @@ def test_the_package_has_the_figures_of_the_page(tmp_path: Path) -> None:
 
 def test_figures_of_ones_own_count_unless_those_of_the_package_are_newer(tmp_path: Path, shipped: Path) -> None:
     before = read_figures(tmp_path)["P1"]
-    keep_figures(tmp_path, FIGURES, before.computed_on - dt.timedelta(days=1))
+    store_figures(tmp_path, FIGURES, before.computed_on - dt.timedelta(days=1))
     assert read_figures(tmp_path)["P1"] == before
-    keep_figures(tmp_path, FIGURES, before.computed_on)
+    store_figures(tmp_path, FIGURES, before.computed_on)
     assert read_figures(tmp_path)["P1"].figures == FIGURES["P1"]
     assert "P4" in read_figures(tmp_path)
     assert "P4" not in (tmp_path / published_figures.FILE_NAME).read_text()

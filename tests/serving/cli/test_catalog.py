@@ -55,7 +55,7 @@ def test_the_template_becomes_an_accelerator(run: Run, tmp_path: Path, state: Pa
 def test_an_accelerator_of_ones_own_is_replaced(run: Run, tmp_path: Path, state: Path) -> None:
     file = put(tmp_path, "mine.toml", an_accelerator_file())
     _, err = said_by(run, "accelerators", "--add", file, "--replace", status=2)
-    assert f"replace: no accelerator of your own is '{ID}'; leave --replace out to add it" in err
+    assert f"replace: you have no accelerator '{ID}'; leave --replace out to add it" in err
     said_by(run, "accelerators", "--add", file)
     put(tmp_path, "mine.toml", an_accelerator_file(memory_gib=192))
     said_by(run, "accelerators", "--add", file, "--replace")
@@ -137,7 +137,7 @@ def test_offers_are_kept_in_dollars(run: Run, tmp_path: Path, state: Path) -> No
     assert len(own_offers(run, "attic")) == 2
     out, err = said_by(run, "offers", "--add", file, "--replace")
     assert "attic/global/small/on_demand at 1 USD/h is stored in" in out
-    assert "warning: the offers that my_prices.csv held before are replaced" in err
+    assert "warning: the earlier offers of my_prices.csv are replaced" in err
     assert len(own_offers(run, "attic")) == 1
 
 

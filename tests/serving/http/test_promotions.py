@@ -15,7 +15,7 @@ from roofcast.client import NoAnswerError
 from roofcast.data.errors import RoofcastError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.promotion import roll_back
-from roofcast.serving.app_state.published_figures import FILE_NAME, keep_figures, read_figures
+from roofcast.serving.app_state.published_figures import FILE_NAME, read_figures, store_figures
 from roofcast.serving.app_state.settings import Settings
 from roofcast.training.lifecycle.bundle import ModelBundle
 from roofcast.training.lifecycle.registry import MODEL_NAME, Champion, Registry
@@ -51,7 +51,7 @@ def test_a_rollback_is_served_at_once_and_the_next_goes_further_back(
             assert (told.status_code, told.json()["version"]) == (200, version)
             answered = client.post("/v1/predictions", {"rows": [a_question()]}).json()
             assert answered["predictor_version"] == version
-    assert f"rollback by key:the-operator: version 1 is in service, was {second}" in caplog.text
+    assert f"rollback caller=key:the-operator version_before={second} version=1" in caplog.text
     problem = problem_of(client.send("POST", ROLLBACK), 409)
     assert "no earlier champion to go back to; `roofcast promote VERSION`" in problem["detail"]
     assert version_of(client) == champion_of(client) == "1"
@@ -148,7 +148,8 @@ def test_of_two_who_roll_back_at_once_one_is_refused(
     monkeypatch.setattr(client.bench.registry, "load", load_meanwhile)
     assert roll_back(client.bench, "the first").champion.version == second
     asker.join(30)
-    assert said == [f"the champion was version {third}, and version {second} is now; look, and ask again"]
+    problem = f"the champion must be version {third}, got version {second}: it changed meanwhile"
+    assert said == [f"{problem}; check the versions and try again"]
     assert champion_of(client) == second
 
 
@@ -187,8 +188,8 @@ def test_the_scoreboard_tells_of_the_predictor_and_of_what_was_computed_here(cli
     assert board["held_out"] == predictor["held_out"]
     assert board["held_out"]["ttft_s"]["median_ape"] > 0
     assert board["protocols"]["P3"]["figures"]
-    keep_figures(home, FIGURES, dt.date(2036, 11, 1))
-    keep_figures(home, {"P4": {"tpot": {"mape": 0.2}}}, dt.date(2036, 11, 20))
+    store_figures(home, FIGURES, dt.date(2036, 11, 1))
+    store_figures(home, {"P4": {"tpot": {"mape": 0.2}}}, dt.date(2036, 11, 20))
     told = client.get(BOARD).json()["protocols"]
     assert list(told) == list(board["protocols"])
     assert told["P1"]["figures"] == FIGURES["P1"]
@@ -201,5 +202,5 @@ def test_a_scoreboard_that_is_damaged_is_none(tmp_path: Path, caplog: pytest.Log
     (tmp_path / FILE_NAME).write_text('{"P1": 1}')
     assert read_figures(tmp_path) == read_figures(tmp_path / "nowhere")
     assert "cannot be read" in caplog.text
-    keep_figures(tmp_path, FIGURES, dt.date(2036, 11, 1))
+    store_figures(tmp_path, FIGURES, dt.date(2036, 11, 1))
     assert read_figures(tmp_path)["P1"].figures == FIGURES["P1"]

@@ -62,19 +62,18 @@ def away_twice(change: Callable[..., object]) -> Callable[..., object]:
 
 @pytest.fixture
 def queue(settings: Settings) -> Iterator[JobQueue]:
-    bench = AppState(settings)
-    yield JobQueue(settings.home, bench)
-    bench.store.close()
+    state = AppState(settings)
+    yield JobQueue(settings.home, state)
+    state.close()
 
 
 @pytest.mark.slow  # two retrainings in a process of their own
-def test_a_retraining_over_http_runs_in_a_worker_and_goes_into_service(
+def test_a_retraining_over_http_runs_in_a_worker_and_is_promoted(
     client: Client, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worker is a process of its own.
+    """A worker waits for another one, replaces it and is killed; a third one continues.
 
-    It stands by while another one works, takes its place, and is killed; a third one goes on where it was. The
-    training's lock holds the first retraining back, so that the worker is killed in the middle of it.
+    The training lock blocks the first retraining, so that the worker is killed while it runs.
     """
     monkeypatch.setenv("ROOFCAST_TRAINING", QUICKEST)
     monkeypatch.setattr(queue_module, "RESTART_PAUSE_S", 0.1)
@@ -93,9 +92,9 @@ def test_a_retraining_over_http_runs_in_a_worker_and_goes_into_service(
             place = posted.headers["location"]
         wait_until(lambda: client.get(place).json()["state"] == "done")
         assert store.retrainings.find(interrupted.id).error == INTERRUPTED
-        asked_of_an_idle_worker = client.send("POST", PATH).headers["location"]
-        assert asked_of_an_idle_worker != place
-        wait_until(lambda: client.get(asked_of_an_idle_worker).json()["state"] == "done")
+        second_place = client.send("POST", PATH).headers["location"]
+        assert second_place != place
+        wait_until(lambda: client.get(second_place).json()["state"] == "done")
     assert not is_working(home)
     assert workers_of(os.getpid()) == []
     report = RetrainingReport.model_validate(client.get(place).json()["report"])
@@ -136,7 +135,7 @@ def test_a_bug_fails_the_job_and_keeps_its_traceback(queue: JobQueue, monkeypatc
 
 
 @pytest.mark.parametrize("end", ["finish", "fail"])
-def test_what_came_of_a_job_is_recorded_when_the_store_is_back(
+def test_the_result_of_a_job_is_recorded_when_the_store_answers_again(
     end: str, queue: JobQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = RetrainingReport(
@@ -154,7 +153,7 @@ def test_what_came_of_a_job_is_recorded_when_the_store_is_back(
     for name in ("start", end):
         monkeypatch.setattr(store.retrainings, name, away_twice(getattr(store.retrainings, name)))
     monkeypatch.setattr(queue._state, "retrain", retrain)
-    monkeypatch.setattr(queue_module, "MOST_RECORD_PAUSE_S", 1.5)
+    monkeypatch.setattr(queue_module, "MAX_RECORD_PAUSE_S", 1.5)
     monkeypatch.setattr(time, "sleep", pauses.append)
     record = queue.submit()
     queue.run(record.id)
@@ -163,10 +162,10 @@ def test_what_came_of_a_job_is_recorded_when_the_store_is_back(
     assert pauses == [1.0, 1.5, 1.0, 1.5]
 
 
-def test_a_change_whose_answer_was_lost_is_not_refused_when_repeated(
+def test_a_change_whose_acknowledgement_was_lost_can_be_repeated(
     queue: JobQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store keeps the change, and the connection ends before it says so."""
+    """The store commits the change, and the connection ends before the acknowledgement."""
     store = queue._state.store
     fail = store.retrainings.fail
     lost = iter([True, False])
@@ -187,7 +186,7 @@ def test_a_change_whose_answer_was_lost_is_not_refused_when_repeated(
     assert store.retrainings.find(record.id).error == "too few rows"
 
 
-def test_what_a_dead_worker_left_is_sorted_out(queue: JobQueue) -> None:
+def test_jobs_of_a_dead_worker_are_recovered(queue: JobQueue) -> None:
     store = queue._state.store
     running, waiting = queue.submit(), store.retrainings.add(queue.owner)
     store.retrainings.start(running.id)
@@ -199,7 +198,7 @@ def test_what_a_dead_worker_left_is_sorted_out(queue: JobQueue) -> None:
     assert len(queue.huey) == 1
 
 
-def test_a_queue_that_cannot_be_written_leaves_nothing_queued(queue: JobQueue, home: Path) -> None:
+def test_a_queue_that_cannot_be_written_queues_nothing(queue: JobQueue, home: Path) -> None:
     connection = sqlite3.connect(home / "jobs.sqlite")
     connection.execute("DROP TABLE task")
     connection.close()
@@ -208,13 +207,13 @@ def test_a_queue_that_cannot_be_written_leaves_nothing_queued(queue: JobQueue, h
     assert [record.state for record in queue._state.store.retrainings.load()] == ["failed"]
 
 
-def test_a_second_worker_without_a_parent_leaves_at_once(settings: Settings) -> None:
+def test_a_second_worker_without_a_parent_returns_at_once(settings: Settings) -> None:
     with FileLock(settings.home / "worker.lock"):
         work(settings)
 
 
 def test_a_worker_stops_with_its_parent(home: Path) -> None:
-    """The parent is killed, so that it can tell nobody."""
+    """The parent is killed, so that it sends no signal to the worker."""
     code = (
         "import os, subprocess, sys, time; "
         "subprocess.Popen([sys.executable, '-m', 'roofcast.serving.jobs.worker', str(os.getpid())]); time.sleep(3600)"
@@ -229,7 +228,7 @@ def test_a_worker_stops_with_its_parent(home: Path) -> None:
     wait_until(lambda: not workers_of(parent.pid) and not is_working(home))
 
 
-def test_a_retraining_that_waits_serves_all_who_ask(queue: JobQueue) -> None:
+def test_a_queued_retraining_is_returned_to_later_callers(queue: JobQueue) -> None:
     first, second = queue.submit(), queue.submit()
     assert second == first
     queue._state.store.retrainings.start(first.id)
@@ -251,7 +250,7 @@ def test_two_state_folders_may_share_a_store(queue: JobQueue, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("body", ["", "a=1"])
-def test_a_form_of_a_foreign_page_starts_nothing(body: str, shared: Client) -> None:
+def test_a_cross_site_form_starts_nothing(body: str, shared: Client) -> None:
     form = {"content-type": "application/x-www-form-urlencoded"}
     problem_of(shared.send("POST", PATH, body, form), 415)
     assert shared.get(PATH).json() == []

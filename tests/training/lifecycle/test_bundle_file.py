@@ -145,7 +145,7 @@ def test_parts_of_another_version_are_refused(tmp_path: Path) -> None:
     ]
     for tree in (*trees, *({"$": "Estimator", name: 1} for name in names)):
         file = replace(forged(lambda _: None, tmp_path), tree=tree)
-        with pytest.raises(InputError, match=f"the parts of {tree['$']} are not this version's"):
+        with pytest.raises(InputError, match=f"the stored attributes of {tree['$']} are not those"):
             file.decode(CLASSES)
 
 

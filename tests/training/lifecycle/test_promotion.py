@@ -44,21 +44,21 @@ def test_the_first_candidate_has_no_rival() -> None:
     assert compare(Y, off_by(0.3), None, GROUPS, "it was lost").reason == "it was lost"
 
 
-def test_lineages_and_metrics_weigh_the_same() -> None:
+def test_lineages_and_metrics_have_equal_weights() -> None:
     predicted = Y.assign(ttft_s=[math.e, 2.0, 3.0, 4.0])
     assert held_out_error(Y, predicted, GROUPS) == pytest.approx(0.5 / 2 / 2)
     few = GROUPS.where(GROUPS.index != 3, "a")
     assert held_out_error(Y, predicted, few) == pytest.approx((1 / 3) / 2 / 2)
 
 
-def test_a_metric_that_the_champion_lacks_is_left_out() -> None:
+def test_a_metric_that_the_champion_lacks_is_not_compared() -> None:
     candidate = off_by(0.1).assign(tpot_s=Y["tpot_s"] * 100)
     decision = compare(Y, candidate, off_by(0.1)[["ttft_s"]], GROUPS)
     assert decision.promoted
     assert decision.candidate == pytest.approx(0.1)
 
 
-def test_both_are_judged_by_the_rows_that_the_champion_answered() -> None:
+def test_both_are_compared_on_the_rows_that_the_champion_predicts() -> None:
     champion = off_by(0.1).mask(GROUPS == "b")
     candidate = off_by(0.1).where(GROUPS == "a", Y * 50)
     decision = compare(Y, candidate, champion, GROUPS)
@@ -67,27 +67,27 @@ def test_both_are_judged_by_the_rows_that_the_champion_answered() -> None:
 
 
 @pytest.mark.parametrize("drop", ["row", "metric"])
-def test_a_candidate_may_not_leave_out_what_the_champion_answered(drop: str) -> None:
+def test_a_candidate_that_lacks_a_value_of_the_champion_is_refused(drop: str) -> None:
     candidate = off_by(0.0)
     candidate = candidate.mask(GROUPS == "b") if drop == "row" else candidate[["ttft_s"]]
     decision = compare(Y, candidate, off_by(0.5), GROUPS)
     assert not decision.promoted
-    assert decision.reason == "the candidate leaves 4 values unanswered that the champion answered"
+    assert decision.reason == "the candidate lacks 4 values that the champion predicts"
 
 
-def test_a_champion_without_answers_is_replaced() -> None:
+def test_a_champion_without_predictions_is_replaced() -> None:
     decision = compare(Y, off_by(0.5), Y * NAN, GROUPS)
     assert decision.promoted
     assert decision.champion is None
-    assert "answered nothing" in decision.reason
+    assert "predicts no measured value" in decision.reason
 
 
 @pytest.mark.parametrize("champion", [None, off_by(0.5)])
-def test_a_candidate_without_answers_is_never_promoted(champion: pd.DataFrame | None) -> None:
+def test_a_candidate_without_predictions_is_never_promoted(champion: pd.DataFrame | None) -> None:
     assert not compare(Y, Y * NAN, champion, GROUPS).promoted
 
 
-def test_values_not_measured_count_for_nobody() -> None:
+def test_values_that_were_not_measured_do_not_count() -> None:
     y = Y.mask(GROUPS == "b")
     candidate = off_by(0.1).mask(GROUPS == "b")
     assert compare(y, candidate, off_by(0.1), GROUPS).promoted

@@ -66,7 +66,7 @@ def test_nothing_is_created_before_it_is_needed(tmp_path: Path) -> None:
 def test_a_run_leaves_the_environment_alone(
     given: str | None, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What stands there is the user's setting; an embedded store is not."""
+    """The variable is a setting of the user; an embedded store does not change it."""
     monkeypatch.delenv(URI_VARIABLE, raising=False)
     if given:
         monkeypatch.setenv(URI_VARIABLE, given)
@@ -75,21 +75,21 @@ def test_a_run_leaves_the_environment_alone(
     assert os.environ.get(URI_VARIABLE) == given
 
 
-def test_versions_count_up_and_none_is_in_service_by_itself(three: Versions) -> None:
+def test_versions_count_up_and_none_is_promoted_by_itself(three: Versions) -> None:
     registry, versions = three
     assert versions == ["1", "2", "3"]
     assert [champion.version for champion in registry.versions()] == ["3", "2", "1"]
     assert registry.champion() is None
 
 
-def test_two_promotions_leave_the_later_in_service(three: Versions) -> None:
+def test_the_later_of_two_promotions_is_the_champion(three: Versions) -> None:
     registry, _ = three
     assert registry.promote("1").version == "1"
     assert registry.promote("3").version == "3"
     assert version_of(registry.champion()) == "3"
 
 
-def test_rollback_goes_to_the_champion_before_and_asked_again_further_back(three: Versions) -> None:
+def test_each_rollback_goes_one_champion_back(three: Versions) -> None:
     registry, _ = three
     for version in ("1", "3", "2"):
         registry.promote(version)
@@ -102,45 +102,45 @@ def test_rollback_goes_to_the_champion_before_and_asked_again_further_back(three
     assert version_of(registry.champion()) == "1"
 
 
-def test_a_rollback_from_a_champion_that_is_gone_is_refused(three: Versions) -> None:
+def test_a_rollback_of_a_champion_that_was_replaced_is_refused(three: Versions) -> None:
     registry, _ = three
     for version in ("1", "2"):
         seen = registry.promote(version)
     registry.promote("3")
-    with pytest.raises(NoAnswerError, match="the champion was version 2, and version 3 is now; look, and ask again"):
+    with pytest.raises(NoAnswerError, match="the champion must be version 2, got version 3"):
         registry.rollback(seen)
     assert version_of(registry.champion()) == "3"
     assert registry.rollback(registry.champion()).version == "2"
 
 
-def test_changes_wait_for_each_other_but_not_for_ever(three: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_wait_for_each_other_up_to_a_limit(three: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
     registry, _ = three
     registry.promote("1")
     monkeypatch.setattr(registry_module, "CHANGE_WAIT_S", 0.1)
     with registry.changing():
-        assert registry.promote("2").version == "2", "who holds the champion may change it"
+        assert registry.promote("2").version == "2", "the owner of the lock can change the champion"
         with ThreadPoolExecutor(1) as other:
             for change in (lambda: Registry(registry._home).promote("3"), registry.rollback):
-                with pytest.raises(NotReadyError, match="being changed by somebody else"):
+                with pytest.raises(NotReadyError, match="another process is changing the champion"):
                     other.submit(change).result(30)
     assert version_of(registry.champion()) == "2"
 
 
-def test_every_change_is_told_to_the_audit(three: Versions, caplog: pytest.LogCaptureFixture) -> None:
+def test_every_change_is_in_the_audit_log(three: Versions, caplog: pytest.LogCaptureFixture) -> None:
     registry, _ = three
     with caplog.at_level(logging.INFO, registry_module.audit.name):
         registry.promote("1", by="me")
         registry.promote("2")
         registry.rollback(by="you")
-    told = [(r.action, r.caller, r.version_before, r.version) for r in caplog.records]  # type: ignore[attr-defined]
-    assert told == [
+    changes = [(r.action, r.caller, r.version_before, r.version) for r in caplog.records]  # type: ignore[attr-defined]
+    assert changes == [
         ("promotion", "me", "none", "1"),
         ("promotion", "a program", "1", "2"),
         ("rollback", "you", "2", "1"),
     ]
 
 
-def test_a_promotion_after_a_rollback_can_be_taken_back(three: Versions) -> None:
+def test_a_promotion_after_a_rollback_can_be_rolled_back(three: Versions) -> None:
     registry, _ = three
     for version in ("1", "2"):
         registry.promote(version)
@@ -149,19 +149,19 @@ def test_a_promotion_after_a_rollback_can_be_taken_back(three: Versions) -> None
     assert registry.rollback().version == "1"
 
 
-def test_a_rollback_that_was_cut_short_goes_on(three: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_rollback_can_be_repeated(three: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
     registry, _ = three
     for version in ("1", "3", "2"):
         registry.promote(version)
     with monkeypatch.context() as patch:
-        patch.setattr(registry, "_keep_earlier", lambda _: 1 / 0)
+        patch.setattr(registry, "_set_earlier", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             registry.rollback()
     assert version_of(registry.champion()) == "3"
     assert registry.rollback().version == "1"
 
 
-def test_deleted_versions_are_passed_over(three: Versions) -> None:
+def test_rollback_skips_deleted_versions(three: Versions) -> None:
     registry, _ = three
     for version in ("1", "3", "2"):
         registry.promote(version)
@@ -169,7 +169,7 @@ def test_deleted_versions_are_passed_over(three: Versions) -> None:
     assert registry.rollback().version == "1"
 
 
-def test_promoting_the_champion_again_keeps_the_way_back(three: Versions) -> None:
+def test_promoting_the_champion_again_keeps_the_history(three: Versions) -> None:
     registry, _ = three
     for version in ("1", "2", "2"):
         registry.promote(version)
@@ -194,7 +194,7 @@ def test_an_unknown_version_is_not_promoted(version: str, three: Versions) -> No
     assert version_of(registry.champion()) == "1"
 
 
-def test_everything_outlives_the_process(three: Versions, home: Path, bundle: ModelBundle) -> None:
+def test_champion_history_and_bundles_persist(three: Versions, home: Path, bundle: ModelBundle) -> None:
     registry, _ = three
     registry.promote("1")
     registry.promote("2")
@@ -206,7 +206,7 @@ def test_everything_outlives_the_process(three: Versions, home: Path, bundle: Mo
     assert again.rollback().version == "1"
 
 
-def test_a_bundle_is_fetched_once(three: Versions, tmp_path: Path) -> None:
+def test_a_bundle_is_downloaded_once(three: Versions, tmp_path: Path) -> None:
     registry, _ = three
     champion = registry.promote("1")
     registry.load(champion)
@@ -222,7 +222,7 @@ def test_a_bundle_replaced_in_the_store_is_refused(three: Versions, tmp_path: Pa
         registry.load(champion)
 
 
-def test_a_bundle_mended_in_the_store_is_fetched_anew(three: Versions, tmp_path: Path) -> None:
+def test_a_bundle_repaired_in_the_store_is_downloaded_again(three: Versions, tmp_path: Path) -> None:
     registry, _ = three
     champion = registry.promote("2")
     file = tmp_path / "run1" / FILE_NAME
@@ -234,7 +234,7 @@ def test_a_bundle_mended_in_the_store_is_fetched_anew(three: Versions, tmp_path:
     assert registry.load(champion).row_ids
 
 
-def test_a_version_without_a_bundle_says_so(registry: Registry, tmp_path: Path) -> None:
+def test_a_version_without_a_bundle_is_refused(registry: Registry, tmp_path: Path) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
     (folder / "note.txt").touch()
@@ -247,11 +247,11 @@ def test_a_version_without_a_bundle_says_so(registry: Registry, tmp_path: Path) 
 
 def test_the_checksum_is_a_tag_of_the_version(three: Versions) -> None:
     registry, _ = three
-    found = registry._client.get_model_version("roofcast", "1")
-    assert found.tags[CHECKSUM_TAG] == registry.promote("1").sha256
+    version = registry._client.get_model_version("roofcast", "1")
+    assert version.tags[CHECKSUM_TAG] == registry.promote("1").sha256
 
 
-def test_a_version_whose_files_are_gone_says_so(registry: Registry, tmp_path: Path) -> None:
+def test_a_version_without_files_is_refused(registry: Registry, tmp_path: Path) -> None:
     with registry.run("a test") as run_id:
         pass
     for source in ((tmp_path / "gone").as_uri(), f"runs:/{run_id}/bundle"):
@@ -302,7 +302,7 @@ def test_a_store_that_is_no_database_is_not_ready(tmp_path: Path) -> None:
         Registry(tmp_path).champion()
 
 
-def test_a_server_that_refuses_is_not_taken_for_an_empty_one(
+def test_a_refusal_of_the_server_is_not_an_empty_registry(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -326,7 +326,7 @@ def test_two_processes_may_create_the_store_at_once(tmp_path: Path) -> None:
         assert process.returncode == 0, errors
 
 
-def test_a_stamp_lasts_until_something_is_promoted(three: Versions) -> None:
+def test_the_stamp_changes_only_with_a_promotion(three: Versions) -> None:
     registry, versions = three
     before = registry.stamp()
     registry.versions()
@@ -336,7 +336,7 @@ def test_a_stamp_lasts_until_something_is_promoted(three: Versions) -> None:
     assert registry.stamp() != before
 
 
-def test_what_may_change_unseen_has_no_stamp(tmp_path: Path) -> None:
+def test_a_store_without_a_change_counter_has_no_stamp(tmp_path: Path) -> None:
     assert Registry(tmp_path).stamp() == ""
     assert Registry(tmp_path, "http://127.0.0.1:1").stamp() == ""
     (tmp_path / "mlflow.db").write_bytes(b"SQLite format 3\0\x10\0\2\2" + bytes(80))
@@ -350,7 +350,7 @@ def shipped(bundle: ModelBundle, tmp_path: Path) -> ShippedPredictor:
     return ShippedPredictor(Champion(f"shipped-{checksum[:8]}", "", checksum), file)
 
 
-def test_the_shipped_predictor_is_the_champion_where_nothing_was_registered(
+def test_the_shipped_predictor_is_the_champion_of_an_empty_registry(
     shipped: ShippedPredictor, bundle: ModelBundle, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
@@ -363,7 +363,7 @@ def test_the_shipped_predictor_is_the_champion_where_nothing_was_registered(
     assert registry.load(champion).row_ids == bundle.row_ids
     with pytest.raises(NoAnswerError, match="no earlier champion"):
         registry.previous()
-    assert not [*home.iterdir()], "MLflow makes its store by its first use"
+    assert not [*home.iterdir()], "MLflow creates its store on first use"
 
 
 def test_the_shipped_predictor_is_promoted_and_rolled_back_to_like_a_version(
@@ -387,7 +387,7 @@ def test_the_shipped_predictor_is_promoted_and_rolled_back_to_like_a_version(
     assert version_of(Registry(home).champion()) == version
 
 
-def test_an_earlier_shipped_predictor_is_no_way_back(
+def test_rollback_skips_an_earlier_shipped_predictor(
     shipped: ShippedPredictor, home: Path, bundle: ModelBundle, tmp_path: Path
 ) -> None:
     registry = Registry(home, shipped=shipped)

@@ -162,8 +162,8 @@ def test_a_champion_of_other_rows_is_replaced(
     with caplog.at_level(logging.INFO, "roofcast.audit"):
         report = retrain(foreign, registry, WORSE)
     assert report.promoted
-    assert f"promotion by a retraining: version {report.version} is in service, was " in caplog.text
-    assert report.reason == "the champion answered nothing that was measured"
+    assert "promotion caller=a retraining version_before=" in caplog.text
+    assert report.reason == "the champion predicts no measured value"
 
 
 def test_a_champion_that_cannot_be_read_is_replaced(story: Story, subset: TrainingSet, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Figures of the scoreboard, for the service to show: those that come with the package, and those computed here."""
+"""Scoreboard figures that the service shows: those of the package and those computed in the state folder."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ logger = logging.getLogger(__name__)
 FILE_NAME: Final = "scoreboard.json"
 
 SHIPPED: Final = Path(__file__).with_name(FILE_NAME)
-"""Figures of `docs/SCOREBOARD.md`, written with it."""
+"""Figures of `docs/SCOREBOARD.md`, written together with it."""
 
 OWN_DOCS: Final = Path(__file__).parents[4] / "docs"
-"""Folder of that page where the package lies in its source tree."""
+"""Folder of that page in a source tree."""
 
 
 class ProtocolFigures(BaseModel):
-    """Figures of one protocol, laid out as in the JSON of `roofcast scoreboard`, and what computed them when."""
+    """Figures of one protocol, as in the JSON of `roofcast scoreboard` with the version and date of computation."""
 
     roofcast_version: str
     computed_on: dt.date
@@ -38,68 +38,60 @@ class ProtocolFigures(BaseModel):
 _FIGURES: Final = TypeAdapter(dict[str, ProtocolFigures])
 
 
-def open_figures(home: Path) -> Path:
-    """Return the state folder, where figures can be kept from now on: the computing takes hours, so ask before it.
+def writable_home(home: Path) -> Path:
+    """Create the state folder if needed, check that it is writable and return it.
+
+    Call it before a computation that takes hours.
 
     Raises
     ------
     NotReadyError
-        If it cannot be made or written.
+        If the folder cannot be created or written.
     """
     try:
         with tempfile.TemporaryFile(dir=make_home(home)):
             return home
     except OSError as error:
         problem = f"the state folder {home} cannot be written: {error.strerror or error}"
-        raise NotReadyError(f"{problem}; set ROOFCAST_HOME to one that can") from error
+        raise NotReadyError(f"{problem}; set ROOFCAST_HOME to another folder") from error
 
 
-def keep_figures(home: Path, figures: Mapping[str, Any], today: dt.date) -> None:
-    """Keep the figures of protocols in a state folder; those of protocols that are not among them stay.
+def store_figures(home: Path, figures: Mapping[str, Any], today: dt.date) -> None:
+    """Store the figures of protocols in an existing state folder; stored figures of other protocols stay.
 
     Parameters
     ----------
-    home
-        State folder, which is there.
     figures
         By protocol, as in the JSON of `roofcast scoreboard`.
     today
-        When they were computed.
+        Date of the computation.
     """
     _write(home / FILE_NAME, _read(home / FILE_NAME) | _computed(figures, today))
 
 
 def ship_figures(docs: Path, figures: Mapping[str, Any], today: dt.date) -> None:
-    """Write the figures of a page into the package, if it is the package's own page; it has these and no others.
-
-    Parameters
-    ----------
-    docs
-        Folder that the page was written to.
-    figures, today
-        As of `keep_figures`.
-    """
+    """Replace the figures of the package, if `docs` is its own documentation folder; see `store_figures`."""
     if docs.resolve() == OWN_DOCS:
         _write(SHIPPED, _computed(figures, today))
 
 
 def read_figures(home: Path) -> dict[str, ProtocolFigures]:
-    """Return the newest figures of each protocol: those computed here, and those that come with the package.
+    """Return the newest figures of each protocol, of the package or the state folder.
 
-    Of figures that are as old as each other, one's own count; a file that cannot be read is logged and left out.
+    At equal dates the state folder takes precedence. A file that cannot be read is logged and ignored.
     """
     shipped, own = _read(SHIPPED), _read(home / FILE_NAME)
-    newest = {name: told for name, told in own.items() if name not in shipped or not _is_older(told, shipped[name])}
+    newest = {
+        name: protocol
+        for name, protocol in own.items()
+        if name not in shipped or protocol.computed_on >= shipped[name].computed_on
+    }
     return shipped | newest
-
-
-def _is_older(told: ProtocolFigures, than: ProtocolFigures) -> bool:
-    return told.computed_on < than.computed_on
 
 
 def _computed(figures: Mapping[str, Any], today: dt.date) -> dict[str, ProtocolFigures]:
     computed = {"roofcast_version": version("roofcast"), "computed_on": today.isoformat()}
-    return {name: ProtocolFigures.model_validate(computed | {"figures": found}) for name, found in figures.items()}
+    return {name: ProtocolFigures.model_validate(computed | {"figures": values}) for name, values in figures.items()}
 
 
 def _write(file: Path, figures: dict[str, ProtocolFigures]) -> None:
@@ -114,5 +106,5 @@ def _read(file: Path) -> dict[str, ProtocolFigures]:
     except FileNotFoundError:
         return {}
     except (OSError, ValidationError) as error:
-        logger.warning("the scoreboard that was kept cannot be read: %s", error)
+        logger.warning("scoreboard figures ignored, file=%s: %s", file, error)
         return {}

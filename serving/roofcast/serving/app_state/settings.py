@@ -16,7 +16,7 @@ from roofcast.training.config import TrainingConfig
 
 def _check_rate(text: str) -> str:
     if text:
-        from limits import parse_many  # noqa: PLC0415  (only who limits waits for it)
+        from limits import parse_many  # noqa: PLC0415  (needed only with a rate limit)
 
         parse_many(text)
     return text
@@ -27,45 +27,45 @@ Rate = Annotated[str, AfterValidator(_check_rate)]
 
 
 class Settings(BaseSettings):
-    """What the environment may set; each field is the variable ``ROOFCAST_<FIELD>`` unless it says otherwise.
+    """Settings from the environment; each field is the variable ``ROOFCAST_<FIELD>`` unless noted.
 
     Parameters
     ----------
     home
         State folder: measurements, registry, bundles, job queue.
     database_url
-        Where measurements are kept; blank for an SQLite file under `home`.
+        Database of measurements; blank for an SQLite file under `home`.
     mlflow_tracking_uri
         ``MLFLOW_TRACKING_URI``: an MLflow server; blank for the embedded store under `home`.
     poll_s
-        How often a running service looks for a new champion, in seconds.
+        Interval at which a running service checks for a new champion, in seconds.
     max_body_byte
         Largest request body.
     max_body_s
-        Longest that a request's headers may take to arrive, and then its body, and that what was sent of its answer
-        may wait to be read, in seconds.
+        Time limit for the headers of a request, for its body, and for the client to read a part of the response, in
+        seconds.
     max_row
-        Most rows of one prediction request in JSON.
+        Largest number of rows of a JSON prediction request.
     max_bulk_byte
-        Largest body of predictions in bulk, in NDJSON or Parquet.
+        Largest body of a bulk prediction request, in NDJSON or Parquet.
     max_bulk_row
-        Most rows of such a body.
+        Largest number of rows of a bulk request.
     max_bulk_request
-        Most such requests that a server process takes at a time, each with its body on disk, and of one key or
-        address one less; further ones are told to come back.
+        Largest number of concurrent bulk requests of a server process, each with its body on disk; one less for a
+        single key or address. Further ones are refused with ``Retry-After``.
     require_key
-        ``write``: only writing takes an API key; ``all``: reading, predicting and metrics do too.
+        ``write``: only writing needs an API key; ``all``: reading, predicting and metrics do too.
     rate_limit
-        Most requests of one key or address, such as ``600/minute`` or ``20/second; 10000/day``, which each server
-        process counts by itself; blank for no limit.
+        Largest rate of requests of one key or address, such as ``600/minute`` or ``20/second; 10000/day``, counted by
+        each server process; blank for no limit.
     drain_s
-        How long a server that was told to stop goes on while `/readyz` says so, in seconds.
+        Time between a stop signal and the stop, in which `/readyz` reports it, in seconds.
     log_format
         ``json`` lines or ``text``; ``auto`` is text on a terminal and JSON elsewhere.
     log_level
-        Least that is logged; ``warning`` leaves out the line for each request, nothing those of ``roofcast.audit``.
+        Lowest level that is logged. ``warning`` omits the line per request; the audit log is always written.
     training
-        What retrainings use, as JSON; what is left out keeps its default.
+        Settings of retrainings, as JSON; absent fields keep their defaults.
     """
 
     model_config = SettingsConfigDict(
@@ -101,12 +101,12 @@ class Settings(BaseSettings):
 
 
 def load_settings() -> Settings:
-    """Return the settings of this process's environment.
+    """Return the settings from the environment of this process.
 
     Raises
     ------
     InputError
-        If a variable holds what its setting cannot be; names the variable.
+        If a variable has an invalid value; names the variable.
     """
     try:
         return Settings()

@@ -1,4 +1,4 @@
-"""Taking in what is one's own: accelerators and prices into the state folder, and measurements in sound units."""
+"""Additions to the user's catalogue: accelerators and prices, written as files of the state folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_OWNED_FILE_BYTE: Final = 65_536
 UNSTATED: Final = "not stated by the source"
 
 OWNED_TEMPLATE: Final = """\
-# One server of your own: what it costs to buy, to run and to feed, in US dollars.
+# Cost of one server of your own, in US dollars.
 name = "rack-1"                      # your name for it
 accelerator = "nvidia-l40s-48gb"     # a name of `roofcast accelerators`
 n_accelerator = 4
@@ -56,7 +56,7 @@ OWNED_FIELDS: Final = (*(name for name in OwnedHardware.model_fields if name != 
 
 @dataclass(frozen=True, slots=True)
 class AddedOffers:
-    """What was put where, and what should be known about it."""
+    """Offers that were added, their file, and remarks for the user."""
 
     offers: tuple[Offer, ...]
     path: Path
@@ -66,23 +66,19 @@ class AddedOffers:
 def add_accelerator(
     file: Path, home: Path, catalog: Catalog, *, replace: bool = False
 ) -> tuple[AcceleratorSpec, Path, list[Finding]]:
-    """Copy the file of an accelerator into the state folder; return it, its place and what looks wrong about it.
+    """Copy an accelerator file into the state folder; return the accelerator, the new path and lint findings.
 
     Parameters
     ----------
-    file
-        Describes the accelerator.
     home
-        The state folder.
-    catalog
-        What is known already.
+        State folder.
     replace
-        Whether it takes the place of one of one's own with the same id, which must be there.
+        Whether to replace the user's accelerator of the same id, which must exist.
 
     Raises
     ------
     InputError
-        If the file is wrong, a name in it is taken, or what is to be replaced is not there.
+        If the file is invalid, a name in it is taken, or there is no accelerator to replace.
     NotReadyError
         If the state folder cannot be written.
     """
@@ -91,7 +87,7 @@ def add_accelerator(
     if target.exists() and not replace:
         raise InputError("id", f"{target} exists already; replace it with --replace, or choose another id")
     if replace and not target.exists():
-        raise InputError("replace", f"no accelerator of your own is {spec.id!r}; leave --replace out to add it")
+        raise InputError("replace", f"you have no accelerator {spec.id!r}; leave --replace out to add it")
     check_free(spec, catalog, spec.id if replace else "")
     _place(target, lambda draft: shutil.copyfile(file, draft))
     return spec, target, lint_accelerators([spec])
@@ -100,13 +96,18 @@ def add_accelerator(
 def add_offers(
     file: Path, home: Path, catalog: Catalog, rates: Mapping[str, Decimal], *, replace: bool = False
 ) -> AddedOffers:
-    """Keep the offers of a CSV or TOML file, in US dollars; newer prices of the same offers take their place.
+    """Add the offers of a CSV or TOML file, in US dollars; newer prices of the same offers take precedence.
+
+    Parameters
+    ----------
+    replace
+        Whether an earlier file of the same name may lose offers.
 
     Raises
     ------
     InputError
-        If the file is wrong, an amount is in a currency without a rate, or offers that a file of the same name
-        brought would be lost and `replace` does not say that they may.
+        If the file is invalid, an amount is in a currency without a rate, or an earlier file of the same name would
+        lose offers.
     NotReadyError
         If the state folder cannot be written.
     """
@@ -116,55 +117,55 @@ def add_offers(
         lost = {offer.id for offer in load_offer_file(target, catalog)} - {offer.id for offer in offers}
         if lost:
             problem = f"would drop {len(lost)} offers that {target.name} holds, such as {min(lost)}"
-            raise InputError("add", f"{problem}; give your file another name, or say --replace")
-    return _keep(offers, file.stem, home, catalog)
+            raise InputError("add", f"{problem}; rename your file, or give --replace")
+    return _write_offers(offers, file.stem, home, catalog)
 
 
 def add_skypilot(
     file: Path, home: Path, catalog: Catalog, *, provider: str, as_of: dt.date, licence: str = ""
 ) -> AddedOffers:
-    """Keep the offers of one of SkyPilot's price lists; those kept before of the provider's list are replaced.
+    """Add the offers of a SkyPilot price list; an earlier list of the same provider is replaced.
 
     Raises
     ------
     InputError
-        If the file is wrong, or holds no offer.
+        If the file is invalid, or holds no offer.
     NotReadyError
         If the state folder cannot be written.
     """
-    found = load_skypilot_catalog(file, provider, as_of, catalog, licence or UNSTATED)
-    if not found.offers:
+    listing = load_skypilot_catalog(file, provider, as_of, catalog, licence or UNSTATED)
+    if not listing.offers:
         raise SchemaError("", "holds no offer of a known accelerator", file.name)
     left_out = {
-        "of accelerators that no catalogue knows": found.unknown_accelerators,
-        "that are no offer": found.skipped,
+        "of accelerators that no catalogue knows": listing.unknown_accelerators,
+        "that are no offer": listing.skipped,
     }
     remarks = [
         f"{counts.total()} rows {what} are left out: {', '.join(f'{n} x {name}' for name, n in counts.most_common())}"
         for what, counts in left_out.items()
         if counts
     ]
-    return _keep(found.offers, f"skypilot-{provider}", home, catalog, remarks)
+    return _write_offers(listing.offers, f"skypilot-{provider}", home, catalog, remarks)
 
 
 def add_owned(file: Path, home: Path, catalog: Catalog, today: dt.date) -> AddedOffers:
-    """Keep what a server of one's own costs by the hour, as an offer of the provider ``owned``.
+    """Add the hourly cost of an owned server, as an offer of the provider ``owned``.
 
     Raises
     ------
     InputError
-        If the file is wrong, or the server costs nothing.
+        If the file is invalid, or the server costs nothing.
     NotReadyError
         If the state folder cannot be written.
     """
     fields = _toml_fields(file)
     try:
-        named = catalog.accelerator(str(fields.get("accelerator", "")))
-        server = OwnedHardware.parse({**fields_in_si(fields), "accelerator": named.id})
+        accelerator = catalog.accelerator(str(fields.get("accelerator", "")))
+        server = OwnedHardware.parse({**fields_in_si(fields), "accelerator": accelerator.id})
         offer = server.offer(today)
     except InputError as error:
         raise SchemaError(error.field, error.problem, file.name) from error
-    return _keep([offer], f"owned-{server.name}", home, catalog)
+    return _write_offers([offer], f"owned-{server.name}", home, catalog)
 
 
 def _toml_fields(file: Path) -> dict[str, Any]:
@@ -184,25 +185,25 @@ def _toml_fields(file: Path) -> dict[str, Any]:
         raise SchemaError("", f"is no valid TOML: {str(error)[:200].lower()}", file.name) from error
 
 
-def _keep(
+def _write_offers(
     offers: Iterable[Offer], name: str, home: Path, catalog: Catalog, remarks: Iterable[str] = ()
 ) -> AddedOffers:
     target = _offer_target(home, name)
-    kept = tuple(offers)
-    said = (*remarks, *([f"the offers that {target.name} held before are replaced"] if target.exists() else []))
+    offers = tuple(offers)
+    remarks = (*remarks, *([f"the earlier offers of {target.name} are replaced"] if target.exists() else []))
 
     def write(draft: Path) -> None:
         with draft.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.DictWriter(stream, OFFER_FIELDS, lineterminator="\n")
             writer.writeheader()
-            writer.writerows(map(_cells, kept))
+            writer.writerows(map(_cells, offers))
         try:
-            load_offer_file(draft, catalog)  # what is put there can be read back
+            load_offer_file(draft, catalog)  # check that the file can be read back
         except SchemaError as error:
             raise InputError(error.field, error.problem) from error
 
     _place(target, write)
-    return AddedOffers(kept, target, said)
+    return AddedOffers(offers, target, remarks)
 
 
 def _offer_target(home: Path, name: str) -> Path:
@@ -210,7 +211,7 @@ def _offer_target(home: Path, name: str) -> Path:
 
 
 def _cells(offer: Offer) -> dict[str, Any]:
-    """Return the row of an offer; the rate of another currency is in its source."""
+    """Return the CSV row of an offer; its source names the rate of another currency."""
     fields: dict[str, Any] = {name: getattr(offer, name) for name in OFFER_FIELDS if name in Offer.model_fields}
     return {
         **fields,
@@ -221,7 +222,7 @@ def _cells(offer: Offer) -> dict[str, Any]:
 
 
 def _place(target: Path, write: Callable[[Path], object]) -> None:
-    """Put a file in its place at once: readers see all of it or nothing."""
+    """Write a file atomically: readers see the old or the new content."""
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

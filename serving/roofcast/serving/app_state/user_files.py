@@ -1,4 +1,4 @@
-"""Accelerators and prices of one's own: files in the state folder, read anew when they change."""
+"""Accelerators and prices of the user: files in the state folder, read again when they change."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ logger = logging.getLogger(__name__)
 
 ACCELERATORS: Final = "accelerators"
 OFFERS: Final = "offers"
-"""Folders in the state folder."""
+"""Subfolders of the state folder."""
 
 OWNED: Final = "owned"
-"""Provider of offers that are computed from what owned hardware costs."""
+"""Provider of offers that are computed from the cost of owned hardware."""
 
 _SUFFIXES: Final = {ACCELERATORS: {".toml"}, OFFERS: {".csv", ".toml"}}
 
 
 class _File(NamedTuple):
-    """A file as it was when looked at; another time, size or inode is another content."""
+    """Identity of a file's content: path, modification time, size and inode."""
 
     path: Path
     time_ns: int
@@ -46,37 +46,37 @@ class _Folder(NamedTuple):
 class UserFiles:
     """The shipped catalogue with ``accelerators/*.toml`` and ``offers/*.{csv,toml}`` of a state folder.
 
-    A file that cannot be read is left out as a whole, and told of once for each of its versions.
+    A file with an error is ignored; one warning is given for each version of it.
 
     Parameters
     ----------
     home
-        The state folder.
+        State folder.
     warn
-        Is told of files that are left out, and why.
+        Receives the warnings.
     """
 
     def __init__(self, home: Path, warn: Callable[[str], None] = logger.warning) -> None:
         self._home = home
         self._warn = warn
         self._reading = threading.Lock()
-        self._seen: tuple[_Folder, ...] | None = None
+        self._listing: tuple[_Folder, ...] | None = None
         self._catalog = load_catalog()
 
     @property
     def catalog(self) -> Catalog:
-        """The catalogue as the files stand now; the same object until one of them changes."""
+        """The catalogue with the present files; the same object until one of them changes."""
         with self._reading:
-            seen = tuple(_look_into(self._home / name) for name in _SUFFIXES)
-            if seen != self._seen:
-                self._catalog, problems = _read(*seen)
-                self._seen = seen
+            listing = tuple(_list_folder(self._home / name) for name in _SUFFIXES)
+            if listing != self._listing:
+                self._catalog, problems = _read(*listing)
+                self._listing = listing
                 for problem in problems:
                     self._warn(problem)
             return self._catalog
 
 
-def _look_into(folder: Path) -> _Folder:
+def _list_folder(folder: Path) -> _Folder:
     try:
         paths = sorted(folder.iterdir())
     except FileNotFoundError:
@@ -84,18 +84,18 @@ def _look_into(folder: Path) -> _Folder:
     except OSError as error:
         return _Folder((), f"{folder.name}: cannot be read: {(error.strerror or str(error)).lower()}")
     named = (p for p in paths if p.suffix.lower() in _SUFFIXES[folder.name] and not p.name.startswith("."))
-    return _Folder(tuple(file for path in named for file in _look_at(path)), "")
+    return _Folder(tuple(file for path in named for file in _file_identity(path)), "")
 
 
-def _look_at(path: Path) -> Iterator[_File]:
-    with contextlib.suppress(OSError):  # it has just gone
+def _file_identity(path: Path) -> Iterator[_File]:
+    with contextlib.suppress(OSError):  # the file was just deleted
         if path.is_file():
             stat = path.stat()
             yield _File(path, stat.st_mtime_ns, stat.st_size, stat.st_ino)
 
 
 def _read(accelerators: _Folder, offers: _Folder) -> tuple[Catalog, list[str]]:
-    """Return the shipped catalogue with the files' content, and why some of them are left out."""
+    """Return the shipped catalogue with the content of the files, and the problems of ignored files."""
     catalog = load_catalog()
     problems = [folder.problem for folder in (accelerators, offers) if folder.problem]
     for file in accelerators.files:
@@ -109,7 +109,7 @@ def _read(accelerators: _Folder, offers: _Folder) -> tuple[Catalog, list[str]]:
             own += load_offer_file(file.path, catalog)
         except InputError as error:
             problems.append(f"{OFFERS}/{error}; the file is left out")
-    own.sort(key=lambda offer: offer.as_of)  # of two files the newer price counts
+    own.sort(key=lambda offer: offer.as_of)  # the newest price of an offer is the last
     return catalog.with_offers(PriceBook(catalog.offers, dt.date.max, tuple(own)).offers.values()), problems
 
 
@@ -123,16 +123,12 @@ def _with_accelerator(catalog: Catalog, path: Path) -> Catalog:
 
 
 def check_free(spec: AcceleratorSpec, catalog: Catalog, replaced: str = "") -> None:
-    """Refuse an accelerator that a name of another one would find, or that would make such a name ambiguous.
+    """Refuse an accelerator whose names are names of another one.
 
     Parameters
     ----------
-    spec
-        The accelerator.
-    catalog
-        What is known already.
     replaced
-        Id of the one that it takes the place of.
+        Id of the accelerator that it replaces.
 
     Raises
     ------
@@ -141,39 +137,39 @@ def check_free(spec: AcceleratorSpec, catalog: Catalog, replaced: str = "") -> N
     """
     for field, name in (("id", spec.id), ("id", spec.id.partition("-")[2]), ("name", spec.name)):
         try:
-            taken = catalog.accelerator(name)
+            owner = catalog.accelerator(name)
         except UnknownNameError:
             continue
-        if taken.id != replaced:
-            raise InputError(field, f"{name!r} already names {taken.id!r}; choose another")
+        if owner.id != replaced:
+            raise InputError(field, f"{name!r} already names {owner.id!r}; choose another")
 
 
 def check_priced(names: Iterable[str], catalog: Catalog) -> list[str]:
-    """Return a warning for each of the accelerators that are asked for and have no price.
+    """Return a warning for each of the named accelerators that has no price.
 
     Raises
     ------
     UnknownNameError
         If there is no such accelerator.
     InputError
-        If accelerators are asked for and none of them has a price.
+        If none of the named accelerators has a price.
 
     Examples
     --------
     >>> check_priced(["h100-sxm-80gb"], load_catalog())
     []
     """
-    asked = sorted({catalog.accelerator(name).id for name in names})
+    ids = sorted({catalog.accelerator(name).id for name in names})
     priced = {offer.accelerator for offer in catalog.offers}
-    without = [id_ for id_ in asked if id_ not in priced]
+    without = [id_ for id_ in ids if id_ not in priced]
     cure = "add one with `roofcast offers --add FILE` or `--add-owned FILE`"
-    if without and without == asked:
+    if without and without == ids:
         raise InputError("accelerator", f"{', '.join(without)}: no price is known; {cure}")
     return [f"{id_} is left out: no price is known; {cure}" for id_ in without]
 
 
 def staleness_warnings(offers: Iterable[Offer], today: dt.date) -> list[str]:
-    """Return a warning if offers are old; what owned hardware costs does not age.
+    """Return a warning if offers are old; offers of owned hardware do not expire.
 
     Examples
     --------

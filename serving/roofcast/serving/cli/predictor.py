@@ -124,7 +124,7 @@ def scoreboard(
     docs: Annotated[Path | None, typer.Option(help="Folder to write SCOREBOARD.md and its plots to.")] = None,
 ) -> None:
     """Evaluate roofcast and its peers by the protocols; the service shows the figures under `/v1/scoreboard`."""
-    from roofcast.serving.app_state.published_figures import keep_figures, open_figures, ship_figures
+    from roofcast.serving.app_state.published_figures import ship_figures, store_figures, writable_home
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.cli.files import make_folder
     from roofcast.training.evaluation.protocols.p1_p2_predictions import LlmPilotPredictor
@@ -132,7 +132,7 @@ def scoreboard(
     from roofcast.training.evaluation.scoreboard_page import write_page
 
     names = [name.strip() for name in protocol.split(",")]
-    home = open_figures(load_settings().home)
+    home = writable_home(load_settings().home)
     for folder in filter(None, (json_file and json_file.parent, dump, docs)):
         make_folder(folder)
     predictor = LlmPilotPredictor() if {"P1", "P2"} & set(names) else None
@@ -150,4 +150,4 @@ def scoreboard(
     if docs:
         write_page(board, docs)
         ship_figures(docs, figures, today())
-    keep_figures(home, figures, today())
+    store_figures(home, figures, today())

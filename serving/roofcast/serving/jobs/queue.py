@@ -1,10 +1,10 @@
 """Background work: retrainings run one at a time in a process of their own.
 
-The queue is huey's, on an SQLite file in the state folder. Requests and results are records of the measurement store,
-so a crash loses nothing that was acknowledged.
+huey queues the jobs in an SQLite file of the state folder. Requests and results are records of the measurement store,
+so a crash loses no acknowledged request.
 """
 
-# ruff: noqa: PLC0415  (the process that starts the servers and the worker needs neither the queue nor the learning)
+# ruff: noqa: PLC0415  (the parent process needs neither the queue nor the learning libraries)
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ logger = logging.getLogger(__name__)
 RESTART_PAUSE_S: Final = 5.0
 STOP_WAIT_S: Final = 10.0
 INTERRUPTED: Final = (
-    "the process that ran it ended before it could say what came of it; see which version is in service, and ask for "
-    "it again if that is an older one"
+    "the worker process ended before it recorded a result; see which version is in service, and submit another "
+    "retraining if that is an older one"
 )
 RECORD_PAUSE_S: Final = 1.0
-MOST_RECORD_PAUSE_S: Final = 60.0
-"""How long a store that does not answer is left alone before it is asked again: at first `RECORD_PAUSE_S`."""
+MAX_RECORD_PAUSE_S: Final = 60.0
+"""Pauses between attempts to write to a store that does not answer: from the first, doubled up to the second."""
 
 
 class JobQueue:
@@ -52,7 +52,7 @@ class JobQueue:
     home
         State folder.
     state
-        Its store has the records; it does the retrainings.
+        Runs the retrainings; its store has the records.
     """
 
     def __init__(self, home: Path, state: AppState) -> None:
@@ -64,12 +64,12 @@ class JobQueue:
         self._task: Any = self.huey.task(name="retrain")(self.run)
 
     def submit(self) -> Retraining:
-        """Record a retraining, queue it and return its record; a record that is still queued is returned again.
+        """Record a retraining, queue it and return its record; if one is queued already, return that one.
 
         Raises
         ------
         NotReadyError
-            If the store or the queue cannot be written; nothing stays queued then.
+            If the store or the queue cannot be written; nothing is queued then.
         """
         own = self._state.store.retrainings.load(self.owner)
         waiting = (record for record in own if record.state == "queued")
@@ -106,21 +106,21 @@ class JobQueue:
         if self._state.registry.is_empty and self._state.registry.shipped:
             return
         try:
-            is_there = self._state.refresh()
+            is_loaded = self._state.refresh()
         except NotReadyError as error:
-            logger.warning("whether there is a predictor cannot be said: %s", error)
+            logger.warning("champion not checked: %s", error)
             return
         except InputError as error:
-            logger.warning("the champion cannot be used: %s", error)
-            is_there = False
-        if not is_there:
-            logger.info("no predictor can be used: one is trained in the background")
+            logger.warning("champion not loaded: %s", error)
+            is_loaded = False
+        if not is_loaded:
+            logger.info("no predictor can be loaded; one is trained in the background")
             self.submit()
 
     def recover(self) -> None:
-        """Mark the retrainings that a dead worker left running as failed, and queue those that it left queued.
+        """Mark the running retrainings of a dead worker as failed, and queue its queued ones again.
 
-        Only what this state folder owns: a store may be shared, and the workers of other folders live on.
+        Only records of this state folder change: other state folders with live workers may share the store.
         """
         self.huey.flush()
         for record in reversed(self._state.store.retrainings.load(self.owner)):
@@ -136,14 +136,14 @@ def _persist(change: Callable[[], object]) -> None:
     Raises
     ------
     InputError
-        If the record is in no state for it; not if a change whose answer was lost may have brought it there.
+        If the record's state does not allow the change; not on a retry, because the first attempt may have succeeded.
     """
     pause_s, is_first = RECORD_PAUSE_S, True
     while True:
         try:
             change()
         except NotReadyError as error:
-            logger.warning("a retraining cannot be recorded, which is tried again in %g s: %s", pause_s, error)
+            logger.warning("retraining not recorded, retry_s=%g: %s", pause_s, error)
         except InputError:
             if is_first:
                 raise
@@ -151,11 +151,11 @@ def _persist(change: Callable[[], object]) -> None:
         else:
             return
         time.sleep(pause_s)
-        pause_s, is_first = min(2 * pause_s, MOST_RECORD_PAUSE_S), False
+        pause_s, is_first = min(2 * pause_s, MAX_RECORD_PAUSE_S), False
 
 
 def owner_id(home: Path) -> str:
-    """Return the id of this state folder in a store that several folders share; created once."""
+    """Return the id of this state folder among those that share a store; created by the first call."""
     file = home / "owner"
     with FileLock(home / "owner.lock"):
         if not file.exists():
@@ -164,22 +164,20 @@ def owner_id(home: Path) -> str:
 
 
 def work(settings: Settings, parent: int | None = None) -> None:
-    """Run queued jobs until told to stop; one worker serves a state folder at a time.
+    """Run queued jobs until a signal; one worker at a time serves a state folder.
 
     Parameters
     ----------
-    settings
-        Where things are.
     parent
-        Id of the process to stop with. A worker with a parent stands by while another one works, and takes its
-        place when it ends; one without returns at once.
+        Id of the parent process; the worker stops when it ends. While another worker serves the state folder, a
+        worker with a parent waits to replace it, and one without returns at once.
     """
     from huey.consumer import Consumer
 
     from roofcast.serving.app_state.app_state import AppState
 
     if parent is not None:
-        threading.Thread(target=_stop_with, args=(parent,), daemon=True).start()
+        threading.Thread(target=_stop_after, args=(parent,), daemon=True).start()
     settings.home.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(settings.home / "worker.lock", timeout=0 if parent is None else -1, poll_interval=0.5):
@@ -191,7 +189,7 @@ def work(settings: Settings, parent: int | None = None) -> None:
         logger.info("another worker serves %s", settings.home)
 
 
-def _stop_with(parent: int) -> None:
+def _stop_after(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGTERM)
@@ -199,28 +197,28 @@ def _stop_with(parent: int) -> None:
 
 @contextmanager
 def worker_process() -> Iterator[None]:
-    """Run a worker beside the service for as long as the block lasts; one that dies is replaced."""
-    stopping = threading.Event()
-    keeper = threading.Thread(target=_keep_working, args=(stopping, os.getpid()), daemon=True)
-    keeper.start()
+    """Run a worker process during the block; one that dies is replaced."""
+    stop = threading.Event()
+    supervisor = threading.Thread(target=_supervise, args=(stop, os.getpid()), daemon=True)
+    supervisor.start()
     try:
         yield
     finally:
-        stopping.set()
-        keeper.join()
+        stop.set()
+        supervisor.join()
 
 
-def _keep_working(stopping: threading.Event, parent: int) -> None:
+def _supervise(stop: threading.Event, parent: int) -> None:
     command = [sys.executable, "-m", "roofcast.serving.jobs.worker", str(parent)]
-    while not stopping.is_set():
+    while not stop.is_set():
         process = subprocess.Popen(command)  # noqa: S603  (our own interpreter and module)
-        while process.poll() is None and not stopping.wait(0.2):
+        while process.poll() is None and not stop.wait(0.2):
             pass
         if process.returncode is None:
             _stop(process)
         else:
-            logger.warning("the worker ended with status %d", process.returncode)
-            stopping.wait(RESTART_PAUSE_S)
+            logger.warning("worker ended status=%d", process.returncode)
+            stop.wait(RESTART_PAUSE_S)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -1,7 +1,7 @@
 """The worker as a program: ``python -m roofcast.serving.jobs.worker [PARENT]``.
 
-It is apart from `jobs.queue` because a module run as a program has another name, and huey finds a task by
-the name of its module.
+It is separate from `jobs.queue` because a module run as a program is named ``__main__``, and huey finds a task by the
+name of its module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from roofcast.serving.jobs.queue import work
 from roofcast.serving.logs import configure_logs, configure_service_logs
 
 NICENESS: Final = 5
-"""How far a retraining stands back: requests are answered while it runs."""
+"""Increment of the process's niceness, so that requests take precedence over a retraining."""
 
 if __name__ == "__main__":
     os.nice(NICENESS)

@@ -94,7 +94,7 @@ CLASSES: Final = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
         "error_distributions_",
     ),
 }  # fmt: skip
-"""All classes that a bundle file can name, each with the attributes that are stored, lookup tables among them."""
+"""Classes of a bundle file, each with its stored attributes."""
 
 
 def layout() -> str:

@@ -38,11 +38,11 @@ DTYPES: Final = ("<f8", "<f4", "<i8", "<i4", "<i2", "<i1", "|i1", "<u8", "|u1", 
 
 _ALIGNMENT: Final = 64
 _KIND: Final = "$"
-"""Key of a JSON object that names what the object stands for."""
+"""Key of a JSON object that holds its kind."""
 
 
 Classes = Mapping[type, Collection[str]]
-"""What can stand in a file: classes, each with the attributes that are stored; see `stored_fields`."""
+"""Registered classes, each with its stored attributes; see `stored_fields`."""
 
 
 def stored_fields(cls: type[Any]) -> tuple[str, ...]:
@@ -58,19 +58,16 @@ def write_object(path: Path, value: Any, classes: Classes, about: Mapping[str, s
     Parameters
     ----------
     path
-        Replaced at once: a reader sees all of it or nothing.
+        Replaced atomically.
     value
-        Made of registered classes, containers, numeric arrays and tables. Attributes that are not registered are left
-        out.
-    classes
-        Registered classes.
+        Built from registered classes, containers, numeric arrays and tables. Unregistered attributes are not stored.
     about
-        What `read_header` returns.
+        Texts of the header.
 
     Raises
     ------
     TypeError
-        If the object holds anything else.
+        If the object holds another type.
     """
     writer = _Writer(classes)
     tree = {"format": FORMAT, "about": dict(about), "value": writer.encode(value)}
@@ -87,18 +84,18 @@ def write_object(path: Path, value: Any, classes: Classes, about: Mapping[str, s
 
 @dataclass(frozen=True, slots=True)
 class BundleFile:
-    """Content of a file before its objects are made.
+    """Content of a file before decoding.
 
     Parameters
     ----------
     name
-        Of the file, for messages.
+        File name, for messages.
     about
-        As given to `write_object`.
+        Header: see `write_object`.
     tree
         Encoded object.
     block
-        All arrays.
+        Bytes of all arrays.
     """
 
     name: str
@@ -113,7 +110,7 @@ class BundleFile:
         Raises
         ------
         InputError
-            If the file is damaged, too large, of a newer format, or something else.
+            If the file is damaged, too large, of a newer format, or no bundle.
         """
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -130,7 +127,7 @@ class BundleFile:
             raise _unreadable(name, error) from error
 
     def decode(self, classes: Classes) -> Any:
-        """Return the object.
+        """Return the decoded object.
 
         Raises
         ------
@@ -141,7 +138,7 @@ class BundleFile:
             return _Reader(self.block, {cls.__name__: (cls, names) for cls, names in classes.items()}).decode(
                 self.tree
             )
-        except Exception as error:  # constructors check what they are given and raise many kinds
+        except Exception as error:  # constructors validate their arguments and raise many kinds
             raise _unreadable(self.name, error) from error
 
 
@@ -256,7 +253,7 @@ class _Reader:
         cls, names = self.classes[kind]
         is_value = dataclasses.is_dataclass(cls) or issubclass(cls, BaseModel)
         if not fields.keys() <= set(names) or (is_value and len(fields) < len(names)):
-            raise ValueError(f"the parts of {kind} are not this version's")
+            raise ValueError(f"the stored attributes of {kind} are not those of this version")
         if is_value:
             return cls(**fields)
         value: Any = object.__new__(cls)

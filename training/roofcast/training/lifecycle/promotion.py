@@ -1,4 +1,4 @@
-"""The gate: a candidate replaces the champion only if it is not worse on the same held-out lineages."""
+"""Promotion decision: a candidate replaces the champion unless it is worse on the same held-out lineages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from roofcast.training.dataset.targets import log_ratio
 
 TOLERANCE = 0.02
-"""Relative rise of the error that still counts as not worse: the scatter between two seeds of one recipe."""
+"""Relative increase of the error that counts as not worse: the spread between two seeds of one recipe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +20,8 @@ class PromotionDecision:
     Parameters
     ----------
     candidate, champion
-        Error of each: see `held_out_error`. Beside a champion both are over what both answered; the champion's is
-        None if nothing of the kind exists.
-    promoted
-        Whether the candidate passes.
-    reason
-        In a sentence.
+        Error of each: see `held_out_error`. With a champion, both are over the values that both predicted; the
+        champion's is None if there is no such value or no champion.
     """
 
     candidate: float
@@ -35,7 +31,7 @@ class PromotionDecision:
 
 
 def held_out_error(y: pd.DataFrame, predicted: pd.DataFrame, groups: pd.Series) -> float:
-    """Return the mean absolute log error: over rows, then lineages, then metrics, each weighing the same.
+    """Return the mean absolute log error: over rows, then lineages, then metrics, with equal weights.
 
     Examples
     --------
@@ -58,40 +54,39 @@ def compare(
     groups: pd.Series,
     no_champion: str = "there was no champion",
 ) -> PromotionDecision:
-    """Return whether the candidate may replace the champion.
+    """Return whether the candidate replaces the champion, by their errors on the values that both predicted.
 
-    Both are compared on the values that both answered. A candidate that leaves out what the champion answered is
-    refused, however small its error, and so is one that answered nothing that was measured.
+    A candidate is refused if it lacks a value that the champion predicted, or predicted no measured value.
 
     Parameters
     ----------
     y : shape (n_row, n_metric)
-        What was measured.
+        Measured values.
     candidate, champion : shape (n_row, n_metric)
-        Predictions of the same rows with their lineage held out; None if there is no champion.
+        Predictions of the same rows, each with its lineage held out; None if there is no champion.
     groups : shape (n_row,)
     no_champion
-        Why there is none, for the reason given.
+        Reason if there is none.
     """
     alone = held_out_error(y, candidate, groups)
     if np.isnan(alone):
-        return PromotionDecision(alone, None, False, "the candidate answered nothing that was measured")
+        return PromotionDecision(alone, None, False, "the candidate predicts no measured value")
     if champion is None:
         return PromotionDecision(alone, None, True, no_champion)
-    mine, theirs = _answered(y, candidate), _answered(y, champion)
-    n_missing = int((theirs & ~mine).to_numpy().sum())
+    has_candidate, has_champion = _is_predicted(y, candidate), _is_predicted(y, champion)
+    n_missing = int((has_champion & ~has_candidate).to_numpy().sum())
     if n_missing:
-        reason = f"the candidate leaves {n_missing} values unanswered that the champion answered"
+        reason = f"the candidate lacks {n_missing} values that the champion predicts"
         return PromotionDecision(alone, None, False, reason)
-    if not theirs.to_numpy().any():
-        return PromotionDecision(alone, None, True, "the champion answered nothing that was measured")
+    if not has_champion.to_numpy().any():
+        return PromotionDecision(alone, None, True, "the champion predicts no measured value")
     shared = [m for m in champion if m in candidate]
-    error, rival = (held_out_error(y.where(theirs), table[shared], groups) for table in (candidate, champion))
+    error, rival = (held_out_error(y.where(has_champion), table[shared], groups) for table in (candidate, champion))
     promoted = error <= rival * (1 + TOLERANCE)
     word = "not worse" if promoted else "worse"
     reason = f"held-out error {error:.4f} is {word} than the champion's {rival:.4f} (+{TOLERANCE:.0%})"
     return PromotionDecision(error, rival, promoted, reason)
 
 
-def _answered(y: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
+def _is_predicted(y: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
     return predicted.reindex(columns=y.columns).notna() & (y > 0)

@@ -1,6 +1,6 @@
-"""The registry of trained bundles: MLflow's model registry, embedded by default.
+"""Registry of trained bundles: MLflow's model registry, embedded by default.
 
-MLflow is imported by its first use: it takes seconds, and a server that knows its champion need not wait for it.
+MLflow is imported on first use, because the import takes seconds and a server with a cached champion needs none.
 """
 
 # ruff: noqa: PLC0415
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 audit = logging.getLogger("roofcast.audit")
-"""Is told of every change of what is in service, whoever asked."""
+"""Audit log: every change of the champion, with its caller."""
 
 MODEL_NAME: Final = "roofcast"
 EXPERIMENT: Final = "roofcast"
 CHAMPION: Final = "champion"
 HISTORY_TAG: Final = "earlier_champions"
-"""Of the registered model: the versions that were in service before the champion, oldest first."""
+"""Tag of the registered model: versions that were champion before, oldest first."""
 
-MOST_EARLIER: Final = 100
-"""How many of them are kept; a tag holds some thousand letters."""
+MAX_EARLIER: Final = 100
+"""Most versions in `HISTORY_TAG`; a tag holds a few thousand characters."""
 
 CHECKSUM_TAG: Final = "sha256"
 
 BUNDLE_MODE: Final = 0o644
-"""Of a bundle that was fetched: a start without the registry loads none that others may write."""
+"""File mode of a downloaded bundle: a start without the registry refuses bundles that others can write."""
 
 URI_VARIABLE: Final = "MLFLOW_TRACKING_URI"
 
@@ -51,10 +51,10 @@ NO_EARLIER: Final = (
 )
 
 PROGRAM: Final = "a program"
-"""Who asked for a change, where nobody says."""
+"""Default caller in the audit log."""
 
 CHANGE_WAIT_S: Final = 60.0
-"""How long a change of the champion waits for another one, which may be fetching a bundle."""
+"""Time that a change of the champion waits for another one, which may be downloading a bundle."""
 
 NO_CHAMPION: Final = "no predictor is promoted yet; run `roofcast retrain`"
 
@@ -103,9 +103,9 @@ class Registry:
         self._artifact_location = None if tracking_uri else (home / "artifacts").as_uri()
 
     def stamp(self) -> str:
-        """Return what is another one after every change of an embedded store; blank where nothing tells.
+        """Return a value that differs after every change of an embedded store; blank if there is none.
 
-        SQLite counts the changes of a file in its header, unless it writes them into a file beside it.
+        It is SQLite's change counter in the file header, which is not maintained in WAL mode.
 
         References
         ----------
@@ -116,16 +116,16 @@ class Registry:
         try:
             with (self._home / "mlflow.db").open("rb") as file:
                 header = file.read(28)
-                changed = os.fstat(file.fileno()).st_mtime_ns
+                modified_ns = os.fstat(file.fileno()).st_mtime_ns
         except OSError:
             return ""
-        return f"{header[24:28].hex()}-{changed}" if header[18:20] == b"\1\1" else ""
+        return f"{header[24:28].hex()}-{modified_ns}" if header[18:20] == b"\1\1" else ""
 
     @functools.cached_property
     def _client(self) -> MlflowClient:
-        """The client; an embedded store is created by its first use, by one process at a time, and may fail to be.
+        """The MLflow client; an embedded store is created on first use, by one process at a time.
 
-        The file is tried first, because MLflow would try for minutes.
+        The file is opened with SQLite first: MLflow retries for minutes if that fails.
         """
         from mlflow.tracking import MlflowClient
 
@@ -144,7 +144,7 @@ class Registry:
         import mlflow
 
         with reachable(self.tracking_uri):
-            _speak_to(self.tracking_uri)
+            _set_mlflow_uri(self.tracking_uri)
             experiment_id = self._experiment_id()
         with mlflow.start_run(experiment_id=experiment_id, run_name=name) as active:
             yield active.info.run_id
@@ -178,7 +178,7 @@ class Registry:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever registered in an embedded store; MLflow is not imported to find out."""
+        """Whether an embedded store does not exist yet; does not import MLflow."""
         return self._artifact_location is not None and not (self._home / "mlflow.db").exists()
 
     def champion(self) -> Champion | None:
@@ -187,7 +187,7 @@ class Registry:
         return promoted or (self.shipped.champion if self.shipped else None)
 
     def versions(self) -> list[Champion]:
-        """Return every version, newest first; the shipped predictor is the last."""
+        """Return all versions, newest first, then the shipped predictor."""
         shipped = [self.shipped.champion] if self.shipped else []
         if self.is_empty:
             return shipped
@@ -196,7 +196,7 @@ class Registry:
         return [*sorted(map(_champion, versions), key=lambda c: int(c.version), reverse=True), *shipped]
 
     def find(self, version: str) -> Champion:
-        """Return a version, whether or not it is in service.
+        """Return a registered version or the shipped predictor.
 
         Raises
         ------
@@ -210,31 +210,29 @@ class Registry:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """Hold the champion still: nobody else who works in this state folder changes it until the block ends.
+        """Lock the champion: no other process of this state folder changes it inside the block.
 
         Raises
         ------
         NotReadyError
-            If somebody else is at it for too long.
+            If another change holds the lock for `CHANGE_WAIT_S`.
         """
         try:
             self._changing.acquire(timeout=CHANGE_WAIT_S)
         except Timeout as error:
-            raise NotReadyError("the champion is being changed by somebody else; ask again") from error
+            raise NotReadyError("another process is changing the champion; try again") from error
         try:
             yield
         finally:
             self._changing.release()
 
     def promote(self, version: str, by: str = PROGRAM) -> Champion:
-        """Put a version in service; the one before stays within reach of `rollback`.
+        """Make a version the champion; `rollback` returns to the version before.
 
         Parameters
         ----------
-        version
-            In this registry.
         by
-            Who asked, for the log.
+            Caller, for the audit log.
 
         Raises
         ------
@@ -242,61 +240,66 @@ class Registry:
             If there is no such version.
         """
         with self.changing():
-            found, before = self.find(version), self.champion()
+            champion, before = self.find(version), self.champion()
             with reachable(self.tracking_uri):
                 if before and before.version != version:
-                    self._keep_earlier([*self._earlier(), before.version])
-                if before != found or not self._is_shipped(found):
-                    self._set_champion(found)
-            _tell("promotion", by, before, found)
-        return found
+                    self._set_earlier([*self._earlier(), before.version])
+                if before != champion or not self._is_shipped(champion):
+                    self._set_champion(champion)
+            _log_change("promotion", by, before, champion)
+        return champion
 
     def previous(self) -> Champion:
-        """Return the version that `rollback` would put back; one that was deleted since is passed over.
+        """Return the version that `rollback` would promote; deleted versions are skipped.
 
         Raises
         ------
         NoAnswerError
             If there is none.
         """
-        return self._way_back(self.champion())[-1]
+        return self._earlier_champions(self.champion())[-1]
 
     def rollback(self, expected: Champion | None = None, by: str = PROGRAM) -> Champion:
-        """Put the version before the champion back in service; asked again, the one before that.
+        """Make the version before the champion the champion; a second call goes back one more.
 
         Parameters
         ----------
         expected
-            The champion that is to go; None for whichever it is.
+            The champion that the caller wants to replace; None for any.
         by
-            Who asked, for the log.
+            Caller, for the audit log.
 
         Raises
         ------
         NoAnswerError
-            If there is none, or the champion is another one by now.
+            If there is no earlier version, or the champion is not the expected one.
         """
         with self.changing():
-            now = self.champion()
-            if expected and now != expected:
-                has = f"version {now.version} is" if now else "none is"
-                raise NoAnswerError(
-                    f"the champion was version {expected.version}, and {has} now; look, and ask again"
-                )
-            way = self._way_back(now)
+            champion = self.champion()
+            if expected and champion != expected:
+                current = f"version {champion.version}" if champion else "none"
+                problem = f"the champion must be version {expected.version}, got {current}: it changed meanwhile"
+                raise NoAnswerError(f"{problem}; check the versions and try again")
+            *earlier, target = self._earlier_champions(champion)
             with reachable(self.tracking_uri):
-                self._set_champion(way[-1])
-                self._keep_earlier([champion.version for champion in way[:-1]])
-            _tell("rollback", by, now, way[-1])
-        return way[-1]
+                self._set_champion(target)
+                self._set_earlier([version.version for version in earlier])
+            _log_change("rollback", by, champion, target)
+        return target
 
-    def _way_back(self, now: Champion | None) -> list[Champion]:
-        """Return the earlier champions that are still there, oldest first, the last of them another than now's."""
+    def _earlier_champions(self, champion: Champion | None) -> list[Champion]:
+        """Return the earlier champions that still exist, oldest first, without the present one at the end.
+
+        Raises
+        ------
+        NoAnswerError
+            If there is none.
+        """
         known = {champion.version: champion for champion in self.versions()}
         registered = [champion for champion in known.values() if not self._is_shipped(champion)]
         with reachable(self.tracking_uri):
             earlier = [known[version] for version in self._earlier() if version in known] if registered else []
-        while earlier and earlier[-1] == now:  # left by who was stopped between two writes
+        while earlier and earlier[-1] == champion:  # a change was interrupted between its two writes
             earlier.pop()
         if not earlier:
             raise NoAnswerError(NO_EARLIER)
@@ -306,7 +309,7 @@ class Registry:
         return self.shipped is not None and champion == self.shipped.champion
 
     def _set_champion(self, champion: Champion) -> None:
-        """Set the alias of the champion; the shipped predictor is the champion where there is no alias."""
+        """Set the champion's alias; no alias means the shipped predictor."""
         if self._is_shipped(champion):
             self._client.delete_registered_model_alias(MODEL_NAME, CHAMPION)
         else:
@@ -315,23 +318,29 @@ class Registry:
     def _earlier(self) -> list[str]:
         return str(self._client.get_registered_model(MODEL_NAME).tags.get(HISTORY_TAG, "")).split()
 
-    def _keep_earlier(self, versions: list[str]) -> None:
-        self._client.set_registered_model_tag(MODEL_NAME, HISTORY_TAG, " ".join(versions[-MOST_EARLIER:]))
+    def _set_earlier(self, versions: list[str]) -> None:
+        self._client.set_registered_model_tag(MODEL_NAME, HISTORY_TAG, " ".join(versions[-MAX_EARLIER:]))
 
     def load(self, champion: Champion) -> ModelBundle:
-        """Return the bundle of a version, fetched if need be and checked against its checksum."""
+        """Return the bundle of a version, downloaded on first use and checked against its checksum.
+
+        Raises
+        ------
+        InputError
+            If the version has no bundle, or it is damaged or of another layout.
+        """
         file = self.file(champion)
         if not self._is_shipped(champion) and not self.has(champion):
             self._fetch(champion, file)
         return load_bundle(file, champion.sha256)
 
     def has(self, champion: Champion) -> bool:
-        """Return whether the bundle of a version is here, so that it can be loaded without asking anyone."""
+        """Return whether the bundle of a version is in the state folder, with the right checksum."""
         file = self.file(champion)
         return file.is_file() and sha256(file) == champion.sha256
 
     def file(self, champion: Champion) -> Path:
-        """Return where the bundle of a version lies once it has been fetched."""
+        """Return the local path of a version's bundle, downloaded or not."""
         if self.shipped and self._is_shipped(champion):
             return self.shipped.file
         return self._home / "bundles" / f"{champion.sha256}.roofcast"
@@ -339,12 +348,12 @@ class Registry:
     def _fetch(self, champion: Champion, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=file.parent) as folder, reachable(self.tracking_uri):
-            found = next(self._download(champion, folder).rglob(FILE_NAME), None)
-            if found is None:
+            bundle = next(self._download(champion, folder).rglob(FILE_NAME), None)
+            if bundle is None:
                 problem = f"version {champion.version} holds no {FILE_NAME}: an earlier version of roofcast made it"
                 raise InputError("bundle", f"{problem}; retrain")
-            found.chmod(BUNDLE_MODE)
-            found.replace(file)
+            bundle.chmod(BUNDLE_MODE)
+            bundle.replace(file)
 
     def _download(self, champion: Champion, folder: str) -> Path:
         import mlflow
@@ -371,11 +380,10 @@ class Registry:
                 raise
 
 
-def _speak_to(uri: str) -> None:
-    """Make MLflow's free functions use a store.
+def _set_mlflow_uri(uri: str) -> None:
+    """Set the store of MLflow's module-level functions.
 
-    They also write it into the environment, where the next reader of settings would take it for a server of the
-    user's; the variable is put back.
+    MLflow also sets `URI_VARIABLE`, which is a user setting of roofcast; its previous value is restored.
     """
     import mlflow
 
@@ -388,10 +396,10 @@ def _speak_to(uri: str) -> None:
         os.environ[URI_VARIABLE] = before
 
 
-def _tell(action: str, by: str, before: Champion | None, after: Champion) -> None:
-    was = before.version if before else "none"
-    fields = {"action": action, "caller": by, "version_before": was, "version": after.version}
-    audit.info("%s by %s: version %s is in service, was %s", action, by, after.version, was, extra=fields)
+def _log_change(action: str, by: str, before: Champion | None, after: Champion) -> None:
+    version_before = before.version if before else "none"
+    fields = {"action": action, "caller": by, "version_before": version_before, "version": after.version}
+    audit.info("%s caller=%s version_before=%s version=%s", *fields.values(), extra=fields)
 
 
 def _champion(version: ModelVersion) -> Champion:
@@ -400,7 +408,7 @@ def _champion(version: ModelVersion) -> Champion:
 
 @contextlib.contextmanager
 def reachable(uri: str) -> Iterator[None]:
-    """Turn a store that does not answer into a `NotReadyError` that says which."""
+    """Raise `NotReadyError` with the store's address if the store does not answer."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 

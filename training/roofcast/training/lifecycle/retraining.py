@@ -1,4 +1,4 @@
-"""Retraining: fit a candidate on everything, compare it with the champion, promote it if it is not worse."""
+"""Retraining: fit a candidate to all measurements and promote it unless the champion is better."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from roofcast.training.lifecycle.promotion import PromotionDecision, compare
 from roofcast.training.lifecycle.registry import Champion, Registry
 
 RETRAINING: Final = "a retraining"
-"""Who puts its version in service, for the log."""
+"""Caller of its promotions, for the audit log."""
 
 
 class RetrainingReport(Spec):
-    """What a retraining did.
+    """Result of a retraining.
 
     Parameters
     ----------
     version
-        Registered.
+        Registered version of the candidate.
     promoted, reason
-        Whether it went into service, and why.
+        Promotion decision.
     candidate_error, champion_error
         Mean absolute log error on the same held-out lineages.
     n_row, n_group
-        Of the training set.
+        Size of the training set.
     set_aside
-        Measurements that were not learnt from, counted by the rule of `roofcast.training.dataset.review`.
+        Number of measurements that were not trained on, by rule of `roofcast.training.dataset.review`.
     scores
         Held-out errors of the candidate by metric.
     """
@@ -61,7 +61,7 @@ def fit_bundle(
     Raises
     ------
     InputError
-        If the rows span fewer than two lineages: nothing could be held out.
+        If the rows span fewer than two lineages, so that none can be held out.
     """
     if data.groups.nunique() < 2:
         raise InputError("measurements", "must span two LLM lineages at least, got one; import another campaign")
@@ -98,12 +98,11 @@ def score_folds(data: TrainingSet, held_out: pd.DataFrame) -> pd.DataFrame:
 def retrain(
     data: TrainingSet, registry: Registry, config: TrainingConfig | None = None, progress: Progress | None = None
 ) -> RetrainingReport:
-    """Fit a candidate, register it, and put it in service unless the champion is better.
+    """Fit a candidate, register it, and promote it unless the champion is better.
 
-    A champion that cannot be read, as after an upgrade that changed the columns, is replaced. Otherwise its recipe,
-    that is its settings and the measurements it was fitted to, is judged on the same held-out lineages as the
-    candidate: each lineage is predicted by a champion and by a candidate that never saw it. If another champion has
-    come into service meanwhile, the candidate is judged against that one.
+    A champion that cannot be read, as after an upgrade that changed the columns, is replaced. Otherwise the
+    champion's settings and training rows are refitted with each lineage held out, and compared with the candidate on
+    the same lineages. If the champion changes during the fit, the comparison is repeated with the new one.
     """
     from roofcast.training.lifecycle.tracking import log_training  # noqa: PLC0415  (plots, which no server needs to start)
 
@@ -148,7 +147,7 @@ def _compare(
 
 
 def _promote_over(champion: Champion | None, version: str, registry: Registry) -> bool:
-    """Put a version in service if the champion is still the one that it was judged against; return whether it was."""
+    """Promote a version if the champion is still the one that it was compared with; return whether it is."""
     with registry.changing():
         is_same = registry.champion() == champion
         if is_same:
