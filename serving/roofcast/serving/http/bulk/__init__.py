@@ -9,4 +9,4 @@ from __future__ import annotations
 from typing import Final
 
 WRONG_FILE: Final = 3
-"""Exit status of `unpacking` for a file that breaks its limits; the reason is on standard error."""
+"""Exit status of `parquet_process` for a file that breaks its limits; the reason is on standard error."""

@@ -1,4 +1,4 @@
-"""Parquet reader, which unpacks in another process (see `unpacking`), and writer of one row group per chunk."""
+"""Parquet reader, which unpacks in another process (see `parquet_process`), and writer of one row group per chunk."""
 
 # ruff: noqa: PLC0415  (importing pyarrow takes a quarter of a second and 40 MB; requests without Parquet skip it)
 
@@ -54,7 +54,7 @@ def unpack_file(body: SpooledTemporaryFile[bytes], max_row: int) -> IO[bytes]:
         "texts": _TEXTS, "numbers": _NUMBERS, "required": REQUIRED_COLUMNS, "n_row": max_row, "chunk": N_ROW,
         "text": MAX_TEXT, "memory_byte": _MAX_MEMORY_BYTE, "unpacked_byte": MAX_UNPACKED_BYTE, "cpu_s": _MAX_S,
     }  # fmt: skip
-    command = [sys.executable, "-P", "-m", "roofcast.serving.http.bulk.unpacking", json.dumps(limits)]
+    command = [sys.executable, "-P", "-m", "roofcast.serving.http.bulk.parquet_process", json.dumps(limits)]
     stream = TemporaryFile()  # noqa: SIM115  (`read_unpacked` closes it)
     environment = {**os.environ, **_ENVIRONMENT}
     process = subprocess.run(command, stdin=body, stdout=stream, stderr=subprocess.PIPE, env=environment, check=False)  # noqa: S603  (our own)

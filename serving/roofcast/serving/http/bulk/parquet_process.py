@@ -1,4 +1,4 @@
-"""Validation of untrusted Parquet in a process of its own: ``python -m roofcast.serving.http.bulk.unpacking``.
+"""Validation of untrusted Parquet in a process of its own: ``python -m roofcast.serving.http.bulk.parquet_process``.
 
 A few bytes of Parquet may unpack to terabytes, and a damaged footer may crash the reader, so neither happens in the
 server process. The file is read from standard input; its rows are written to standard output as an Arrow stream, with
