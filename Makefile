@@ -51,7 +51,7 @@ experiments: $(VENV)/.dev   ## Compare learners by nested search, into MLflow an
 notebooks: $(VENV)/.dev     ## Execute the notebooks and keep their figures
 	$(BIN)/python -m tests.notebooks.execution notebooks/*.ipynb
 
-reference: $(VENV)/.serve   ## Write docs/REFERENCE.md and the tables of METRICS.md and REVIEW_RULES.md anew
+reference: $(VENV)/.serve   ## Write docs/REFERENCE.md and the tables of METRICS.md and REVIEW_RULES.md
 	$(BIN)/roofcast reference > docs/REFERENCE.md
 	$(BIN)/python -m builders.docs_tables docs/METRICS.md docs/WORKLOADS.md
 	$(BIN)/python -m research.review_rules docs/REVIEW_RULES.md
@@ -59,7 +59,7 @@ reference: $(VENV)/.serve   ## Write docs/REFERENCE.md and the tables of METRICS
 client: $(VENV)/.dev        ## Generate the blocking client, and the types of both from the OpenAPI document
 	$(BIN)/python -m codegen.client
 
-lock: $(VENV)/.dev     ## Resolve the locks anew
+lock: $(VENV)/.dev     ## Resolve the locks
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade uv
 	echo uv | $(RESOLVE) - -o requirements/uv.txt
 	$(RESOLVE) pyproject.toml -o requirements/serve.txt

@@ -21,7 +21,7 @@ from roofcast.training.learner.out_of_memory import (
 FloatArray = npt.NDArray[np.float64]
 
 RULE_PROBABILITY: Final = 0.99
-"""Probability that the rule's yes or no stands for in logarithmic loss."""
+"""Probability that a yes of the deterministic rule counts as in the logarithmic loss."""
 
 
 def predict_held_out_attempts(attempts: Attempts, coefficients: Coefficients = DEFAULT_COEFFICIENTS) -> FloatArray:
