@@ -18,8 +18,6 @@ class TrainingConfig(Spec):
         Folds of whole lineages that are held out at most, for the errors that intervals are made of.
     calibrate
         Whether the coefficients of the estimate are fitted to the training rows, or left at their priors.
-    seed
-        Of the learner.
     """
 
     n_member: int = 1

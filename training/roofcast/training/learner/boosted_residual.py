@@ -29,18 +29,8 @@ _CACHES: Final = ("_booster", "boosters_")
 class ResidualRegressor(Estimator):
     """Average of gradient-boosted trees around the median of the targets.
 
-    Averaging members with different seeds removes most of the scatter that a single seed has on few groups.
-
-    Parameters
-    ----------
-    n_member, n_estimators, max_depth, learning_rate, subsample, colsample_bytree, min_child_weight, reg_lambda
-        As in `roofcast.training.config.TrainingConfig`.
-    objective
-        Loss, by its name in XGBoost.
-    n_jobs
-        Threads.
-    random_state
-        Seed of the first member; the next ones count up.
+    Averaging members with different seeds, which count up from `random_state`, removes most of the scatter that a
+    single seed has on few groups. Settings are those of XGBoost.
 
     Attributes
     ----------
@@ -48,8 +38,6 @@ class ResidualRegressor(Estimator):
         Of the targets.
     members_
         Boosters fitted to the targets less their median, as XGBoost's UBJSON.
-    n_features_in_
-        Number of columns seen in `fit`.
 
     References
     ----------
@@ -91,14 +79,7 @@ class ResidualRegressor(Estimator):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit every member and return the regressor.
-
-        Parameters
-        ----------
-        X : shape (n_row, n_column)
-        y : shape (n_row,)
-        sample_weight : shape (n_row,), or None for equal weights
-        """
+        """Fit every member and return the regressor."""
         from sklearn.utils.validation import _check_sample_weight, validate_data  # noqa: PLC0415
 
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
@@ -107,24 +88,20 @@ class ResidualRegressor(Estimator):
                 sample_weight, X, ensure_non_negative=True, allow_all_zero_weights=False
             )
         self.median_ = float(np.median(y))
-        self._keep(self._fit_members(X, y - self.median_, sample_weight))
+        self._set_members(self._fit_members(X, y - self.median_, sample_weight))
         return self
 
     def add_pooled_members(self, parts: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> Self:
         """Add as many members again, fitted to several sets of rows together, and return the regressor.
 
-        Their errors differ from those of members fitted to one set, so the average errs less than either.
-
-        Parameters
-        ----------
-        parts
-            Columns, targets and weights of each set: shapes (n_row, n_column), (n_row,), (n_row,). Each set's targets
-            are taken around their median.
+        Their errors differ from those of members fitted to one set, so the average errs less than either. Each set
+        has columns, targets and weights: shapes (n_row, n_column), (n_row,), (n_row,). Its targets are taken around
+        their median.
         """
         check_is_fitted(self)
         X, weight = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
         y = np.concatenate([target - np.median(target) for _, target, _ in parts])
-        self._keep([*self.boosters_, *self._fit_members(X, y, weight)])
+        self._set_members([*self.boosters_, *self._fit_members(X, y, weight)])
         return self
 
     def predict(self, X: Any) -> FloatArray:
@@ -168,20 +145,14 @@ class ResidualRegressor(Estimator):
         """Return the state without caches."""
         return {name: value for name, value in vars(self).items() if name not in _CACHES}
 
-    def _keep(self, boosters: list[Booster]) -> None:
+    def _set_members(self, boosters: list[Booster]) -> None:
         self.__dict__.pop("_booster", None)
         self.boosters_, self.members_ = boosters, [bytes(booster.save_raw("ubj")) for booster in boosters]
 
     def _fit_members(self, X: FloatArray, y: FloatArray, weight: FloatArray | None) -> list[Booster]:
         from xgboost import XGBRegressor  # noqa: PLC0415
 
-        names = ("n_estimators", "max_depth", "learning_rate", "subsample", "colsample_bytree", "min_child_weight",
-                 "reg_lambda", "objective", "n_jobs")  # fmt: skip
-        settings = {name: getattr(self, name) for name in names}
-        seeds = range(self.random_state, self.random_state + self.n_member)
-        return [
-            XGBRegressor(**settings, tree_method="hist", random_state=seed)
-            .fit(X, y, sample_weight=weight)
-            .get_booster()
-            for seed in seeds
-        ]
+        settings = self.get_params() | {"tree_method": "hist"}
+        n_member, seed = settings.pop("n_member"), settings.pop("random_state")
+        members = [XGBRegressor(**settings, random_state=seed + i) for i in range(n_member)]
+        return [member.fit(X, y, sample_weight=weight).get_booster() for member in members]

@@ -22,12 +22,7 @@ from roofcast.training.learner.robust_least_squares import levenberg_marquardt
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
 
-ERROR_SCALE: Final = {
-    "ttft_s": 0.15,
-    "itl_s": 0.08,
-    "tpot_s": 0.08,
-    "output_throughput_token_per_s": 0.15,
-}
+ERROR_SCALE: Final = {"ttft_s": 0.15, "itl_s": 0.08, "tpot_s": 0.08, "output_throughput_token_per_s": 0.15}
 """Error, in natural logarithms, up to which a metric's loss is quadratic: what is left after a good fit.
 
 Normalised TTFT is left out: over requests of different lengths it depends on the lengths as much as on the engine."""
@@ -50,15 +45,8 @@ _STEP: Final = 1e-3
 def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: pd.Series) -> Coefficients:
     """Return the maximum-a-posteriori coefficients: robust least squares of log ratios plus log-normal priors.
 
-    The estimate is of typical requests, so rows of tail percentiles are left out.
-
-    Parameters
-    ----------
-    descriptors : shape (n_row, n_descriptor)
-    measured : shape (n_row, n_metric)
-        Columns `METRICS`, NaN where unknown.
-    groups : shape (n_row,)
-        A group's rows weigh `MAX_ROWS_PER_GROUP` at most, however many they are.
+    The estimate is of typical requests, so rows of tail percentiles are left out. A group's rows weigh
+    `MAX_ROWS_PER_GROUP` at most, however many they are.
 
     Notes
     -----

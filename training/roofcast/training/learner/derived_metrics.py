@@ -77,8 +77,6 @@ def reconcile(
         Predicted over estimated mean of `SOURCES`, of the same shapes; empty where one is not predicted.
     estimate
         Of means.
-    loads
-        Of the queries.
     """
     result = dict(value)
     if THROUGHPUT in value:
@@ -130,16 +128,8 @@ def derived_scores(
 ) -> dict[str, FloatArray]:
     """Return absolute standardised errors of derived metrics, each of shape (n_row,), NaN where unknown.
 
-    Where a metric follows from TTFT and TPOT its error is combined from theirs, which are measured of far more LLMs.
-
-    Parameters
-    ----------
-    shares
-        By derived metric, as of `source_shares`.
-    loads
-        Of the rows.
-    errors, expected_sd
-        Held-out log errors by metric, and their expected standard deviations.
+    Where a metric follows from TTFT and TPOT its held-out log error is combined from theirs by their shares: they are
+    measured of far more LLMs.
     """
     scores = {}
     for metric in errors.keys() & shares.keys():

@@ -42,26 +42,14 @@ ONE_SD_LEVEL: Final = 0.6827
 class ErrorScaleModel:
     """Heteroscedastic scale model: median absolute log error given the features.
 
-    Parameters
-    ----------
-    log_scale
-        Regressor of the logarithm of the absolute error. Few, shallow trees: sizes of errors are far noisier than
-        their signs.
+    Its regressor of the logarithm has few, shallow trees: sizes of errors are far noisier than their signs.
     """
 
     log_scale: ResidualRegressor
 
     @classmethod
     def fit(cls, X: FloatArray, error: FloatArray, weight: FloatArray | None = None) -> Self:
-        """Return the model fitted to errors.
-
-        Parameters
-        ----------
-        X : shape (n_row, n_column)
-        error : shape (n_row,)
-            Natural logarithms of measurement over prediction.
-        weight : shape (n_row,), or None for equal weights
-        """
+        """Return the model fitted to logarithms of measurement over prediction: shape (n_row,)."""
         regressor = ResidualRegressor(
             objective="reg:squarederror", n_estimators=80, learning_rate=0.07, min_child_weight=20.0
         )
@@ -147,14 +135,7 @@ class GroupedConformal:
         [0.25, 0.5, 0.75, 0.98]
         """
         levels, quantiles = self._table()
-        size = np.abs(z)
-        above = np.searchsorted(quantiles, size, side="right")
-        upper = np.minimum(above, len(quantiles) - 1)
-        lower = above - 1
-        width = np.where(upper > lower, quantiles[upper] - quantiles[lower], 1.0)
-        share = np.minimum((size - quantiles[lower]) / width, 1.0)
-        level = levels[lower] + (levels[upper] - levels[lower]) * share
-        return np.asarray(0.5 + np.sign(z) * level / 2, dtype=np.float64)
+        return np.asarray(0.5 + np.sign(z) * np.interp(np.abs(z), quantiles, levels) / 2, dtype=np.float64)
 
     def z_at(self, confidence: float) -> float:
         """Return the signed standardised error that is not exceeded with a probability of one half or more."""
@@ -162,25 +143,17 @@ class GroupedConformal:
 
     def _table(self) -> tuple[FloatArray, FloatArray]:
         """Return levels, rising from 0, and their quantiles."""
-        levels = [i / N_LEVEL for i in range(1, N_LEVEL) if i / N_LEVEL < self.highest_level]
-        levels.append(self.highest_level)
-        return np.array([0.0, *levels]), np.array([0.0, *(self.quantile(level) for level in levels)])
+        highest = self.highest_level
+        levels = [*(i / N_LEVEL for i in range(1, N_LEVEL) if i / N_LEVEL < highest), highest]
+        return np.array([0.0, *levels]), np.array([0.0, *map(self.quantile, levels)])
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorDistribution:
     """Distribution of log(measurement / prediction) of one metric.
 
-    Parameters
-    ----------
-    scale
-        Of the error, given the features.
-    effects
-        Gaussian process over errors in units of that scale.
-    conformal
-        Standardised errors of held-out lineages.
-    training_row : shape (n_training_point,)
-        Rows of the fit that the process is conditioned on.
+    The error is a scale, given the features, times a Gaussian process; held-out lineages give the conformal
+    distribution of standardised errors. The process is conditioned on rows `training_row` of the fit.
     """
 
     scale: ErrorScaleModel
@@ -200,11 +173,10 @@ class ErrorDistribution:
         """
         mean, sd = self.effects.predict(keys)
         is_tail = features[:, QUANTILE_INDEX] != 0.5
-        scale = self.scale.predict(np.concatenate([features, at_quantile(features[is_tail], 0.5)]))
-        own = scale[: len(features)]
-        median = own.copy()
-        median[is_tail] = scale[len(features) :]
-        return median * mean, own * sd
+        scales = self.scale.predict(np.concatenate([features, at_quantile(features[is_tail], 0.5)]))
+        scale, scale_of_median = scales[: len(features)], scales[: len(features)].copy()
+        scale_of_median[is_tail] = scales[len(features) :]
+        return scale_of_median * mean, scale * sd
 
     def predict_joint(self, features: FloatArray, keys: GroupKeys) -> tuple[FloatArray, FloatArray]:
         """Return mean, shape (n,), and covariance, shape (n, n), of the log errors together, without noise.
@@ -234,23 +206,24 @@ def fit_error_distribution(
 ) -> tuple[ErrorDistribution, FloatArray]:
     """Return the distribution of errors and the standard deviation expected of each, NaN for tails.
 
-    The latter, of shape (n_row,), does not know the row's lineage. Held-out errors determine the size and the
-    covariance of errors. The process's mean is conditioned on the residuals instead, which is what the trees that
-    learnt from all rows have not taken up.
+    The latter, of shape (n_row,), does not know the row's lineage. Intervals are made for `TARGET_STACK`.
+
+    1. A scale model predicts the size of held-out errors; each fold's scale comes from the others.
+    2. The standard deviations of the random effects are fitted to standardised held-out errors of means and medians;
+       tails share these effects.
+    3. Conformal scores are these errors in units of the deviation left without the row's lineage.
+    4. The process is conditioned on the residuals instead of the held-out errors: they are what the trees that learnt
+       from all rows have not taken up, so nothing counts twice.
 
     Parameters
     ----------
     features : shape (n_row, n_feature)
-    keys
-        Of the n rows, on the stacks that measured them. Intervals are made for `TARGET_STACK`.
-    held_out_error : shape (n_row,)
-        Logarithm of measurement over the prediction that never saw the row's lineage.
+    held_out_error, residual : shape (n_row,)
+        Logarithm of measurement over the prediction that never saw the row's lineage, and that learnt from all rows.
     groups : shape (n_row,)
         Lineage of each row.
-    residual : shape (n_row,)
-        Logarithm of measurement over the prediction that learnt from all rows.
     is_central : shape (n_row,)
-        Whether the row is a mean or a median; tails share their effects.
+        Whether the row is a mean or a median.
     """
     weight = row_weights(keys.keys[:, -1])
     scale = np.empty(len(held_out_error))

@@ -9,33 +9,24 @@ from typing import Any, Self
 
 
 class Estimator:
-    """Settings are the parameters of ``__init__``, stored under their names; what is fitted ends in an underscore."""
+    """Settings are the parameters of ``__init__``; names of fitted attributes end in an underscore."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  (of scikit-learn's interface)
         """Return the settings."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def set_params(self, **params: Any) -> Self:
-        """Change settings and return the estimator.
-
-        Raises
-        ------
-        ValueError
-            If there is no such setting.
-        """
-        for name, value in params.items():
-            if name not in self.get_params():
-                raise ValueError(f"Invalid parameter {name!r} for estimator {self!r}.")
-            setattr(self, name, value)
+        """Change settings and return the estimator; raise `ValueError` for an unknown name."""
+        if unknown := params.keys() - self.get_params().keys():
+            raise ValueError(f"Invalid parameters {sorted(unknown)} for estimator {self!r}.")
+        vars(self).update(params)
         return self
 
     def __repr__(self) -> str:
-        """Return the call that makes an estimator of these settings."""
         settings = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
         return f"{type(self).__name__}({settings})"
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags of an estimator that is neither a classifier nor a regressor."""
         from sklearn.utils import Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))

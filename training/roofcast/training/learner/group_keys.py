@@ -81,11 +81,8 @@ class GroupKeys:
 
     def append(self, other: GroupKeys) -> GroupKeys:
         """Return these rows, then the others."""
-        return GroupKeys(
-            np.vstack([self.keys, other.keys]),
-            np.vstack([self.workload, other.workload]),
-            np.append(self.stack, other.stack),
-        )
+        keys, workload = np.vstack([self.keys, other.keys]), np.vstack([self.workload, other.workload])
+        return GroupKeys(keys, workload, np.append(self.stack, other.stack))
 
     def on_target_stack(self) -> GroupKeys:
         """Return the same rows as queries about `TARGET_STACK`."""
@@ -95,11 +92,7 @@ class GroupKeys:
 def build_group_keys(descriptors: pd.DataFrame, stacks: pd.Series | None = None) -> GroupKeys:
     """Return the group keys of rows.
 
-    Parameters
-    ----------
-    descriptors : shape (n, n_descriptor)
-    stacks : shape (n,)
-        Name of each row's stack, aligned by index; empty or missing, or None for all, means `TARGET_STACK`.
+    `stacks` names each row's stack, aligned by index; empty or missing, or None for all, means `TARGET_STACK`.
     """
     d = descriptor_arrays(descriptors)
     load = np.where(np.isnan(d["workload.concurrency"]), d["workload.request_rate_per_s"], d["workload.concurrency"])
@@ -120,14 +113,12 @@ def select_training_points(X: GroupKeys, limit: int = MAX_TRAINING_POINT) -> Ind
     separate noise from the effect that fades with distance. If they are more than `limit`, `select_informative_rows`
     chooses among them.
     """
-    table = pd.DataFrame(
-        {"key": X.keys[:, -1], "stack": X.stack, "load": X.workload[:, -1], "row": np.arange(len(X.keys))}
-    )
-    table = table.sort_values(["key", "stack", "load", "row"])
-    groups = table.groupby(["key", "stack"])["row"]
+    table = pd.DataFrame({"key": X.keys[:, -1], "stack": X.stack, "load": X.workload[:, -1]})
+    table = table.sort_values(["key", "stack", "load"], kind="stable")
+    groups = table.groupby(["key", "stack"])["load"]
     last, rank = groups.transform("size").to_numpy() - 1, groups.cumcount().to_numpy()
     is_selected = np.isin(rank - last // 2, (0, 1)) | (rank == 0) | (rank == last)
-    rows = np.sort(table["row"].to_numpy()[is_selected])
+    rows = np.sort(table.index.to_numpy()[is_selected])
     return rows if len(rows) <= limit else np.sort(rows[select_informative_rows(X.take(rows), limit)])
 
 

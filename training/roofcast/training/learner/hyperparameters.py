@@ -17,7 +17,7 @@ from roofcast.training.learner.group_keys import (
     GroupKeys,
     IndexArray,
 )
-from roofcast.training.learner.lazy_scipy import cho_factor, cho_solve, minimize
+from roofcast.training.learner.lazy_scipy import linalg, optimize
 from roofcast.training.learner.lookup_tables import workload_kernel
 
 PRIOR_LOG_SD: Final = 0.7
@@ -32,13 +32,8 @@ N_POINT: Final = 450
 def fit_standard_deviations(X: GroupKeys, errors: FloatArray, n_iteration: int) -> FloatArray:
     """Return the standard deviation of each of `TERMS`, of each of `STACK_TERMS`, of the workload and of the noise.
 
-    Parameters
-    ----------
-    X
-        Training points.
-    errors : shape (n_training_point,)
-    n_iteration
-        Of the search at most; 0 returns the prior medians.
+    They have the greatest posterior density given the errors of training points, shape (n_training_point,), after at
+    most `n_iteration` steps of the search; 0 returns the prior medians.
 
     References
     ----------
@@ -47,7 +42,7 @@ def fit_standard_deviations(X: GroupKeys, errors: FloatArray, n_iteration: int) 
     log_sd = np.log(np.array([*TERMS.values(), *STACK_TERMS.values(), WORKLOAD_SD, NOISE_SD]))
     if n_iteration:
         rows = _draw_rows(X)
-        log_sd = minimize(
+        log_sd = optimize.minimize(
             _NegativeLogPosterior(X.take(rows), errors[rows], log_sd),
             log_sd,
             jac=True,
@@ -59,7 +54,10 @@ def fit_standard_deviations(X: GroupKeys, errors: FloatArray, n_iteration: int) 
 
 
 class _NegativeLogPosterior:
-    """Negative log posterior density of the standard deviations, and its gradient, in their logarithms."""
+    """Negative log posterior density of the standard deviations, and its gradient, in their logarithms.
+
+    Errors are normal with covariance ``sum sd ** 2 * correlation + noise ** 2 * I``, standard deviations log-normal.
+    """
 
     def __init__(self, X: GroupKeys, errors: FloatArray, prior: FloatArray) -> None:
         self.errors, self.prior = errors, prior
@@ -73,9 +71,9 @@ class _NegativeLogPosterior:
         covariance = variance[-1] * np.eye(len(self.errors))
         for size, part in zip(variance[:-1], self.correlations, strict=True):
             covariance += size * part
-        factor = cho_factor(covariance, lower=True)
-        weights = cho_solve(factor, self.errors)
-        slope = cho_solve(factor, np.eye(len(self.errors))) - np.outer(weights, weights)
+        factor = linalg.cho_factor(covariance, lower=True)
+        weights = linalg.cho_solve(factor, self.errors)
+        slope = linalg.cho_solve(factor, np.eye(len(self.errors))) - np.outer(weights, weights)
         distance = (log_sd - self.prior) / PRIOR_LOG_SD
         value = np.log(np.diag(factor[0])).sum() + 0.5 * self.errors @ weights + 0.5 * distance @ distance
         gradient = [size * (slope * part).sum() for size, part in zip(variance[:-1], self.correlations, strict=True)]
@@ -89,13 +87,9 @@ def _draw_rows(X: GroupKeys) -> IndexArray:
     Half of them belong to cells that several stacks measured, as far as there are such: these alone separate the
     effects of stacks.
     """
-    order = np.unique(X.keys[:, -1])
-    order = order[np.random.default_rng(0).permutation(len(order))]
-    by_key = np.argsort(order)
-    rank = by_key[np.searchsorted(order[by_key], X.keys[:, -1])]
-    cells = pd.DataFrame({"cell": X.keys[:, STACK_TERM_INDEX[-1]], "stack": X.stack})
-    is_shared = (cells.groupby("cell")["stack"].transform("nunique") > 1).to_numpy()
-    turn = np.empty(len(rank))
-    for rows in (np.flatnonzero(is_shared), np.flatnonzero(~is_shared)):
-        turn[rows[np.argsort(rank[rows], kind="stable")]] = np.arange(len(rows))
-    return np.sort(np.argsort(turn, kind="stable")[:N_POINT])
+    configurations, code = np.unique(X.keys[:, -1], return_inverse=True)
+    rank = np.argsort(np.random.default_rng(0).permutation(len(configurations)))[code]
+    table = pd.DataFrame({"cell": X.keys[:, STACK_TERM_INDEX[-1]], "stack": X.stack, "rank": rank})
+    is_shared = table.groupby("cell")["stack"].transform("nunique") > 1
+    turn = table.sort_values("rank", kind="stable").groupby(is_shared).cumcount().sort_index()
+    return np.sort(np.argsort(turn.to_numpy(), kind="stable")[:N_POINT])

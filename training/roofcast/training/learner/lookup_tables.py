@@ -14,7 +14,7 @@ import numpy as np
 
 from roofcast.features.descriptors.config_hash import HashArray
 from roofcast.training.learner.group_keys import TARGET_STACK, BoolArray, FloatArray, GroupKeys, IndexArray
-from roofcast.training.learner.lazy_scipy import csr_array
+from roofcast.training.learner.lazy_scipy import sparse
 
 LENGTH_SCALE: Final = 1.4
 """Length scale of the workload kernel, in natural logarithms of tokens and requests: a factor of four."""
@@ -115,12 +115,8 @@ def build_lookup_tables(
 
     Parameters
     ----------
-    points
-        The n training points.
     covariance : shape (n, n_term)
-        Of each training point with queries that share its key of a term; of the last term, the same for all.
-    workload_variance
-        Of the workload's effect.
+        Of each of n training points with queries that share its key of a term; of the last term, the same for all.
     inverse : shape (n, n)
         Of the covariance of the training points' errors.
     weights : shape (n,)
@@ -129,12 +125,14 @@ def build_lookup_tables(
     keys, n_point, n_far = points.keys, len(points.keys), points.keys.shape[1] - 1
     level, of_point = np.unique(_by_term(keys[:, :-1]), return_inverse=True)
     start = np.arange(0, n_point * n_far + 1, n_far)
-    has = csr_array((np.ones(n_point * n_far), of_point.ravel(), start), shape=(n_point, len(level)))
-    shared = csr_array((covariance[:, :-1].ravel(), of_point.ravel(), start), shape=has.shape)
+    has = sparse.csr_array((np.ones(n_point * n_far), of_point.ravel(), start), shape=(n_point, len(level)))
+    shared = sparse.csr_array((covariance[:, :-1].ravel(), of_point.ravel(), start), shape=has.shape)
     solved = shared.T @ inverse
     sets = np.column_stack([of_point.reshape(n_point, n_far), points.stack == TARGET_STACK])
     _, of_cell, cell_of_point = np.unique(sets, axis=0, return_index=True, return_inverse=True)
-    in_cell = csr_array((np.ones(n_point), cell_of_point.ravel(), np.arange(n_point + 1)), (n_point, len(of_cell)))
+    in_cell = sparse.csr_array(
+        (np.ones(n_point), cell_of_point.ravel(), np.arange(n_point + 1)), (n_point, len(of_cell))
+    )
     cell_precision = np.asarray(in_cell.T @ (in_cell.T @ inverse).T)
     signature, first = np.unique(_signatures(keys), return_index=True)
     configuration, members = _members(keys[:, -1])

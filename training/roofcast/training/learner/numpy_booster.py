@@ -35,10 +35,6 @@ class NumpyBooster:
         Of the leaves.
     base_score : shape (n_booster,)
         Of each booster; all have the same number of trees.
-    depth
-        Of each tree.
-    n_tree
-        Of all boosters.
     """
 
     column: IndexArray

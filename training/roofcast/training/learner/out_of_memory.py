@@ -22,7 +22,7 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coeffici
 from roofcast.features.engine.memory import Memory, estimate_memory
 from roofcast.training.dataset.review import review
 from roofcast.training.learner.estimator import Estimator, check_is_fitted
-from roofcast.training.learner.lazy_scipy import minimize
+from roofcast.training.learner.lazy_scipy import optimize
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -43,21 +43,14 @@ WITHOUT_FLASH_ATTENTION: Final = "nvidia-v100-pcie-16gb"
 class OutOfMemoryClassifier(Estimator):
     """Logistic regression in which the probability of the second class never rises with a column.
 
-    Parameters
-    ----------
-    l2
-        Penalty on the squared slopes of columns scaled to a variance of 1.
+    `l2` is the penalty on the squared slopes of columns scaled to a variance of 1.
 
     Attributes
     ----------
-    classes_
-        The two classes.
     slope_
         Change of the log odds with each column, zero or less: shape (n_column,).
     intercept_
         Log odds where all columns are zero.
-    n_features_in_
-        Number of columns seen in `fit`.
     """
 
     def __init__(self, l2: float = 0.01) -> None:
@@ -72,14 +65,7 @@ class OutOfMemoryClassifier(Estimator):
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit and return the classifier.
-
-        Parameters
-        ----------
-        X : shape (n_row, n_column)
-        y : shape (n_row,)
-            Two classes.
-        """
+        """Fit to columns, shape (n_row, n_column), and two classes, shape (n_row,); return the classifier."""
         from sklearn.utils.multiclass import type_of_target  # noqa: PLC0415
         from sklearn.utils.validation import validate_data  # noqa: PLC0415
 
@@ -101,7 +87,7 @@ class OutOfMemoryClassifier(Estimator):
             return float(value), np.concatenate([[pull.sum()], Z.T @ pull + self.l2 * b[1:]])
 
         bounds = [(None, None)] + [(None, 0.0)] * X.shape[1]
-        best = minimize(loss, np.zeros(1 + X.shape[1]), jac=True, bounds=bounds, method="L-BFGS-B").x
+        best = optimize.minimize(loss, np.zeros(1 + X.shape[1]), jac=True, bounds=bounds, method="L-BFGS-B").x
         self.slope_ = best[1:] / scale
         self.intercept_ = float(best[0] - self.slope_ @ mean)
         return self
@@ -135,12 +121,6 @@ def memory_columns(descriptors: pd.DataFrame, memory: Memory) -> FloatArray:
     They are the logarithm of needed over usable memory; that of the requests which must be held at once, all of a
     static batch and one otherwise, over those that fit; and whether attention is padded, whose buffers grow with the
     longest prompt.
-
-    Parameters
-    ----------
-    descriptors : shape (n_query, n_descriptor)
-    memory
-        Of the queries.
     """
     is_static = (descriptors["workload.is_static"] > 0).to_numpy()
     held = np.where(is_static, descriptors["workload.concurrency"].fillna(1.0).to_numpy(dtype=float), 1.0)
@@ -157,16 +137,10 @@ def memory_of(descriptors: pd.DataFrame, coefficients: Coefficients = DEFAULT_CO
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Deployments that ran and that failed; the tables share one index.
+    """Deployments that ran and that failed: `n_attempt` rows of one index.
 
-    Parameters
-    ----------
-    rows
-        Columns of measurements, and `is_inferred` for failures that nobody published.
-    X : shape (n_attempt, n_descriptor)
-    ran : shape (n_attempt,)
-    groups : shape (n_attempt,)
-        Fold groups.
+    `rows` has the columns of measurements, and `is_inferred` for failures that nobody published; `X` the descriptors;
+    `groups` the fold groups.
     """
 
     rows: pd.DataFrame
@@ -189,8 +163,6 @@ def build_attempts(
         Sound measurements. If LLM-Pilot's are among them, failures are inferred from its missing profiles.
     failed
         Measurements that ran out of memory; those that `review` would set aside had they run are left out.
-    models, accelerators
-        Specs by id.
     """
     unsound = review(failed.assign(status="ok"), models, accelerators) if len(failed) else failed
     missing = missing_profiles(rows[rows["campaign"] == LLM_PILOT])

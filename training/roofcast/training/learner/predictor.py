@@ -1,4 +1,18 @@
-"""The predictor: calibrated estimate, boosted correction, random effects and conformal intervals in one estimator."""
+"""The predictor: analytic estimate, boosted ratio, random effects and conformal intervals in one estimator.
+
+`RoofcastPredictor.fit`
+
+1. predicts each lineage from a ratio model of the others: the held-out errors;
+2. calibrates the estimate and boosts log(measurement / estimate) on all rows: the ratio model;
+3. fits the distribution of the errors of each metric: scale, random effects, conformal quantiles.
+
+`RoofcastPredictor.predict_distribution`
+
+1. multiplies the estimate by the boosted ratio;
+2. conditions the random effects on calibration points;
+3. shifts the medians by the posterior mean, and reconciles E2E latency and throughput with TTFT and TPOT;
+4. returns medians and standard deviations, whose intervals are conformal.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +28,6 @@ import pandas as pd
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.features.arrays import build_frame
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.pipeline import build_features
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.derived_metrics import (
     DERIVED,
@@ -42,6 +55,179 @@ INTERCHANGEABLE: Final = (("tpot_s", "itl_s"), ("itl_s", "tpot_s"))
 """TPOT (per-request mean) and ITL (per-gap): the error of one stands in for the other."""
 
 
+class RoofcastPredictor(RatioModel):
+    """`RatioModel` with the distribution of its errors.
+
+    Attributes
+    ----------
+    held_out_
+        Predictions of the training rows with their lineage held out: shape (n_row, n_metric).
+    error_distributions_
+        `ErrorDistribution` by metric. A metric measured of one lineage alone has none and is not predicted.
+    feature_range_
+        Least and greatest value of each feature in training: shape (2, n_feature).
+    """
+
+    def fit(
+        self,
+        X: pd.DataFrame,
+        y: pd.DataFrame,
+        groups: pd.Series,
+        progress: Progress | None = None,
+        *,
+        stacks: pd.Series | None = None,
+    ) -> Self:
+        """Fit the ratio model and the distribution of its errors, and return the predictor.
+
+        Parameters
+        ----------
+        X, y, groups, progress
+            As in `predict_held_out`.
+        stacks : shape (n_row,)
+            Name of the stack that measured each row; empty, or None for all, for the one that queries are about.
+        """
+        self.held_out_ = predict_held_out(self, X, y, groups, progress)
+        super().fit(X, y, groups)
+        prediction = self.predict_ratio(X)
+        self.feature_range_ = prediction.features.agg(["min", "max"])
+        features, keys = prediction.features.to_numpy(), build_group_keys(X, stacks)
+        is_central = (X["workload.quantile"] == 0.5).to_numpy()
+        self.error_distributions_: dict[str, ErrorDistribution] = {}
+        errors, expected_sd = {}, {}
+        for metric in self.metrics_:
+            measured = y[metric].to_numpy(dtype=float)
+            error = log_ratio(measured, self.held_out_[metric].to_numpy())
+            known = np.flatnonzero(~np.isnan(error))
+            if groups.iloc[known[is_central[known]]].nunique() < 2:
+                continue
+            errors[metric], expected_sd[metric] = error, np.full(len(error), np.nan)
+            self.error_distributions_[metric], expected_sd[metric][known] = fit_error_distribution(
+                features[known],
+                keys.take(known),
+                error[known],
+                groups.iloc[known],
+                residual=log_ratio(measured, prediction.value[metric])[known],
+                is_central=is_central[known],
+            )
+        self.metrics_ = tuple(self.error_distributions_)
+        if set(SOURCES) <= errors.keys():
+            for metric, scores in derived_scores(prediction.shares(), prediction.loads, errors, expected_sd).items():
+                conformal = GroupedConformal(scores, groups)
+                self.error_distributions_[metric] = replace(self.error_distributions_[metric], conformal=conformal)
+        return self
+
+    def predict_distribution(
+        self,
+        X: pd.DataFrame,
+        points: CalibrationPoints | None = None,
+        *,
+        metrics: Collection[str] | None = None,
+        estimate: Estimate | None = None,
+    ) -> Prediction:
+        """Return the predictive distribution of `select_metrics(metrics)`, conditioned on calibration points.
+
+        `estimate`, if given, is that of the queries by this predictor's coefficients.
+        """
+        check_is_fitted(self)
+        names = self.select_metrics(metrics)
+        prediction, distributions = self.predict_ratio(X, names, estimate), self._condition(points, names)
+        features, keys = prediction.features.to_numpy(), build_group_keys(X)
+        posterior = {metric: distributions[metric].predict(features, keys) for metric in names}
+        median = prediction.apply_shifts({metric: mean for metric, (mean, _) in posterior.items()})
+        log_sd = _derived_sds(prediction, distributions, keys, {metric: sd for metric, (_, sd) in posterior.items()})
+        return Prediction(
+            build_frame(median, names, X.index),
+            build_frame(log_sd, names, X.index),
+            {metric: distributions[metric].conformal for metric in names},
+            prediction.estimate,
+            prediction.features,
+        )
+
+    def select_metrics(self, metrics: Collection[str] | None = None) -> tuple[str, ...]:
+        """Return those of the predicted metrics that are wanted, and the sources of derived ones; None for all."""
+        wanted = set(self.metrics_ if metrics is None else metrics)
+        wanted.update(SOURCES if wanted & set(DERIVED) else ())
+        return tuple(metric for metric in self.metrics_ if metric in wanted)
+
+    def sample(
+        self, X: pd.DataFrame, n_draw: int = 500, points: CalibrationPoints | None = None, seed: int = 0
+    ) -> dict[str, FloatArray]:
+        """Return draws of the mean of many measurements, by metric: shape (n_draw, n_query).
+
+        Errors of one draw are correlated as queries share effects. Those of two metrics are independent, unless one
+        is derived from the other.
+        """
+        check_is_fitted(self)
+        prediction, distributions = self.predict_ratio(X), self._condition(points, self.metrics_)
+        features, keys = prediction.features.to_numpy(), build_group_keys(X)
+        rng = np.random.default_rng(seed)
+        draws: dict[str, FloatArray] = {}
+        for metric in prediction.value:
+            mean, covariance = distributions[metric].predict_joint(features, keys)
+            draws[metric] = rng.multivariate_normal(mean, covariance, n_draw, check_valid="ignore", method="eigh")
+        return prediction.apply_shifts(draws)
+
+    def condition_on(self, points: CalibrationPoints | None) -> RoofcastPredictor:
+        """Return the predictor conditioned on calibration points; itself if there are none."""
+        if points is None:
+            return self
+        other = copy.copy(self)
+        other.error_distributions_ = self._condition(points, self.metrics_)
+        return other
+
+    def _condition(self, points: CalibrationPoints | None, metrics: Collection[str]) -> dict[str, ErrorDistribution]:
+        """Return the error distributions of metrics, given calibration points."""
+        distributions = {metric: self.error_distributions_[metric] for metric in metrics}
+        if points is None or points.X.empty:
+            return distributions
+        prediction, keys = self.predict_ratio(points.X), build_group_keys(points.X)
+        features = prediction.features.to_numpy()
+        means = {metric: known.predict(features, keys)[0] for metric, known in self.error_distributions_.items()}
+        surprise = _calibration_errors(points, prediction, prediction.apply_shifts(means))
+        for metric in metrics:
+            error = surprise[metric] + means[metric]
+            known = np.flatnonzero(~np.isnan(error))
+            if len(known):
+                conditioned = distributions[metric].condition_on(features[known], keys.take(known), error[known])
+                distributions[metric] = conditioned
+        return distributions
+
+    def build_cache(self, metrics: Collection[str]) -> Self:
+        """Build the lookup caches of some metrics eagerly and return the predictor."""
+        for metric in self.error_distributions_.keys() & set(metrics):
+            self.regressors_[metric].build_cache()
+            self.error_distributions_[metric].build_cache()
+        return self
+
+    def check_level(self, level: float, metrics: Collection[str] | None = None) -> None:
+        """Check that some metrics, or all, support intervals at `level`.
+
+        Raises
+        ------
+        OutOfRangeError
+            If there are too few measured lineages.
+        """
+        check_is_fitted(self)
+        for metric in self.select_metrics(metrics):
+            self.error_distributions_[metric].conformal.quantile(level)
+
+    def highest_level(self, metrics: Collection[str] | None = None) -> float:
+        """Return the highest level that each of some metrics, or of all, supports."""
+        check_is_fitted(self)
+        levels = [self.error_distributions_[m].conformal.highest_level for m in self.select_metrics(metrics)]
+        if not levels:
+            raise OutOfRangeError("no metric was measured")
+        return min(levels)
+
+    def extrapolated_features(self, features: pd.DataFrame) -> pd.Series:
+        """Return the features of each query that lie outside their range in training, separated by spaces."""
+        low, high = self.feature_range_.to_numpy()
+        margin, values = 0.05 * (high - low) + 1e-9, features.to_numpy()
+        is_outside = (values < low - margin) | (values > high + margin)
+        names = features.columns.to_numpy()
+        return pd.Series([" ".join(names[row]) for row in is_outside], index=features.index, dtype=object)
+
+
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """Predictive distribution of each metric; frames have shape (n_query, n_metric), columns the metrics.
@@ -57,10 +243,8 @@ class Prediction:
         Standard deviation of the logarithm; 0 where the metric is certain.
     errors
         Conformal distribution of standardised errors, by metric.
-    estimate
-        The analytic estimate that the learner started from.
-    features
-        Columns of the learner.
+    estimate, features
+        The analytic estimate, and the columns of the learner.
     """
 
     median: pd.DataFrame
@@ -103,226 +287,29 @@ class CalibrationPoints:
     y: pd.DataFrame
 
     def __post_init__(self) -> None:
-        """Check that both tables have as many rows.
-
-        Raises
-        ------
-        InputError
-            If they do not.
-        """
         if len(self.X) != len(self.y):
             raise InputError("references", f"got {len(self.X)} questions and {len(self.y)} measurements")
 
 
-class RoofcastPredictor(RatioModel):
-    """`RatioModel` with the distribution of its errors.
+def _calibration_errors(
+    points: CalibrationPoints, prediction: RatioPrediction, expected: Mapping[str, FloatArray]
+) -> dict[str, FloatArray]:
+    """Return log(measurement / expected) of calibration points: shapes (n_row,), NaN where there is no information.
 
-    `fit` also predicts every row from a ratio model that never saw its lineage. The errors of these predictions give
-    the random effects and the intervals; `held_out_` holds them for evaluation. A metric measured of one lineage
-    alone has no such error and is not predicted.
-
-    Attributes
-    ----------
-    error_distributions_
-        `ErrorDistribution` by metric.
-    held_out_
-        Predictions of the training rows with their lineage held out: shape (n_row, n_metric).
-    feature_range_
-        Least and greatest value of each feature in training: shape (2, n_feature).
+    A mean or median of ITL informs TPOT, and the other way round. A measurement of a derived metric informs the TTFT
+    or TPOT that its row lacks, so that the three agree. Throughput of an open loop is its rate and informs nothing.
     """
-
-    def fit(
-        self,
-        X: pd.DataFrame,
-        y: pd.DataFrame,
-        groups: pd.Series,
-        progress: Progress | None = None,
-        *,
-        stacks: pd.Series | None = None,
-    ) -> Self:
-        """Fit the ratio model, predict every lineage from the others, fit their errors, and return the predictor.
-
-        Parameters
-        ----------
-        X, y, groups, progress
-            As in `RatioModel.fit` and `predict_held_out`.
-        stacks : shape (n_row,)
-            Name of the stack that measured each row; empty, or None for all, for the one that queries are about.
-        """
-        self.held_out_ = predict_held_out(self, X, y, groups, progress)
-        super().fit(X, y, groups)
-        prediction = self.predict_ratio(X)
-        self.feature_range_ = prediction.features.agg(["min", "max"])
-        features, keys = prediction.features.to_numpy(), build_group_keys(X, stacks)
-        is_central = (X["workload.quantile"] == 0.5).to_numpy()
-        self.error_distributions_: dict[str, ErrorDistribution] = {}
-        errors, expected_sd = {}, {}
-        for metric in self.metrics_:
-            measured = y[metric].to_numpy(dtype=float)
-            error = log_ratio(measured, self.held_out_[metric].to_numpy())
-            known = np.flatnonzero(~np.isnan(error))
-            if len(groups.iloc[known[is_central[known]]].unique()) > 1:
-                errors[metric], expected_sd[metric] = error, np.full(len(error), np.nan)
-                self.error_distributions_[metric], expected_sd[metric][known] = fit_error_distribution(
-                    features[known],
-                    keys.take(known),
-                    error[known],
-                    groups.iloc[known],
-                    residual=log_ratio(measured, prediction.value[metric])[known],
-                    is_central=is_central[known],
-                )
-        self.metrics_ = tuple(self.error_distributions_)
-        if set(SOURCES) <= errors.keys():
-            for metric, scores in derived_scores(prediction.shares(), prediction.loads, errors, expected_sd).items():
-                conformal = GroupedConformal(scores, groups)
-                self.error_distributions_[metric] = replace(self.error_distributions_[metric], conformal=conformal)
-        return self
-
-    def select_metrics(self, metrics: Collection[str] | None = None) -> tuple[str, ...]:
-        """Return those of the predicted metrics that are wanted, and the sources of derived ones; None for all."""
-        if metrics is None:
-            return self.metrics_
-        wanted = {*metrics, *(SOURCES if any(metric in DERIVED for metric in metrics) else ())}
-        return tuple(metric for metric in self.metrics_ if metric in wanted)
-
-    def predict_distribution(
-        self,
-        X: pd.DataFrame,
-        points: CalibrationPoints | None = None,
-        *,
-        metrics: Collection[str] | None = None,
-        estimate: Estimate | None = None,
-    ) -> Prediction:
-        """Return the predictive distribution of `select_metrics(metrics)`.
-
-        Parameters
-        ----------
-        X : shape (n_query, n_descriptor)
-        points
-            Measurements that the distribution is conditioned on.
-        metrics
-            Wanted ones; None for all.
-        estimate
-            Of the queries by this predictor's coefficients, if it was computed before.
-        """
-        check_is_fitted(self)
-        names = self.select_metrics(metrics)
-        prediction, distributions = self.predict_ratio(X, names, estimate), self._conditioned(points, names)
-        features, keys = prediction.features.to_numpy(), build_group_keys(X)
-        posterior = {metric: distributions[metric].predict(features, keys) for metric in names}
-        median = prediction.apply_shifts({metric: mean for metric, (mean, _) in posterior.items()})
-        log_sd = _derived_sds(prediction, distributions, keys, {metric: sd for metric, (_, sd) in posterior.items()})
-        return Prediction(
-            build_frame(median, names, X.index),
-            build_frame(log_sd, names, X.index),
-            {metric: distributions[metric].conformal for metric in names},
-            prediction.estimate,
-            prediction.features,
-        )
-
-    def sample(
-        self, X: pd.DataFrame, n_draw: int = 500, points: CalibrationPoints | None = None, seed: int = 0
-    ) -> dict[str, FloatArray]:
-        """Return draws of the mean of many measurements, by metric: shape (n_draw, n_query).
-
-        Errors of one draw are correlated as queries share effects. Those of two metrics are independent, unless one
-        is derived from the other.
-        """
-        check_is_fitted(self)
-        prediction, distributions = self.predict_ratio(X), self._conditioned(points, self.metrics_)
-        features, keys = prediction.features.to_numpy(), build_group_keys(X)
-        rng = np.random.default_rng(seed)
-        draws: dict[str, FloatArray] = {}
-        for metric in prediction.value:
-            mean, covariance = distributions[metric].predict_joint(features, keys)
-            draws[metric] = rng.multivariate_normal(mean, covariance, n_draw, check_valid="ignore", method="eigh")
-        return prediction.apply_shifts(draws)
-
-    def condition_on(self, points: CalibrationPoints | None) -> RoofcastPredictor:
-        """Return the predictor conditioned on calibration points; itself if there are none."""
-        if points is None:
-            return self
-        other = copy.copy(self)
-        other.error_distributions_ = self._conditioned(points, self.metrics_)
-        return other
-
-    def _conditioned(
-        self, points: CalibrationPoints | None, metrics: Collection[str]
-    ) -> dict[str, ErrorDistribution]:
-        """Return the error distributions of metrics, given calibration points.
-
-        A measurement of a derived metric informs the TTFT or TPOT that its row lacks, so that the three agree. A mean
-        or median of ITL likewise informs TPOT, and the other way round.
-        """
-        distributions = {metric: self.error_distributions_[metric] for metric in metrics}
-        if points is None or points.X.empty:
-            return distributions
-        errors = self._errors(points)
-        features = build_features(points.X, self.coefficients_)[0].to_numpy()
-        keys = build_group_keys(points.X)
-        for metric, distribution in distributions.items():
-            known = np.flatnonzero(~np.isnan(errors[metric]))
-            if len(known):
-                error = errors[metric][known]
-                distributions[metric] = distribution.condition_on(features[known], keys.take(known), error)
-        return distributions
-
-    def _errors(self, points: CalibrationPoints) -> dict[str, FloatArray]:
-        """Return logarithms of measurement over the ratio model's prediction: shapes (n_row,), NaN if unknown."""
-        prediction = self.predict_ratio(points.X)
-        features, keys = prediction.features.to_numpy(), build_group_keys(points.X)
-        means = {metric: known.predict(features, keys)[0] for metric, known in self.error_distributions_.items()}
-        expected = prediction.apply_shifts(means)
-        error = {
-            metric: log_ratio(points.y[metric].to_numpy(dtype=float), expected[metric])
-            if metric in points.y
-            else np.full(len(features), np.nan)
-            for metric in means
-        }
-        if THROUGHPUT in error:
-            error[THROUGHPUT] = np.where(prediction.loads.is_open_loop, np.nan, error[THROUGHPUT])
-        is_central = (points.X["workload.quantile"] == 0.5).to_numpy()
-        for metric, other in INTERCHANGEABLE:
-            if metric in error and other in error:
-                error[metric] = np.where(is_central & np.isnan(error[metric]), error[other], error[metric])
-        if prediction.mean_correction:
-            impute_source_errors(error, prediction.loads.is_derived)
-        return {metric: error[metric] + means[metric] for metric in error}
-
-    def build_cache(self, metrics: Collection[str]) -> Self:
-        """Build the lookup caches of some metrics eagerly and return the predictor."""
-        for metric in self.error_distributions_.keys() & set(metrics):
-            self.regressors_[metric].build_cache()
-            self.error_distributions_[metric].build_cache()
-        return self
-
-    def check_level(self, level: float, metrics: Collection[str] | None = None) -> None:
-        """Check that some metrics, or all, support intervals at `level`.
-
-        Raises
-        ------
-        OutOfRangeError
-            If there are too few measured lineages.
-        """
-        check_is_fitted(self)
-        for metric in self.select_metrics(metrics):
-            self.error_distributions_[metric].conformal.quantile(level)
-
-    def highest_level(self, metrics: Collection[str] | None = None) -> float:
-        """Return the highest level that each of some metrics, or of all, supports."""
-        check_is_fitted(self)
-        levels = [self.error_distributions_[m].conformal.highest_level for m in self.select_metrics(metrics)]
-        if not levels:
-            raise OutOfRangeError("no metric was measured")
-        return min(levels)
-
-    def extrapolated_features(self, features: pd.DataFrame) -> pd.Series:
-        """Return the features of each query that lie outside their range in training, separated by spaces."""
-        low, high = self.feature_range_.to_numpy()
-        margin, values = 0.05 * (high - low) + 1e-9, features.to_numpy()
-        is_outside = (values < low - margin) | (values > high + margin)
-        names = features.columns.to_numpy()
-        return pd.Series([" ".join(names[row]) for row in is_outside], index=features.index, dtype=object)
+    measured = points.y.reindex(columns=list(expected)).astype(float)
+    error = {metric: log_ratio(measured[metric].to_numpy(), value) for metric, value in expected.items()}
+    if THROUGHPUT in error:
+        error[THROUGHPUT] = np.where(prediction.loads.is_open_loop, np.nan, error[THROUGHPUT])
+    is_central = (points.X["workload.quantile"] == 0.5).to_numpy()
+    for metric, other in INTERCHANGEABLE:
+        if metric in error and other in error:
+            error[metric] = np.where(is_central & np.isnan(error[metric]), error[other], error[metric])
+    if prediction.mean_correction:
+        impute_source_errors(error, prediction.loads.is_derived)
+    return error
 
 
 def _derived_sds(
@@ -337,14 +324,14 @@ def _derived_sds(
     certain.
     """
     result, features = dict(sds), prediction.features.to_numpy()
-    for metric, share in prediction.shares().items():
-        if metric not in sds:
-            continue
+    shares = prediction.shares()
+    for metric in sds.keys() & shares.keys():
         sources = {source: sds[source] for source in SOURCES}
         if metric == THROUGHPUT and (features[:, QUANTILE_INDEX] != 0.5).any():
             central = at_quantile(features, 0.5)
             sources = {source: distributions[source].predict(central, keys)[1] for source in SOURCES}
-        result[metric] = np.where(prediction.loads.is_derived[metric], combine_sds(share, sources), sds[metric])
+        combined = combine_sds(shares[metric], sources)
+        result[metric] = np.where(prediction.loads.is_derived[metric], combined, sds[metric])
     if THROUGHPUT in sds:
         result[THROUGHPUT] = np.where(prediction.loads.is_open_loop, 0.0, result[THROUGHPUT])
     return result

@@ -28,7 +28,7 @@ from roofcast.training.learner.group_keys import (
     IndexArray,
 )
 from roofcast.training.learner.hyperparameters import fit_standard_deviations
-from roofcast.training.learner.lazy_scipy import cho_solve, dpotri, solve_triangular
+from roofcast.training.learner.lazy_scipy import linalg
 from roofcast.training.learner.lookup_tables import LookupTables, build_lookup_tables, workload_kernel
 
 ERROR_CLIP: Final = 3.0
@@ -48,10 +48,7 @@ _CACHES: Final = ("_factor", "_weights", "_tables")
 class RandomEffects(Estimator):
     """Gaussian process over errors of prediction; its standard deviations have the greatest posterior density.
 
-    Parameters
-    ----------
-    n_iteration
-        Iterations of the search for them at most; 0 keeps the prior medians.
+    The search for them takes `n_iteration` steps at most; 0 keeps the prior medians.
 
     Attributes
     ----------
@@ -71,14 +68,9 @@ class RandomEffects(Estimator):
         self.n_iteration = n_iteration
 
     def fit(self, X: GroupKeys, y: FloatArray) -> Self:
-        """Fit the standard deviations, condition on the training points and return the estimator.
+        """Fit the standard deviations, condition on n training points and return the estimator.
 
-        Parameters
-        ----------
-        X
-            Training points, n in number.
-        y : shape (n,)
-            Errors of predictions that did not know the LLM, in units of their expected scale.
+        `y`, shape (n,), are errors of predictions that did not know the LLM, in units of their expected scale.
         """
         errors = np.clip(y, -ERROR_CLIP, ERROR_CLIP)
         sd = fit_standard_deviations(X, errors, self.n_iteration)
@@ -99,6 +91,24 @@ class RandomEffects(Estimator):
         other.errors_ = np.where(is_target, errors, np.clip(errors, -ERROR_CLIP, ERROR_CLIP))
         return other
 
+    def covariance(self, X: GroupKeys, other: GroupKeys) -> FloatArray:
+        """Return the prior covariance of errors, without noise: shape (n, n_other).
+
+        It is a sum over `TERMS` of ``sd ** 2`` where two rows share the key of the term, a further ``sd ** 2`` of
+        `STACK_TERMS` where they share the stack too, and the workload kernel within a `CONFIGURATION`.
+        """
+        variance, stack_variance, workload_variance = self._variances
+        is_same_stack = X.stack[:, None] == other.stack
+        total = np.zeros(is_same_stack.shape)
+        for size, of_stack, key, other_key in zip(variance, stack_variance, X.keys.T, other.keys.T, strict=True):
+            is_same = key[:, None] == other_key
+            total += size * is_same
+            if of_stack:
+                total += of_stack * (is_same & is_same_stack)
+        near = np.nonzero(X.keys[:, -1, None] == other.keys[:, -1])
+        total[near] += workload_variance * workload_kernel(X.workload[near[0]] - other.workload[near[1]])
+        return total
+
     def condition_on(self, X: GroupKeys, y: FloatArray) -> RandomEffects:
         """Return the process that also knows the errors of calibration points, without a new fit.
 
@@ -111,16 +121,20 @@ class RandomEffects(Estimator):
         if before is not None:
             X, y, noise = before.points.append(X), np.append(before.error, y), np.append(before.noise, noise)
         cross = self.covariance(X, self.training_points_)
-        gain = cho_solve((self._factor, True), cross.T, check_finite=False)
+        gain = linalg.cho_solve((self._factor, True), cross.T, check_finite=False)
         posterior = self.covariance(X, X) - cross @ gain + np.diag(noise)
         factor = np.asarray(np.linalg.cholesky(posterior), dtype=np.float64)
-        weights = cho_solve((factor, True), y - gain.T @ self.errors_)
+        weights = linalg.cho_solve((factor, True), y - gain.T @ self.errors_)
         other = RandomEffects(self.n_iteration)
         other.__dict__.update(self.__dict__, _calibration=_Calibration(self, X, y, noise, gain, factor, weights))
         return other
 
     def predict(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
-        """Return mean and standard deviation of the error of a new measurement: shapes (n,)."""
+        """Return mean and standard deviation of the error of a new measurement: shapes (n,).
+
+        With K the covariance of the training points' errors, noise included, and k that with the query, the mean is
+        ``k K ** -1 errors`` and the variance explained ``k K ** -1 k``.
+        """
         check_is_fitted(self)
         mean, explained, is_cached = self._tables.look_up(X.keys, X.workload)
         rest = np.flatnonzero(~(is_cached & (X.stack == TARGET_STACK)))
@@ -136,11 +150,11 @@ class RandomEffects(Estimator):
         check_is_fitted(self)
         cross = self.covariance(X, self.training_points_)
         mean = cross @ self._weights
-        covariance = self.covariance(X, X) - cross @ cho_solve((self._factor, True), cross.T)
+        covariance = self.covariance(X, X) - cross @ linalg.cho_solve((self._factor, True), cross.T)
         if self._calibration is not None:
             further = self._calibration.covariance(X)
             mean = mean + further @ self._calibration.weights
-            covariance = covariance - further @ cho_solve((self._calibration.factor, True), further.T)
+            covariance = covariance - further @ linalg.cho_solve((self._calibration.factor, True), further.T)
         return mean, covariance
 
     def predict_sd_left_out(
@@ -148,20 +162,13 @@ class RandomEffects(Estimator):
     ) -> FloatArray:
         """Return the standard deviation of errors with the training points of their group left out: shape (n,).
 
-        Parameters
-        ----------
-        X
-            n queries.
-        groups : shape (n,)
-        training_groups : shape (n_training_point,)
-
         Notes
         -----
         With Q the inverse covariance of all training points, that of those outside group g is
         ``Q_rr - Q_rg Q_gg ** -1 Q_gr`` (Rasmussen and Williams, section A.3).
         """
         check_is_fitted(self)
-        precision = cho_solve((self._factor, True), np.eye(len(self.errors_)))
+        precision = linalg.cho_solve((self._factor, True), np.eye(len(self.errors_)))
         sd = np.empty(len(groups))
         for group in np.unique(groups):
             rows, own = np.flatnonzero(groups == group), training_groups == group
@@ -171,7 +178,7 @@ class RandomEffects(Estimator):
                 cross = self.covariance(queries, self.training_points_)
                 cross[:, own] = 0.0
                 spread = cross @ precision
-                lost = solve_triangular(lower, spread[:, own].T, lower=True, check_finite=False)
+                lost = linalg.solve_triangular(lower, spread[:, own].T, lower=True, check_finite=False)
                 return ((spread * cross).sum(axis=1) - (lost**2).sum(axis=0),)
 
             (explained,) = self._by_kind(X.take(rows), solve)
@@ -194,6 +201,17 @@ class RandomEffects(Estimator):
         """Return the state without caches, which are a hundred times as large."""
         return {name: value for name, value in vars(self).items() if name not in _CACHES}
 
+    @property
+    def _noise(self) -> float:
+        return float(self.sd_[-1] ** 2)
+
+    @property
+    def _variances(self) -> tuple[FloatArray, FloatArray, float]:
+        """Variance of each of `TERMS`, what a shared stack adds to each, and that of the workload's effect."""
+        variance, stack_variance = self.sd_**2, np.zeros(len(TERMS))
+        stack_variance[[*STACK_TERM_INDEX]] = variance[len(TERMS) : -2]
+        return variance[: len(TERMS)], stack_variance, float(variance[-2])
+
     @cached_property
     def _factor(self) -> FloatArray:
         """Cholesky factor of the covariance of the training points' errors."""
@@ -203,7 +221,7 @@ class RandomEffects(Estimator):
 
     @cached_property
     def _weights(self) -> FloatArray:
-        return np.asarray(cho_solve((self._factor, True), self.errors_), dtype=np.float64)
+        return np.asarray(linalg.cho_solve((self._factor, True), self.errors_), dtype=np.float64)
 
     @cached_property
     def _tables(self) -> LookupTables:
@@ -217,47 +235,17 @@ class RandomEffects(Estimator):
         self.__dict__.pop("_factor", None)
         return tables
 
-    @property
-    def _noise(self) -> float:
-        return float(self.sd_[-1] ** 2)
-
-    @property
-    def _variances(self) -> tuple[FloatArray, FloatArray, float]:
-        """Variance of each of `TERMS`, what a shared stack adds to each, and that of the workload's effect."""
-        variance, stack_variance = self.sd_**2, np.zeros(len(TERMS))
-        stack_variance[[*STACK_TERM_INDEX]] = variance[len(TERMS) : -2]
-        return variance[: len(TERMS)], stack_variance, float(variance[-2])
-
-    def covariance(self, X: GroupKeys, other: GroupKeys) -> FloatArray:
-        """Return the prior covariance of errors, without noise: shape (n, n_other)."""
-        variance, stack_variance, workload_variance = self._variances
-        is_same_stack = X.stack[:, None] == other.stack
-        total = np.zeros(is_same_stack.shape)
-        for size, of_stack, key, other_key in zip(variance, stack_variance, X.keys.T, other.keys.T, strict=True):
-            is_same = key[:, None] == other_key
-            total += size * is_same
-            if of_stack:
-                total += of_stack * (is_same & is_same_stack)
-        near = np.nonzero(X.keys[:, -1, None] == other.keys[:, -1])
-        total[near] += workload_variance * workload_kernel(X.workload[near[0]] - other.workload[near[1]])
-        return total
-
     def _solve(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance explained by the training points, without tables: shapes (n,)."""
         cross = self.covariance(X, self.training_points_)
-        explained = solve_triangular(self._factor, cross.T, lower=True, check_finite=False) ** 2
+        explained = linalg.solve_triangular(self._factor, cross.T, lower=True, check_finite=False) ** 2
         return cross @ self._weights, explained.sum(axis=0)
 
     def _by_kind(self, X: GroupKeys, solve: Callable[[GroupKeys], tuple[FloatArray, ...]]) -> list[FloatArray]:
-        """Return what `solve` does, arrays of shape (n,), computed in chunks for one query of each kind."""
-        first, back = self._kinds(X)
-        chunks = [solve(X.take(first[i : i + CHUNK])) for i in range(0, len(first), CHUNK)]
-        return [np.concatenate(parts)[back] for parts in zip(*chunks, strict=True)]
+        """Return what `solve` does, arrays of shape (n,), computed in chunks for one query of each kind.
 
-    def _kinds(self, X: GroupKeys) -> tuple[IndexArray, IndexArray]:
-        """Return one query of each kind that the process cannot distinguish, and the kind of every query.
-
-        Keys that no known point has are alike, and workloads matter only where a configuration is known.
+        The process cannot distinguish queries of one kind: keys that no known point has are alike, and workloads
+        matter only where a configuration is known.
         """
         known = self.training_points_.keys
         if self._calibration is not None:
@@ -269,7 +257,8 @@ class RandomEffects(Estimator):
         table = np.hstack([keys, workload.view(np.uint64), X.stack[:, None]])
         kinds = pd.util.hash_pandas_object(pd.DataFrame(table), index=False)
         _, first, back = np.unique(kinds.to_numpy(), return_index=True, return_inverse=True)
-        return first, back
+        chunks = [solve(X.take(first[i : i + CHUNK])) for i in range(0, len(first), CHUNK)]
+        return [np.concatenate(parts)[back] for parts in zip(*chunks, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,10 +267,6 @@ class _Calibration:
 
     Parameters
     ----------
-    process
-        Without them.
-    points
-        Of the k points.
     error, noise : shape (k,)
         Their errors, and the variance of the noise of each.
     gain : shape (n_training_point, k)
@@ -308,7 +293,7 @@ class _Calibration:
     def solve(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
         """Return what the points add to the mean and to the variance explained: shapes (n,)."""
         cross = self.covariance(X)
-        explained = solve_triangular(self.factor, cross.T, lower=True, check_finite=False) ** 2
+        explained = linalg.solve_triangular(self.factor, cross.T, lower=True, check_finite=False) ** 2
         return cross @ self.weights, explained.sum(axis=0)
 
 
@@ -316,16 +301,7 @@ def student_t_weights(errors: FloatArray, covariance: FloatArray, noise: float) 
     """Return the weight of each measurement under Student's t noise, 0 to 1, by iterative reweighting.
 
     One point that is far off is as likely a fault as a slow machine and has a small weight; several that agree are
-    not.
-
-    Parameters
-    ----------
-    errors : shape (n,)
-        Of prior mean 0.
-    covariance : shape (n, n)
-        Of the errors, without noise.
-    noise
-        Variance of the noise.
+    not. The n errors have prior mean 0, and their covariance leaves out the noise, a variance.
 
     Examples
     --------
@@ -352,7 +328,7 @@ def student_t_weights(errors: FloatArray, covariance: FloatArray, noise: float) 
 
 def inverse_from_factor(factor: FloatArray) -> FloatArray:
     """Return the inverse of a matrix from its lower Cholesky factor, whose upper half is zero."""
-    half = dpotri(factor, lower=1)[0]
+    half = linalg.lapack.dpotri(factor, lower=1)[0]
     inverse = half + half.T
     inverse[np.diag_indices(len(factor))] *= 0.5
     return np.asarray(inverse)

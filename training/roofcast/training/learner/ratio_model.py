@@ -62,12 +62,8 @@ class RatioPrediction:
         Predictions and analytic estimates of the statistics that the queries name, by metric.
     mean_correction
         Predicted over estimated mean of `SOURCES`; empty where no derived metric is predicted from them.
-    features
-        Columns of the learner.
-    estimate
-        Of means.
-    loads
-        Of the queries.
+    features, estimate, loads
+        Columns of the learner, the estimate of means, and the loads of the queries.
     """
 
     value: dict[str, FloatArray]
@@ -94,14 +90,7 @@ class RatioPrediction:
 class RatioModel(Estimator):
     """Calibrated estimate times a boosted correction, without intervals.
 
-    Parameters
-    ----------
-    config
-        Settings; None for the defaults.
-    metrics
-        Which of `METRICS` to predict.
-    coefficients
-        Of the estimate; None to fit them, or take the priors, as `config.calibrate` says.
+    `coefficients` are those of the estimate; None to fit them, or take the priors, as `config.calibrate` says.
 
     Attributes
     ----------
@@ -209,7 +198,7 @@ def predict_held_out(
     X, y, groups
         As in `RatioModel.fit`.
     progress
-        Called as ``progress(folds, n_fold, label)``; returns the folds, which are done as it passes them on.
+        Called as ``progress(folds, n_fold, label)``; passes the folds on.
     trainable : shape (n_row,)
         Rows that may be trained on; None for all. Rows of a fold that leaves none are NaN.
     """
@@ -246,13 +235,7 @@ def at_quantile(features: FloatArray, quantile: float) -> FloatArray:
 class _EvaluatedRows:
     """Rows that the trees evaluate: the queries, then their lower quantiles, then their means.
 
-    Parameters
-    ----------
-    features : shape (n_query + n_lower + n_mean, n_feature)
-    lower
-        Queries of each block of lower quantiles.
-    means
-        Queries of the block of means.
+    `lower` holds the queries of each block of lower quantiles, `means` those of the block of means.
     """
 
     features: FloatArray
@@ -261,8 +244,8 @@ class _EvaluatedRows:
 
     @classmethod
     def from_features(cls, features: FloatArray, *, with_means: bool) -> Self:
-        above = [(q, np.flatnonzero(features[:, QUANTILE_INDEX] > q)) for q in _QUANTILES]
-        lower = [(q, rows) for q, rows in above if len(rows)]
+        quantile = features[:, QUANTILE_INDEX]
+        lower = [(q, rows) for q in _QUANTILES if len(rows := np.flatnonzero(quantile > q))]
         means = np.flatnonzero((features[:, IS_MEAN_INDEX] < 0.5) & with_means)
         as_means = features[means]
         as_means[:, [IS_MEAN_INDEX, QUANTILE_INDEX]] = 1.0, 0.5
@@ -282,7 +265,7 @@ def _rearrange(log_correction: FloatArray, rows: _EvaluatedRows, sign: int) -> F
     Econometrica 2010.
     """
     signed = sign * log_correction
-    start = len(signed) - sum(map(len, rows.lower)) - len(rows.means)
+    start = len(signed) - sum(map(len, rows.lower)) - len(rows.means)  # the number of queries
     greatest = signed[:start]
     for queries in rows.lower:
         greatest[queries] = np.maximum(greatest[queries], signed[start : start + len(queries)])

@@ -27,16 +27,8 @@ def levenberg_marquardt(
 
     The normal equations are far smaller here than the Jacobian that scipy's solvers decompose in each iteration.
 
-    Parameters
-    ----------
-    residuals
-        From x, shape (n,), to residuals, shape (n_residual,).
-    jacobian
-        From x and its residuals to their derivatives, shape (n_residual, n).
-    n
-        Dimensions.
-    weight : shape (n_residual,)
-        Of each residual's loss.
+    `residuals` maps x, shape (n,), to shape (n_residual,), `jacobian` x and its residuals to shape (n_residual, n);
+    `weight` multiplies each residual's loss.
 
     References
     ----------
