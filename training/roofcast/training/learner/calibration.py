@@ -50,8 +50,8 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
 
     Notes
     -----
-    A row's weight multiplies its loss and not its residual, so the loss turns linear at the same error in groups of
-    every size.
+    A residual is log(measured / estimated) in units of `ERROR_SCALE`; see `levenberg_marquardt` for the loss. A row's
+    weight multiplies its loss and not its residual, so the loss turns linear at the same error in groups of any size.
 
     Every coefficient has a typical value, and most a value of each engine that is shrunk towards it. A row depends on
     one engine alone, so the derivatives for all engines cost no more evaluations than those of the typical values.

@@ -1,4 +1,9 @@
-"""Distribution of prediction errors: heteroscedastic scale, random effects and grouped conformal quantiles."""
+"""Distribution of prediction errors: heteroscedastic scale, random effects and grouped conformal quantiles.
+
+The logarithm of measurement over prediction is ``scale(features) * effect``. The effect is a Gaussian process: its
+posterior mean shifts the prediction. The half-width of an interval is its posterior standard deviation times the
+scale and a conformal quantile of held-out lineages.
+"""
 
 from __future__ import annotations
 

@@ -29,34 +29,36 @@ def workload_kernel(distance: FloatArray) -> FloatArray:
 class LookupTables:
     """Posterior of a process for queries about `TARGET_STACK`, in parts that add up.
 
-    The near effects are that of the last term and the workload's; all others are far effects.
+    The near effects are that of the last term and the workload's; all others are far effects. With K the covariance
+    of the training points' errors and k that with a query, a sum of terms, the entries are the terms of the mean
+    ``k K ** -1 errors`` and of the variance explained ``k K ** -1 k``.
 
     Parameters
     ----------
     level : shape (n_level,)
         Keys of far effects that training points have, sorted.
     mean : shape (n_level + 1,)
-        What each adds to the mean; the last is 0, for unknown keys.
+        Contribution of each level to the mean; the last is 0, for unknown keys.
     cell : shape (n_cell, n_far)
         Levels of each set of points that share all far keys and the stack.
     cell_covariance : shape (n_cell, n_far)
-        Of its points with queries that share a level.
+        Covariance of its points with queries that share a level.
     cell_precision : shape (n_cell * (n_cell + 1) / 2,)
         Sums of the inverse covariance over the points of two cells, lower triangle row by row.
     explained : shape (n_level + 1, n_level + 1)
-        What each pair of levels adds to the variance explained; computed from the cells, which are far fewer.
+        Contribution of each pair of levels to the variance explained; computed from the cells, which are far fewer.
     near_variance
-        Of the two near effects.
+        Variances of the two near effects.
     signature : shape (n_signature,)
         Hashes of all keys of a training point, sorted; the arrays that follow have a row for each.
     configuration : shape (n_configuration,)
         Keys of the last term that training points have, sorted.
     workload : shape (n_signature, n_most, 3)
-        Of the training points of the same last key.
+        Workloads of the training points of the same last key.
     weight, cross : shape (n_signature, n_most)
-        What near covariance with each of them adds to the mean and to the variance explained; 0 where there is none.
+        Factors of near covariance with each of them in the mean and in the variance explained; 0 where there is none.
     precision : shape (n_signature, n_most, n_most)
-        What near covariance with two of them adds to the variance explained.
+        Factors of near covariance with two of them in the variance explained.
     """
 
     level: HashArray

@@ -1,4 +1,8 @@
-"""The ratio model: the calibrated estimate times a boosted correction."""
+"""The ratio model: the calibrated estimate times a boosted correction.
+
+Trees predict log(measurement / estimate) of each metric. TTFT and TPOT determine E2E latency, and the throughput of a
+closed loop; trees of these metrics serve the other loads.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +44,8 @@ FloatArray = npt.NDArray[np.float64]
 _QUANTILES: Final = tuple(sorted(set(QUANTILE.values())))
 
 POOLED: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
-"""Metrics whose live rows are pooled: they depend on the same kernels, and are measured of different LLMs."""
+"""Metrics whose rows of open and closed loops are pooled: they depend on the same kernels, and are measured of
+different LLMs."""
 
 POOL_TARGET: Final = "tpot_s"
 """Metric that gets members fitted to the pool: it is measured of the fewest LLMs and accelerators."""
