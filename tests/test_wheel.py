@@ -50,6 +50,7 @@ def test_the_wheel_brings_catalogue_measurements_and_migrations(installed: Path,
     campaigns = json.loads(run(installed / "roofcast", "campaigns", "--json", cwd=tmp_path, ROOFCAST_HOME=home))
     assert len(models) > 150
     assert campaigns[0]["name"] == "llm_pilot"
+    run(installed / "roofcast", "measurements", "--json", cwd=tmp_path, ROOFCAST_HOME=home)
     assert (tmp_path / "home" / "roofcast.sqlite").is_file()
     code = "from roofcast.data.campaigns import load_campaigns; print(len(load_campaigns(['llm_pilot'])))"
     assert run(installed / "python", "-c", code, cwd=tmp_path).strip() == "2632"

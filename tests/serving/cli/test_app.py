@@ -160,7 +160,7 @@ def test_a_bulk_answer_keeps_the_rows_as_they_were(run: Run, tmp_path: Path) -> 
         ),
         ("model,accelerator,model\nx,y,1\n", "model: is given twice"),
         ("model,accelerator,speed\nx,y,1\n", "speed: is not an input column"),
-        ("model\nx\n", "accelerator: must be a column"),
+        ("model\nx\n", "accelerator: is missing; it must be a column"),
         (f"model,accelerator\n{MODEL},{ACCELERATOR}\n{MODEL}\n", "in.csv, line 3: must have 2 cells"),
         (f"model,accelerator\n{MODEL},{ACCELERATOR},1\n", "in.csv, line 2: must have 2 cells"),
         ('model,accelerator\n"x,y\n', "in.csv, line 2: is not valid CSV"),

@@ -46,7 +46,7 @@ def test_kept_rows_are_listed_and_chosen(run: Run, file: Path) -> None:
         assert len(json.loads(run("measurements", *options, "--json")[1])) == n, options
     status, out, err = run("measurements", "--limit", "3")
     assert (status, out.count(MODEL)) == (0, 3)
-    assert "more than the 3 rows that are listed; raise --limit" in " ".join(err.split())
+    assert "only the first 3 rows are listed; raise --limit for more" in " ".join(err.split())
     assert run("measurements", "--limit", "8")[2] == ""
 
 
@@ -170,4 +170,4 @@ def test_the_report_explains_its_columns(run: Run) -> None:
     said = " ".join(run("campaigns", "--help")[1].replace("│", " ").split())
     for column in ("n_read", "n_quarantined", "n_kept", "n_learnable", "quarantine", "not_learnt"):
         assert column in said
-    assert "numbers of rows" in said
+    assert "count the rows by rule" in said

@@ -11,7 +11,7 @@ import pytest
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.predict.measure_next import Workload, measure_next, settings_of
+from roofcast.serving.predict.measure_next import Workload, candidate_table, measure_next
 from roofcast.training.lifecycle.bundle import sha256
 from roofcast.training.lifecycle.retraining import RetrainingReport
 from tests.builders import a_model
@@ -68,7 +68,7 @@ def test_a_retraining_is_told_with_what_it_did_not_learn_from(run: Run, monkeypa
 
 def test_only_engines_that_run_there_count() -> None:
     catalog = load_catalog()
-    table = settings_of([a_model()], catalog, catalog.offers, Workload())
+    table = candidate_table([a_model()], catalog, catalog.offers, Workload())
     engines = table.groupby("accelerator")["engine"].agg(set)
     assert engines["nvidia-h100-sxm-80gb"] == {"vllm", "sglang", "trtllm"}
     assert engines["amd-mi300x-192gb"] == {"vllm", "sglang"}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import ModelSpec, Offer
 from roofcast.serving.deployment import Question
-from roofcast.serving.deployment.served import Served, served_by
+from roofcast.serving.deployment.engine_config import EngineConfig, configure_engine
 from roofcast.serving.recommend.answer.recommendation import Entry, Replica
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from tests.builders import a_model
@@ -83,6 +83,8 @@ def a_question(
     return Question(model or a_model(), checkpoint, load_catalog().accelerators, asked, Constraints(**constraints))
 
 
-def a_served(engine: str = "vllm", entry: Entry | None = None, question: Question | None = None) -> Served:
+def an_engine_config(
+    engine: str = "vllm", entry: Entry | None = None, question: Question | None = None
+) -> EngineConfig:
     """Return what an engine has to run for the entry."""
-    return served_by(engine, entry or an_entry(), question or a_question())
+    return configure_engine(engine, entry or an_entry(), question or a_question())

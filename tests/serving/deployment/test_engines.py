@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 
 from roofcast.data.errors import InputError
 from roofcast.data.specs import PRECISIONS
+from roofcast.serving.deployment.engine_config import ENGINES, EngineConfig
 from roofcast.serving.deployment.engines import CACHE_DTYPE, command, options
-from roofcast.serving.deployment.served import ENGINES, Served
 from tests.builders import a_model
-from tests.serving.deployment.builders import a_question, a_served, an_entry, checkpoints
+from tests.serving.deployment.builders import a_question, an_engine_config, an_entry, checkpoints
 
-SERVED = {engine: a_served(engine) for engine in ENGINES}
+CONFIGS = {engine: an_engine_config(engine) for engine in ENGINES}
 TP = {"vllm": "--tensor-parallel-size", "sglang": "--tp-size", "trtllm": "--tp_size"}
 degrees = st.sampled_from([1, 2, 4, 8, 16])
 
 
-def words_of(served: Served) -> list[str]:
-    return [word for option in options(served) for word in option]
+def words_of(config: EngineConfig) -> list[str]:
+    return [word for option in options(config) for word in option]
 
 
 def varied(engine: str, **changes: Any) -> str:
-    return " ".join(words_of(dataclasses.replace(SERVED[engine], **changes)))
+    return " ".join(words_of(dataclasses.replace(CONFIGS[engine], **changes)))
 
 
 def test_what_an_engine_would_do_by_itself_is_not_said() -> None:
@@ -45,39 +45,39 @@ def test_what_an_engine_would_do_by_itself_is_not_said() -> None:
 
 
 def test_a_command_says_how_many_replicas_there_are_to_be() -> None:
-    assert command(SERVED["vllm"]).startswith("# one of 3 replicas, each on 2 x nvidia-h100-sxm-80gb\nvllm serve ")
+    assert command(CONFIGS["vllm"]).startswith("# one of 3 replicas, each on 2 x nvidia-h100-sxm-80gb\nvllm serve ")
 
 
 @given(checkpoints, st.sampled_from(ENGINES))
 def test_a_shell_reads_the_words_that_were_meant(name: str, engine: str) -> None:
-    served = a_served(engine, question=a_question(checkpoint=name))
-    assert shlex.split(command(served).replace(" \\\n", " "), comments=True) == words_of(served)
-    assert name in words_of(served)
+    config = an_engine_config(engine, question=a_question(checkpoint=name))
+    assert shlex.split(command(config).replace(" \\\n", " "), comments=True) == words_of(config)
+    assert name in words_of(config)
 
 
 @pytest.mark.parametrize("name", ["$(touch x)", "a; exit 1", "it's", "`id`", "a b", "*", "# a", "a\\"])
 def test_a_real_shell_does_too(name: str) -> None:
-    served = a_served(question=a_question(checkpoint=name))
-    script = f"vllm() {{ printf '%s\\n' \"$@\"; }}\n{command(served)}"
+    config = an_engine_config(question=a_question(checkpoint=name))
+    script = f"vllm() {{ printf '%s\\n' \"$@\"; }}\n{command(config)}"
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)  # noqa: S603, S607
-    assert done.stdout.splitlines() == words_of(served)[1:]
+    assert done.stdout.splitlines() == words_of(config)[1:]
 
 
 @given(
     st.sampled_from(ENGINES), st.fixed_dictionaries(dict.fromkeys(("tp", "pp", "dp", "ep"), degrees)), st.booleans()
 )
 def test_degrees_are_said_or_refused(engine: str, split: dict[str, Any], is_moe: bool) -> None:
-    served = dataclasses.replace(SERVED[engine], **split, is_moe=is_moe)
+    config = dataclasses.replace(CONFIGS[engine], **split, is_moe=is_moe)
     refused = {"vllm": split["ep"] not in (1, split["tp"] * split["dp"]), "trtllm": split["dp"] > 1}
     if refused.get(engine):
         with pytest.raises(InputError, match=r"^(ep|dp): "):
-            options(served)
+            options(config)
         return
-    said = dict(option for option in options(served) if len(option) == 2)
+    said = dict(option for option in options(config) if len(option) == 2)
     n_tensor = int(said[TP[engine]])
     n_pipeline = int(said.get("--pipeline-parallel-size", said.get("--pp-size", said.get("--pp_size", 1))))
     n_data = int(said.get("--data-parallel-size", said.get("--dp-size", 1)))
-    within = n_data if ("--enable-dp-attention",) in options(served) else 1
+    within = n_data if ("--enable-dp-attention",) in options(config) else 1
     assert n_tensor * n_pipeline * n_data // within == split["tp"] * split["pp"] * split["dp"]
 
 
@@ -133,7 +133,7 @@ def test_weights_that_an_engine_cannot_make_are_refused(
     with pytest.raises(
         InputError, match=rf"constraints\.weight_precision: {engine} cannot serve weights of {stored}"
     ):
-        options(a_served(engine, an_entry(accelerator), question))
+        options(an_engine_config(engine, an_entry(accelerator), question))
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_the_cache_has_the_precision_of_the_forecast(engine: str, wanted: str, s
 
 
 def test_gaudi_has_a_word_of_its_own_for_a_cache_in_fp8() -> None:
-    served = a_served(entry=an_entry("intel-gaudi3-128gb"), question=a_question(kv_precision="fp8"))
-    assert ("--kv-cache-dtype", "fp8_inc") in options(served)
+    config = an_engine_config(entry=an_entry("intel-gaudi3-128gb"), question=a_question(kv_precision="fp8"))
+    assert ("--kv-cache-dtype", "fp8_inc") in options(config)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

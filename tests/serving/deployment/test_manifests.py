@@ -9,11 +9,11 @@ import yaml
 from hypothesis import given, settings
 
 from roofcast.serving.deployment import deployment
+from roofcast.serving.deployment.engine_config import ENGINES, EngineConfig
 from roofcast.serving.deployment.engines import options
 from roofcast.serving.deployment.manifests import kserve, kubernetes
-from roofcast.serving.deployment.served import ENGINES, Served
 from tests.effort import n_example
-from tests.serving.deployment.builders import a_question, a_served, an_entry, checkpoints
+from tests.serving.deployment.builders import a_question, an_engine_config, an_entry, checkpoints
 
 KUBERNETES = "1.37"
 
@@ -34,29 +34,29 @@ def check_kserve(manifest: dict[str, Any]) -> None:
     predictor = manifest["spec"]["predictor"]
     assert 1 <= predictor["minReplicas"] <= predictor["maxReplicas"]
     assert predictor["containers"][0]["name"] == "kserve-container"
-    assert predictor["deploymentStrategy"] == kubernetes(a_served())[0]["spec"]["strategy"]
+    assert predictor["deploymentStrategy"] == kubernetes(an_engine_config())[0]["spec"]["strategy"]
     pod = {name: value for name, value in predictor.items() if name not in KSERVE_FIELDS}
     check_kubernetes({"apiVersion": "v1", "kind": "Pod", "metadata": manifest["metadata"], "spec": pod})
 
 
-def container_of(served: Served) -> dict[str, Any]:
-    found: dict[str, Any] = kubernetes(served)[0]["spec"]["template"]["spec"]["containers"][0]
+def container_of(config: EngineConfig) -> dict[str, Any]:
+    found: dict[str, Any] = kubernetes(config)[0]["spec"]["template"]["spec"]["containers"][0]
     return found
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_manifests_keep_to_their_schemas(engine: str) -> None:
-    for manifest in kubernetes(a_served(engine)):
+    for manifest in kubernetes(an_engine_config(engine)):
         check_kubernetes(manifest)
-    check_kserve(kserve(a_served(engine))[0])
+    check_kserve(kserve(an_engine_config(engine))[0])
 
 
 def test_the_schemas_do_refuse() -> None:
-    wrong = copy.deepcopy(kubernetes(a_served())[0])
+    wrong = copy.deepcopy(kubernetes(an_engine_config())[0])
     wrong["spec"]["replica"] = wrong["spec"].pop("replicas")
     with pytest.raises(kubernetes_validate.ValidationError, match="replica"):
         check_kubernetes(wrong)
-    wrong = copy.deepcopy(kserve(a_served())[0])
+    wrong = copy.deepcopy(kserve(an_engine_config())[0])
     wrong["spec"]["predictor"]["replicas"] = 3
     with pytest.raises(kubernetes_validate.ValidationError, match="replicas"):
         check_kserve(wrong)
@@ -68,38 +68,40 @@ def test_any_name_makes_yaml_that_reads_back(name: str) -> None:
     question = a_question(checkpoint=name)
     for kind, build in (("kubernetes", kubernetes), ("kserve", kserve)):
         text = deployment(kind, an_entry(), question)
-        assert list(yaml.safe_load_all(text)) == build(a_served(question=question))
+        assert list(yaml.safe_load_all(text)) == build(an_engine_config(question=question))
         assert "&id" not in text
 
 
 def test_a_service_finds_the_pods_of_its_deployment() -> None:
-    made, service = kubernetes(a_served())
+    made, service = kubernetes(an_engine_config())
     labels = made["spec"]["template"]["metadata"]["labels"]
     assert made["spec"]["selector"]["matchLabels"] == service["spec"]["selector"]
     assert service["spec"]["selector"].items() <= labels.items()
-    assert service["spec"]["ports"][0]["targetPort"] in {port["name"] for port in container_of(a_served())["ports"]}
+    assert service["spec"]["ports"][0]["targetPort"] in {
+        port["name"] for port in container_of(an_engine_config())["ports"]
+    }
     assert made["metadata"]["name"] == "dense-7b"
 
 
 def test_replicas_and_accelerators_are_those_of_the_entry() -> None:
-    served = a_served()
-    assert kubernetes(served)[0]["spec"]["replicas"] == 3
-    assert kserve(served)[0]["spec"]["predictor"]["maxReplicas"] == 3
-    assert container_of(served)["resources"]["limits"] == {"nvidia.com/gpu": "2"}
-    trainium = a_served(entry=an_entry("aws-trainium2", tp=2))
+    config = an_engine_config()
+    assert kubernetes(config)[0]["spec"]["replicas"] == 3
+    assert kserve(config)[0]["spec"]["predictor"]["maxReplicas"] == 3
+    assert container_of(config)["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+    trainium = an_engine_config(entry=an_entry("aws-trainium2", tp=2))
     assert container_of(trainium)["resources"]["limits"] == {"aws.amazon.com/neuron": "2"}
 
 
 def test_a_container_runs_the_command_where_others_reach_it() -> None:
-    served = a_served("sglang", question=a_question(checkpoint="ours/$(HF_TOKEN)"))
-    command = container_of(served)["command"]
+    config = an_engine_config("sglang", question=a_question(checkpoint="ours/$(HF_TOKEN)"))
+    command = container_of(config)["command"]
     assert command[-4:] == ["--host", "0.0.0.0", "--port", "8000"]  # noqa: S104
     assert "ours/$$(HF_TOKEN)" in command, "kubernetes would put the token in its place"
-    assert len(command) == 4 + sum(len(option) for option in options(served))
+    assert len(command) == 4 + sum(len(option) for option in options(config))
 
 
 def test_no_secret_is_in_a_manifest() -> None:
-    token = next(v for v in container_of(a_served())["env"] if v["name"] == "HF_TOKEN")
+    token = next(v for v in container_of(an_engine_config())["env"] if v["name"] == "HF_TOKEN")
     assert set(token) == {"name", "valueFrom"}
 
 
@@ -119,6 +121,6 @@ def test_no_secret_is_in_a_manifest() -> None:
     ],
 )
 def test_pods_go_where_the_accelerators_are(changes: dict[str, Any], selector: dict[str, str]) -> None:
-    made = kubernetes(a_served(entry=an_entry(**changes)))[0]
+    made = kubernetes(an_engine_config(entry=an_entry(**changes)))[0]
     assert made["spec"]["template"]["spec"]["nodeSelector"] == selector
     check_kubernetes(made)

@@ -13,7 +13,13 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.data.units import FLOP_PER_TFLOP
-from roofcast.serving.explain.explanation import Explanation, explain, parsed, scaled_by, swept_by
+from roofcast.serving.explain.explanation import (
+    Explanation,
+    explain,
+    parse_option,
+    scale_accelerator,
+    sweep_accelerator,
+)
 from roofcast.serving.explain.plots import plot_explanation, plot_sweep
 from roofcast.serving.predict.answers import LOAD_REMARK
 from tests.serving.http_client import ACCELERATOR, MODEL
@@ -76,17 +82,17 @@ def test_a_bad_question_is_refused_with_its_reason() -> None:
 
 
 def test_factors_are_written_one_at_a_time() -> None:
-    assert scaled_by(PART, []) is PART
-    assert scaled_by(PART, ["bandwidth=2", "link=0.5"]).id == f"{ACCELERATOR}~bandwidth=2,link=0.5"
+    assert scale_accelerator(PART, []) is PART
+    assert scale_accelerator(PART, ["bandwidth=2", "link=0.5"]).id == f"{ACCELERATOR}~bandwidth=2,link=0.5"
     for text in ("bandwidth", "bandwidth=", "bandwidth=1,2", "node=N5", "=2", "speed=2", "bandwidth=fast"):
         with pytest.raises(InputError):
-            scaled_by(PART, [text])
+            scale_accelerator(PART, [text])
 
 
 def test_a_sweep_has_a_part_for_each_value() -> None:
-    assert len(swept_by(PART, "memory = 1, 2")) == 2
+    assert len(sweep_accelerator(PART, "memory = 1, 2")) == 2
     with pytest.raises(InputError, match="at most 200 steps"):
-        swept_by(PART, "memory=" + ",".join(["1"] * 201))
+        sweep_accelerator(PART, "memory=" + ",".join(["1"] * 201))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +125,9 @@ def test_no_operator_is_above_its_roof() -> None:
 
 
 def test_the_picture_of_a_sweep_has_a_line_for_each_metric() -> None:
-    explanation = explain(pd.DataFrame([ROW] * 3, dtype=object), CATALOG, parts=swept_by(PART, "bandwidth=1,2,4"))
+    explanation = explain(
+        pd.DataFrame([ROW] * 3, dtype=object), CATALOG, parts=sweep_accelerator(PART, "bandwidth=1,2,4")
+    )
     (axes,) = plot_sweep(explanation, "bandwidth", ["1", "2", "4"]).axes
     assert len(labels(axes)) == 4
     assert axes.get_xlabel() == "factor on bandwidth"
@@ -135,8 +143,8 @@ def test_the_picture_of_a_sweep_has_a_line_for_each_metric() -> None:
     ],
 )
 def test_factors_stand_where_their_number_says(sweep: str, scale: str, places: list[float]) -> None:
-    explanation = explain(pd.DataFrame([ROW] * 3, dtype=object), CATALOG, parts=swept_by(PART, sweep))
-    (axes,) = plot_sweep(explanation, *parsed(sweep)).axes
+    explanation = explain(pd.DataFrame([ROW] * 3, dtype=object), CATALOG, parts=sweep_accelerator(PART, sweep))
+    (axes,) = plot_sweep(explanation, *parse_option(sweep)).axes
     assert axes.get_xscale() == scale
     first = axes.get_lines()[0]
     assert np.asarray(first.get_xdata()).tolist() == places
@@ -155,7 +163,7 @@ def test_factors_stand_where_their_number_says(sweep: str, scale: str, places: l
 )
 def test_a_wrong_sweep_is_told_what_there_is(sweep: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        swept_by(PART, sweep)
+        sweep_accelerator(PART, sweep)
 
 
 def test_a_load_that_is_not_given_is_told_of() -> None:

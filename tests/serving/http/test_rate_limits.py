@@ -25,7 +25,7 @@ def test_who_asks_too_often_is_told_when_to_come_back(limited: Client) -> None:
     left = [limited.get(MODELS).headers["ratelimit-remaining"] for _ in range(3)]
     assert left == ["2", "1", "0"]
     refused = limited.get(MODELS)
-    assert "in their time" in problem_of(refused, 429)["detail"]
+    assert "requests is reached; try again in" in problem_of(refused, 429)["detail"]
     assert refused.headers["ratelimit-limit"] == "3"
     assert refused.headers["ratelimit-policy"] == "3;w=3600"
     assert 0 < int(refused.headers["retry-after"]) <= 3600

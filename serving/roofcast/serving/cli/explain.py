@@ -88,12 +88,12 @@ def explain(
 def _explain(question: dict[str, str], scale: list[str], level: float, reference: Path | None) -> Explanation:
     from roofcast.serving.cli.files import read_table
     from roofcast.serving.explain.explanation import explain as explain_questions
-    from roofcast.serving.explain.explanation import scaled_by
+    from roofcast.serving.explain.explanation import scale_accelerator
 
     rows = read_table(reference) if reference else None
     state = open_app_state()
     table, catalog = _question(question, state)
-    part = scaled_by(catalog.accelerator(question["accelerator"]), scale)
+    part = scale_accelerator(catalog.accelerator(question["accelerator"]), scale)
     bundle = _bundle(state)
     known = None
     if rows and reference:
@@ -137,15 +137,15 @@ def whatif(
     if len(sweep) != 1:
         raise InputError("sweep", f"one at a time, got {len(sweep)}: {' and '.join(sweep)}")
     from roofcast.serving.explain.explanation import explain as explain_questions
-    from roofcast.serving.explain.explanation import parsed, swept_by
+    from roofcast.serving.explain.explanation import parse_option, sweep_accelerator
 
     with spinner("estimating"):
         state = open_app_state()
         table, catalog = _question(question, state)
-        parts = swept_by(catalog.accelerator(question["accelerator"]), sweep[0])
+        parts = sweep_accelerator(catalog.accelerator(question["accelerator"]), sweep[0])
         repeated = table.loc[table.index.repeat(len(parts))].reset_index(drop=True)
         explanation = explain_questions(repeated, catalog, _bundle(state), parts=parts)
-    kind, labels = parsed(sweep[0])
+    kind, labels = parse_option(sweep[0])
     if plot:
         from roofcast.serving.explain.plots import plot_sweep
 

@@ -59,9 +59,9 @@ def predict(
     counts = dict(Counter(answer[status] for answer in answers).most_common())
     print(json.dumps(counts, separators=(",", ":")) if as_json else ", ".join(f"{n} {s}" for s, n in counts.items()))
     if not answers:
-        raise InputError("rows", "there is none to answer")
+        raise InputError("rows", "there are none; give at least one")
     if "ok" not in counts:
-        raise InputError("rows", f"none could be answered; the first: {answers[0][reason]}")
+        raise InputError("rows", f"none has an answer; the first: {answers[0][reason]}")
 
 
 def _joined(question: Sequence[str], answer: Sequence[Any]) -> list[Any]:
@@ -94,7 +94,7 @@ def _ask_service(
 
     rows = questions.records()
     if not rows:
-        raise InputError("rows", "there is none to answer")
+        raise InputError("rows", "there are none; give at least one")
     with ask(url) as client:
         response = client.predict(rows, references=references.records() if references else (), level=level)
     names = [name for name in response["rows"][0] if name not in questions.header]

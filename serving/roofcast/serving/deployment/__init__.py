@@ -11,9 +11,16 @@ from typing import Final
 import yaml
 
 from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.serving.deployment.engine_config import (
+    ENGINES,
+    Question,
+    checkpoint_of,
+    configure_engine,
+    engine_of,
+    remark,
+)
 from roofcast.serving.deployment.engines import command
 from roofcast.serving.deployment.manifests import kserve, kubernetes
-from roofcast.serving.deployment.served import ENGINES, Question, checkpoint_of, engine_of, remark, served_by
 from roofcast.serving.recommend.answer.recommendation import Entry
 
 __all__ = ["KINDS", "Question", "checkpoint_of", "deployment", "deployments"]
@@ -42,10 +49,10 @@ def deployment(kind: str, entry: Entry, question: Question) -> str:
     if kind not in KINDS:
         raise UnknownNameError("deployment", kind, KINDS)
     if kind in ENGINES:
-        return command(served_by(kind, entry, question))
-    served = served_by(engine_of(entry, question) or ENGINES[0], entry, question)
-    text = yaml.safe_dump_all(_MANIFESTS[kind](served), sort_keys=False, allow_unicode=True)
-    return remark(served) + text
+        return command(configure_engine(kind, entry, question))
+    config = configure_engine(engine_of(entry, question) or ENGINES[0], entry, question)
+    text = yaml.safe_dump_all(_MANIFESTS[kind](config), sort_keys=False, allow_unicode=True)
+    return remark(config) + text
 
 
 def deployments(entry: Entry, question: Question) -> dict[str, str]:

@@ -17,8 +17,8 @@ from typing import Final
 
 from roofcast.data.errors import InputError
 from roofcast.features.descriptors.precisions import served_precision
+from roofcast.serving.deployment.engine_config import EngineConfig, remark
 from roofcast.serving.deployment.names import label_value
-from roofcast.serving.deployment.served import Served, remark
 
 Option = tuple[str, ...]
 """An option with its value, or the words of a program."""
@@ -34,7 +34,7 @@ CACHE_DTYPE: Final[Mapping[str, Mapping[str, str]]] = {
 """Names of cache precisions below 16 bits; that of FP8 in vLLM depends on the platform."""
 
 
-def options(served: Served) -> list[Option]:
+def options(config: EngineConfig) -> list[Option]:
     """Return the command line of one replica as options; host and port are the engine's defaults.
 
     Raises
@@ -42,10 +42,10 @@ def options(served: Served) -> list[Option]:
     InputError
         If the engine has no option for a precision or a split.
     """
-    return _OPTIONS[served.engine](served)
+    return _OPTIONS[config.engine](config)
 
 
-def command(served: Served) -> str:
+def command(config: EngineConfig) -> str:
     """Return the command line of one replica, quoted for a shell, with comments on replicas and refused requests.
 
     Raises
@@ -53,64 +53,64 @@ def command(served: Served) -> str:
     InputError
         If the engine has no option for a precision or a split.
     """
-    words = " \\\n    ".join(shlex.join(option) for option in options(served))
-    parts = f"{served.n_accelerator} x {label_value(served.accelerator)}"
-    return f"# one of {served.n_replica} replicas, each on {parts}\n{remark(served)}{words}\n"
+    words = " \\\n    ".join(shlex.join(option) for option in options(config))
+    parts = f"{config.n_accelerator} x {label_value(config.accelerator)}"
+    return f"# one of {config.n_replica} replicas, each on {parts}\n{remark(config)}{words}\n"
 
 
-def _vllm(served: Served) -> list[Option]:
-    if served.ep not in (1, served.tp * served.dp):
-        raise InputError("ep", f"vllm spreads experts over all of tp x dp = {served.tp * served.dp}, got {served.ep}")
+def _vllm(config: EngineConfig) -> list[Option]:
+    if config.ep not in (1, config.tp * config.dp):
+        raise InputError("ep", f"vllm spreads experts over all of tp x dp = {config.tp * config.dp}, got {config.ep}")
     return [
-        ("vllm", "serve", served.checkpoint),
-        ("--tensor-parallel-size", str(served.tp)),
-        *_degree("--pipeline-parallel-size", served.pp),
-        *_degree("--data-parallel-size", served.dp),
-        *([("--enable-expert-parallel",)] if served.ep > 1 else []),
-        *_weights(served),
-        *_cache("--kv-cache-dtype", served),
-        ("--max-model-len", str(served.n_token)),
-        ("--max-num-seqs", str(math.ceil(served.n_sequence / served.dp))),
-        *_share("--gpu-memory-utilization", served),
+        ("vllm", "serve", config.checkpoint),
+        ("--tensor-parallel-size", str(config.tp)),
+        *_degree("--pipeline-parallel-size", config.pp),
+        *_degree("--data-parallel-size", config.dp),
+        *([("--enable-expert-parallel",)] if config.ep > 1 else []),
+        *_weights(config),
+        *_cache("--kv-cache-dtype", config),
+        ("--max-model-len", str(config.n_token)),
+        ("--max-num-seqs", str(math.ceil(config.n_sequence / config.dp))),
+        *_share("--gpu-memory-utilization", config),
     ]
 
 
-def _sglang(served: Served) -> list[Option]:
+def _sglang(config: EngineConfig) -> list[Option]:
     """Return the options of SGLang, where `tp` counts the devices of data-parallel attention too."""
-    attention = served.dp > 1 and served.is_moe
+    attention = config.dp > 1 and config.is_moe
     return [
         ("python", "-m", "sglang.launch_server"),
-        ("--model-path", served.checkpoint),
-        ("--tp-size", str(served.tp * served.dp if attention else served.tp)),
-        *_degree("--pp-size", served.pp),
-        *_degree("--dp-size", served.dp),
+        ("--model-path", config.checkpoint),
+        ("--tp-size", str(config.tp * config.dp if attention else config.tp)),
+        *_degree("--pp-size", config.pp),
+        *_degree("--dp-size", config.dp),
         *([("--enable-dp-attention",)] if attention else []),
-        *_degree("--ep-size", served.ep),
-        *_weights(served),
-        *_cache("--kv-cache-dtype", served),
-        ("--context-length", str(served.n_token)),
-        ("--max-running-requests", str(served.n_sequence)),
-        *_share("--mem-fraction-static", served),
+        *_degree("--ep-size", config.ep),
+        *_weights(config),
+        *_cache("--kv-cache-dtype", config),
+        ("--context-length", str(config.n_token)),
+        ("--max-running-requests", str(config.n_sequence)),
+        *_share("--mem-fraction-static", config),
     ]
 
 
-def _trtllm(served: Served) -> list[Option]:
-    if served.dp > 1:
-        raise InputError("dp", f"trtllm-serve takes it from a configuration file only, got {served.dp}; ask for dp 1")
+def _trtllm(config: EngineConfig) -> list[Option]:
+    if config.dp > 1:
+        raise InputError("dp", f"trtllm-serve takes it from a configuration file only, got {config.dp}; ask for dp 1")
     return [
-        ("trtllm-serve", served.checkpoint),
-        ("--tp_size", str(served.tp)),
-        *_degree("--pp_size", served.pp),
-        *_degree("--ep_size", served.ep),
-        *_weights(served),
-        *_cache("--kv_cache_dtype", served),
-        ("--max_seq_len", str(served.n_token)),
-        ("--max_batch_size", str(served.n_sequence)),
-        *_share("--kv_cache_free_gpu_memory_fraction", served),
+        ("trtllm-serve", config.checkpoint),
+        ("--tp_size", str(config.tp)),
+        *_degree("--pp_size", config.pp),
+        *_degree("--ep_size", config.ep),
+        *_weights(config),
+        *_cache("--kv_cache_dtype", config),
+        ("--max_seq_len", str(config.n_token)),
+        ("--max_batch_size", str(config.n_sequence)),
+        *_share("--kv_cache_free_gpu_memory_fraction", config),
     ]
 
 
-_OPTIONS: Final[Mapping[str, Callable[[Served], list[Option]]]] = {
+_OPTIONS: Final[Mapping[str, Callable[[EngineConfig], list[Option]]]] = {
     "vllm": _vllm,
     "sglang": _sglang,
     "trtllm": _trtllm,
@@ -121,37 +121,37 @@ def _degree(option: str, degree: int) -> list[Option]:
     return [(option, str(degree))] if degree > 1 else []
 
 
-def _share(option: str, served: Served) -> list[Option]:
-    return [] if served.memory_ratio is None else [(option, f"{served.memory_ratio:.2f}")]
+def _share(option: str, config: EngineConfig) -> list[Option]:
+    return [] if config.memory_ratio is None else [(option, f"{config.memory_ratio:.2f}")]
 
 
-def _weights(served: Served) -> list[Option]:
+def _weights(config: EngineConfig) -> list[Option]:
     """Return the options that serve a checkpoint in the predicted precision."""
-    stored, precision = served.stored_precision, served.weight_precision
+    stored, precision = config.stored_precision, config.weight_precision
     if precision in (stored, served_precision(stored)):
         return [("--dtype", DTYPE[precision])] if precision == "fp32" else []
-    if served.engine != "trtllm" and stored in DTYPE:
+    if config.engine != "trtllm" and stored in DTYPE:
         if precision in DTYPE:
             return [("--dtype", DTYPE[precision])]
-        if precision == "fp8" and served.platform.quantises:
+        if precision == "fp8" and config.platform.quantises:
             return [("--quantization", "fp8")]
     raise InputError(
         "constraints.weight_precision",
-        f"{served.engine} cannot serve weights of {stored} in {precision} here; name a copy published in {precision}",
+        f"{config.engine} cannot serve weights of {stored} in {precision} here; name a copy published in {precision}",
     )
 
 
-def _cache(option: str, served: Served) -> list[Option]:
+def _cache(option: str, config: EngineConfig) -> list[Option]:
     """Return the option of the cache precision; 16 bits are the default of every engine."""
-    precision = served.kv_precision
+    precision = config.kv_precision
     if precision in ("", "bf16", "fp16"):
         return []
-    names = dict(CACHE_DTYPE[served.engine])
-    if served.engine == "vllm":
-        names["fp8"] = served.platform.fp8_cache
+    names = dict(CACHE_DTYPE[config.engine])
+    if config.engine == "vllm":
+        names["fp8"] = config.platform.fp8_cache
     if precision not in names:
         supported = ", ".join(sorted(["bf16", "fp16", *names]))
         raise InputError(
-            "constraints.kv_precision", f"{served.engine} keeps its cache in {supported}, got {precision}"
+            "constraints.kv_precision", f"{config.engine} keeps its cache in {supported}, got {precision}"
         )
     return [(option, names[precision])]

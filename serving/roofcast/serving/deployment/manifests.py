@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from roofcast.serving.deployment.engine_config import EngineConfig
 from roofcast.serving.deployment.engines import Option, options
 from roofcast.serving.deployment.names import dns_name, label_value
 from roofcast.serving.deployment.platforms import REPLACE
-from roofcast.serving.deployment.served import Served
 
 Manifest = dict[str, Any]
 
@@ -31,7 +31,7 @@ N_START_PROBE: Final = 360
 """Probes before a start fails: an hour for fetching and loading the weights."""
 
 
-def kubernetes(served: Served) -> list[Manifest]:
+def kubernetes(config: EngineConfig) -> list[Manifest]:
     """Return a Deployment of all replicas, and its Service.
 
     Raises
@@ -39,32 +39,32 @@ def kubernetes(served: Served) -> list[Manifest]:
     InputError
         If the engine has no option for a precision or a split.
     """
-    name = dns_name(_model_name(served))
+    name = dns_name(_model_name(config))
     selector = {"app.kubernetes.io/name": name}
     deployment: Manifest = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": name, "labels": _labels(name, served)},
+        "metadata": {"name": name, "labels": _labels(name, config)},
         "spec": {
-            "replicas": served.n_replica,
+            "replicas": config.n_replica,
             "selector": {"matchLabels": dict(selector)},
             "strategy": _strategy(),
             "template": {
-                "metadata": {"labels": _labels(name, served)},
-                "spec": {"containers": [_container(served.engine, served)], **_pod(served)},
+                "metadata": {"labels": _labels(name, config)},
+                "spec": {"containers": [_container(config.engine, config)], **_pod(config)},
             },
         },
     }
     service: Manifest = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": name, "labels": _labels(name, served)},
+        "metadata": {"name": name, "labels": _labels(name, config)},
         "spec": {"selector": dict(selector), "ports": [{"name": "http", "port": 80, "targetPort": "http1"}]},
     }
     return [deployment, service]
 
 
-def kserve(served: Served) -> list[Manifest]:
+def kserve(config: EngineConfig) -> list[Manifest]:
     """Return an InferenceService with the fixed number of replicas of the entry.
 
     Raises
@@ -72,17 +72,17 @@ def kserve(served: Served) -> list[Manifest]:
     InputError
         If the engine has no option for a precision or a split.
     """
-    name = dns_name(_model_name(served))
+    name = dns_name(_model_name(config))
     predictor: Manifest = {
-        "minReplicas": served.n_replica,
-        "maxReplicas": served.n_replica,
+        "minReplicas": config.n_replica,
+        "maxReplicas": config.n_replica,
         "deploymentStrategy": _strategy(),
-        "containers": [_container("kserve-container", served)],
-        **_pod(served),
+        "containers": [_container("kserve-container", config)],
+        **_pod(config),
     }
     metadata: Manifest = {
         "name": name,
-        "labels": _labels(name, served),
+        "labels": _labels(name, config),
         "annotations": {"serving.kserve.io/deploymentMode": "Standard"},
     }
     return [
@@ -100,20 +100,20 @@ def _strategy() -> Manifest:
     return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
 
 
-def _model_name(served: Served) -> str:
-    return served.checkpoint.rstrip("/").rpartition("/")[2]
+def _model_name(config: EngineConfig) -> str:
+    return config.checkpoint.rstrip("/").rpartition("/")[2]
 
 
-def _labels(name: str, served: Served) -> Manifest:
-    return {"app.kubernetes.io/name": name, "app.kubernetes.io/component": served.engine}
+def _labels(name: str, config: EngineConfig) -> Manifest:
+    return {"app.kubernetes.io/name": name, "app.kubernetes.io/component": config.engine}
 
 
-def _container(name: str, served: Served) -> Manifest:
-    words = [_literal(word) for option in [*options(served), *LISTEN] for word in option]
+def _container(name: str, config: EngineConfig) -> Manifest:
+    words = [_literal(word) for option in [*options(config), *LISTEN] for word in option]
     probe: Manifest = {"httpGet": {"path": "/health", "port": "http1"}, "periodSeconds": 10}
     return {
         "name": name,
-        "image": served.platform.images[served.engine],
+        "image": config.platform.images[config.engine],
         "command": words,
         "ports": [{"name": "http1", "containerPort": PORT}],
         "env": [
@@ -123,7 +123,7 @@ def _container(name: str, served: Served) -> Manifest:
                 "valueFrom": {"secretKeyRef": {"name": "huggingface", "key": "token", "optional": True}},
             },
         ],
-        "resources": {"limits": {served.platform.resource: str(served.n_accelerator)}},
+        "resources": {"limits": {config.platform.resource: str(config.n_accelerator)}},
         "startupProbe": {**_copy(probe), "failureThreshold": N_START_PROBE},
         "readinessProbe": _copy(probe),
         "livenessProbe": {**_copy(probe), "timeoutSeconds": 10, "failureThreshold": 6},
@@ -142,10 +142,10 @@ def _literal(word: str) -> str:
     return word.replace("$", "$$")
 
 
-def _pod(served: Served) -> Manifest:
+def _pod(config: EngineConfig) -> Manifest:
     return {
-        "nodeSelector": _node_selector(served),
-        "tolerations": [{"key": served.platform.resource, "operator": "Exists", "effect": "NoSchedule"}],
+        "nodeSelector": _node_selector(config),
+        "tolerations": [{"key": config.platform.resource, "operator": "Exists", "effect": "NoSchedule"}],
         "volumes": [
             {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": SHARED_MEMORY}},
             {"name": "weights", "emptyDir": {}},
@@ -153,10 +153,10 @@ def _pod(served: Served) -> Manifest:
     }
 
 
-def _node_selector(served: Served) -> dict[str, str]:
-    offer = served.offer
-    if served.platform.resource == "google.com/tpu":
+def _node_selector(config: EngineConfig) -> dict[str, str]:
+    offer = config.offer
+    if config.platform.resource == "google.com/tpu":
         return {f"cloud.google.com/gke-tpu-{what}": REPLACE for what in ("accelerator", "topology")}
     if offer.provider in LABELLED and label_value(offer.instance_type) == offer.instance_type:
         return {INSTANCE_TYPE: offer.instance_type}
-    return {"accelerator": label_value(served.accelerator)}
+    return {"accelerator": label_value(config.accelerator)}

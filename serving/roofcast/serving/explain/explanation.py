@@ -39,7 +39,7 @@ from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 MAX_SWEEP: Final = 200
-"""Most steps of one sweep."""
+"""Maximum number of steps of a sweep."""
 
 NAMED_STEPS: Final[Mapping[str, Collection[str]]] = {"node": NODES, "dram": DRAM_BYTE_PER_S}
 """Kinds of sweep whose steps are names, oldest first; the steps of other kinds are factors."""
@@ -49,16 +49,22 @@ KINDS: Final = (*FACTORS, *NAMED_STEPS)
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """An estimate and its reasons, for each of some questions; arrays have shape (n_question,).
+    """Explanation of a table of questions; arrays have shape (n_question,).
 
     Parameters
     ----------
     table, parts
         The questions with the catalogue's ids, and the accelerator of each.
-    d, estimate, operators, limits, power_w
-        Descriptors, the estimate, its parts, what fits, and what the accelerators draw.
+    d
+        Descriptors.
+    operators
+        Time of each operator in each phase of the estimate.
+    limits
+        Capacity limits by memory.
+    power_w
+        Mean power of a replica.
     prediction
-        Per question what the champion predicts, and why; empty if none is in service.
+        Prediction of each question with its factors; empty without a model.
     """
 
     table: pd.DataFrame
@@ -71,7 +77,7 @@ class Explanation:
     prediction: list[dict[str, Any]]
 
     def metrics(self, i: int) -> dict[str, float]:
-        """Return the estimated metrics of question `i`, and the mean watts of its replica."""
+        """Return the estimated metrics of question `i`, and the mean power of its replica."""
         values = estimate_metrics(self.d, self.estimate)
         return {name: float(values[name][i]) for name in ANSWER_METRICS} | {"power_w": float(self.power_w[i])}
 
@@ -85,7 +91,7 @@ class Explanation:
         return shares
 
     def memory(self, i: int) -> dict[str, Any]:
-        """Return the content of the memory and the capacity limits; None where nothing bounds them."""
+        """Return the memory use and the capacity limits; the context limit is None if it is unbounded."""
         memory, limits = self.estimate.memory, self.limits
         context = float(limits.context_token[i])
         return {
@@ -99,13 +105,13 @@ class Explanation:
         }
 
     def remarks(self, i: int = 0) -> list[str]:
-        """Return what is doubtful about question `i`, although it has an answer."""
+        """Return the warnings about question `i`, which has an answer nevertheless."""
         flags = find_flags(pd.DataFrame(self.d)).iloc[i]
         assumed = [LOAD_REMARK] if self.table[ASSUMED_LOAD].iloc[i] else []
         return [*assumed, *(FLAGS[str(name)] for name in flags.index[flags])]
 
     def to_json(self, i: int = 0) -> dict[str, Any]:
-        """Return the reasons of question `i` as JSON values."""
+        """Return the explanation of question `i` as JSON values."""
         rows = breakdown_table(self.operators).query("question == @i").drop(columns="question")
         return {
             "question": rows_from_table(self.table.iloc[[i]].drop(columns=ASSUMED_LOAD))[0],
@@ -129,27 +135,25 @@ def explain(
     level: float = 0.8,
     references: CalibrationPoints | None = None,
 ) -> Explanation:
-    """Return the reasons of each question's estimate, and of its prediction.
+    """Explain the estimate of each question, and its prediction.
 
     Parameters
     ----------
     questions
         As in `roofcast.serving.predict.answers.answer`.
-    catalog
-        Of models and accelerators.
     bundle
-        The champion, whose coefficients the estimate then has; None for the priors.
+        Model whose coefficients the estimate uses; without it the estimate uses the priors, and nothing is predicted.
     parts
-        Accelerators in place of those named, one a question, such as hypothetical ones.
+        Accelerators that replace those of the questions, one per question, such as hypothetical ones.
     level
-        Probability of the predicted intervals.
+        Level of the intervals.
     references
         Reference measurements to condition the predictions on.
 
     Raises
     ------
     SchemaError
-        If a question cannot be answered; with the row and the reason of the first.
+        If a question has no answer; with the row and the problem of the first.
     """
     table, problems = check_table(questions, catalog)
     _raise_first(problems)
@@ -176,34 +180,34 @@ def _raise_first(problems: Sequence[Problem | None]) -> None:
             raise problem.error(*(("rows", row) if len(problems) > 1 else ()))
 
 
-def scaled_by(spec: AcceleratorSpec, written: Sequence[str]) -> AcceleratorSpec:
-    """Return an accelerator scaled by factors that are written as ``bandwidth=2``; itself if there are none.
+def scale_accelerator(spec: AcceleratorSpec, options: Sequence[str]) -> AcceleratorSpec:
+    """Return the accelerator scaled by options such as ``bandwidth=2``; itself if there are none.
 
     Raises
     ------
     InputError
-        If one is written otherwise.
+        If an option has another form, or several values.
     """
-    if not written:
+    if not options:
         return spec
     factors: dict[str, float] = {}
-    for text in written:
-        kind, values = parsed(text)
+    for option in options:
+        kind, values = parse_option(option)
         if len(values) != 1 or kind in NAMED_STEPS:
-            raise InputError("scale", f"must be written as bandwidth=2, got {text!r}")
+            raise InputError("scale", f"must be written as bandwidth=2, got {option!r}")
         factors |= parse_steps(kind, values)[0]
     return sweep(spec, [factors])[0]
 
 
-def swept_by(spec: AcceleratorSpec, written: str) -> list[AcceleratorSpec]:
-    """Return the accelerators of a sweep that is written as ``bandwidth=1,1.5,2`` or ``node=N5,N3``.
+def sweep_accelerator(spec: AcceleratorSpec, option: str) -> list[AcceleratorSpec]:
+    """Return the accelerators of a sweep such as ``bandwidth=1,1.5,2`` or ``node=N5,N3``.
 
     Raises
     ------
     InputError
-        If it is written otherwise, or has too many steps.
+        If the option has another form, an unknown kind or step, or more than `MAX_SWEEP` steps.
     """
-    kind, values = parsed(written, "sweep")
+    kind, values = parse_option(option, "sweep")
     if len(values) > MAX_SWEEP:
         raise InputError("sweep", f"must have at most {MAX_SWEEP} steps, got {len(values)}")
     if kind not in KINDS:
@@ -214,28 +218,21 @@ def swept_by(spec: AcceleratorSpec, written: str) -> list[AcceleratorSpec]:
         raise InputError(kind, f"must be of {', '.join(NAMED_STEPS[kind])}, got {error.name!r}") from error
 
 
-def parsed(written: str, option: str = "scale") -> tuple[str, list[str]]:
-    """Return the kind and the values of what is written as ``kind=value,value``.
-
-    Parameters
-    ----------
-    written
-        As the user wrote it.
-    option
-        Which is at fault if it is written otherwise.
+def parse_option(text: str, field: str = "scale") -> tuple[str, list[str]]:
+    """Return the kind and the values of ``kind=value,value``.
 
     Raises
     ------
     InputError
-        If it is written otherwise.
+        If the text has another form; with this field.
 
     Examples
     --------
-    >>> parsed("node=N5,N3")
+    >>> parse_option("node=N5,N3")
     ('node', ['N5', 'N3'])
     """
-    kind, _, values = written.partition("=")
-    found = [value.strip() for value in values.split(",")]
-    if not all(found):
-        raise InputError(option, f"must be written as bandwidth=2 or bandwidth=1,1.5,2, got {written!r}")
-    return kind.strip(), found
+    kind, _, text_values = text.partition("=")
+    values = [value.strip() for value in text_values.split(",")]
+    if not all(values):
+        raise InputError(field, f"must be written as bandwidth=2 or bandwidth=1,1.5,2, got {text!r}")
+    return kind.strip(), values

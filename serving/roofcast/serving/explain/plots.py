@@ -1,4 +1,4 @@
-"""Pictures of an explanation; each function returns a figure and touches no disk."""
+"""Plots of an explanation; each function returns a figure and writes no file."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ COLOURS: Final = {
     "element-wise": "#ee6677", "messages": "#aa3377", "launches and gaps": "#aaaaaa",
     "prefills of others": "#ddaa77", "waiting": "#dddddd",
 }  # fmt: skip
-"""One colour an operator, told apart with every kind of colour vision (P. Tol, "Colour schemes", 2021)."""
+"""Colour of each operator, safe for colour-blind readers (P. Tol, "Colour schemes", 2021)."""
 
 LOG_SPAN: Final = 10.0
-"""Factors whose greatest is more than this many times the least stand on a logarithmic axis."""
+"""Ratio of the largest to the smallest factor above which a sweep has a logarithmic axis."""
 
 _DARK: Final = ("projections and MLP", "experts", "messages")
 _MARKERS: Final = {"prefill": "o", "decode": "s"}
@@ -35,7 +35,7 @@ _PEAKS: Final = {
 }
 
 
-_SWEPT: Final = {
+_SWEEP_METRICS: Final = {
     "ttft_s": ("TTFT", "ms", S_PER_MS),
     "tpot_s": ("TPOT", "ms", S_PER_MS),
     "output_throughput_token_per_s": ("output throughput", "token/s", 1.0),
@@ -44,7 +44,7 @@ _SWEPT: Final = {
 
 
 def plot_explanation(explanation: Explanation, i: int = 0) -> Figure:
-    """Return the roofline with the operators of question `i` on the left, TTFT and TPOT by operator on the right."""
+    """Plot question `i`: the roofline with its operators on the left, TTFT and TPOT by operator on the right."""
     figure = Figure(figsize=(13, 5.5), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[3, 2])
     _plot_roofline(left, explanation, i)
@@ -61,7 +61,7 @@ def plot_explanation(explanation: Explanation, i: int = 0) -> Figure:
 
 
 def _plot_roofline(axes: Axes, explanation: Explanation, i: int) -> None:
-    """Draw what each operator reaches against its arithmetic intensity, under the roofs of one accelerator."""
+    """Plot the FLOP/s of each operator against its arithmetic intensity, under the roofs of one accelerator."""
     shown = [part for part in explanation.operators if part.flop[i] > 0 and part.byte[i] > 0 and part.seconds[i] > 0]
     for part in shown:
         axes.scatter(
@@ -76,7 +76,7 @@ def _plot_roofline(axes: Axes, explanation: Explanation, i: int) -> None:
             label=f"{part.operator}, {part.phase}",
         )
     _plot_roofs(axes, explanation.d, i, np.array([part.flop[i] / part.byte[i] for part in shown]))
-    axes.set(xscale="log", yscale="log", xlabel="arithmetic intensity, FLOP/byte", ylabel="reached, TFLOP/s")
+    axes.set(xscale="log", yscale="log", xlabel="arithmetic intensity, FLOP/byte", ylabel="achieved, TFLOP/s")
     bandwidth = explanation.d["hardware.bandwidth_byte_per_s"][i] / BYTE_PER_GB
     axes.set_title(f"operators under the roofs of one accelerator; slope: {bandwidth:.4g} GB/s", fontsize=10)
     axes.grid(visible=True, which="major", alpha=0.3)
@@ -87,7 +87,7 @@ def _plot_roofline(axes: Axes, explanation: Explanation, i: int) -> None:
 
 
 def _plot_roofs(axes: Axes, d: dict[str, FloatArray], i: int, intensity: FloatArray) -> None:
-    """Draw the memory's slope and the peak of each kind of product over the intensities that are shown."""
+    """Plot the bandwidth slope and the peak of each kind of product over the range of intensities."""
     bandwidth = float(d["hardware.bandwidth_byte_per_s"][i])
     peaks: dict[float, list[str]] = {}
     for name, column in _PEAKS.items():
@@ -109,14 +109,14 @@ def _plot_roofs(axes: Axes, d: dict[str, FloatArray], i: int, intensity: FloatAr
 
 
 def _area(part: OperatorTime, shown: Sequence[OperatorTime], i: int) -> float:
-    whole = sum(other.seconds[i] for other in shown if other.phase == part.phase)
-    return float(40 + 260 * part.seconds[i] / whole)
+    total = sum(other.seconds[i] for other in shown if other.phase == part.phase)
+    return float(40 + 260 * part.seconds[i] / total)
 
 
 def _plot_parts(axes: Axes, explanation: Explanation, i: int) -> None:
-    """Draw one stacked bar each for TTFT and TPOT, in shares, with the seconds of the larger parts."""
+    """Plot a stacked bar of shares for each of TTFT and TPOT; the larger parts are labelled with their time."""
     seen: dict[str, None] = {}
-    for place, phases in enumerate(METRIC_PHASES.values()):
+    for x, phases in enumerate(METRIC_PHASES.values()):
         parts = [part for part in explanation.operators if part.phase in phases]
         total = sum(part.seconds[i] for part in parts)
         bottom = 0.0
@@ -126,11 +126,11 @@ def _plot_parts(axes: Axes, explanation: Explanation, i: int) -> None:
                 continue
             label = part.operator if part.operator not in seen else None
             seen[part.operator] = None
-            axes.bar(place, share, 0.62, bottom, color=COLOURS[part.operator], edgecolor="white", label=label)
+            axes.bar(x, share, 0.62, bottom, color=COLOURS[part.operator], edgecolor="white", label=label)
             if share > 0.045:
                 text = f"{_time(part.seconds[i])}, {part.bound[i]}"
                 colour = "white" if part.operator in _DARK else "black"
-                axes.text(place, bottom + share / 2, text, ha="center", va="center", fontsize=8, color=colour)
+                axes.text(x, bottom + share / 2, text, ha="center", va="center", fontsize=8, color=colour)
             bottom += share
     metrics = explanation.metrics(i)
     names = [f"{name}\n{_time(metrics[column])}" for name, column in (("TTFT", "ttft_s"), ("TPOT", "tpot_s"))]
@@ -145,32 +145,31 @@ def _time(seconds: float) -> str:
 
 
 def plot_sweep(explanation: Explanation, kind: str, labels: Sequence[str]) -> Figure:
-    """Return latencies, throughput and power at each step of a sweep over `kind`, against the first step.
+    """Plot latencies, throughput and power at each step of a sweep over `kind`, relative to the first step.
 
-    Factors stand where their number says, on a logarithmic axis if they span more than `LOG_SPAN`; steps that are
-    names stand one beside the other.
+    Factors have a linear axis, or a logarithmic one above `LOG_SPAN`; named steps are equally spaced.
     """
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
-    places = _place_steps(axes, kind, labels)
-    order = np.argsort(places, kind="stable")
+    x = _step_positions(axes, kind, labels)
+    order = np.argsort(x, kind="stable")
     rows = [explanation.metrics(i) for i in range(len(labels))]
-    for metric, (name, unit, size) in _SWEPT.items():
+    for metric, (name, unit, size) in _SWEEP_METRICS.items():
         values = np.array([row[metric] for row in rows])
         label = f"{name}, 1 is {values[0] / size:.4g} {unit}"
-        axes.plot(places[order], (values / values[0])[order], marker="o", label=label)
+        axes.plot(x[order], (values / values[0])[order], marker="o", label=label)
     axes.axhline(1, color="black", linewidth=0.8)
     row = explanation.table.iloc[0]
     parent = str(row["accelerator"]).partition(HYPOTHETICAL)[0]
     axes.set_title(f"{row['model']} on {row['n_accelerator']:g} x {parent}", fontsize=10)
-    axes.set_ylabel("against the first step")
+    axes.set_ylabel("relative to the first step")
     axes.grid(visible=True, alpha=0.3)
     axes.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.13))
     return figure
 
 
-def _place_steps(axes: Axes, kind: str, labels: Sequence[str]) -> FloatArray:
-    """Return where each step stands on the x-axis, which is set up for them."""
+def _step_positions(axes: Axes, kind: str, labels: Sequence[str]) -> FloatArray:
+    """Set up the x-axis, and return the position of each step on it."""
     if kind in NAMED_STEPS:
         axes.set_xlabel(kind)
         axes.set_xticks(range(len(labels)), list(labels), fontsize=8)

@@ -1,4 +1,4 @@
-"""Selection of the next measurements among models on the offered accelerators."""
+"""Choice of the next measurements: models on the accelerators on offer that narrow the intervals most."""
 
 from __future__ import annotations
 
@@ -20,35 +20,23 @@ from roofcast.serving.recommend.search.configurations import enumerate_replicas
 from roofcast.training.explain.measure_next import rank_measurements
 from roofcast.training.lifecycle.bundle import ModelBundle
 
-MAX_SETTING: Final = 800
-"""Most settings compared: time and memory grow with their square."""
+MAX_CANDIDATE: Final = 800
+"""Maximum number of candidates compared: time and memory grow with its square."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Workload of all settings."""
+    """Workload of all candidates."""
 
     n_input_token: float = 1024.0
     n_output_token: float = 256.0
     concurrency: float = 16.0
 
 
-def settings_of(
+def candidate_table(
     models: Sequence[ModelSpec], catalog: Catalog, offers: Sequence[Offer], workload: Workload
 ) -> pd.DataFrame:
-    """Return one question for each way to run each model: accelerator on offer, engine, and tensor parallelism.
-
-    Parameters
-    ----------
-    models
-        Of interest.
-    catalog
-        That knows the accelerators.
-    offers
-        Which of them can be had, and how many together.
-    workload
-        The same for all.
-    """
+    """Return one row for each model, accelerator on offer, engine and tensor parallelism."""
     rows = [
         {
             "model": model.id,
@@ -76,41 +64,35 @@ def measure_next(
     workload: Workload | None = None,
     n: int = 5,
 ) -> tuple[list[dict[str, Any]], int, int]:
-    """Return the measurements to take, the most useful first, and the numbers of settings compared and in all.
+    """Return the measurements to take, the most useful first, the number of candidates compared, and that of all.
 
     Parameters
     ----------
     models
-        Whose predictions are to become surer; each is run wherever it fits.
-    catalog
-        That knows accelerators and offers.
-    bundle
-        Whose predictions they are.
+        Models whose intervals should become narrower; the candidates are all accelerators that they fit on.
     accelerators
-        Ids that count; all on offer if there are none.
-    workload
-        At which to compare; None for the usual.
+        Ids of the accelerators to consider; all on offer if empty.
     n
-        Measurements at most.
+        Maximum number of measurements.
 
     Raises
     ------
     InputError
         If nothing on offer can run any of the models.
     """
-    wanted = set(accelerators)
-    offers = [offer for offer in catalog.offers if not wanted or offer.accelerator in wanted]
-    table = settings_of(models, catalog, offers, workload or Workload())
+    ids = set(accelerators)
+    offers = [offer for offer in catalog.offers if not ids or offer.accelerator in ids]
+    table = candidate_table(models, catalog, offers, workload or Workload())
     specs = {model.id: model for model in models}
     if len(table):
         estimate = bundle.predictor.predict_ratio(describe(table, specs, catalog.accelerators), ()).estimate
         table = table[[problem is None for problem in capacity_problems(estimate)]].reset_index(drop=True)
     if table.empty:
-        raise InputError("accelerator", "nothing on offer can run the models asked about; ask for others")
-    spread = np.unique(np.linspace(0, len(table) - 1, min(len(table), MAX_SETTING)).astype(int))
-    compared = table.iloc[spread].reset_index(drop=True)
+        raise InputError("accelerator", "nothing on offer can run the models; choose other accelerators")
+    subset = np.unique(np.linspace(0, len(table) - 1, min(len(table), MAX_CANDIDATE)).astype(int))
+    compared = table.iloc[subset].reset_index(drop=True)
     metrics = [metric for metric in ANSWER_METRICS if metric in bundle.predictor.metrics_]
-    picked = rank_measurements(bundle.predictor, describe(compared, specs, catalog.accelerators), metrics, n)
+    picks = rank_measurements(bundle.predictor, describe(compared, specs, catalog.accelerators), metrics, n)
     shown = ["model", "accelerator", "n_accelerator", "engine", "weight_precision", *asdict(Workload())]
     rows = [
         {
@@ -118,6 +100,6 @@ def measure_next(
             **compared.loc[pick.row, shown].to_dict(),
             **{f"{metric}_narrower": share for metric, share in pick.narrower.items()},
         }
-        for rank, pick in enumerate(picked, 1)
+        for rank, pick in enumerate(picks, 1)
     ]
     return rows, len(compared), len(table)

@@ -35,6 +35,7 @@ _INTEGERS: Final = ("n_accelerator", "tp", "pp", "dp", "ep")
 _REQUIRED_NUMBERS: Final = ("n_input_token", "n_output_token")
 _NUMBER_TYPES: Final = frozenset({int, float, type(None)})
 _TEXT_TYPES: Final = frozenset({str, type(None)})
+_NESTED_TYPES: Final = frozenset({list, tuple, dict, set, np.ndarray})
 _CHOICES: Final = {"statistic": STATISTICS, "weight_precision": PRECISIONS, "kv_precision": PRECISIONS}
 
 
@@ -126,6 +127,11 @@ def _as_numbers(cells: ColumnArray) -> ColumnArray | None:
 
 def _parse_texts(name: str, cells: ColumnArray, problems: list[Problem | None]) -> ColumnArray:
     text = _stripped(cells)
+    if cells.dtype == object and not _NESTED_TYPES.isdisjoint(map(type, cells.tolist())):
+        is_nested = np.array([type(cell) in _NESTED_TYPES for cell in cells.tolist()])
+        message = "must be one text, not a list or an object"
+        add_problems(problems, is_nested, "invalid", name, message)
+        text[is_nested] = ""
     if name in _DEFAULTS:
         text[text == ""] = _DEFAULTS[name]
     if name in REQUIRED_COLUMNS:
@@ -153,10 +159,10 @@ def _stripped(cells: ColumnArray) -> ColumnArray:
 
 
 def object_column(n_row: int, value: object) -> ColumnArray:
-    """Return a column of objects; `value` is one for all rows, or a list of one a row."""
-    column: ColumnArray = np.empty(n_row, dtype=object)
-    column[:] = value
-    return column
+    """Return a column of objects; `value` is one for all rows, or a list of one per row."""
+    if isinstance(value, list):
+        return np.fromiter(value, dtype=object, count=n_row)
+    return np.full(n_row, value, dtype=object)
 
 
 def add_problems(

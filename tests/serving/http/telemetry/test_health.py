@@ -87,7 +87,7 @@ def test_a_registry_that_is_down_is_told_of(client: Client, home: Path) -> None:
 def test_a_bug_while_looking_is_no_silence(
     client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client.bench.store, "retraining_states", lambda: 1 / 0)
+    monkeypatch.setattr(client.bench.store.retrainings, "count_by_state", lambda: 1 / 0)
     wait_until(lambda: not checks_of(client)["store"]["ok"])
     assert "ZeroDivisionError" in caplog.text
 

@@ -1,5 +1,5 @@
 "use strict";
-// Asks the service's own API. What it answers is shown as text alone, never as HTML.
+// Client of the HTTP API. Response fields are shown as text, never as HTML.
 
 const at = (id) => document.getElementById(id);
 const few = (value) => Number(value.toPrecision(3)).toLocaleString("en");
@@ -32,11 +32,11 @@ function split(entry) {
   return Object.entries(degrees).filter(([name, n]) => n > 1 || name === "tp").map((pair) => pair.join("")).join(" ");
 }
 
-function metric(told) {
-  const isTime = told.metric.includes("_s") && !told.metric.endsWith("_per_s");
-  const [scale, unit] = !isTime ? [1, "tokens/s"] : told.high < 10 ? [1000, "ms"] : [1, "s"];
-  const [value, low, high] = [told.value, told.low, told.high].map((number) => few(number * scale));
-  return `${SHOWN[told.metric] ?? told.metric} ${told.statistic}: ${value} ${unit} (${low} to ${high})`;
+function metric(prediction) {
+  const isTime = prediction.metric.includes("_s") && !prediction.metric.endsWith("_per_s");
+  const [scale, unit] = !isTime ? [1, "tokens/s"] : prediction.high < 10 ? [1000, "ms"] : [1, "s"];
+  const [value, low, high] = [prediction.value, prediction.low, prediction.high].map((number) => few(number * scale));
+  return `${SHOWN[prediction.metric] ?? prediction.metric} ${prediction.statistic}: ${value} ${unit} (${low} to ${high})`;
 }
 
 function fill(table, columns, rows) {
@@ -46,7 +46,7 @@ function fill(table, columns, rows) {
     cells.forEach((text, i) => {
       const cell = row.appendChild(document.createElement(kind));
       cell.textContent = text;
-      cell.dataset.label = names[i];  // shown where the screen is too narrow for a head
+      cell.dataset.label = names[i];  // heading of the cell on narrow screens
     });
     return row;
   };
@@ -85,19 +85,19 @@ async function question() {
 function choosePreset() {
   for (const length of [at("n_input_token"), at("n_output_token")]) {
     length.required = !at("preset").value;
-    if (at("preset").value) length.value = "";  // what is typed then counts before the preset
+    if (at("preset").value) length.value = "";  // a typed length overrides the preset
     length.placeholder = at("preset").value && "measured";
   }
 }
 
-function tell(text, isProblem = false) {
+function showStatus(text, isProblem = false) {
   at("status").innerText = text;
   at("status").classList.toggle("problem", isProblem);
 }
 
 async function recommend(event) {
   event.preventDefault();
-  tell("…");
+  showStatus("…");
   at("entries").hidden = at("mixed").hidden = at("rejected").hidden = true;
   try {
     const answer = await ask("v1/recommendations", await question());
@@ -107,12 +107,12 @@ async function recommend(event) {
     at("entries").hidden = !answer.entries.length;
     at("mixed").hidden = !answer.fleet.length;
     at("rejected").hidden = !answer.families.length;
-    const some = answer.entries.length ? "the cheapest first" : "nothing of one kind meets the limits";
+    const order = answer.entries.length ? "the cheapest first" : "nothing of one kind meets the limits";
     const total = answer.fleet.reduce((sum, f) => sum + f.cost_usd_per_h, 0);
-    const found = answer.fleet.length ? `${some}; a mixture costs ${few(total)} USD/h` : some;
-    tell([`${answer.model}: ${answer.n_candidate.toLocaleString("en")} candidates, ${found}.`, ...answer.warnings].join("\n"));
+    const summary = answer.fleet.length ? `${order}; a mixture costs ${few(total)} USD/h` : order;
+    showStatus([`${answer.model}: ${answer.n_candidate.toLocaleString("en")} candidates, ${summary}.`, ...answer.warnings].join("\n"));
   } catch (error) {
-    tell(error.message, true);
+    showStatus(error.message, true);
   }
 }
 
@@ -121,9 +121,9 @@ async function begin() {
     const models = await ask("v1/models");
     at("models").replaceChildren(...models.map((model) => new Option(model.id)));
     at("predictor").innerText = `Predictor version ${(await ask("v1/predictor")).version}.`;
-    if (at("status").classList.contains("problem")) tell("");  // such as that a key was missing
+    if (at("status").classList.contains("problem")) showStatus("");  // for example, a missing key
   } catch (error) {
-    tell(error.message, true);
+    showStatus(error.message, true);
   }
 }
 

@@ -18,7 +18,7 @@ from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.registered_models import build_model, find_model
 from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
-from roofcast.serving.deployment.served import ENGINES as DEPLOYABLE_ENGINES
+from roofcast.serving.deployment.engine_config import ENGINES as DEPLOYABLE_ENGINES
 from roofcast.serving.predict.references import references_of
 from roofcast.serving.predict.unknown_names import unknown_name_error
 from roofcast.serving.recommend.answer.basis import Basis, BasisFactory

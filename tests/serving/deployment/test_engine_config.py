@@ -11,35 +11,35 @@ from hypothesis import strategies as st
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.serving.deployment import deployment
+from roofcast.serving.deployment.engine_config import checkpoint_of, longest_request
 from roofcast.serving.deployment.manifests import kubernetes
 from roofcast.serving.deployment.platforms import platform_of
-from roofcast.serving.deployment.served import checkpoint_of, longest_request
 from roofcast.serving.recommend.api.request import WorkloadRequest
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.presets import Lengths, lengths_from_percentiles
 from tests.builders import a_model, an_accelerator
-from tests.serving.deployment.builders import a_question, a_served, an_entry
+from tests.serving.deployment.builders import a_question, an_engine_config, an_entry
 
 VARIATIONS = st.just(0.0) | st.floats(0.01, 3)
 
 
 def test_requests_may_be_twice_the_mean_within_the_model() -> None:
-    assert a_served().n_token == 2400
-    assert a_served(question=a_question(a_model(max_context_token=2048))).n_token == 2048
+    assert an_engine_config().n_token == 2400
+    assert an_engine_config(question=a_question(a_model(max_context_token=2048))).n_token == 2048
 
 
 def test_requests_that_were_said_to_come_are_admitted() -> None:
     asked = {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150, "users": 20}
-    served = a_served(question=a_question(demand=WorkloadRequest.model_validate(asked).demand(())))
+    config = an_engine_config(question=a_question(demand=WorkloadRequest.model_validate(asked).demand(())))
     prompt = lengths_from_percentiles({"p50": 300, "p95": 1200})
-    assert served.n_token == math.ceil(prompt.percentile("p99.9") + 2 * 150) > 1200 + 150
-    assert served.refused_ratio == 0
+    assert config.n_token == math.ceil(prompt.percentile("p99.9") + 2 * 150) > 1200 + 150
+    assert config.refused_ratio == 0
 
 
 def test_answers_of_a_preset_are_admitted_as_they_vary() -> None:
     demand = WorkloadRequest(preset="rag", users=20).demand(())
     answer = Lengths(290, 0.70).percentile("p99.9")
-    assert a_served(question=a_question(demand=demand)).n_token == math.ceil(2 * 3050 + answer)
+    assert an_engine_config(question=a_question(demand=demand)).n_token == math.ceil(2 * 3050 + answer)
 
 
 @given(st.floats(10, 1e5), VARIATIONS, st.floats(1, 1e4), VARIATIONS)
@@ -53,19 +53,21 @@ def test_requests_that_the_context_refuses_are_told_of() -> None:
     asked = {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150, "users": 20}
     demand = WorkloadRequest.model_validate(asked).demand(())
     question = a_question(a_model(max_context_token=1350), demand=demand)
-    served = a_served(question=question)
-    assert served.n_token == 1350
-    assert served.refused_ratio == pytest.approx(0.05, abs=1e-6)
+    config = an_engine_config(question=question)
+    assert config.n_token == 1350
+    assert config.refused_ratio == pytest.approx(0.05, abs=1e-6)
     told = "# 5 % of the requests are longer than 1350 tokens, the context of the model, and are refused\n"
     assert f"\n{told}vllm serve" in deployment("vllm", an_entry(), question)
     made = deployment("kubernetes", an_entry(), question)
     assert made.startswith(told)
-    assert list(yaml.safe_load_all(made)) == kubernetes(served)
-    assert a_served(question=a_question(a_model(max_context_token=2048))).refused_ratio == 0, "who knows how many"
+    assert list(yaml.safe_load_all(made)) == kubernetes(config)
+    assert an_engine_config(question=a_question(a_model(max_context_token=2048))).refused_ratio == 0, (
+        "who knows how many"
+    )
 
 
 def test_no_more_requests_run_than_meet_the_limits() -> None:
-    assert a_served(entry=an_entry(in_flight=45.2, capacity=20.0)).n_sequence == 46
+    assert an_engine_config(entry=an_entry(in_flight=45.2, capacity=20.0)).n_sequence == 46
 
 
 @pytest.mark.parametrize(
@@ -77,33 +79,33 @@ def test_no_more_requests_run_than_meet_the_limits() -> None:
 )
 def test_a_mean_in_flight_is_no_cap(load: dict[str, Any], mean: float, capacity: float, n: int) -> None:
     demand = Demand(n_input_token=1000, n_output_token=200, limits=(), **load)
-    served = a_served(entry=an_entry(in_flight=mean, capacity=capacity), question=a_question(demand=demand))
-    assert served.n_sequence == n
+    config = an_engine_config(entry=an_entry(in_flight=mean, capacity=capacity), question=a_question(demand=demand))
+    assert config.n_sequence == n
 
 
 def test_an_engine_that_is_not_known_is_refused_by_name() -> None:
     with pytest.raises(UnknownNameError, match=r"constraints\.engines: no 'tgis' is known"):
-        a_served("vllm", question=a_question(engine="tgis"))
+        an_engine_config("vllm", question=a_question(engine="tgis"))
     with pytest.raises(InputError, match="the prediction is for sglang, not for vllm"):
-        a_served("vllm", question=a_question(engine="sglang"))
+        an_engine_config("vllm", question=a_question(engine="sglang"))
 
 
 def test_an_engine_runs_only_where_it_can() -> None:
     with pytest.raises(InputError, match="trtllm does not run on AMD Instinct MI300X; vllm or sglang does"):
-        a_served("trtllm", entry=an_entry("amd-mi300x-192gb"))
+        an_engine_config("trtllm", entry=an_entry("amd-mi300x-192gb"))
 
 
 def test_a_part_of_several_devices_splits_the_model_further() -> None:
-    served = a_served(entry=an_entry("aws-trainium2", tp=2))
-    assert (served.tp, served.n_accelerator) == (8, 2)
+    config = an_engine_config(entry=an_entry("aws-trainium2", tp=2))
+    assert (config.tp, config.n_accelerator) == (8, 2)
     with pytest.raises(InputError, match="Trainium2 is 4 devices to vllm; tp: must divide"):
-        a_served(entry=an_entry("aws-trainium2", tp=1), question=a_question(a_model(n_head=6, n_kv_head=6)))
+        an_engine_config(entry=an_entry("aws-trainium2", tp=1), question=a_question(a_model(n_head=6, n_kv_head=6)))
 
 
 def test_sglang_gets_the_memory_of_the_forecast_only_where_the_forecast_is_of_sglang() -> None:
-    assert a_served("sglang").memory_ratio is None
-    assert a_served("sglang", question=a_question(engine="sglang")).memory_ratio == 0.84
-    assert (a_served("vllm").memory_ratio, a_served("trtllm").memory_ratio) == (0.9, 0.9)
+    assert an_engine_config("sglang").memory_ratio is None
+    assert an_engine_config("sglang", question=a_question(engine="sglang")).memory_ratio == 0.84
+    assert (an_engine_config("vllm").memory_ratio, an_engine_config("trtllm").memory_ratio) == (0.9, 0.9)
 
 
 def test_weights_are_where_the_name_says() -> None:

@@ -44,7 +44,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class EngineConfig:
     """Engine configuration of one replica, and the number of replicas.
 
     Parameters
@@ -117,7 +117,7 @@ def engine_of(entry: Entry, question: Question) -> str:
     return engine
 
 
-def served_by(engine: str, entry: Entry, question: Question) -> Served:
+def configure_engine(engine: str, entry: Entry, question: Question) -> EngineConfig:
     """Return the configuration of an engine for an entry.
 
     Raises
@@ -150,7 +150,7 @@ def served_by(engine: str, entry: Entry, question: Question) -> Served:
         raise InputError("deployment", f"{accelerator.name} is {platform.n_device} devices to {engine}; {error}")
     longest = longest_request(demand)
     n_token = math.ceil(min(longest, context_limit(model)))
-    return Served(
+    return EngineConfig(
         engine=engine,
         checkpoint=check_argument("model", question.checkpoint),
         platform=platform,
@@ -168,14 +168,14 @@ def served_by(engine: str, entry: Entry, question: Question) -> Served:
         kv_precision=bounds.kv_precision,
         n_token=n_token,
         refused_ratio=_share_longer(demand, n_token) if n_token < longest else 0.0,
-        n_sequence=most_at_once(entry, demand),
+        n_sequence=max_running_requests(entry, demand),
         memory_ratio=_memory_ratio(engine, own_engine, accelerator.memory_byte),
         n_accelerator=replica.n_accelerator,
         n_replica=entry.n_replica,
     )
 
 
-def most_at_once(entry: Entry, demand: Demand) -> int:
+def max_running_requests(entry: Entry, demand: Demand) -> int:
     """Return the concurrency limit of an engine.
 
     Without think time it is the requests in flight within the limits. At a rate, or with think time, that number is a
@@ -225,12 +225,12 @@ def _share_longer(demand: Demand, n_token: int) -> float:
     return prompt.share_above_with(answer, n_token)
 
 
-def remark(served: Served) -> str:
+def remark(config: EngineConfig) -> str:
     """Return a comment on refused requests, for a shell and for YAML; empty if there are none."""
-    if not served.refused_ratio:
+    if not config.refused_ratio:
         return ""
-    longer = f"{100 * served.refused_ratio:.2g} % of the requests"
-    return f"# {longer} are longer than {served.n_token} tokens, the context of the model, and are refused\n"
+    longer = f"{100 * config.refused_ratio:.2g} % of the requests"
+    return f"# {longer} are longer than {config.n_token} tokens, the context of the model, and are refused\n"
 
 
 def _memory_ratio(engine: str, own_engine: str, memory_byte: float) -> float | None:
