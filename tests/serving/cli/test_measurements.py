@@ -129,7 +129,7 @@ def test_a_dry_run_tells_of_an_older_store_and_leaves_it(run: Run, file: Path, t
     before = contents(tmp_path)
     status, out, err = run("import", "auto", file, "--dry-run", "--json")
     assert (status, json.loads(out)[0]["n_new"]) == (0, 4)
-    assert "the store has an older schema; a dry run leaves it so" in " ".join(err.split())
+    assert "the store has an older schema; a dry run does not migrate it" in " ".join(err.split())
     assert contents(tmp_path) == before
 
 

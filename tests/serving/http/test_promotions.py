@@ -201,6 +201,6 @@ def test_the_scoreboard_tells_of_the_predictor_and_of_what_was_computed_here(cli
 def test_a_scoreboard_that_is_damaged_is_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / FILE_NAME).write_text('{"P1": 1}')
     assert read_figures(tmp_path) == read_figures(tmp_path / "nowhere")
-    assert "cannot be read" in caplog.text
+    assert "scoreboard figures ignored" in caplog.text
     store_figures(tmp_path, FIGURES, dt.date(2036, 11, 1))
     assert read_figures(tmp_path)["P1"].figures == FIGURES["P1"]
