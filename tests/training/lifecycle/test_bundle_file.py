@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -202,12 +203,29 @@ def test_a_zip_bomb_is_refused_before_it_is_inflated(
         BundleFile.parse(path.read_bytes(), "f")
 
 
-def test_a_size_that_lies_is_refused(tmp_path: Path) -> None:
-    """The directory of the archive says 10 bytes where a megabyte comes out."""
-    path = tmp_path / "f"
+@pytest.mark.parametrize("member", [TREE, ARRAYS])
+def test_decompression_stops_at_the_declared_size(member: str, tmp_path: Path) -> None:
+    """The directory of the archive declares 10 bytes of a member that holds 50 million."""
+    path, n_byte = tmp_path / "f", 50_000_000
+    contents = {TREE: json.dumps({"format": 1, "about": {}, "value": None}), ARRAYS: ""} | {member: " " * n_byte}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in contents.items():
+            archive.writestr(name, text)
+    content = path.read_bytes().replace(n_byte.to_bytes(4, "little"), (10).to_bytes(4, "little"))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=r"cannot be read.*retrain"):
+            BundleFile.parse(content, "f")
+        assert tracemalloc.get_traced_memory()[1] < 2 * 10**6
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compressions_are_refused(compression: int, tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    with zipfile.ZipFile(path, "w", compression) as archive:
         archive.writestr(TREE, json.dumps({"format": 1, "about": {}, "value": None}))
-        archive.writestr(ARRAYS, bytes(10**6))
-    content = path.read_bytes().replace((10**6).to_bytes(4, "little"), (10).to_bytes(4, "little"))
-    with pytest.raises(InputError, match="cannot be read"):
-        BundleFile.parse(content, "f")
+        archive.writestr(ARRAYS, b"")
+    with pytest.raises(InputError, match=r"must be stored or deflated, got compression \d+"):
+        BundleFile.parse(path.read_bytes(), "f")

@@ -1,8 +1,8 @@
 """Codec of bundle files: a JSON tree of registered classes beside one block of numeric arrays, in a ZIP archive.
 
 Reading a file runs no code from it. Class names are looked up in a closed tuple, never imported; arrays have one of
-`DTYPES` and are views of the block; strings, numbers and containers come from JSON. Sizes are checked before anything
-is decompressed, and members are read by name, never extracted.
+`DTYPES` and are views of the block; strings, numbers and containers come from JSON. Members are read by name, never
+extracted. A member's declared size is checked first, and decompression stops there, whatever the member holds.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ TREE, ARRAYS = "tree.json", "arrays.bin"
 
 MAX_BYTE: Final = {TREE: 64 * 2**20, ARRAYS: 512 * 2**20}
 """Largest uncompressed size of each member."""
+
+COMPRESSIONS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Compressions whose decoder stops at a given size; that of bzip2 does not."""
 
 DTYPES: Final = ("<f8", "<f4", "<i8", "<i4", "<i2", "<i1", "|i1", "<u8", "|u1", "|b1")
 
@@ -115,12 +118,12 @@ class BundleFile:
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 _check_members(archive, name)
-                tree = json.loads(archive.read(TREE))
+                tree = json.loads(_read_member(archive, TREE))
                 if tree["format"] > FORMAT:
                     problem = f"{name} has format {tree['format']}, this version reads {FORMAT}; upgrade roofcast"
                     raise InputError("bundle", problem)
                 about = {str(key): str(value) for key, value in tree["about"].items()}
-                return cls(name, about, tree["value"], archive.read(ARRAYS))
+                return cls(name, about, tree["value"], _read_member(archive, ARRAYS))
         except InputError:
             raise
         except Exception as error:  # the parsers of a damaged file raise many kinds
@@ -143,13 +146,33 @@ class BundleFile:
 
 
 def _check_members(archive: zipfile.ZipFile, name: str) -> None:
-    sizes = [(info.filename, info.file_size) for info in archive.infolist()]
-    if sorted(member for member, _ in sizes) != sorted(MAX_BYTE):
+    members = archive.infolist()
+    if sorted(member.filename for member in members) != sorted(MAX_BYTE):
         raise InputError("bundle", f"{name} is no bundle: it must hold {TREE} and {ARRAYS}, and nothing else")
-    for member, n_byte in sizes:
-        if n_byte > MAX_BYTE[member]:
-            problem = f"{name} holds {n_byte:,} bytes of {member}; at most {MAX_BYTE[member]:,} are read"
+    for member in members:
+        if member.compress_type not in COMPRESSIONS:
+            problem = f"{name} is no bundle: {member.filename} must be stored or deflated"
+            raise InputError("bundle", f"{problem}, got compression {member.compress_type}")
+        limit = MAX_BYTE[member.filename]
+        if member.file_size > limit:
+            problem = f"{name} holds {member.file_size:,} bytes of {member.filename}; at most {limit:,} are read"
             raise InputError("bundle", problem)
+
+
+def _read_member(archive: zipfile.ZipFile, member: str) -> bytes:
+    """Return the content of a member; at most one byte more than its declared size is decompressed.
+
+    Raises
+    ------
+    ValueError
+        If the content has another size than declared.
+    """
+    n_byte = archive.getinfo(member).file_size
+    with archive.open(member) as stream:
+        content = stream.read(n_byte + 1)
+    if len(content) != n_byte:
+        raise ValueError(f"{member} must hold {n_byte:,} bytes as declared, got {len(content):,}")
+    return content
 
 
 def _unreadable(name: str, error: Exception) -> InputError:
