@@ -10,9 +10,11 @@ import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
+from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.predict.measure_next import Workload, candidate_table, measure_next
-from roofcast.training.lifecycle.bundle import sha256
+from roofcast.training.lifecycle.bundle import ModelBundle, sha256
+from roofcast.training.lifecycle.registry import Champion, Registry, ShippedPredictor
 from roofcast.training.lifecycle.retraining import RetrainingReport
 from tests.builders import a_model
 from tests.serving.http_client import ACCELERATOR, MODEL, Run
@@ -31,6 +33,28 @@ def test_the_example_of_the_readme_needs_neither_mlflow_nor_a_server(run: Run, t
     )
     assert ended.returncode == 0, ended.stderr
     assert "tpot_s" in ended.stdout
+
+
+def test_the_shipped_predictor_answers_if_the_champion_cannot_be_read(
+    home: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (bundle,) = (home / "bundles").iterdir()
+    shipped = ShippedPredictor(Champion("shipped-0", "", bundle.stem), bundle)
+    load = Registry.load
+
+    def load_shipped(registry: Registry, champion: Champion) -> ModelBundle:
+        if champion.version == "1":
+            raise InputError("bundle", "version 1 is of another layout; retrain")
+        return load(registry, champion)
+
+    monkeypatch.setattr(Registry, "load", load_shipped)
+    arguments = ("export", tmp_path / "predictor.roofcast")
+    assert run(*arguments)[0] == 2
+    monkeypatch.setattr(app_state, "shipped_predictor", lambda: shipped)
+    status, _, said = run(*arguments)
+    assert status == 0
+    assert "warning: the champion cannot be used: " in said
+    assert "version 1 is of another layout; retrain; version shipped-0 answers" in said.replace("\n", " ")
 
 
 @pytest.mark.usefixtures("home")

@@ -13,10 +13,12 @@ import pytest
 from filelock import FileLock, Timeout
 
 from roofcast.data.errors import NotReadyError, OutOfRangeError
+from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.jobs import queue as queue_module
 from roofcast.serving.jobs.queue import INTERRUPTED, JobQueue, owner_id, work, worker_process
+from roofcast.training.lifecycle.registry import Champion, ShippedPredictor
 from roofcast.training.lifecycle.retraining import RetrainingReport
 from tests.conditions import wait_until
 from tests.serving.http_client import Client, problem_of
@@ -205,6 +207,22 @@ def test_a_queue_that_cannot_be_written_queues_nothing(queue: JobQueue, home: Pa
     with pytest.raises(NotReadyError, match="the job queue cannot be written"):
         queue.submit()
     assert [record.state for record in queue._state.store.retrainings.load()] == ["failed"]
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_retraining_is_queued_if_the_shipped_predictor_cannot_be_loaded(
+    is_damaged: bool, trained_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file,) = (trained_home / "bundles").iterdir()
+    champion = Champion(f"shipped-{file.stem[:8]}", "", file.stem)
+    if is_damaged:
+        file = tmp_path / "damaged.roofcast"
+        file.write_bytes(b"")
+    monkeypatch.setattr(app_state, "shipped_predictor", lambda: ShippedPredictor(champion, file))
+    state = AppState(Settings(home=tmp_path / "home")).open()
+    JobQueue(state.settings.home, state).ensure_predictor()
+    assert [record.state for record in state.store.retrainings.load()] == ["queued"] * is_damaged
+    state.close()
 
 
 def test_a_second_worker_without_a_parent_returns_at_once(settings: Settings) -> None:

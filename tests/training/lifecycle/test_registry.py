@@ -387,11 +387,12 @@ def test_the_shipped_predictor_is_promoted_and_rolled_back_to_like_a_version(
     assert version_of(Registry(home).champion()) == version
 
 
-def test_rollback_skips_an_earlier_shipped_predictor(
+def test_rollback_to_a_shipped_predictor_of_an_earlier_package_returns_to_the_present_one(
     shipped: ShippedPredictor, home: Path, bundle: ModelBundle, tmp_path: Path
 ) -> None:
     registry = Registry(home, shipped=shipped)
     registry.promote(add_version(registry, bundle, tmp_path / "run"))
     newer = replace(shipped, champion=replace(shipped.champion, version="shipped-of-an-upgrade"))
+    assert Registry(home, shipped=newer).rollback() == newer.champion
     with pytest.raises(NoAnswerError, match="no earlier champion"):
         Registry(home, shipped=newer).rollback()

@@ -86,6 +86,11 @@ class AppState:
         """The champion in service: see `ChampionLoader`."""
         return self._champion.active_model
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a champion is in service."""
+        return self._champion.is_loaded
+
     def refresh(self, preloaded: LoadedModel | None = None) -> bool:
         """Load a new champion of the registry: see `ChampionLoader.refresh`."""
         make_home(self.settings.home)

@@ -57,6 +57,11 @@ class ChampionLoader:
             raise NotReadyError(self._problem)
         return loaded
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a champion is in service."""
+        return self._loaded is not None
+
     def refresh(self, preloaded: LoadedModel | None = None) -> bool:
         """Load the registry's champion if it is not the one in service; return whether one was loaded.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from roofcast.data.errors import InputError
 from roofcast.serving.cli.console import warn
 
 if TYPE_CHECKING:
@@ -129,15 +130,23 @@ def open_app_state() -> AppState:
 def load_predictor(state: AppState) -> AppState:
     """Return the state with the active predictor; the registry is asked only if it has changed since the last time.
 
+    A champion that cannot be read is reported as a warning if another predictor answers, such as the shipped one.
+
     Raises
     ------
     InputError
-        If the active predictor cannot be read.
+        If the champion cannot be read, and there is no other predictor.
     NotReadyError
         If the registry cannot be reached.
     """
     state.resume()
-    state.refresh()
+    try:
+        state.refresh()
+    except InputError as error:
+        if not state.is_loaded:
+            raise
+        answering = state.active_model.champion.version
+        warn(f"the champion cannot be used: {error}; version {answering} answers")
     return state
 
 

@@ -103,8 +103,6 @@ class JobQueue:
 
     def ensure_predictor(self) -> None:
         """Queue a retraining if no champion can be loaded, as after an upgrade that changed the columns."""
-        if self._state.registry.is_empty and self._state.registry.shipped:
-            return
         try:
             is_loaded = self._state.refresh()
         except NotReadyError as error:

@@ -56,6 +56,9 @@ PROGRAM: Final = "a program"
 CHANGE_WAIT_S: Final = 60.0
 """Time that a change of the champion waits for another one, which may be downloading a bundle."""
 
+SHIPPED: Final = "shipped-"
+"""Start of the version of a shipped predictor; digits of its SHA-256 follow."""
+
 NO_CHAMPION: Final = "no predictor is promoted yet; run `roofcast retrain`"
 
 
@@ -290,6 +293,8 @@ class Registry:
     def _earlier_champions(self, champion: Champion | None) -> list[Champion]:
         """Return the earlier champions that still exist, oldest first, without the present one at the end.
 
+        The shipped predictor of an earlier package is replaced by the present one.
+
         Raises
         ------
         NoAnswerError
@@ -298,7 +303,11 @@ class Registry:
         known = {champion.version: champion for champion in self.versions()}
         registered = [champion for champion in known.values() if not self._is_shipped(champion)]
         with reachable(self.tracking_uri):
-            earlier = [known[version] for version in self._earlier() if version in known] if registered else []
+            versions = self._earlier() if registered else []
+        if self.shipped:
+            present = self.shipped.champion.version
+            versions = [present if version.startswith(SHIPPED) else version for version in versions]
+        earlier = [known[version] for version in versions if version in known]
         while earlier and earlier[-1] == champion:  # a change was interrupted between its two writes
             earlier.pop()
         if not earlier:

@@ -23,7 +23,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
 from roofcast.training.lifecycle.bundle import checksum_file, layout
-from roofcast.training.lifecycle.registry import Champion, ShippedPredictor
+from roofcast.training.lifecycle.registry import SHIPPED, Champion, ShippedPredictor
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ def shipped_predictor() -> ShippedPredictor | None:
     if manifest.layout != layout() or not FILE.is_file():
         logger.warning("the shipped predictor is of another layout than the code; run `%s`", COMMAND)
         return None
-    return ShippedPredictor(Champion(f"shipped-{manifest.sha256[:8]}", "", manifest.sha256), FILE)
+    return ShippedPredictor(Champion(f"{SHIPPED}{manifest.sha256[:8]}", "", manifest.sha256), FILE)
 
 
 def shipped_training_set() -> TrainingSet:
