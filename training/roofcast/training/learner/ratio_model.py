@@ -7,7 +7,6 @@ closed loop; trees of these metrics serve the other loads.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -51,7 +50,7 @@ POOL_TARGET: Final = "tpot_s"
 """Metric that gets members fitted to the pool: it is measured of the fewest LLMs and accelerators."""
 
 N_THREAD: Final = 2
-"""Folds that are fitted at once; XGBoost and NumPy release the interpreter while they work."""
+"""Folds fitted at once, by threads (XGBoost and NumPy release the interpreter) unless a joblib backend is set."""
 
 QUANTILE_INDEX: Final = FEATURE_NAMES.index("workload.quantile")
 IS_MEAN_INDEX: Final = FEATURE_NAMES.index("workload.is_mean")
@@ -207,6 +206,8 @@ def predict_held_out(
     trainable : shape (n_row,)
         Rows that may be trained on; None for all. Rows of a fold that leaves none are NaN.
     """
+    from joblib import Parallel, delayed  # noqa: PLC0415  (serving fits nothing)
+
     allowed = np.ones(len(X), dtype=bool) if trainable is None else trainable
     folds = list(leave_one_group_out(groups, (predictor.config or TrainingConfig()).n_fold))
 
@@ -218,14 +219,11 @@ def predict_held_out(
         return model.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows]).predict(X.iloc[test])
 
     predicted = pd.DataFrame(np.nan, index=X.index, columns=list(predictor.metrics))
-    pool = ThreadPoolExecutor(N_THREAD)
-    try:
-        results = pool.map(predict_fold, folds)
-        for values in progress(results, len(folds), "held-out lineages") if progress else results:
-            if values is not None:
-                predicted.loc[values.index, values.columns] = values
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    pool = Parallel(n_jobs=N_THREAD, prefer="threads", return_as="generator")
+    results = pool(delayed(predict_fold)(fold) for fold in folds)
+    for values in progress(results, len(folds), "held-out lineages") if progress else results:
+        if values is not None:
+            predicted.loc[values.index, values.columns] = values
     return predicted
 
 
