@@ -93,6 +93,16 @@ def test_other_columns_are_refused(bundle: ModelBundle, tmp_path: Path) -> None:
         load_bundle(path, checksum)
 
 
+@pytest.mark.parametrize(
+    "name", ["features.descriptors.config_hash._START", "training.lifecycle.bundle.key_signatures"]
+)
+def test_another_transform_of_keys_is_another_layout(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = layout()
+    changed = np.uint64(1) if name.endswith("_START") else lambda keys: keys[:, 0]
+    monkeypatch.setattr(f"roofcast.{name}", changed)
+    assert layout() != before
+
+
 def test_mlflow_loads_the_bundle_of_a_folder(bundle: ModelBundle, subset: TrainingSet, tmp_path: Path) -> None:
     bundle.save(tmp_path / "bundle.roofcast")
     served = _load_pyfunc(str(tmp_path)).predict(subset.X)

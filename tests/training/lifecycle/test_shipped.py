@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from roofcast.training.lifecycle import shipped
@@ -38,6 +39,10 @@ def test_a_new_fit_answers_as_the_shipped_predictor() -> None:
     rows = data.X.iloc[::100]
     stored, fitted = load_bundle(FILE, sha256(FILE)), fit_bundle(data)
     assert stored.row_ids == fitted.row_ids
+    pd.testing.assert_frame_equal(stored.anchors.rows, fitted.anchors.rows, check_dtype=False, rtol=1e-3)
+    assert stored.scores.keys() == fitted.scores.keys()
+    for metric, scores in stored.scores.items():
+        assert fitted.scores[metric] == pytest.approx(scores, rel=1e-3), STALE
     one, other = (bundle.predictor.predict_distribution(rows) for bundle in (stored, fitted))
     for old, new in zip((one.median, *one.interval(0.9)), (other.median, *other.interval(0.9)), strict=True):
         np.testing.assert_allclose(old, new, rtol=1e-3, err_msg=STALE)
@@ -67,4 +72,9 @@ def test_the_fingerprint_of_code_passes_over_prose() -> None:
     prose += '        "Function."\n        return self.x\n'
     assert syntax(code) == syntax(prose)
     assert syntax(code) != syntax(code.replace("x = 1", "x = 2"))
+    assert syntax(code) != syntax(code.replace("x = 1", "x = None"))
+    assert syntax("f(x)") != syntax("f(*x)")
+    assert syntax("def f(): pass") == ("Module(body=[FunctionDef(args=arguments() body=[Pass()] name='f')])"), (
+        "type_params, which Python 3.12 adds, is left out"
+    )
     assert shipped.code_fingerprint() == shipped.code_fingerprint()

@@ -93,9 +93,9 @@ class LookupTables:
 
         They do not where training points share the last key, but none has all keys.
         """
-        signatures = _signatures(keys)
+        signatures = key_signatures(keys)
         _, first, back = np.unique(signatures, return_index=True, return_inverse=True)
-        level, is_level = _search(self.level, _by_term(keys[first, :-1]))
+        level, is_level = _search(self.level, keys_by_term(keys[first, :-1]))
         level[~is_level] = len(self.level)
         row, is_known = _search(self.signature, signatures[first])
         mean = self.mean[level].sum(axis=1)[back]
@@ -125,7 +125,7 @@ def build_lookup_tables(
         That inverse times the errors.
     """
     keys, n_point, n_far = points.keys, len(points.keys), points.keys.shape[1] - 1
-    level, of_point = np.unique(_by_term(keys[:, :-1]), return_inverse=True)
+    level, of_point = np.unique(keys_by_term(keys[:, :-1]), return_inverse=True)
     start = np.arange(0, n_point * n_far + 1, n_far)
     has = sparse.csr_array((np.ones(n_point * n_far), of_point.ravel(), start), shape=(n_point, len(level)))
     shared = sparse.csr_array((covariance[:, :-1].ravel(), of_point.ravel(), start), shape=has.shape)
@@ -136,7 +136,7 @@ def build_lookup_tables(
         (np.ones(n_point), cell_of_point.ravel(), np.arange(n_point + 1)), (n_point, len(of_cell))
     )
     cell_precision = np.asarray(in_cell.T @ (in_cell.T @ inverse).T)
-    signature, first = np.unique(_signatures(keys), return_index=True)
+    signature, first = np.unique(key_signatures(keys), return_index=True)
     configuration, members = _members(keys[:, -1])
     row = members[np.searchsorted(configuration, keys[first, -1])]
     is_row = row >= 0
@@ -166,12 +166,12 @@ def _members(keys: HashArray) -> tuple[HashArray, IndexArray]:
     return distinct, members
 
 
-def _by_term(keys: HashArray) -> HashArray:
+def keys_by_term(keys: HashArray) -> HashArray:
     """Return the keys, shape (n, n_term), made distinct between terms."""
     return keys ^ np.arange(keys.shape[1], dtype=np.uint64)
 
 
-def _signatures(keys: HashArray) -> HashArray:
+def key_signatures(keys: HashArray) -> HashArray:
     """Return one hash of all keys of a row: the keys times odd numbers, added modulo 2 ** 64."""
     return np.asarray(keys @ np.arange(1, 2 * keys.shape[1], 2, dtype=np.uint64), dtype=np.uint64)
 

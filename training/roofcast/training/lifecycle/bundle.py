@@ -8,9 +8,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import InputError
+from roofcast.features.columns import DESCRIPTORS
 from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.fingerprint import fingerprint
 from roofcast.features.pipeline import METRICS
@@ -18,8 +20,8 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.explain.contributions import TrainingPoints
 from roofcast.training.learner.boosted_residual import ResidualRegressor
 from roofcast.training.learner.error_distribution import ErrorDistribution, ErrorScaleModel, GroupedConformal
-from roofcast.training.learner.group_keys import STACK_TERMS, TERMS, WORKLOAD_GRID, GroupKeys
-from roofcast.training.learner.lookup_tables import LENGTH_SCALE, LookupTables
+from roofcast.training.learner.group_keys import STACK_TERMS, TERMS, WORKLOAD_GRID, GroupKeys, build_group_keys
+from roofcast.training.learner.lookup_tables import LENGTH_SCALE, LookupTables, key_signatures, keys_by_term
 from roofcast.training.learner.numpy_booster import NumpyBooster
 from roofcast.training.learner.out_of_memory import OutOfMemoryClassifier
 from roofcast.training.learner.predictor import RoofcastPredictor
@@ -98,7 +100,7 @@ CLASSES: Final = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
 
 
 def layout() -> str:
-    """Return a digest of columns, codes, terms and stored attributes; a bundle of another layout is refused.
+    """Return a digest of columns, codes, terms, keys and stored attributes; a bundle of another layout is refused.
 
     Examples
     --------
@@ -106,8 +108,15 @@ def layout() -> str:
     16
     """
     stored = sorted((cls.__name__, names) for cls, names in CLASSES.items())
-    parts = repr((fingerprint(), [*TERMS], [*STACK_TERMS], WORKLOAD_GRID, LENGTH_SCALE, stored))
+    parts = repr((fingerprint(), [*TERMS], [*STACK_TERMS], WORKLOAD_GRID, LENGTH_SCALE, _example_keys(), stored))
     return hashlib.blake2b(parts.encode(), digest_size=8).hexdigest()
+
+
+def _example_keys() -> list[int]:
+    """Return the keys of a fixed row: a bundle stores keys, which queries have to reproduce."""
+    values = np.arange(1.0, len(DESCRIPTORS) + 1)
+    keys = build_group_keys(pd.DataFrame([values], columns=[column.name for column in DESCRIPTORS])).keys
+    return [int(key) for key in (*keys_by_term(keys)[0], *key_signatures(keys))]
 
 
 def checksum_file(path: Path) -> Path:

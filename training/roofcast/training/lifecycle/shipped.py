@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
@@ -37,12 +37,16 @@ CODE: Final = (
     (roofcast.training, "learner"),
     (roofcast.training, "dataset"),
     (roofcast.training, "config.py"),
+    (roofcast.training, "explain/contributions.py"),
+    (roofcast.training, "evaluation/metrics.py"),
+    (roofcast.training, "lifecycle/bundle.py"),
+    (roofcast.training, "lifecycle/bundle_file.py"),
     (roofcast.training, "lifecycle/retraining.py"),
     (roofcast.data, "measurements"),
     (roofcast.data, "units.py"),
     (roofcast.data, "specs.py"),
 )
-"""Files and folders of packages whose code changes what is fitted."""
+"""Files and folders of packages whose code changes what is fitted or stored."""
 
 
 class Manifest(Spec):
@@ -119,20 +123,27 @@ def code_fingerprint() -> str:
 def syntax(source: str) -> str:
     r"""Return the syntax tree of Python code as text, without docstrings and other bare strings.
 
+    The text is the same in all versions of Python: unlike `ast.dump`, it leaves out empty fields, which versions add.
+
     Examples
     --------
     >>> syntax('def f(x):\n    "Doc."\n    return x  # why') == syntax("def f(x): return x")
     True
     """
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [part for part in body if not _is_text(part)] or [ast.Pass()]  # type: ignore[attr-defined]
-    return ast.dump(tree)
+    return _dump(ast.parse(source))
 
 
-def _is_text(node: ast.AST) -> bool:
+def _dump(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{' '.join(_dump(item) for item in value if not _is_text(item))}]"
+    if not isinstance(value, ast.AST):
+        return repr(value)
+    items = ((name, _dump(item)) for name, item in ast.iter_fields(value) if item is not None)
+    fields = sorted(f"{name}={text}" for name, text in items if text != "[]")
+    return f"{type(value).__name__}({' '.join(fields)})"
+
+
+def _is_text(node: Any) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
