@@ -20,12 +20,17 @@ WHAT_NO_SCHEMA_SAYS = "positive_data_acceptance"
 """A name must be in the catalogue, a configuration a language model's: 404 and 422 are right for sound JSON."""
 
 
-def test_no_5xx_and_nothing_that_is_not_documented(service: Service, admin_key: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "phases", ["examples", pytest.param("examples,coverage,fuzzing,stateful", marks=pytest.mark.slow, id="all")]
+)
+def test_no_5xx_and_nothing_that_is_not_documented(
+    service: Service, admin_key: str, tmp_path: Path, phases: str
+) -> None:
     command = [
         str(Path(sys.executable).with_name("schemathesis")), "run", f"{service.url}/openapi.json",
-        "--header", f"Authorization: Bearer {admin_key}", "--phases", "examples,coverage,fuzzing,stateful",
+        "--header", f"Authorization: Bearer {admin_key}", "--phases", phases,
         "--exclude-checks", WHAT_NO_SCHEMA_SAYS, "--max-examples", str(N_EXAMPLE), "--workers", "2",
-        "--request-timeout", "60", "--continue-on-failure", "--no-color", "--generation-database", "none",
+        "--request-timeout", "600", "--continue-on-failure", "--no-color", "--generation-database", "none",
         *(["--seed", "0"] if EFFORT == 1 else []),
     ]  # fmt: skip
     variables = {

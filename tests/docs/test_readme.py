@@ -52,7 +52,7 @@ def test_every_command_and_make_target_exists() -> None:
     listed = CliRunner().invoke(app, ["--help"]).output
     assert {"recommend", "predict", "import", "retrain"} <= commands
     assert all(command in listed for command in commands)
-    targets = set(re.findall(r"`?make ([a-z]+)", README))
+    targets = set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE))
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert {"serve", "test", "scoreboard"} <= targets
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)

@@ -164,6 +164,7 @@ def test_shipped_medians_match_published_medians() -> None:
     assert len(missing) == 0
 
 
+@pytest.mark.slow
 @needs_raw
 def test_shipped_rows_match_published_files() -> None:
     rows = build_llm_pilot(BESIDE).rows

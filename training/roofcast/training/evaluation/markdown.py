@@ -26,7 +26,7 @@ def format_number(value: float) -> str:
 
     Examples
     --------
-    >>> format_number(0.12345), number(float("nan"))
+    >>> format_number(0.12345), format_number(float("nan"))
     ('0.123', '')
     """
     return "" if pd.isna(value) else f"{value:.3f}"
