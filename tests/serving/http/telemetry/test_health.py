@@ -74,6 +74,8 @@ def test_predictions_go_on_while_postgresql_is_down(home: Path, postgres_server:
         set_open(postgres_server, url, is_open=True)
         wait_until(lambda: client.get("/readyz").json()["status"] == "ready")
         assert client.post("/v1/measurements", ROWS).status_code == 201
+        store = client.bench.store
+    store.close()
 
 
 def test_a_registry_that_is_down_is_told_of(client: Client, home: Path) -> None:
