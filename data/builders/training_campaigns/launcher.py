@@ -78,7 +78,7 @@ def _example(page: PageRow) -> SourceRow | RejectedRow:
         return RejectedRow(page.reference, "placeholder", "draft of the page, replaced on the same day")
     figures = [page.cells.get(name, "") for name in ("Model", "Tokens / sec / GPU", "Model TFLOP / sec / GPU")]
     if (*figures[:2], figures[2][: len(_RECOUNTED[2])]) == _RECOUNTED:
-        return RejectedRow(page.reference, "superseded", "FLOP/s counted anew on the next day")
+        return RejectedRow(page.reference, "superseded", "FLOP/s recomputed by the source on the next day")
     match = _PRECISION.search(page.intro)
     compute, recipe = RECIPES.get(page.cells.get("Precision") or (match[1] if match else ""), ("", ""))
     return SourceRow(page.reference, read_cells(page.cells) | {

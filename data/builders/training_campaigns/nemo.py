@@ -65,7 +65,7 @@ def _bridge(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
         return
     figures = (page.cells.get(name) for name in ("Model", "Tokens / sec / GPU", "Model TFLOP / sec / GPU"))
     if (page.date, *figures) == _RECOUNTED:
-        yield RejectedRow(page.reference, "superseded", "FLOP/s counted anew on the same day")
+        yield RejectedRow(page.reference, "superseded", "FLOP/s recomputed by the source on the same day")
         return
     if "Model TFLOP / sec / GPU" not in page.cells:
         yield RejectedRow(

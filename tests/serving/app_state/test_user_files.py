@@ -23,55 +23,55 @@ from tests.serving.http_client import ACCELERATOR, CONFIG, Client, a_demand, a_m
 from tests.serving.own_things import ID, an_accelerator_file, an_offer_file, put
 
 
-class Told(list[str]):
-    """What was told, in order; the last is taken away by asking for it."""
+class Warnings(list[str]):
+    """Warnings, in order."""
 
     def __call__(self, text: str) -> None:
         self.append(text)
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def warned() -> Warnings:
+    return Warnings()
 
 
 @pytest.fixture
-def own(tmp_path: Path, told: Told) -> UserFiles:
-    return UserFiles(tmp_path, told)
+def files(tmp_path: Path, warned: Warnings) -> UserFiles:
+    return UserFiles(tmp_path, warned)
 
 
 def offer(files: UserFiles, offer_id: str) -> Offer:
     return next(o for o in files.catalog.offers if o.id == offer_id)
 
 
-def test_without_files_it_is_the_shipped_catalogue(own: UserFiles, told: Told) -> None:
+def test_without_files_the_catalogue_is_the_shipped_one(files: UserFiles, warned: Warnings) -> None:
     shipped = load_catalog()
-    assert own.catalog.accelerators == shipped.accelerators
-    assert {o.id: o for o in own.catalog.offers} == {o.id: o for o in shipped.offers}
-    assert own.catalog is own.catalog
-    assert not told
+    assert files.catalog.accelerators == shipped.accelerators
+    assert {o.id: o for o in files.catalog.offers} == {o.id: o for o in shipped.offers}
+    assert files.catalog is files.catalog
+    assert not warned
 
 
-def test_files_are_known_when_they_come_change_and_go(own: UserFiles, tmp_path: Path, told: Told) -> None:
+def test_files_are_read_again_after_a_change(files: UserFiles, tmp_path: Path, warned: Warnings) -> None:
     put(tmp_path, "offers/attic.csv", an_offer_file())
-    assert "acme-x1-96gb" in told_of(own, told)
+    assert "acme-x1-96gb" in only_warning(files, warned)
     file = put(tmp_path, "accelerators/mine.toml", an_accelerator_file())
-    assert own.catalog.accelerator("ACME-X1-96GB").memory_byte == 96 * 2**30
-    assert offer(own, "attic/global/box/on_demand").price_usd_per_h == Decimal("1.5")
-    assert own.catalog is own.catalog
+    assert files.catalog.accelerator("ACME-X1-96GB").memory_byte == 96 * 2**30
+    assert offer(files, "attic/global/box/on_demand").price_usd_per_h == Decimal("1.5")
+    assert files.catalog is files.catalog
     put(tmp_path, "accelerators/mine.toml", an_accelerator_file(memory_gib=48))
-    assert own.catalog.accelerator(ID).memory_byte == 48 * 2**30
-    assert not told
+    assert files.catalog.accelerator(ID).memory_byte == 48 * 2**30
+    assert not warned
     file.unlink()
     with pytest.raises(UnknownNameError):
-        own.catalog.accelerator(ID)
+        files.catalog.accelerator(ID)
 
 
-def told_of(files: UserFiles, told: Told) -> str:
-    """Return the one thing that is told when the files are read."""
+def only_warning(files: UserFiles, warned: Warnings) -> str:
+    """Return the only warning of reading the files, and remove it."""
     _ = files.catalog, files.catalog
-    assert len(told) == 1, told
-    return told.pop()
+    assert len(warned) == 1, warned
+    return warned.pop()
 
 
 @pytest.mark.parametrize(
@@ -98,43 +98,43 @@ def told_of(files: UserFiles, told: Told) -> str:
         ("offers/bad.csv", "", "offers/bad.csv: is empty"),
     ],
 )
-def test_a_broken_file_is_told_of_once_and_the_others_count(
-    tmp_path: Path, told: Told, name: str, text: str, said: str
+def test_a_broken_file_gives_one_warning_and_the_others_are_read(
+    tmp_path: Path, warned: Warnings, name: str, text: str, said: str
 ) -> None:
-    own = UserFiles(tmp_path, told)
+    files = UserFiles(tmp_path, warned)
     put(tmp_path, "accelerators/good.toml", an_accelerator_file(id="acme-x2", name="X2"))
     put(tmp_path, "offers/good.csv", an_offer_file("attic,box,acme-x2,1,2026-11-01"))
     put(tmp_path, name, text)
-    problem = told_of(own, told)
+    problem = only_warning(files, warned)
     assert said in problem
     assert problem.endswith("; the file is left out")
     assert str(tmp_path) not in problem
-    assert own.catalog.accelerator("x2").id == "acme-x2"
-    assert offer(own, "attic/global/box/on_demand").accelerator == "acme-x2"
+    assert files.catalog.accelerator("x2").id == "acme-x2"
+    assert offer(files, "attic/global/box/on_demand").accelerator == "acme-x2"
 
 
-def test_a_folder_that_is_none_is_told_of(own: UserFiles, tmp_path: Path, told: Told) -> None:
+def test_a_file_in_place_of_a_folder_gives_a_warning(files: UserFiles, tmp_path: Path, warned: Warnings) -> None:
     put(tmp_path, "offers", "")
-    assert told_of(own, told) == "offers: cannot be read: not a directory"
+    assert only_warning(files, warned) == "offers: cannot be read: not a directory"
 
 
-def test_what_is_no_file_of_ours_is_passed_over(own: UserFiles, tmp_path: Path, told: Told) -> None:
+def test_other_files_are_ignored(files: UserFiles, tmp_path: Path, warned: Warnings) -> None:
     for name in (".mine.toml.77", ".mine.toml", "mine.toml~", "README", "notes.csv"):
         put(tmp_path, f"accelerators/{name}", "no TOML")
     (tmp_path / "offers" / "folder.csv").mkdir(parents=True)
     (tmp_path / "offers" / "gone.csv").symlink_to(tmp_path / "nowhere")
-    assert own.catalog.accelerators == load_catalog().accelerators
-    assert not told
+    assert files.catalog.accelerators == load_catalog().accelerators
+    assert not warned
 
 
-def test_own_prices_replace_shipped_ones_and_the_newer_file_counts(own: UserFiles, tmp_path: Path) -> None:
+def test_own_prices_replace_shipped_ones_and_the_newer_file_counts(files: UserFiles, tmp_path: Path) -> None:
     shipped = load_catalog().offers[0]
     header = "provider,region,instance_type,accelerator,n_accelerator,pricing,price_per_h,as_of\n"
     about = f"{shipped.provider},{shipped.region},{shipped.instance_type},{shipped.accelerator},8,{shipped.pricing}"
     put(tmp_path, "offers/a.csv", f"{header}{about},0.5,2020-02-01\n")
     put(tmp_path, "offers/b.csv", f"{header}{about},0.7,2020-01-01\n")
-    assert offer(own, shipped.id).price_usd_per_h == Decimal("0.5")
-    assert len(own.catalog.offers) == len(load_catalog().offers)
+    assert offer(files, shipped.id).price_usd_per_h == Decimal("0.5")
+    assert len(files.catalog.offers) == len(load_catalog().offers)
 
 
 def test_prices_grow_old_but_owned_hardware_does_not() -> None:
@@ -170,9 +170,9 @@ def test_a_running_service_takes_up_own_hardware(client: Client, home: Path, mon
     put(home, "accelerators/mine.toml", an_accelerator_file())
     put(home, "offers/attic.csv", an_offer_file())
     assert ID in {spec["id"] for spec in client.get("/v1/accelerators").json()}
-    told = client.get("/v1/offers").json()
-    assert "attic" in {o["provider"] for o in told}
-    assert {type(o["price_usd_per_h"]) for o in told} <= {float, int}
+    offers = client.get("/v1/offers").json()
+    assert "attic" in {o["provider"] for o in offers}
+    assert {type(o["price_usd_per_h"]) for o in offers} <= {float, int}
     answer = client.post("/v1/recommendations", a_demand(constraints={"providers": ["attic"]})).json()
     assert {entry["accelerator"] for entry in answer["entries"]} == {ID}
     (row,) = client.post("/v1/predictions", {"rows": [a_question(accelerator="x1-96gb")]}).json()["rows"]
@@ -192,10 +192,10 @@ def test_a_broken_file_is_logged_and_no_request_fails(
         for path in ("/v1/accelerators", "/v1/offers", "/v1/models"):
             assert client.get(path).status_code == 200
         assert client.post("/v1/recommendations", a_demand()).status_code == 200
-    told = [record.getMessage() for record in caplog.records if record.name.startswith("roofcast.serving")]
-    assert len(told) == 2
-    assert "accelerators/mine.toml, line 1: memory_gb: is no field; did you mean memory_gib?" in told[0]
-    assert f"offers/attic.csv, line 2: accelerator: no '{ID}' is known" in told[1]
+    warnings = [record.getMessage() for record in caplog.records if record.name.startswith("roofcast.serving")]
+    assert len(warnings) == 2
+    assert "accelerators/mine.toml, line 1: memory_gb: is no field; did you mean memory_gib?" in warnings[0]
+    assert f"offers/attic.csv, line 2: accelerator: no '{ID}' is known" in warnings[1]
 
 
 def test_an_answer_with_old_prices_says_so(client: Client) -> None:
