@@ -44,16 +44,22 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ExportTraceServi
         server.shutdown()
 
 
+def list_span_names(received: list[ExportTraceServiceRequest]) -> list[str]:
+    return [
+        span.name
+        for request in list(received)
+        for resource in request.resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    ]
+
+
 def test_a_request_is_traced_when_asked_for(collector: list[ExportTraceServiceRequest], home: Path) -> None:
     with running(create_app(Settings(home=home, poll_s=3600))) as client:
         client.get("/healthz")
         client.get("/v1/retrainings/none")
-        wait_until(lambda: bool(collector))
-    spans = [
-        s for r in collector for resource in r.resource_spans for scope in resource.scope_spans for s in scope.spans
-    ]
-    assert "GET /v1/retrainings/{retraining_id}" in {span.name for span in spans}
-    assert not [span.name for span in spans if "healthz" in span.name]
+        wait_until(lambda: "GET /v1/retrainings/{retraining_id}" in list_span_names(collector))
+    assert not [name for name in list_span_names(collector) if "healthz" in name]
     names = {a.key: a.value.string_value for a in collector[0].resource_spans[0].resource.attributes}
     assert names["service.name"] == "roofcast"
 
