@@ -37,6 +37,8 @@ class CampaignBuilder:
         Name of the campaign.
     models, accelerators
         Source names mapped to catalogue names; an empty string means that the catalogue has no entry.
+    stack
+        Stack of rows that name none; the campaign's name by default.
     """
 
     def __init__(
@@ -44,8 +46,10 @@ class CampaignBuilder:
         campaign: str,
         models: Mapping[str, str] | None = None,
         accelerators: Mapping[str, str] | None = None,
+        stack: str = "",
     ) -> None:
         self.campaign = campaign
+        self._stack = stack or campaign
         self._models = dict(models or {})
         self._accelerators = dict(accelerators or {})
         self._rows: list[Row] = []
@@ -86,7 +90,7 @@ class CampaignBuilder:
                 detail = str(row[error.field]) or "not stated"
                 self.reject(reference, f"unknown_{error.field}", detail, n_published)
                 return
-            resolved.append({**row, **ids, "campaign": self.campaign})
+            resolved.append({"stack": self._stack, **row, **ids, "campaign": self.campaign})
         if not resolved:
             self.reject(reference, "no_outcome", "the row holds no figure", n_published)
             return

@@ -142,6 +142,7 @@ def _configuration(result: Mapping[str, Any]) -> dict[str, Any]:
         "date": result["date"],
         "software": "NVIDIA Dynamo" if is_disaggregated else "",
         "campaign": "inferencemax",
+        "stack": "inferencex",
         "note": result["note"],
     }
 

@@ -28,7 +28,7 @@ _LENGTHS_FROM_N_USER: Final = 64
 def build_llm_pilot(root: Path) -> BuildResult:
     """Build the campaign from the files under `root`; see `rows_of_llm_pilot`."""
     rows = rows_of_llm_pilot(root / RAW, root / PUBLISHED)
-    return BuildResult(rows, n_read=len(rows.drop_duplicates(list(POINT_COLUMNS))))
+    return BuildResult(rows.assign(stack="llm_pilot"), n_read=len(rows.drop_duplicates(list(POINT_COLUMNS))))
 
 
 def rows_of_llm_pilot(raw: Path, published: Path) -> pd.DataFrame:

@@ -93,6 +93,17 @@ def build_mlperf_inference(root: Path) -> BuildResult:
     return runs.campaign.build()
 
 
+def stack_of(submitter: str) -> str:
+    """Return the stack of a submitter.
+
+    Examples
+    --------
+    >>> stack_of("Red Hat")
+    'mlperf/red_hat'
+    """
+    return f"mlperf/{re.sub(r'[^a-z0-9]+', '_', submitter.lower()).strip('_')}"
+
+
 def _lengths(file: Path, column: str) -> Floats:
     return np.array([number_of(cells[column]) for _, cells in records_of(file)])
 
@@ -201,6 +212,7 @@ class _RunBuilder:
             "load": "offline" if is_offline else "open_loop",
             "output_throughput_token_per_s": tokens_per_s,
             "date": DATES[cells["round"]], "note": f"{cells['round']} {cells['org']}, {cells['scenario']}",
+            "stack": stack_of(cells["org"]),
         }  # fmt: skip
         if not is_offline:
             row |= {"request_rate": tokens_per_s / n_output, "note": f"{row['note']}; rate from tokens/s"}
@@ -233,6 +245,7 @@ def _deployment(cells: dict[str, str]) -> Row:
         "engine": _engine(framework),
         "kv_precision": cells["kv_cache_dtype"].lower(),
         "software": framework, "date": DATES[cells["round"]],
+        "stack": stack_of(cells["submitter"]),
         "note": f"{cells['round']} {cells['submitter']}, {cells['system']}, {cells['scenario']}"[:400],
     }  # fmt: skip
     if not math.isnan(tp):

@@ -161,6 +161,7 @@ def _catalog_cells(model: str, gpu: str) -> dict[str, str | float]:
         "statistic": "mean",
         "length_variation": 0.0,
         "campaign": "trtllm_overview",
+        "stack": "trtllm_overview",
     }
 
 

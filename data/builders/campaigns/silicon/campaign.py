@@ -160,6 +160,7 @@ def _record(item: ResolvedRow, geometry: Geometry) -> dict[str, Any]:
         "software": row.image,
         "derived": "output_throughput_token_per_s",
         "campaign": "silicon",
+        "stack": "inferencex",
         "note": note_of(item),
     }
 

@@ -66,10 +66,17 @@ CONTEXT_COLUMNS: Final = {
     "activation_precision": text(*PRECISIONS),
     "speculation": text(*SPECULATIONS),
     "n_speculative_token": number(0, 1000),
+    "acceptance_ratio": number(0, 1),
     "prefix_cache_ratio": number(0, 1),
     "prefix_caching": text(*SWITCHES),
     "chunked_prefill": text(*SWITCHES),
     "chunk_size_token": number(1, 1e7),
+    "max_num_seqs": number(1, 1e6),
+    "max_context_token": number(1, 1e9),
+    "graphs": text(*SWITCHES),
+    "peer_to_peer": text(*SWITCHES),
+    "link_bandwidth_byte_per_s": number(1e6, 1e14),
+    "power_limit_w": number(1, 1e5),
     "poll_interval_step": number(1, 100_000),
     "stream_interval_token": number(1, 100_000),
     "attention_dp_wait_step": number(0, 100_000),
@@ -85,6 +92,7 @@ CONTEXT_COLUMNS: Final = {
     "software": text(),
     "derived": text(),
     "campaign": required_text(),
+    "stack": text(),
     "note": text(),
 }
 """Context of a run, blank where unknown. `..._at_statistic` is the row's statistic of the request lengths. The
@@ -100,6 +108,15 @@ step (vLLM's ``max-num-batched-tokens``, SGLang's ``chunked-prefill-size``, Tens
 number of steps that a prompt waits until every rank of attention has one (TensorRT-LLM's
 ``attention_dp_config.timeout_iters``); `batch_wait_step` that for other prompts of a prefill batch
 (``batch_wait_timeout_iters``).
+
+`acceptance_ratio` is the probability that a speculated token is accepted, given that those before it were.
+`max_num_seqs` limits the sequences of a step, `max_context_token` the length of one (vLLM's ``max-num-seqs`` and
+``max-model-len``). `graphs` is off for an engine that launches each kernel from the host (``enforce-eager``).
+`peer_to_peer` tells whether accelerators of a host read each other's memory directly; `link_bandwidth_byte_per_s`
+overrides the data sheet's, per accelerator and direction, and `power_limit_w` the thermal design power of one.
+
+`stack` names who built, configured and measured the engine: laboratory, harness, build, settings and host, such as
+``mlperf/nvidia``. Stacks whose names agree up to the first slash have one owner and are held out together.
 
 `n_request` counts all requests sent, `n_failed` the failed ones among them. `date` is the day of the measurement,
 `YYYY-MM-DD`, or its known part (`YYYY-MM`, `YYYY`)."""

@@ -38,13 +38,13 @@ def with_column_types(table: pd.DataFrame) -> pd.DataFrame:
     return table[list(SCHEMA)].astype({name: column.kind for name, column in SCHEMA.items()})
 
 
-_NOT_IN_ID: Final = ("length_variation",)
-"""Columns that importers computed only from some version on: they do not change the id of a row."""
+_NOT_IN_ID: Final = {"length_variation": np.nan, "stack": ""}
+"""Columns that importers computed only from some version on, and their blanks: they do not change the id of a row."""
 
 
 def row_ids(table: pd.DataFrame) -> list[str]:
     """Return the content hash of each validated row: equal rows have equal ids on every machine."""
-    return _RULES.row_ids(table.assign(**dict.fromkeys(_NOT_IN_ID, np.nan)))
+    return _RULES.row_ids(table.assign(**_NOT_IN_ID))
 
 
 def _with_load(table: pd.DataFrame) -> pd.DataFrame:

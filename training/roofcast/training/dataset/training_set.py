@@ -35,7 +35,7 @@ class TrainingSet:
     groups : shape (n_row,)
         Fold group of each row's LLM; lineages with the same architecture shape share a group.
     stacks : shape (n_row,)
-        Shipped campaign of each row; empty for own measurements, whose stack is that of the queries.
+        Stack that measured each row; empty for own measurements, whose stack is that of the queries.
     ids : shape (n_row,)
         Content hash of each row.
     set_aside
@@ -96,9 +96,25 @@ def build_training_set(
             "measurements", f"none can be used for training ({rules or 'there are none'}); import measurements first"
         )
     groups = rows["model"].map({name: spec.fold_group for name, spec in models.items()}).rename("group")
-    stacks = rows["campaign"].mask(is_own, "").rename("stack")
+    stacks = name_stacks(rows).mask(is_own, "")
     ids = pd.Series(row_ids(rows), index=rows.index, name="id")
     counts = {str(rule): int(n) for rule, n in set_aside["rule"].value_counts().items()}
     attempts = build_attempts(rows, measurements[measurements["status"] == "out_of_memory"], models, accelerators)
     X, y = describe(rows, models, accelerators), outcomes(rows)
     return TrainingSet(rows, X, y, groups, stacks, ids, counts, attempts)
+
+
+def name_stacks(measurements: pd.DataFrame) -> pd.Series:
+    """Return the stack of each measurement: its campaign where none is stated."""
+    return measurements["stack"].mask(measurements["stack"] == "", measurements["campaign"]).rename("stack")
+
+
+def stack_owners(stacks: pd.Series) -> pd.Series:
+    """Return the owner of each stack: its name up to the first slash.
+
+    Examples
+    --------
+    >>> stack_owners(pd.Series(["mlperf/dell", "dstack"])).tolist()
+    ['mlperf', 'dstack']
+    """
+    return stacks.str.partition("/")[0]

@@ -28,7 +28,7 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.review import review
 from roofcast.training.dataset.targets import outcomes
-from roofcast.training.dataset.training_set import TRAINED_ON
+from roofcast.training.dataset.training_set import TRAINED_ON, name_stacks
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.evaluation.protocols.baselines import analytic_estimate, boosted_raw, nearest_measured
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
@@ -94,8 +94,8 @@ class CampaignRows:
 
     @property
     def stacks(self) -> pd.Series:
-        """Stack of each row, its campaign; no row is of the user's own stack."""
-        return self.measurements["campaign"]
+        """Stack of each row; no row is of the user's own stack."""
+        return name_stacks(self.measurements)
 
     @property
     def is_sound(self) -> npt.NDArray[np.bool_]:
