@@ -38,7 +38,7 @@ def with_column_types(table: pd.DataFrame) -> pd.DataFrame:
     return table[list(SCHEMA)].astype({name: column.kind for name, column in SCHEMA.items()})
 
 
-_NOT_IN_ID: Final = {"length_variation": np.nan, "stack": ""}
+_NOT_IN_ID: Final[dict[str, float | str]] = {"length_variation": np.nan, "stack": ""}
 """Columns that importers computed only from some version on, and their blanks: they do not change the id of a row."""
 
 

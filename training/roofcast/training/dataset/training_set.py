@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.data.campaigns import CAMPAIGNS
+from roofcast.data.campaigns import FIRST_CAMPAIGNS
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.validation import row_ids
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
@@ -20,8 +20,8 @@ from roofcast.training.dataset.review import review
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.learner.out_of_memory import Attempts, build_attempts
 
-TRAINED_ON: Final = CAMPAIGNS
-"""Shipped campaigns used for training: all."""
+TRAINED_ON: Final = FIRST_CAMPAIGNS
+"""Shipped campaigns used for training."""
 
 
 @dataclass(frozen=True, slots=True)
