@@ -132,7 +132,7 @@ class AsyncClient:
             Probability of the intervals; None for the service's default.
         """
         if not isinstance(rows, Sequence):
-            return await self._send(bulk.table_call(rows, level))
+            return bulk.join_tables([await self._send(call) for call in bulk.table_calls(rows, level)])
         calls = bulk.prediction_calls(rows, models, references, level)
         return bulk.join_responses([await self._send(call) for call in calls])
 

@@ -131,7 +131,7 @@ class Client:
             Probability of the intervals; None for the service's default.
         """
         if not isinstance(rows, Sequence):
-            return self._send(bulk.table_call(rows, level))
+            return bulk.join_tables([self._send(call) for call in bulk.table_calls(rows, level)])
         calls = bulk.prediction_calls(rows, models, references, level)
         return bulk.join_responses([self._send(call) for call in calls])
 

@@ -26,6 +26,9 @@ PARQUET: Final = "application/vnd.apache.parquet"
 MAX_JSON_ROW: Final = 500
 """Most rows per JSON request; every service admits as many, whatever its limit."""
 
+MAX_BULK_ROW: Final = 50_000
+"""Most rows per bulk request: a quarter of what a service admits by default, so that long rows fit into its bytes."""
+
 MIN_PARQUET_ROW: Final = 5_000
 """Fewest rows of a table that are sent as Parquet if pyarrow is installed; unpacking costs the service a moment."""
 
@@ -33,10 +36,12 @@ MIN_PARQUET_ROW: Final = 5_000
 def prediction_calls(
     rows: Sequence[Row], models: Sequence[ModelConfig], references: Sequence[Row], level: float | None
 ) -> Iterator[Call[PredictionResponse]]:
-    """Yield the calls that predict rows: several only if many rows come with models or references."""
+    """Yield the calls that predict rows, in parts of `MAX_BULK_ROW`, or of `MAX_JSON_ROW` with models or references."""
     if len(rows) > MAX_JSON_ROW and not models and not references:
-        lines = b"".join(to_json(row, inf_nan_mode="null") + b"\n" for row in rows)
-        yield _bulk_call(lines, NDJSON, _read_response, level)
+        for start in range(0, len(rows), MAX_BULK_ROW):
+            part = rows[start : start + MAX_BULK_ROW]
+            lines = b"".join(to_json(row, inf_nan_mode="null") + b"\n" for row in part)
+            yield _bulk_call(lines, NDJSON, _read_response, level)
         return
     for start in range(0, len(rows) or 1, MAX_JSON_ROW):
         request: PredictionRequest = {
@@ -54,8 +59,8 @@ def join_responses(responses: Sequence[PredictionResponse]) -> PredictionRespons
     return {**responses[-1], "rows": [row for response in responses for row in response["rows"]]}
 
 
-def table_call(table: pd.DataFrame, level: float | None) -> Call[pd.DataFrame]:
-    """Return the call that predicts the rows of a table.
+def table_calls(table: pd.DataFrame, level: float | None) -> Iterator[Call[pd.DataFrame]]:
+    """Yield the calls that predict the rows of a table, in parts of `MAX_BULK_ROW`.
 
     Raises
     ------
@@ -67,10 +72,26 @@ def table_call(table: pd.DataFrame, level: float | None) -> Call[pd.DataFrame]:
     if not table.columns.is_unique:
         raise ValueError("a column is given twice; keep one")
     table = table.astype(dict.fromkeys(table.columns[table.isna().all()], object))
-    if len(table) > MIN_PARQUET_ROW and importlib.util.find_spec("pyarrow"):
-        content = io.BytesIO()
-        table.to_parquet(content, index=False, engine="pyarrow")
-        return _bulk_call(content.getvalue(), PARQUET, _read_parquet, level)
+    is_parquet = len(table) > MIN_PARQUET_ROW and importlib.util.find_spec("pyarrow") is not None
+    for start in range(0, len(table), MAX_BULK_ROW):
+        part = table.iloc[start : start + MAX_BULK_ROW]
+        yield _parquet_call(part, level) if is_parquet else _lines_call(part, level)
+
+
+def join_tables(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the tables of several responses as one."""
+    import pandas as pd  # noqa: PLC0415  (pandas is optional)
+
+    return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
+
+
+def _parquet_call(table: pd.DataFrame, level: float | None) -> Call[pd.DataFrame]:
+    content = io.BytesIO()
+    table.to_parquet(content, index=False, engine="pyarrow")
+    return _bulk_call(content.getvalue(), PARQUET, _read_parquet, level)
+
+
+def _lines_call(table: pd.DataFrame, level: float | None) -> Call[pd.DataFrame]:
     plain = table.astype(object).where(table.notna(), None)
     lines = b"".join(
         to_json(row, inf_nan_mode="null", fallback=_plain_number) + b"\n" for row in plain.to_dict("records")
@@ -88,7 +109,10 @@ def _plain_number(value: Any) -> Any:
 
 
 def _read_rows(response: httpx.Response) -> list[Row]:
-    return [from_json(line) for line in response.content.split(b"\n")[:-1]]
+    rows = [from_json(line) for line in response.content.split(b"\n")[:-1]]
+    for number, row in enumerate(rows, start=1):
+        row["reason"] = row["reason"].removeprefix(f"line {number}: ")  # of the request, not of the caller's rows
+    return rows
 
 
 def _read_response(response: httpx.Response) -> PredictionResponse:
@@ -106,4 +130,6 @@ def _table(rows: list[Row], sent: pd.DataFrame) -> pd.DataFrame:
 def _read_parquet(response: httpx.Response) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415  (pandas is optional)
 
-    return pd.read_parquet(io.BytesIO(response.content), engine="pyarrow")
+    table = pd.read_parquet(io.BytesIO(response.content), engine="pyarrow")
+    reasons = enumerate(table["reason"], start=1)
+    return table.assign(reason=[reason.removeprefix(f"row {number}: ") for number, reason in reasons])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pydantic import TypeAdapter
 from typing_extensions import is_typeddict
 
 from codegen.client import FOLDER, generate_modules
-from roofcast.client import AsyncClient, Client, answers, blocking, requests
+from roofcast.client import AsyncClient, Client, answers, blocking, bulk, requests
 from roofcast.client.bulk import MAX_JSON_ROW
 from tests.serving.http_client import CONFIG, a_demand, a_measurement, a_question
 from tests.serving.http_client import Client as Bridge
@@ -181,6 +182,25 @@ def test_a_table_with_a_blank_column_of_texts_is_answered(client: Client, n_row:
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame([a_question()] * n_row).assign(engine_version=float("nan"), tp=[1.0, *[None] * (n_row - 1)])
     assert set(client.predict(table)["status"]) == {"ok"}
+
+
+@pytest.mark.parametrize("min_parquet_row", [0, 100])
+def test_rows_and_tables_over_one_bulk_request_are_sent_in_parts(
+    client: Client, monkeypatch: pytest.MonkeyPatch, min_parquet_row: int
+) -> None:
+    pd = pytest.importorskip("pandas")
+    monkeypatch.setattr(bulk, "MAX_BULK_ROW", 2)
+    monkeypatch.setattr(bulk, "MAX_JSON_ROW", 2)
+    monkeypatch.setattr(bulk, "MIN_PARQUET_ROW", min_parquet_row)
+    rows = [a_question(concurrency=n, engine=engine) for n, engine in enumerate(["vllm", "x", "vllm", None, "x"], 1)]
+    answers = client.predict(rows)["rows"]
+    assert [row["concurrency"] for row in answers] == [1, 2, 3, 4, 5]
+    assert answers[1]["reason"] == answers[4]["reason"]
+    assert "line" not in str(answers[4]["reason"])
+    table = client.predict(pd.DataFrame(rows))
+    assert table.index.tolist() == [0, 1, 2, 3, 4]
+    assert table["reason"].tolist() == [row["reason"] for row in answers]
+    assert table["ttft_s"].tolist() == pytest.approx([row["ttft_s"] or math.nan for row in answers], nan_ok=True)
 
 
 def test_a_table_goes_and_comes_back_with_all_its_digits(client: Client) -> None:

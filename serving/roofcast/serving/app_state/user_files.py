@@ -144,30 +144,6 @@ def check_free(spec: AcceleratorSpec, catalog: Catalog, replaced: str = "") -> N
             raise InputError(field, f"{name!r} already names {owner.id!r}; choose another")
 
 
-def check_priced(names: Iterable[str], catalog: Catalog) -> list[str]:
-    """Return a warning for each of the named accelerators that has no price.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such accelerator.
-    InputError
-        If none of the named accelerators has a price.
-
-    Examples
-    --------
-    >>> check_priced(["h100-sxm-80gb"], load_catalog())
-    []
-    """
-    ids = sorted({catalog.accelerator(name).id for name in names})
-    priced = {offer.accelerator for offer in catalog.offers}
-    without = [id_ for id_ in ids if id_ not in priced]
-    cure = "add one with `roofcast offers --add FILE` or `--add-owned FILE`"
-    if without and without == ids:
-        raise InputError("accelerator", f"{', '.join(without)}: no price is known; {cure}")
-    return [f"{id_} is left out: no price is known; {cure}" for id_ in without]
-
-
 def staleness_warnings(offers: Iterable[Offer], today: dt.date) -> list[str]:
     """Return a warning if offers are old; offers of owned hardware do not expire.
 

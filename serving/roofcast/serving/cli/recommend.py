@@ -73,7 +73,6 @@ def recommend(
 
 def _recommend(options: dict[str, Any]) -> dict[str, Any]:
     """Return the recommendation of the active predictor; the request is validated before anything is loaded."""
-    from roofcast.serving.app_state.user_files import check_priced
     from roofcast.serving.cli.files import read_model
     from roofcast.serving.recommend.api.request import RecommendationRequest
 
@@ -82,8 +81,6 @@ def _recommend(options: dict[str, Any]) -> dict[str, Any]:
 
     state = open_app_state()
     request = RecommendationRequest.from_options(options | {"model": read_model(options["model"], state.catalog)})
-    for warning in check_priced(request.constraints.accelerators, state.catalog):
-        warn(warning)
     with spinner("searching"):
         load_predictor(state)
         return answer_recommendation(request, state, state.active_model, today()).model_dump(mode="json")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 KEY_VARIABLE: Final = "ROOFCAST_KEY"
 """Environment variable with the API key."""
 
+MAX_PORT: Final = 65_535
+
 
 @contextmanager
 def ask(url: str) -> Iterator[Client]:
@@ -27,23 +29,40 @@ def ask(url: str) -> Iterator[Client]:
     Raises
     ------
     InputError
-        If the address is no URL, or the service refuses the request.
+        If the address or the API key is malformed, or the service refuses the request.
     NoAnswerError
         If the service has no answer.
     NotReadyError
         If the service cannot be reached, or is not ready.
     """
-    import httpx
-
     from roofcast import client
 
+    _check_url(url)
     try:
-        with client.Client(url, os.environ.get(KEY_VARIABLE)) as connection, spinner(f"asking {url}"):
+        with client.Client(url, _read_key()) as connection, spinner(f"asking {url}"):
             yield connection
-    except httpx.InvalidURL as error:
-        raise errors.InputError("server", f"must be a URL such as http://127.0.0.1:8000, got {url!r}") from error
     except client.RoofcastError as error:
         _raise(error, url)
+
+
+def _check_url(url: str) -> None:
+    import httpx
+
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL:
+        parts = httpx.URL("")
+    if parts.scheme not in {"http", "https"} or not parts.host or (parts.port or 0) > MAX_PORT:
+        raise errors.InputError("server", f"must be a URL such as http://127.0.0.1:8000, got {url!r}")
+
+
+def _read_key() -> str | None:
+    """Return the API key of the environment; None if it is unset or empty."""
+    key = os.environ.get(KEY_VARIABLE, "")
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        problem = "must be an API key as `roofcast keys create` prints it: ASCII without spaces"
+        raise errors.InputError(KEY_VARIABLE, problem)
+    return key or None
 
 
 def _raise(error: RoofcastError, url: str) -> NoReturn:

@@ -59,7 +59,8 @@ def answer_recommendation(
     Raises
     ------
     InputError
-        If a limit, configuration, constraint, price or reference is invalid, or nothing is within the constraints.
+        If a limit, configuration, constraint, price or reference is invalid, nothing is within the constraints, or
+        no accelerator named has a price.
     UnknownNameError
         If a model, accelerator, provider, region, engine, pricing or preset is unknown, or the engine has no
         artefacts.
@@ -82,6 +83,7 @@ def answer_recommendation(
         market = catalog.with_offers(override_prices(catalog.offers, request.price_overrides, catalog, today))
     engines = {*loaded.bundle.engines, *ENGINES} - {""}
     constraints = resolve_constraints(request.constraints, market, today, engines, request.deployment)
+    unpriced = _unpriced_warnings(request.constraints.accelerators, market, constraints)
     result = recommend(
         loaded.bundle,
         model,
@@ -95,7 +97,7 @@ def answer_recommendation(
         references=_references(request, model, catalog, loaded.bundle),
     )
     response = _response(result, model, request, basis_of(catalog, loaded.champion))
-    response.warnings += staleness_warnings(result.offers, today)
+    response.warnings += unpriced + staleness_warnings(result.offers, today)
     response.warnings += _long_prompt_warnings(demand) + _queueing_warnings(response, demand)
     if request.deployment:
         question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, constraints)
@@ -114,6 +116,17 @@ def _check_preset(request: RecommendationRequest, demand: Demand, model: ModelSp
         limit = f"the context of {model.id} is {context_limit(model):g}"
         cure = "choose a model of a longer context, or give n_input_token and n_output_token"
         raise InputError("workload.preset", f"{workload.preset!r} makes requests of {lengths}, and {limit}; {cure}")
+
+
+def _unpriced_warnings(names: Iterable[str], catalog: Catalog, constraints: Constraints) -> list[str]:
+    """Return a warning for each accelerator named that neither an offer nor the inventory has; raise if all lack one."""
+    ids = sorted({catalog.accelerator(name).id for name in names})
+    priced = {offer.accelerator for offer in (*catalog.offers, *constraints.inventory)}
+    unpriced = [id_ for id_ in ids if id_ not in priced]
+    cure = "add one with `roofcast offers --add FILE` or `--add-owned FILE`"
+    if unpriced and unpriced == ids:
+        raise InputError("constraints.accelerators", f"{', '.join(unpriced)}: no price is known; {cure}")
+    return [f"{id_} is left out: no price is known; {cure}" for id_ in unpriced]
 
 
 def _references(

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from roofcast.client import bulk
+from roofcast.data.catalog import load_catalog
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.cli.remote import KEY_VARIABLE
 from roofcast.serving.http.app import create_app
 from roofcast.training.lifecycle.shipped import shipped_predictor
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
@@ -76,7 +79,12 @@ def test_an_explanation_is_that_of_the_command(run: Run, url: str) -> None:
     ("server", "more", "status", "problem"),
     [
         ("http://127.0.0.1:9", (), 1, "does not answer"),
-        ("http://a:b", (), 2, "server: must be a URL"),
+        ("http://a:b", (), 2, "server: must be a URL such as http://127.0.0.1:8000, got 'http://a:b'"),
+        ("localhost:8000", (), 2, "server: must be a URL such as http://127.0.0.1:8000, got 'localhost:8000'"),
+        ("127.0.0.1:8000", (), 2, "server: must be a URL"),
+        ("ftp://127.0.0.1", (), 2, "server: must be a URL"),
+        ("http://", (), 2, "server: must be a URL"),
+        ("http://127.0.0.1:99999", (), 2, "server: must be a URL"),
         ("", ("--model", "no/such"), 2, "error: model: no 'no/such' is known"),
         ("", ("--scale", "bandwidth=2"), 2, "server: cannot be combined with --scale or --plot"),
     ],
@@ -88,3 +96,63 @@ def test_errors_of_a_service_are_one_line(
     assert (ended, out) == (status, "")
     assert problem in " ".join(err.split())
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("key", ["clé", "two words", "line\nbreak"])
+def test_a_malformed_api_key_is_an_error(run: Run, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, key)
+    status, out, err = run("explain", *QUESTION, "--server", "http://127.0.0.1:9")
+    assert (status, out) == (2, "")
+    assert err.startswith(f"error: {KEY_VARIABLE}: must be an API key")
+    assert key not in err
+
+
+def test_an_empty_api_key_is_not_sent(run: Run, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, "")
+    assert run("explain", *QUESTION, "--server", url)[0] == 0
+
+
+@pytest.fixture(scope="module")
+def unpriced() -> str:
+    """Return an accelerator of the catalogue that no offer has."""
+    catalog = load_catalog()
+    return min(catalog.accelerators.keys() - {offer.accelerator for offer in catalog.offers})
+
+
+def test_an_accelerator_without_a_price_is_the_same_error(run: Run, url: str, unpriced: str) -> None:
+    arguments = ("recommend", "--model", MODEL, *DEMAND, "--accelerator", unpriced)
+    local, remote = (run(*arguments, *more) for more in ((), ("--server", url)))
+    assert local == remote
+    assert local[0] == 2
+    assert local[2].startswith(f"error: constraints.accelerators: {unpriced}: no price is known; add one with")
+
+
+def test_an_accelerator_without_a_price_beside_another_is_the_same_warning(run: Run, url: str, unpriced: str) -> None:
+    arguments = ("recommend", "--model", MODEL, *DEMAND, "--accelerator", unpriced, "--accelerator", ACCELERATOR)
+    local, remote = (run(*arguments, *more) for more in ((), ("--server", url)))
+    assert local == remote
+    assert local[0] == 0
+    assert f"warning: {unpriced} is left out: no price is known" in local[2]
+
+
+def test_an_owned_accelerator_needs_no_offer(run: Run, url: str, unpriced: str) -> None:
+    owned = ("--accelerator", unpriced, "--inventory", f"{unpriced}=8,8,1")
+    arguments = ("recommend", "--model", MODEL, *DEMAND, *owned)
+    local, remote = (run(*arguments, *more) for more in ((), ("--server", url)))
+    assert local == remote
+    assert "no price is known" not in local[2]
+
+
+def test_rows_over_one_bulk_request_are_sent_in_parts(
+    run: Run, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "MAX_JSON_ROW", 2)
+    monkeypatch.setattr(bulk, "MAX_BULK_ROW", 3)
+    lines = [f"{MODEL},{ACCELERATOR},120,20,{n}" for n in range(1, 7)] + [f"no/such,{ACCELERATOR},9,9,1"]
+    rows = put(tmp_path, "in.csv", "\n".join([HEADER, *lines, ""]))
+    outputs = []
+    for server in ((), ("--server", url)):
+        status, _, err = run("predict", "--rows", rows, "--out", tmp_path / "out.csv", *server)
+        assert status == 0, err
+        outputs.append((tmp_path / "out.csv").read_text())
+    assert outputs[0] == outputs[1]
