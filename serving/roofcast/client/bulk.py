@@ -36,7 +36,7 @@ MIN_PARQUET_ROW: Final = 5_000
 def prediction_calls(
     rows: Sequence[Row], models: Sequence[ModelConfig], references: Sequence[Row], level: float | None
 ) -> Iterator[Call[PredictionResponse]]:
-    """Yield the calls that predict rows, in parts of `MAX_BULK_ROW`, or of `MAX_JSON_ROW` with models or references."""
+    """Yield the calls that predict rows: of `MAX_BULK_ROW` each, or of `MAX_JSON_ROW` with models or references."""
     if len(rows) > MAX_JSON_ROW and not models and not references:
         for start in range(0, len(rows), MAX_BULK_ROW):
             part = rows[start : start + MAX_BULK_ROW]

@@ -119,7 +119,7 @@ def _check_preset(request: RecommendationRequest, demand: Demand, model: ModelSp
 
 
 def _unpriced_warnings(names: Iterable[str], catalog: Catalog, constraints: Constraints) -> list[str]:
-    """Return a warning for each accelerator named that neither an offer nor the inventory has; raise if all lack one."""
+    """Return a warning for each accelerator named that has no price; raise if none of them has one."""
     ids = sorted({catalog.accelerator(name).id for name in names})
     priced = {offer.accelerator for offer in (*catalog.offers, *constraints.inventory)}
     unpriced = [id_ for id_ in ids if id_ not in priced]
