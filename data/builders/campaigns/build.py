@@ -18,6 +18,7 @@ from builders.campaigns.dstack import build_dstack
 from builders.campaigns.fastertransformer import build_fastertransformer
 from builders.campaigns.inferencemax import build_inferencemax
 from builders.campaigns.llm_pilot import build_llm_pilot
+from builders.campaigns.llmperf_homelab import build_llmperf_homelab
 from builders.campaigns.lmdeploy import build_lmdeploy
 from builders.campaigns.mlc import build_mlc
 from builders.campaigns.mlperf_inference import build_mlperf_inference
@@ -45,6 +46,7 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "optimum_habana": build_optimum_habana,
     "aws_neuron": build_aws_neuron,
     "mlc": build_mlc,
+    "llmperf_homelab": build_llmperf_homelab,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

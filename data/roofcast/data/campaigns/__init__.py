@@ -37,7 +37,10 @@ FIRST_CAMPAIGNS: Final[tuple[str, ...]] = (
 )
 """The campaigns whose stacks P7 judges, so that its scores compare from version to version."""
 
-CAMPAIGNS: Final[tuple[str, ...]] = (*FIRST_CAMPAIGNS,)
+CAMPAIGNS: Final[tuple[str, ...]] = (
+    *FIRST_CAMPAIGNS,
+    "llmperf_homelab",
+)
 
 
 def _validate(rows: pd.DataFrame, source: str) -> pd.DataFrame:
