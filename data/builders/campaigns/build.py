@@ -14,6 +14,7 @@ from builders.campaigns.argonne import build_argonne
 from builders.campaigns.aws_neuron import build_aws_neuron
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.dgx_spark import build_dgx_spark
+from builders.campaigns.dgx_spark_jvr0x import build_dgx_spark_jvr0x
 from builders.campaigns.dstack import build_dstack
 from builders.campaigns.fastertransformer import build_fastertransformer
 from builders.campaigns.inferencemax import build_inferencemax
@@ -47,6 +48,7 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "aws_neuron": build_aws_neuron,
     "mlc": build_mlc,
     "llmperf_homelab": build_llmperf_homelab,
+    "dgx_spark_jvr0x": build_dgx_spark_jvr0x,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

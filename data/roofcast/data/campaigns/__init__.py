@@ -40,6 +40,7 @@ FIRST_CAMPAIGNS: Final[tuple[str, ...]] = (
 CAMPAIGNS: Final[tuple[str, ...]] = (
     *FIRST_CAMPAIGNS,
     "llmperf_homelab",
+    "dgx_spark_jvr0x",
 )
 
 
