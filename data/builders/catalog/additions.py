@@ -79,9 +79,20 @@ def convert_config(name: str, folder: Path, known: Sequence[Row]) -> Row:
         raise SkippedRow("no config was given")
     family, lineage = ADDED_MODELS[name]
     own = {"family": family, "lineage": lineage, "fold_group": lineage, "source": _SOURCE.format(file.name)}
-    spec = load_model_config(file, name).model_copy(update=own)
+    return model_row(load_model_config(file, name).model_copy(update=own), known)
+
+
+def model_row(spec: ModelSpec, known: Sequence[Row], lineage: str | None = None) -> Row:
+    """Return the row of ``models.csv``, with the fold group, and unless given the lineage, of a model of its shape.
+
+    Parameters
+    ----------
+    known
+        Rows of models that may be its kin.
+    """
     kin = {row["id"]: ModelSpec.parse({n: v for n, v in row.items() if v}) for row in known}
     fields = with_known_lineage(spec, Catalog(models=kin, accelerators={})).model_dump(mode="json")
+    fields["lineage"] = lineage or fields["lineage"]
     return {column: _cell(fields[column]) for column in (*MODEL_COLUMNS, "n_param_difference", *OWN_COLUMNS)}
 
 

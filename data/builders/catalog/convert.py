@@ -289,11 +289,11 @@ def consolidate(table: str, rows: Sequence[Row], known: Mapping[str, set[str]]) 
 
 
 def _unambiguous(rows: Sequence[Row], ids: set[str]) -> tuple[list[Row], list[str]]:
-    names = {_key(part) for i in ids for part in (i, i.rpartition("/")[2])}
+    names = {name_key(part) for i in ids for part in (i, i.rpartition("/")[2])}
     targets: dict[str, set[str]] = {}
     kept: dict[str, Row] = {}
     for row in rows:
-        key = _key(row["alias"])
+        key = name_key(row["alias"])
         targets.setdefault(key, set()).add(row["id"])
         if row["id"] in ids and key not in names:
             kept.setdefault(key, row)
@@ -301,7 +301,8 @@ def _unambiguous(rows: Sequence[Row], ids: set[str]) -> tuple[list[Row], list[st
     return certain, ["said before, ambiguous, or of a row left out"] * (len(rows) - len(certain))
 
 
-def _key(name: str) -> str:
+def name_key(name: str) -> str:
+    """Return the name as the catalogue compares it: without case, with blanks and underscores as hyphens."""
     return re.sub(r"[\s_]+", "-", name.casefold())
 
 

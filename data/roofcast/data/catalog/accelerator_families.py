@@ -116,5 +116,11 @@ EXCEPTIONS: Final[Mapping[tuple[str, str], str]] = {
     ("aws-inferentia1", "byte per flop"): "DDR4 behind on-chip memory that holds the weights",
     ("nvidia-gh200-96gb", "link domain"): "NVLink in NVL32 racks, none in boxes of one chip, which are listed",
     ("nvidia-gh200-144gb", "link domain"): "NVLink in racks, none in boxes of one chip, which are listed",
+    ("amd-mi100-32gb", "bf16 over fp16"): "matrix cores of the first CDNA run bf16 at half rate",
+    **{
+        (f"apple-{part}", "half over fp32"): "16 bits run on the neural accelerators of the GPU cores"
+        for part in ("m5-32gb", "m5-pro-64gb", "m5-max-128gb")
+    },
+    ("tenstorrent-p300-64gb", "bandwidth"): "two chips, each with a memory of its own",
 }
 """Reason why a number is right nevertheless, by accelerator id and rule."""

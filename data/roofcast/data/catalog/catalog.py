@@ -20,7 +20,7 @@ class Catalog:
     """Models, accelerators and offers by name.
 
     Names are compared without case, with blanks and underscores as hyphens. The part of a model's name after the
-    slash, and an accelerator's name without its maker, are names too where they are unique.
+    slash, and an accelerator's name with or without its maker, are names too where they are unique.
 
     Parameters
     ----------
@@ -120,7 +120,9 @@ class Catalog:
     def _accelerator_index(self) -> Mapping[str, str]:
         short = [(i.partition("-")[2], i) for i in self.accelerators]
         named = [(spec.name, i) for i, spec in self.accelerators.items()]
-        return _index("accelerator", self.accelerators, self.accelerator_aliases, [*short, *named])
+        targets = [*named, *self.accelerator_aliases.items()]
+        full = [(f"{self.accelerators[i].vendor} {name}", i) for name, i in targets if i in self.accelerators]
+        return _index("accelerator", self.accelerators, self.accelerator_aliases, [*short, *named, *full])
 
 
 @functools.cache

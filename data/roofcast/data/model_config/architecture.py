@@ -13,6 +13,7 @@ from roofcast.data.model_config.hybrids import HYBRID_TYPES, read_hybrid
 from roofcast.data.model_config.layers import LAYER_NAMES, Layers, expert_count, read_layers
 from roofcast.data.model_config.parameters import Bias, Shape
 from roofcast.data.model_config.state_layers import sparse_indexer
+from roofcast.data.model_config.uneven_layers import UNEVEN_TYPES, with_uneven_weights
 from roofcast.data.specs import Attention
 
 _HIDDEN: Final = ("hidden_size", "n_embd", "d_model", "n_embed")
@@ -74,6 +75,8 @@ def read_decoder(reader: ConfigReader, model_type: str, family: Family) -> tuple
     )
     if model_type in GEMMA_TYPES:
         shape = with_gemma_weights(shape, reader, model_type)
+    if model_type in UNEVEN_TYPES:
+        shape = with_uneven_weights(shape, reader, model_type)
     return {**_layer_fields(layers, experts), **_sparse_fields(reader, layers.n_attention)}, shape
 
 

@@ -122,6 +122,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "jamba": _MIXTRAL,
     "kimi_k2": _PLAIN,
     "kimi_linear": _PLAIN,
+    "laguna": _QWEN3,
     "lfm2": Family(qk_norm=True, tied=True),
     "lfm2_moe": Family(qk_norm=True, tied=True),
     "llama": _PLAIN,
