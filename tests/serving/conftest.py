@@ -42,7 +42,8 @@ def a_bundle_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
             _LAST_READ[key] = loaded
         return _LAST_READ[key]
 
-    monkeypatch.setattr("roofcast.training.lifecycle.registry.load_bundle", load)
+    for module in ("registry", "bundle_cache"):
+        monkeypatch.setattr(f"roofcast.training.lifecycle.{module}.load_bundle", load)
 
 
 @pytest.fixture

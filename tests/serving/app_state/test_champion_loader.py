@@ -10,6 +10,7 @@ from roofcast.data.errors import InputError, NotReadyError
 from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
+from roofcast.training.lifecycle.bundle_cache import BundleCache
 from roofcast.training.lifecycle.registry import Champion, Registry, ShippedPredictor
 
 
@@ -78,7 +79,7 @@ def test_the_shipped_predictor_replaces_a_champion_that_cannot_be_loaded(
 
     (bundle,) = (settings.home / "bundles").iterdir()
     bundle.unlink()
-    monkeypatch.setattr(Registry, "_fetch", refuse)
+    monkeypatch.setattr(BundleCache, "load", refuse)
     state = AppState(settings)
     with pytest.raises(InputError, match="version 1"):
         state.refresh()

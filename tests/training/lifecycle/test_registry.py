@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +17,14 @@ from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.lifecycle import registry as registry_module
-from roofcast.training.lifecycle.bundle import FILE_NAME, ModelBundle
-from roofcast.training.lifecycle.registry import CHECKSUM_TAG, URI_VARIABLE, Champion, Registry, ShippedPredictor
+from roofcast.training.lifecycle.bundle import CLASSES, FILE_NAME, ModelBundle, layout, sha256
+from roofcast.training.lifecycle.bundle_file import write_object
+from roofcast.training.lifecycle.mlflow_store import URI_VARIABLE
+from roofcast.training.lifecycle.registry import CHECKSUM_TAG, Champion, Registry, ShippedPredictor
+from roofcast.training.lifecycle.ubjson import parse_ubjson
 from tests.conditions import PATIENCE_S
 from tests.training.builders import a_bundle
+from tests.training.lifecycle.ubjson_writer import write_ubjson
 
 Versions = tuple[Registry, list[str]]
 
@@ -232,6 +237,28 @@ def test_a_bundle_repaired_in_the_store_is_downloaded_again(three: Versions, tmp
         registry.load(champion)
     file.write_bytes(sound)
     assert registry.load(champion).row_ids
+
+
+def test_a_bundle_with_damaged_trees_is_refused_whatever_its_checksum(
+    registry: Registry, bundle: ModelBundle, home: Path, tmp_path: Path
+) -> None:
+    damaged = deepcopy(bundle)
+    regressor = damaged.predictor.regressors_["tpot_s"]
+    model = parse_ubjson(regressor.members_[0])
+    tree = model["learner"]["gradient_booster"]["model"]["trees"][0]
+    tree["left_children"] = tree["left_children"] * 10**6
+    regressor.members_ = [write_ubjson(model)]
+    (tmp_path / "run").mkdir()
+    file = tmp_path / "run" / FILE_NAME
+    write_object(file, damaged, CLASSES, {"layout": layout()})
+    with registry.run("a test") as run_id:
+        pass
+    version = registry.register(file.parent.as_uri(), run_id, sha256(file))
+    with pytest.raises(
+        InputError, match=rf"bundle: {FILE_NAME} cannot be used: the trees of .* are damaged .*retrain"
+    ):
+        registry.load(registry.promote(version))
+    assert not [*(home / "bundles").iterdir()]
 
 
 def test_a_version_without_a_bundle_is_refused(registry: Registry, tmp_path: Path) -> None:

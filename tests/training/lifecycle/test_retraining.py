@@ -19,10 +19,10 @@ from roofcast.data.errors import InputError
 from roofcast.features.columns import DESCRIPTOR_NAMES
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.lifecycle.mlflow_store import URI_VARIABLE
 from roofcast.training.lifecycle.registry import (
     CHECKSUM_TAG,
     MODEL_NAME,
-    URI_VARIABLE,
     Champion,
     Registry,
     ShippedPredictor,

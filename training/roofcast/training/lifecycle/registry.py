@@ -12,7 +12,6 @@ import functools
 import logging
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +19,10 @@ from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock, Timeout
 
-from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
-from roofcast.training.lifecycle.bundle import FILE_NAME, ModelBundle, load_bundle, sha256
+from roofcast.data.errors import NoAnswerError, NotReadyError, UnknownNameError
+from roofcast.training.lifecycle.bundle import ModelBundle, load_bundle, sha256
+from roofcast.training.lifecycle.bundle_cache import BundleCache
+from roofcast.training.lifecycle.mlflow_store import reachable, set_mlflow_uri
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
@@ -40,11 +41,6 @@ MAX_EARLIER: Final = 100
 """Most versions in `HISTORY_TAG`; a tag holds a few thousand characters."""
 
 CHECKSUM_TAG: Final = "sha256"
-
-BUNDLE_MODE: Final = 0o644
-"""File mode of a downloaded bundle: a start without the registry refuses bundles that others can write."""
-
-URI_VARIABLE: Final = "MLFLOW_TRACKING_URI"
 
 NO_EARLIER: Final = (
     "there is no earlier champion to go back to; `roofcast promote VERSION` puts any version in service"
@@ -103,6 +99,7 @@ class Registry:
         self.tracking_uri = tracking_uri or f"sqlite:///{home / 'mlflow.db'}"
         self._creating = FileLock(home / "mlflow.lock")
         self._changing = FileLock(home / "champion.lock")
+        self._bundles = BundleCache(home / "bundles", self.tracking_uri)
         self._artifact_location = None if tracking_uri else (home / "artifacts").as_uri()
 
     def stamp(self) -> str:
@@ -147,7 +144,7 @@ class Registry:
         import mlflow
 
         with reachable(self.tracking_uri):
-            _set_mlflow_uri(self.tracking_uri)
+            set_mlflow_uri(self.tracking_uri)
             experiment_id = self._experiment_id()
         with mlflow.start_run(experiment_id=experiment_id, run_name=name) as active:
             yield active.info.run_id
@@ -331,17 +328,16 @@ class Registry:
         self._client.set_registered_model_tag(MODEL_NAME, HISTORY_TAG, " ".join(versions[-MAX_EARLIER:]))
 
     def load(self, champion: Champion) -> ModelBundle:
-        """Return the bundle of a version, downloaded on first use and checked against its checksum.
+        """Return the bundle of a version, downloaded and checked on first use.
 
         Raises
         ------
         InputError
-            If the version has no bundle, or it is damaged or of another layout.
+            If the version has no bundle, it is damaged or of another layout, or its trees are out of range.
         """
-        file = self.file(champion)
-        if not self._is_shipped(champion) and not self.has(champion):
-            self._fetch(champion, file)
-        return load_bundle(file, champion.sha256)
+        if self._is_shipped(champion):
+            return load_bundle(self.file(champion), champion.sha256)
+        return self._bundles.load(champion.version, champion.sha256, self._download_uri)
 
     def has(self, champion: Champion) -> bool:
         """Return whether the bundle of a version is in the state folder, with the right checksum."""
@@ -352,30 +348,10 @@ class Registry:
         """Return the local path of a version's bundle, downloaded or not."""
         if self.shipped and self._is_shipped(champion):
             return self.shipped.file
-        return self._home / "bundles" / f"{champion.sha256}.roofcast"
+        return self._bundles.file(champion.sha256)
 
-    def _fetch(self, champion: Champion, file: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=file.parent) as folder, reachable(self.tracking_uri):
-            bundle = next(self._download(champion, folder).rglob(FILE_NAME), None)
-            if bundle is None:
-                problem = f"version {champion.version} holds no {FILE_NAME}: an earlier version of roofcast made it"
-                raise InputError("bundle", f"{problem}; retrain")
-            bundle.chmod(BUNDLE_MODE)
-            bundle.replace(file)
-
-    def _download(self, champion: Champion, folder: str) -> Path:
-        import mlflow
-        from mlflow.exceptions import MlflowException
-
-        try:
-            uri = self._client.get_model_version_download_uri(MODEL_NAME, champion.version)
-            return Path(mlflow.artifacts.download_artifacts(uri, dst_path=folder, tracking_uri=self.tracking_uri))
-        except (MlflowException, FileNotFoundError) as error:
-            if isinstance(error, MlflowException) and error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                raise
-            problem = f"version {champion.version} has lost its files; promote another one, or retrain"
-            raise InputError("bundle", problem) from error
+    def _download_uri(self, version: str) -> str:
+        return str(self._client.get_model_version_download_uri(MODEL_NAME, version))
 
     def _aliased(self, alias: str) -> Champion | None:
         from mlflow.exceptions import MlflowException
@@ -389,22 +365,6 @@ class Registry:
                 raise
 
 
-def _set_mlflow_uri(uri: str) -> None:
-    """Set the store of MLflow's module-level functions.
-
-    MLflow also sets `URI_VARIABLE`, which is a user setting of roofcast; its previous value is restored.
-    """
-    import mlflow
-
-    before = os.environ.get(URI_VARIABLE)
-    mlflow.set_tracking_uri(uri)
-    mlflow.set_registry_uri(uri)
-    if before is None:
-        os.environ.pop(URI_VARIABLE, None)
-    else:
-        os.environ[URI_VARIABLE] = before
-
-
 def _log_change(action: str, by: str, before: Champion | None, after: Champion) -> None:
     version_before = before.version if before else "none"
     fields = {"action": action, "caller": by, "version_before": version_before, "version": after.version}
@@ -413,19 +373,3 @@ def _log_change(action: str, by: str, before: Champion | None, after: Champion) 
 
 def _champion(version: ModelVersion) -> Champion:
     return Champion(str(version.version), str(version.run_id), str(version.tags.get(CHECKSUM_TAG, "")))
-
-
-@contextlib.contextmanager
-def reachable(uri: str) -> Iterator[None]:
-    """Raise `NotReadyError` with the store's address if the store does not answer."""
-    from mlflow.exceptions import MlflowException
-    from sqlalchemy.exc import SQLAlchemyError
-
-    try:
-        yield
-    except (OSError, sqlite3.Error, SQLAlchemyError) as error:
-        raise NotReadyError(f"the MLflow store {uri} does not answer: {error}") from error
-    except MlflowException as error:
-        if error.error_code in {"TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR"}:
-            raise NotReadyError(f"the MLflow store {uri} does not answer: {error}") from error
-        raise

@@ -1,0 +1,47 @@
+"""MLflow's store: its address for MLflow's module-level functions, and the error of one that does not answer."""
+
+# ruff: noqa: PLC0415  (MLflow takes seconds to import)
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from typing import Final
+
+from roofcast.data.errors import NotReadyError
+
+URI_VARIABLE: Final = "MLFLOW_TRACKING_URI"
+
+
+def set_mlflow_uri(uri: str) -> None:
+    """Set the store of MLflow's module-level functions.
+
+    MLflow also sets `URI_VARIABLE`, which is a user setting of roofcast; its previous value is restored.
+    """
+    import mlflow
+
+    before = os.environ.get(URI_VARIABLE)
+    mlflow.set_tracking_uri(uri)
+    mlflow.set_registry_uri(uri)
+    if before is None:
+        os.environ.pop(URI_VARIABLE, None)
+    else:
+        os.environ[URI_VARIABLE] = before
+
+
+@contextlib.contextmanager
+def reachable(uri: str) -> Iterator[None]:
+    """Raise `NotReadyError` with the store's address if the store does not answer."""
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (OSError, sqlite3.Error, SQLAlchemyError) as error:
+        raise NotReadyError(f"the MLflow store {uri} does not answer: {error}") from error
+    except MlflowException as error:
+        if error.error_code in {"TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR"}:
+            raise NotReadyError(f"the MLflow store {uri} does not answer: {error}") from error
+        raise
