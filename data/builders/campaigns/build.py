@@ -17,6 +17,7 @@ from builders.campaigns.dgx_spark import build_dgx_spark
 from builders.campaigns.dgx_spark_jvr0x import build_dgx_spark_jvr0x
 from builders.campaigns.dstack import build_dstack
 from builders.campaigns.fastertransformer import build_fastertransformer
+from builders.campaigns.gpustack_lab import build_gpustack_lab
 from builders.campaigns.inferencemax import build_inferencemax
 from builders.campaigns.llm_pilot import build_llm_pilot
 from builders.campaigns.llmperf_homelab import build_llmperf_homelab
@@ -49,6 +50,7 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "mlc": build_mlc,
     "llmperf_homelab": build_llmperf_homelab,
     "dgx_spark_jvr0x": build_dgx_spark_jvr0x,
+    "gpustack_lab": build_gpustack_lab,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

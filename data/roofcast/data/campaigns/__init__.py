@@ -41,6 +41,7 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     *FIRST_CAMPAIGNS,
     "llmperf_homelab",
     "dgx_spark_jvr0x",
+    "gpustack_lab",
 )
 
 
