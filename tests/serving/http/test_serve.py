@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from roofcast.serving.cli.service import N_THREAD
+from roofcast.serving.cli.commands.service import N_THREAD
 from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import a_demand
 from tests.serving.jobs.test_queue import is_working, workers_of

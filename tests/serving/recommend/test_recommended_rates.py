@@ -14,7 +14,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.cli import console
-from roofcast.serving.cli.recommend import show_recommendation
+from roofcast.serving.cli.commands.recommend import show_recommendation
 from roofcast.serving.recommend import recommendation as recommending
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.slo import parse_limit

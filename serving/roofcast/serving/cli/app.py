@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import typer
 
-from roofcast.serving.cli.catalog import accelerators, models, offers
+from roofcast.serving.cli.commands.catalog import accelerators, models, offers
+from roofcast.serving.cli.commands.explain import explain, whatif
+from roofcast.serving.cli.commands.keys import keys
+from roofcast.serving.cli.commands.measurements import campaigns, formats, import_, measurements
+from roofcast.serving.cli.commands.predict import predict
+from roofcast.serving.cli.commands.predictor import export, measure_next, promote, retrain, rollback, scoreboard
+from roofcast.serving.cli.commands.recommend import recommend
+from roofcast.serving.cli.commands.service import serve
 from roofcast.serving.cli.console import report_errors
-from roofcast.serving.cli.explain import explain, whatif
-from roofcast.serving.cli.keys import keys
-from roofcast.serving.cli.measurements import campaigns, formats, import_, measurements
-from roofcast.serving.cli.predict import predict
-from roofcast.serving.cli.predictor import export, measure_next, promote, retrain, rollback, scoreboard
-from roofcast.serving.cli.recommend import recommend
-from roofcast.serving.cli.service import serve
 from roofcast.serving.logs import configure_logs
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, help=__doc__)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.serving.cli import catalog
+from roofcast.serving.cli.commands import catalog
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
 from tests.serving.own_things import ID, OFFER_HEADER, an_accelerator_file, an_offer_file, put
 
