@@ -19,6 +19,7 @@ from builders.campaigns.dstack import build_dstack
 from builders.campaigns.fastertransformer import build_fastertransformer
 from builders.campaigns.gpustack_lab import build_gpustack_lab
 from builders.campaigns.inferencemax import build_inferencemax
+from builders.campaigns.inferencex_2026_06 import build_inferencex_2026_06
 from builders.campaigns.llm_pilot import build_llm_pilot
 from builders.campaigns.llmperf_homelab import build_llmperf_homelab
 from builders.campaigns.lmdeploy import build_lmdeploy
@@ -51,6 +52,7 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "llmperf_homelab": build_llmperf_homelab,
     "dgx_spark_jvr0x": build_dgx_spark_jvr0x,
     "gpustack_lab": build_gpustack_lab,
+    "inferencex_2026_06": build_inferencex_2026_06,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

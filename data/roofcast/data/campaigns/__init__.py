@@ -42,6 +42,7 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "llmperf_homelab",
     "dgx_spark_jvr0x",
     "gpustack_lab",
+    "inferencex_2026_06",
 )
 
 

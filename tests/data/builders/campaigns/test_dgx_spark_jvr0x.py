@@ -15,7 +15,7 @@ from tests.data.builders.campaigns.samples import one, rules
 def a_point(concurrency: int, samples: int, **cells: object) -> dict[str, object]:
     latencies = {"p50": 500, "p95": 600, "p99": 700}
     return {
-        "concurrency": concurrency, "agg_tok_s": 40.0, "per_session_tok_s": 25.6, "ttft_ms": latencies,
+        "concurrency": concurrency, "agg_tok_s": samples * 256 / 180, "per_session_tok_s": 25.6, "ttft_ms": latencies,
         "itl_ms": latencies, "samples": samples, "gpu": {"power_draw_w": 40.5}, **cells,
     }  # fmt: skip
 
