@@ -16,10 +16,15 @@ from builders.campaigns.build_result import BuildResult
 from builders.campaigns.dgx_spark import build_dgx_spark
 from builders.campaigns.dgx_spark_jvr0x import build_dgx_spark_jvr0x
 from builders.campaigns.dstack import build_dstack
+from builders.campaigns.etched_trtllm_llama70b import build_etched_trtllm_llama70b
 from builders.campaigns.fastertransformer import build_fastertransformer
 from builders.campaigns.gpustack_lab import build_gpustack_lab
+from builders.campaigns.heitor_gx10 import build_heitor_gx10
+from builders.campaigns.hogeheer_strix_halo import build_hogeheer_strix_halo
 from builders.campaigns.inferencemax import build_inferencemax
 from builders.campaigns.inferencex_2026_06 import build_inferencex_2026_06
+from builders.campaigns.josealberto_t4x2 import build_josealberto_t4x2
+from builders.campaigns.lhl_strix_halo import build_lhl_strix_halo
 from builders.campaigns.llm_pilot import build_llm_pilot
 from builders.campaigns.llmperf_homelab import build_llmperf_homelab
 from builders.campaigns.lmdeploy import build_lmdeploy
@@ -29,6 +34,11 @@ from builders.campaigns.optimum_habana import build_optimum_habana
 from builders.campaigns.rocm_vllm import build_rocm_vllm
 from builders.campaigns.silicon.campaign import build_silicon
 from builders.campaigns.trtllm_overview import build_trtllm_overview
+from builders.campaigns.vllm_bench_files import (
+    build_hikarioyama_pro6000,
+    build_pillaiharish_5070ti,
+    build_tsho_gemma4_tpu_a100,
+)
 from builders.quarantine import QUARANTINE
 from roofcast.data import campaigns
 from roofcast.data.errors import SchemaError
@@ -53,6 +63,14 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "dgx_spark_jvr0x": build_dgx_spark_jvr0x,
     "gpustack_lab": build_gpustack_lab,
     "inferencex_2026_06": build_inferencex_2026_06,
+    "hikarioyama_pro6000": build_hikarioyama_pro6000,
+    "tsho_gemma4_tpu_a100": build_tsho_gemma4_tpu_a100,
+    "pillaiharish_5070ti": build_pillaiharish_5070ti,
+    "lhl_strix_halo": build_lhl_strix_halo,
+    "hogeheer_strix_halo": build_hogeheer_strix_halo,
+    "heitor_gx10": build_heitor_gx10,
+    "etched_trtllm_llama70b": build_etched_trtllm_llama70b,
+    "josealberto_t4x2": build_josealberto_t4x2,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

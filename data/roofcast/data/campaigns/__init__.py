@@ -43,6 +43,14 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "dgx_spark_jvr0x",
     "gpustack_lab",
     "inferencex_2026_06",
+    "hikarioyama_pro6000",
+    "tsho_gemma4_tpu_a100",
+    "pillaiharish_5070ti",
+    "lhl_strix_halo",
+    "hogeheer_strix_halo",
+    "heitor_gx10",
+    "etched_trtllm_llama70b",
+    "josealberto_t4x2",
 )
 
 
