@@ -31,6 +31,7 @@ from builders.campaigns.lmdeploy import build_lmdeploy
 from builders.campaigns.mlc import build_mlc
 from builders.campaigns.mlperf_inference import build_mlperf_inference
 from builders.campaigns.optimum_habana import build_optimum_habana
+from builders.campaigns.pegainfer import build_pegainfer
 from builders.campaigns.rocm_vllm import build_rocm_vllm
 from builders.campaigns.silicon.campaign import build_silicon
 from builders.campaigns.trtllm_overview import build_trtllm_overview
@@ -71,6 +72,7 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "heitor_gx10": build_heitor_gx10,
     "etched_trtllm_llama70b": build_etched_trtllm_llama70b,
     "josealberto_t4x2": build_josealberto_t4x2,
+    "pegainfer": build_pegainfer,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

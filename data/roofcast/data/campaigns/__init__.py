@@ -51,6 +51,7 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "heitor_gx10",
     "etched_trtllm_llama70b",
     "josealberto_t4x2",
+    "pegainfer",
 )
 
 
