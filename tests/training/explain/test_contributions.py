@@ -27,7 +27,7 @@ def predictor(subset: TrainingSet) -> RoofcastPredictor:
 
 
 @pytest.fixture(scope="module")
-def anchors(predictor: RoofcastPredictor, subset: TrainingSet) -> TrainingPoints:
+def training_points(predictor: RoofcastPredictor, subset: TrainingSet) -> TrainingPoints:
     return build_training_points(predictor, subset)
 
 
@@ -36,21 +36,23 @@ def references(subset: TrainingSet, rows: slice = slice(0, 2)) -> CalibrationPoi
 
 
 @pytest.mark.parametrize("quantile", [0.5, 0.95])
-@pytest.mark.parametrize("is_told", [False, True])
+@pytest.mark.parametrize("with_references", [False, True])
 def test_contributions_sum_to_the_prediction(
-    quantile: float, is_told: bool, predictor: RoofcastPredictor, subset: TrainingSet
+    quantile: float, with_references: bool, predictor: RoofcastPredictor, subset: TrainingSet
 ) -> None:
     X = subset.X.head(40).assign(**{"workload.quantile": quantile, "workload.is_mean": 0.0})
-    told = references(subset) if is_told else None
-    expected = predictor.predict_distribution(X, told).median
-    for metric, table in contributions(predictor, X, told).items():
+    calibration = references(subset) if with_references else None
+    expected = predictor.predict_distribution(X, calibration).median
+    for metric, table in contributions(predictor, X, calibration).items():
         assert tuple(table.columns) == PARTS
         np.testing.assert_allclose(table.sum(axis=1), np.log(expected[metric]), atol=1e-12)
-        assert (table["references"] != 0).any() == is_told
+        assert (table["references"] != 0).any() == with_references
         assert (table["typical_ratio"] == table["typical_ratio"].iloc[0]).all()
 
 
-def test_groups_are_the_shapley_values_of_the_trees(predictor: RoofcastPredictor, subset: TrainingSet) -> None:
+def test_contributions_of_groups_are_the_shap_values_of_the_trees(
+    predictor: RoofcastPredictor, subset: TrainingSet
+) -> None:
     X = subset.X.assign(**{"workload.quantile": 0.5})
     features, estimates, _ = build_features(X, predictor.coefficients_)
     for metric, table in contributions(predictor, X).items():
@@ -60,27 +62,27 @@ def test_groups_are_the_shapley_values_of_the_trees(predictor: RoofcastPredictor
         np.testing.assert_allclose(np.exp(table["estimate"]), estimates[metric])
 
 
-def test_anchors_are_the_rows_that_the_effects_stand_on(
-    predictor: RoofcastPredictor, anchors: TrainingPoints, subset: TrainingSet
+def test_training_points_are_those_of_the_random_effects(
+    predictor: RoofcastPredictor, training_points: TrainingPoints, subset: TrainingSet
 ) -> None:
     for metric, uncertainty in predictor.error_distributions_.items():
-        kept = anchors.keys.iloc[anchors.place[metric]]
-        assert (kept["engine"].to_numpy() == config_hashes(subset.X)["engine"][0]).all()
+        keys = training_points.keys.iloc[training_points.place[metric]]
+        assert (keys["engine"].to_numpy() == config_hashes(subset.X)["engine"][0]).all()
         load = np.exp(uncertainty.effects.training_points_.workload[:, 2])
-        rows = anchors.rows.iloc[anchors.place[metric]]
+        rows = training_points.rows.iloc[training_points.place[metric]]
         np.testing.assert_allclose(rows["concurrency"].to_numpy(dtype=float), load)
         assert (rows[metric] > 0).all()
 
 
-def test_a_measured_question_is_nearest_to_itself(
-    predictor: RoofcastPredictor, anchors: TrainingPoints, subset: TrainingSet
+def test_the_nearest_measurement_of_a_training_point_is_itself(
+    predictor: RoofcastPredictor, training_points: TrainingPoints, subset: TrainingSet
 ) -> None:
-    row = anchors.rows.iloc[anchors.place["tpot_s"][5]]
-    asked = (
+    row = training_points.rows.iloc[training_points.place["tpot_s"][5]]
+    is_same = (
         subset.measurements[["model", "accelerator", "concurrency"]] == row[["model", "accelerator", "concurrency"]]
     )
-    X = subset.X[(asked.all(axis=1) & (subset.y["tpot_s"] == row["tpot_s"])).to_numpy()].head(1)
-    (near,) = nearest_measurements(predictor, anchors, X, "tpot_s", 3)
+    X = subset.X[(is_same.all(axis=1) & (subset.y["tpot_s"] == row["tpot_s"])).to_numpy()].head(1)
+    (near,) = nearest_measurements(predictor, training_points, X, "tpot_s", 3)
     assert len(near) == 3
     assert near["measured"].iloc[0] == row["tpot_s"]
     assert near["differs"].iloc[0] == []
@@ -88,32 +90,38 @@ def test_a_measured_question_is_nearest_to_itself(
     assert all(near["differs"].iloc[1:])
 
 
-def test_each_configuration_is_shown_once(
-    predictor: RoofcastPredictor, anchors: TrainingPoints, subset: TrainingSet
+def test_nearest_measurements_have_each_configuration_once(
+    predictor: RoofcastPredictor, training_points: TrainingPoints, subset: TrainingSet
 ) -> None:
-    (near,) = nearest_measurements(predictor, anchors, subset.X.head(1), "ttft_s", 100)
+    (near,) = nearest_measurements(predictor, training_points, subset.X.head(1), "ttft_s", 100)
     assert not near.duplicated(["model", "accelerator", "n_accelerator"]).any()
     assert nearest_measurements(predictor, TrainingPoints(), subset.X.head(2), "ttft_s")[1].empty
 
 
-def test_what_differs_is_named(predictor: RoofcastPredictor, anchors: TrainingPoints, subset: TrainingSet) -> None:
+def test_nearest_measurements_name_the_columns_that_differ(
+    predictor: RoofcastPredictor, training_points: TrainingPoints, subset: TrainingSet
+) -> None:
     X = subset.X.head(1).assign(**{"workload.n_output_token": 5000.0, "model.n_layer": 7.0, "config.engine": 0.0})
-    (near,) = nearest_measurements(predictor, anchors, X, "tpot_s", 1)
+    (near,) = nearest_measurements(predictor, training_points, X, "tpot_s", 1)
     assert {"model", "engine", "n_output_token"} <= set(near["differs"].iloc[0])
 
 
-def test_some_metrics_are_predicted_as_among_all(predictor: RoofcastPredictor, subset: TrainingSet) -> None:
-    X, told = subset.X.head(5), references(subset)
-    some = predictor.predict_distribution(X, told, metrics={"tpot_s", "power_w"})
-    pd.testing.assert_frame_equal(some.log_sd, predictor.predict_distribution(X, told).log_sd[["tpot_s"]])
-    assert list(contributions(predictor, X, told, {"tpot_s"})) == ["tpot_s"]
+def test_a_subset_of_the_metrics_is_predicted_as_among_all(predictor: RoofcastPredictor, subset: TrainingSet) -> None:
+    X, calibration = subset.X.head(5), references(subset)
+    subset_of_metrics = predictor.predict_distribution(X, calibration, metrics={"tpot_s", "power_w"})
+    pd.testing.assert_frame_equal(
+        subset_of_metrics.log_sd, predictor.predict_distribution(X, calibration).log_sd[["tpot_s"]]
+    )
+    assert list(contributions(predictor, X, calibration, {"tpot_s"})) == ["tpot_s"]
     assert predictor.metrics_ == METRICS
 
 
-def test_a_conditioned_predictor_knows_its_references(predictor: RoofcastPredictor, subset: TrainingSet) -> None:
-    X, told = subset.X.head(5), references(subset)
-    expected = predictor.predict_distribution(X, told)
-    conditioned = predictor.condition_on(told).predict_distribution(X)
+def test_a_conditioned_predictor_predicts_as_with_references(
+    predictor: RoofcastPredictor, subset: TrainingSet
+) -> None:
+    X, calibration = subset.X.head(5), references(subset)
+    expected = predictor.predict_distribution(X, calibration)
+    conditioned = predictor.condition_on(calibration).predict_distribution(X)
     pd.testing.assert_frame_equal(conditioned.log_sd, expected.log_sd)
     assert predictor.condition_on(None) is predictor
     assert not predictor.predict_distribution(X).median.equals(expected.median)

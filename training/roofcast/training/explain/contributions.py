@@ -50,7 +50,7 @@ class TrainingPoints:
     keys
         Hashes of `roofcast.features.descriptors.config_hash`, aligned with `rows`.
     place
-        Row of each training point of the random effects, by metric.
+        Index in `rows` of each training point of the random effects, in their order, by metric.
     """
 
     rows: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*TRAINING_POINT_COLUMNS, *METRICS]))
@@ -69,7 +69,7 @@ def build_training_points(predictor: RoofcastPredictor, data: TrainingSet) -> Tr
     return TrainingPoints(
         rows.reset_index(drop=True),
         pd.DataFrame(config_hashes(data.X.iloc[used_rows])),
-        {metric: np.searchsorted(used_rows, places_of) for metric, places_of in used.items()},
+        {metric: np.searchsorted(used_rows, indices) for metric, indices in used.items()},
     )
 
 
@@ -129,16 +129,16 @@ def _derived_contributions(
         return {}
     correction = {m: parts.value[m] / parts.estimates[m] for m in SOURCES}
     share = source_shares(correction, parts.estimate, parts.loads)
-    whole = sum(tables[metric].mul(share[metric], axis=0) for metric in SOURCES)
+    total = sum(tables[metric].mul(share[metric], axis=0) for metric in SOURCES)
     return {
-        metric: tables[metric].mask(pd.Series(rows, X.index), whole if metric == E2E else -whole, axis=0)
+        metric: tables[metric].mask(pd.Series(rows, X.index), total if metric == E2E else -total, axis=0)
         for metric, rows in parts.loads.is_derived.items()
         if metric in tables
     }
 
 
 def nearest_measurements(
-    predictor: RoofcastPredictor, anchors: TrainingPoints, X: pd.DataFrame, metric: str, n: int = 3
+    predictor: RoofcastPredictor, training_points: TrainingPoints, X: pd.DataFrame, metric: str, n: int = 3
 ) -> list[pd.DataFrame]:
     """Return, for each query, the measurements most correlated with its prediction of one metric, in that order.
 
@@ -146,7 +146,7 @@ def nearest_measurements(
 
     Parameters
     ----------
-    predictor, anchors
+    predictor, training_points
         From one bundle.
     X : shape (n_row, n_descriptor)
     n
@@ -158,23 +158,23 @@ def nearest_measurements(
     `differs`, the names of the hashes of `roofcast.features.descriptors.config_hash` and of the workload columns that
     are not equal
     """
-    if metric not in anchors.place:
+    if metric not in training_points.place:
         return [pd.DataFrame(columns=[*TRAINING_POINT_COLUMNS, "measured", "correlation", "differs"])] * len(X)
     effects = predictor.error_distributions_[metric].effects
-    nearest, correlation = effects.nearest(build_group_keys(X), len(anchors.place[metric]))
+    nearest, correlation = effects.nearest(build_group_keys(X), len(training_points.place[metric]))
     query_hashes = pd.DataFrame(config_hashes(X))
     workload = X[[f"workload.{name}" for name in (*WORKLOAD[:3], "request_rate_per_s")]].to_numpy(dtype=float)
-    names = np.array([*anchors.keys.columns, *WORKLOAD], dtype=object)
+    names = np.array([*training_points.keys.columns, *WORKLOAD], dtype=object)
     tables = []
     for i, order in enumerate(nearest):
-        rows = anchors.place[metric][order]
-        distance = np.abs(np.log(anchors.rows[list(WORKLOAD)].to_numpy(dtype=float)[rows] / workload[i]))
+        rows = training_points.place[metric][order]
+        distance = np.abs(np.log(training_points.rows[list(WORKLOAD)].to_numpy(dtype=float)[rows] / workload[i]))
         best = np.lexsort((np.nansum(distance, axis=1), -correlation[i].round(6)))
-        is_first = ~anchors.keys.iloc[rows[best]].duplicated().to_numpy()
+        is_first = ~training_points.keys.iloc[rows[best]].duplicated().to_numpy()
         best = best[is_first][:n]
-        is_other = (anchors.keys.iloc[rows[best]] != query_hashes.iloc[i]).to_numpy()
+        is_other = (training_points.keys.iloc[rows[best]] != query_hashes.iloc[i]).to_numpy()
         differs = [list(names[row]) for row in np.hstack([is_other, distance[best] > WORKLOAD_TOLERANCE])]
-        near = anchors.rows.iloc[rows[best]]
+        near = training_points.rows.iloc[rows[best]]
         tables.append(
             near[list(TRAINING_POINT_COLUMNS)].assign(
                 measured=near[metric], correlation=correlation[i][best], differs=pd.Series(differs, near.index)

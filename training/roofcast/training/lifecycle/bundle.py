@@ -52,9 +52,9 @@ class ModelBundle:
     roofcast_version
         Of the version that fitted it.
     anchors
-        Training points of the random effects, for explanations.
+        Training points of the random effects; explanations list the nearest of them.
     feasibility
-        Classifier of deployments that run out of memory; None if none did in the measurements.
+        Out-of-memory classifier: the probability that a deployment runs. None if all did in the measurements.
     """
 
     predictor: RoofcastPredictor

@@ -37,12 +37,12 @@ def nearest(
     metric
         Measured metric.
     """
-    place = training_points.place.get(metric)
-    if place is None or not len(place) or X.empty:
+    indices = training_points.place.get(metric)
+    if indices is None or not len(indices) or X.empty:
         return [()] * len(X)
-    order, correlation = predictor.error_distributions_[metric].effects.nearest(build_group_keys(X), len(place))
+    order, correlation = predictor.error_distributions_[metric].effects.nearest(build_group_keys(X), len(indices))
     workload = X[[f"workload.{name}" for name in (*WORKLOAD[:3], "request_rate_per_s")]].to_numpy(dtype=float)
-    measured = np.stack([training_points.rows[name].to_numpy(dtype=float)[place] for name in WORKLOAD], axis=1)
+    measured = np.stack([training_points.rows[name].to_numpy(dtype=float)[indices] for name in WORKLOAD], axis=1)
     best_of_row = []
     for i, points in enumerate(order):
         rounded = correlation[i].round(6)
@@ -51,7 +51,7 @@ def nearest(
         best = candidates[np.lexsort((distance, -rounded[candidates]))[:n]]
         best_of_row.append(best[correlation[i][best] >= LEAST_CORRELATION])
     selected = np.concatenate([order[i][best] for i, best in enumerate(best_of_row)])
-    rows, back = np.unique(place[selected], return_inverse=True)
+    rows, back = np.unique(indices[selected], return_inverse=True)
     values = {name: training_points.rows[name].array.take(rows).to_numpy() for name in (*SHOWN, metric)}
     columns = {name: np.asarray(values[name]) for name in SHOWN}
     columns |= {"metric": object_column(len(rows), metric), "measured": np.asarray(values[metric])}
