@@ -71,6 +71,7 @@ PUBLISHED: Final = tuple(
         ("placeholder", "revisions", "draft, replaced on the same day"),
         ("prompt_chunk", "configuration", "small prompt chunks of an ablation"),
         ("repeated_run", "repeated digits", "another run of the same configuration stands for the row"),
+        ("repeats_other_campaign", "repeated digits", "another campaign has the run"),
         ("repeats_other_file", "repeated digits", "the run is in an earlier file"),
         ("repeats_other_table", "repeated digits", "the run is in an earlier table"),
         ("repeats_revision", "revisions", "the figure is in an earlier revision"),

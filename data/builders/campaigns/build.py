@@ -30,6 +30,7 @@ from builders.campaigns.llmperf_homelab import build_llmperf_homelab
 from builders.campaigns.lmdeploy import build_lmdeploy
 from builders.campaigns.mlc import build_mlc
 from builders.campaigns.mlperf_inference import build_mlperf_inference
+from builders.campaigns.mlperf_v60_logs import build_mlperf_v60_logs
 from builders.campaigns.optimum_habana import build_optimum_habana
 from builders.campaigns.pegainfer import build_pegainfer
 from builders.campaigns.rocm_vllm import build_rocm_vllm
@@ -73,6 +74,7 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "etched_trtllm_llama70b": build_etched_trtllm_llama70b,
     "josealberto_t4x2": build_josealberto_t4x2,
     "pegainfer": build_pegainfer,
+    "mlperf_v60_logs": build_mlperf_v60_logs,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

@@ -81,8 +81,8 @@ def build_mlperf_inference(root: Path) -> BuildResult:
     files = {name: root / RAW / "dataset_token_lengths" / file for name, file in LENGTHS.items()}
     runs = _RunBuilder(
         CampaignBuilder("mlperf_inference", accelerators=ACCELERATORS),
-        n_input_token={name: float(_lengths(file, "input_length").mean()) for name, file in files.items()},
-        variations={name: variation_of(_lengths(file, "output_length")) for name, file in files.items()},
+        n_input_token={name: float(lengths_of(file, "input_length").mean()) for name, file in files.items()},
+        variations={name: variation_of(lengths_of(file, "output_length")) for name, file in files.items()},
         n_output_token=_measured_lengths([cells for _, cells in logs]),
         precisions=_logged_precisions([cells for _, cells in logs]),
     )
@@ -104,7 +104,8 @@ def stack_of(submitter: str) -> str:
     return f"mlperf/{re.sub(r'[^a-z0-9]+', '_', submitter.lower()).strip('_')}"
 
 
-def _lengths(file: Path, column: str) -> Floats:
+def lengths_of(file: Path, column: str) -> Floats:
+    """Return the token lengths in a column of a data set's file."""
     return np.array([number_of(cells[column]) for _, cells in records_of(file)])
 
 
@@ -114,7 +115,7 @@ def _measured_lengths(logs: list[dict[str, str]]) -> dict[str, float]:
     for cells in logs:
         ratio = _n_output_token(cells)
         if cells["division"] == "closed" and cells["result"] == "VALID" and not math.isnan(ratio):
-            ratios_by_benchmark[_benchmark(cells["model"])].append(ratio)
+            ratios_by_benchmark[benchmark_of(cells["model"])].append(ratio)
     return {name: sum(ratios) / len(ratios) for name, ratios in ratios_by_benchmark.items()}
 
 
@@ -124,7 +125,7 @@ def _logged_precisions(logs: list[dict[str, str]]) -> dict[tuple[str, str, str],
     for cells in logs:
         precision = _weight_precision(cells)
         if cells["division"] == "closed" and precision:
-            key = (cells["accelerator_model_name"], _benchmark(cells["model"]), _engine(cells["framework"]))
+            key = (cells["accelerator_model_name"], benchmark_of(cells["model"]), _engine(cells["framework"]))
             precisions_by_run[key].add(precision)
     return {key: precisions.pop() for key, precisions in precisions_by_run.items() if len(precisions) == 1}
 
@@ -149,7 +150,14 @@ def _tokens_per_s(cells: Mapping[str, str]) -> float:
     return number_of(cells["tokens_per_s_off"]) if math.isnan(tokens) else tokens
 
 
-def _benchmark(name: str) -> str:
+def benchmark_of(name: str) -> str:
+    """Return the name of a benchmark without accuracy target and scenario.
+
+    Examples
+    --------
+    >>> benchmark_of("llama2-70b-99.9"), benchmark_of("llama3_1-8b-datacenter")
+    ('llama2-70b', 'llama3.1-8b')
+    """
     return re.sub(r"-(99|99\.9|edge|datacenter|interactive-99|interactive-99\.9)$", "", name.replace("3_1", "3.1"))
 
 
@@ -162,7 +170,7 @@ class _RunBuilder:
     precisions: dict[tuple[str, str, str], str]
 
     def add_log(self, reference: str, cells: dict[str, str]) -> None:
-        benchmark = _benchmark(cells["model"])
+        benchmark = benchmark_of(cells["model"])
         run = (cells["round"], cells["submitter"], cells["system"], cells["scenario"], cells["lat_mean_ns"])
         rejection = self._rejection(benchmark, (benchmark, *run))
         if cells["division"] == "open":
@@ -186,7 +194,7 @@ class _RunBuilder:
         self.campaign.add(reference, rows_by_statistic(common, _outcomes(cells)))
 
     def add_result(self, reference: str, cells: dict[str, str]) -> None:
-        benchmark = _benchmark(cells["model"])
+        benchmark = benchmark_of(cells["model"])
         run = (cells["round"], cells["id"], cells["system"], cells["scenario"], cells["result"])
         rejection = self._rejection(benchmark, (benchmark, *run))
         if cells["round"] == "v5.1":
@@ -205,7 +213,7 @@ class _RunBuilder:
         n_accelerator = per_node if cells["round"] == "v6.0" else per_node * n_node
         row: Row = {
             "model": MODELS[benchmark], "accelerator": cells["accel"],
-            "n_accelerator": n_accelerator * _n_chip(cells["accel"]), "n_node": n_node,
+            "n_accelerator": n_accelerator * n_chip(cells["accel"]), "n_node": n_node,
             "engine": engine, "weight_precision": self.precisions.get((cells["accel"], benchmark, engine), ""),
             "n_input_token": self.n_input_token[benchmark], "n_output_token": n_output, "statistic": "mean",
             "length_variation": self.variations[benchmark],
@@ -228,7 +236,7 @@ class _RunBuilder:
         return None
 
 
-def _n_chip(accelerator: str) -> int:
+def n_chip(accelerator: str) -> int:
     """Return the number of accelerators on a card."""
     return 2 if "B60 Dual" in accelerator else 1
 
@@ -237,7 +245,7 @@ def _deployment(cells: dict[str, str]) -> Row:
     n_node = int(number_of(cells["number_of_nodes"]))
     per_node = number_of(cells["accelerators_per_node"])
     card = cells["accelerator_model_name"]
-    n_accelerator = n_node * (1 if math.isnan(per_node) else max(int(per_node), 1)) * _n_chip(card)
+    n_accelerator = n_node * (1 if math.isnan(per_node) else max(int(per_node), 1)) * n_chip(card)
     framework = cells["framework"]
     tp, pp = (number_of(cells[name]) for name in ("tp", "pp"))
     row: Row = {

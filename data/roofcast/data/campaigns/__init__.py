@@ -52,6 +52,7 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "etched_trtllm_llama70b",
     "josealberto_t4x2",
     "pegainfer",
+    "mlperf_v60_logs",
 )
 
 
