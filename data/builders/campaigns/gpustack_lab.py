@@ -120,8 +120,8 @@ def _add(builder: CampaignBuilder, run: PageRun) -> None:
             options = {name: value for name, value in options.items() if not name.startswith("speculative")}
         options |= override
     engine = _engine(run)
-    accelerator, n_machine = _machine(run.hardware)
-    split = _split(engine, options) or {"n_accelerator": n_machine}
+    accelerator = _machine(run.hardware)[0]
+    split = _split(options)
     rejection = _rejection(run, engine, options, int(str(split["n_accelerator"])))
     if not builder.is_new(run.reference.partition(":")[0], *run.figures.values()):
         rejection = "exact_repeat", "the page prints the result again"
@@ -129,7 +129,7 @@ def _add(builder: CampaignBuilder, run: PageRun) -> None:
         builder.reject(run.reference, *rejection)
         return
     common: Row = {
-        "model": run.model, "accelerator": accelerator, "n_node": 1, "engine": engine,
+        "model": _model(run, options), "accelerator": accelerator, "n_node": 1, "engine": engine,
         "engine_version": _version(run, engine), **_precisions(run, options), **split, **_lengths(run),
         **_load(run), **_settings(options), "note": _note(run),
     }  # fmt: skip
@@ -141,14 +141,21 @@ def _add(builder: CampaignBuilder, run: PageRun) -> None:
 
 def _rejection(run: PageRun, engine: str, options: dict[str, str], n: int) -> tuple[str, str] | None:
     n_done, n_sent = run.figures["Successful requests"], float(run.profile.get("total_requests", "nan"))
-    if not run.command or not engine:
+    if not run.command or engine in ("", "mindie"):
         return "settings_not_stated", run.heading
     if n_done < MIN_SUCCESS_RATIO * n_sent:
         return "unfinished_run", f"{n_done:g} of {n_sent:g} requests succeeded"
-    if "model" in options and _base(options["model"]) != _base(run.model):
-        return "other_model", f"the page is about {run.model}, the command serves {options['model']}"
+    model = _model(run, options)
+    if "model" in options and _base(options["model"]) != _base(model):
+        return "other_model", f"the page is about {model}, the command serves {options['model']}"
     n_machine = _machine(run.hardware)[1]
     return ("other_machine", f"{n} accelerators of {n_machine}") if n > n_machine else None
+
+
+def _model(run: PageRun, options: dict[str, str]) -> str:
+    """Return the page's model: of its setup, or that of the command if the file is named after it."""
+    model = options.get("model", "")
+    return model if f"__{_base(model)}__" in run.reference and _base(run.model) != _base(model) else run.model
 
 
 def _machine(hardware: str) -> tuple[str, int]:
@@ -182,10 +189,7 @@ def _version(run: PageRun, engine: str) -> str:
     return next((v for name, v in run.versions.items() if name.startswith(VERSIONS.get(engine, engine))), "")
 
 
-def _split(engine: str, options: dict[str, str]) -> Row:
-    """Return accelerators and parallelism; empty for MindIE, whose configuration is not published."""
-    if engine == "mindie":
-        return {}
+def _split(options: dict[str, str]) -> Row:
     tp, pp, dp = (int(options.get(f"{name}-size") or 1) for name in ("tp", "pp", "dp"))
     ep = int(options.get("ep-size") or 1)
     if "enable-dp-attention" in options:
