@@ -25,6 +25,7 @@ from builders.campaigns.mlperf_inference import (
 from builders.campaigns.mlperf_inference import RAW as TABLES_RAW
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.errors import SchemaError
+from roofcast.data.importers.format import no_progress
 from roofcast.data.importers.mlperf.summary import FORMAT
 from roofcast.data.importers.runs import variation_of
 
@@ -111,11 +112,12 @@ def _logs(folder: Path, n_input: Mapping[str, float]) -> Iterator[_Log]:
     for file in sorted(folder.glob("*.txt")):
         _, submitter, _, system, name, scenario, *_ = file.name.split("__")
         benchmark = benchmark_of(name)
-        overrides = {
+        overrides: dict[str, object] = {
             "model": MODELS[benchmark], "accelerator": system, "n_accelerator": 1.0,
             "n_input_token": n_input[benchmark],
         }  # fmt: skip
-        rows: list[dict[str, Any]] = FORMAT.read([file], "mlperf_v60_logs", overrides=overrides).to_dict("records")
+        table = FORMAT.read([file], "mlperf_v60_logs", no_progress, overrides)
+        rows = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
         yield _Log(file.name.removesuffix(".txt"), submitter, system, benchmark, scenario.capitalize(), rows)
 
 
