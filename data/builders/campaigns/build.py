@@ -28,6 +28,7 @@ from builders.campaigns.lhl_strix_halo import build_lhl_strix_halo
 from builders.campaigns.llm_pilot import build_llm_pilot
 from builders.campaigns.llmperf_homelab import build_llmperf_homelab
 from builders.campaigns.lmdeploy import build_lmdeploy
+from builders.campaigns.mistralrs import build_mistralrs
 from builders.campaigns.mlc import build_mlc
 from builders.campaigns.mlperf_inference import build_mlperf_inference
 from builders.campaigns.mlperf_v60_logs import build_mlperf_v60_logs
@@ -75,6 +76,7 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "josealberto_t4x2": build_josealberto_t4x2,
     "pegainfer": build_pegainfer,
     "mlperf_v60_logs": build_mlperf_v60_logs,
+    "mistralrs": build_mistralrs,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

@@ -53,6 +53,7 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "josealberto_t4x2",
     "pegainfer",
     "mlperf_v60_logs",
+    "mistralrs",
 )
 
 
