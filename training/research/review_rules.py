@@ -44,6 +44,7 @@ PUBLISHED: Final = tuple(
         ("blog_table", "table's kind", "accelerator, precision or model is not stated per row"),
         ("copied_baseline", "repeated digits", "the figure is another row's baseline to the last digit"),
         ("covered_by_logs", "rounds", "the logs of the same round hold more columns"),
+        ("doubtful", "notes", "part of the row is inferred, or its source leaves it in doubt"),
         ("duplicate", "repeated digits", "same measurement as another row"),
         ("exact_repeat", "repeated digits", "same run as another row, to the last digit"),
         ("faster_than_weights", "physics", "a token takes less time than one read of the weights"),

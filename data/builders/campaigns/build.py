@@ -36,6 +36,8 @@ from builders.campaigns.optimum_habana import build_optimum_habana
 from builders.campaigns.pegainfer import build_pegainfer
 from builders.campaigns.rocm_vllm import build_rocm_vllm
 from builders.campaigns.silicon.campaign import build_silicon
+from builders.campaigns.threads_local_engines import build_threads_local_engines
+from builders.campaigns.threads_vllm import build_threads_vllm
 from builders.campaigns.trtllm_overview import build_trtllm_overview
 from builders.campaigns.vllm_bench_files import (
     build_hikarioyama_pro6000,
@@ -77,6 +79,8 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "pegainfer": build_pegainfer,
     "mlperf_v60_logs": build_mlperf_v60_logs,
     "mistralrs": build_mistralrs,
+    "threads_vllm": build_threads_vllm,
+    "threads_local_engines": build_threads_local_engines,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

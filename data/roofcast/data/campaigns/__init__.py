@@ -54,6 +54,8 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "pegainfer",
     "mlperf_v60_logs",
     "mistralrs",
+    "threads_vllm",
+    "threads_local_engines",
 )
 
 
