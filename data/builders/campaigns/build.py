@@ -23,6 +23,7 @@ from builders.campaigns.heitor_gx10 import build_heitor_gx10
 from builders.campaigns.hogeheer_strix_halo import build_hogeheer_strix_halo
 from builders.campaigns.inferencemax import build_inferencemax
 from builders.campaigns.inferencex_2026_06 import build_inferencex_2026_06
+from builders.campaigns.iog import build_iog
 from builders.campaigns.josealberto_t4x2 import build_josealberto_t4x2
 from builders.campaigns.lhl_strix_halo import build_lhl_strix_halo
 from builders.campaigns.llm_pilot import build_llm_pilot
@@ -81,6 +82,7 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "mistralrs": build_mistralrs,
     "threads_vllm": build_threads_vllm,
     "threads_local_engines": build_threads_local_engines,
+    "iog": build_iog,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

@@ -56,6 +56,7 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "mistralrs",
     "threads_vllm",
     "threads_local_engines",
+    "iog",
 )
 
 
