@@ -125,7 +125,7 @@ COMPUTE_KINDS: Final = (
         reject={"thinner_than_a_layer": lambda t: (t["n"] < 128) | (t["k"] < 128)},
         describe=_gemm,
         seconds=gemm_s,
-        start=(5e-6, 0.85, 0.75, 64.0, 256.0, 1e-9),
+        start=(5e-6, 0.85, 0.75, 0.2, 256.0, 1e-9),
         ideal=(0.0, 1.0, 1.0, 0.0, 0.0, 0.0),
         spread=(1.0, 0.15, 0.5, 0.7, 0.7, 0.7),
     ),
@@ -153,7 +153,7 @@ COMPUTE_KINDS: Final = (
         },
         describe=_decode,
         seconds=decode_attention_s,
-        start=(8e-6, 0.8, 0.3, 64.0, 8.0, 16.0),
+        start=(8e-6, 0.8, 0.3, 64.0, 0.03, 16.0),
         ideal=(0.0, 1.0, 1.0, 0.0, 0.0, 0.0),
         spread=_ATTENTION_SPREAD,
     ),
@@ -180,7 +180,7 @@ COMPUTE_KINDS: Final = (
         },
         describe=_mla_decode,
         seconds=decode_attention_s,
-        start=(8e-6, 0.8, 0.5, 64.0, 32.0, 8.0),
+        start=(8e-6, 0.8, 0.5, 64.0, 0.12, 8.0),
         ideal=(0.0, 1.0, 1.0, 0.0, 0.0, 0.0),
         spread=_LATENT_SPREAD,
     ),
@@ -190,9 +190,10 @@ COMPUTE_KINDS: Final = (
         reject={"other_routing": lambda t: t["distribution"] != "power_law_1.2"},
         describe=_moe,
         seconds=moe_s,
-        start=(25e-6, 0.8, 0.6, 32.0, 6.0, 0.3),
+        start=(25e-6, 0.8, 0.6, 0.12, 6.0, 0.3),
         ideal=(0.0, 1.0, 1.0, 0.0, 2.0, 0.0),
         spread=(1.0, 0.15, 0.6, 0.7, 0.7, 0.5),
     ),
 )
-"""Compute kernels; priors by judgement: tiles of 64 rows, pages of 64 tokens, launches of some microseconds."""
+"""Compute kernels; priors by judgement: tiles of some 64 rows at 300 operations a byte, pages of 64 tokens, launches
+of some microseconds."""

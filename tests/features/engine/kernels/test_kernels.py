@@ -123,3 +123,24 @@ def test_every_expert_is_read_in_the_end_and_one_token_reads_its_own() -> None:
 def test_joint_time_lies_between_the_larger_and_the_sum(a: float, b: float) -> None:
     joint = float(joint_s(np.array([a]), np.array([b]))[0])
     assert max(a, b) * (1 - 1e-9) <= joint <= (a + b) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "family", "peak", "bandwidth"),
+    [
+        ("nvidia-rtx-3090-24gb", "Ampere", 71.2e12, 936e9),
+        ("nvidia-rtx-4090-24gb", "Ada Lovelace", 165.2e12, 1008e9),
+        ("apple-m2-ultra-192gb", "Apple GPU", 27.2e12, 800e9),
+    ],
+)
+@pytest.mark.parametrize("precision", ["bf16", "int4"])
+def test_one_token_is_a_share_of_bandwidth_on_parts_without_tables(
+    accelerator: str, family: str, peak: float, bandwidth: float, precision: str
+) -> None:
+    efficiency = efficiency_of([accelerator], [family], [precision], ["bf16"], ["llama.cpp"]).gemm
+    weight_byte = 0.53125 if precision == "int4" else 2.0
+    sizes = {"n": 14336.0, "k": 4096.0, "weight_byte": weight_byte, "activation_byte": 2.0, "efficiency": efficiency}
+    peaks = {"flop_per_s": peak, "bandwidth_byte_per_s": bandwidth}
+    time_s = gemm_s(np.array([1.0]), **sizes, **peaks)  # type: ignore[arg-type]
+    ideal_s = weight_byte * 14336 * 4096 / bandwidth
+    assert time_s - efficiency.launch_s < 1.5 * ideal_s

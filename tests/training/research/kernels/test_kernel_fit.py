@@ -22,7 +22,7 @@ from roofcast.features.engine.kernels.coefficients import KINDS, parse_coefficie
 from roofcast.features.engine.kernels.efficiency import GemmEfficiency
 from roofcast.features.engine.kernels.gemm import gemm_s
 
-TRUE = (6e-6, 0.8, 0.7, 100.0, 300.0, 1e-9)
+TRUE = (6e-6, 0.8, 0.7, 0.3, 300.0, 1e-9)
 SLOWER = 1.5
 BY_NAME = {kind.name: kind for kind in (*COMPUTE_KINDS, *LINK_KINDS)}
 

@@ -144,10 +144,10 @@ def decode_attention_s(
     attended_token = window_tokens(np.asarray(n_context), window) + efficiency.pad_key
     sequence_head = n_sequence * n_kv_head + efficiency.pad_head
     byte = sequence_head * attended_token * kv_width * kv_byte
-    group = np.asarray(n_head) / n_kv_head + efficiency.pad_group
-    flop = 2.0 * sequence_head * attended_token * group * (qk_dim + v_dim)
+    head_s = np.asarray(n_head) / n_kv_head / flop_per_s + efficiency.pad_ridge / np.asarray(bandwidth_byte_per_s)
     return efficiency.launch_s + joint_s(
-        byte / (efficiency.bandwidth_ratio * bandwidth_byte_per_s), flop / (efficiency.flop_ratio * flop_per_s)
+        byte / (efficiency.bandwidth_ratio * bandwidth_byte_per_s),
+        2.0 * sequence_head * attended_token * (qk_dim + v_dim) * head_s / efficiency.flop_ratio,
     )
 
 

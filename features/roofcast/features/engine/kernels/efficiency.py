@@ -1,6 +1,9 @@
 """Kernel efficiency: the fitted parameters, one frozen dataclass for each kind of kernel.
 
-Each parameter is a number or an array of shape (n_row,).
+Each parameter is a number or an array of shape (n_row,). Pads in rows or heads are shares of the roofline's ridge
+point, the operations per byte at which computing takes as long as moving: kernels select tiles so that few rows stay
+limited by memory on the accelerator at hand, hence padding costs a share of the memory time. Pads of fixed numbers of
+rows predict accelerators outside the fit worse (docs/KERNELS.md).
 """
 
 from __future__ import annotations
@@ -24,8 +27,10 @@ class GemmEfficiency:
         Time of an empty product: launch, prologue, and scaling of quantised activations.
     bandwidth_ratio, flop_ratio
         Shares of peak bandwidth and of peak operations that a very large product achieves.
-    pad_row, pad_column
-        Rows and columns added to a product for its compute time: partly filled tiles and idle multiprocessors.
+    pad_ridge
+        Rows added to a product for its compute time, as a share of the ridge point: partly filled tiles.
+    pad_column
+        Columns added to a product for its compute time: idle multiprocessors.
     depth_s
         Time of one tile per element of the reduction, independent of other tiles.
     """
@@ -33,7 +38,7 @@ class GemmEfficiency:
     launch_s: Number
     bandwidth_ratio: Number
     flop_ratio: Number
-    pad_row: Number
+    pad_ridge: Number
     pad_column: Number
     depth_s: Number
 
@@ -74,8 +79,8 @@ class DecodeAttentionEfficiency:
         Shares of peak bandwidth and of peak operations achieved with long caches.
     pad_key
         Cached tokens added to each sequence: partly filled pages and splits.
-    pad_group
-        Query heads added to each key-value head: partly filled tiles.
+    pad_ridge
+        Query heads added to each key-value head, as a share of the ridge point: partly filled tiles.
     pad_head
         Key-value heads added over all sequences: idle multiprocessors.
     """
@@ -84,7 +89,7 @@ class DecodeAttentionEfficiency:
     bandwidth_ratio: Number
     flop_ratio: Number
     pad_key: Number
-    pad_group: Number
+    pad_ridge: Number
     pad_head: Number
 
 
@@ -98,8 +103,8 @@ class MoeEfficiency:
         Time of a layer without tokens: routing, sorting, launches.
     bandwidth_ratio, flop_ratio
         Shares of peak bandwidth and of peak operations that very large experts achieve.
-    pad_row
-        Rows added to each touched expert: partly filled tiles.
+    pad_ridge
+        Rows added to each touched expert, as a share of the ridge point: partly filled tiles.
     token_ratio
         Passes over the hidden vector of each token-expert pair: gather, activation, quantisation, sum.
     imbalance
@@ -109,7 +114,7 @@ class MoeEfficiency:
     launch_s: Number
     bandwidth_ratio: Number
     flop_ratio: Number
-    pad_row: Number
+    pad_ridge: Number
     token_ratio: Number
     imbalance: Number
 

@@ -40,7 +40,9 @@ def gemm_s(
     -----
     ``launch + (memory^4 + compute^4 + latency^4)^(1/4)`` with ``compute = 2 (m + m0) (n + n0) k / (flop_ratio peak)``
     and ``latency = depth_s k``. The pads m0 and n0 approximate tile and wave quantisation without its steps: a
-    product of few rows or columns computes as if it had more. Each tile reduces over the whole depth in sequence, at
+    product of few rows or columns computes as if it had more. Padding at most doubles the rows: tiles come in powers
+    of two, and products of one row have kernels without tiles (cuBLAS's, llama.cpp's and MLX's for matrix times
+    vector). Each tile reduces over the whole depth in sequence, at
     memory latency per block, so a deep product takes its time even with few columns.
 
     References
@@ -58,9 +60,10 @@ def gemm_s(
     array([0.002])
     """
     byte = weight_byte * n * k + m * (activation_byte * k + OUTPUT_BYTE * n)
-    flop = 2.0 * (m + efficiency.pad_row) * ((n + efficiency.pad_column) * k)
+    row_s = m / np.asarray(flop_per_s)
+    padded_s = row_s + np.minimum(efficiency.pad_ridge / np.asarray(bandwidth_byte_per_s), row_s)
     return efficiency.launch_s + joint_s(
         byte / (efficiency.bandwidth_ratio * bandwidth_byte_per_s),
-        flop / (efficiency.flop_ratio * flop_per_s),
+        2.0 * padded_s * ((n + efficiency.pad_column) * k) / efficiency.flop_ratio,
         np.asarray(efficiency.depth_s * k),
     )

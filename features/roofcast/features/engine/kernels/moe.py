@@ -65,8 +65,8 @@ def moe_s(
     Notes
     -----
     The memory time reads the touched experts of the rank and passes over the hidden vectors of its token-expert
-    pairs; the compute time has ``pad_row`` more rows for each touched expert. The busiest of R ranks has ``R **
-    imbalance`` times its share of the pairs, at most all of them.
+    pairs; the compute time has more rows for each touched expert, ``pad_ridge`` of the ridge point. The busiest of R
+    ranks has ``R ** imbalance`` times its share of the pairs, at most all of them.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def moe_s(
     touched = touched_expert(n_expert, top_k, n_token) / ep
     weight = n_matrix * hidden * (np.asarray(width) / tp)
     byte = touched * weight * weight_byte + efficiency.token_ratio * ACTIVATION_BYTE * pair * hidden
-    flop = 2.0 * weight * (pair + touched * efficiency.pad_row)
+    padded_s = pair / np.asarray(flop_per_s) + touched * (efficiency.pad_ridge / np.asarray(bandwidth_byte_per_s))
     return efficiency.launch_s + joint_s(
-        byte / (efficiency.bandwidth_ratio * bandwidth_byte_per_s), flop / (efficiency.flop_ratio * flop_per_s)
+        byte / (efficiency.bandwidth_ratio * bandwidth_byte_per_s), 2.0 * weight * padded_s / efficiency.flop_ratio
     )
