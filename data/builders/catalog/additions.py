@@ -82,7 +82,7 @@ def convert_config(name: str, folder: Path, known: Sequence[Row]) -> Row:
     return model_row(load_model_config(file, name).model_copy(update=own), known)
 
 
-def model_row(spec: ModelSpec, known: Sequence[Row], lineage: str | None = None) -> Row:
+def model_row(spec: ModelSpec, known: Sequence[Row], lineage: str = "") -> Row:
     """Return the row of ``models.csv``, with the fold group, and unless given the lineage, of a model of its shape.
 
     Parameters

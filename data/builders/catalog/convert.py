@@ -37,7 +37,7 @@ MODEL_COLUMNS: Final[Mapping[str, str]] = {
     "released": "release_date", "source": "source", "note": "note",
 }  # fmt: skip
 
-OWN_COLUMNS: Final = ("n_param_lookup", "n_sparse_layer", "sparse_top_k")
+OWN_COLUMNS: Final = ("n_param_lookup", "n_sparse_layer", "sparse_top_k", "kv_compression")
 """Columns of ``models.csv`` that are missing in the collected table."""
 
 _NEEDED: Final = (

@@ -55,9 +55,11 @@ def added_models(configs: Path, models: Sequence[Row], added: Path) -> list[Row]
             if "config" in entry
             else load_model_config(configs / entry["file"], name)
         )
-        lineage = {"fold_group": entry["lineage"]} if "lineage" in entry else {}
-        own = {k: v for k, v in entry.items() if k not in {"file", "config"}} | lineage
-        rows.append(model_row(ModelSpec.parse({**spec.model_dump(), **own}), [*known, *rows], entry.get("lineage")))
+        groups = {row["lineage"]: row["fold_group"] for row in (*known, *rows)}
+        lineage = entry.get("lineage", "")
+        fold = {"fold_group": groups.get(lineage, lineage)} if lineage else {}
+        own = {k: v for k, v in entry.items() if k not in {"file", "config"}} | fold
+        rows.append(model_row(ModelSpec.parse({**spec.model_dump(), **own}), [*known, *rows], lineage))
     return rows
 
 
@@ -82,9 +84,10 @@ def read(path: Path) -> list[Row]:
 
 
 def write(path: Path, rows: Sequence[Row]) -> None:
-    """Write rows to a CSV file, in the order of the first row's columns."""
+    """Write rows to a CSV file with the columns of all of them."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
     with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+        writer = csv.DictWriter(stream, columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 

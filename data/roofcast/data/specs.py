@@ -105,6 +105,9 @@ class ModelSpec(Spec):
         default=0, description="layers whose attention reads only the tokens that an indexer selects"
     )
     sparse_top_k: CountOrNone = Field(default=0, description="largest number of tokens that such a layer reads")
+    kv_compression: CountOrNone = Field(
+        default=0, description="tokens that share one cache entry in a layer of full attention; 0 if none do"
+    )
     vocab_size: Count
     tie_word_embeddings: bool = False
     max_context_token: int = Field(default=0, ge=0, le=10**9, description="0 if unknown or unbounded")

@@ -134,6 +134,7 @@ class ModelSpec(TypedDict):
     n_linear_layer: NotRequired[int]
     n_sparse_layer: NotRequired[int]
     sparse_top_k: NotRequired[int]
+    kv_compression: NotRequired[int]
     vocab_size: int
     tie_word_embeddings: NotRequired[bool]
     max_context_token: NotRequired[int]

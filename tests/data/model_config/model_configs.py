@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.data.model_config.uneven_configs import UNEVEN
+
 Config = dict[str, Any]
 
 
@@ -344,4 +346,5 @@ PUBLISHED: dict[str, tuple[Config, int]] = {
         },
         131_596_529_664,
     ),
+    **UNEVEN,
 }  # fmt: skip

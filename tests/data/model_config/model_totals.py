@@ -68,6 +68,14 @@ SOURCES: dict[str, str] = {
     ),
     "bamba-9b": _own("ibm-ai-platform/Bamba-9B-v1", 9_780_235_392, "6,272 weights more"),
     "falcon-h1-7b": _own("tiiuae/Falcon-H1-7B-Instruct", 7_585_654_880, "96 weights more"),
+    "deepseek-v4-flash": _own("deepseek-ai/DeepSeek-V4-Flash", 290_944_616_402, "the multi-token-prediction layer"),
+    "deepseek-v4-pro": _own("deepseek-ai/DeepSeek-V4-Pro", 1_598_839_674_782, "the multi-token-prediction layer"),
+    "laguna-xs.2": _own("poolside/Laguna-XS.2", 33_442_617_088, "9,984 router biases"),
+    "mimo-v2-flash": _own("mlx-community/MiMo-V2-Flash-4bit", 308_778_778_368, "12,032 router biases"),
+    "nemotron-super-49b": _own(
+        "nvidia/Llama-3_3-Nemotron-Super-49B-v1", 49_867_145_216, "no norm before attention that is left out"
+    ),
+    "step-3.7-flash": _own("stepfun-ai/Step-3.5-Flash", 199_384_301_376, "the multi-token-prediction layers"),
     "flan-t5-xxl": "own count; the maker's card rounds to 11B",
     "nemotron-4-15b": "own count; the maker's report (arXiv 2402.16819) rounds to 15.6B",
     "dbrx": "own count; the maker's card rounds to 132B",

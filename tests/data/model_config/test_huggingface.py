@@ -253,7 +253,7 @@ def test_a_wrong_config_is_refused_by_field(config: Config, field: str) -> None:
         "mamba",
         "zamba2",
         "wav2vec2",
-        "deepseek_v4",
+        "plamo2",
         "deci",
     ],
 )

@@ -104,6 +104,17 @@ def test_sparse_attention_keeps_its_choice() -> None:
     assert (d["model.n_sparse_layer"], d["model.sparse_top_k"]) == (61, 2048)
 
 
+def test_a_compressed_cache_has_an_entry_for_several_tokens() -> None:
+    d = describe_model(CATALOG.model("deepseek-v4-pro"))
+    assert (d["model.kv_width"], d["model.kv_width_layer"]) == (30 * 512 / 4, 512)
+    assert d["model.kv_width_sliding"] == 31 * 512
+
+
+def test_values_may_be_narrower_than_keys() -> None:
+    d = describe_model(CATALOG.model("mimo-v2-flash"))
+    assert (d["model.decode_qk_dim"], d["model.decode_v_dim"], d["model.kv_width_layer"]) == (192, 128, 4 * 320)
+
+
 def test_a_context_without_limit_is_infinite() -> None:
     assert describe_model(a_model())["model.max_context_token"] == float("inf")
     assert describe_model(a_model(max_context_token=4096))["model.max_context_token"] == 4096

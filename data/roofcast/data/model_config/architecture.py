@@ -47,7 +47,7 @@ def read_decoder(reader: ConfigReader, model_type: str, family: Family) -> tuple
     n_head = reader.count(*_HEADS, high=10_000)
     n_kv_head = _kv_heads(reader, family, n_head)
     attention = _attention(reader, hidden, n_head, n_kv_head)
-    experts: dict[str, Any] = _experts(reader, family, model_type, hidden) if layers.n_moe else {}
+    experts: dict[str, Any] = read_experts(reader, family, model_type, hidden) if layers.n_moe else {}
     width = _dense_width(reader, family, model_type, hidden) if layers.n_mlp else 0
     shape = Shape(
         hidden_size=hidden,
@@ -111,7 +111,8 @@ def _attention(reader: ConfigReader, hidden: int, n_head: int, n_kv_head: int) -
             "head_dim": reader.count("qk_nope_head_dim", high=10_000) + rope,
         }
     kind: Attention = "mha" if n_kv_head == n_head else "mqa" if n_kv_head == 1 else "gqa"
-    return {"attention": kind, "head_dim": _head_dim(reader, hidden, n_head)}
+    value = {"v_head_dim": reader.count("v_head_dim", high=10_000)} if reader.has("v_head_dim") else {}
+    return {"attention": kind, "head_dim": _head_dim(reader, hidden, n_head), **value}
 
 
 def _indexer(reader: ConfigReader, hidden: int, n_attention: int) -> dict[str, Any]:
@@ -168,7 +169,14 @@ def _adjusted_width(reader: ConfigReader, width: int) -> int:
     return -(-max(minimum, 1) // multiple) * multiple
 
 
-def _experts(reader: ConfigReader, family: Family, model_type: str, hidden: int) -> dict[str, int]:
+def read_experts(reader: ConfigReader, family: Family, model_type: str, hidden: int) -> dict[str, int]:
+    """Return the fields of routed and shared experts.
+
+    Raises
+    ------
+    InputError
+        If a field is missing or wrong.
+    """
     n_expert = expert_count(reader)
     own = ("moe_intermediate_size", "expert_ffn_hidden_size")
     names = ("intermediate_size", *own) if family.expert_is_intermediate else (*own, "intermediate_size")
@@ -177,6 +185,7 @@ def _experts(reader: ConfigReader, family: Family, model_type: str, hidden: int)
     n_shared = reader.count(*shared, default=int(model_type == "llama4_text"), low=0, high=1_000)
     n_shared_width = reader.count(
         "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size",
+        "share_expert_dim",
         default=common_width(reader) if model_type in GEMMA_4_TYPES else n_shared * width, low=0,
     )  # fmt: skip
     latent = reader.count("moe_latent_size", "routed_expert_hidden_size", default=hidden, high=hidden)

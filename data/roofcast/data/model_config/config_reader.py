@@ -138,6 +138,19 @@ class ConfigReader:
             raise InputError(name, f"must be a list of whole numbers, got {_short(values)}")
         return values
 
+    def objects(self, name: str) -> list[Mapping[str, Any]]:
+        """Return a list of nested mappings, empty if absent.
+
+        Raises
+        ------
+        InputError
+            If the value is no list of mappings.
+        """
+        values = self._list(name)
+        if not all(isinstance(v, Mapping) for v in values):
+            raise InputError(name, f"must be a list of objects, got {_short(values)}")
+        return values
+
     def section(self, name: str) -> Mapping[str, Any]:
         """Return a nested mapping, empty if absent.
 

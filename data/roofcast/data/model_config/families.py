@@ -27,10 +27,10 @@ _NOT_A_TEXT_MODEL: Final = {
         "falcon_mamba", "mamba", "mamba2", "rwkv", "rwkv5", "rwkv6", "rwkv7", "xlstm",
     ),
     "a hybrid whose layers this version cannot count": (
-        "deepseek_ref", "deepseek_v4", "hymba", "plamo2", "recurrent_gemma", "zamba", "zamba2",
+        "hymba", "plamo2", "recurrent_gemma", "zamba", "zamba2",
     ),
     "a model of layers with different widths, which this version cannot count": (
-        "deci", "mimo_v2_flash", "nemotron-nas", "openelm", "step3p5", "step3p7",
+        "deci", "openelm",
     ),
 }  # fmt: skip
 
@@ -87,6 +87,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "cohere": Family(tied=True, n_norm=1),
     "cohere2": Family(tied=True, n_norm=1, window=4),
     "dbrx": Family(),
+    **dict.fromkeys(("deepseek_ref", "deepseek_v4"), _PLAIN),
     "deepseek_v2": _PLAIN,
     "deepseek_v3": _PLAIN,
     "deepseek_v32": _PLAIN,
@@ -132,6 +133,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "minimax": _MIXTRAL,
     "minimax_m1": _MIXTRAL,
     "mimo": _QWEN2,
+    **dict.fromkeys(("mimo_v2", "mimo_v2_flash"), _PLAIN),
     "minimax_m2": Family(qk_norm=True, expert_is_intermediate=True),
     "minimax_m3": Family(qk_norm=True),
     "minimax_m3_vl": Family(qk_norm=True),
@@ -142,6 +144,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "mixtral": _MIXTRAL,
     "mpt": Family(gated=False, tied=True, four_h=True, n_norm=2),
     "nemotron": Family(gated=False),
+    "nemotron-nas": _PLAIN,
     "nemotron_h": Family(gated=False, n_norm=1),
     "olmo": Family(n_norm=0),
     "olmo2": Family(qk_norm=True),
@@ -169,6 +172,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "seed_oss": Family(bias="qkv"),
     "smollm3": Family(tied=True),
     "stablelm": _PLAIN,
+    **dict.fromkeys(("step3p5", "step3p7"), _QWEN3),
     "starcoder2": Family(gated=False, bias="all", tied=True, four_h=True),
     "t5": Family(tied=True),
     "mt5": Family(),

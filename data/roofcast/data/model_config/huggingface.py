@@ -12,11 +12,13 @@ from typing import Any, Final, NoReturn
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.model_config.architecture import CONTEXT_NAMES, read_decoder, read_t5
+from roofcast.data.model_config.compressed_attention import COMPRESSED_TYPES, read_compressed
 from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.model_config.families import T5_TYPES, Family, find_family
 from roofcast.data.model_config.hub import QUANTISATION_FILE, fetch_hub_config, is_hub_id
 from roofcast.data.model_config.parameters import Shape, count_parameters
 from roofcast.data.model_config.precision import weight_precision
+from roofcast.data.model_config.pruned_blocks import PRUNED_TYPES, read_pruned
 from roofcast.data.specs import ModelSpec
 
 MAX_CONFIG_BYTE: Final = 5_000_000
@@ -49,8 +51,7 @@ def model_from_config(config: Mapping[str, Any], name: str) -> ModelSpec:
     if not isinstance(config, Mapping):
         raise InputError("", f"a config must be an object of fields, got {type(config).__name__}")
     reader, model_type, family = _text_model(config)
-    is_t5 = model_type in T5_TYPES
-    fields, shape = read_t5(reader, model_type) if is_t5 else read_decoder(reader, model_type, family)
+    fields, shape = _read_architecture(reader, model_type, family)
     return ModelSpec.parse({
         **_counted(shape),
         **fields,
@@ -61,6 +62,15 @@ def model_from_config(config: Mapping[str, Any], name: str) -> ModelSpec:
         "weight_precision": weight_precision(reader),
         "source": "config.json",
     })  # fmt: skip
+
+
+def _read_architecture(reader: ConfigReader, model_type: str, family: Family) -> tuple[dict[str, Any], Shape]:
+    if model_type in T5_TYPES:
+        return read_t5(reader, model_type)
+    if model_type in COMPRESSED_TYPES:
+        return read_compressed(reader, model_type, family)
+    read = read_pruned if model_type in PRUNED_TYPES else read_decoder
+    return read(reader, model_type, family)
 
 
 def _counted(shape: Shape) -> dict[str, Any]:

@@ -85,6 +85,8 @@ def _sliding(reader: ConfigReader, family: Family, n_layer: int, kinds: list[str
     )
     if kinds:
         n_sliding = sum(k in _SLIDING for k in kinds)
+    elif reader.has("hybrid_layer_pattern"):
+        n_sliding = min(sum(n == 1 for n in reader.numbers("hybrid_layer_pattern")), n_layer)
     elif every:
         n_sliding = n_layer if every == 1 else n_layer - n_layer // every
     elif reader.has("use_sliding_window"):

@@ -108,9 +108,10 @@ def count_parameters(shape: Shape) -> tuple[int, int]:
 
 def _grouped_query(shape: Shape) -> int:
     query = shape.n_head * shape.head_dim
-    key_value = 2 * shape.n_kv_head * shape.head_dim
+    value_dim = shape.v_head_dim or shape.head_dim
+    key_value = shape.n_kv_head * (shape.head_dim + value_dim)
     n_query = 2 if shape.query_gated else 1
-    weights = shape.hidden_size * (n_query * query + key_value + query)
+    weights = shape.hidden_size * (n_query * query + key_value + shape.n_head * value_dim)
     biases = {"none": 0, "qkv": query + key_value, "all": query + key_value + shape.hidden_size}[shape.bias]
     return weights + biases + (2 * shape.head_dim if shape.qk_norm else 0)
 

@@ -46,6 +46,8 @@ def weight_precision(reader: ConfigReader) -> Precision:
     'int4'
     """
     section = reader.section("quantization_config")
+    if reader.text("expert_dtype") == "fp4":
+        return "fp4"
     if section:
         return _quantised(ConfigReader(section))
     dtype = reader.text("dtype", "torch_dtype", default="auto").removeprefix("torch.")

@@ -66,7 +66,10 @@ def _dense(spec: ModelSpec) -> dict[str, float]:
 
 
 def _attention(spec: ModelSpec) -> dict[str, float]:
-    """Return the descriptors of attention and cache; decode of MLA works on the cached latent."""
+    """Return the descriptors of attention and cache; decode of MLA works on the cached latent.
+
+    A layer of full attention may keep one cache entry for several tokens.
+    """
     is_mla = spec.attention == "mla"
     n_full = spec.n_layer - spec.n_sliding_layer - spec.n_linear_layer
     width = kv_width_per_layer(spec)
@@ -78,8 +81,8 @@ def _attention(spec: ModelSpec) -> dict[str, float]:
         "model.qk_dim": spec.head_dim,
         "model.v_dim": _value_dim(spec),
         "model.decode_qk_dim": spec.kv_lora_rank + spec.qk_rope_head_dim if is_mla else spec.head_dim,
-        "model.decode_v_dim": spec.kv_lora_rank if is_mla else spec.head_dim,
-        "model.kv_width": n_full * width,
+        "model.decode_v_dim": spec.kv_lora_rank if is_mla else _value_dim(spec),
+        "model.kv_width": n_full * width / max(spec.kv_compression, 1),
         "model.kv_width_sliding": spec.n_sliding_layer * width,
         "model.kv_width_layer": width,
     }
@@ -123,7 +126,7 @@ def kv_width_per_layer(spec: ModelSpec) -> int:
     """
     if spec.attention == "mla":
         return spec.kv_lora_rank + spec.qk_rope_head_dim
-    return 2 * spec.n_kv_head * spec.head_dim
+    return spec.n_kv_head * (spec.head_dim + _value_dim(spec))
 
 
 def _n_matrix(spec: ModelSpec) -> int:
@@ -135,4 +138,4 @@ def _n_dense_layer(spec: ModelSpec) -> int:
 
 
 def _value_dim(spec: ModelSpec) -> int:
-    return spec.v_head_dim if spec.attention == "mla" else spec.head_dim
+    return spec.v_head_dim or spec.head_dim
