@@ -15,6 +15,7 @@ from builders.campaigns.aws_neuron import build_aws_neuron
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.dgx_spark import build_dgx_spark
 from builders.campaigns.dgx_spark_jvr0x import build_dgx_spark_jvr0x
+from builders.campaigns.dgx_spark_ollama import build_dgx_spark_ollama
 from builders.campaigns.dstack import build_dstack
 from builders.campaigns.etched_trtllm_llama70b import build_etched_trtllm_llama70b
 from builders.campaigns.fastertransformer import build_fastertransformer
@@ -83,6 +84,7 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "threads_vllm": build_threads_vllm,
     "threads_local_engines": build_threads_local_engines,
     "iog": build_iog,
+    "dgx_spark_ollama": build_dgx_spark_ollama,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

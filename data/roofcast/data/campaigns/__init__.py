@@ -57,6 +57,7 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "threads_vllm",
     "threads_local_engines",
     "iog",
+    "dgx_spark_ollama",
 )
 
 
