@@ -13,6 +13,7 @@ import pandas as pd
 from builders.campaigns.argonne import build_argonne
 from builders.campaigns.aws_neuron import build_aws_neuron
 from builders.campaigns.build_result import BuildResult
+from builders.campaigns.deplodock import build_deplodock
 from builders.campaigns.dgx_spark import build_dgx_spark
 from builders.campaigns.dgx_spark_jvr0x import build_dgx_spark_jvr0x
 from builders.campaigns.dgx_spark_ollama import build_dgx_spark_ollama
@@ -85,6 +86,7 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "threads_local_engines": build_threads_local_engines,
     "iog": build_iog,
     "dgx_spark_ollama": build_dgx_spark_ollama,
+    "deplodock": build_deplodock,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

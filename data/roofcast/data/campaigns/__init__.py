@@ -58,6 +58,7 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "threads_local_engines",
     "iog",
     "dgx_spark_ollama",
+    "deplodock",
 )
 
 
