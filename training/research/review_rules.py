@@ -54,6 +54,7 @@ PUBLISHED: Final = tuple(
         ("invalid_result", "status", "the source marks the result as invalid"),
         ("kv_block_size", "configuration", "cache block size of an ablation"),
         ("latency_undefined", "table's kind", "a latency without a definition"),
+        ("later_run", "dates", "a later run of the same configuration is stored"),
         ("malformed", "table's kind", "cells are missing or under a wrong heading"),
         ("no_generation", "names", "no token generation with known lengths"),
         ("no_kv_cache", "configuration", "no KV cache: each token recomputes the prefix"),

@@ -37,6 +37,7 @@ from builders.campaigns.mlperf_inference import build_mlperf_inference
 from builders.campaigns.mlperf_v60_logs import build_mlperf_v60_logs
 from builders.campaigns.optimum_habana import build_optimum_habana
 from builders.campaigns.pegainfer import build_pegainfer
+from builders.campaigns.rocm_atom import build_rocm_atom
 from builders.campaigns.rocm_vllm import build_rocm_vllm
 from builders.campaigns.silicon.campaign import build_silicon
 from builders.campaigns.threads_local_engines import build_threads_local_engines
@@ -87,6 +88,7 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "iog": build_iog,
     "dgx_spark_ollama": build_dgx_spark_ollama,
     "deplodock": build_deplodock,
+    "rocm_atom": build_rocm_atom,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

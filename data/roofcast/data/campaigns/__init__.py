@@ -59,6 +59,7 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "iog",
     "dgx_spark_ollama",
     "deplodock",
+    "rocm_atom",
 )
 
 
