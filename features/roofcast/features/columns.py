@@ -117,6 +117,8 @@ DESCRIPTORS: Final = (
     Column("config.dense_byte_per_element", "byte", "Bytes of one weight outside the experts."),
     Column("config.activation_byte_per_element", "byte", "Bytes of one activation in the products outside experts."),
     Column("config.kv_byte_per_element", "byte", "Bytes of one cache element."),
+    Column("config.head_byte_per_element", "byte", "Bytes of one weight of the output head."),
+    Column("config.is_eager", "1", "1 if the host launches each kernel, 0 if it replays the graph of a step."),
     Column("config.flash_attention", "1", "1 if attention is fused and unpadded, 0 if padded to the longest "
            "sequence."),
     Column("config.n_draft_token", "token", "Speculated tokens per sequence and step; 0 without speculation."),
@@ -141,7 +143,7 @@ DESCRIPTORS: Final = (
 
 ENGINES: Final = (
     "vllm", "sglang", "trtllm", "tgi", "tgis", "lmdeploy", "turbomind", "llama.cpp", "deepspeed", "deepspeed-mii",
-    "mlc-llm", "fastertransformer", "transformers-neuronx", "optimum-habana", "other",
+    "mlc-llm", "fastertransformer", "transformers-neuronx", "optimum-habana", "transformers", "other",
 )  # fmt: skip
 """Engines with coefficients of their own if they were measured; ``other`` has the typical coefficients."""
 

@@ -36,6 +36,7 @@ def example_descriptors() -> dict[str, npt.NDArray[np.float64]]:
         "config.expert_precision": 0.0, "config.dense_precision": 0.0, "config.attention_precision": 0.0,
         "config.weight_byte_per_element": 2.0, "config.dense_byte_per_element": 2.0,
         "config.activation_byte_per_element": 2.0, "config.kv_byte_per_element": 2.0,
+        "config.head_byte_per_element": 2.0, "config.is_eager": 0.0,
         "config.flash_attention": 1.0, "config.n_draft_token": 0.0, "config.acceptance_ratio": float("nan"),
         "config.lora_rank": 0.0,
         "config.poll_interval_step": 1.0, "config.batching_wait_step": 0.0,

@@ -151,3 +151,22 @@ def test_experts_can_be_pruned_and_skipped() -> None:
 def test_nonsense_is_refused_by_name(cells: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
         describe_questions(a_question(), a_question(**cells))
+
+
+@pytest.mark.parametrize(
+    ("engine", "graphs", "is_eager"),
+    [("vllm", "", 0.0), ("vllm", "off", 1.0), ("transformers", "", 1.0), ("transformers", "on", 0.0)],
+)
+def test_graphs_default_to_those_of_the_engine(engine: str, graphs: str, is_eager: float) -> None:
+    assert describe_questions(a_question(engine=engine, graphs=graphs))["config.is_eager"].tolist() == [is_eager]
+
+
+def test_gguf_quantises_attention_and_head_of_a_mixture_of_experts() -> None:
+    model = a_model(n_expert=8, n_expert_per_token=2, moe_intermediate_size=1024, n_param=47e9, n_param_active=13e9)
+    engines = ("vllm", "ollama")
+    rows = [
+        describe_questions(a_question(engine=engine, weight_precision="int4"), model=model).iloc[0]
+        for engine in engines
+    ]
+    assert [row["config.dense_byte_per_element"] for row in rows] == [2.0, 0.6]
+    assert [row["config.head_byte_per_element"] for row in rows] == [2.0, 0.82]

@@ -3,9 +3,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from roofcast.features.columns import ENGINES
 from roofcast.features.engine.links import Links, all_reduce_s, point_to_point_s
 from roofcast.features.engine.messages import exchange_s
-from roofcast.features.engine.operators import alone_s, estimate_prefill, estimate_step, new_token
+from roofcast.features.engine.operators import (
+    alone_s,
+    eager_launch_s,
+    estimate_prefill,
+    estimate_step,
+    new_token,
+)
 from tests.builders import an_example
 from tests.features.engine.ideal import INSTANT, a_setting
 
@@ -225,3 +232,25 @@ def test_an_encoder_reads_the_input_and_sees_all_of_it() -> None:
     assert prefill.attention_s[0] == pytest.approx(24 * 2 * 32 * 1000 * 1000 * 256 / 300e12)
     step = estimate_step(a_setting(d), ONE)
     assert step.total_s[0] == estimate_step(a_setting(an_example(**COMPUTE_BOUND)), ONE).total_s[0]
+
+
+@pytest.mark.parametrize("bandwidth", [4e12, 0.2e12])
+def test_a_pass_without_graphs_takes_the_longer_of_launching_and_computing(bandwidth: float) -> None:
+    kernel_s, eager_s = (
+        estimate_step(
+            a_setting(
+                an_example(config__is_eager=is_eager, hardware__bandwidth_byte_per_s=bandwidth), eager_layer_s=5e-4
+            ),
+            ONE,
+        ).total_s
+        for is_eager in (0, 1)
+    )
+    assert eager_s == pytest.approx(np.maximum(kernel_s, 32 * 5e-4))
+
+
+def test_unfused_engines_launch_more_kernels() -> None:
+    launch_s = [
+        eager_launch_s(a_setting(an_example(config__engine=ENGINES.index(engine)), eager_layer_s=5e-4), 32 * ONE)
+        for engine in ("vllm", "transformers")
+    ]
+    assert launch_s[1] / launch_s[0] == pytest.approx(1.8)

@@ -12,11 +12,14 @@ import pandas as pd
 from roofcast.data.errors import InputError
 from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
 from roofcast.features.arrays import FloatArray, build_frame
-from roofcast.features.columns import DESCRIPTOR_NAMES, DESCRIPTORS, ENGINES
+from roofcast.features.columns import DESCRIPTOR_NAMES, DESCRIPTORS
 from roofcast.features.descriptors.architecture import describe_model
+from roofcast.features.descriptors.engines import OTHER, EngineColumns, describe_engines
 from roofcast.features.descriptors.parallelism import split_devices
 from roofcast.features.descriptors.precisions import (
     ACTIVATION_BYTE,
+    GGUF_BYTE,
+    GGUF_HEAD_BYTE,
     WEIGHT_BYTE,
     Names,
     bytes_per_element,
@@ -88,10 +91,11 @@ def describe(
         for name in ("fp8", "int8", "fp4")
     }
     kernel = kernel_precision(precision, native, is_moe, has)
-    outside = outside_precision(kernel, is_moe)
+    engine = describe_engines(text_column(queries, "engine", OTHER))
+    outside = outside_precision(kernel, is_moe, engine.is_whole)
     columns |= _hardware(accelerator_specs, accelerator_codes, kernel, outside) | _network(queries)
     columns["hardware.host_size"] = _host_size(queries, accelerator_specs, accelerator_codes)
-    columns |= _config(queries, precision, kernel, outside)
+    columns |= _config(queries, engine, precision) | _element_bytes(kernel, outside, engine.is_whole)
     n_filled = _weight_byte(columns) / columns["hardware.memory_byte"]
     columns |= split_devices(queries, columns["model.n_mla_layer"] > 0, n_filled)
     columns |= _workload(queries)
@@ -170,24 +174,37 @@ def _host_size(
     return np.where(is_pcie & (text_column(queries, "network", "") == ""), np.maximum(own, HOST_SIZE), own)
 
 
-def _config(queries: PredictionInput, precision: Names, kernel: Names, outside: Names) -> dict[str, FloatArray]:
-    engine = text_column(queries, "engine", ENGINES[-1])
-    kv_precision = text_column(queries, "kv_precision", default_kv_precision(engine, precision))
+def _element_bytes(kernel: Names, outside: Names, is_whole: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+    """Return the precisions and bytes of weights and activations."""
+    weight, dense = (bytes_per_element(names, WEIGHT_BYTE) for names in (kernel, outside))
+    head = np.full_like(weight, 2.0)
+    if is_whole.any():
+        gguf = (bytes_per_element(names, WEIGHT_BYTE | GGUF_BYTE) for names in (kernel, outside))
+        weight, dense = (np.where(is_whole, *pair) for pair in zip(gguf, (weight, dense), strict=True))
+        head = np.where(is_whole, bytes_per_element(outside, GGUF_HEAD_BYTE), head)
+    return {
+        "config.expert_precision": precision_codes(kernel),
+        "config.dense_precision": precision_codes(outside),
+        "config.weight_byte_per_element": weight,
+        "config.dense_byte_per_element": dense,
+        "config.head_byte_per_element": head,
+        "config.activation_byte_per_element": bytes_per_element(outside, ACTIVATION_BYTE),
+    }
+
+
+def _config(queries: PredictionInput, engine: EngineColumns, precision: Names) -> dict[str, FloatArray]:
+    kv_precision = text_column(queries, "kv_precision", default_kv_precision(engine.name, precision))
     kv_byte = np.array([BYTE_PER_WEIGHT[p] for p in kv_precision], dtype=float)
-    engine_code = {name: float(i) for i, name in enumerate(ENGINES)}
     is_plain = text_column(queries, "speculation", "") == ""
+    graphs = text_column(queries, "graphs", "")
     batching = (
         number_column(queries, "attention_dp_wait_step", 0.0),
         number_column(queries, "batch_wait_step", 0.0),
     )
     return {
-        "config.engine": np.array([engine_code.get(str(name), engine_code["other"]) for name in engine], dtype=float),
-        "config.expert_precision": precision_codes(kernel),
-        "config.dense_precision": precision_codes(outside),
+        "config.engine": engine.code,
+        "config.is_eager": ((graphs == "off") | (engine.is_eager & (graphs != "on"))).astype(float),
         "config.attention_precision": precision_codes(np.where(kv_byte < 2, "fp8_cache", "bf16").astype(object)),
-        "config.weight_byte_per_element": bytes_per_element(kernel, WEIGHT_BYTE),
-        "config.dense_byte_per_element": bytes_per_element(outside, WEIGHT_BYTE),
-        "config.activation_byte_per_element": bytes_per_element(outside, ACTIVATION_BYTE),
         "config.kv_byte_per_element": kv_byte,
         "config.flash_attention": number_column(queries, "flash_attention", 1.0),
         "config.n_draft_token": np.where(is_plain, 0.0, number_column(queries, "n_speculative_token", 1.0)),

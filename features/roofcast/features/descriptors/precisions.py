@@ -50,6 +50,17 @@ ACTIVATION_BYTE: Final = {"fp8": 1.0, "fp8_block": 1.0, "int8": 1.0, "fp4": 0.56
 """Bytes of one activation as an operand of a product; 2 if absent."""
 
 
+GGUF_BYTE: Final = {"int4": 0.6, "int8": 1.0625}
+GGUF_HEAD_BYTE: Final = {"int4": 0.82, "int8": 1.0625}
+"""Bytes of one weight, and of one of the output head, of the usual checkpoints of llama.cpp: Q4_K_M (4.89 bits with
+embedding and head, 4.8 without) with a head in Q6_K (6.56 bits), and Q8_0 (8.5 bits).
+
+References
+----------
+llama.cpp, ``tools/quantize/README.md``: bits per weight of Llama-3.1-8B.
+"""
+
+
 def served_precision(checkpoint: str) -> str:
     """Return the precision in which engines serve a checkpoint by default.
 
@@ -102,16 +113,25 @@ def kernel_precision(
     return chosen
 
 
-def outside_precision(kernel: Names, is_moe: npt.NDArray[np.bool_]) -> Names:
+def outside_precision(kernel: Names, is_moe: npt.NDArray[np.bool_], is_whole: npt.NDArray[np.bool_]) -> Names:
     """Return the kernel precision of the weights outside the experts.
+
+    Parameters
+    ----------
+    kernel, is_moe : shape (n_row,)
+    is_whole : shape (n_row,)
+        Whether the engine's checkpoints are quantised whole.
 
     Notes
     -----
     Four-bit checkpoints of mixtures of experts keep attention, shared layers and head in 16 bits: gpt-oss (MXFP4
     experts, `modules_to_not_convert` in its config), Kimi-K2.5 (INT4 experts, `ignore`), NVIDIA's NVFP4 copies of
-    DeepSeek-R1 (`exclude_modules` in hf_quant_config.json).
+    DeepSeek-R1 (`exclude_modules` in hf_quant_config.json). GGUF and MLX quantise every matrix to four-bit integers.
     """
-    outside: Names = np.where(is_moe & np.isin(kernel.astype(str), FOUR_BIT), "bf16", kernel)
+    is_mixed = (
+        is_moe & np.isin(kernel.astype(str), FOUR_BIT) & ~(is_whole & np.equal(kernel, "int4").astype(np.bool_))
+    )
+    outside: Names = np.where(is_mixed, "bf16", kernel)
     return outside
 
 

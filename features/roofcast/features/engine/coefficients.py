@@ -63,6 +63,11 @@ PRIORS: Final[dict[str, Prior]] = {
     "sparse_overhead_s": Prior(40e-6, 0.4, 0.2, "s", "the indexer of one layer of sparse attention", _JUDGEMENT),
     "mla_overhead_s": Prior(10e-6, 0.6, 0.35, "s", "extra products of one MLA layer", _JUDGEMENT),
     "padded_layer_overhead_s": Prior(250e-6, 0.5, 0.3, "s", "one layer with unfused attention", _JUDGEMENT),
+    "eager_layer_s": Prior(
+        500e-6, 0.4, 0.3, "s", "host time to launch the kernels of one layer one by one",
+        "vLLM 0.9 and SGLang 0.5 without graphs: 0.52 ms a layer (Qwen3-14B, A100), 0.98 ms (Qwen3-Coder-Next, "
+        "RTX PRO 6000), 1.2 ms (Kimi-K2.5, MI350X)"
+    ),
     "step_overhead_s": Prior(400e-6, 0.8, 0.8, "s", "scheduling, sampling and detokenisation of one step",
                              _JUDGEMENT),
     "sequence_overhead_s": Prior(20e-6, 0.7, 0.7, "s", "the same per sequence", _JUDGEMENT),

@@ -1,0 +1,85 @@
+"""Engines: from the names in use to the engines with coefficients, and what a family has in common."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from roofcast.features.arrays import FloatArray
+from roofcast.features.columns import ENGINES
+from roofcast.features.descriptors.precisions import Names
+from roofcast.features.descriptors.prediction_input import factorize
+
+OTHER: Final = ENGINES[-1]
+
+ALIASES: Final = {
+    "tensorrt-llm": "trtllm", "trt-llm": "trtllm", "tensorrt_llm": "trtllm", "nim": "trtllm",
+    "llm-d": "vllm", "aphrodite": "vllm", "atom": "vllm",
+    "text-generation-inference": "tgi", "huggingface": "transformers", "hf": "transformers",
+    "ollama": "llama.cpp", "ik_llama.cpp": "llama.cpp", "llama-cpp": "llama.cpp", "llamacpp": "llama.cpp",
+    "llamafile": "llama.cpp", "koboldcpp": "llama.cpp", "lm-studio": "llama.cpp", "lmstudio": "llama.cpp",
+    "mistral.rs": "llama.cpp", "mistralrs": "llama.cpp", "mlx": "llama.cpp", "ds4": "llama.cpp",
+    "mlc": "mlc-llm", "lmdeploy-turbomind": "turbomind", "neuronx": "transformers-neuronx",
+}  # fmt: skip
+"""Nearest engine with coefficients: by kernels and scheduler (AMD's ATOM runs vLLM's scheduler on its own kernels,
+LLM-D vLLM itself), or by weights and use (engines of one stream whose checkpoints are quantised whole, MLX's too)."""
+
+WHOLE_CHECKPOINT_ENGINES: Final = ("llama.cpp",)
+"""Engines whose four-bit checkpoints are quantised whole: attention, shared layers and output head too."""
+
+EAGER_ENGINES: Final = ("transformers", "tgis")
+"""Engines that launch each kernel from the host by default; IBM's tgis left text-generation-inference before its
+CUDA graphs (v1.4, 2024)."""
+
+_WORD: Final = re.compile(r"[a-z0-9_.]+(?:-[a-z0-9_.]+)*")
+
+
+def nearest_engine(name: str) -> str:
+    """Return the engine in `ENGINES` whose coefficients stand for an engine; ``other`` if there is none.
+
+    Examples
+    --------
+    >>> nearest_engine("ik_llama.cpp"), nearest_engine("vLLM (tenstorrent fork)"), nearest_engine("JetStream")
+    ('llama.cpp', 'vllm', 'other')
+    """
+    if name in ENGINES:
+        return name
+    words = _WORD.findall(name.lower())
+    names = {**dict(zip(ENGINES, ENGINES, strict=True)), **ALIASES}
+    for word in words:
+        starts = [known for known in names if re.match(re.escape(known) + "(?![a-z0-9])", word)]
+        if starts:
+            return names[max(starts, key=len)]
+    return next(("llama.cpp" for word in words if word.endswith("llama.cpp")), OTHER)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineColumns:
+    """Nearest engine of each row with its code in `ENGINES` and the properties of its family: shape (n_row,)."""
+
+    name: Names
+    code: FloatArray
+    is_whole: npt.NDArray[np.bool_]
+    is_eager: npt.NDArray[np.bool_]
+
+
+def describe_engines(engine: Names) -> EngineColumns:
+    """Return the engine columns of names in use.
+
+    Examples
+    --------
+    >>> describe_engines(np.array(["ollama", "vllm"], dtype=object)).is_whole
+    array([ True, False])
+    """
+    codes, names = factorize(engine)
+    nearest = [nearest_engine(str(name)) for name in names]
+    return EngineColumns(
+        np.array(nearest, dtype=object)[codes],
+        np.array([ENGINES.index(name) for name in nearest], dtype=float)[codes],
+        np.array([name in WHOLE_CHECKPOINT_ENGINES for name in nearest], dtype=np.bool_)[codes],
+        np.array([name in EAGER_ENGINES for name in nearest], dtype=np.bool_)[codes],
+    )
