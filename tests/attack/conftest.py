@@ -1,4 +1,4 @@
-"""Services that are attacked, and how hard: `make attack` sets the variable that makes it thousands of cases."""
+"""Services under attack. `make attack` sets the variable that multiplies the number of cases."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from tests.conftest import QUICK
 from tests.serving.http_client import Client, running
 
 EFFORT = int(os.environ.get("ROOFCAST_ATTACK") or 1)
-"""By how much more than in CI is tried; tests of minutes are skipped at 1."""
+"""Factor on the number of cases in CI; tests that take minutes are skipped at 1."""
 
 WAIT_S = "1.5"
-"""How long the services here wait for headers and bodies."""
+"""Time limit of the services for headers and bodies, in seconds."""
 
 collect_ignore = ["test_connections.py", "test_outages.py"] if EFFORT == 1 else []
-"""Tests of real servers, which wait for time to pass: `make attack` runs them."""
+"""Tests of server processes, which wait for time limits; `make attack` runs them."""
 
 deep = pytest.mark.skipif(EFFORT == 1, reason="takes minutes: `make attack`")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def bare_environment() -> Iterator[None]:
-    """Keep the settings of whoever runs the tests out."""
+    """Remove the settings of the user who runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.startswith(("ROOFCAST_", "MLFLOW_TRACKING")):
@@ -42,8 +42,8 @@ def bare_environment() -> Iterator[None]:
 
 
 @contextmanager
-def only_home(trained_home: Path, folder: Path) -> Iterator[Path]:
-    """Give a state folder with a champion, where no retraining starts: they would take the time of what is tested."""
+def home_without_retraining(trained_home: Path, folder: Path) -> Iterator[Path]:
+    """Give a state folder with a champion in which no retraining starts, as one would take CPU time from the test."""
     home = Path(shutil.copytree(trained_home, folder / "home"))
     with FileLock(home / "worker.lock"):
         yield home
@@ -56,13 +56,13 @@ def make_key(database_url: str, name: str, scope: Scope = "admin") -> str:
 
 @pytest.fixture(scope="session")
 def service(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Give a service with two server processes that does not wait long, for tests that leave it as it was."""
+    """Give a service of two server processes with short time limits, for tests that do not change its state."""
     folder = tmp_path_factory.mktemp("service")
     with (
-        only_home(trained_home, folder) as home,
-        serving(home, folder / "log", 2, ROOFCAST_MAX_BODY_S=WAIT_S, TMPDIR=str(folder)) as started,
+        home_without_retraining(trained_home, folder) as home,
+        serving(home, folder / "log", 2, ROOFCAST_MAX_BODY_S=WAIT_S, TMPDIR=str(folder)) as running_service,
     ):
-        yield started
+        yield running_service
     log = (folder / "log").read_text()
     assert '"level": "ERROR"' not in log
     assert "Traceback" not in log
@@ -75,7 +75,7 @@ def admin_key(service: Service) -> str:
 
 @pytest.fixture(scope="session")
 def local(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """Give a client of an application in this process, whose store the tests may fill."""
+    """Give a client of an application in this process, whose store tests may change."""
     home = shutil.copytree(trained_home, tmp_path_factory.mktemp("local") / "home")
-    with running(create_app(Settings(home=home, training=QUICK, poll_s=3600))) as opened:
-        yield opened
+    with running(create_app(Settings(home=home, training=QUICK, poll_s=3600))) as client:
+        yield client

@@ -1,4 +1,4 @@
-"""Media types that schemathesis does not know: it loads this module, by ``SCHEMATHESIS_HOOKS``."""
+"""Media types for schemathesis, which loads this module by ``SCHEMATHESIS_HOOKS``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from roofcast.serving.http.bulk.media import Kind
 
 @schemathesis.serializer(Kind.NDJSON.value)
 def lines(_context: Any, value: Any) -> bytes:
-    """Return texts as they are, and an empty body for what is to be refused whole.
+    """Return a text as it is, and an empty body, which is refused, for other values.
 
-    Whatever JSON is written on a line is answered in its place; `test_fuzzed_inputs` has lines of every sort.
+    Every JSON value on a line has an answer on the same line: see `test_fuzzed_inputs`.
     """
     return value if isinstance(value, bytes) else value.encode() if isinstance(value, str) else b""
 

@@ -1,4 +1,4 @@
-"""As much of an MLflow server as tells which version is the champion, over HTTP, so that it can go down."""
+"""Fake MLflow server that answers which version is the champion, and can be stopped."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from roofcast.training.lifecycle.registry import CHECKSUM_TAG, MODEL_NAME, Champion
 
-QUICK_TO_GIVE_UP = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "2"}
-"""For the environment of a service that asks it."""
+SHORT_TIMEOUTS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "2"}
+"""Environment variables of a service that queries it."""
 
 
 class MlflowServer:
-    """A registry over HTTP that knows one version at a time; `start` and `stop` keep its address."""
+    """A registry over HTTP with one version at a time; `start` and `stop` preserve its address."""
 
     def __init__(self, champion: Champion) -> None:
         self.champion = champion
@@ -26,7 +26,7 @@ class MlflowServer:
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Start to answer."""
         registry = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -49,14 +49,14 @@ class MlflowServer:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def stop(self) -> None:
-        """Refuse connections from now on."""
+        """Start to refuse connections."""
         if self._server:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
 
     def answer(self) -> dict[str, Any]:
-        """Return what MLflow answers about the champion."""
+        """Return MLflow's answer about the champion."""
         tags = [{"key": CHECKSUM_TAG, "value": self.champion.sha256}]
         version = {"name": MODEL_NAME, "version": self.champion.version, "run_id": self.champion.run_id, "tags": tags}
         return {"model_version": version}

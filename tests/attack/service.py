@@ -1,4 +1,4 @@
-"""A service in processes of its own, as a platform runs it, for those who hurt it or measure it."""
+"""A service in its own processes, for attacks and measurements."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ class Service:
         return [_resident_byte(pid) for pid in self.servers()]
 
     def kill_server(self) -> int:
-        """End one of the processes that answer, without notice, and return its id."""
+        """Kill one of the processes that answer requests, and return its id."""
         victim = self.servers()[0]
         os.kill(victim, signal.SIGKILL)
         return victim
 
-    def ask(self, request: bytes, timeout_s: float = 30.0) -> bytes:
-        """Return all that comes back until the server closes the connection."""
+    def exchange(self, request: bytes, timeout_s: float = 30.0) -> bytes:
+        """Send bytes and return the answer, up to the end of the connection."""
         with self.connect(timeout_s) as connection:
             connection.sendall(request)
             return b"".join(iter(lambda: connection.recv(65_536), b""))
 
     def connect(self, timeout_s: float = 30.0) -> socket.socket:
-        """Return a connection that has said nothing yet."""
+        """Return an open connection, before any byte is sent."""
         return socket.create_connection(self.address, timeout_s)
 
 
@@ -75,7 +75,7 @@ def _resident_byte(pid: int) -> int:
 
 @contextmanager
 def serving(home: Path, log: Path, n_worker: int, **environment: str) -> Iterator[Service]:
-    """Run a service until the block ends; give it once it is ready."""
+    """Run a service until the block ends, and yield it once it is ready."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -97,7 +97,7 @@ def serving(home: Path, log: Path, n_worker: int, **environment: str) -> Iterato
 
 
 def is_ready(service: Service) -> bool:
-    """Return whether a server answers that it is ready."""
+    """Return whether the service reports readiness."""
     assert service.process.poll() is None, service.log.read_text()
     try:
         return httpx.get(f"{service.url}/readyz", timeout=PATIENCE_S).status_code == 200

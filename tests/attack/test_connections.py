@@ -1,4 +1,4 @@
-"""Clients that send too much, too slowly, too little, or hang up; others are answered meanwhile."""
+"""Clients that send too much, too slowly or too little, or disconnect, do not affect other clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUESTION = json.dumps({"rows": [a_question()]}).encode()
 
 @pytest.fixture(autouse=True)
 def others_are_answered(service: Service) -> Iterator[None]:
-    """Ask something plain before and after."""
+    """Check that a valid request is answered after each test."""
     yield
     response = httpx.post(f"{service.url}/v1/predictions", json={"rows": [a_question()]}, timeout=PATIENCE_S)
     assert response.status_code == 200
@@ -32,30 +32,30 @@ def status_of(answer: bytes) -> int:
 
 
 def drip(service: Service, start: bytes, drop: bytes) -> tuple[bytes, float]:
-    """Send a beginning, then a drop again and again, until the server hangs up; return its answer and how long."""
-    began = time.monotonic()
+    """Send a start, then a drop repeatedly until the server disconnects; return its answer and the seconds passed."""
+    started_s = time.monotonic()
     answer = b""
     with service.connect(0.2) as connection:
         connection.sendall(start)
-        while time.monotonic() - began < PATIENCE_S:
+        while time.monotonic() - started_s < PATIENCE_S:
             try:
                 connection.sendall(drop)
-                got = connection.recv(65_536)
+                part = connection.recv(65_536)
             except TimeoutError:
                 continue
             except OSError:
                 break
-            if not got:
+            if not part:
                 break
-            answer += got
-    return answer, time.monotonic() - began
+            answer += part
+    return answer, time.monotonic() - started_s
 
 
 @pytest.mark.parametrize(
     ("start", "drop", "status"),
     [
         pytest.param(b"", b"", None, id="nothing"),
-        pytest.param(b"G", b"", None, id="a letter and nothing"),
+        pytest.param(b"G", b"", None, id="one letter"),
         pytest.param(b"GET /healthz HTTP/1.1\r\nhost: x\r\n", b"a: b\r\n", None, id="headers"),
         pytest.param(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", b"\r\n", 200, id="blank lines after an answer"),
         pytest.param(POST + b"content-length: 500000\r\n\r\n", b"{", 408, id="body"),
@@ -63,18 +63,18 @@ def drip(service: Service, start: bytes, drop: bytes) -> tuple[bytes, float]:
         pytest.param(POST + b"content-length: 9000000\r\n\r\n", b"{", 413, id="a refused body"),
         pytest.param(
             b"POST /v1/measurements HTTP/1.1\r\nhost: x\r\ncontent-length: 500000\r\n\r\n", b"{", 401,
-            id="a body of who may not",
+            id="a body without a key",
         ),
     ],
 )  # fmt: skip
-def test_slow_clients_are_hung_up_on(service: Service, start: bytes, drop: bytes, status: int | None) -> None:
-    answer, took_s = drip(service, start, drop)
-    assert took_s < PATIENCE_S, "it would go on for ever"
+def test_slow_clients_are_disconnected(service: Service, start: bytes, drop: bytes, status: int | None) -> None:
+    answer, duration_s = drip(service, start, drop)
+    assert duration_s < PATIENCE_S, "the server did not disconnect"
     if status is not None:
         assert status_of(answer) == status
 
 
-def test_many_slow_clients_keep_nobody_else_out(service: Service) -> None:
+def test_many_slow_clients_do_not_block_others(service: Service) -> None:
     idlers = [service.connect() for _ in range(300)]
     try:
         for number, idler in enumerate(idlers):
@@ -94,10 +94,10 @@ def chunked(text: bytes, size: int = 60_000) -> bytes:
 
 
 @pytest.mark.parametrize("path", ["/v1/predictions", "/v1/recommendations", "/v1/explanations"])
-def test_oversized_bodies_are_refused_however_they_come(service: Service, path: str) -> None:
+def test_oversized_bodies_are_refused_with_and_without_a_declared_length(service: Service, path: str) -> None:
     head = b"POST %b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n" % path.encode()
     big = b'{"rows": "' + b"x" * 3_000_000 + b'"}'
-    assert status_of(service.ask(head + b"content-length: 99999999999\r\n\r\n")) == 413
+    assert status_of(service.exchange(head + b"content-length: 99999999999\r\n\r\n")) == 413
     with service.connect() as connection:
         connection.sendall(head + b"transfer-encoding: chunked\r\n\r\n" + chunked(big)[:1_200_000])
         assert status_of(connection.recv(65_536)) == 413
@@ -106,13 +106,13 @@ def test_oversized_bodies_are_refused_however_they_come(service: Service, path: 
 
 
 @pytest.mark.parametrize("text", [b"[" * 400_000, b'{"a":' * 100_000, b'{"rows":' + b"[" * 99 + b"]" * 99 + b"}"])
-def test_nesting_is_refused(service: Service, text: bytes) -> None:
+def test_deeply_nested_json_is_refused(service: Service, text: bytes) -> None:
     response = httpx.post(f"{service.url}/v1/predictions", content=text, headers={"content-type": "application/json"})
     assert response.status_code == 422
     assert response.headers["content-type"] == "application/problem+json"
 
 
-def test_who_closes_its_half_gets_the_answer(service: Service) -> None:
+def test_a_client_that_closes_its_half_after_the_request_gets_the_answer(service: Service) -> None:
     with service.connect() as connection:
         connection.sendall(POST + b"content-length: %d\r\n\r\n" % len(QUESTION) + QUESTION)
         connection.shutdown(socket.SHUT_WR)
@@ -122,26 +122,26 @@ def test_who_closes_its_half_gets_the_answer(service: Service) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 30, len(POST) + 25, len(POST) + 60])
-def test_who_closes_its_half_too_early_is_let_go(service: Service, cut: int) -> None:
+def test_a_request_cut_by_a_half_close_gets_no_answer(service: Service, cut: int) -> None:
     request = POST + b"content-length: %d\r\n\r\n" % len(QUESTION) + QUESTION
     with service.connect() as connection:
         connection.sendall(request[:cut])
         connection.shutdown(socket.SHUT_WR)
         answer = b"".join(iter(lambda: connection.recv(65_536), b""))
-    assert answer == b"", "it is hung up on, and no part of a request is answered"
+    assert answer == b"", "the server disconnects without an answer"
 
 
-def test_who_hangs_up_while_it_is_answered_harms_nobody(service: Service) -> None:
+def test_clients_that_reset_the_connection_do_not_affect_the_service(service: Service) -> None:
     body = json.dumps({"rows": [a_question()] * 500}).encode()
     request = POST + b"content-length: %d\r\n\r\n" % len(body) + body
 
-    def leave(_: int) -> None:
+    def send_and_reset(_: int) -> None:
         with service.connect() as connection:
             connection.sendall(request)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(leave, range(12)))
+        list(pool.map(send_and_reset, range(12)))
     wait_until(lambda: httpx.get(f"{service.url}/healthz", timeout=PATIENCE_S).status_code == 200)
 
 
@@ -158,10 +158,10 @@ def test_who_hangs_up_while_it_is_answered_harms_nobody(service: Service) -> Non
         b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 9_000 + b"\r\n",
     ],
 )
-def test_what_is_no_http_is_refused(service: Service, request_text: bytes) -> None:
-    assert 400 <= status_of(service.ask(request_text)) <= 501
+def test_invalid_http_is_refused(service: Service, request_text: bytes) -> None:
+    assert 400 <= status_of(service.exchange(request_text)) <= 501
 
 
-def test_an_upgrade_to_another_protocol_is_not_taken(service: Service) -> None:
+def test_an_upgrade_to_another_protocol_is_ignored(service: Service) -> None:
     upgrade = b"connection: upgrade, close\r\nupgrade: websocket\r\nsec-websocket-key: eA==\r\n\r\n"
-    assert status_of(service.ask(b"GET /healthz HTTP/1.1\r\nhost: x\r\n" + upgrade)) == 200
+    assert status_of(service.exchange(b"GET /healthz HTTP/1.1\r\nhost: x\r\n" + upgrade)) == 200

@@ -1,4 +1,4 @@
-"""Configurations, limits, files and rows that somebody has damaged: refused by name with a 4xx, or read."""
+"""Damaged configurations, limits, files and rows are read, or refused with a 4xx that names the problem."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.effort import n_example
 from tests.serving.http_client import CONFIG, Client, a_demand, a_measurement, a_question, problem_of
 
 REFUSALS = {404, 409, 422}
-ODD: tuple[Any, ...] = (
+INVALID_VALUES: tuple[Any, ...] = (
     None, True, False, "", "x", "9" * 400, "NaN", "\u202e", "\U0001f999", "\x00", "\ud800", -1, 0, 0.5, 2**31, 2**63,
     10**30, 10**400, 1e308, 5e-324, float("nan"), float("-inf"), [], [[]], {}, {"": ""}, [1] * 300,
     {"a": {"b": [None]}},
 )  # fmt: skip
-"""Values of the wrong type, too large, no number, or no text that a database takes."""
+"""Values of a wrong type, too large, not finite, or texts that a database cannot store."""
 
 LIMITS = st.lists(
     st.sampled_from(
@@ -52,17 +52,17 @@ def nested(depth: int) -> Any:
 
 
 def bodies(config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return a request of each kind that takes a configuration."""
-    own = {"models": [{"name": "fuzzed", "config": config}]}
+    """Return a request to each route that accepts a configuration."""
+    inline = {"models": [{"name": "fuzzed", "config": config}]}
     return [
         ("/v1/recommendations", a_demand(model={"name": "fuzzed", "config": config})),
-        ("/v1/predictions", {"rows": [a_question(model="fuzzed")], **own}),
-        ("/v1/explanations", {"rows": [a_question(model="fuzzed")], **own}),
+        ("/v1/predictions", {"rows": [a_question(model="fuzzed")], **inline}),
+        ("/v1/explanations", {"rows": [a_question(model="fuzzed")], **inline}),
     ]
 
 
 def check(client: Client, path: str, body: Any) -> None:
-    """Post, and find JSON without NaN, or a problem that says what is wrong."""
+    """Post, and check that the response is JSON without NaN, or problem details."""
     response = client.post(path, body)
     if response.status_code in {200, 201}:
         json.loads(response.text, parse_constant=pytest.fail)
@@ -72,20 +72,20 @@ def check(client: Client, path: str, body: Any) -> None:
 
 @quick(25)
 @given(st.sampled_from(sorted(PUBLISHED)), st.data())
-def test_configurations(local: Client, name: str, data: st.DataObject) -> None:
+def test_damaged_configurations(local: Client, name: str, data: st.DataObject) -> None:
     config: dict[str, Any] = json.loads(json.dumps(PUBLISHED[name][0]))
     for key in data.draw(st.lists(st.sampled_from(sorted(config)), min_size=1, max_size=3)):
         inner = config[key]
         if isinstance(inner, dict) and inner and data.draw(st.booleans()):
-            inner[data.draw(st.sampled_from(sorted(inner)))] = data.draw(st.sampled_from(ODD))
+            inner[data.draw(st.sampled_from(sorted(inner)))] = data.draw(st.sampled_from(INVALID_VALUES))
         else:
-            config[key] = data.draw(st.sampled_from(ODD))
+            config[key] = data.draw(st.sampled_from(INVALID_VALUES))
     path, body = data.draw(st.sampled_from(bodies(config)))
     check(local, path, body)
 
 
 @pytest.mark.parametrize("depth", [10, 60, 70, 900, 10_000])
-def test_nested_configurations(local: Client, depth: int) -> None:
+def test_deeply_nested_configurations_are_refused(local: Client, depth: int) -> None:
     text = json.dumps(bodies({**CONFIG, "extra": "HERE"})[0][1])
     opening, closing = '{"a":[' * (depth // 2), "]}" * (depth // 2)
     response = local.post_text("/v1/recommendations", text.replace('"HERE"', f"{opening}1{closing}"))
@@ -94,27 +94,31 @@ def test_nested_configurations(local: Client, depth: int) -> None:
 
 @quick(150)
 @given(LIMITS)
-def test_limits(text: str) -> None:
+def test_parsed_limits_survive_formatting(text: str) -> None:
     with contextlib.suppress(RoofcastError):
         limit = parse_limit(text)
-        again = parse_limit(format_limit(limit))
-        assert (again.metric, again.statistic, again.is_floor) == (limit.metric, limit.statistic, limit.is_floor)
+        parsed = parse_limit(format_limit(limit))
+        assert (parsed.metric, parsed.statistic, parsed.is_floor) == (limit.metric, limit.statistic, limit.is_floor)
 
 
 @quick(10)
 @given(st.lists(LIMITS | st.text(max_size=12), max_size=3))
-def test_limits_over_http(local: Client, texts: list[str]) -> None:
+def test_random_limits_over_http(local: Client, texts: list[str]) -> None:
     check(local, "/v1/recommendations", a_demand(limits=texts))
 
 
 @quick(40)
-@given(st.dictionaries(st.sampled_from([*a_measurement(), "note", "\x00", "ttft"]), st.sampled_from(ODD), max_size=3))
-def test_measured_rows(local: Client, changes: dict[str, Any]) -> None:
+@given(
+    st.dictionaries(
+        st.sampled_from([*a_measurement(), "note", "\x00", "ttft"]), st.sampled_from(INVALID_VALUES), max_size=3
+    )
+)
+def test_damaged_measurement_rows(local: Client, changes: dict[str, Any]) -> None:
     check(local, "/v1/measurements", {"rows": [a_measurement(), a_measurement(**changes)]})
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.sampled_from(ODD),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.sampled_from(INVALID_VALUES),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
     max_leaves=6,
 )
@@ -130,8 +134,8 @@ LINES = (
 
 @quick(60)
 @given(st.lists(LINES.map(json.dumps).map(str.encode) | st.binary(min_size=1, max_size=30), min_size=1, max_size=6))
-def test_lines_in_bulk(local: Client, lines: list[bytes]) -> None:
-    """Each line that is not blank is answered, and a sound one as if it were alone."""
+def test_each_line_of_a_bulk_request_is_answered(local: Client, lines: list[bytes]) -> None:
+    """Every line that is not blank has an answer, and a valid one has status ``ok``."""
     body = b"\n".join([json.dumps(a_question()).encode(), *lines])
     response = local.send("POST", "/v1/predictions", body, {"content-type": Kind.NDJSON.value})
     assert response.status_code == 200, response.text
@@ -144,27 +148,27 @@ def test_lines_in_bulk(local: Client, lines: list[bytes]) -> None:
 
 HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,ttft_s\n"
 LINE = "meta-llama/Llama-3.1-8B,nvidia-a100-pcie-80gb,1,128,32,4,0.25\n"
-DROPS = st.sampled_from(
+FRAGMENTS = st.sampled_from(
     [",", '"', "\n", "\r", "\x00", "NaN", "1e999", "=1", "\ufeff", "[", "{", "}", '\\"', "ü", "9" * 30, "-"]
 )
 
 
 def damaged(text: str, data: st.DataObject) -> str:
-    """Return the text with some places overwritten or doubled."""
+    """Return the text with fragments inserted or overwritten at random positions."""
     for _ in range(data.draw(st.integers(1, 4))):
         at, n = data.draw(st.integers(0, len(text))), data.draw(st.sampled_from([0, 1, 5, 60]))
-        text = text[:at] + data.draw(DROPS) * data.draw(st.sampled_from([1, 1, 50])) + text[at + n :]
+        text = text[:at] + data.draw(FRAGMENTS) * data.draw(st.sampled_from([1, 1, 50])) + text[at + n :]
     return text
 
 
 @quick(40)
 @given(data=st.data())
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
-def test_imported_files(tmp_path_factory: pytest.TempPathFactory, suffix: str, data: st.DataObject) -> None:
+def test_damaged_import_files(tmp_path_factory: pytest.TempPathFactory, suffix: str, data: st.DataObject) -> None:
     fields = dict(zip(HEADER.strip().split(","), LINE.strip().split(","), strict=True))
-    sound = HEADER + LINE * 3 if suffix == ".csv" else f"{json.dumps(fields)}\n" * 3
+    valid = HEADER + LINE * 3 if suffix == ".csv" else f"{json.dumps(fields)}\n" * 3
     file = tmp_path_factory.getbasetemp() / f"fuzzed{suffix}"
-    file.write_text(damaged(sound, data), encoding="utf-8", newline="")
+    file.write_text(damaged(valid, data), encoding="utf-8", newline="")
     for name in FORMATS:
         try:
             table = read_measurements(name, [file], "fuzzed")
@@ -176,7 +180,7 @@ def test_imported_files(tmp_path_factory: pytest.TempPathFactory, suffix: str, d
 
 @quick(25)
 @given(data=st.data())
-def test_rows_in_bulk(local: Client, data: st.DataObject) -> None:
+def test_damaged_bulk_requests(local: Client, data: st.DataObject) -> None:
     text = damaged(f"{json.dumps(a_question())}\n" * 4, data)
     headers = {"content-type": "application/x-ndjson"}
     response = local.send("POST", "/v1/predictions", text.encode(), headers)

@@ -1,4 +1,4 @@
-"""Keys that are missing, wrong, expired, revoked or of too small a scope open nothing, however they are sent."""
+"""Missing, unknown, expired, revoked and insufficient API keys are refused in every form."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ WRITES = (("POST", MEASURE, {"rows": [a_measurement()]}), ("POST", RETRAIN, None
 
 
 @pytest.mark.parametrize(("method", "path", "body"), WRITES)
-def test_only_a_key_of_the_scope_opens(local: Client, method: str, path: str, body: object) -> None:
+def test_writing_needs_a_valid_key_with_the_scope(local: Client, method: str, path: str, body: object) -> None:
     content = "" if body is None else json.dumps(body)
     expired = local.make_key("admin", dt.timedelta(microseconds=1))
     name = f"revoked{path.replace('/', '-')}"
     revoked = local.make_key("admin", name=name)
     local.keys.revoke(name)
-    good = local.make_key("admin")
-    too_small = [local.make_key("read")] + ([local.make_key("write")] if path == PROMOTE else [])
+    valid = local.make_key("admin")
+    insufficient = [local.make_key("read")] + ([local.make_key("write")] if path == PROMOTE else [])
 
     def status(authorization: str | None) -> int:
         headers = {"content-type": "application/json"} if content else {}
@@ -34,22 +34,22 @@ def test_only_a_key_of_the_scope_opens(local: Client, method: str, path: str, bo
 
     local.use_key(None)
     try:
-        wrong = [None, "", "Bearer", "Bearer ", f"Basic {good}", good, f"Bearer {good}x", f"Bearer {good[:-1]}"]
-        wrong += [
+        invalid = [None, "", "Bearer", "Bearer ", f"Basic {valid}", valid, f"Bearer {valid}x", f"Bearer {valid[:-1]}"]
+        invalid += [
             f"Bearer {expired}",
             f"Bearer {revoked}",
             "Bearer " + "x" * 8_000,
         ]
-        assert {status(each) for each in wrong} == {401}
-        assert {status(f"Bearer {each}") for each in too_small} == {403}
+        assert {status(one) for one in invalid} == {401}
+        assert {status(f"Bearer {one}") for one in insufficient} == {403}
         if path != RETRAIN:
-            assert status(f"bearer {good}") in {200, 201}
+            assert status(f"bearer {valid}") in {200, 201}
     finally:
-        local.use_key(good)
+        local.use_key(valid)
 
 
-def test_who_may_not_learns_nothing_of_the_body(local: Client) -> None:
-    """The answer is the same for a sound body, a broken one and one too large."""
+def test_a_request_without_a_key_gets_the_same_answer_whatever_its_body(local: Client) -> None:
+    """The bodies are broken, valid and too large."""
     local.use_key(None)
     try:
         answers = {

@@ -1,4 +1,4 @@
-"""What fails around a service of two server processes, under load: its own processes, PostgreSQL, MLflow."""
+"""Outages under load: server processes, PostgreSQL and MLflow fail beside a service of two server processes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
-from tests.attack.conftest import EFFORT, make_key, only_home
-from tests.attack.mlflow_server import QUICK_TO_GIVE_UP, MlflowServer
+from tests.attack.conftest import EFFORT, home_without_retraining, make_key
+from tests.attack.mlflow_server import SHORT_TIMEOUTS, MlflowServer
 from tests.attack.service import Service, serving
 from tests.conditions import PATIENCE_S, wait_until
 from tests.postgres import new_database
@@ -30,7 +30,7 @@ QUESTION = {"rows": [a_question()]}
 
 @dataclass
 class Platform:
-    """A service, and what it depends on."""
+    """A service and its dependencies."""
 
     service: Service
     mlflow: MlflowServer
@@ -43,12 +43,12 @@ class Platform:
         return httpx.Client(base_url=self.service.url, headers=headers, timeout=PATIENCE_S)
 
     def readiness(self) -> dict[str, Any]:
-        """Return what `/readyz` says; a connection of its own each time, so that any server may be asked."""
-        found: dict[str, Any] = httpx.get(f"{self.service.url}/readyz", timeout=PATIENCE_S).json()
-        return found
+        """Return the answer of `/readyz`, over a new connection, so that any server process may answer."""
+        readiness: dict[str, Any] = httpx.get(f"{self.service.url}/readyz", timeout=PATIENCE_S).json()
+        return readiness
 
-    def is_whole(self) -> bool:
-        """Return whether both servers live, and several asked in turn find nothing wrong."""
+    def is_ready(self) -> bool:
+        """Return whether both server processes run and several requests in turn report readiness."""
         if len(self.service.servers()) < 2:
             return False
         return all(self.readiness()["status"] == "ready" for _ in range(6))
@@ -59,86 +59,89 @@ def platform(
     trained_home: Path, postgres_server: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Platform]:
     folder, url = tmp_path_factory.mktemp("platform"), new_database(postgres_server)
-    with only_home(trained_home, folder) as home:
+    with home_without_retraining(trained_home, folder) as home:
         champion = AppState(Settings(home=home)).registry.champion()
         assert champion is not None
         mlflow = MlflowServer(champion)
         mlflow.start()
         variables = {"ROOFCAST_DATABASE_URL": url, "MLFLOW_TRACKING_URI": mlflow.url, "ROOFCAST_POLL_S": "0.2"}
-        with serving(home, folder / "log", 2, TMPDIR=str(folder), **variables, **QUICK_TO_GIVE_UP) as service:
+        with serving(home, folder / "log", 2, TMPDIR=str(folder), **variables, **SHORT_TIMEOUTS) as service:
             yield Platform(service, mlflow, postgres_server, url, make_key(url, "platform"))
         mlflow.stop()
     assert '"level": "ERROR"' not in (folder / "log").read_text()
 
 
 @dataclass
-class Load:
-    """What clients that go on asking have seen."""
+class Observations:
+    """Answers that the clients of a continuous load received."""
 
     statuses: set[int] = field(default_factory=set)
     versions: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
+    stored_campaigns: list[str] = field(default_factory=list)
     lost: list[httpx.TransportError] = field(default_factory=list)
 
 
 @contextmanager
-def load(platform: Platform, *, is_writing: bool = False) -> Iterator[Load]:
-    """Ask, and write if told so, from several connections until the block ends."""
-    seen, stopping = Load(), threading.Event()
+def load(platform: Platform, *, is_writing: bool = False) -> Iterator[Observations]:
+    """Send predictions, and with `is_writing` measurements, over several connections until the block ends."""
+    observed, stopping = Observations(), threading.Event()
 
-    def ask(client: httpx.Client) -> None:
+    def predict(client: httpx.Client) -> None:
         response = client.post("/v1/predictions", json=QUESTION)
-        seen.statuses.add(response.status_code)
-        seen.versions.append(response.json().get("predictor_version", ""))
+        observed.statuses.add(response.status_code)
+        observed.versions.append(response.json().get("predictor_version", ""))
 
     def write(client: httpx.Client, name: str) -> None:
         response = client.post("/v1/measurements", json={"rows": [a_measurement(campaign=name)]})
-        seen.statuses.add(response.status_code)
+        observed.statuses.add(response.status_code)
         if response.status_code == 201:
-            seen.kept.append(name)
+            observed.stored_campaigns.append(name)
 
-    def go_on(number: int) -> None:
+    def send_requests(number: int) -> None:
         n_done = 0
         with platform.client() as client:
             while not stopping.is_set():
                 try:
-                    write(client, f"load-{id(seen)}-{number}-{n_done}") if is_writing and number % 2 else ask(client)
+                    if is_writing and number % 2:
+                        write(client, f"load-{id(observed)}-{number}-{n_done}")
+                    else:
+                        predict(client)
                 except httpx.TransportError as error:
-                    seen.lost.append(error)
+                    observed.lost.append(error)
                 n_done += 1
 
-    askers = [threading.Thread(target=go_on, args=(number,)) for number in range(4)]
-    for asker in askers:
-        asker.start()
+    threads = [threading.Thread(target=send_requests, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
     try:
-        wait_until(lambda: len(seen.versions) > 4)
-        yield seen
-        n_before = len(seen.versions)
-        wait_until(lambda: len(seen.versions) > n_before + 4)
+        wait_until(lambda: len(observed.versions) > 4)
+        yield observed
+        n_before = len(observed.versions)
+        wait_until(lambda: len(observed.versions) > n_before + 4)
     finally:
         stopping.set()
-        for asker in askers:
-            asker.join()
+        for thread in threads:
+            thread.join()
 
 
-def test_a_killed_server_is_replaced_and_nothing_acknowledged_is_lost(platform: Platform) -> None:
-    with load(platform, is_writing=True) as seen:
+def test_a_killed_server_is_replaced_and_acknowledged_rows_survive(platform: Platform) -> None:
+    with load(platform, is_writing=True) as observed:
         for _ in range(N_KILL):
-            n_before = len(seen.kept)
-            wait_until(lambda n=n_before: len(seen.kept) > n + 3)  # type: ignore[misc]  # the default binds it
+            n_before = len(observed.stored_campaigns)
+            wait_until(lambda n=n_before: len(observed.stored_campaigns) > n + 3)  # type: ignore[misc]  # the default binds it
             victim = platform.service.kill_server()
-            wait_until(lambda v=victim: v not in platform.service.servers() and platform.is_whole())  # type: ignore[misc]
-    assert seen.statuses == {200, 201}
+            wait_until(lambda v=victim: v not in platform.service.servers() and platform.is_ready())  # type: ignore[misc]
+    assert observed.statuses == {200, 201}
     resets = (httpx.ReadError, httpx.RemoteProtocolError, httpx.WriteError)
-    assert all(isinstance(error, resets) for error in seen.lost), seen.lost
-    assert len(seen.lost) <= 4 * N_KILL, "each of the four clients loses its connection once"
+    assert all(isinstance(error, resets) for error in observed.lost), observed.lost
+    assert len(observed.lost) <= 4 * N_KILL, "each of the four clients loses its connection once"
     with platform.client() as client:
-        found = {campaign["name"] for campaign in client.get("/v1/campaigns").json()}
-    assert set(seen.kept) <= found
+        campaigns = {campaign["name"] for campaign in client.get("/v1/campaigns").json()}
+    assert set(observed.stored_campaigns) <= campaigns
 
 
-def test_without_postgresql_predictions_go_on_and_writes_are_503(platform: Platform) -> None:
-    with load(platform) as seen, platform.client() as client:
+def test_without_postgresql_predictions_are_answered_and_writes_are_503(platform: Platform) -> None:
+    with load(platform) as observed, platform.client() as client:
         set_open(platform.postgres, platform.database, is_open=False)
         wait_until(lambda: not platform.readiness()["checks"]["store"]["ok"])
         assert platform.readiness()["status"] == "degraded"
@@ -151,14 +154,14 @@ def test_without_postgresql_predictions_go_on_and_writes_are_503(platform: Platf
         wait_until(lambda: len({*platform.service.servers()} - {victim}) == 2)
         wait_until(lambda: all(platform.readiness()["status"] == "degraded" for _ in range(6)))
         set_open(platform.postgres, platform.database, is_open=True)
-        wait_until(platform.is_whole)
+        wait_until(platform.is_ready)
         assert client.post("/v1/measurements", json={"rows": [a_measurement()]}).status_code == 201
-    assert seen.statuses == {200}
-    assert len(seen.lost) <= 4
+    assert observed.statuses == {200}
+    assert len(observed.lost) <= 4
 
 
-def test_without_mlflow_predictions_go_on_and_so_does_a_new_server(platform: Platform) -> None:
-    with load(platform) as seen, platform.client() as client:
+def test_without_mlflow_predictions_are_answered_even_by_a_new_server(platform: Platform) -> None:
+    with load(platform) as observed, platform.client() as client:
         platform.mlflow.stop()
         wait_until(lambda: not platform.readiness()["checks"]["registry"]["ok"])
         promotion = client.put("/v1/predictor", json={"version": "1"})
@@ -169,30 +172,30 @@ def test_without_mlflow_predictions_go_on_and_so_does_a_new_server(platform: Pla
         wait_until(lambda: len({*platform.service.servers()} - {victim}) == 2)
         wait_until(lambda: all(platform.readiness()["status"] == "degraded" for _ in range(6)))
         platform.mlflow.start()
-        wait_until(platform.is_whole)
-    assert seen.statuses == {200}
-    assert len(seen.lost) <= 4
+        wait_until(platform.is_ready)
+    assert observed.statuses == {200}
+    assert len(observed.lost) <= 4
 
 
-def test_a_new_champion_goes_into_service_without_a_dropped_request(platform: Platform) -> None:
+def test_a_new_champion_becomes_active_without_a_dropped_request(platform: Platform) -> None:
     first = platform.mlflow.champion
-    with load(platform) as seen:
+    with load(platform) as observed:
         for version in ("2", "3", first.version):
             platform.mlflow.champion = dataclasses.replace(first, version=version)
-            wait_until(lambda v=version: seen.versions[-8:] == [v] * 8)  # type: ignore[misc]
-    assert seen.statuses == {200}
-    assert seen.lost == []
-    assert set(seen.versions) == {first.version, "2", "3"}
+            wait_until(lambda v=version: observed.versions[-8:] == [v] * 8)  # type: ignore[misc]
+    assert observed.statuses == {200}
+    assert observed.lost == []
+    assert set(observed.versions) == {first.version, "2", "3"}
 
 
-def test_a_key_seen_before_opens_while_the_store_is_down(platform: Platform) -> None:
+def test_a_cached_key_is_valid_while_the_store_is_down(platform: Platform) -> None:
     with platform.client() as client:
         assert client.get("/v1/models").status_code == 200
         set_open(platform.postgres, platform.database, is_open=False)
         try:
-            stranger = client.post("/v1/measurements", json={}, headers={"authorization": "Bearer roofcast_unknown"})
-            assert stranger.status_code == 503
-            assert json.loads(stranger.text)["type"].endswith("not-ready")
+            response = client.post("/v1/measurements", json={}, headers={"authorization": "Bearer roofcast_unknown"})
+            assert response.status_code == 503
+            assert json.loads(response.text)["type"].endswith("not-ready")
         finally:
             set_open(platform.postgres, platform.database, is_open=True)
-            wait_until(platform.is_whole)
+            wait_until(platform.is_ready)

@@ -20,7 +20,7 @@ from tests.serving.http_client import Client, Run, running
 
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Keep the settings of whoever runs the tests out, and their state folder untouched."""
+    """Remove the settings of the user who runs the tests, and set a state folder of the test."""
     for name in list(os.environ):
         if name.startswith(("ROOFCAST_", "MLFLOW_TRACKING")):
             monkeypatch.delenv(name)
@@ -31,7 +31,7 @@ _LAST_READ: dict[tuple[str, str], ModelBundle] = {}
 
 
 @pytest.fixture(autouse=True)
-def a_bundle_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def bundle_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Return the bundle that was read last if the file is the same."""
 
     def load(path: Path, expected_sha256: str) -> ModelBundle:
@@ -48,22 +48,22 @@ def a_bundle_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs the command line as a shell would, and gives its status and what it said."""
+    """Return a function that runs the command line and returns its status, standard output and standard error."""
     monkeypatch.setattr(app, "configure_logs", lambda: None)
 
     def call(*arguments: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["roofcast", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as exit_:
             app.main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
+        captured = capsys.readouterr()
+        return int(exit_.value.code or 0), captured.out, captured.err
 
     return call
 
 
 @pytest.fixture
 def home(trained_home: Path, tmp_path: Path) -> Path:
-    """Return a state folder of the test's own, with a champion; it is also the one in the environment."""
+    """Return a copy of the state folder with a champion; the environment names it."""
     return Path(shutil.copytree(trained_home, tmp_path / "home"))
 
 
@@ -73,23 +73,23 @@ def settings(home: Path) -> Settings:
 
 
 @pytest.fixture
-def bench(settings: Settings) -> Iterator[AppState]:
-    opened = AppState(settings)
-    opened.refresh()
-    yield opened
-    opened.store.close()
+def state(settings: Settings) -> Iterator[AppState]:
+    state = AppState(settings)
+    state.refresh()
+    yield state
+    state.store.close()
 
 
 @pytest.fixture
 def client(settings: Settings) -> Iterator[Client]:
-    """Return a client of an application of the test's own."""
-    with running(create_app(settings)) as opened:
-        yield opened
+    """Return a client of a new application."""
+    with running(create_app(settings)) as client:
+        yield client
 
 
 @pytest.fixture(scope="session")
 def shared(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """Return a client of an application that many tests share, none of which changes its state."""
+    """Return a client of an application shared by tests that do not change its state."""
     home = shutil.copytree(trained_home, tmp_path_factory.mktemp("shared") / "home")
-    with running(create_app(Settings(home=home, training=QUICK, poll_s=3600))) as opened:
-        yield opened
+    with running(create_app(Settings(home=home, training=QUICK, poll_s=3600))) as client:
+        yield client

@@ -26,13 +26,13 @@ CONFIG: dict[str, Any] = {
     "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
     "torch_dtype": "bfloat16",
 }  # fmt: skip
-"""Of a model that nobody has measured."""
+"""Configuration of a model without measurements."""
 
 
 class Client:
-    """Sends requests one at a time; a bug in the application comes back as status 500.
+    """Sends requests one at a time; an exception in the application becomes status 500.
 
-    It has a key that may do everything, unless told otherwise.
+    It sends an API key of the scope admin by default.
     """
 
     def __init__(self, app: FastAPI, portal: BlockingPortal) -> None:
@@ -44,24 +44,24 @@ class Client:
 
     @property
     def keys(self) -> KeyStore:
-        return KeyStore(self.bench.store.database)
+        return KeyStore(self.state.store.database)
 
     def make_key(self, scope: Scope, lifetime: dt.timedelta | None = None, name: str = "") -> str:
         return self.keys.create(name or uuid.uuid4().hex, scope, lifetime)[1]
 
     def use_key(self, secret: str | None) -> None:
-        """Send this key from now on, or none."""
+        """Send this key in later requests; None to send none."""
         self._client.headers.pop("authorization", None)
         if secret is not None:
             self._client.headers["authorization"] = f"Bearer {secret}"
 
     @property
-    def bench(self) -> AppState:
-        found: AppState = self.app.state.app_state
-        return found
+    def state(self) -> AppState:
+        state: AppState = self.app.state.app_state
+        return state
 
     def run(self, job: Callable[[], Awaitable[None]]) -> None:
-        """Run something where the application runs."""
+        """Run a coroutine in the application's event loop."""
         self._portal.call(job)
 
     def send(
@@ -76,7 +76,7 @@ class Client:
         return self.send("GET", path)
 
     def post(self, path: str, body: Any = None) -> httpx.Response:
-        """Post JSON; NaN, infinities and half surrogate pairs are written as Python writes them."""
+        """Post JSON; NaN, infinities and lone surrogates are written as Python writes them."""
         return self.post_text(path, json.dumps(body))
 
     def post_text(self, path: str, text: str | bytes) -> httpx.Response:
@@ -85,7 +85,7 @@ class Client:
 
 @contextmanager
 def running(app: FastAPI) -> Iterator[Client]:
-    """Start the application, give a client of it, and stop it."""
+    """Start the application, yield a client of it, and stop it."""
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(app.router.lifespan_context(app)):
         yield Client(app, portal)
 
@@ -103,7 +103,7 @@ def a_measurement(**changes: Any) -> dict[str, Any]:
 
 
 def a_demand(**changes: Any) -> dict[str, Any]:
-    """Return a request for a recommendation, of a model that nobody has measured."""
+    """Return a recommendation request for a model without measurements."""
     request = {
         "model": {"name": "my-14b", "config": CONFIG},
         "workload": {"n_input_token": 120, "n_output_token": 20, "users": 200},
@@ -113,7 +113,7 @@ def a_demand(**changes: Any) -> dict[str, Any]:
 
 
 def problem_of(response: httpx.Response, status: int) -> dict[str, Any]:
-    """Return the problem details of a response, which must be of this status and well-formed."""
+    """Return the problem details of a response, and check its status and form."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     problem: dict[str, Any] = response.json()

@@ -20,14 +20,14 @@ from tests.serving.http_client import a_measurement
 
 
 def test_an_imported_copy_of_a_shipped_campaign_adds_no_training_rows(
-    bench: AppState, monkeypatch: pytest.MonkeyPatch
+    state: AppState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
-    n_row = len(bench.training_set().X)
-    assert import_rows(bench, load_campaigns(["llm_pilot"])) == Added(len(load_campaigns(["llm_pilot"])), 0)
-    assert len(bench.training_set().X) == n_row
-    import_rows(bench, validate_measurements(table_from_rows([a_measurement()])))
-    assert len(bench.training_set().X) == n_row + 1
+    n_row = len(state.training_set().X)
+    assert import_rows(state, load_campaigns(["llm_pilot"])) == Added(len(load_campaigns(["llm_pilot"])), 0)
+    assert len(state.training_set().X) == n_row
+    import_rows(state, validate_measurements(table_from_rows([a_measurement()])))
+    assert len(state.training_set().X) == n_row + 1
 
 
 def test_a_state_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
@@ -37,11 +37,11 @@ def test_a_state_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
 
 
 def test_nothing_is_created_before_first_use(tmp_path: Path) -> None:
-    bench = AppState(Settings(home=tmp_path / "home"))
+    state = AppState(Settings(home=tmp_path / "home"))
     assert not (tmp_path / "home").exists()
-    assert bench.open().store is bench.store
+    assert state.open().store is state.store
     assert (tmp_path / "home" / "roofcast.sqlite").is_file()
-    bench.store.close()
+    state.store.close()
 
 
 def test_a_second_retraining_warns_waits_and_then_runs(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,8 +49,8 @@ def test_a_second_retraining_warns_waits_and_then_runs(settings: Settings, monke
     runs: list[object] = []
     monkeypatch.setattr(app_state, "retrain", lambda *arguments: runs.append(arguments))
     monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
-    bench = AppState(settings, warnings.append)
-    second = threading.Thread(target=bench.retrain)
+    state = AppState(settings, warnings.append)
+    second = threading.Thread(target=state.retrain)
     with FileLock(settings.home / "training.lock"):
         second.start()
         wait_until(lambda: bool(warnings))
@@ -58,6 +58,6 @@ def test_a_second_retraining_warns_waits_and_then_runs(settings: Settings, monke
         assert "another retraining runs" in warnings[0]
     second.join(PATIENCE_S)
     assert len(runs) == 1
-    bench.retrain()
+    state.retrain()
     assert (len(warnings), len(runs)) == (1, 2)
-    bench.store.close()
+    state.store.close()

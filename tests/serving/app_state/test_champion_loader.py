@@ -15,23 +15,23 @@ from roofcast.training.lifecycle.registry import Champion, Registry, ShippedPred
 
 
 def test_without_a_champion_no_model_is_active(empty_home: Path, tmp_path: Path) -> None:
-    bench = AppState(Settings(home=Path(shutil.copytree(empty_home, tmp_path / "new"))))
-    assert not bench.refresh()
+    state = AppState(Settings(home=Path(shutil.copytree(empty_home, tmp_path / "new"))))
+    assert not state.refresh()
     with pytest.raises(NotReadyError, match="run `roofcast retrain`"):
-        _ = bench.active_model
-    bench.store.close()
+        _ = state.active_model
+    state.store.close()
 
 
 def test_a_champion_of_another_layout_is_refused_with_its_reason(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("roofcast.training.lifecycle.bundle.layout", lambda: "another")
-    bench = AppState(settings)
+    state = AppState(settings)
     with pytest.raises(InputError, match="this version has another; retrain"):
-        bench.refresh()
+        state.refresh()
     with pytest.raises(NotReadyError, match="the champion, version 1, cannot be used"):
-        _ = bench.active_model
-    bench.store.close()
+        _ = state.active_model
+    state.store.close()
 
 
 def test_a_registry_with_the_same_stamp_is_not_queried(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

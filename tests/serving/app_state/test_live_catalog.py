@@ -17,42 +17,42 @@ from tests.conditions import PATIENCE_S
 from tests.serving.http_client import CONFIG, MODEL, a_measurement
 
 
-def test_shipped_models_precede_registered_ones(bench: AppState) -> None:
-    """A later release may bring a model whose name somebody has registered; the release's counts."""
-    impostor = model_from_config(CONFIG, MODEL)
-    bench.store.models.add(impostor, CONFIG)
-    assert bench.catalog.model(MODEL) == load_catalog().model(MODEL)
+def test_shipped_models_precede_registered_ones(state: AppState) -> None:
+    """A later release may add a model whose name a user has registered; the shipped one has precedence."""
+    duplicate = model_from_config(CONFIG, MODEL)
+    state.store.models.add(duplicate, CONFIG)
+    assert state.catalog.model(MODEL) == load_catalog().model(MODEL)
 
 
-def test_colliding_registered_names_leave_the_other_models_usable(bench: AppState) -> None:
+def test_colliding_registered_names_leave_the_other_models_usable(state: AppState) -> None:
     for name in ("mine/one", "Mine/One", "mine/two"):
-        bench.store.models.add(model_from_config(CONFIG, name), CONFIG)
-    assert bench.catalog.model("mine/two").id == "mine/two"
-    assert bench.catalog.model("mine/one").id in {"mine/one", "Mine/One"}
+        state.store.models.add(model_from_config(CONFIG, name), CONFIG)
+    assert state.catalog.model("mine/two").id == "mine/two"
+    assert state.catalog.model("mine/one").id in {"mine/one", "Mine/One"}
 
 
-def test_readers_do_not_wait_while_a_thread_polls_the_store(bench: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.store.models.add(model_from_config(CONFIG, "mine/one"), CONFIG)
-    assert bench.catalog.model("mine/one")
-    is_polling, may_answer = threading.Event(), threading.Event()
+def test_readers_do_not_wait_while_a_thread_polls_the_store(state: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
+    state.store.models.add(model_from_config(CONFIG, "mine/one"), CONFIG)
+    assert state.catalog.model("mine/one")
+    is_polling, can_answer = threading.Event(), threading.Event()
 
     def load(_: object) -> list[ModelSpec]:
         is_polling.set()
-        may_answer.wait(PATIENCE_S)
+        can_answer.wait(PATIENCE_S)
         raise NotReadyError("no answer")
 
     monkeypatch.setattr(RegisteredModels, "load", load)
-    first = threading.Thread(target=lambda: bench.catalog)
+    first = threading.Thread(target=lambda: state.catalog)
     first.start()
     assert is_polling.wait(PATIENCE_S)
-    assert bench.catalog.model("mine/one"), "this would wait for the first"
-    may_answer.set()
+    assert state.catalog.model("mine/one"), "the reader waited for the poll"
+    can_answer.set()
     first.join(PATIENCE_S)
-    assert bench.catalog.model("mine/one")
+    assert state.catalog.model("mine/one")
 
 
-def test_an_imported_model_is_known_during_a_poll(bench: AppState) -> None:
+def test_an_imported_model_is_known_during_a_poll(state: AppState) -> None:
     rows = validate_measurements(table_from_rows([a_measurement(model="mine/new")]))
-    import_rows(bench, rows, [("mine/new", CONFIG)])
-    with bench.live_catalog._polling:
-        assert bench.catalog.model("mine/new")
+    import_rows(state, rows, [("mine/new", CONFIG)])
+    with state.live_catalog._polling:
+        assert state.catalog.model("mine/new")

@@ -1,4 +1,4 @@
-"""The figures of the scoreboard that come with the package, and those computed later."""
+"""Scoreboard figures that are shipped with the package, and those computed later."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TODAY = dt.date(2026, 11, 21)
 
 @pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a copy of the file that comes with the package, which is then taken for it."""
+    """Return a copy of the shipped file, which replaces it in this test."""
     copy = Path(shutil.copy(SHIPPED, tmp_path / "shipped.json"))
     monkeypatch.setattr(published_figures, "SHIPPED", copy)
     return copy
@@ -38,23 +38,23 @@ def as_on_page(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def test_the_package_has_the_figures_of_the_page(tmp_path: Path) -> None:
-    told, cells = read_figures(tmp_path), page_cells()
-    assert {"P1", "P2", "P3", "P3_clean", "P4", "P4_methods", "decisions", "P5"} == set(told)
+def test_the_shipped_figures_are_those_of_the_page(tmp_path: Path) -> None:
+    published, cells = read_figures(tmp_path), page_cells()
+    assert {"P1", "P2", "P3", "P3_clean", "P4", "P4_methods", "decisions", "P5"} == set(published)
     for name in ("P1", "P2", "P4", "P4_methods", "P5"):
-        for row in figure_rows(name, told[name].figures):
+        for row in figure_rows(name, published[name].figures):
             assert as_on_page(row) in cells
     for name in ("P3", "P3_clean"):
-        for methods in told[name].figures.values():
+        for methods in published[name].figures.values():
             for method, of in methods.items():
                 assert [method, *as_on_page(of["tpot"]), *as_on_page(of["ttft"])] in cells
-    decided = told["decisions"].figures
+    decisions = published["decisions"].figures
     names = ("median_regret", "p90_regret", "mean_regret", "within_5")
-    (shown,) = (line for line in cells if line[:2] == ["all", f"{decided['n_decision']:,}"])
-    assert shown[3:] == [format_number(decided[name]) for name in names]
+    (shown,) = (line for line in cells if line[:2] == ["all", f"{decisions['n_decision']:,}"])
+    assert shown[3:] == [format_number(decisions[name]) for name in names]
 
 
-def test_figures_of_ones_own_count_unless_those_of_the_package_are_newer(tmp_path: Path, shipped: Path) -> None:
+def test_own_figures_replace_shipped_ones_that_are_not_newer(tmp_path: Path, shipped: Path) -> None:
     before = read_figures(tmp_path)["P1"]
     store_figures(tmp_path, FIGURES, before.computed_on - dt.timedelta(days=1))
     assert read_figures(tmp_path)["P1"] == before
@@ -64,10 +64,10 @@ def test_figures_of_ones_own_count_unless_those_of_the_package_are_newer(tmp_pat
     assert "P4" not in (tmp_path / published_figures.FILE_NAME).read_text()
 
 
-def test_the_package_has_what_its_own_page_has_and_of_no_other(tmp_path: Path, shipped: Path) -> None:
+def test_only_figures_of_the_package_page_are_shipped(tmp_path: Path, shipped: Path) -> None:
     before = shipped.read_bytes()
     ship_figures(tmp_path, FIGURES, TODAY)
     assert shipped.read_bytes() == before
     ship_figures(OWN_DOCS, FIGURES, TODAY)
-    assert {name: told.figures for name, told in read_figures(tmp_path).items()} == FIGURES
+    assert {name: entry.figures for name, entry in read_figures(tmp_path).items()} == FIGURES
     assert read_figures(tmp_path)["P1"].computed_on == TODAY

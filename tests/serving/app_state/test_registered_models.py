@@ -9,13 +9,13 @@ from roofcast.serving.app_state.registered_models import with_configs
 from tests.serving.http_client import CONFIG
 
 
-def test_a_name_that_differs_only_in_case_is_refused(bench: AppState) -> None:
-    bench.store.models.add(model_from_config(CONFIG, "mine/one"), CONFIG)
+def test_a_name_that_differs_only_in_case_is_refused(state: AppState) -> None:
+    state.store.models.add(model_from_config(CONFIG, "mine/one"), CONFIG)
     with pytest.raises(InputError, match="the name 'MINE/One' is taken"):
-        with_configs(bench.catalog, [("MINE/One", CONFIG | {"vocab_size": 7})])
+        with_configs(state.catalog, [("MINE/One", CONFIG | {"vocab_size": 7})])
 
 
-def test_two_new_models_of_one_shape_share_a_lineage(bench: AppState) -> None:
+def test_two_new_models_of_one_shape_share_a_lineage(state: AppState) -> None:
     shape = CONFIG | {"num_hidden_layers": 39}
-    _, new = with_configs(bench.catalog, [("a", shape), ("b", shape | {"vocab_size": 1000})])
+    _, new = with_configs(state.catalog, [("a", shape), ("b", shape | {"vocab_size": 1000})])
     assert [spec.lineage for spec, _ in new] == ["a", "a"]

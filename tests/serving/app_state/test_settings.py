@@ -22,7 +22,7 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp
     )  # fmt: skip
 
 
-def test_a_blank_variable_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_blank_variable_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROOFCAST_POLL_S", "")
     assert load_settings().poll_s == 2.0
 
@@ -48,7 +48,7 @@ def test_the_store_is_under_the_state_folder(monkeypatch: pytest.MonkeyPatch, tm
         ("ROOFCAST_TRAINING", '{"n_members": 1}'),
     ],
 )
-def test_a_setting_that_cannot_be_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_an_invalid_setting_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(InputError) as caught:
         load_settings()

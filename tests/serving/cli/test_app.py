@@ -24,12 +24,12 @@ def recommend(run: Run, *more: str | Path, model: str | Path = MODEL) -> tuple[i
     return run("recommend", "--model", model, "--isl", "120", "--osl", "20", *limits, *more)
 
 
-def ask(run: Run, tmp_path: Path, text: str | bytes) -> tuple[int, str, pd.DataFrame | None]:
-    """Return the status, what was said and the answers to a CSV of questions."""
+def predict_csv(run: Run, tmp_path: Path, text: str | bytes) -> tuple[int, str, pd.DataFrame | None]:
+    """Return the status, standard error and the answers of ``predict`` for a CSV."""
     (tmp_path / "in.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
-    status, _, said = run("predict", "--rows", tmp_path / "in.csv", "--out", tmp_path / "out.csv")
+    status, _, err = run("predict", "--rows", tmp_path / "in.csv", "--out", tmp_path / "out.csv")
     out = tmp_path / "out.csv"
-    return status, said, pd.read_csv(out, dtype=str, keep_default_na=False) if out.exists() else None
+    return status, err, pd.read_csv(out, dtype=str, keep_default_na=False) if out.exists() else None
 
 
 @pytest.mark.usefixtures("home")
@@ -46,18 +46,18 @@ def test_every_listing_is_a_table_or_json(run: Run, command: str) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_the_ranking_is_that_of_the_service(run: Run, shared: Client, tmp_path: Path) -> None:
+def test_the_command_and_the_service_recommend_the_same(run: Run, shared: Client, tmp_path: Path) -> None:
     (tmp_path / "my-14b").mkdir()
     (tmp_path / "my-14b" / "config.json").write_text(json.dumps(CONFIG))
-    theirs = shared.post("/v1/recommendations", a_demand(n_rejection=500)).json()
+    expected = shared.post("/v1/recommendations", a_demand(n_rejection=500)).json()
     for path in (tmp_path / "my-14b", tmp_path / "my-14b" / "config.json"):
         status, out, _ = recommend(run, "--users", "200", "--json", model=path)
         assert status == 0
-        assert json.loads(out) == theirs
+        assert json.loads(out) == expected
 
 
 @pytest.mark.usefixtures("home")
-def test_a_ranking_for_people(run: Run) -> None:
+def test_a_recommendation_is_printed_as_tables(run: Run) -> None:
     status, out, _ = recommend(run, "--rate", "3", "--provider", "aws", "--pricing", "spot", "--pricing", "on_demand")
     assert status == 0
     assert "least cost first" in out
@@ -68,21 +68,21 @@ def test_a_ranking_for_people(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_nodes_that_are_there_are_given_as_one_option_each(run: Run) -> None:
-    own = ("--inventory", "h100-sxm-80gb=16,8,1.5", "--inventory", "a100-sxm-80gb=4,1,0", "--top", "50")
-    status, out, err = recommend(run, "--users", "20", "--json", "--provider", "lambda", *own)
+def test_owned_nodes_are_one_inventory_option_each(run: Run) -> None:
+    inventory = ("--inventory", "h100-sxm-80gb=16,8,1.5", "--inventory", "a100-sxm-80gb=4,1,0", "--top", "50")
+    status, out, err = recommend(run, "--users", "20", "--json", "--provider", "lambda", *inventory)
     assert status == 0, err
     entries = [entry for entry in json.loads(out)["entries"] if entry["provider"] == "owned"]
     assert {entry["instance_type"]: entry["price_usd_per_h"] for entry in entries} == {
         "8x nvidia-h100-sxm-80gb": 12.0, "1x nvidia-a100-sxm-80gb": 0.0,
     }  # fmt: skip
-    _, out, err = recommend(run, "--users", "20", "--json", "--provider", "owned", *own)
+    _, out, err = recommend(run, "--users", "20", "--json", "--provider", "owned", *inventory)
     assert {entry["provider"] for entry in json.loads(out)["entries"]} == {"owned"}, err
 
 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
-    ("more", "status", "said"),
+    ("more", "status", "message"),
     [
         ((), 2, "give exactly one of --concurrency, --rate and --users"),
         (("--users", "1", "--rate", "1"), 2, "give exactly one of"),
@@ -107,17 +107,19 @@ def test_nodes_that_are_there_are_given_as_one_option_each(run: Run) -> None:
         (("--users", "1", "--model", ""), 2, "model"),
     ],
 )
-def test_bad_demands_are_one_line_and_a_status(run: Run, more: tuple[str, ...], status: int, said: str) -> None:
-    ended, out, err = recommend(run, *more)
-    assert ended == status
+def test_an_invalid_demand_is_one_line_on_standard_error_and_a_status(
+    run: Run, more: tuple[str, ...], status: int, message: str
+) -> None:
+    returned, out, err = recommend(run, *more)
+    assert returned == status
     assert out == ""
-    assert said in " ".join(err.split())
+    assert message in " ".join(err.split())
     assert "Traceback" not in err
 
 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"a": NaN}', '{"model_type": "bert"}', "\udcff", "[" * 10_000])
-def test_a_config_that_is_none_is_refused(run: Run, tmp_path: Path, content: str) -> None:
+def test_an_invalid_config_file_is_refused(run: Run, tmp_path: Path, content: str) -> None:
     file = tmp_path / "config.json"
     file.write_text(content, encoding="utf-8", errors="surrogateescape")
     status, _, err = recommend(run, "--users", "1", model=file)
@@ -127,7 +129,7 @@ def test_a_config_that_is_none_is_refused(run: Run, tmp_path: Path, content: str
 
 
 @pytest.mark.usefixtures("home")
-def test_a_bulk_answer_keeps_the_rows_as_they_were(run: Run, tmp_path: Path) -> None:
+def test_the_rows_of_a_bulk_prediction_are_returned_unchanged(run: Run, tmp_path: Path) -> None:
     text = (
         "concurrency,model,accelerator,n_input_token,n_output_token,statistic,engine\n"
         f"16,{MODEL},{ACCELERATOR},120,20,p95,vllm\n"
@@ -135,7 +137,7 @@ def test_a_bulk_answer_keeps_the_rows_as_they_were(run: Run, tmp_path: Path) -> 
         f'16,"no,such",{ACCELERATOR},120,20,p95,vllm\n'
         f"-1,{MODEL},{ACCELERATOR},120,20,p95,vllm\n"
     )
-    status, _, answers = ask(run, tmp_path, text)
+    status, _, answers = predict_csv(run, tmp_path, text)
     assert status == 0
     assert answers is not None
     lines = list(csv.reader(text.splitlines()))
@@ -150,7 +152,7 @@ def test_a_bulk_answer_keeps_the_rows_as_they_were(run: Run, tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "in.csv, line 1: is empty"),
         ("model,accelerator,n_input_token,n_output_token\n", "there are none; give at least one"),
@@ -167,14 +169,14 @@ def test_a_bulk_answer_keeps_the_rows_as_they_were(run: Run, tmp_path: Path) -> 
         (b"model,accelerator\n\xff,y\n", "in.csv: cannot be read: it is not UTF-8 text"),
     ],
 )
-def test_questions_that_cannot_be_answered(run: Run, tmp_path: Path, text: str | bytes, said: str) -> None:
-    status, err, _ = ask(run, tmp_path, text)
+def test_a_csv_without_answers_is_an_error(run: Run, tmp_path: Path, text: str | bytes, message: str) -> None:
+    status, err, _ = predict_csv(run, tmp_path, text)
     assert status == 2
-    assert said in " ".join(err.split())
+    assert message in " ".join(err.split())
 
 
 @pytest.mark.usefixtures("home")
-def test_files_that_cannot_be_read_or_written(run: Run, tmp_path: Path) -> None:
+def test_unreadable_and_unwritable_files_are_errors(run: Run, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text(f"model,accelerator,n_input_token,n_output_token\n{MODEL},{ACCELERATOR},9,9\n")
     for rows, out in ((tmp_path / "none.csv", "out.csv"), (tmp_path / "in.csv", tmp_path / "no" / "out.csv")):
         status, _, err = run("predict", "--rows", rows, "--out", out)
@@ -189,21 +191,21 @@ def test_without_a_champion_the_status_is_1(run: Run, empty_home: Path, tmp_path
     assert "run `roofcast retrain`" in " ".join(err.split())
 
 
-def test_an_import_is_all_or_nothing_and_happens_once(run: Run, tmp_path: Path) -> None:
+def test_rows_are_imported_once(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "own.csv"
     file.write_text(f"{HEADER}\n{LINE}\n{LINE.replace(',16,', ',32,')}\n")
     for n_new in (2, 0):
         status, out, _ = run("import", "auto", file, "--campaign", "mine", "--json")
-        (told,) = json.loads(out)
+        (report,) = json.loads(out)
         assert status == 0
-        assert (told["format"], told["campaign"], told["is_kept"]) == ("roofcast_csv", ["mine"], True)
-        assert (told["n_row"], told["n_new"], told["n_known"]) == (2, n_new, 2 - n_new)
+        assert (report["format"], report["campaign"], report["is_kept"]) == ("roofcast_csv", ["mine"], True)
+        assert (report["n_row"], report["n_new"], report["n_known"]) == (2, n_new, 2 - n_new)
     _, out, _ = run("campaigns", "--json")
     assert {"name": "mine", "n_row": 2, "licence": "", "source": "imported here"} in json.loads(out)
 
 
 @pytest.mark.parametrize(
-    ("format_", "text", "said"),
+    ("format_", "text", "message"),
     [
         ("auto", f"{HEADER}\n{LINE}\n{LINE[:40]}", "own.csv, line 3: must have 8 cells"),
         ("auto", "a,b\n1,2\n", "own.csv: is in none of the known formats"),
@@ -219,33 +221,33 @@ def test_an_import_is_all_or_nothing_and_happens_once(run: Run, tmp_path: Path) 
         ("llm_pilots", f"{HEADER}\n{LINE}\n", "format: no 'llm_pilots' is known; did you mean 'llm_pilot'"),
     ],
 )
-def test_a_bad_file_leaves_nothing(run: Run, tmp_path: Path, format_: str, text: str, said: str) -> None:
-    good = tmp_path / "good.csv"
-    good.write_text(f"{HEADER}\n{LINE}\n")
+def test_an_invalid_file_stores_no_row(run: Run, tmp_path: Path, format_: str, text: str, message: str) -> None:
+    valid = tmp_path / "valid.csv"
+    valid.write_text(f"{HEADER}\n{LINE}\n")
     file = tmp_path / "own.csv"
     file.write_text(text)
-    paths = (file,) if format_ == "auto" else (good, file)
+    paths = (file,) if format_ == "auto" else (valid, file)
     status, _, err = run("import", format_, *paths)
     assert status == 2
-    assert said in " ".join(err.split())
+    assert message in " ".join(err.split())
     with MeasurementStore().migrate() as store:
         assert store.count() == 0
 
 
-def test_a_model_comes_along_with_an_import(run: Run, tmp_path: Path) -> None:
+def test_an_import_registers_models(run: Run, tmp_path: Path) -> None:
     file, config = tmp_path / "own.csv", tmp_path / "my.json"
     file.write_text(f"{HEADER}\n{LINE.replace(MODEL, 'mine')}\n")
     config.write_text(json.dumps(CONFIG))
     assert run("import", "auto", file, "--model-config", f"mine={config}")[0] == 0
     assert "mine" in {row["id"] for row in json.loads(run("models", "--json")[1])}
-    for bad, said in ((f"{MODEL}={config}", "is taken"), ("mine", "NAME=PATH"), ("mine=/none", "cannot read")):
-        status, _, err = run("import", "auto", file, "--model-config", bad)
+    for invalid, message in ((f"{MODEL}={config}", "is taken"), ("mine", "NAME=PATH"), ("mine=/none", "cannot read")):
+        status, _, err = run("import", "auto", file, "--model-config", invalid)
         assert status == 2
-        assert said in err
+        assert message in err
 
 
 @pytest.mark.usefixtures("home")
-def test_the_retraining_loop(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retrain_promote_and_rollback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
     monkeypatch.setenv("ROOFCAST_TRAINING", '{"n_member": 1, "n_estimators": 2, "calibrate": false}')
     status, out, _ = run("retrain", "--json")
@@ -260,23 +262,27 @@ def test_the_retraining_loop(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "version: no '9' is known" in err
 
 
-def test_a_bad_setting_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_setting_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROOFCAST_POLL_S", "often")
     status, _, err = run("models")
     assert status == 2
     assert "ROOFCAST_POLL_S" in err
 
 
-def test_what_a_benchmark_file_does_not_hold_is_set(run: Run) -> None:
+def test_set_fills_in_columns_that_a_benchmark_file_lacks(run: Run) -> None:
     file = SAMPLES / "vllm_bench" / "default.json"
-    sets = ["--set", "accelerator=h100-sxm-80gb", "--set", "n_accelerator=1"]
+    overrides = ["--set", "accelerator=h100-sxm-80gb", "--set", "n_accelerator=1"]
     status, _, err = run("import", "auto", file)
     assert (status, "--set accelerator=" in " ".join(err.split())) == (2, True)
-    status, out, err = run("import", "auto", file, *sets, "--campaign", "nightly", "--json")
+    status, out, err = run("import", "auto", file, *overrides, "--campaign", "nightly", "--json")
     assert status == 0, err
     assert json.loads(out)[0]["n_new"] > 0
-    for bad, problem in (("accelerator", "COLUMN=VALUE"), ("acelerator=x", "did you mean"), ("ttft_s=1", "ttft_s")):
-        status, _, err = run("import", "auto", file, "--set", bad)
+    for invalid, problem in (
+        ("accelerator", "COLUMN=VALUE"),
+        ("acelerator=x", "did you mean"),
+        ("ttft_s=1", "ttft_s"),
+    ):
+        status, _, err = run("import", "auto", file, "--set", invalid)
         assert (status, problem in err) == (2, True), err
-    status, _, err = run("import", "auto", file, *sets, "--set", "n_accelerator=2")
+    status, _, err = run("import", "auto", file, *overrides, "--set", "n_accelerator=2")
     assert (status, "twice" in err) == (2, True)

@@ -15,29 +15,29 @@ from tests.serving.http_client import CONFIG
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder in the working directory that is called like a model of the catalogue."""
+    """Return a folder in the working directory with the name of a catalogue model."""
     monkeypatch.chdir(tmp_path)
-    made = tmp_path / "llama-3.1-8b"
-    made.mkdir()
-    (made / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
-    return made
+    path = tmp_path / "llama-3.1-8b"
+    path.mkdir()
+    (path / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
+    return path
 
 
-def test_a_quantisation_beside_the_config_is_read(folder: Path) -> None:
+def test_a_quantisation_file_beside_the_config_is_read(folder: Path) -> None:
     (folder / "hf_quant_config.json").write_text('{"quantization": {"quant_algo": "FP8"}}', encoding="utf-8")
     ((_, config),) = parse_configs([f"mine={folder}"])
-    read = read_model(str(folder), load_catalog())
-    assert isinstance(read, dict)
-    for fields in (config, read["config"]):
+    model = read_model(str(folder), load_catalog())
+    assert isinstance(model, dict)
+    for fields in (config, model["config"]):
         assert model_from_config(fields, "mine").weight_precision == "fp8"
 
 
-def test_a_name_of_the_catalogue_wins_over_a_folder(folder: Path) -> None:
+def test_a_catalogue_name_has_precedence_over_a_folder(folder: Path) -> None:
     assert read_model(folder.name, load_catalog()) == folder.name
 
 
 @pytest.mark.parametrize("text", ["./llama-3.1-8b", "llama-3.1-8b/", "llama-3.1-8b/config.json", "mine"])
-def test_what_is_written_as_a_path_or_is_no_other_name_is_read(text: str, folder: Path) -> None:
+def test_paths_and_folders_with_unknown_names_are_read(text: str, folder: Path) -> None:
     folder.with_name("mine").symlink_to(folder)
     assert read_model(text, load_catalog()) == {
         "name": Path(text.removesuffix("/config.json")).name,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.serving.http_client import ACCELERATOR, MODEL
-from tests.serving.own_things import put
+from tests.serving.user_files import write_file
 
 CODE = """
 import json, sys
@@ -29,7 +29,7 @@ TABLES = {"pandas", "numpy"}
 
 
 def imported(home: Path, *arguments: str | Path) -> set[str]:
-    """Return the modules that a command has imported at its end; it must succeed."""
+    """Return the packages that a successful command imports."""
     environment = {**os.environ, "ROOFCAST_HOME": str(home)}
     command = [sys.executable, "-c", CODE, *map(str, arguments)]
     result = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)  # noqa: S603
@@ -39,23 +39,23 @@ def imported(home: Path, *arguments: str | Path) -> set[str]:
 
 
 @pytest.mark.parametrize("arguments", ["--help", "recommend --help", "predict --example"])
-def test_help_imports_no_library_of_numbers_or_the_web(tmp_path: Path, arguments: str) -> None:
+def test_help_imports_no_numeric_or_web_library(tmp_path: Path, arguments: str) -> None:
     assert not imported(tmp_path, *arguments.split()) & (WEB | LEARNING | STORE | TABLES | {"pydantic_settings"})
 
 
 @pytest.mark.parametrize("listing", ["models", "accelerators", "accelerators --lint", "offers", "campaigns"])
-def test_a_listing_reads_no_table_and_opens_no_store(tmp_path: Path, listing: str) -> None:
+def test_a_listing_imports_neither_pandas_nor_the_store(tmp_path: Path, listing: str) -> None:
     assert not imported(tmp_path, *listing.split(), "--json") & (WEB | LEARNING | STORE | TABLES)
 
 
 @pytest.mark.parametrize("listing", ["formats", "measurements"])
-def test_a_listing_of_tables_imports_no_learning_library(tmp_path: Path, listing: str) -> None:
+def test_a_listing_of_rows_imports_no_learning_library(tmp_path: Path, listing: str) -> None:
     assert not imported(tmp_path, listing, "--json") & (WEB | LEARNING)
 
 
-def test_an_answer_imports_neither_mlflow_nor_the_store_nor_the_web(tmp_path: Path) -> None:
+def test_a_prediction_imports_neither_mlflow_nor_store_nor_web_libraries(tmp_path: Path) -> None:
     row = f"model,accelerator,n_input_token,n_output_token\n{MODEL},{ACCELERATOR},120,20\n"
-    rows = put(tmp_path, "rows.csv", row)
+    rows = write_file(tmp_path, "rows.csv", row)
     question = ("--model", MODEL, "--accelerator", ACCELERATOR, "--n-input-token", "120", "--n-output-token", "20")
     demand = ("--isl", "120", "--osl", "20", "--users", "2", "--slo", "itl:p50<=1s", "--provider", "aws")
     for arguments in (

@@ -1,4 +1,4 @@
-"""Commands that ask a running service give the output of those that predict by themselves."""
+"""Commands with ``--server`` print the same as those that load the predictor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from roofcast.serving.cli.remote import KEY_VARIABLE
 from roofcast.serving.http.app import create_app
 from roofcast.training.lifecycle.shipped import shipped_predictor
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
-from tests.serving.own_things import put
+from tests.serving.user_files import write_file
 
 QUESTION = ("--model", MODEL, "--accelerator", ACCELERATOR, "--n-input-token", "120", "--n-output-token", "20")
 DEMAND = ("--isl", "120", "--osl", "20", "--users", "20", "--slo", "itl:p50<=50ms")
@@ -50,9 +50,11 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("with_reference", [False, True])
-def test_predictions_are_those_of_the_command(run: Run, url: str, tmp_path: Path, *, with_reference: bool) -> None:
-    rows = put(tmp_path, "in.csv", f"{HEADER}\n{MODEL},{ACCELERATOR},120,20,16\nno/such,{ACCELERATOR},9,9,1\n")
-    more = ("--reference", put(tmp_path, "reference.csv", REFERENCE)) if with_reference else ()
+def test_predict_prints_the_same_with_and_without_a_service(
+    run: Run, url: str, tmp_path: Path, *, with_reference: bool
+) -> None:
+    rows = write_file(tmp_path, "in.csv", f"{HEADER}\n{MODEL},{ACCELERATOR},120,20,16\nno/such,{ACCELERATOR},9,9,1\n")
+    more = ("--reference", write_file(tmp_path, "reference.csv", REFERENCE)) if with_reference else ()
     outputs = []
     for server in ((), ("--server", url)):
         status, out, err = run("predict", "--rows", rows, "--out", tmp_path / "out.csv", *more, *server, "--json")
@@ -61,15 +63,15 @@ def test_predictions_are_those_of_the_command(run: Run, url: str, tmp_path: Path
     assert outputs[0] == outputs[1]
 
 
-def test_a_recommendation_is_that_of_the_command(run: Run, url: str, tmp_path: Path) -> None:
-    config = put(tmp_path, "my-14b/config.json", json.dumps(CONFIG))
+def test_recommend_prints_the_same_with_and_without_a_service(run: Run, url: str, tmp_path: Path) -> None:
+    config = write_file(tmp_path, "my-14b/config.json", json.dumps(CONFIG))
     for model in (MODEL, config):
         local, remote = (run("recommend", "--model", model, *DEMAND, *more) for more in ((), ("--server", url)))
         assert local[0] == 0, local[2]
         assert local == remote
 
 
-def test_an_explanation_is_that_of_the_command(run: Run, url: str) -> None:
+def test_explain_prints_the_same_with_and_without_a_service(run: Run, url: str) -> None:
     local, remote = (run("explain", *QUESTION, *more, "--json") for more in ((), ("--server", url)))
     assert local[0] == 0, local[2]
     assert json.loads(local[1]) == json.loads(remote[1])
@@ -89,11 +91,11 @@ def test_an_explanation_is_that_of_the_command(run: Run, url: str) -> None:
         ("", ("--scale", "bandwidth=2"), 2, "server: cannot be combined with --scale or --plot"),
     ],
 )
-def test_errors_of_a_service_are_one_line(
+def test_errors_of_a_service_are_one_line_on_standard_error(
     run: Run, url: str, *, server: str, more: tuple[str, ...], status: int, problem: str
 ) -> None:
-    ended, out, err = run("explain", *QUESTION, *more, "--server", server or url)
-    assert (ended, out) == (status, "")
+    returned, out, err = run("explain", *QUESTION, *more, "--server", server or url)
+    assert (returned, out) == (status, "")
     assert problem in " ".join(err.split())
     assert "Traceback" not in err
 
@@ -149,7 +151,7 @@ def test_rows_over_one_bulk_request_are_sent_in_parts(
     monkeypatch.setattr(bulk, "MAX_JSON_ROW", 2)
     monkeypatch.setattr(bulk, "MAX_BULK_ROW", 3)
     lines = [f"{MODEL},{ACCELERATOR},120,20,{n}" for n in range(1, 7)] + [f"no/such,{ACCELERATOR},9,9,1"]
-    rows = put(tmp_path, "in.csv", "\n".join([HEADER, *lines, ""]))
+    rows = write_file(tmp_path, "in.csv", "\n".join([HEADER, *lines, ""]))
     outputs = []
     for server in ((), ("--server", url)):
         status, _, err = run("predict", "--rows", rows, "--out", tmp_path / "out.csv", *server)

@@ -49,7 +49,7 @@ RENAMED = {"reference": "references"}
 
 
 class Wire(httpx.BaseTransport):
-    """Carries requests to an application that runs in another thread's event loop."""
+    """Transport to an application in another thread's event loop."""
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
@@ -62,8 +62,8 @@ class Wire(httpx.BaseTransport):
 
 @pytest.fixture(scope="module")
 def client(shared: Bridge) -> Iterator[Client]:
-    with Client("http://test", shared.make_key("admin"), transport=Wire(shared)) as opened:
-        yield opened
+    with Client("http://test", shared.make_key("admin"), transport=Wire(shared)) as client:
+        yield client
 
 
 def operations(document: Json) -> Iterator[tuple[str, Json]]:
@@ -72,20 +72,20 @@ def operations(document: Json) -> Iterator[tuple[str, Json]]:
             yield operation["operationId"], operation
 
 
-def named(operation_id: str) -> str:
+def method_name(operation_id: str) -> str:
     return next(METHOD_OF[name] for name in METHOD_OF if operation_id.startswith(name))
 
 
 def parameters_of(method: Callable[..., Any]) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for name, parameter in list(inspect.signature(method).parameters.items())[1:]:
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             request = re.search(r"Unpack\[(\w+)\]", str(parameter.annotation))
             assert request
-            found |= set(TYPES[request[1]].__annotations__)
+            names |= set(TYPES[request[1]].__annotations__)
         else:
-            found.add(name)
-    return found
+            names.add(name)
+    return names
 
 
 def test_every_operation_has_a_method_with_its_parameters(shared: Bridge) -> None:
@@ -93,12 +93,12 @@ def test_every_operation_has_a_method_with_its_parameters(shared: Bridge) -> Non
     assert shared.app.openapi() is document
     schemas = document["components"]["schemas"]
     for operation_id, operation in operations(document):
-        asked = {RENAMED.get(p["name"], p["name"]) for p in operation.get("parameters", [])}
+        expected = {RENAMED.get(p["name"], p["name"]) for p in operation.get("parameters", [])}
         if "requestBody" in operation:
             schema = operation["requestBody"]["content"]["application/json"]["schema"]
-            asked |= set(schemas[schema["$ref"].rpartition("/")[2]]["properties"])
+            expected |= set(schemas[schema["$ref"].rpartition("/")[2]]["properties"])
         for kind in (Client, AsyncClient):
-            assert parameters_of(getattr(kind, named(operation_id))) == asked, operation_id
+            assert parameters_of(getattr(kind, method_name(operation_id))) == expected, operation_id
 
 
 def test_the_types_are_those_of_the_openapi_document(shared: Bridge) -> None:
@@ -117,14 +117,14 @@ def test_the_generated_modules_are_current(shared: Bridge) -> None:
         assert (FOLDER / name).read_text(encoding="utf-8") == text, f"{name}: run `make client`"
 
 
-def checked(method: Callable[..., Any], answer: Any) -> None:
-    """Check that an answer is what the method's signature says."""
+def check_type(method: Callable[..., Any], answer: Any) -> None:
+    """Check an answer against the return type of its method."""
     hint = inspect.signature(method).return_annotation.removesuffix(" | pd.DataFrame")
     TypeAdapter(eval(hint, {**vars(blocking), **TYPES})).validate_python(answer)  # noqa: S307  (our own signatures)
 
 
-def test_every_answer_is_what_the_signature_says(client: Client) -> None:
-    asked: dict[str, Callable[[], Any]] = {
+def test_each_answer_has_the_return_type_of_its_method(client: Client) -> None:
+    calls: dict[str, Callable[[], Any]] = {
         "recommend": lambda: client.recommend(**a_demand(n_entry=2)),
         "predict": lambda: client.predict([a_question()]),
         "explain": lambda: client.explain(rows=[a_question()]),
@@ -141,16 +141,16 @@ def test_every_answer_is_what_the_signature_says(client: Client) -> None:
         "health": client.health,
         "metrics": client.metrics,
     }
-    assert set(asked) == set(METHOD_OF.values()) - {"retrain", "retraining", "promote", "roll_back"}, (
+    assert set(calls) == set(METHOD_OF.values()) - {"retrain", "retraining", "promote", "roll_back"}, (
         "these change the state"
     )
-    for name, ask in asked.items():
-        answer = ask()
+    for name, call in calls.items():
+        answer = call()
         assert answer or name == "retrainings"
-        checked(getattr(Client, name), answer)
+        check_type(getattr(Client, name), answer)
 
 
-def test_rows_come_back_the_same_however_many_there_are(client: Client) -> None:
+def test_the_answer_of_a_row_does_not_depend_on_the_number_of_rows(client: Client) -> None:
     rows = [a_question(concurrency=1 + i) for i in range(MAX_JSON_ROW + 1)]
     many, few = client.predict(rows, level=0.6), client.predict(rows[:3], level=0.6)
     assert many["rows"][:3] == few["rows"]
@@ -158,7 +158,7 @@ def test_rows_come_back_the_same_however_many_there_are(client: Client) -> None:
     assert len(many["rows"]) == len(rows)
 
 
-def test_models_and_references_come_along_with_each_part(client: Client) -> None:
+def test_models_and_references_are_sent_with_each_part(client: Client) -> None:
     rows = [a_question(model="mine")] * (MAX_JSON_ROW + 1)
     answer = client.predict(rows, models=[{"name": "mine", "config": CONFIG}])
     assert {row["status"] for row in answer["rows"]} == {"ok"}
@@ -168,13 +168,13 @@ def test_models_and_references_come_along_with_each_part(client: Client) -> None
 
 
 @pytest.mark.parametrize("n_row", [2, 5001])
-def test_a_table_comes_back_as_a_table(client: Client, n_row: int) -> None:
+def test_a_table_is_answered_with_a_table(client: Client, n_row: int) -> None:
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame([a_question()] * n_row).assign(concurrency=range(1, n_row + 1))
-    answered = client.predict(table, level=0.5)
-    assert list(answered.columns[: len(table.columns)]) == list(table.columns)
-    assert answered["concurrency"].tolist() == table["concurrency"].tolist()
-    assert set(answered["status"]) == {"ok"}
+    answers = client.predict(table, level=0.5)
+    assert list(answers.columns[: len(table.columns)]) == list(table.columns)
+    assert answers["concurrency"].tolist() == table["concurrency"].tolist()
+    assert set(answers["status"]) == {"ok"}
 
 
 @pytest.mark.parametrize("n_row", [2, 5001])
@@ -203,7 +203,7 @@ def test_rows_and_tables_over_one_bulk_request_are_sent_in_parts(
     assert table["ttft_s"].tolist() == pytest.approx([row["ttft_s"] or math.nan for row in answers], nan_ok=True)
 
 
-def test_a_table_goes_and_comes_back_with_all_its_digits(client: Client) -> None:
+def test_the_numbers_of_a_table_are_returned_with_all_digits(client: Client) -> None:
     pd = pytest.importorskip("pandas")
     exact = [0.1 + 0.2, 1 / 3, 12345.678901234567]
     table = pd.DataFrame([a_question()] * 3).assign(concurrency=exact)
@@ -211,7 +211,7 @@ def test_a_table_goes_and_comes_back_with_all_its_digits(client: Client) -> None
     assert client.predict(table.astype(object))["concurrency"].tolist() == exact
 
 
-def test_a_table_that_cannot_be_asked_is_not_sent() -> None:
+def test_an_invalid_table_is_not_sent() -> None:
     pd = pytest.importorskip("pandas")
     with Client(transport=httpx.MockTransport(lambda _: httpx.Response(500))) as client:
         with pytest.raises(ValueError, match="no row to predict"):
@@ -220,7 +220,7 @@ def test_a_table_that_cannot_be_asked_is_not_sent() -> None:
             client.predict(pd.DataFrame([["a", "b"]], columns=["model", "model"]))
 
 
-def test_the_same_in_an_event_loop(shared: Bridge) -> None:
+def test_the_asynchronous_client_answers(shared: Bridge) -> None:
     answers: list[Any] = []
 
     async def ask() -> None:
@@ -240,7 +240,7 @@ def test_the_client_imports_nothing_heavy() -> None:
     assert not loaded & {"numpy", "pandas", "xgboost", "mlflow", "sklearn", "fastapi", "sqlalchemy", "pyarrow"}
 
 
-def test_retrainings_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_for_retraining_polls_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     states = iter(["queued", "running", "done", "running"])
     transport = httpx.MockTransport(lambda _: httpx.Response(200, json={"id": "1", "state": next(states)}))
     with Client(transport=transport) as client:

@@ -1,4 +1,4 @@
-"""What the client raises, and when it asks again."""
+"""Errors and retries of the client."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def problem(status: int, **headers: str) -> httpx.Response:
 
 
 def serving(*answers: httpx.Response | Exception) -> tuple[Client, list[httpx.Request]]:
-    """Return a client whose requests are answered by these, one after another, and the requests."""
-    asked: list[httpx.Request] = []
-    waiting = list(answers)
+    """Return a client whose requests get these answers in turn, and the list of its requests."""
+    requests: list[httpx.Request] = []
+    pending = list(answers)
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(request)
-        following = waiting.pop(0)
-        if isinstance(following, Exception):
-            raise following
-        return following
+        requests.append(request)
+        next_answer = pending.pop(0)
+        if isinstance(next_answer, Exception):
+            raise next_answer
+        return next_answer
 
-    return Client("http://test", "secret", transport=httpx.MockTransport(answer)), asked
+    return Client("http://test", "secret", transport=httpx.MockTransport(answer)), requests
 
 
 @pytest.mark.parametrize(
@@ -53,64 +53,64 @@ def serving(*answers: httpx.Response | Exception) -> tuple[Client, list[httpx.Re
         (413, InputError), (415, InputError), (422, InputError), (500, ServiceError), (502, ServiceError),
     ],
 )  # fmt: skip
-def test_a_problem_is_an_error_of_its_kind(status: int, kind: type[RoofcastError]) -> None:
-    client, asked = serving(problem(status))
+def test_each_status_raises_its_class_of_error(status: int, kind: type[RoofcastError]) -> None:
+    client, requests = serving(problem(status))
     with pytest.raises(kind, match="no") as raised:
         client.models()
     error = raised.value
     assert (error.status, error.field, error.did_you_mean, error.request_id) == (status, "model", ["a"], "r")
-    assert len(asked) == 1
-    assert asked[0].headers["authorization"] == "Bearer secret"
+    assert len(requests) == 1
+    assert requests[0].headers["authorization"] == "Bearer secret"
     assert str(pickle.loads(pickle.dumps(error))) == "no"  # noqa: S301  (our own)
 
 
 @pytest.mark.parametrize(
-    ("ask", "n_asked"),
+    ("send", "n_request"),
     [(lambda c: c.recommend(**a_demand()), 3), (lambda c: c.ready(), 3), (lambda c: c.retrain(), 1)],
 )
-def test_connections_that_fail_are_tried_again_unless_it_would_be_done_twice(
-    ask: Callable[[Client], Any], n_asked: int
+def test_failed_connections_are_retried_if_the_request_is_idempotent(
+    send: Callable[[Client], Any], n_request: int
 ) -> None:
     done = httpx.Response(200, json={"status": "ready"})
-    client, asked = serving(httpx.ReadError("gone"), httpx.ReadTimeout("late"), done)
-    if n_asked == 1:
+    client, requests = serving(httpx.ReadError("gone"), httpx.ReadTimeout("late"), done)
+    if n_request == 1:
         with pytest.raises(UnreachableError, match="ReadError: gone"):
-            ask(client)
+            send(client)
     else:
-        assert ask(client) == {"status": "ready"}
-    assert len(asked) == n_asked
+        assert send(client) == {"status": "ready"}
+    assert len(requests) == n_request
 
 
-def test_what_was_not_taken_is_sent_again_when_the_service_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    slept: list[float] = []
-    monkeypatch.setattr("time.sleep", slept.append)
+def test_retries_wait_as_retry_after_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits_s: list[float] = []
+    monkeypatch.setattr("time.sleep", waits_s.append)
     done = httpx.Response(202, json={"state": "queued"})
-    client, asked = serving(problem(429, **{"retry-after": "7"}), problem(503, **{"retry-after": "5"}), done)
+    client, requests = serving(problem(429, **{"retry-after": "7"}), problem(503, **{"retry-after": "5"}), done)
     assert client.retrain()["state"] == "queued"
-    assert slept == [7, 5]
-    assert [request.content for request in asked] == [b""] * 3
+    assert waits_s == [7, 5]
+    assert [request.content for request in requests] == [b""] * 3
 
 
 @pytest.mark.parametrize(("status", "kind"), [(429, TooManyRequestsError), (503, NotReadyError)])
-def test_who_has_waited_in_vain_is_told_how_long_to_wait(
+def test_the_error_after_the_last_retry_has_retry_after(
     monkeypatch: pytest.MonkeyPatch, status: int, kind: type[RoofcastError]
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
-    client, asked = serving(*[problem(status, **{"retry-after": "9"}) for _ in range(4)])
+    client, requests = serving(*[problem(status, **{"retry-after": "9"}) for _ in range(4)])
     with pytest.raises(kind) as raised:
         client.models()
     assert raised.value.retry_after_s == 9
-    assert len(asked) == 4
+    assert len(requests) == 4
 
 
-def test_an_answer_that_is_no_problem_is_told_by_its_status() -> None:
+def test_an_answer_without_problem_details_is_described_by_its_status() -> None:
     client, _ = serving(httpx.Response(502, text="<html>"))
     with pytest.raises(ServiceError, match="502 Bad Gateway") as raised:
         client.models()
     assert raised.value.field == raised.value.request_id == ""
 
 
-def test_a_name_that_is_not_known_is_told_with_those_that_are(shared: Bridge) -> None:
+def test_the_error_of_an_unknown_name_lists_similar_ones(shared: Bridge) -> None:
     with Client("http://test", transport=Wire(shared)) as client:
         with pytest.raises(UnknownNameError) as raised:
             client.recommend(**a_demand(model="llama-3.1-8"))

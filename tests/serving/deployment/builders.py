@@ -1,4 +1,4 @@
-"""Entries and questions with valid defaults."""
+"""Builders of entries and questions with valid defaults."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ H100 = "nvidia-h100-sxm-80gb"
 checkpoints = st.text(
     st.characters(exclude_categories=("C", "Z"), include_characters=" "), min_size=1, max_size=60
 ).filter(lambda name: not name.startswith("-"))
-"""Names that a person may give to weights, sensible or not."""
+"""Arbitrary names of checkpoints."""
 
 
 def an_offer(**changes: Any) -> Offer:
-    """Return eight accelerators in the first of AWS's regions."""
+    """Return an offer of eight accelerators in AWS's us-east-1."""
     fields = {
         "provider": "aws", "region": "us-east-1", "instance_type": "p5.48xlarge", "accelerator": H100,
         "n_accelerator": 8, "pricing": "on_demand", "price_usd_per_h": 55, "as_of": "2026-10-10", "source": "a test",
@@ -40,7 +40,7 @@ def an_entry(
     replica: Replica | None = None,
     **offer: Any,
 ) -> Entry:
-    """Return three replicas of `tp` accelerators, each good for so many requests; any engine runs them."""
+    """Return an entry of three replicas of `tp` accelerators for any engine, each with a capacity in requests."""
     return Entry(
         offer=an_offer(accelerator=accelerator, **offer),
         replica=replica or Replica(accelerator, tp),
@@ -75,16 +75,16 @@ def a_question(
     demand: Demand | None = None,
     **constraints: Any,
 ) -> Question:
-    """Return a question about 1,000 tokens in and 200 out, unless there is another demand."""
+    """Return a question about 1,000 input and 200 output tokens, or another demand."""
     for one, many in (("engine", "engines"), ("weight_precision", "weight_precisions")):
         if one in constraints:
             constraints[many] = frozenset({constraints.pop(one)})
-    asked = demand or Demand(1000, 200, 150, None, ())
-    return Question(model or a_model(), checkpoint, load_catalog().accelerators, asked, Constraints(**constraints))
+    demand = demand or Demand(1000, 200, 150, None, ())
+    return Question(model or a_model(), checkpoint, load_catalog().accelerators, demand, Constraints(**constraints))
 
 
 def an_engine_config(
     engine: str = "vllm", entry: Entry | None = None, question: Question | None = None
 ) -> EngineConfig:
-    """Return what an engine has to run for the entry."""
+    """Return the engine configuration of the entry."""
     return configure_engine(engine, entry or an_entry(), question or a_question())

@@ -16,36 +16,36 @@ from tests.builders import a_model
 from tests.serving.deployment.builders import a_question, an_entry
 
 
-def test_an_entry_for_any_engine_has_every_kind() -> None:
+def test_an_entry_for_any_engine_has_all_kinds_of_deployment() -> None:
     assert tuple(deployments(an_entry(), a_question())) == KINDS
 
 
-def test_an_entry_for_one_engine_has_its_command_and_manifests_that_run_it() -> None:
-    made = deployments(an_entry(), a_question(engine="sglang"))
-    assert set(made) == {"sglang", "kubernetes", "kserve"}
-    assert all("sglang.launch_server" in text for text in made.values())
+def test_an_entry_for_one_engine_has_its_command_and_manifests() -> None:
+    texts = deployments(an_entry(), a_question(engine="sglang"))
+    assert set(texts) == {"sglang", "kubernetes", "kserve"}
+    assert all("sglang.launch_server" in text for text in texts.values())
 
 
-def test_what_cannot_be_made_is_left_out_and_says_why_when_asked_for() -> None:
+def test_an_impossible_deployment_is_left_out_and_refused_with_the_reason() -> None:
     entry = an_entry("amd-mi300x-192gb")
     assert set(deployments(entry, a_question())) == {"vllm", "sglang", "kubernetes", "kserve"}
     with pytest.raises(InputError, match="trtllm does not run on AMD"):
         deployment("trtllm", entry, a_question())
 
 
-def test_an_entry_is_run_as_it_was_forecast() -> None:
+def test_a_deployment_has_the_engine_splits_and_precision_of_the_entry() -> None:
     replica = Replica("nvidia-h100-sxm-80gb", tp=2, pp=2, engine="sglang", weight_precision="fp8")
-    made = deployments(an_entry(replica=replica), a_question())
-    assert set(made) == {"sglang", "kubernetes", "kserve"}
+    texts = deployments(an_entry(replica=replica), a_question())
+    assert set(texts) == {"sglang", "kubernetes", "kserve"}
     for option in ("--tp-size 2", "--pp-size 2", "--quantization fp8"):
-        assert option in made["sglang"]
-    limits = next(yaml.safe_load_all(made["kubernetes"]))["spec"]["template"]["spec"]["containers"][0]["resources"]
+        assert option in texts["sglang"]
+    limits = next(yaml.safe_load_all(texts["kubernetes"]))["spec"]["template"]["spec"]["containers"][0]["resources"]
     assert limits["limits"] == {"nvidia.com/gpu": "4"}
     with pytest.raises(InputError, match="the prediction is for sglang, not for vllm"):
         deployment("vllm", an_entry(replica=replica), a_question())
 
 
-def test_experts_and_attention_are_spread_as_they_were_forecast() -> None:
+def test_a_deployment_has_the_data_and_expert_parallelism_of_the_entry() -> None:
     replica = Replica("nvidia-h100-sxm-80gb", tp=2, dp=4, ep=8, engine="vllm", weight_precision="bf16")
     text = deployment(
         "vllm",
@@ -56,7 +56,7 @@ def test_experts_and_attention_are_spread_as_they_were_forecast() -> None:
         assert option in text
 
 
-def test_a_replica_that_spans_nodes_is_not_written() -> None:
+def test_a_replica_that_spans_nodes_has_no_deployment() -> None:
     replica = Replica("nvidia-h100-sxm-80gb", tp=8, pp=2, engine="vllm", weight_precision="bf16")
     with pytest.raises(InputError, match="a replica of 16 spans nodes"):
         deployment("vllm", an_entry(replica=replica), a_question())
@@ -69,25 +69,25 @@ def test_unknown_names_are_refused() -> None:
         deployments(an_entry(), a_question(engine="tgis"))
 
 
-def test_every_entry_of_a_real_recommendation_can_be_deployed(bench: AppState) -> None:
+def test_every_entry_of_a_real_recommendation_can_be_deployed(state: AppState) -> None:
     catalog = load_catalog()
     name = "meta-llama/Llama-3.1-8B"
     model = catalog.model(name)
     demand = Demand(500, 100, 300, None, (parse_limit("itl:p50<=60ms"),))
     bounds = Constraints(engines=frozenset({"vllm"}))
-    result = recommend(bench.active_model.bundle, model, catalog, demand, bounds, n_entry=200)
+    result = recommend(state.active_model.bundle, model, catalog, demand, bounds, n_entry=200)
     question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, bounds)
     assert result.entries
-    n_made = 0
+    n_written = 0
     for entry in result.entries:
         try:
             platform = platform_of(catalog.accelerators[entry.replica.accelerator])
         except InputError:
             continue
-        made, service = yaml.safe_load_all(deployment("kubernetes", entry, question))
-        limits = made["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+        texts, service = yaml.safe_load_all(deployment("kubernetes", entry, question))
+        limits = texts["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
         assert limits == {platform.resource: str(entry.replica.n_accelerator)}
-        assert made["spec"]["replicas"] == entry.n_replica
+        assert texts["spec"]["replicas"] == entry.n_replica
         assert service["kind"] == "Service"
-        n_made += 1
-    assert n_made > len(result.entries) / 2
+        n_written += 1
+    assert n_written > len(result.entries) / 2

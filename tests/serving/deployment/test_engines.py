@@ -21,80 +21,84 @@ TP = {"vllm": "--tensor-parallel-size", "sglang": "--tp-size", "trtllm": "--tp_s
 degrees = st.sampled_from([1, 2, 4, 8, 16])
 
 
-def words_of(config: EngineConfig) -> list[str]:
+def arguments_of(config: EngineConfig) -> list[str]:
     return [word for option in options(config) for word in option]
 
 
-def varied(engine: str, **changes: Any) -> str:
-    return " ".join(words_of(dataclasses.replace(CONFIGS[engine], **changes)))
+def command_with(engine: str, **changes: Any) -> str:
+    return " ".join(arguments_of(dataclasses.replace(CONFIGS[engine], **changes)))
 
 
-def test_what_an_engine_would_do_by_itself_is_not_said() -> None:
-    assert varied("vllm") == (
+def test_a_command_leaves_out_defaults_of_the_engine() -> None:
+    assert command_with("vllm") == (
         "vllm serve ours/dense-7b --tensor-parallel-size 2 --max-model-len 2400 --max-num-seqs 64 "
         "--gpu-memory-utilization 0.90"
     )
-    assert varied("sglang") == (
+    assert command_with("sglang") == (
         "python -m sglang.launch_server --model-path ours/dense-7b --tp-size 2 --context-length 2400 "
         "--max-running-requests 64"
     )
-    assert varied("trtllm") == (
+    assert command_with("trtllm") == (
         "trtllm-serve ours/dense-7b --tp_size 2 --max_seq_len 2400 --max_batch_size 64 "
         "--kv_cache_free_gpu_memory_fraction 0.90"
     )
 
 
-def test_a_command_says_how_many_replicas_there_are_to_be() -> None:
+def test_a_command_starts_with_the_number_of_replicas() -> None:
     assert command(CONFIGS["vllm"]).startswith("# one of 3 replicas, each on 2 x nvidia-h100-sxm-80gb\nvllm serve ")
 
 
 @given(checkpoints, st.sampled_from(ENGINES))
-def test_a_shell_reads_the_words_that_were_meant(name: str, engine: str) -> None:
+def test_a_command_is_quoted_for_the_shell(name: str, engine: str) -> None:
     config = an_engine_config(engine, question=a_question(checkpoint=name))
-    assert shlex.split(command(config).replace(" \\\n", " "), comments=True) == words_of(config)
-    assert name in words_of(config)
+    assert shlex.split(command(config).replace(" \\\n", " "), comments=True) == arguments_of(config)
+    assert name in arguments_of(config)
 
 
 @pytest.mark.parametrize("name", ["$(touch x)", "a; exit 1", "it's", "`id`", "a b", "*", "# a", "a\\"])
-def test_a_real_shell_does_too(name: str) -> None:
+def test_a_shell_passes_the_arguments_unchanged(name: str) -> None:
     config = an_engine_config(question=a_question(checkpoint=name))
     script = f"vllm() {{ printf '%s\\n' \"$@\"; }}\n{command(config)}"
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)  # noqa: S603, S607
-    assert done.stdout.splitlines() == words_of(config)[1:]
+    assert done.stdout.splitlines() == arguments_of(config)[1:]
 
 
 @given(
     st.sampled_from(ENGINES), st.fixed_dictionaries(dict.fromkeys(("tp", "pp", "dp", "ep"), degrees)), st.booleans()
 )
-def test_degrees_are_said_or_refused(engine: str, split: dict[str, Any], is_moe: bool) -> None:
+def test_parallel_degrees_are_options_or_refused(engine: str, split: dict[str, Any], is_moe: bool) -> None:
     config = dataclasses.replace(CONFIGS[engine], **split, is_moe=is_moe)
-    refused = {"vllm": split["ep"] not in (1, split["tp"] * split["dp"]), "trtllm": split["dp"] > 1}
-    if refused.get(engine):
+    is_refused = {"vllm": split["ep"] not in (1, split["tp"] * split["dp"]), "trtllm": split["dp"] > 1}
+    if is_refused.get(engine):
         with pytest.raises(InputError, match=r"^(ep|dp): "):
             options(config)
         return
-    said = dict(option for option in options(config) if len(option) == 2)
-    n_tensor = int(said[TP[engine]])
-    n_pipeline = int(said.get("--pipeline-parallel-size", said.get("--pp-size", said.get("--pp_size", 1))))
-    n_data = int(said.get("--data-parallel-size", said.get("--dp-size", 1)))
-    within = n_data if ("--enable-dp-attention",) in options(config) else 1
-    assert n_tensor * n_pipeline * n_data // within == split["tp"] * split["pp"] * split["dp"]
+    found_options = dict(option for option in options(config) if len(option) == 2)
+    n_tensor = int(found_options[TP[engine]])
+    n_pipeline = int(
+        found_options.get(
+            "--pipeline-parallel-size", found_options.get("--pp-size", found_options.get("--pp_size", 1))
+        )
+    )
+    n_data = int(found_options.get("--data-parallel-size", found_options.get("--dp-size", 1)))
+    n_attention = n_data if ("--enable-dp-attention",) in options(config) else 1
+    assert n_tensor * n_pipeline * n_data // n_attention == split["tp"] * split["pp"] * split["dp"]
 
 
-def test_experts_are_spread_as_each_engine_spreads_them() -> None:
-    assert "--enable-expert-parallel" in varied("vllm", tp=2, dp=4, ep=8, is_moe=True)
-    assert "--max-num-seqs 16" in varied("vllm", tp=2, dp=4, ep=8, is_moe=True)
+def test_expert_parallelism_by_engine() -> None:
+    assert "--enable-expert-parallel" in command_with("vllm", tp=2, dp=4, ep=8, is_moe=True)
+    assert "--max-num-seqs 16" in command_with("vllm", tp=2, dp=4, ep=8, is_moe=True)
     with pytest.raises(InputError, match="ep: vllm spreads experts over all of tp x dp = 8, got 4"):
-        varied("vllm", tp=2, dp=4, ep=4, is_moe=True)
-    sglang = varied("sglang", tp=2, dp=4, ep=8, is_moe=True)
+        command_with("vllm", tp=2, dp=4, ep=4, is_moe=True)
+    sglang = command_with("sglang", tp=2, dp=4, ep=8, is_moe=True)
     assert "--tp-size 8 --dp-size 4 --enable-dp-attention --ep-size 8" in sglang
-    assert "--tp_size 8 --ep_size 4" in varied("trtllm", tp=8, ep=4, is_moe=True)
+    assert "--tp_size 8 --ep_size 4" in command_with("trtllm", tp=8, ep=4, is_moe=True)
     with pytest.raises(InputError, match="dp: trtllm-serve takes it from a configuration file only, got 2"):
-        varied("trtllm", dp=2)
+        command_with("trtllm", dp=2)
 
 
 @pytest.mark.parametrize(
-    ("engine", "stored", "wanted", "said"),
+    ("engine", "stored", "precision_wanted", "found_options"),
     [
         ("vllm", "bf16", "fp8", "--quantization fp8"),
         ("sglang", "bf16", "fp8", "--quantization fp8"),
@@ -103,22 +107,22 @@ def test_experts_are_spread_as_each_engine_spreads_them() -> None:
         ("vllm", "fp32", "fp32", "--dtype float32"),
     ],
 )
-def test_weights_are_turned_into_the_precision_of_the_forecast(
-    engine: str, stored: str, wanted: str, said: str
+def test_weights_are_converted_to_the_predicted_precision(
+    engine: str, stored: str, precision_wanted: str, found_options: str
 ) -> None:
-    assert said in varied(engine, stored_precision=stored, weight_precision=wanted)
+    assert found_options in command_with(engine, stored_precision=stored, weight_precision=precision_wanted)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("precision", ["bf16", "fp8", "fp4", "int4"])
-def test_a_quantised_checkpoint_needs_no_word(engine: str, precision: str) -> None:
-    said = varied(engine, stored_precision=precision, weight_precision=precision)
-    assert "--quantization" not in said
-    assert "--dtype" not in said
+def test_a_quantised_checkpoint_needs_no_option(engine: str, precision: str) -> None:
+    found_options = command_with(engine, stored_precision=precision, weight_precision=precision)
+    assert "--quantization" not in found_options
+    assert "--dtype" not in found_options
 
 
 @pytest.mark.parametrize(
-    ("engine", "accelerator", "stored", "wanted"),
+    ("engine", "accelerator", "stored", "precision_wanted"),
     [
         ("vllm", "nvidia-h100-sxm-80gb", "bf16", "int4"),
         ("vllm", "nvidia-h100-sxm-80gb", "fp8", "bf16"),
@@ -126,10 +130,10 @@ def test_a_quantised_checkpoint_needs_no_word(engine: str, precision: str) -> No
         ("trtllm", "nvidia-h100-sxm-80gb", "bf16", "fp8"),
     ],
 )
-def test_weights_that_an_engine_cannot_make_are_refused(
-    engine: str, accelerator: str, stored: str, wanted: str
+def test_conversions_that_an_engine_lacks_are_refused(
+    engine: str, accelerator: str, stored: str, precision_wanted: str
 ) -> None:
-    question = a_question(a_model(weight_precision=stored), weight_precision=wanted)
+    question = a_question(a_model(weight_precision=stored), weight_precision=precision_wanted)
     with pytest.raises(
         InputError, match=rf"constraints\.weight_precision: {engine} cannot serve weights of {stored}"
     ):
@@ -137,7 +141,7 @@ def test_weights_that_an_engine_cannot_make_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("engine", "wanted", "said"),
+    ("engine", "precision_wanted", "found_options"),
     [
         ("vllm", "fp8", "--kv-cache-dtype fp8 "),
         ("sglang", "fp8", "--kv-cache-dtype fp8_e4m3 "),
@@ -146,22 +150,22 @@ def test_weights_that_an_engine_cannot_make_are_refused(
         ("trtllm", "fp4", "--kv_cache_dtype nvfp4 "),
     ],
 )
-def test_the_cache_has_the_precision_of_the_forecast(engine: str, wanted: str, said: str) -> None:
-    assert said in varied(engine, kv_precision=wanted)
+def test_the_kv_cache_has_the_predicted_precision(engine: str, precision_wanted: str, found_options: str) -> None:
+    assert found_options in command_with(engine, kv_precision=precision_wanted)
 
 
-def test_gaudi_has_a_word_of_its_own_for_a_cache_in_fp8() -> None:
+def test_gaudi_has_its_own_option_for_an_fp8_cache() -> None:
     config = an_engine_config(entry=an_entry("intel-gaudi3-128gb"), question=a_question(kv_precision="fp8"))
     assert ("--kv-cache-dtype", "fp8_inc") in options(config)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_every_precision_of_the_cache_is_said_left_out_or_refused(engine: str, precision: str) -> None:
+def test_each_cache_precision_is_an_option_a_default_or_refused(engine: str, precision: str) -> None:
     if precision in ("bf16", "fp16"):
-        assert varied(engine, kv_precision=precision) == varied(engine)
+        assert command_with(engine, kv_precision=precision) == command_with(engine)
     elif precision in CACHE_DTYPE[engine] or (engine, precision) == ("vllm", "fp8"):
-        assert "dtype" in varied(engine, kv_precision=precision)
+        assert "dtype" in command_with(engine, kv_precision=precision)
     else:
         with pytest.raises(InputError, match=rf"constraints\.kv_precision: {engine} keeps its cache in bf16, "):
-            varied(engine, kv_precision=precision)
+            command_with(engine, kv_precision=precision)

@@ -18,8 +18,7 @@ from tests.serving.deployment.builders import a_question, an_engine_config, an_e
 KUBERNETES = "1.37"
 
 KSERVE_FIELDS = {"minReplicas", "maxReplicas", "deploymentStrategy"}
-"""Those of a predictor that are not a pod's: KServe 0.21, `ComponentExtensionSpec` in its v1beta1 API. The rest of a
-predictor with a container of one's own is a pod's specification."""
+"""Fields of a predictor beside those of a pod: KServe 0.21, `ComponentExtensionSpec` in its v1beta1 API."""
 
 
 def check_kubernetes(manifest: dict[str, Any]) -> None:
@@ -27,7 +26,7 @@ def check_kubernetes(manifest: dict[str, Any]) -> None:
 
 
 def check_kserve(manifest: dict[str, Any]) -> None:
-    """Check what KServe adds by hand, and the rest as the pod that KServe makes of it."""
+    """Check the fields that KServe adds, and the rest as a pod."""
     assert set(manifest) == {"apiVersion", "kind", "metadata", "spec"}
     assert (manifest["apiVersion"], manifest["kind"]) == ("serving.kserve.io/v1beta1", "InferenceService")
     assert set(manifest["spec"]) == {"predictor"}
@@ -40,31 +39,31 @@ def check_kserve(manifest: dict[str, Any]) -> None:
 
 
 def container_of(config: EngineConfig) -> dict[str, Any]:
-    found: dict[str, Any] = kubernetes(config)[0]["spec"]["template"]["spec"]["containers"][0]
-    return found
+    container: dict[str, Any] = kubernetes(config)[0]["spec"]["template"]["spec"]["containers"][0]
+    return container
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_manifests_keep_to_their_schemas(engine: str) -> None:
+def test_manifests_conform_to_their_schemas(engine: str) -> None:
     for manifest in kubernetes(an_engine_config(engine)):
         check_kubernetes(manifest)
     check_kserve(kserve(an_engine_config(engine))[0])
 
 
-def test_the_schemas_do_refuse() -> None:
-    wrong = copy.deepcopy(kubernetes(an_engine_config())[0])
-    wrong["spec"]["replica"] = wrong["spec"].pop("replicas")
+def test_the_schemas_refuse_invalid_manifests() -> None:
+    invalid = copy.deepcopy(kubernetes(an_engine_config())[0])
+    invalid["spec"]["replica"] = invalid["spec"].pop("replicas")
     with pytest.raises(kubernetes_validate.ValidationError, match="replica"):
-        check_kubernetes(wrong)
-    wrong = copy.deepcopy(kserve(an_engine_config())[0])
-    wrong["spec"]["predictor"]["replicas"] = 3
+        check_kubernetes(invalid)
+    invalid = copy.deepcopy(kserve(an_engine_config())[0])
+    invalid["spec"]["predictor"]["replicas"] = 3
     with pytest.raises(kubernetes_validate.ValidationError, match="replicas"):
-        check_kserve(wrong)
+        check_kserve(invalid)
 
 
 @settings(max_examples=n_example(20))
 @given(checkpoints)
-def test_any_name_makes_yaml_that_reads_back(name: str) -> None:
+def test_manifests_with_any_checkpoint_name_survive_yaml(name: str) -> None:
     question = a_question(checkpoint=name)
     for kind, build in (("kubernetes", kubernetes), ("kserve", kserve)):
         text = deployment(kind, an_entry(), question)
@@ -72,15 +71,15 @@ def test_any_name_makes_yaml_that_reads_back(name: str) -> None:
         assert "&id" not in text
 
 
-def test_a_service_finds_the_pods_of_its_deployment() -> None:
-    made, service = kubernetes(an_engine_config())
-    labels = made["spec"]["template"]["metadata"]["labels"]
-    assert made["spec"]["selector"]["matchLabels"] == service["spec"]["selector"]
+def test_a_service_selects_the_pods_of_its_deployment() -> None:
+    manifest, service = kubernetes(an_engine_config())
+    labels = manifest["spec"]["template"]["metadata"]["labels"]
+    assert manifest["spec"]["selector"]["matchLabels"] == service["spec"]["selector"]
     assert service["spec"]["selector"].items() <= labels.items()
     assert service["spec"]["ports"][0]["targetPort"] in {
         port["name"] for port in container_of(an_engine_config())["ports"]
     }
-    assert made["metadata"]["name"] == "dense-7b"
+    assert manifest["metadata"]["name"] == "dense-7b"
 
 
 def test_replicas_and_accelerators_are_those_of_the_entry() -> None:
@@ -92,15 +91,15 @@ def test_replicas_and_accelerators_are_those_of_the_entry() -> None:
     assert container_of(trainium)["resources"]["limits"] == {"aws.amazon.com/neuron": "2"}
 
 
-def test_a_container_runs_the_command_where_others_reach_it() -> None:
+def test_a_container_listens_on_all_interfaces() -> None:
     config = an_engine_config("sglang", question=a_question(checkpoint="ours/$(HF_TOKEN)"))
     command = container_of(config)["command"]
     assert command[-4:] == ["--host", "0.0.0.0", "--port", "8000"]  # noqa: S104
-    assert "ours/$$(HF_TOKEN)" in command, "kubernetes would put the token in its place"
+    assert "ours/$$(HF_TOKEN)" in command, "kubernetes would substitute the token"
     assert len(command) == 4 + sum(len(option) for option in options(config))
 
 
-def test_no_secret_is_in_a_manifest() -> None:
+def test_manifests_hold_no_secret() -> None:
     token = next(v for v in container_of(an_engine_config())["env"] if v["name"] == "HF_TOKEN")
     assert set(token) == {"name", "valueFrom"}
 
@@ -120,7 +119,7 @@ def test_no_secret_is_in_a_manifest() -> None:
         ),
     ],
 )
-def test_pods_go_where_the_accelerators_are(changes: dict[str, Any], selector: dict[str, str]) -> None:
-    made = kubernetes(an_engine_config(entry=an_entry(**changes)))[0]
-    assert made["spec"]["template"]["spec"]["nodeSelector"] == selector
-    check_kubernetes(made)
+def test_pods_select_nodes_with_the_accelerator(changes: dict[str, Any], selector: dict[str, str]) -> None:
+    manifest = kubernetes(an_engine_config(entry=an_entry(**changes)))[0]
+    assert manifest["spec"]["template"]["spec"]["nodeSelector"] == selector
+    check_kubernetes(manifest)

@@ -11,7 +11,7 @@ from roofcast.serving.deployment.names import LONGEST_NAME, check_argument, dns_
 
 
 @given(st.text(max_size=300))
-def test_every_text_becomes_a_name_of_a_service(text: str) -> None:
+def test_every_text_becomes_a_dns_name(text: str) -> None:
     name = dns_name(text)
     assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name)
     assert len(name) <= LONGEST_NAME
@@ -19,7 +19,7 @@ def test_every_text_becomes_a_name_of_a_service(text: str) -> None:
 
 
 @given(st.text(alphabet="abc-", min_size=60, max_size=80), st.text(alphabet="xyz", min_size=1, max_size=5))
-def test_long_names_that_differ_at_their_end_stay_apart(text: str, end: str) -> None:
+def test_long_names_that_differ_at_the_end_have_different_dns_names(text: str, end: str) -> None:
     assert dns_name(text) != dns_name(text + end)
 
 
@@ -31,6 +31,6 @@ def test_every_text_becomes_a_label(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["-x", "--trust-remote-code", "a\nb", "a\x00b", "\x1b[31m"])
-def test_what_a_program_would_misread_is_refused(text: str) -> None:
+def test_arguments_that_a_program_would_misread_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="model: must"):
         check_argument("model", text)

@@ -28,12 +28,12 @@ def version_of(client: Client) -> str:
     return str(client.get("/readyz").json()["predictor_version"])
 
 
-def register_copy(bench: AppState) -> str:
+def register_copy(state: AppState) -> str:
     """Register the champion's bundle as another version and return that."""
-    champion = bench.registry.champion()
+    champion = state.registry.champion()
     assert champion is not None
     uri = f"runs:/{champion.run_id}/bundle"
-    return bench.registry.register(uri, champion.run_id, champion.sha256)
+    return state.registry.register(uri, champion.run_id, champion.sha256)
 
 
 def drop_tables(home: Path) -> None:
@@ -43,7 +43,7 @@ def drop_tables(home: Path) -> None:
     connection.close()
 
 
-def test_nothing_is_ready_before_a_champion(empty_home: Path, tmp_path: Path) -> None:
+def test_without_a_champion_the_service_is_not_ready(empty_home: Path, tmp_path: Path) -> None:
     home = Path(shutil.copytree(empty_home, tmp_path / "new"))
     with running(create_app(Settings(home=home))) as client:
         assert client.get("/healthz").json() == {"status": "ok"}
@@ -57,7 +57,7 @@ def test_nothing_is_ready_before_a_champion(empty_home: Path, tmp_path: Path) ->
         assert len(client.get("/v1/models").json()) > 100
 
 
-def test_what_is_known_is_listed(shared: Client) -> None:
+def test_each_resource_is_listed(shared: Client) -> None:
     assert version_of(shared) == "1"
     predictor = shared.get("/v1/predictor").json()
     assert predictor["highest_level"] == pytest.approx(0.9)
@@ -67,7 +67,7 @@ def test_what_is_known_is_listed(shared: Client) -> None:
     assert shared.get("/docs").status_code == 200
 
 
-def test_a_new_champion_answers_without_a_restart(client: Client, settings: Settings) -> None:
+def test_a_new_champion_becomes_active_without_a_restart(client: Client, settings: Settings) -> None:
     assert client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "1"
     other = AppState(settings)
     other.registry.promote(register_copy(other))
@@ -77,12 +77,12 @@ def test_a_new_champion_answers_without_a_restart(client: Client, settings: Sett
     other.store.close()
 
 
-def test_predictions_go_on_without_the_store(client: Client, home: Path) -> None:
+def test_predictions_need_no_store(client: Client, home: Path) -> None:
     client.post("/v1/measurements", {"rows": [a_measurement(model="m")], "models": [{"name": "m", "config": CONFIG}]})
-    own = {"rows": [a_question(model="m")]}
-    before = client.post("/v1/predictions", own).json()
+    request = {"rows": [a_question(model="m")]}
+    before = client.post("/v1/predictions", request).json()
     drop_tables(home)
-    assert client.post("/v1/predictions", own).json() == before
+    assert client.post("/v1/predictions", request).json() == before
     assert before["rows"][0]["status"] == "ok"
     assert client.post("/v1/recommendations", a_demand()).status_code == 200
     writes = [client.post("/v1/measurements", {"rows": [a_measurement()]}), client.send("POST", "/v1/retrainings")]
@@ -91,14 +91,14 @@ def test_predictions_go_on_without_the_store(client: Client, home: Path) -> None
         assert int(response.headers["retry-after"]) > 0
 
 
-def test_predictions_go_on_without_the_registry(client: Client, home: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_predictions_need_no_registry(client: Client, home: Path, caplog: pytest.LogCaptureFixture) -> None:
     (home / "mlflow.db").write_bytes(b"not a database " * 1000)
     with caplog.at_level(logging.WARNING):
         wait_until(lambda: "registry check failed" in caplog.text)
     assert client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "1"
 
 
-def test_a_bug_while_polling_does_not_end_the_polling(
+def test_polling_continues_after_an_unexpected_error(
     client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
@@ -107,29 +107,29 @@ def test_a_bug_while_polling_does_not_end_the_polling(
         calls.append(1)
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(client.bench, "refresh", fail)
+    monkeypatch.setattr(client.state, "refresh", fail)
     wait_until(lambda: len(calls) > 2)
     assert "a bug" in caplog.text
 
 
 @pytest.fixture
-def hung_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Let the registry not answer before the event is set; stopping waits for the thread that asks."""
-    ended = threading.Event()
+def blocked_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Block the registry until the event is set; the application waits for the blocked thread when it stops."""
+    is_released = threading.Event()
 
     def refresh(_: AppState) -> bool:
-        ended.wait(60)
+        is_released.wait(60)
         raise NotReadyError("the MLflow store does not answer")
 
     monkeypatch.setattr(app_module, "STARTUP_WAIT_S", 0.05)
     monkeypatch.setattr(AppState, "refresh", refresh)
-    yield ended
-    ended.set()
+    yield is_released
+    is_released.set()
 
 
 @contextmanager
 def running_unanswered(settings: Settings, registry: threading.Event) -> Iterator[Client]:
-    """Give a client of an application whose registry answers only when the block has ended."""
+    """Give a client of an application whose registry answers only when the block has is_released."""
     with running(create_app(settings)) as client:
         try:
             yield client
@@ -137,20 +137,22 @@ def running_unanswered(settings: Settings, registry: threading.Event) -> Iterato
             registry.set()
 
 
-def test_a_slow_registry_does_not_hold_up_the_start(settings: Settings, hung_registry: threading.Event) -> None:
+def test_a_slow_registry_does_not_delay_the_start(settings: Settings, blocked_registry: threading.Event) -> None:
     (settings.home / FILE_NAME).unlink()
-    with running_unanswered(settings, hung_registry) as client:
+    with running_unanswered(settings, blocked_registry) as client:
         assert client.get("/healthz").status_code == 200
         problem_of(client.get("/readyz"), 503)
 
 
-def test_the_champion_that_served_last_serves_at_once(settings: Settings, hung_registry: threading.Event) -> None:
-    with running_unanswered(settings, hung_registry) as client:
+def test_the_last_champion_is_active_before_the_registry_answers(
+    settings: Settings, blocked_registry: threading.Event
+) -> None:
+    with running_unanswered(settings, blocked_registry) as client:
         assert client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "1"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": "9", "run_id": "x", "sha256": "../../x"}'])
-def test_a_damaged_name_of_the_last_champion_is_passed_over(settings: Settings, text: str) -> None:
+def test_a_damaged_champion_cache_is_ignored(settings: Settings, text: str) -> None:
     (settings.home / FILE_NAME).write_text(text)
     with running(create_app(settings)) as client:
         assert version_of(client) == "1"
@@ -161,24 +163,24 @@ def test_a_server_starts_without_its_store(settings: Settings, home: Path) -> No
     app = create_app(settings)
     transport = httpx.ASGITransport(app=app)
 
-    async def ask() -> None:
+    async def check() -> None:
         async with (
             app.router.lifespan_context(app),
             httpx.AsyncClient(transport=transport, base_url="http://x") as client,
         ):
             assert (await client.post("/v1/predictions", json=QUESTION)).status_code == 200
             assert (await client.get("/readyz")).json()["status"] == "degraded"
-            stranger = {"authorization": "Bearer unknown"}
-            problem_of(await client.post("/v1/measurements", json={}, headers=stranger), 503)
+            headers = {"authorization": "Bearer unknown"}
+            problem_of(await client.post("/v1/measurements", json={}, headers=headers), 503)
 
-    asyncio.run(ask())
+    asyncio.run(check())
 
 
-def test_a_bug_is_a_problem_that_tells_nothing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_is_a_problem_without_details(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr(client.bench.store, "retrainings", fail)
+    monkeypatch.setattr(client.state.store, "retrainings", fail)
     response = client.get("/v1/retrainings")
     assert "internal error" in problem_of(response, 500)["detail"]
     assert "secret" not in response.text

@@ -26,11 +26,11 @@ QUESTION = {"rows": [a_question()]}
 
 
 @pytest.fixture
-def shut(home: Path) -> Iterator[Client]:
-    """Return a client, with no key, of a service that asks everyone for one."""
-    with running(create_app(Settings(home=home, training=QUICK, poll_s=3600, require_key="all"))) as opened:
-        opened.use_key(None)
-        yield opened
+def closed(home: Path) -> Iterator[Client]:
+    """Return a client without a key, of a service that requires a key of everyone."""
+    with running(create_app(Settings(home=home, training=QUICK, poll_s=3600, require_key="all"))) as service:
+        service.use_key(None)
+        yield service
 
 
 def challenge_of(response: httpx.Response, status: int) -> str:
@@ -38,7 +38,7 @@ def challenge_of(response: httpx.Response, status: int) -> str:
     return response.headers["www-authenticate"]
 
 
-def test_reading_and_asking_are_open_and_writing_is_not(client: Client) -> None:
+def test_reading_and_predicting_need_no_key_and_writing_does(client: Client) -> None:
     client.use_key(None)
     assert client.get(MEASURE).status_code == 200
     assert client.post(PREDICT, QUESTION).status_code == 200
@@ -46,17 +46,17 @@ def test_reading_and_asking_are_open_and_writing_is_not(client: Client) -> None:
     for response in (client.post(MEASURE, ROWS), client.send("POST", RETRAIN), client.send("DELETE", "/v1/models")):
         assert challenge_of(response, 401) == 'Bearer realm="roofcast"'
         assert "roofcast keys create NAME --scope write" in response.json()["detail"]
-    assert client.bench.store.count() == 0
-    assert client.bench.store.retrainings.load() == []
+    assert client.state.store.count() == 0
+    assert client.state.store.retrainings.load() == []
 
 
-def test_a_key_that_may_write_writes(client: Client) -> None:
+def test_a_key_of_the_scope_write_may_write(client: Client) -> None:
     client.use_key(client.make_key("write"))
     assert client.post(MEASURE, ROWS).status_code == 201
     assert client.send("POST", RETRAIN).status_code == 202
 
 
-def test_who_may_not_is_told_why(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_refusal_of_a_key_has_the_reason(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.use_key(client.make_key("read", name="page"))
     assert 'error="insufficient_scope", scope="write"' in challenge_of(client.post(MEASURE, ROWS), 403)
     for secret, reason in {
@@ -67,13 +67,13 @@ def test_who_may_not_is_told_why(client: Client, monkeypatch: pytest.MonkeyPatch
         client.use_key(secret)
         assert reason in challenge_of(client.post(MEASURE, ROWS), 401)
         assert reason in challenge_of(client.post(PREDICT, QUESTION), 401), (
-            "a bad key is told of even where none is asked"
+            "an invalid key is refused even where none is needed"
         )
     for header in ("Basic abc", "Bearer", "nonsense"):
         problem_of(client.send("POST", RETRAIN, headers={"authorization": header}), 401)
 
 
-def test_a_revoked_key_opens_nothing_within_seconds(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_revoked_key_is_refused_once_the_cache_expires(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "KEY_CACHE_S", 0.2)
     client.use_key(client.make_key("write", name="ci"))
     assert client.send("POST", RETRAIN).status_code == 202
@@ -82,7 +82,7 @@ def test_a_revoked_key_opens_nothing_within_seconds(client: Client, monkeypatch:
     assert "revoked" in challenge_of(client.send("POST", RETRAIN), 401)
 
 
-def test_a_known_key_is_not_looked_up_again_at_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cached_key_is_not_looked_up_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     ring = client.app.state.key_ring
     monkeypatch.setattr(auth, "KEY_CACHE_S", 3600.0)
     assert client.send("POST", RETRAIN).status_code == 202
@@ -90,71 +90,75 @@ def test_a_known_key_is_not_looked_up_again_at_once(client: Client, monkeypatch:
     assert client.send("POST", RETRAIN).status_code == 202
 
 
-def test_who_guesses_keys_beyond_the_limit_is_refused_without_a_look(
+def test_guessed_keys_beyond_the_rate_limit_are_refused_without_a_lookup(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_up: list[str] = []
     find = KeyStore.find
 
-    def looking(keys: KeyStore, digest: str) -> ApiKey | None:
+    def find_and_record(keys: KeyStore, digest: str) -> ApiKey | None:
         looked_up.append(digest)
         return find(keys, digest)
 
-    with running(create_app(Settings(home=home, poll_s=3600, rate_limit="3/hour"))) as opened:
-        known, other = opened.make_key("read"), opened.make_key("read")
-        opened.use_key(known)
-        assert opened.get(RETRAIN).status_code == 200
-        monkeypatch.setattr(KeyStore, "find", looking)
-        opened.use_key(other)
-        assert opened.get("/metrics").status_code == 200, "what is not limited is not counted"
+    with running(create_app(Settings(home=home, poll_s=3600, rate_limit="3/hour"))) as service:
+        known, other = service.make_key("read"), service.make_key("read")
+        service.use_key(known)
+        assert service.get(RETRAIN).status_code == 200
+        monkeypatch.setattr(KeyStore, "find", find_and_record)
+        service.use_key(other)
+        assert service.get("/metrics").status_code == 200, "unlimited paths are not counted"
         looked_up.clear()
         statuses = []
         for i, path in enumerate([RETRAIN, RETRAIN, "/metrics", *[RETRAIN, "/metrics"] * 10]):
-            opened.use_key(f"made up {i}")
-            statuses.append(opened.get(path).status_code)
+            service.use_key(f"made up {i}")
+            statuses.append(service.get(path).status_code)
         assert statuses == [401, 401, 401] + [429] * 20
-        assert len(looked_up) == 4, "the first that is refused is looked up too"
+        assert len(looked_up) == 4, "the first refused key is looked up too"
         for key in (known, other):
-            opened.use_key(key)
-            left = [opened.get(RETRAIN).headers["ratelimit-remaining"] for _ in range(2)]
-            assert left == (["1", "0"] if key is known else ["2", "1"]), "a key has its own count"
+            service.use_key(key)
+            remaining = [service.get(RETRAIN).headers["ratelimit-remaining"] for _ in range(2)]
+            assert remaining == (["1", "0"] if key is known else ["2", "1"]), "a key has its own count"
 
 
-def test_the_key_is_asked_for_before_the_body_is_looked_at(client: Client) -> None:
+def test_the_key_is_checked_before_the_body(client: Client) -> None:
     client.use_key(None)
     for body in ("{", "x" * 2_000_000, "[" * 10_000):
         problem_of(client.post_text(MEASURE, body), 401)
 
 
-def test_everything_may_take_a_key(shut: Client) -> None:
+def test_a_closed_service_requires_keys_for_reading_and_predicting(closed: Client) -> None:
     for path in ("/v1/models", "/v1/predictor", "/metrics", "/v1/nothing"):
-        problem_of(shut.get(path), 401)
-    problem_of(shut.post(PREDICT, QUESTION), 401)
+        problem_of(closed.get(path), 401)
+    problem_of(closed.post(PREDICT, QUESTION), 401)
     for path in ("/healthz", "/readyz", "/docs", "/openapi.json"):
-        assert shut.get(path).status_code == 200
-    shut.use_key(shut.make_key("read"))
-    assert shut.get("/metrics").status_code == 200
-    assert shut.post(PREDICT, QUESTION).status_code == 200
-    problem_of(shut.post(MEASURE, ROWS), 403)
+        assert closed.get(path).status_code == 200
+    closed.use_key(closed.make_key("read"))
+    assert closed.get("/metrics").status_code == 200
+    assert closed.post(PREDICT, QUESTION).status_code == 200
+    problem_of(closed.post(MEASURE, ROWS), 403)
 
 
-def test_a_known_key_goes_on_while_the_store_does_not_answer(shut: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cached_key_is_valid_while_the_store_does_not_answer(
+    closed: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(_: str) -> None:
         raise NotReadyError("the store does not answer")
 
-    known, other = shut.make_key("write"), shut.make_key("write")
-    shut.use_key(known)
-    assert shut.post(PREDICT, QUESTION).status_code == 200
+    known, other = closed.make_key("write"), closed.make_key("write")
+    closed.use_key(known)
+    assert closed.post(PREDICT, QUESTION).status_code == 200
     monkeypatch.setattr(auth, "KEY_CACHE_S", 0.0)
-    assert shut.post(PREDICT, QUESTION).status_code == 200
-    monkeypatch.setattr(shut.app.state.key_ring, "_open_store", lambda: SimpleNamespace(find=fail))
-    assert shut.post(PREDICT, QUESTION).status_code == 200
-    shut.use_key(other)
-    assert int(shut.post(PREDICT, QUESTION).headers["retry-after"]) > 0
-    problem_of(shut.post(PREDICT, QUESTION), 503)
+    assert closed.post(PREDICT, QUESTION).status_code == 200
+    monkeypatch.setattr(closed.app.state.key_ring, "_open_store", lambda: SimpleNamespace(find=fail))
+    assert closed.post(PREDICT, QUESTION).status_code == 200
+    closed.use_key(other)
+    assert int(closed.post(PREDICT, QUESTION).headers["retry-after"]) > 0
+    problem_of(closed.post(PREDICT, QUESTION), 503)
 
 
-def test_a_key_hinders_nobody_who_needs_none(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_cannot_be_looked_up_is_ignored_where_none_is_needed(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(_: str) -> None:
         raise NotReadyError("the store does not answer")
 
@@ -163,8 +167,8 @@ def test_a_key_hinders_nobody_who_needs_none(client: Client, monkeypatch: pytest
     problem_of(client.post(MEASURE, ROWS), 503)
 
 
-def test_admins_put_another_version_into_service(client: Client) -> None:
-    version = register_copy(client.bench)
+def test_a_key_of_the_scope_admin_promotes_a_version(client: Client) -> None:
+    version = register_copy(client.state)
     client.use_key(client.make_key("write"))
     problem_of(client.send("PUT", "/v1/predictor", "{}"), 403)
     client.use_key(client.make_key("admin"))
@@ -174,7 +178,7 @@ def test_admins_put_another_version_into_service(client: Client) -> None:
     assert problem_of(client.send("PUT", "/v1/predictor", '{"version": "99"}', json), 404)["field"] == "version"
 
 
-def test_whatever_may_change_something_takes_a_key_and_the_document_says_so(shared: Client) -> None:
+def test_every_route_that_writes_needs_a_key_and_the_openapi_document_says_so(shared: Client) -> None:
     document = shared.get("/openapi.json").json()
     assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
     routes = [route for module in ROUTERS for route in module.router.routes if isinstance(route, APIRoute)]
@@ -190,7 +194,7 @@ def test_whatever_may_change_something_takes_a_key_and_the_document_says_so(shar
     assert "security" not in document["paths"][PREDICT]["post"]
 
 
-def test_all_that_tells_something_is_where_a_key_can_guard_it() -> None:
+def test_every_path_but_probes_and_the_page_can_require_a_key() -> None:
     routes = {route.path for module in ROUTERS for route in module.router.routes if isinstance(route, APIRoute)}
     open_to_all = {path for path in routes if needed_scope("GET", path, "all") is None}
     assert open_to_all == {"/healthz", "/readyz", "/", "/page.js", "/page.css"}

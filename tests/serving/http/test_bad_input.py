@@ -1,4 +1,4 @@
-"""No input yields a 5xx; what is wrong is named."""
+"""No input yields a 5xx, and the problem names the invalid field."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     MEASURE: {"rows": [a_measurement()], "models": [{"name": "mine", "config": CONFIG}]},
 }
-HALF = "\ud800"
+LONE_SURROGATE = "\ud800"
 
 
 @pytest.fixture(scope="module")
 def shared(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """Return a client of an application whose store these tests may fill."""
+    """Return a client of an application whose store these tests may change."""
     home = shutil.copytree(trained_home, tmp_path_factory.mktemp("bad_input") / "home")
-    with running(create_app(Settings(home=home, poll_s=3600))) as opened:
-        yield opened
+    with running(create_app(Settings(home=home, poll_s=3600))) as client:
+        yield client
 
 
 def paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the path of everything in a JSON value."""
+    """Return the paths of all values in a JSON value."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [at, *(path for key, item in inner for path in paths(item, (*at, key)))]
 
 
-def replaced(body: Any, path: tuple[Any, ...], value: Any) -> Any:
+def replace_at(body: Any, path: tuple[Any, ...], value: Any) -> Any:
     """Return the body with another value at a path."""
     if not path:
         return value
@@ -60,7 +60,7 @@ def replaced(body: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 
 def value_at(body: Any, path: tuple[Any, ...]) -> Any:
-    """Return what stands at a path."""
+    """Return the value at a path."""
     for key in path:
         body = body[key]
     return body
@@ -71,21 +71,21 @@ TEXT_PATHS = [
 ]
 
 
-@pytest.mark.parametrize(("place", "path"), TEXT_PATHS)
-@pytest.mark.parametrize("bad", [HALF, f"a{HALF}b", "\udfff", "\x00", "a\x00b"])
-def test_half_surrogate_pairs_and_nul_are_named(shared: Client, place: str, path: tuple[Any, ...], bad: str) -> None:
-    problem = problem_of(shared.post(place, replaced(BODIES[place], path, bad)), 422)
+@pytest.mark.parametrize(("route", "path"), TEXT_PATHS)
+@pytest.mark.parametrize("invalid", [LONE_SURROGATE, f"a{LONE_SURROGATE}b", "\udfff", "\x00", "a\x00b"])
+def test_lone_surrogates_and_nul_are_refused(shared: Client, route: str, path: tuple[Any, ...], invalid: str) -> None:
+    problem = problem_of(shared.post(route, replace_at(BODIES[route], path, invalid)), 422)
     assert problem["field"] == ".".join(map(str, path))
     assert "lone surrogate" in problem["detail"]
 
 
-@pytest.mark.parametrize("place", BODIES)
-def test_names_of_fields_are_texts_too(shared: Client, place: str) -> None:
-    problem_of(shared.post(place, {**BODIES[place], HALF: 1}), 422)
-    problem_of(shared.post(place, {**BODIES[place], "\x00": 1}), 422)
+@pytest.mark.parametrize("route", BODIES)
+def test_lone_surrogates_and_nul_in_field_names_are_refused(shared: Client, route: str) -> None:
+    problem_of(shared.post(route, {**BODIES[route], LONE_SURROGATE: 1}), 422)
+    problem_of(shared.post(route, {**BODIES[route], "\x00": 1}), 422)
 
 
-@pytest.mark.parametrize("place", BODIES)
+@pytest.mark.parametrize("route", BODIES)
 @pytest.mark.parametrize(
     ("text", "detail"),
     [
@@ -104,46 +104,46 @@ def test_names_of_fields_are_texts_too(shared: Client, place: str) -> None:
         ("{}", "field required"),
     ],
 )
-def test_bodies_that_are_no_request(shared: Client, place: str, text: str | bytes, detail: str) -> None:
-    assert detail in problem_of(shared.post_text(place, text), 422)["detail"]
+def test_invalid_bodies_are_refused(shared: Client, route: str, text: str | bytes, detail: str) -> None:
+    assert detail in problem_of(shared.post_text(route, text), 422)["detail"]
 
 
-@pytest.mark.parametrize("place", BODIES)
-def test_a_config_nested_almost_too_deeply_is_no_bug(client: Client, place: str) -> None:
+@pytest.mark.parametrize("route", BODIES)
+def test_a_deeply_nested_config_is_stored_or_refused(client: Client, route: str) -> None:
     for depth in range(50, 1000, 50):
         config = {**CONFIG, "extra": "HERE"}
         body = (
             a_demand(model={"name": "m", "config": config})
-            if place == RECOMMEND
-            else BODIES[place] | {"models": [{"name": f"deep-{depth}", "config": config}]}
+            if route == RECOMMEND
+            else BODIES[route] | {"models": [{"name": f"deep-{depth}", "config": config}]}
         )
         text = json.dumps(body).replace('"HERE"', "[" * depth + "1" + "]" * depth)
-        assert client.post_text(place, text).status_code in {200, 201, 422}
+        assert client.post_text(route, text).status_code in {200, 201, 422}
     assert client.get("/v1/models").status_code == 200
 
 
-@pytest.mark.parametrize("place", BODIES)
-def test_other_content_types_are_refused(shared: Client, place: str) -> None:
-    body = json.dumps(BODIES[place])
+@pytest.mark.parametrize("route", BODIES)
+def test_other_content_types_are_refused(shared: Client, route: str) -> None:
+    body = json.dumps(BODIES[route])
     for headers in ({}, {"content-type": "text/plain"}, {"content-type": "nonsense"}):
-        problem = problem_of(shared.send("POST", place, body, headers), 415)
+        problem = problem_of(shared.send("POST", route, body, headers), 415)
         assert "application/json" in problem["detail"]
-    good = {"content-type": "application/vnd.own+json; charset=utf-8"}
-    assert shared.send("POST", PREDICT, json.dumps(BODIES[PREDICT]), good).status_code == 200
+    valid = {"content-type": "application/vnd.own+json; charset=utf-8"}
+    assert shared.send("POST", PREDICT, json.dumps(BODIES[PREDICT]), valid).status_code == 200
 
 
-def test_wrong_methods_and_unknown_paths(shared: Client) -> None:
-    refused = shared.send("PUT", RECOMMEND)
-    problem_of(refused, 405)
-    assert refused.headers["allow"] == "POST"
+def test_wrong_methods_and_unknown_paths_are_problems(shared: Client) -> None:
+    response = shared.send("PUT", RECOMMEND)
+    problem_of(response, 405)
+    assert response.headers["allow"] == "POST"
     problem_of(shared.get("/v1/nothing"), 404)
     problem_of(shared.get("/v1/%00%ff/%2e%2e"), 404)
 
 
-@pytest.mark.parametrize("place", BODIES)
-def test_a_body_over_a_megabyte_is_refused_unread(shared: Client, place: str) -> None:
-    assert "over 1000000 bytes" in problem_of(shared.post_text(place, b"x" * 1_000_001), 413)["detail"]
-    assert shared.post_text(place, b" " * 999_990 + b"{}").status_code == 422
+@pytest.mark.parametrize("route", BODIES)
+def test_a_body_over_a_megabyte_is_refused_before_it_is_parsed(shared: Client, route: str) -> None:
+    assert "over 1000000 bytes" in problem_of(shared.post_text(route, b"x" * 1_000_001), 413)["detail"]
+    assert shared.post_text(route, b" " * 999_990 + b"{}").status_code == 422
 
 
 @pytest.mark.parametrize(
@@ -194,20 +194,22 @@ def test_a_body_over_a_megabyte_is_refused_unread(shared: Client, place: str) ->
         ({"surprise": 1}, "surprise"),
     ],
 )
-def test_bad_demands_name_the_field(shared: Client, changes: dict[str, Any], field: str | None) -> None:
+def test_the_problem_of_an_invalid_demand_names_the_field(
+    shared: Client, changes: dict[str, Any], field: str | None
+) -> None:
     problem = problem_of(shared.post(RECOMMEND, a_demand(**changes)), 422)
     if field is not None:
         assert problem["field"] == field
 
 
 @pytest.mark.parametrize("limit", ["tftt:p95<=1s", "ttft:p96<=1s"])
-def test_unknown_limits_list_near_misses(shared: Client, limit: str) -> None:
+def test_the_problem_of_an_unknown_limit_lists_similar_names(shared: Client, limit: str) -> None:
     problem = problem_of(shared.post(RECOMMEND, a_demand(limits=[limit])), 404)
     assert {"ttft", "p95"} & set(problem["did_you_mean"])
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"limits": ["latency<=1s"]}, "there are e2e, itl, nttft, throughput, throughput_per_user, tpot, ttft"),
         ({"limits": ["ttft:p42<=1s"]}, "p95"),
@@ -216,11 +218,13 @@ def test_unknown_limits_list_near_misses(shared: Client, limit: str) -> None:
         ({"constraints": {"providers": ["Amazon"]}}, "did you mean 'aws'?"),
     ],
 )
-def test_names_that_look_like_none_are_told_what_there_is(shared: Client, changes: dict[str, Any], said: str) -> None:
-    assert said in problem_of(shared.post(RECOMMEND, a_demand(**changes)), 404)["detail"]
+def test_the_problem_of_an_unknown_name_lists_the_known_ones(
+    shared: Client, changes: dict[str, Any], message: str
+) -> None:
+    assert message in problem_of(shared.post(RECOMMEND, a_demand(**changes)), 404)["detail"]
 
 
-def test_names_in_any_script_are_welcome(shared: Client) -> None:
+def test_model_names_may_be_in_any_script(shared: Client) -> None:
     response = shared.post(RECOMMEND, a_demand(model={"name": "模型-Größe-🦙", "config": CONFIG}))
     assert response.json()["model"] == "模型-Größe-🦙"
     problem = problem_of(shared.post(RECOMMEND, a_demand(model="模型")), 404)
@@ -235,26 +239,26 @@ def test_names_in_any_script_are_welcome(shared: Client) -> None:
         "/v1/retrainings/" + "a" * 5000,
     ],
 )  # fmt: skip
-def test_bad_queries_are_refused(shared: Client, path: str) -> None:
+def test_invalid_query_parameters_are_refused(shared: Client, path: str) -> None:
     problem_of(shared.get(path), 422)
 
 
-def test_bytes_that_are_no_text_are_harmless_in_a_query(shared: Client) -> None:
+def test_a_query_parameter_of_invalid_utf8_matches_nothing(shared: Client) -> None:
     assert shared.get("/v1/measurements?campaign=%ff%ed%a0%80").json() == []
 
 
 def examples(document: dict[str, Any]) -> list[tuple[str, str, Any]]:
     """Return method, path and body of each operation that can be called as documented."""
-    found = []
+    calls = []
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             if "requestBody" in operation:
                 schema = operation["requestBody"]["content"]["application/json"]["schema"]
                 name = schema["$ref"].rpartition("/")[2]
-                found += [(method, path, body) for body in document["components"]["schemas"][name]["examples"]]
+                calls += [(method, path, body) for body in document["components"]["schemas"][name]["examples"]]
             elif "{" not in path:
-                found.append((method, path, None))
-    return found
+                calls.append((method, path, None))
+    return calls
 
 
 def test_every_example_of_the_openapi_document_works(client: Client) -> None:
@@ -263,11 +267,11 @@ def test_every_example_of_the_openapi_document_works(client: Client) -> None:
     for method, path, body in calls:
         headers = {} if body is None else {"content-type": "application/json"}
         response = client.send(method.upper(), path, None if body is None else json.dumps(body), headers)
-        nothing_to_go_back_to = path == "/v1/predictor/rollback" and response.status_code == 409
-        assert response.status_code < 400 or nothing_to_go_back_to, (path, response.text)
+        has_no_earlier_champion = path == "/v1/predictor/rollback" and response.status_code == 409
+        assert response.status_code < 400 or has_no_earlier_champion, (path, response.text)
 
 
-def test_the_openapi_document_tells_of_problems(shared: Client) -> None:
+def test_the_openapi_document_has_problem_details_for_each_operation(shared: Client) -> None:
     document = shared.get("/openapi.json").json()
     for operations in document["paths"].values():
         for operation in operations.values():
@@ -290,15 +294,15 @@ VALUES = st.recursive(
 )
 
 
-@pytest.mark.parametrize("place", BODIES)
+@pytest.mark.parametrize("route", BODIES)
 @settings(max_examples=n_example(120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_no_mutation_of_a_request_yields_a_5xx(shared: Client, place: str, data: st.DataObject) -> None:
-    body = copy.deepcopy(BODIES[place])
+def test_a_mutated_request_never_yields_a_5xx(shared: Client, route: str, data: st.DataObject) -> None:
+    body = copy.deepcopy(BODIES[route])
     for _ in range(data.draw(st.integers(1, 2))):
         path = data.draw(st.sampled_from(paths(body)))
-        body = replaced(body, path, data.draw(VALUES))
-    response = shared.post(place, body)
+        body = replace_at(body, path, data.draw(VALUES))
+    response = shared.post(route, body)
     if response.status_code >= 400:
         assert problem_of(response, response.status_code)["status"] in {404, 409, 422}
     else:
@@ -306,8 +310,8 @@ def test_no_mutation_of_a_request_yields_a_5xx(shared: Client, place: str, data:
 
 
 @settings(max_examples=n_example(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(place=st.sampled_from(list(BODIES)), noise=st.binary(max_size=60), at=st.integers(0, 400))
-def test_no_noise_in_a_body_yields_a_5xx(shared: Client, place: str, noise: bytes, at: int) -> None:
-    text = json.dumps(BODIES[place]).encode()
-    assert shared.post_text(place, text[:at] + noise + text[at:]).status_code < 500
-    assert shared.post_text(place, text[:at] + noise).status_code < 500
+@given(route=st.sampled_from(list(BODIES)), noise=st.binary(max_size=60), at=st.integers(0, 400))
+def test_random_bytes_in_a_body_never_yield_a_5xx(shared: Client, route: str, noise: bytes, at: int) -> None:
+    text = json.dumps(BODIES[route]).encode()
+    assert shared.post_text(route, text[:at] + noise + text[at:]).status_code < 500
+    assert shared.post_text(route, text[:at] + noise).status_code < 500

@@ -1,4 +1,4 @@
-"""What becomes of clients that do not read, by a real server in this process; `tests/attack` has those that drip."""
+"""Clients that do not read, against a server in this process; `tests/attack` has slow senders."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.conditions import PATIENCE_S
 
 PART = b"x" * 1_000_000
 N_PART = 100
-"""More than the buffers of both ends hold."""
+"""Parts that exceed the buffers of both ends."""
 
 
 class Streaming:
-    """An application that sends for as long as somebody is there, and counts how often nobody was."""
+    """An application that sends parts until the client disconnects."""
 
     def __init__(self) -> None:
         self.has_ended = asyncio.Event()
@@ -27,17 +27,17 @@ class Streaming:
     async def __call__(self, _scope: Any, receive: Any, send: Any) -> None:
         await receive()
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        gone = asyncio.ensure_future(receive())
-        while self.n_sent < N_PART and not gone.done():
+        disconnect = asyncio.ensure_future(receive())
+        while self.n_sent < N_PART and not disconnect.done():
             await send({"type": "http.response.body", "body": PART, "more_body": True})
             self.n_sent += 1
-        gone.cancel()
+        disconnect.cancel()
         await send({"type": "http.response.body", "body": b""})
         self.has_ended.set()
 
 
-async def ask(max_s: float, pause_s: float | None) -> tuple[Streaming, int]:
-    """Ask for a large answer, and read it in pieces with pauses, or not at all; return what came of it."""
+async def fetch(max_s: float, pause_s: float | None) -> tuple[Streaming, int]:
+    """Request a large answer, read it with pauses or not at all, and return the application and the bytes read."""
     app = Streaming()
     config = uvicorn.Config(
         app,
@@ -64,12 +64,12 @@ async def ask(max_s: float, pause_s: float | None) -> tuple[Streaming, int]:
     return app, n_byte
 
 
-def test_who_does_not_read_is_dropped_and_the_answer_ends() -> None:
-    app, _ = asyncio.run(ask(0.2, None))
+def test_a_client_that_does_not_read_is_disconnected() -> None:
+    app, _ = asyncio.run(fetch(0.2, None))
     assert app.n_sent < N_PART
 
 
-def test_who_reads_at_leisure_gets_all() -> None:
-    app, n_byte = asyncio.run(ask(PATIENCE_S, 0.001))
+def test_a_slow_reader_gets_the_complete_answer() -> None:
+    app, n_byte = asyncio.run(fetch(PATIENCE_S, 0.001))
     assert app.n_sent == N_PART
     assert n_byte > N_PART * len(PART)

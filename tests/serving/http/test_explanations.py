@@ -15,11 +15,11 @@ METRICS = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
 def explain(client: Client, *rows: dict[str, Any], **changes: Any) -> list[dict[str, Any]]:
     response = client.post(PATH, {"rows": list(rows), **changes})
     assert response.status_code == 200, response.text
-    explained: list[dict[str, Any]] = response.json()["rows"]
-    return explained
+    explanations: list[dict[str, Any]] = response.json()["rows"]
+    return explanations
 
 
-def test_the_parts_make_the_prediction_that_is_given(shared: Client) -> None:
+def test_contributions_multiply_to_the_prediction(shared: Client) -> None:
     question = a_question(engine="vllm", statistic="p95")
     (row,) = explain(shared, question)
     (answer,) = shared.post("/v1/predictions", {"rows": [question]}).json()["rows"]
@@ -32,7 +32,7 @@ def test_the_parts_make_the_prediction_that_is_given(shared: Client) -> None:
     assert sum(row["bounds"]["tpot_s"].values()) == pytest.approx(1)
 
 
-def test_the_nearest_measurements_stand_beside(shared: Client) -> None:
+def test_an_explanation_lists_the_nearest_measurements(shared: Client) -> None:
     (row,) = explain(shared, a_question(model="meta-llama/Llama-2-13b-hf", engine="tgis"))
     near = row["prediction"]["ttft_s"]["nearest"]
     assert 1 <= len(near) <= 3
@@ -41,30 +41,30 @@ def test_the_nearest_measurements_stand_beside(shared: Client) -> None:
     assert {"campaign", "model", "accelerator", "differs"} <= set(near[0])
 
 
-def test_references_are_one_of_the_parts(shared: Client) -> None:
+def test_references_are_one_of_the_contributions(shared: Client) -> None:
     question = a_question(model="mine", n_accelerator=1, engine="vllm")
-    known = {"models": [{"name": "mine", "config": CONFIG}], "references": [question | {"tpot_s": 0.2}]}
-    (row,) = explain(shared, question, **known)
+    request = {"models": [{"name": "mine", "config": CONFIG}], "references": [question | {"tpot_s": 0.2}]}
+    (row,) = explain(shared, question, **request)
     reasons = row["prediction"]["tpot_s"]
     shift = reasons["contributions"]["references"]
     assert shift > 0
     assert math.log(reasons["value"] / reasons["uncalibrated"]["value"]) == pytest.approx(shift)
 
 
-def test_what_has_no_answer_says_why_and_the_others_have_theirs(shared: Client) -> None:
+def test_a_row_without_an_answer_has_a_reason_and_the_others_have_answers(shared: Client) -> None:
     rows = [
         a_question(),
         a_question(model="meta-llama/Llama-3.1-405B"),
         a_question(concurrency=None, request_rate=1e6),
     ]
-    explained = explain(shared, *rows)
-    assert [row["prediction"]["status"] for row in explained] == ["ok", "does_not_fit", "out_of_range"]
-    assert explained[1]["prediction"]["ttft_s"] is None
-    assert "GB usable" in explained[1]["prediction"]["reason"]
-    assert explained[2]["is_saturated"]
+    explanations = explain(shared, *rows)
+    assert [row["prediction"]["status"] for row in explanations] == ["ok", "does_not_fit", "out_of_range"]
+    assert explanations[1]["prediction"]["ttft_s"] is None
+    assert "GB usable" in explanations[1]["prediction"]["reason"]
+    assert explanations[2]["is_saturated"]
 
 
-def test_a_bad_row_is_named(shared: Client) -> None:
+def test_an_invalid_row_is_named(shared: Client) -> None:
     problem = problem_of(shared.post(PATH, {"rows": [a_question(), a_question(n_input_token=-1)]}), 422)
     assert problem["field"] == "n_input_token"
     assert problem["detail"].startswith("rows, line 2: ")

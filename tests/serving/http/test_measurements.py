@@ -10,7 +10,7 @@ from roofcast.serving.app_state.settings import Settings
 from tests.serving.http_client import CONFIG, MODEL, Client, a_measurement, a_question, problem_of
 
 PATH = "/v1/measurements"
-MINE = [{"name": "mine", "config": CONFIG}]
+MODELS = [{"name": "mine", "config": CONFIG}]
 
 
 def add(client: Client, *rows: dict[str, Any], **changes: Any) -> dict[str, int]:
@@ -20,7 +20,7 @@ def add(client: Client, *rows: dict[str, Any], **changes: Any) -> dict[str, int]
     return added
 
 
-def test_rows_are_kept_once(client: Client) -> None:
+def test_equal_rows_are_stored_once(client: Client) -> None:
     rows = [a_measurement(), a_measurement(concurrency=32)]
     assert add(client, *rows) == {"n_new": 2, "n_known": 0}
     assert add(client, *rows, a_measurement(concurrency=64)) == {"n_new": 1, "n_known": 2}
@@ -36,7 +36,7 @@ def test_own_campaigns_are_listed_after_the_shipped_ones(client: Client) -> None
     assert all("attribution" in campaign for campaign in shipped)
 
 
-def test_a_row_without_a_campaign_is_our_own(client: Client) -> None:
+def test_a_row_without_a_campaign_belongs_to_the_campaign_own(client: Client) -> None:
     add(client, a_measurement(campaign=""), a_measurement(campaign=None, concurrency=1))
     row = a_measurement(concurrency=2)
     del row["campaign"]
@@ -44,7 +44,7 @@ def test_a_row_without_a_campaign_is_our_own(client: Client) -> None:
     assert len(client.get(PATH + "?campaign=own").json()) == 3
 
 
-def test_names_become_those_of_the_catalogue(client: Client) -> None:
+def test_names_are_replaced_by_those_of_the_catalogue(client: Client) -> None:
     add(client, a_measurement(model="llama-3.1-8b", accelerator="A100-PCIe-80GB", statistic=""))
     (row,) = client.get(PATH).json()
     assert (row["model"], row["accelerator"], row["statistic"]) == (MODEL, "nvidia-a100-pcie-80gb", "mean")
@@ -72,23 +72,25 @@ def test_names_become_those_of_the_catalogue(client: Client) -> None:
         ({"note": ["a"]}, 422, "rows.1.note"),
     ],
 )
-def test_one_bad_row_keeps_all_out(client: Client, changes: dict[str, Any], status: int, field: str) -> None:
-    body = {"rows": [a_measurement(), a_measurement(**changes)], "models": MINE}
+def test_one_invalid_row_refuses_the_request(
+    client: Client, changes: dict[str, Any], status: int, field: str
+) -> None:
+    body = {"rows": [a_measurement(), a_measurement(**changes)], "models": MODELS}
     assert problem_of(client.post(PATH, body), status)["field"] == field
     assert client.get(PATH).json() == []
-    assert "mine" not in client.bench.catalog.models
+    assert "mine" not in client.state.catalog.models
 
 
-def test_a_row_that_contradicts_itself_is_refused_as_it_is_of_a_file(client: Client) -> None:
-    wrong = a_measurement(statistic="mean", ttft_s=1.0, tpot_s=0.01, e2e_s=9000.0, n_output_token=100)
-    problem = problem_of(client.post(PATH, {"rows": [a_measurement(), wrong]}), 422)
+def test_an_inconsistent_row_is_refused_as_in_an_import(client: Client) -> None:
+    inconsistent = a_measurement(statistic="mean", ttft_s=1.0, tpot_s=0.01, e2e_s=9000.0, n_output_token=100)
+    problem = problem_of(client.post(PATH, {"rows": [a_measurement(), inconsistent]}), 422)
     assert problem["field"] == "e2e_s"
     assert problem["detail"].startswith("rows, line 2: e2e_s: E2E of 9000 s is far from TTFT + TPOT")
     assert client.get(PATH).json() == []
 
 
-def test_a_model_comes_along_and_is_known_from_then_on(client: Client) -> None:
-    body = {"rows": [a_measurement(model="mine")], "models": MINE}
+def test_a_config_in_the_request_registers_its_model(client: Client) -> None:
+    body = {"rows": [a_measurement(model="mine")], "models": MODELS}
     assert client.post(PATH, body).status_code == 201
     assert client.post(PATH, body).json() == {"n_new": 0, "n_known": 1}
     assert "mine" in {model["id"] for model in client.get("/v1/models").json()}
@@ -96,27 +98,27 @@ def test_a_model_comes_along_and_is_known_from_then_on(client: Client) -> None:
     assert rows[0]["status"] == "ok"
 
 
-def test_a_name_stands_for_one_config_for_ever(client: Client) -> None:
-    client.post(PATH, {"rows": [a_measurement(model="mine")], "models": MINE})
+def test_a_registered_name_cannot_get_another_config(client: Client) -> None:
+    client.post(PATH, {"rows": [a_measurement(model="mine")], "models": MODELS})
     other = [{"name": "new", "config": CONFIG}, {"name": "mine", "config": CONFIG | {"vocab_size": 1000}}]
     body = {"rows": [a_measurement(model="new", concurrency=99)], "models": other}
     assert "it is registered with another config" in problem_of(client.post(PATH, body), 422)["detail"]
     assert len(client.get(PATH).json()) == 1
-    assert "new" not in client.bench.catalog.models
+    assert "new" not in client.state.catalog.models
 
 
-def test_a_config_never_takes_the_place_of_a_known_model(client: Client) -> None:
-    before = client.bench.catalog.model(MODEL)
+def test_a_config_cannot_replace_a_catalogue_model(client: Client) -> None:
+    before = client.state.catalog.model(MODEL)
     body = {"rows": [a_measurement()], "models": [{"name": MODEL, "config": CONFIG}]}
     assert problem_of(client.post(PATH, body), 422)["field"] == "models"
-    assert client.bench.catalog.model(MODEL) == before
-    assert client.bench.store.models.load() == []
+    assert client.state.catalog.model(MODEL) == before
+    assert client.state.store.models.load() == []
 
 
-def test_models_that_others_registered_are_seen_at_once(client: Client, settings: Settings) -> None:
-    assert "mine" not in client.bench.catalog.models
+def test_models_registered_by_another_process_are_known_at_once(client: Client, settings: Settings) -> None:
+    assert "mine" not in client.state.catalog.models
     other = AppState(settings)
     for spec, config in with_configs(other.catalog, [("mine", CONFIG)])[1]:
         other.store.models.add(spec, dict(config))
     other.store.close()
-    assert "mine" in client.bench.catalog.models
+    assert "mine" in client.state.catalog.models

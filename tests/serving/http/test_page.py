@@ -1,4 +1,4 @@
-"""The page at ``/``: it comes from the package alone, and runs nothing that it did not bring."""
+"""The page at ``/``: all its files come from the service, and it runs no other code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.serving.http_client import Client
 LINK = re.compile(r'(?:href|src)="([^"]+)"')
 
 
-def test_the_page_and_what_it_names_come_from_the_service(shared: Client) -> None:
+def test_the_page_and_its_links_come_from_the_service(shared: Client) -> None:
     page = shared.get("/")
     assert page.status_code == 200
     assert page.headers["content-type"] == "text/html; charset=utf-8"
@@ -26,17 +26,17 @@ def test_the_page_and_what_it_names_come_from_the_service(shared: Client) -> Non
 
 
 @pytest.mark.parametrize("path", ["/", "/page.js", "/page.css"])
-def test_nothing_foreign_can_run_on_it(shared: Client, path: str) -> None:
+def test_the_content_security_policy_admits_only_own_files(shared: Client, path: str) -> None:
     answer = shared.get(path)
     assert answer.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert not re.search(r"https?://|innerHTML|\bon\w+=|\beval\b|style=", answer.text)
 
 
-def test_the_script_finds_every_part_of_the_page_that_it_names(shared: Client) -> None:
+def test_ids_and_fields_in_the_script_exist(shared: Client) -> None:
     page, script = shared.get("/").text, shared.get("/page.js").text
-    parts = set(re.findall(r'id="(\w+)"', page))
-    assert set(re.findall(r'(?:at|number)\("(\w+)"\)', script)) <= parts
+    ids = set(re.findall(r'id="(\w+)"', page))
+    assert set(re.findall(r'(?:at|number)\("(\w+)"\)', script)) <= ids
     document = shared.app.openapi()
     schemas = document["components"]["schemas"]
     assert set(re.findall(r"\be\.(\w+)", script)) <= set(schemas["EntryResponse"]["properties"])
@@ -52,12 +52,12 @@ def run_node(script: str) -> str:
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
-    found = subprocess.run([node, "-"], input=script, capture_output=True, text=True, check=False)  # noqa: S603
-    assert found.returncode == 0, found.stderr
-    return found.stdout
+    run_result = subprocess.run([node, "-"], input=script, capture_output=True, text=True, check=False)  # noqa: S603
+    assert run_result.returncode == 0, run_result.stderr
+    return run_result.stdout
 
 
-STAND_IN = """
+FAKE_BROWSER = """
 const parts = {}, told = [];
 const part = () => ({ value: "", on: {}, replaceChildren() {}, addEventListener(kind, act) { this.on[kind] = act; },
   classList: { is: false, toggle(name, is) { this.is = is; }, contains() { return this.is; } } });
@@ -72,11 +72,11 @@ setTimeout(tell_now, 50);
 """
 
 
-def test_a_page_that_lacked_a_key_begins_anew_once_one_is_typed(shared: Client) -> None:
-    said = run_node(STAND_IN + shared.get("/page.js").text.replace('"use strict";', ""))
-    assert said.splitlines() == ["|this takes a key", "Predictor version 7.|"]
+def test_the_page_reloads_its_data_once_a_key_is_entered(shared: Client) -> None:
+    output = run_node(FAKE_BROWSER + shared.get("/page.js").text.replace('"use strict";', ""))
+    assert output.splitlines() == ["|this takes a key", "Predictor version 7.|"]
 
 
-def test_the_page_offers_every_preset(shared: Client) -> None:
-    chosen = shared.get("/").text.partition('<select id="preset">')[2].partition("</select>")[0]
-    assert re.findall(r"<option>(\w+)</option>", chosen) == list(PRESETS)
+def test_the_page_lists_every_preset(shared: Client) -> None:
+    options = shared.get("/").text.partition('<select id="preset">')[2].partition("</select>")[0]
+    assert re.findall(r"<option>(\w+)</option>", options) == list(PRESETS)

@@ -13,11 +13,11 @@ PATH = "/v1/predictions"
 def predict(client: Client, *rows: dict[str, Any], **changes: Any) -> list[dict[str, Any]]:
     response = client.post(PATH, {"rows": list(rows), **changes})
     assert response.status_code == 200, response.text
-    answered: list[dict[str, Any]] = response.json()["rows"]
-    return answered
+    answers: list[dict[str, Any]] = response.json()["rows"]
+    return answers
 
 
-def test_a_row_comes_back_with_intervals(shared: Client) -> None:
+def test_a_row_is_returned_with_intervals(shared: Client) -> None:
     (row,) = predict(shared, a_question())
     assert {name: row[name] for name in a_question()} == a_question()
     for metric in ("ttft_s", "tpot_s", "output_throughput_token_per_s"):
@@ -31,26 +31,26 @@ def test_a_doubtful_row_has_an_answer_and_a_reason(shared: Client) -> None:
     assert "beyond the accelerators that the fast link joins" in row["reason"]
 
 
-def test_a_load_that_is_not_given_is_told_of(shared: Client) -> None:
+def test_a_blank_load_is_reported_in_the_reason(shared: Client) -> None:
     beyond = {"n_accelerator": 16, "tp": 16}
     rows = [a_question(concurrency=None), a_question(concurrency=None, **beyond), a_question(concurrency=1)]
-    blank, doubtful, given = predict(shared, *rows)
+    blank, doubtful, explicit = predict(shared, *rows)
     assert (blank["status"], blank["reason"]) == ("ok", LOAD_REMARK)
     assert doubtful["reason"].startswith(f"{LOAD_REMARK}; tensor parallelism")
-    assert given["reason"] == ""
-    assert blank["ttft_s"] == given["ttft_s"]
+    assert explicit["reason"] == ""
+    assert blank["ttft_s"] == explicit["ttft_s"]
 
 
-def test_a_long_run_forgets_its_start(shared: Client) -> None:
+def test_a_long_run_has_a_lower_ttft_than_a_short_one(shared: Client) -> None:
     many = {"concurrency": 64, "statistic": "p99"}
     rows = [a_question(**many, n_request=n) for n in (64, 640, 1e9)]
     at_once, short, long = (row["ttft_s"] for row in predict(shared, *rows))
     assert long < min(at_once, short)
-    (wrong,) = predict(shared, a_question(n_request=0))
-    assert (wrong["status"], wrong["reason"][:9]) == ("invalid", "n_request")
+    (invalid,) = predict(shared, a_question(n_request=0))
+    assert (invalid["status"], invalid["reason"][:9]) == ("invalid", "n_request")
 
 
-def test_a_bad_row_gets_a_status_and_the_others_their_answers(shared: Client) -> None:
+def test_an_invalid_row_has_a_status_and_the_others_have_answers(shared: Client) -> None:
     rows = [
         a_question(),
         a_question(model="meta-llama/Llama-3.1-8"),
@@ -66,26 +66,26 @@ def test_a_bad_row_gets_a_status_and_the_others_their_answers(shared: Client) ->
         a_question(concurrency=None, request_rate=1e6),
         a_question(concurrency=17),
     ]
-    answered = predict(shared, *rows)
-    assert [row["status"] for row in answered] == [
+    answers = predict(shared, *rows)
+    assert [row["status"] for row in answers] == [
         "ok", "unknown_name", "unknown_name", "invalid", "invalid", "invalid", "invalid", "invalid", "invalid",
         "does_not_fit", "out_of_range", "out_of_range", "ok",
     ]  # fmt: skip
-    for row in answered:
+    for row in answers:
         assert (row["ttft_s"] is None) == (row["status"] != "ok") == bool(row["reason"])
-    assert f"did you mean '{MODEL}'" in answered[1]["reason"]
-    assert answered[10]["reason"].startswith("n_input_token: 131072 with 20 output exceeds the model's context")
+    assert f"did you mean '{MODEL}'" in answers[1]["reason"]
+    assert answers[10]["reason"].startswith("n_input_token: 131072 with 20 output exceeds the model's context")
 
 
-def test_what_is_blank_is_chosen_sensibly(shared: Client) -> None:
-    bare = {name: a_question()[name] for name in ("model", "accelerator", "n_input_token", "n_output_token")}
-    full = {**bare, "n_accelerator": 1, "concurrency": 1, "statistic": "mean", "tp": 1, "pp": 1, "dp": 1}
-    blank = {**bare, "concurrency": "", "request_rate": "  ", "engine": None}
-    values = [row["ttft_s"] for row in predict(shared, bare, full, blank)]
+def test_blank_columns_get_defaults(shared: Client) -> None:
+    minimal = {name: a_question()[name] for name in ("model", "accelerator", "n_input_token", "n_output_token")}
+    full = {**minimal, "n_accelerator": 1, "concurrency": 1, "statistic": "mean", "tp": 1, "pp": 1, "dp": 1}
+    blank = {**minimal, "concurrency": "", "request_rate": "  ", "engine": None}
+    values = [row["ttft_s"] for row in predict(shared, minimal, full, blank)]
     assert values == [values[0]] * 3
 
 
-def test_a_model_that_only_the_request_knows(shared: Client) -> None:
+def test_a_model_of_the_request_is_predicted_and_not_registered(shared: Client) -> None:
     (row,) = predict(shared, a_question(model="mine"), models=[{"name": "mine", "config": CONFIG}])
     assert row["status"] == "ok"
     (row,) = predict(shared, a_question(model="mine"))
@@ -93,14 +93,14 @@ def test_a_model_that_only_the_request_knows(shared: Client) -> None:
 
 
 @pytest.mark.parametrize("name", [MODEL, MODEL.lower(), "llama-3.1-8b", "Meta-Llama/Llama_3.1-8B"])
-def test_a_config_never_takes_the_place_of_a_known_model(shared: Client, name: str) -> None:
+def test_a_config_cannot_replace_a_catalogue_model(shared: Client, name: str) -> None:
     body = {"rows": [a_question()], "models": [{"name": name, "config": CONFIG}]}
     problem = problem_of(shared.post(PATH, body), 422)
     assert problem["field"] == "models"
     assert "is taken; leave the config out to use the catalogue's model" in problem["detail"]
 
 
-def test_one_name_stands_for_one_config(shared: Client) -> None:
+def test_a_name_with_two_configs_is_refused(shared: Client) -> None:
     other = CONFIG | {"num_hidden_layers": 41}
     body = {"rows": [a_question(model="m")], "models": [{"name": "m", "config": c} for c in (CONFIG, other)]}
     assert "it is registered with another config" in problem_of(shared.post(PATH, body), 422)["detail"]
@@ -108,7 +108,7 @@ def test_one_name_stands_for_one_config(shared: Client) -> None:
     assert shared.post(PATH, body).status_code == 200
 
 
-def test_no_more_rows_than_the_settings_allow(shared: Client) -> None:
+def test_the_number_of_rows_is_limited(shared: Client) -> None:
     row = {"model": "m", "accelerator": "a"}
     assert "at most 5000, got 5001" in problem_of(shared.post(PATH, {"rows": [row] * 5001}), 422)["detail"]
     assert "rows" in problem_of(shared.post(PATH, {"rows": []}), 422)["detail"]
@@ -128,22 +128,22 @@ def test_no_more_rows_than_the_settings_allow(shared: Client) -> None:
         (7, "rows.0"),
     ],
 )
-def test_rows_that_are_no_questions_are_refused(shared: Client, row: Any, field: str) -> None:
+def test_rows_with_invalid_fields_are_refused(shared: Client, row: Any, field: str) -> None:
     assert problem_of(shared.post(PATH, {"rows": [row]}), 422)["field"] == field
 
 
 @pytest.mark.parametrize("column", ["model", "accelerator"])
-def test_the_longest_name_is_answered(shared: Client, column: str) -> None:
+def test_the_longest_unknown_name_has_a_status(shared: Client, column: str) -> None:
     (row,) = predict(shared, a_question(**{column: "x" * 1000}))
     assert row["status"] == "unknown_name"
 
 
-def test_a_level_that_cannot_be_promised_says_the_highest(shared: Client) -> None:
+def test_the_problem_of_a_level_too_high_has_the_highest(shared: Client) -> None:
     problem = problem_of(shared.post(PATH, {"rows": [a_question()], "level": 0.99}), 409)
     assert "ask for at most 0.97" in problem["detail"]
 
 
-def test_extremes_are_answered_with_finite_numbers(shared: Client) -> None:
+def test_extreme_rows_are_answered(shared: Client) -> None:
     rows = [
         a_question(n_input_token=n_in, n_output_token=n_out, **load)
         for n_in in (1, 1e7)

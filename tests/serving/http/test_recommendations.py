@@ -13,7 +13,7 @@ from tests.serving.http_client import CONFIG, MODEL, Client, a_demand, problem_o
 PATH = "/v1/recommendations"
 
 
-def rank(client: Client, **changes: Any) -> dict[str, Any]:
+def recommend(client: Client, **changes: Any) -> dict[str, Any]:
     response = client.post(PATH, a_demand(**changes))
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
@@ -21,23 +21,23 @@ def rank(client: Client, **changes: Any) -> dict[str, Any]:
 
 
 def metric(entry: dict[str, Any], name: str, statistic: str) -> dict[str, Any]:
-    found = [m for m in entry["predictions"] if (m["metric"], m["statistic"]) == (name, statistic)]
-    assert len(found) == 1
-    return dict(found[0])
+    matches = [m for m in entry["predictions"] if (m["metric"], m["statistic"]) == (name, statistic)]
+    assert len(matches) == 1
+    return dict(matches[0])
 
 
-def test_an_unmeasured_model_gets_a_ranking_by_cost(shared: Client) -> None:
+def test_entries_are_ranked_by_cost(shared: Client) -> None:
     assert "my-14b" not in set(load_campaigns()["model"])
-    answer = rank(shared)
+    answer = recommend(shared)
     costs = [entry["cost_usd_per_h"] for entry in answer["entries"]]
     assert len(costs) == 10
     assert costs == sorted(costs)
-    assert [entry["rank"] for entry in answer["entries"]] == list(range(1, 11))
+    assert [entry["recommend"] for entry in answer["entries"]] == list(range(1, 11))
     assert answer["model"] == "my-14b"
 
 
 def test_entries_meet_the_limits_by_prediction(shared: Client) -> None:
-    for entry in rank(shared)["entries"]:
+    for entry in recommend(shared)["entries"]:
         nttft, itl = metric(entry, "nttft_s_per_token", "p50"), metric(entry, "itl_s", "p50")
         assert (nttft["limit"], itl["limit"]) == (0.1, 0.05)
         assert nttft["value"] <= 0.1
@@ -47,9 +47,9 @@ def test_entries_meet_the_limits_by_prediction(shared: Client) -> None:
         assert 0.78 <= entry["p_limits_met"] < 1
 
 
-def test_entries_carry_the_demand(shared: Client) -> None:
+def test_entries_have_capacity_for_the_demand(shared: Client) -> None:
     offers = {(o.provider, o.region, o.instance_type, o.pricing): o for o in load_catalog().offers}
-    for entry in rank(shared)["entries"]:
+    for entry in recommend(shared)["entries"]:
         offer = offers[entry["provider"], entry["region"], entry["instance_type"], entry["pricing"]]
         assert entry["users_per_replica"] * entry["n_replica"] >= 200
         assert entry["load_per_replica"] <= entry["in_flight_per_replica"] == entry["users_per_replica"]
@@ -59,8 +59,8 @@ def test_entries_carry_the_demand(shared: Client) -> None:
         assert entry["memory_used_byte"] <= entry["memory_usable_byte"]
 
 
-def test_an_entry_is_what_predictions_say_of_a_service_that_has_run_for_long(shared: Client) -> None:
-    first = rank(shared, limits=["ttft:p95<=5s"])["entries"][0]
+def test_an_entry_has_the_prediction_of_a_run_in_steady_state(shared: Client) -> None:
+    first = recommend(shared, limits=["ttft:p95<=5s"])["entries"][0]
     split = {
         short: first[f"{long}_parallel"] for short, long in (("tp", "tensor"), ("pp", "pipeline"), ("dp", "data"))
     }
@@ -69,42 +69,42 @@ def test_an_entry_is_what_predictions_say_of_a_service_that_has_run_for_long(sha
         "model": "my-14b", "n_accelerator": math.prod(split.values()), "ep": first["expert_parallel"],
         "n_input_token": 120, "n_output_token": 20, "concurrency": first["load_per_replica"], "statistic": "p95",
     }  # fmt: skip
-    asked = {"models": [{"name": "my-14b", "config": CONFIG}], "rows": [question | {"n_request": 1e9}, question]}
-    long, usual = shared.post("/v1/predictions", asked).json()["rows"]
-    said = metric(first, "ttft_s", "p95")
-    assert long["ttft_s"] == pytest.approx(said["value"], rel=1e-6)
-    assert long["ttft_s_hi"] == pytest.approx(said["high"], rel=1e-6)
-    assert usual["ttft_s"] != pytest.approx(said["value"], rel=1e-3)
+    request = {"models": [{"name": "my-14b", "config": CONFIG}], "rows": [question | {"n_request": 1e9}, question]}
+    long, usual = shared.post("/v1/predictions", request).json()["rows"]
+    expected = metric(first, "ttft_s", "p95")
+    assert long["ttft_s"] == pytest.approx(expected["value"], rel=1e-6)
+    assert long["ttft_s_hi"] == pytest.approx(expected["high"], rel=1e-6)
+    assert usual["ttft_s"] != pytest.approx(expected["value"], rel=1e-3)
 
 
 def test_costs_can_be_recomputed_by_hand(shared: Client) -> None:
-    for entry in rank(shared)["entries"]:
+    for entry in recommend(shared)["entries"]:
         per_h = entry["n_instance"] * entry["price_usd_per_h"]
         throughput = metric(entry, "output_throughput_token_per_s", "mean")["value"]
         request_per_h = throughput / 20 * 200 / entry["load_per_replica"] * 3600
         assert entry["cost_usd_per_h"] == pytest.approx(per_h)
         assert entry["cost_usd_per_month"] == pytest.approx(per_h * 730)
         assert entry["cost_usd_per_million_token"] == pytest.approx(per_h / (request_per_h * 140) * 1e6)
-        assert of_request(entry, 120, 20) == pytest.approx(per_h / request_per_h)
+        assert request_cost(entry, 120, 20) == pytest.approx(per_h / request_per_h)
         assert min(entry["cost_usd_per_million_input_token"], entry["cost_usd_per_million_output_token"]) > 0
 
 
-def of_request(entry: dict[str, Any], n_input: float, n_output: float) -> float:
-    """Return the US dollars that a request costs by the prices of its tokens."""
+def request_cost(entry: dict[str, Any], n_input: float, n_output: float) -> float:
+    """Return the cost of a request in US dollars by the prices of its tokens."""
     of_input, of_output = (entry[f"cost_usd_per_million_{part}_token"] for part in ("input", "output"))
     return float(n_input * of_input + n_output * of_output) / 1e6
 
 
 @pytest.mark.parametrize("load", [{"request_rate_per_s": 4}, {"users": 90, "think_time_s": 8}, {"users": 60}])
-def test_a_peak_makes_tokens_dearer(shared: Client, load: dict[str, float]) -> None:
+def test_a_peak_factor_raises_the_price_of_tokens(shared: Client, load: dict[str, float]) -> None:
     workload = {"n_input_token": 1000, "n_output_token": 200, "peak_factor": 10, **load}
-    entry = rank(shared, workload=workload, n_entry=1)["entries"][0]
+    entry = recommend(shared, workload=workload, n_entry=1)["entries"][0]
     if "request_rate_per_s" in load:
-        assert of_request(entry, 1000, 200) * 4 * 3600 * 730 == pytest.approx(entry["cost_usd_per_month"])
-    alike = rank(shared, workload=workload | {name: 10 * load[name] for name in load if name != "think_time_s"}
+        assert request_cost(entry, 1000, 200) * 4 * 3600 * 730 == pytest.approx(entry["cost_usd_per_month"])
+    at_peak = recommend(shared, workload=workload | {name: 10 * load[name] for name in load if name != "think_time_s"}
                  | {"peak_factor": 1}, n_entry=1)["entries"][0]  # fmt: skip
-    assert alike["cost_usd_per_h"] == pytest.approx(entry["cost_usd_per_h"])
-    assert of_request(alike, 1000, 200) * 10 == pytest.approx(of_request(entry, 1000, 200))
+    assert at_peak["cost_usd_per_h"] == pytest.approx(entry["cost_usd_per_h"])
+    assert request_cost(at_peak, 1000, 200) * 10 == pytest.approx(request_cost(entry, 1000, 200))
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_a_peak_makes_tokens_dearer(shared: Client, load: dict[str, float]) -> N
     [{"users": 700}, {"users": 5}, {"users": 700, "think_time_s": 5}, {"users": 9, "think_time_s": 300},
      {"request_rate_per_s": 90}, {"request_rate_per_s": 0.1}],
 )  # fmt: skip
-def test_replicas_can_be_counted_by_hand(shared: Client, load: dict[str, float]) -> None:
+def test_the_number_of_replicas_can_be_recomputed(shared: Client, load: dict[str, float]) -> None:
     workload = {"n_input_token": 500, "n_output_token": 100, "peak_factor": 1.5, "headroom": 0.2, **load}
-    entries = rank(shared, workload=workload, n_entry=20)["entries"]
+    entries = recommend(shared, workload=workload, n_entry=20)["entries"]
     assert entries
     for entry in entries:
         at_rate = "request_rate_per_s" in load
@@ -129,9 +129,9 @@ def test_replicas_can_be_counted_by_hand(shared: Client, load: dict[str, float])
 VARIED = {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150, "users": 20}
 
 
-def test_that_long_prompts_are_not_known_of_is_a_warning(shared: Client) -> None:
+def test_varied_prompts_under_tail_limits_have_a_warning(shared: Client) -> None:
     limits = ["ttft:p95<=5s", "e2e:p99<=60s", "tpot:p95<=1s"]
-    (warning,) = (w for w in rank(shared, workload=VARIED, limits=limits)["warnings"] if "prompt" in w)
+    (warning,) = (w for w in recommend(shared, workload=VARIED, limits=limits)["warnings"] if "prompt" in w)
     assert warning.startswith("workload.n_input_token: every prompt is taken to have the mean length, 428 tokens, so")
     assert "so ttft:p95<=5s, e2e:p99<=60s ignores long prompts" in warning
     assert "repeat the request with n_input_token 1200, their p95, as a number" in warning
@@ -146,22 +146,22 @@ def test_that_long_prompts_are_not_known_of_is_a_warning(shared: Client) -> None
         (VARIED | {"n_input_token": {"p50": 300, "p95": 400}}, "ttft:p95<=5s"),
     ],
 )
-def test_there_is_no_warning_of_prompts_without_cause(shared: Client, workload: dict[str, Any], limit: str) -> None:
-    assert not [w for w in rank(shared, workload=workload, limits=[limit])["warnings"] if "prompt" in w]
+def test_other_prompts_have_no_warning(shared: Client, workload: dict[str, Any], limit: str) -> None:
+    assert not [w for w in recommend(shared, workload=workload, limits=[limit])["warnings"] if "prompt" in w]
 
 
-def test_the_same_question_gets_the_same_answer(shared: Client) -> None:
+def test_equal_requests_have_equal_answers(shared: Client) -> None:
     assert shared.post(PATH, a_demand()).content == shared.post(PATH, a_demand()).content
 
 
-def test_a_rate_is_carried_at_the_load_that_it_makes(shared: Client) -> None:
+def test_a_request_rate_is_served_by_the_replicas(shared: Client) -> None:
     workload = {"n_input_token": 120, "n_output_token": 20, "request_rate_per_s": 0.1}
-    slow = rank(shared, workload=workload)["entries"][0]
+    slow = recommend(shared, workload=workload)["entries"][0]
     assert (slow["n_replica"], slow["n_instance"]) == (1, 1)
     assert 0 < slow["load_per_replica"] < 1
     assert slow["load_per_replica"] <= slow["in_flight_per_replica"]
-    assert of_request(slow, 120, 20) == pytest.approx(slow["cost_usd_per_h"] / (0.1 * 3600))
-    fast = rank(shared, workload=workload | {"request_rate_per_s": 300})["entries"][0]
+    assert request_cost(slow, 120, 20) == pytest.approx(slow["cost_usd_per_h"] / (0.1 * 3600))
+    fast = recommend(shared, workload=workload | {"request_rate_per_s": 300})["entries"][0]
     assert 1 < fast["load_per_replica"] <= fast["in_flight_per_replica"]
     assert fast["cost_usd_per_h"] > slow["cost_usd_per_h"]
 
@@ -170,22 +170,22 @@ def test_more_users_never_cost_less(shared: Client) -> None:
     costs = []
     for users in (1, 10, 100, 1000, 10_000, 1e6):
         workload = {"n_input_token": 120, "n_output_token": 20, "users": users}
-        costs.append(rank(shared, workload=workload)["entries"][0]["cost_usd_per_h"])
+        costs.append(recommend(shared, workload=workload)["entries"][0]["cost_usd_per_h"])
     assert costs == sorted(costs)
 
 
 def test_tighter_limits_never_cost_less(shared: Client) -> None:
-    costs = [rank(shared, limits=[f"itl:p50<={ms}ms"])["entries"][0]["cost_usd_per_h"] for ms in (100, 60, 30)]
+    costs = [recommend(shared, limits=[f"itl:p50<={ms}ms"])["entries"][0]["cost_usd_per_h"] for ms in (100, 60, 30)]
     assert costs == sorted(costs)
 
 
-def test_of_two_limits_on_one_latency_the_tighter_counts(shared: Client) -> None:
-    entry = rank(shared, limits=["itl:p50<=1s", "itl:p50<=50ms"])["entries"][0]
+def test_the_tighter_of_two_limits_on_one_metric_applies(shared: Client) -> None:
+    entry = recommend(shared, limits=["itl:p50<=1s", "itl:p50<=50ms"])["entries"][0]
     assert metric(entry, "itl_s", "p50")["limit"] == 0.05
 
 
-def test_limits_that_nothing_meets_are_answered_with_reasons(shared: Client) -> None:
-    answer = rank(shared, limits=["itl:p50<=0.001ms"], n_rejection=500)
+def test_limits_that_nothing_meets_yield_rejections_with_reasons(shared: Client) -> None:
+    answer = recommend(shared, limits=["itl:p50<=0.001ms"], n_rejection=500)
     assert answer["entries"] == []
     assert answer["n_rejected"] == len(answer["rejections"]) >= answer["n_configuration"]
     missed = [r["excess"] for r in answer["rejections"] if r["reason"] == "misses_limit"]
@@ -200,32 +200,32 @@ def test_limits_that_nothing_meets_are_answered_with_reasons(shared: Client) -> 
     assert {cost["cost_usd_per_h"] for cost in answer["cost_of_confidence"]} == {None}
 
 
-def test_a_model_too_large_for_some_hardware_says_so(shared: Client) -> None:
+def test_a_model_that_exceeds_the_memory_is_rejected_for_it(shared: Client) -> None:
     big = CONFIG | {"num_hidden_layers": 400, "hidden_size": 8192}
-    answer = rank(shared, model={"name": "big", "config": big}, n_rejection=500)
+    answer = recommend(shared, model={"name": "big", "config": big}, n_rejection=500)
     reasons = {r["reason"] for r in answer["rejections"]}
     assert "does_not_fit" in reasons
     assert all(r["excess"] >= 1 for r in answer["rejections"])
     assert all("GB usable" in r["detail"] for r in answer["rejections"] if r["reason"] == "does_not_fit")
 
 
-def test_a_budget_that_nothing_keeps_is_answered_with_reasons(shared: Client) -> None:
-    answer = rank(shared, constraints={"max_usd_per_h": 0.01})
+def test_a_budget_that_nothing_meets_yields_rejections(shared: Client) -> None:
+    answer = recommend(shared, constraints={"max_usd_per_h": 0.01})
     assert answer["entries"] == []
     assert "over_budget" in {r["reason"] for r in answer["rejections"]}
 
 
-def test_constraints_are_kept(shared: Client) -> None:
+def test_entries_satisfy_the_constraints(shared: Client) -> None:
     bounds = {"providers": ["AWS", "gcp"], "accelerators": ["h100-sxm-80gb", "L4"], "pricing": ["Spot", "on_demand"]}
-    entries = rank(shared, constraints=bounds, n_entry=200)["entries"]
+    entries = recommend(shared, constraints=bounds, n_entry=200)["entries"]
     assert {entry["provider"] for entry in entries} == {"aws", "gcp"}
     assert {entry["pricing"] for entry in entries} == {"spot", "on_demand"}
     assert {entry["accelerator"] for entry in entries} <= {"nvidia-h100-sxm-80gb", "nvidia-l4-24gb"}
     budget = entries[-1]["cost_usd_per_h"]
-    cheap = rank(shared, constraints={"max_usd_per_h": budget}, n_entry=200)["entries"]
+    cheap = recommend(shared, constraints={"max_usd_per_h": budget}, n_entry=200)["entries"]
     assert max(entry["cost_usd_per_h"] for entry in cheap) <= budget
     region = cheap[0]["region"]
-    assert {e["region"] for e in rank(shared, constraints={"regions": [region.upper()]})["entries"]} == {region}
+    assert {e["region"] for e in recommend(shared, constraints={"regions": [region.upper()]})["entries"]} == {region}
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,9 @@ def test_constraints_are_kept(shared: Client) -> None:
         ({"accelerators": ["nvidia-h10-sxm-80gb"]}, "accelerator", "nvidia-h100-sxm-80gb"),
     ],
 )
-def test_unknown_names_in_constraints_are_named(shared: Client, bounds: Any, field: str, near: str) -> None:
+def test_unknown_names_in_constraints_are_refused_with_similar_ones(
+    shared: Client, bounds: Any, field: str, near: str
+) -> None:
     problem = problem_of(shared.post(PATH, a_demand(constraints=bounds)), 404)
     assert problem["field"] == field
     assert near in problem["did_you_mean"]
@@ -248,7 +250,7 @@ def test_constraints_that_admit_no_offer_are_refused(shared: Client) -> None:
     assert "admit no offer" in problem_of(shared.post(PATH, a_demand(constraints=bounds)), 422)["detail"]
 
 
-def test_an_unknown_model_lists_near_misses(shared: Client) -> None:
+def test_the_problem_of_an_unknown_model_lists_similar_names(shared: Client) -> None:
     problem = problem_of(shared.post(PATH, a_demand(model="meta-llama/Llama-3.1-8")), 404)
     assert MODEL in problem["did_you_mean"]
 
@@ -260,35 +262,35 @@ def test_requests_beyond_the_context_are_refused(shared: Client) -> None:
     assert "exceeds the model's context of 131072" in problem["detail"]
 
 
-def test_a_level_that_cannot_be_promised_says_the_highest(shared: Client) -> None:
+def test_the_problem_of_a_level_too_high_has_the_highest(shared: Client) -> None:
     rare = problem_of(shared.post(PATH, a_demand(level=0.95, limits=["nttft:p50<=1s"])), 409)
     assert "needs 19 groups of measurements, there are 9; ask for at most 0.900" in rare["detail"]
     for limits in (["itl:p50<=50ms"], ["itl:p50<=0.001ms"]):
         problem = problem_of(shared.post(PATH, a_demand(level=0.99, limits=limits)), 409)
         assert "needs 99 groups of measurements, there are" in problem["detail"]
-    assert rank(shared, level=0.9)["level"] == 0.9
+    assert recommend(shared, level=0.9)["level"] == 0.9
 
 
-def test_a_preset_beyond_the_context_is_named_with_its_lengths_and_a_cure(shared: Client) -> None:
-    asked = a_demand(model="meta-llama/Llama-2-7b-hf", workload={"preset": "agents", "users": 4})
-    problem = problem_of(shared.post(PATH, asked), 422)
+def test_the_problem_of_a_preset_beyond_the_context_has_its_lengths(shared: Client) -> None:
+    request = a_demand(model="meta-llama/Llama-2-7b-hf", workload={"preset": "agents", "users": 4})
+    problem = problem_of(shared.post(PATH, request), 422)
     assert problem["field"] == "workload.preset"
     assert "'agents' makes requests of 67800 input and 527 output tokens" in problem["detail"]
     assert "the context of meta-llama/Llama-2-7b-hf is 4096" in problem["detail"]
     assert "give n_input_token and n_output_token" in problem["detail"]
-    own = {"preset": "agents", "users": 4, "n_input_token": 5000, "n_output_token": 5}
-    assert problem_of(shared.post(PATH, asked | {"workload": own}), 422)["field"] == "n_input_token"
+    with_lengths = {"preset": "agents", "users": 4, "n_input_token": 5000, "n_output_token": 5}
+    assert problem_of(shared.post(PATH, request | {"workload": with_lengths}), 422)["field"] == "n_input_token"
 
 
 def test_intervals_widen_with_the_level(shared: Client) -> None:
-    narrow, wide = (rank(shared, level=level)["entries"][0]["predictions"][0] for level in (0.5, 0.9))
+    narrow, wide = (recommend(shared, level=level)["entries"][0]["predictions"][0] for level in (0.5, 0.9))
     assert narrow["value"] == wide["value"]
     assert wide["low"] < narrow["low"] < narrow["high"] < wide["high"]
 
 
-def test_an_engine_nobody_measured_is_outside(shared: Client) -> None:
-    unseen = next(name for name in ENGINES if name not in shared.bench.active_model.bundle.engines)
-    assert all(entry["outside"] for entry in rank(shared, constraints={"engine": unseen})["entries"])
+def test_entries_of_an_unmeasured_engine_are_outside(shared: Client) -> None:
+    unmeasured = next(name for name in ENGINES if name not in shared.state.active_model.bundle.engines)
+    assert all(entry["outside"] for entry in recommend(shared, constraints={"engine": unmeasured})["entries"])
 
 
 def test_extreme_demands_are_answered_with_finite_numbers(shared: Client) -> None:
@@ -297,39 +299,39 @@ def test_extreme_demands_are_answered_with_finite_numbers(shared: Client) -> Non
         {"n_input_token": 1, "n_output_token": 1, "request_rate_per_s": 1e6},
         {"n_input_token": 1, "n_output_token": 1e7, "request_rate_per_s": 1e-9},
     ):
-        answer = rank(shared, workload=workload, limits=["e2e:p99<=86400s"])
+        answer = recommend(shared, workload=workload, limits=["e2e:p99<=86400s"])
         assert all(entry["n_replica"] >= 1 for entry in answer["entries"])
         numbers = [v for e in answer["entries"] for v in e.values() if isinstance(v, float)]
         assert all(math.isfinite(number) for number in numbers)
 
 
-def test_vendors_bound_the_choice(shared: Client) -> None:
+def test_entries_are_of_the_vendors_named(shared: Client) -> None:
     amd = shared.post(PATH, a_demand(constraints={"vendors": ["amd"]})).json()
     assert {entry["accelerator"].partition("-")[0] for entry in amd["entries"]} == {"amd"}
-    nobody = shared.post(PATH, a_demand(constraints={"vendors": ["AMD"], "accelerators": ["nvidia-t4-16gb"]}))
-    assert problem_of(nobody, 422)["field"] == "constraints.accelerators"
+    response = shared.post(PATH, a_demand(constraints={"vendors": ["AMD"], "accelerators": ["nvidia-t4-16gb"]}))
+    assert problem_of(response, 422)["field"] == "constraints.accelerators"
     assert problem_of(shared.post(PATH, a_demand(constraints={"vendors": ["NVIDIAA"]})), 404)["did_you_mean"] == [
         "NVIDIA"
     ]
 
 
-def test_what_was_asked_for_is_written_for_every_entry(shared: Client) -> None:
-    known = {"model": MODEL, "n_entry": 3, "constraints": {"vendors": ["NVIDIA"]}}
-    commands = [entry["deployment"] for entry in rank(shared, deployment="vllm", **known)["entries"]]
+def test_each_entry_has_the_requested_deployment(shared: Client) -> None:
+    request = {"model": MODEL, "n_entry": 3, "constraints": {"vendors": ["NVIDIA"]}}
+    commands = [entry["deployment"] for entry in recommend(shared, deployment="vllm", **request)["entries"]]
     assert all(f"vllm serve {MODEL}" in command for command in commands)
-    assert "kind: InferenceService" in rank(shared, deployment="kserve", **known)["entries"][0]["deployment"]
-    assert rank(shared, **known)["entries"][0]["deployment"] is None
+    assert "kind: InferenceService" in recommend(shared, deployment="kserve", **request)["entries"][0]["deployment"]
+    assert recommend(shared, **request)["entries"][0]["deployment"] is None
 
 
-def test_what_cannot_be_written_is_a_warning(shared: Client) -> None:
-    answer = rank(shared, deployment="trtllm", constraints={"vendors": ["AMD"]}, n_entry=2)
+def test_a_deployment_that_cannot_be_written_is_a_warning(shared: Client) -> None:
+    answer = recommend(shared, deployment="trtllm", constraints={"vendors": ["AMD"]}, n_entry=2)
     assert answer["entries"] == []
-    assert "none of trtllm is known to run on AMD" in answer["families"][0]["detail"]
-    spread = rank(
+    assert "none of trtllm is request to run on AMD" in answer["families"][0]["detail"]
+    fp8 = recommend(
         shared, deployment="trtllm", n_entry=1, constraints={"vendors": ["NVIDIA"], "weight_precision": "fp8"}
     )
-    assert spread["entries"][0]["deployment"] is None
-    assert any("trtllm cannot serve weights of bf16 in fp8" in warning for warning in spread["warnings"])
+    assert fp8["entries"][0]["deployment"] is None
+    assert any("trtllm cannot serve weights of bf16 in fp8" in warning for warning in fp8["warnings"])
     unknown = a_demand(deployment="vllm", constraints={"engine": "tgis"})
     assert problem_of(shared.post(PATH, unknown), 404)["field"] == "constraints.engines"
     assert problem_of(shared.post(PATH, a_demand(deployment="helm")), 422)["field"] == "deployment"

@@ -1,4 +1,4 @@
-"""The service as a person starts it."""
+"""`roofcast serve` in a process of its own."""
 
 from __future__ import annotations
 

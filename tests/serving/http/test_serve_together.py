@@ -1,4 +1,4 @@
-"""Several server processes behind one address, as a platform runs them."""
+"""Several server processes behind one address."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from tests.serving.http_client import a_question
 
 @pytest.fixture
 def service(home: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], str, Path]]:
-    """Run a service with two server processes; give its process, its address and its log."""
+    """Run a service with two server processes; yield its process, address and log."""
     port, log = free_port(), tmp_path / "log"
     code = "from roofcast.serving.cli.app import main; main()"
     command = [sys.executable, "-c", code, "serve", "--port", str(port), "--workers", "2"]
-    chosen = {
+    variables = {
         "ROOFCAST_HOME": str(home),
         "ROOFCAST_DRAIN_S": "20",
         "ROOFCAST_MAX_BODY_S": "10",
         "TMPDIR": str(tmp_path),
     }
     with log.open("wb") as stream:
-        process = subprocess.Popen(command, env={**os.environ, **chosen}, stderr=stream)  # noqa: S603
+        process = subprocess.Popen(command, env={**os.environ, **variables}, stderr=stream)  # noqa: S603
     try:
         url = f"http://127.0.0.1:{port}"
         wait_until(lambda: answers(f"{url}/readyz", process))
@@ -50,7 +50,7 @@ def predict(url: str, n_row: int = 1) -> int:
 
 
 def answer_to(url: str, text: bytes) -> bytes:
-    """Return the answer to a request that stops before it ends."""
+    """Return the answer to an incomplete request."""
     address = httpx.URL(url)
     with socket.create_connection((address.host, address.port or 0), timeout=PATIENCE_S) as connection:
         connection.sendall(b"POST /v1/predictions HTTP/1.1\r\nhost: x\r\n" + text)
@@ -58,34 +58,34 @@ def answer_to(url: str, text: bytes) -> bytes:
 
 
 @pytest.mark.slow  # two server processes, and pauses that a loaded machine cannot exceed
-def test_they_count_together_limit_and_stop_as_one(
+def test_server_processes_share_metrics_limits_and_the_stop(
     service: tuple[subprocess.Popen[bytes], str, Path], tmp_path: Path
 ) -> None:
     process, url, log = service
-    n_asked = 0
+    n_sent = 0
     with ThreadPoolExecutor(4) as pool:
-        while len(list(tmp_path.glob("roofcast-metrics-*/histogram_*.db"))) < 2 or n_asked < 20:
+        while len(list(tmp_path.glob("roofcast-metrics-*/histogram_*.db"))) < 2 or n_sent < 20:
             assert set(pool.map(lambda _: predict(url), range(4))) == {200}
-            n_asked += 4
+            n_sent += 4
     labels = {"method": "POST", "route": "/v1/predictions", "status": "200"}
 
-    def has_counted_all() -> bool:
+    def are_all_counted() -> bool:
         samples = metrics_of(httpx.get(f"{url}/metrics", timeout=PATIENCE_S).text)
         n_request = value(samples, "roofcast_request_seconds_count", **labels)
-        return n_request == value(samples, "roofcast_predictions_total", status="ok") == n_asked
+        return n_request == value(samples, "roofcast_predictions_total", status="ok") == n_sent
 
-    wait_until(has_counted_all)
-    assert all(has_counted_all() for _ in range(4))
+    wait_until(are_all_counted)
+    assert all(are_all_counted() for _ in range(4))
     assert answer_to(url, b"x-much: " + b"x" * MAX_HEADER_BYTE).startswith(b"HTTP/1.1 400")
     assert answer_to(url, b"content-length: 100\r\n\r\n{").startswith(b"HTTP/1.1 408")
     with ThreadPoolExecutor(4) as pool:
-        under_way = [pool.submit(predict, url, 2000) for _ in range(4)]
+        pending = [pool.submit(predict, url, 2000) for _ in range(4)]
         process.send_signal(signal.SIGTERM)
         while httpx.get(f"{url}/readyz", timeout=PATIENCE_S).status_code != 503:
             assert process.poll() is None
-        assert {answer.result() for answer in under_way} == {200}
+        assert {answer.result() for answer in pending} == {200}
     assert process.wait(PATIENCE_S) == 0
     assert not list(tmp_path.glob("roofcast-metrics-*"))
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert {line["level"] for line in lines} <= {"INFO", "WARNING"}
-    assert sum(line.get("route") == "/v1/predictions" for line in lines) == n_asked + 4
+    assert sum(line.get("route") == "/v1/predictions" for line in lines) == n_sent + 4

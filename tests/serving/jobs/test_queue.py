@@ -28,7 +28,7 @@ QUICKEST = '{"n_member": 1, "n_estimators": 2, "calibrate": false}'
 
 
 def is_working(home: Path) -> bool:
-    """Return whether some worker holds the lock of a state folder."""
+    """Return whether a worker holds the lock of a state folder."""
     try:
         with FileLock(home / "worker.lock", timeout=0):
             return False
@@ -37,29 +37,29 @@ def is_working(home: Path) -> bool:
 
 
 def workers_of(parent: int) -> list[int]:
-    """Return the ids of the workers that were started to stop with a process."""
-    wanted = f"roofcast.serving.jobs.worker\0{parent}\0"
-    found = []
+    """Return the process ids of the workers of a parent process."""
+    command = f"roofcast.serving.jobs.worker\0{parent}\0"
+    workers = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if wanted in file.read_text():
-                found.append(int(file.parent.name))
+            if command in file.read_text():
+                workers.append(int(file.parent.name))
         except OSError:
             continue
-    return found
+    return workers
 
 
-def away_twice(change: Callable[..., object]) -> Callable[..., object]:
-    """Return a change of a store that does not answer the first two times."""
+def fail_twice(change: Callable[..., object]) -> Callable[..., object]:
+    """Return a change of the store that fails the first two times."""
     answers = iter([NotReadyError("the store is away")] * 2)
 
-    def changing(*arguments: object) -> object:
+    def fail_or_change(*arguments: object) -> object:
         problem = next(answers, None)
         if problem:
             raise problem
         return change(*arguments)
 
-    return changing
+    return fail_or_change
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_retraining_over_http_runs_in_a_worker_and_is_promoted(
     """
     monkeypatch.setenv("ROOFCAST_TRAINING", QUICKEST)
     monkeypatch.setattr(queue_module, "RESTART_PAUSE_S", 0.1)
-    store = client.bench.store
+    store = client.state.store
     interrupted = store.retrainings.add(owner_id(home))
     with worker_process():
         with FileLock(home / "training.lock"):
@@ -88,25 +88,25 @@ def test_a_retraining_over_http_runs_in_a_worker_and_is_promoted(
                 assert store.retrainings.find(interrupted.id).state == "queued"
             wait_until(lambda: store.retrainings.find(interrupted.id).state == "running")
             os.kill(workers_of(os.getpid())[0], signal.SIGKILL)
-            posted = client.send("POST", PATH)
-            assert posted.status_code == 202
-            assert posted.json()["state"] == "queued"
-            place = posted.headers["location"]
-        wait_until(lambda: client.get(place).json()["state"] == "done")
+            response = client.send("POST", PATH)
+            assert response.status_code == 202
+            assert response.json()["state"] == "queued"
+            location = response.headers["location"]
+        wait_until(lambda: client.get(location).json()["state"] == "done")
         assert store.retrainings.find(interrupted.id).error == INTERRUPTED
         second_place = client.send("POST", PATH).headers["location"]
-        assert second_place != place
+        assert second_place != location
         wait_until(lambda: client.get(second_place).json()["state"] == "done")
     assert not is_working(home)
     assert workers_of(os.getpid()) == []
-    report = RetrainingReport.model_validate(client.get(place).json()["report"])
+    report = RetrainingReport.model_validate(client.get(location).json()["report"])
     assert report.version == "2"
     assert report.champion_error is not None
     assert [record["state"] for record in client.get(PATH).json()] == ["done", "done", "failed"]
-    assert client.bench.registry.champion() is not None
+    assert client.state.registry.champion() is not None
 
 
-def test_an_unknown_retraining_is_named(shared: Client) -> None:
+def test_an_unknown_retraining_is_404(shared: Client) -> None:
     assert problem_of(shared.get(f"{PATH}/nothing"), 404)["field"] == "retraining"
 
 
@@ -121,11 +121,11 @@ def test_a_job_runs_once(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> No
     record = queue.submit()
     queue.run(record.id)
     queue.run(record.id)
-    ended = queue._state.store.retrainings.find(record.id)
-    assert (ended.state, ended.error, len(calls)) == ("failed", "too few rows", 1)
+    record_after = queue._state.store.retrainings.find(record.id)
+    assert (record_after.state, record_after.error, len(calls)) == ("failed", "too few rows", 1)
 
 
-def test_a_bug_fails_the_job_and_keeps_its_traceback(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_fails_the_job_and_is_raised(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> RetrainingReport:
         raise ZeroDivisionError("a bug")
 
@@ -153,14 +153,16 @@ def test_the_result_of_a_job_is_recorded_when_the_store_answers_again(
 
     store = queue._state.store
     for name in ("start", end):
-        monkeypatch.setattr(store.retrainings, name, away_twice(getattr(store.retrainings, name)))
+        monkeypatch.setattr(store.retrainings, name, fail_twice(getattr(store.retrainings, name)))
     monkeypatch.setattr(queue._state, "retrain", retrain)
     monkeypatch.setattr(queue_module, "MAX_RECORD_PAUSE_S", 1.5)
     monkeypatch.setattr(time, "sleep", pauses.append)
     record = queue.submit()
     queue.run(record.id)
-    ended = store.retrainings.find(record.id)
-    assert (ended.state, ended.error) == (("done", "") if end == "finish" else ("failed", "too few rows"))
+    record_after = store.retrainings.find(record.id)
+    assert (record_after.state, record_after.error) == (
+        ("done", "") if end == "finish" else ("failed", "too few rows")
+    )
     assert pauses == [1.0, 1.5, 1.0, 1.5]
 
 
@@ -200,7 +202,7 @@ def test_jobs_of_a_dead_worker_are_recovered(queue: JobQueue) -> None:
     assert len(queue.huey) == 1
 
 
-def test_a_queue_that_cannot_be_written_queues_nothing(queue: JobQueue, home: Path) -> None:
+def test_a_queue_that_cannot_be_written_fails_the_retraining(queue: JobQueue, home: Path) -> None:
     connection = sqlite3.connect(home / "jobs.sqlite")
     connection.execute("DROP TABLE task")
     connection.close()
@@ -257,25 +259,25 @@ def test_two_state_folders_may_share_a_store(queue: JobQueue, tmp_path: Path) ->
     (tmp_path / "other").mkdir()
     other, store = JobQueue(tmp_path / "other", queue._state), queue._state.store
     assert other.owner != queue.owner == owner_id(queue._state.settings.home)
-    mine, theirs = queue.submit(), other.submit()
-    assert theirs.id != mine.id
-    store.retrainings.start(theirs.id)
+    own, others = queue.submit(), other.submit()
+    assert others.id != own.id
+    store.retrainings.start(others.id)
     queue.recover()
-    assert store.retrainings.find(theirs.id).state == "running"
+    assert store.retrainings.find(others.id).state == "running"
     other.recover()
-    assert store.retrainings.find(theirs.id).error == INTERRUPTED
-    assert store.retrainings.find(mine.id).state == "queued"
+    assert store.retrainings.find(others.id).error == INTERRUPTED
+    assert store.retrainings.find(own.id).state == "queued"
 
 
 @pytest.mark.parametrize("body", ["", "a=1"])
-def test_a_cross_site_form_starts_nothing(body: str, shared: Client) -> None:
+def test_a_cross_site_form_starts_no_retraining(body: str, shared: Client) -> None:
     form = {"content-type": "application/x-www-form-urlencoded"}
     problem_of(shared.send("POST", PATH, body, form), 415)
     assert shared.get(PATH).json() == []
 
 
 def test_the_latest_retrainings_are_listed_up_to_a_limit(client: Client) -> None:
-    store = client.bench.store
+    store = client.state.store
     ids = [store.retrainings.add().id for _ in range(3)]
     assert [record["id"] for record in client.get(f"{PATH}?limit=2").json()] == ids[:0:-1]
     problem_of(client.get(f"{PATH}?limit=0"), 422)

@@ -11,7 +11,7 @@ from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Client, Run, a
 
 PREDICT, RECOMMEND = "/v1/predictions", "/v1/recommendations"
 METRICS = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
-MINE = {"name": "my-14b", "config": CONFIG}
+INLINE_MODEL = {"name": "my-14b", "config": CONFIG}
 
 
 def a_reference(**changes: Any) -> dict[str, Any]:
@@ -19,41 +19,41 @@ def a_reference(**changes: Any) -> dict[str, Any]:
 
 
 def predict(client: Client, references: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
-    body = {"rows": [a_question(engine="vllm", **changes)], "references": references, "models": [MINE]}
+    body = {"rows": [a_question(engine="vllm", **changes)], "references": references, "models": [INLINE_MODEL]}
     response = client.post(PREDICT, body)
     assert response.status_code == 200, response.text
     (row,) = response.json()["rows"]
     return dict(row)
 
 
-def test_references_pull_and_tighten_and_both_numbers_are_told(shared: Client) -> None:
-    plain = predict(shared, [], model="my-14b")
+def test_references_shift_and_narrow_predictions(shared: Client) -> None:
+    uncalibrated = predict(shared, [], model="my-14b")
     factor = {metric: 0.5 if metric == "output_throughput_token_per_s" else 2.0 for metric in METRICS}
-    told = {metric: factor[metric] * plain[metric] for metric in METRICS}
-    row = predict(shared, [a_reference(model="my-14b", **told)], model="my-14b")
+    measured = {metric: factor[metric] * uncalibrated[metric] for metric in METRICS}
+    row = predict(shared, [a_reference(model="my-14b", **measured)], model="my-14b")
     assert tuple(row)[-len(UNCALIBRATED_COLUMNS) :] == UNCALIBRATED_COLUMNS
     for metric in METRICS:
-        assert row[f"{metric}_uncalibrated"] == plain[metric]
-        assert row[f"{metric}_uncalibrated_hi"] == plain[f"{metric}_hi"]
+        assert row[f"{metric}_uncalibrated"] == uncalibrated[metric]
+        assert row[f"{metric}_uncalibrated_hi"] == uncalibrated[f"{metric}_hi"]
         low, high = sorted((1.0, factor[metric]))
-        assert low < row[metric] / plain[metric] < high
-        assert row[f"{metric}_hi"] / row[f"{metric}_lo"] < plain[f"{metric}_hi"] / plain[f"{metric}_lo"]
+        assert low < row[metric] / uncalibrated[metric] < high
+        assert row[f"{metric}_hi"] / row[f"{metric}_lo"] < uncalibrated[f"{metric}_hi"] / uncalibrated[f"{metric}_lo"]
 
 
 @pytest.mark.parametrize("measured", [{"e2e_s": 3.0}, {"itl_s": 0.1}, {"itl_s": 0.1, "statistic": "p50"}])
-def test_whatever_was_measured_counts(shared: Client, measured: dict[str, Any]) -> None:
+def test_each_measured_metric_shifts_related_predictions(shared: Client, measured: dict[str, Any]) -> None:
     reference = a_reference(model="my-14b", ttft_s=None, tpot_s=None, **measured)
     row = predict(shared, [reference], model="my-14b")
-    moved = {metric: row[metric] / row[f"{metric}_uncalibrated"] for metric in METRICS}
-    assert moved["tpot_s"] > 1.05
-    assert moved["output_throughput_token_per_s"] < 0.95
-    assert (moved["ttft_s"] > 1.05) == ("e2e_s" in measured)
-    body = {"rows": [a_question(engine="vllm", model="my-14b")], "models": [MINE], "references": [reference]}
-    (why,) = shared.post("/v1/explanations", body).json()["rows"]
-    assert why["prediction"]["tpot_s"]["contributions"]["references"] > 0.05
+    shift = {metric: row[metric] / row[f"{metric}_uncalibrated"] for metric in METRICS}
+    assert shift["tpot_s"] > 1.05
+    assert shift["output_throughput_token_per_s"] < 0.95
+    assert (shift["ttft_s"] > 1.05) == ("e2e_s" in measured)
+    body = {"rows": [a_question(engine="vllm", model="my-14b")], "models": [INLINE_MODEL], "references": [reference]}
+    (explanation,) = shared.post("/v1/explanations", body).json()["rows"]
+    assert explanation["prediction"]["tpot_s"]["contributions"]["references"] > 0.05
 
 
-def test_without_references_there_are_no_further_fields(shared: Client) -> None:
+def test_without_references_there_are_no_uncalibrated_fields(shared: Client) -> None:
     assert tuple(predict(shared, []))[-3:] == ANSWER_COLUMNS[-3:]
 
 
@@ -85,7 +85,7 @@ def test_without_references_there_are_no_further_fields(shared: Client) -> None:
         ({"memory_byte": 1}, "memory_byte", "is not a column of references"),
     ],
 )
-def test_one_bad_reference_refuses_all_and_is_named(
+def test_one_invalid_reference_refuses_the_request(
     shared: Client, changes: dict[str, Any], field: str, detail: str
 ) -> None:
     body = {"rows": [a_question()], "references": [a_reference(), a_reference(**changes)]}
@@ -102,36 +102,36 @@ def test_references_without_a_row_are_refused(shared: Client) -> None:
 
 
 @pytest.mark.parametrize("name", ["my-14b", MODEL])
-def test_a_recommendation_knows_references_of_its_model(shared: Client, name: str) -> None:
+def test_references_of_a_recommendation_are_of_its_model(shared: Client, name: str) -> None:
     model = {"name": name, "config": CONFIG}
     demand = a_demand(model=model, constraints={"accelerators": [ACCELERATOR], "engine": "vllm"}, limits=["tpot<=9s"])
     reference = a_reference(tpot_s=0.2, ttft_s=2)
     del reference["model"]
-    plain, told, named = (
+    uncalibrated, measured, named = (
         shared.post(RECOMMEND, demand | {"references": rows}).json()["entries"][0]["predictions"]
         for rows in ([], [reference], [reference | {"model": name}])
     )
-    assert told == named
-    assert {metric["uncalibrated"] for metric in plain} == {None}
-    tpot = next(m for m in told if (m["metric"], m["statistic"]) == ("tpot_s", "p50"))
+    assert measured == named
+    assert {metric["uncalibrated"] for metric in uncalibrated} == {None}
+    tpot = next(m for m in measured if (m["metric"], m["statistic"]) == ("tpot_s", "p50"))
     assert tpot["value"] > tpot["uncalibrated"]
 
 
-def test_a_file_of_references(run: Run, home: Path, tmp_path: Path) -> None:
+def test_predict_with_a_file_of_references(run: Run, home: Path, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text(
         f"model,accelerator,n_input_token,n_output_token\n{MODEL},{ACCELERATOR},120,20\n"
     )
     header = "model,accelerator,n_input_token,n_output_token,concurrency,ttft_s"
     file = tmp_path / "ref.csv"
     file.write_text(f"{header}\n{MODEL},{ACCELERATOR},120,20,1,0.2\n")
-    asked = ("predict", "--rows", tmp_path / "in.csv", "--out", tmp_path / "out.csv", "--reference", file)
-    assert run(*asked)[0] == 0
+    command = ("predict", "--rows", tmp_path / "in.csv", "--out", tmp_path / "out.csv", "--reference", file)
+    assert run(*command)[0] == 0
     answers = pd.read_csv(tmp_path / "out.csv")
     assert tuple(answers.columns[4:]) == (*ANSWER_COLUMNS, *UNCALIBRATED_COLUMNS)
     assert answers["ttft_s"].iloc[0] != answers["ttft_s_uncalibrated"].iloc[0]
     assert answers["tpot_s"].iloc[0] == answers["tpot_s_uncalibrated"].iloc[0]
     (tmp_path / "out.csv").unlink()
     file.write_text(f"{header}\n\n{MODEL},{ACCELERATOR},120,20,1,0.2\n{MODEL},{ACCELERATOR},120,20,1,x\n")
-    status, _, said = run(*asked)
-    assert (status, "ref.csv, line 4: ttft_s: must be a number" in said) == (2, True)
+    status, _, err = run(*command)
+    assert (status, "ref.csv, line 4: ttft_s: must be a number" in err) == (2, True)
     assert not (tmp_path / "out.csv").exists()

@@ -10,12 +10,12 @@ from roofcast.data.errors import SchemaError
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Table, object_column, parse_rows
 from roofcast.serving.problem import Problem
 
-PLAIN = {"model": "m", "accelerator": "a", "n_input_token": 100, "n_output_token": 10}
+ROW = {"model": "m", "accelerator": "a", "n_input_token": 100, "n_output_token": 10}
 
 
 def read(**cells: Any) -> tuple[Table, list[Problem | None]]:
     """Return a parsed row."""
-    return parse_rows({name: object_column(1, [cell]) for name, cell in (PLAIN | cells).items()})
+    return parse_rows({name: object_column(1, [cell]) for name, cell in (ROW | cells).items()})
 
 
 @pytest.mark.parametrize("cell", [2, 2.0, "2", " 2 ", "2.0", np.float64(2)])
@@ -53,9 +53,9 @@ def test_a_nested_value_in_a_text_cell_is_invalid(field: str, cell: Any) -> None
 
 def test_columns_of_numbers_and_of_texts_have_the_same_results() -> None:
     cells = [1.0, np.nan, 0.5, 3.0]
-    plain = {name: np.array([cell] * 4, dtype=object) for name, cell in PLAIN.items()}
+    cells_of_row = {name: np.array([cell] * 4, dtype=object) for name, cell in ROW.items()}
     numbers, texts = [
-        parse_rows(plain | {"concurrency": np.array(column)}) for column in (cells, [str(c) for c in cells])
+        parse_rows(cells_of_row | {"concurrency": np.array(column)}) for column in (cells, [str(c) for c in cells])
     ]
     for name in ("concurrency", ASSUMED_LOAD):
         assert numbers[0][name].tolist()[0::2] == texts[0][name].tolist()[0::2]

@@ -1,4 +1,4 @@
-"""Splits that a model admits, for bulk answers and recommendations alike."""
+"""Splits that a model admits, in predictions, explanations and recommendations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
 
 
 @pytest.mark.parametrize(
-    ("changes", "status", "said"),
+    ("changes", "status", "message"),
     [
         ({"tp": 3, "n_accelerator": 3}, "invalid", "tp: must divide the model's 32 attention heads, got 3"),
         ({"tp": 3, "n_accelerator": 3, "engine": "transformers-neuronx"}, "ok", ""),
@@ -29,15 +29,15 @@ MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
     ],
 )
 def test_a_split_that_the_model_does_not_admit_is_invalid(
-    changes: dict[str, object], status: str, said: str, shared: Client
+    changes: dict[str, object], status: str, message: str, shared: Client
 ) -> None:
     (row,) = shared.post("/v1/predictions", {"rows": [a_question(**changes)]}).json()["rows"]
     assert row["status"] == status, row["reason"]
-    assert said in row["reason"]
+    assert message in row["reason"]
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         (
             {"accelerator": "nvidia-v100-sxm2-32gb", "engine": "vllm"},
@@ -49,26 +49,26 @@ def test_a_split_that_the_model_does_not_admit_is_invalid(
         ({"accelerator": "nvidia-t4-16gb"}, ""),
     ],
 )
-def test_weights_that_the_engine_does_not_serve_there_are_invalid(
-    changes: dict[str, object], said: str, shared: Client
+def test_weight_precisions_that_the_engine_does_not_support_are_invalid(
+    changes: dict[str, object], message: str, shared: Client
 ) -> None:
-    asked = {"weight_precision": "bf16", "model": "Qwen/Qwen2.5-3B-Instruct"}
-    (row,) = shared.post("/v1/predictions", {"rows": [a_question(**asked | changes)]}).json()["rows"]
-    assert row["status"] == ("invalid" if said else "ok"), row["reason"]
-    assert said in row["reason"]
+    row_changes = {"weight_precision": "bf16", "model": "Qwen/Qwen2.5-3B-Instruct"}
+    (row,) = shared.post("/v1/predictions", {"rows": [a_question(**row_changes | changes)]}).json()["rows"]
+    assert row["status"] == ("invalid" if message else "ok"), row["reason"]
+    assert message in row["reason"]
 
 
-def test_an_assumed_split_is_refused_of_an_explanation_too(shared: Client) -> None:
+def test_an_assumed_split_is_refused_in_an_explanation(shared: Client) -> None:
     problem = problem_of(shared.post("/v1/explanations", {"rows": [a_question(n_accelerator=3)]}), 422)
     assert problem["field"] == "tp"
     assert "is blank" in problem["detail"]
 
 
-def test_engines_that_keep_key_value_heads_whole_refuse_what_is_between() -> None:
+def test_engines_without_split_key_value_heads_refuse_other_degrees() -> None:
     model = a_model(n_head=40, n_kv_head=10)
-    said = "tp: must divide the model's 10 key-value heads or be a multiple of them, got 4"
+    message = "tp: must divide the model's 10 key-value heads or be a multiple of them, got 4"
     engines = ("vllm", "sglang", "trtllm", "")
-    assert [str(split_error(model, 4, engine=engine) or "") for engine in engines] == [said, said, "", ""]
+    assert [str(split_error(model, 4, engine=engine) or "") for engine in engines] == [message, message, "", ""]
     assert [split_error(model, tp, engine="vllm") for tp in (2, 5, 10, 20)] == [None] * 4
 
 
@@ -80,7 +80,7 @@ def test_replicas_are_splits_that_the_model_admits() -> None:
     assert {replica.tp for replica in replicas if replica.engine == "vllm"} == {1, 2, 4}
 
 
-def test_nothing_that_was_measured_is_refused() -> None:
+def test_every_measured_split_is_admitted() -> None:
     catalog, rows = load_catalog(), load_campaigns()
     splits = rows[["model", "tp", "ep", "engine"]].fillna({"tp": 1, "ep": 1}).drop_duplicates()
     for model, tp, ep, engine in splits.itertuples(index=False, name=None):

@@ -1,4 +1,4 @@
-"""What a recommendation is computed from: chances, replicas, what they cost, the front."""
+"""Parts of a recommendation: probabilities, replicas, costs, the Pareto front, rejections."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_splits_fill_an_instance_and_divide_heads_and_layers() -> None:
     assert len(set(replicas)) == len(replicas)
 
 
-def test_costs_are_of_whole_instances_up_to_those_available() -> None:
+def test_costs_count_instances_up_to_the_available_number() -> None:
     offers = [an_offer(H100, 8, 20.0), an_offer(H100, 8, 4.0, n_node=2)]
     parts = load_catalog().accelerators
     pairs = Pairs.build([Replica(H100, tp=2), Replica(H100, tp=8)], offers, parts, 1)
@@ -102,7 +102,7 @@ def test_the_front_is_non_dominated(points: list[tuple[int, int]]) -> None:
     assert front == expected
 
 
-def test_replica_floors_add_up_to_the_floor_of_the_deployment() -> None:
+def test_replica_floors_sum_to_the_floor_of_the_deployment() -> None:
     limit = parse_limit("throughput>=1000")
     demand = Demand(500, 100, 200, None, (limit,), think_time_s=10.0)
     (x,) = replica_floor(limit, demand, np.array([16.0]))
@@ -120,21 +120,21 @@ def test_a_rate_meets_floors_up_to_its_output_tokens() -> None:
     with pytest.raises(InputError) as refusal:
         check_floors(Demand(500, 100, None, 3, limits, peak_factor=2))
     assert refusal.value.field == "limits"
-    told = "a peak of 6 a second times 100 output tokens is 600 tokens/s; lower the floor to that, or raise"
-    assert f"{told} request_rate_per_s to 5" in str(refusal.value)
+    problem = "a peak of 6 a second times 100 output tokens is 600 tokens/s; lower the floor to that, or raise"
+    assert f"{problem} request_rate_per_s to 5" in str(refusal.value)
 
 
 def test_a_confidence_above_the_highest_is_refused() -> None:
-    known: Any = SimpleNamespace(
+    predictor: Any = SimpleNamespace(
         error_distributions_={name: SimpleNamespace(conformal=a_conformal()) for name in ("ttft_s", "itl_s")}
     )
-    limits = LimitModel(Demand(500, 100, 1, None, tuple(map(parse_limit, ("ttft<=1s", "itl<=1s")))), known)
+    limits = LimitModel(Demand(500, 100, 1, None, tuple(map(parse_limit, ("ttft<=1s", "itl<=1s")))), predictor)
     highest = limits.highest_confidence
     assert highest == pytest.approx(((1 + a_conformal().highest_level) / 2) ** 2)
     limits.check_confidence(highest)
     with pytest.raises(OutOfRangeError):
         limits.check_confidence(highest + 1e-6)
-    LimitModel(Demand(500, 100, None, 1, ()), known).check_confidence(0.999)
+    LimitModel(Demand(500, 100, None, 1, ()), predictor).check_confidence(0.999)
 
 
 def detail_of(reason: str, cost: float, p_met: float = 1.0, limits: tuple[str, ...] = ("e2e<=1s",)) -> str:
@@ -165,10 +165,10 @@ def test_rejection_details_show_enough_digits() -> None:
     assert detail_of("dearer", 250.0).startswith("costs 250.00 USD/h at least; ")
     assert detail_of("over_budget", 300.001) == "costs 300.001000 USD/h, over the budget of 300.000000"
     assert detail_of("same_cost", 2.0).startswith("costs 2.00 USD/h, as the cheapest does; among equal costs ")
-    missed = "with a single user: {} with probability {}, 0.8 is required"
-    assert detail_of("misses_limit", 4.0, 0.79996) == "e2e<=1s is missed " + missed.format("met", 0.799)
+    problem = "with a single user: {} with probability {}, 0.8 is required"
+    assert detail_of("misses_limit", 4.0, 0.79996) == "e2e<=1s is missed " + problem.format("met", 0.799)
     assert detail_of("misses_limit", 4.0, 0.0123456, ("ttft<=1s", "itl<=1s")) == (
-        "ttft<=1s is furthest off " + missed.format("all limits are met together", 0.0123)
+        "ttft<=1s is furthest off " + problem.format("all limits are met together", 0.0123)
     )
 
 
@@ -177,8 +177,8 @@ def test_precisions_are_those_that_the_accelerator_computes_in() -> None:
     bounds = Constraints(weight_precisions=frozenset({"fp8", "int4", "fp4"}))
     offers = [an_offer("nvidia-a100-sxm-80gb", 1, 1.0), an_offer(H100, 1, 2.0)]
     replicas, _ = enumerate_replicas(a_model(), parts, offers, bounds)
-    found = {(replica.accelerator, replica.weight_precision) for replica in replicas}
-    assert found == {("nvidia-a100-sxm-80gb", "int4"), (H100, "int4"), (H100, "fp8")}
+    combinations = {(replica.accelerator, replica.weight_precision) for replica in replicas}
+    assert combinations == {("nvidia-a100-sxm-80gb", "int4"), (H100, "int4"), (H100, "fp8")}
     replicas, none = enumerate_replicas(a_model(), parts, offers, Constraints(weight_precisions=frozenset({"fp4"})))
     assert replicas == []
     assert all("does not compute in the weight precisions" in rejection.detail for rejection in none)
@@ -188,8 +188,8 @@ def test_without_bf16_units_an_engine_serves_fp16_or_nothing() -> None:
     parts = load_catalog().accelerators
     offers = [an_offer("nvidia-v100-sxm2-32gb", 1, 1.0), an_offer("nvidia-t4-16gb", 1, 1.0), an_offer(L4, 1, 1.0)]
     replicas, none = enumerate_replicas(a_model(), parts, offers)
-    found = {(r.accelerator, r.engine, r.weight_precision) for r in replicas if r.accelerator != L4}
-    assert found == {("nvidia-v100-sxm2-32gb", "vllm", "fp16"), ("nvidia-t4-16gb", "vllm", "fp16")}
+    combinations = {(r.accelerator, r.engine, r.weight_precision) for r in replicas if r.accelerator != L4}
+    assert combinations == {("nvidia-v100-sxm2-32gb", "vllm", "fp16"), ("nvidia-t4-16gb", "vllm", "fp16")}
     assert none == []
     replicas, none = enumerate_replicas(a_model(), parts, offers, Constraints(weight_precisions=frozenset({"bf16"})))
     assert {replica.accelerator for replica in replicas} == {L4}

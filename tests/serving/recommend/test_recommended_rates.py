@@ -1,4 +1,4 @@
-"""What is recommended for requests that come at a rate, and what an answer says of itself."""
+"""Recommendations for request rates and thinking users: shares of replicas, the Pareto front, the printed answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from roofcast.serving.recommend.search.configurations import describe_replicas, 
 from roofcast.serving.recommend.search.evaluation import Evaluator
 from tests.builders import a_model
 from tests.serving.http.test_predictions import predict
-from tests.serving.http.test_recommendations import PATH, metric, rank
+from tests.serving.http.test_recommendations import PATH, metric, recommend
 from tests.serving.http_client import MODEL, Client, a_demand, problem_of
 from tests.serving.recommend.test_recommender import Market
 
@@ -30,7 +30,7 @@ LONG = {"n_input_token": 8000, "n_output_token": 100, "request_rate_per_s": 100}
 
 
 def test_each_replica_serves_its_share_of_a_rate(shared: Client) -> None:
-    entries = rank(shared, model=MODEL, workload=LONG, limits=["ttft:p95<=5s"])["entries"]
+    entries = recommend(shared, model=MODEL, workload=LONG, limits=["ttft:p95<=5s"])["entries"]
     assert entries
     rows = [
         {
@@ -50,8 +50,8 @@ def test_each_replica_serves_its_share_of_a_rate(shared: Client) -> None:
     for entry, answer in zip(entries, predict(shared, *rows), strict=True):
         assert answer["status"] == "ok", answer["reason"]
         assert entry["p_limits_met"] >= 0.75
-        told = metric(entry, "ttft_s", "p95")["value"]
-        assert told == pytest.approx(answer["ttft_s"], rel=1e-6)
+        predicted = metric(entry, "ttft_s", "p95")["value"]
+        assert predicted == pytest.approx(answer["ttft_s"], rel=1e-6)
         assert 0 < entry["load_per_replica"] <= entry["in_flight_per_replica"]
         assert entry["users_per_replica"] is None
         assert entry["p_runs"] is None or 0 < entry["p_runs"] < 1
@@ -59,10 +59,10 @@ def test_each_replica_serves_its_share_of_a_rate(shared: Client) -> None:
 
 @pytest.mark.parametrize("users", [1, 3, 50, 700])
 @pytest.mark.parametrize("think_time_s", [0.0, 3.0, 300.0])
-def test_no_more_is_carried_than_the_users_send(bench: AppState, users: float, think_time_s: float) -> None:
+def test_replicas_serve_what_the_users_send(state: AppState, users: float, think_time_s: float) -> None:
     limits = (parse_limit("e2e:mean<=20s"), parse_limit("tpot:p50<=60ms"))
     demand = Demand(500, 100, users, None, limits, think_time_s=think_time_s, headroom=0.2)
-    result = recommending.recommend(bench.active_model.bundle, a_model(), Market(), demand, n_entry=4)
+    result = recommending.recommend(state.active_model.bundle, a_model(), Market(), demand, n_entry=4)
     assert result.entries
     for entry in result.entries:
         e2e_s = next(m.value for m in entry.predictions if (m.metric, m.statistic) == ("e2e_s", "mean"))
@@ -77,10 +77,10 @@ def test_no_more_is_carried_than_the_users_send(bench: AppState, users: float, t
     "load",
     [{"users": 400.0, "think_time_s": 5.0}, {"users": 400.0}, {"users": 2.0, "think_time_s": 60.0}, {"rate": 9.0}],
 )
-def test_the_front_shows_what_each_replica_carries(bench: AppState, load: dict[str, float]) -> None:
+def test_the_front_has_load_latency_and_cost_of_each_replica(state: AppState, load: dict[str, float]) -> None:
     users, rate, think_time_s = load.get("users"), load.get("rate"), load.get("think_time_s", 0.0)
     demand = Demand(500, 100, users, rate, (parse_limit("tpot:p50<=60ms"),), think_time_s=think_time_s)
-    bundle = bench.active_model.bundle
+    bundle = state.active_model.bundle
     result = recommending.recommend(bundle, a_model(), Market(), demand)
     assert result.pareto
     costs, latencies = zip(*((point.cost_usd_per_h, point.e2e_s) for point in result.pareto), strict=True)
@@ -92,25 +92,27 @@ def test_the_front_shows_what_each_replica_carries(bench: AppState, load: dict[s
     )
     share = np.array([demand.peak_load / point.n_replica for point in result.pareto])
     in_flight = np.array([point.load_per_replica for point in result.pareto])
-    asked = share if rate else np.maximum(in_flight, 1.0)
+    loads = share if rate else np.maximum(in_flight, 1.0)
     rows = np.arange(len(share))
-    _, means = evaluator.estimate(rows, asked, ())
-    found = evaluator.predict(rows, asked, [("e2e_s", "p50"), ("e2e_s", "mean")], means)
-    assert latencies == pytest.approx(np.exp(found["e2e_s", "p50"].log_value))
-    mean_s = np.exp(found["e2e_s", "mean"].log_value)
-    carried = share * mean_s if rate else share * mean_s / (mean_s + think_time_s) if think_time_s else np.ceil(share)
-    assert in_flight == pytest.approx(carried, rel=0.1)
+    _, means = evaluator.estimate(rows, loads, ())
+    predicted = evaluator.predict(rows, loads, [("e2e_s", "p50"), ("e2e_s", "mean")], means)
+    assert latencies == pytest.approx(np.exp(predicted["e2e_s", "p50"].log_value))
+    mean_s = np.exp(predicted["e2e_s", "mean"].log_value)
+    expected = (
+        share * mean_s if rate else share * mean_s / (mean_s + think_time_s) if think_time_s else np.ceil(share)
+    )
+    assert in_flight == pytest.approx(expected, rel=0.1)
     for point in result.pareto:
         assert point.cost_usd_per_h == pytest.approx(point.n_instance * float(point.offer.price_usd_per_h))
 
 
-def test_prices_of_the_front_alone_are_told_of_when_old(bench: AppState) -> None:
+def test_old_prices_of_the_front_have_a_warning(state: AppState) -> None:
     demand = Demand(500, 100, 400, None, (parse_limit("tpot:p50<=60ms"),), think_time_s=5.0)
-    result = recommending.recommend(bench.active_model.bundle, a_model(), Market(), demand)
-    beyond = replace(result, entries=(), fleet=())
-    assert {offer.id for offer in beyond.offers} == {point.offer.id for point in result.pareto}
-    (warning,) = staleness_warnings(beyond.offers, dt.date(2036, 1, 1))
-    assert f"{len(beyond.offers)} of {len(beyond.offers)} prices" in warning
+    result = recommending.recommend(state.active_model.bundle, a_model(), Market(), demand)
+    front_only = replace(result, entries=(), fleet=())
+    assert {offer.id for offer in front_only.offers} == {point.offer.id for point in result.pareto}
+    (warning,) = staleness_warnings(front_only.offers, dt.date(2036, 1, 1))
+    assert f"{len(front_only.offers)} of {len(front_only.offers)} prices" in warning
 
 
 def test_recommendations_are_of_a_steady_state() -> None:
@@ -120,21 +122,21 @@ def test_recommendations_are_of_a_steady_state() -> None:
     assert np.isposinf(describe_replicas(table, model, market.accelerators)["workload.n_wave"]).all()
 
 
-def test_engines_are_known_in_any_case_of_letters_and_no_others(shared: Client) -> None:
-    named = rank(shared, constraints={"engines": ["vLLM", "SGLang"]})["entries"]
-    assert {entry["engine"] for entry in named} <= {"vllm", "sglang"}
-    assert {entry["engine"] for entry in rank(shared, constraints={"engine": "TGI"})["entries"]} == {"tgi"}
+def test_engine_names_ignore_case(shared: Client) -> None:
+    entries = recommend(shared, constraints={"engines": ["vLLM", "SGLang"]})["entries"]
+    assert {entry["engine"] for entry in entries} <= {"vllm", "sglang"}
+    assert {entry["engine"] for entry in recommend(shared, constraints={"engine": "TGI"})["entries"]} == {"tgi"}
     problem = problem_of(shared.post(PATH, a_demand(constraints={"engines": ["vllmm"]})), 404)
     assert "vllm" in problem["did_you_mean"]
     problem_of(shared.post(PATH, a_demand(constraints={"engine": "nosuch"})), 404)
 
 
-def test_an_answer_rests_on_the_package_too(shared: Client) -> None:
-    assert rank(shared)["basis"]["package_version"] == version("roofcast")
+def test_the_basis_of_an_answer_has_the_package_version(shared: Client) -> None:
+    assert recommend(shared)["basis"]["package_version"] == version("roofcast")
 
 
 @pytest.mark.parametrize("n_entry", [0, 1])
-def test_a_mixture_is_shown_with_its_total(n_entry: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mixed_fleet_is_printed_with_its_total(n_entry: int, monkeypatch: pytest.MonkeyPatch) -> None:
     offer = load_catalog().offers[0]
     replica = {f"{name}_parallel": 1 for name in ("tensor", "pipeline", "data", "expert")}
     part = {
@@ -146,13 +148,13 @@ def test_a_mixture_is_shown_with_its_total(n_entry: int, monkeypatch: pytest.Mon
         "cost_usd_per_million_input_token": 0.1, "users_per_replica": 2.0, "in_flight_per_replica": 3.0,
         "request_rate_per_replica": 4.0, "p_limits_met": 0.9, "predictions": [], "outside": False,
     }  # fmt: skip
-    told = Console(record=True, width=200)
-    monkeypatch.setattr(console, "out", told)
+    recorder = Console(record=True, width=200)
+    monkeypatch.setattr(console, "out", recorder)
     show_recommendation({
         "model": "m", "confidence": 0.8, "entries": [entry] * n_entry, "cost_of_confidence": [], "families": [],
         "fleet": [entry | part | {"cost_usd_per_h": usd} for usd in (1.5, 2.0)], "n_configuration": 1,
     })  # fmt: skip
-    text = told.export_text()
+    text = recorder.export_text()
     assert ("mixed fleet for 3.5 USD/h: cheaper than the first entry" in text) == (n_entry > 0)
     assert ("2 users" in text) == (n_entry > 0)
     assert text.count("1.235 of 3") == n_entry + 2

@@ -23,7 +23,7 @@ from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_pe
 from roofcast.serving.recommend.search.load_grid import LoadGrid
 from tests.builders import a_model
 
-EVERY = 10_000
+NO_LIMIT = 10_000
 MOE = {"n_expert": 8, "n_expert_per_token": 2, "moe_intermediate_size": 2048, "n_param_active": 4 * 10**9}
 
 
@@ -36,7 +36,7 @@ def a_rate(rate: float, limits: Sequence[str] = ("itl:p50<=60ms",)) -> Demand:
 
 
 class Market:
-    """Some accelerators of the catalogue, on a few instances each."""
+    """A few accelerators of the catalogue, on a few instances each."""
 
     names = ("nvidia-l4-24gb", "nvidia-a100-sxm-80gb", "nvidia-h100-sxm-80gb", "amd-mi300x-192gb")
 
@@ -50,9 +50,9 @@ class Market:
         self.offers = tuple(offers.values())
 
 
-def exhaustive(bench: AppState, model: ModelSpec, demand: Demand, confidence: float) -> list[tuple[float, str]]:
-    """Return cost and offer of the cheapest replica on each offer, by asking about every load of every replica."""
-    bundle, market, bounds = bench.active_model.bundle, Market(), Constraints()
+def exhaustive(state: AppState, model: ModelSpec, demand: Demand, confidence: float) -> list[tuple[float, str]]:
+    """Return cost and offer of the cheapest replica on each offer, by predicting every load of every replica."""
+    bundle, market, bounds = state.active_model.bundle, Market(), Constraints()
     replicas, _ = enumerate_replicas(model, market.accelerators, market.offers, bounds)
     table = replica_table(replicas, model, demand, bounds)
     descriptors = describe_replicas(table, model, market.accelerators)
@@ -75,11 +75,11 @@ def exhaustive(bench: AppState, model: ModelSpec, demand: Demand, confidence: fl
             capacity[i] = served[i, level]
     pairs = Pairs.build(replicas, market.offers, market.accelerators, 1)
     cost = pairs.size(slice(None), demand.required_load, capacity[pairs.row]).cost
-    found: dict[str, float] = {}
+    least_cost: dict[str, float] = {}
     for k, offer in enumerate(pairs.offer):
         name = market.offers[offer].id
-        found[name] = min(found.get(name, np.inf), float(cost[k]))
-    return sorted((cost, name) for name, cost in found.items() if np.isfinite(cost))
+        least_cost[name] = min(least_cost.get(name, np.inf), float(cost[k]))
+    return sorted((cost, name) for name, cost in least_cost.items() if np.isfinite(cost))
 
 
 @pytest.mark.parametrize(
@@ -91,25 +91,25 @@ def exhaustive(bench: AppState, model: ModelSpec, demand: Demand, confidence: fl
         (a_model(**MOE), a_rate(20, ("ttft:p50<=1s", "tpot:p50<=60ms")), 0.7),
     ],
 )
-def test_the_search_finds_what_asking_about_everything_finds(
-    bench: AppState, model: ModelSpec, demand: Demand, confidence: float
+def test_the_search_finds_the_result_of_an_exhaustive_search(
+    state: AppState, model: ModelSpec, demand: Demand, confidence: float
 ) -> None:
-    expected = exhaustive(bench, model, demand, confidence)
-    for n_entry in (3, EVERY):
-        found = recommend(bench.active_model.bundle, model, Market(), demand, confidence=confidence, n_entry=n_entry)
-        assert found.entries
-        assert [e.cost_usd_per_h for e in found.entries] == pytest.approx([cost for cost, _ in expected[:n_entry]])
-    assert {entry.offer.id for entry in found.entries} == {name for _, name in expected}
+    expected = exhaustive(state, model, demand, confidence)
+    for n_entry in (3, NO_LIMIT):
+        result = recommend(state.active_model.bundle, model, Market(), demand, confidence=confidence, n_entry=n_entry)
+        assert result.entries
+        assert [e.cost_usd_per_h for e in result.entries] == pytest.approx([cost for cost, _ in expected[:n_entry]])
+    assert {entry.offer.id for entry in result.entries} == {name for _, name in expected}
 
 
-def test_few_rows_are_asked_about(bench: AppState) -> None:
+def test_the_search_predicts_less_than_a_third_of_the_candidates(state: AppState) -> None:
     demand = a_demand(200, ("itl:p50<=40ms",))
-    found = recommend(bench.active_model.bundle, a_model(), load_catalog(), demand)
-    assert found.n_candidate > 2000
-    assert found.n_predicted < found.n_candidate / 3
+    result = recommend(state.active_model.bundle, a_model(), load_catalog(), demand)
+    assert result.n_candidate > 2000
+    assert result.n_predicted < result.n_candidate / 3
 
 
-def test_the_recommender_knows_no_http() -> None:
+def test_the_recommender_imports_no_web_framework() -> None:
     code = (
         "import sys; import roofcast.serving.recommend.recommendation; "
         "sys.exit(bool({'fastapi', 'starlette', 'uvicorn', 'typer'} & set(sys.modules)))"
@@ -117,45 +117,47 @@ def test_the_recommender_knows_no_http() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
 
 
-def test_no_replica_is_loaded_beyond_what_was_measured(bench: AppState) -> None:
-    most = max_users_per_accelerator(bench.active_model.bundle)
+def test_the_load_of_a_replica_is_bounded_by_the_measurements(state: AppState) -> None:
+    most = max_users_per_accelerator(state.active_model.bundle)
     result = recommend(
-        bench.active_model.bundle, a_model(), load_catalog(), a_demand(users=1e5, limits=("itl:p50<=9s",))
+        state.active_model.bundle, a_model(), load_catalog(), a_demand(users=1e5, limits=("itl:p50<=9s",))
     )
     assert result.entries
     assert all(entry.in_flight_per_replica <= most * entry.replica.n_accelerator for entry in result.entries)
 
 
-def every_configuration(result: Recommendation) -> int:
+def count_configurations(result: Recommendation) -> int:
     return len({entry.replica for entry in result.entries}) + result.n_rejected
 
 
-def test_every_configuration_is_recommended_or_rejected(bench: AppState) -> None:
+def test_every_configuration_is_recommended_or_rejected(state: AppState) -> None:
     result = recommend(
-        bench.active_model.bundle, a_model(), load_catalog(), a_demand(), n_entry=EVERY, n_rejection=EVERY
+        state.active_model.bundle, a_model(), load_catalog(), a_demand(), n_entry=NO_LIMIT, n_rejection=NO_LIMIT
     )
     ranked = {entry.replica for entry in result.entries}
     rejected = {rejection.replica for rejection in result.rejections}
     assert not ranked & rejected
     assert len(rejected) == len(result.rejections) == result.n_rejected
     without_engine = sum(rejection.reason == "no_engine" for rejection in result.rejections)
-    assert every_configuration(result) == result.n_configuration + without_engine
+    assert count_configurations(result) == result.n_configuration + without_engine
     accelerators = {entry.replica.accelerator for entry in result.entries}
     assert {family.replica.accelerator for family in result.families}.isdisjoint(accelerators)
 
 
-def test_a_tight_budget_turns_entries_into_rejections(bench: AppState) -> None:
-    bundle = bench.active_model.bundle
-    free = recommend(bundle, a_model(), load_catalog(), a_demand(), n_entry=EVERY)
+def test_a_tight_budget_turns_entries_into_rejections(state: AppState) -> None:
+    bundle = state.active_model.bundle
+    free = recommend(bundle, a_model(), load_catalog(), a_demand(), n_entry=NO_LIMIT)
     budget = free.entries[len(free.entries) // 2].cost_usd_per_h
-    bound = recommend(bundle, a_model(), load_catalog(), a_demand(), Constraints(max_usd_per_h=budget), n_entry=EVERY)
-    kept = [entry for entry in free.entries if entry.cost_usd_per_h <= budget]
-    assert [e.cost_usd_per_h for e in bound.entries] == [e.cost_usd_per_h for e in kept]
-    assert all(point.cost_usd_per_h <= budget for point in bound.pareto)
+    constrained = recommend(
+        bundle, a_model(), load_catalog(), a_demand(), Constraints(max_usd_per_h=budget), n_entry=NO_LIMIT
+    )
+    expected = [entry for entry in free.entries if entry.cost_usd_per_h <= budget]
+    assert [e.cost_usd_per_h for e in constrained.entries] == [e.cost_usd_per_h for e in expected]
+    assert all(point.cost_usd_per_h <= budget for point in constrained.pareto)
 
 
-def test_a_level_confidence_or_context_out_of_reach_is_refused(bench: AppState) -> None:
-    bundle = bench.active_model.bundle
+def test_a_level_confidence_or_context_out_of_reach_is_refused(state: AppState) -> None:
+    bundle = state.active_model.bundle
     with pytest.raises(OutOfRangeError, match=r"ask for at most 0\.9[0-8]"):
         recommend(bundle, a_model(), load_catalog(), a_demand(), level=0.99)
     with pytest.raises(OutOfRangeError, match=r"a confidence of 0\.999 is above .* ask for at most 0\.9[0-9]"):
@@ -168,17 +170,17 @@ def test_a_level_confidence_or_context_out_of_reach_is_refused(bench: AppState) 
         recommend(bundle, a_model(), load_catalog(), a_demand(limits=()))
 
 
-def test_weights_in_fewer_bits_need_less_memory(bench: AppState) -> None:
+def test_weights_in_fewer_bits_need_less_memory(state: AppState) -> None:
     bounds = [Constraints(weight_precisions=frozenset({p})) for p in ("bf16", "int4")]
-    found = [
-        recommend(bench.active_model.bundle, a_model(), load_catalog(), a_demand(), b, n_entry=1).entries[0]
+    entries = [
+        recommend(state.active_model.bundle, a_model(), load_catalog(), a_demand(), b, n_entry=1).entries[0]
         for b in bounds
     ]
-    assert [entry.replica.weight_precision for entry in found] == ["bf16", "int4"]
+    assert [entry.replica.weight_precision for entry in entries] == ["bf16", "int4"]
 
 
-def test_more_certainty_never_costs_less(bench: AppState) -> None:
-    result = recommend(bench.active_model.bundle, a_model(), load_catalog(), a_demand(500))
+def test_more_confidence_never_costs_less(state: AppState) -> None:
+    result = recommend(state.active_model.bundle, a_model(), load_catalog(), a_demand(500))
     costs = [cost for cost in result.cost_of_confidence.values() if cost is not None]
     assert list(result.cost_of_confidence)[:3] == [0.5, 0.8, 0.9]
     assert costs == sorted(costs)
@@ -190,15 +192,15 @@ NO_HARDWARE = Constraints(accelerators=frozenset({"nvidia-l4-24gb"}), weight_pre
 
 
 @pytest.mark.parametrize("bounds", [Constraints(), NO_HARDWARE])
-def test_no_cost_is_told_of_more_certainty_than_can_be_promised(bench: AppState, bounds: Constraints) -> None:
-    bundle, found = bench.active_model.bundle, []
+def test_costs_are_reported_up_to_the_highest_confidence(state: AppState, bounds: Constraints) -> None:
+    bundle, reported = state.active_model.bundle, []
     for limits in (["itl:p50<=9s"], ["nttft:p50<=9s", "ttft:p95<=9s", "itl:p50<=9s", "e2e:p95<=900s"]):
         demand = a_demand(limits=limits)
-        told = list(recommend(bundle, a_model(), Market(), demand, bounds).cost_of_confidence)
+        confidences = list(recommend(bundle, a_model(), Market(), demand, bounds).cost_of_confidence)
         highest = LimitModel(demand, bundle.predictor).highest_confidence
-        assert told == [confidence for confidence in CONFIDENCES if confidence <= highest]
-        found.append(told)
-    assert len(found[1]) < len(found[0]), "four can be promised together less surely than one"
+        assert confidences == [confidence for confidence in CONFIDENCES if confidence <= highest]
+        reported.append(confidences)
+    assert len(reported[1]) < len(reported[0]), "four limits together have a lower highest confidence than one"
 
 
 def metrics_of(demand: Demand) -> set[str]:
@@ -213,30 +215,30 @@ def metrics_of(demand: Demand) -> set[str]:
         a_rate(20, ("ttft:p95<=3s",)),
     ],
 )
-def test_no_entry_beats_the_front_or_is_missing_from_it(
-    bench: AppState, demand: Demand, monkeypatch: pytest.MonkeyPatch
+def test_each_entry_is_on_the_front_or_dominated(
+    state: AppState, demand: Demand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever few points the learner is asked about besides."""
+    """Few other points are predicted."""
     monkeypatch.setattr(pareto_front, "MAX_PREDICTED", 3)
-    result = recommend(bench.active_model.bundle, a_model(), load_catalog(), demand)
+    result = recommend(state.active_model.bundle, a_model(), load_catalog(), demand)
     shown = {(point.offer.id, point.replica, point.n_replica) for point in result.pareto}
     points = [(point.cost_usd_per_h, point.e2e_s) for point in result.pareto]
     assert result.entries
     for entry in result.entries:
         (e2e_s,) = (m.value for m in entry.predictions if (m.metric, m.statistic) == ("e2e_s", "p50"))
-        mine = entry.cost_usd_per_h, e2e_s
-        assert not any(np.less_equal(mine, point).all() and np.less(mine, point).any() for point in points)
-        is_beaten = any(np.less_equal(point, np.add(mine, 1e-9)).all() for point in points)
-        assert (entry.offer.id, entry.replica, entry.n_replica) in shown or is_beaten
+        own = entry.cost_usd_per_h, e2e_s
+        assert not any(np.less_equal(own, point).all() and np.less(own, point).any() for point in points)
+        is_dominated = any(np.less_equal(point, np.add(own, 1e-9)).all() for point in points)
+        assert (entry.offer.id, entry.replica, entry.n_replica) in shown or is_dominated
 
 
 @pytest.mark.parametrize("n_entry", [1, 10])
-def test_what_is_called_dearer_is(bench: AppState, n_entry: int) -> None:
-    """A cost is told as it is where the learner was asked, and as a bound above the cheapest elsewhere."""
+def test_rejections_for_cost_cost_more_than_the_cheapest(state: AppState, n_entry: int) -> None:
+    """The cost is exact where it was predicted, and elsewhere a bound above the cheapest."""
     demand = Demand(8000, 20, 3000, None, tuple(map(parse_limit, ("ttft:p95<=3s", "tpot:p50<=60ms"))), 60.0)
     bounds = Constraints(pricing=frozenset({"on_demand", "spot"}), max_usd_per_h=300.0)
     result = recommend(
-        bench.active_model.bundle, a_model(), load_catalog(), demand, bounds, n_entry=n_entry, n_rejection=EVERY
+        state.active_model.bundle, a_model(), load_catalog(), demand, bounds, n_entry=n_entry, n_rejection=NO_LIMIT
     )
     cheapest = result.entries[0].cost_usd_per_h
     dearer = [rejection for rejection in result.rejections if rejection.reason == "dearer"]
@@ -246,10 +248,10 @@ def test_what_is_called_dearer_is(bench: AppState, n_entry: int) -> None:
         assert float(rejection.detail.split()[1]) > cheapest
 
 
-def test_what_costs_the_same_is_not_called_dearer(bench: AppState) -> None:
+def test_rejections_of_equal_cost_are_no_rejections_for_cost(state: AppState) -> None:
     """A single user is served by any engine on the cheapest instance."""
     demand = a_demand(1, ("itl:p50<=9s",))
-    result = recommend(bench.active_model.bundle, a_model(), load_catalog(), demand, n_entry=1, n_rejection=EVERY)
+    result = recommend(state.active_model.bundle, a_model(), load_catalog(), demand, n_entry=1, n_rejection=NO_LIMIT)
     cheapest = result.entries[0].cost_usd_per_h
     same = [rejection for rejection in result.rejections if rejection.reason == "same_cost"]
     assert same
@@ -260,21 +262,21 @@ def test_what_costs_the_same_is_not_called_dearer(bench: AppState) -> None:
     assert all(rejection.excess > 1 for rejection in result.rejections if rejection.reason == "dearer")
 
 
-def test_the_cost_told_of_what_is_dearer_is_that_of_the_deployment(bench: AppState) -> None:
-    """With an entry of every offer, the best on each accelerator is told with the cost that its entry has."""
+def test_the_cost_of_a_rejection_is_that_of_its_entry(state: AppState) -> None:
+    """The expected cost is that of the best entry on the accelerator, without a limit on entries."""
     demand = a_demand(3000, ("ttft:p95<=3s", "tpot:p50<=60ms"), think_time_s=60.0)
-    bundle = bench.active_model.bundle
-    every = recommend(bundle, a_model(), load_catalog(), demand, n_entry=EVERY)
+    bundle = state.active_model.bundle
+    unlimited = recommend(bundle, a_model(), load_catalog(), demand, n_entry=NO_LIMIT)
     few = recommend(bundle, a_model(), load_catalog(), demand, n_entry=10)
-    least = {e.replica.accelerator: e.cost_usd_per_h for e in reversed(every.entries)}
-    known = [f for f in few.families if f.reason == "dearer" and " at least" not in f.detail]
-    assert known
-    for family in known:
+    least = {e.replica.accelerator: e.cost_usd_per_h for e in reversed(unlimited.entries)}
+    exact = [f for f in few.families if f.reason == "dearer" and " at least" not in f.detail]
+    assert exact
+    for family in exact:
         assert family.excess * few.entries[0].cost_usd_per_h == pytest.approx(least[family.replica.accelerator])
 
 
-def test_the_front_is_not_dominated(bench: AppState) -> None:
-    result = recommend(bench.active_model.bundle, a_model(), load_catalog(), a_demand(500))
+def test_the_front_is_not_dominated(state: AppState) -> None:
+    result = recommend(state.active_model.bundle, a_model(), load_catalog(), a_demand(500))
     costs = [point.cost_usd_per_h for point in result.pareto]
     latencies = [point.e2e_s for point in result.pareto]
     assert len(costs) > 2
@@ -285,8 +287,8 @@ def test_the_front_is_not_dominated(bench: AppState) -> None:
     assert all(point.load_per_replica * point.n_replica >= 500 for point in result.pareto)
 
 
-def test_the_runner_up_is_another_accelerator(bench: AppState) -> None:
-    result = recommend(bench.active_model.bundle, a_model(), load_catalog(), a_demand(), n_entry=EVERY)
+def test_the_runner_up_is_another_accelerator(state: AppState) -> None:
+    result = recommend(state.active_model.bundle, a_model(), load_catalog(), a_demand(), n_entry=NO_LIMIT)
     first = result.entries[0].replica.accelerator
     others = [entry.cost_usd_per_h for entry in result.entries if entry.replica.accelerator != first]
     assert result.runner_up_usd_per_h == min(others)

@@ -23,7 +23,7 @@ def bundle(subset: TrainingSet) -> ModelBundle:
     return a_bundle(subset)
 
 
-def test_a_bundle_comes_back_as_it_went(bundle: ModelBundle, subset: TrainingSet, tmp_path: Path) -> None:
+def test_a_bundle_survives_a_round_trip(bundle: ModelBundle, subset: TrainingSet, tmp_path: Path) -> None:
     path = tmp_path / "bundle.roofcast"
     checksum = bundle.save(path)
     loaded = load_bundle(path, checksum)
@@ -43,7 +43,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n_byte", [0, 100, -1])
-def test_a_cut_file_is_not_even_read(n_byte: int, bundle: ModelBundle, tmp_path: Path) -> None:
+def test_a_truncated_file_is_refused_by_its_checksum(n_byte: int, bundle: ModelBundle, tmp_path: Path) -> None:
     path = tmp_path / "bundle.roofcast"
     checksum = bundle.save(path)
     path.write_bytes(path.read_bytes()[:n_byte])
@@ -52,7 +52,7 @@ def test_a_cut_file_is_not_even_read(n_byte: int, bundle: ModelBundle, tmp_path:
 
 
 @pytest.mark.parametrize("n_byte", [0, 100, -1000])
-def test_a_cut_file_with_a_fitting_checksum_is_refused_too(n_byte: int, bundle: ModelBundle, tmp_path: Path) -> None:
+def test_a_truncated_file_with_its_own_checksum_is_refused(n_byte: int, bundle: ModelBundle, tmp_path: Path) -> None:
     path = tmp_path / "bundle.roofcast"
     bundle.save(path)
     path.write_bytes(path.read_bytes()[:n_byte])
@@ -61,7 +61,7 @@ def test_a_cut_file_with_a_fitting_checksum_is_refused_too(n_byte: int, bundle: 
 
 
 @pytest.mark.parametrize("content", [{}, [1], np.ones(3), None])
-def test_other_content_is_refused_by_its_type(content: object, tmp_path: Path) -> None:
+def test_a_file_without_a_bundle_is_refused(content: object, tmp_path: Path) -> None:
     path = tmp_path / "bundle.roofcast"
     write_object(path, content, {}, {"layout": layout()})
     with pytest.raises(InputError, match=f"holds a {type(content).__name__}, not a ModelBundle"):
@@ -105,11 +105,11 @@ def test_another_transform_of_keys_is_another_layout(name: str, monkeypatch: pyt
 
 def test_mlflow_loads_the_bundle_of_a_folder(bundle: ModelBundle, subset: TrainingSet, tmp_path: Path) -> None:
     bundle.save(tmp_path / "bundle.roofcast")
-    served = _load_pyfunc(str(tmp_path)).predict(subset.X)
-    pd.testing.assert_frame_equal(served, bundle.predictor.predict(subset.X))
+    predictions = _load_pyfunc(str(tmp_path)).predict(subset.X)
+    pd.testing.assert_frame_equal(predictions, bundle.predictor.predict(subset.X))
 
 
-def test_mlflow_loads_no_bundle_that_was_damaged(bundle: ModelBundle, tmp_path: Path) -> None:
+def test_mlflow_refuses_a_damaged_bundle(bundle: ModelBundle, tmp_path: Path) -> None:
     file = tmp_path / "bundle.roofcast"
     bundle.save(file)
     file.write_bytes(file.read_bytes()[:-1])
@@ -120,7 +120,7 @@ def test_mlflow_loads_no_bundle_that_was_damaged(bundle: ModelBundle, tmp_path: 
         _load_pyfunc(str(tmp_path))
 
 
-def test_what_others_embed_is_importable_without_mlflow_or_a_server() -> None:
+def test_the_public_interface_imports_neither_mlflow_nor_fastapi() -> None:
     code = (
         "import sys, roofcast.training as t; assert 'pandas' not in sys.modules; [getattr(t, n) for n in t.__all__]; "
         "sys.exit(bool({'mlflow', 'fastapi'} & set(sys.modules)))"

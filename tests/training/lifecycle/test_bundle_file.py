@@ -36,14 +36,14 @@ class Estimator:
 CLASSES = {Point: stored_fields(Point), Estimator: ("a_",), TrainingConfig: stored_fields(TrainingConfig)}
 
 
-def back(value: Any, path: Path) -> Any:
+def round_trip(value: Any, path: Path) -> Any:
     write_object(path, value, CLASSES, {})
     return BundleFile.parse(path.read_bytes(), path.name).decode(CLASSES)
 
 
-def forged(change: Callable[[dict[str, Any]], object], tmp_path: Path) -> BundleFile:
-    """Return a file whose tree was changed by hand."""
-    path = tmp_path / "forged"
+def forge(change: Callable[[dict[str, Any]], object], tmp_path: Path) -> BundleFile:
+    """Return a file with a changed tree."""
+    path = tmp_path / "forge"
     write_object(path, Point(np.arange(3.0)), CLASSES, {})
     with zipfile.ZipFile(path) as archive:
         tree, arrays = json.loads(archive.read(TREE)), archive.read(ARRAYS)
@@ -61,38 +61,38 @@ def forged(change: Callable[[dict[str, Any]], object], tmp_path: Path) -> Bundle
         Point(1, (2,)), TrainingConfig(n_estimators=7),
     ],
 )  # fmt: skip
-def test_values_come_back(value: object, tmp_path: Path) -> None:
-    result = back(value, tmp_path / "f")
+def test_values_survive_a_round_trip(value: object, tmp_path: Path) -> None:
+    result = round_trip(value, tmp_path / "f")
     assert result == value
     assert type(result) is type(value)
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "u8", "u1", "?"])
-def test_arrays_come_back(dtype: str, tmp_path: Path) -> None:
+def test_arrays_survive_a_round_trip(dtype: str, tmp_path: Path) -> None:
     value = np.arange(6).reshape(2, 3).astype(dtype)
     for array in (value, value.T, value[:0]):
-        result = back(array, tmp_path / "f")
+        result = round_trip(array, tmp_path / "f")
         np.testing.assert_array_equal(result, array)
         assert result.dtype == array.dtype
 
 
-def test_tables_come_back(tmp_path: Path) -> None:
+def test_tables_survive_a_round_trip(tmp_path: Path) -> None:
     table = pd.DataFrame({"n": [1.5, np.nan], "name": ["a", None], "key": np.array([2**63, 1], dtype=np.uint64)})
-    pd.testing.assert_frame_equal(back(table, tmp_path / "f"), table)
+    pd.testing.assert_frame_equal(round_trip(table, tmp_path / "f"), table)
     named = pd.DataFrame({"a": [1.0, 2.0]}, index=["min", "max"])
-    pd.testing.assert_frame_equal(back(named, tmp_path / "f"), named)
+    pd.testing.assert_frame_equal(round_trip(named, tmp_path / "f"), named)
 
 
-def test_attributes_of_estimators_come_back(tmp_path: Path) -> None:
+def test_attributes_of_estimators_survive_a_round_trip(tmp_path: Path) -> None:
     estimator = Estimator()
     estimator.a_ = 5
-    assert back(estimator, tmp_path / "f").predict() == 5
+    assert round_trip(estimator, tmp_path / "f").predict() == 5
 
 
 def test_attributes_that_are_not_registered_are_left_out(tmp_path: Path) -> None:
     estimator = Estimator()
     estimator.__dict__["cache"] = object()
-    assert vars(back(estimator, tmp_path / "f")) == {"a_": 1}
+    assert vars(round_trip(estimator, tmp_path / "f")) == {"a_": 1}
 
 
 def test_equal_arrays_are_stored_once(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_class_that_is_not_registered_is_not_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["os.system", "builtins.eval", "subprocess", "Unknown", "", None, 1, ["Point"]])
 def test_a_name_in_a_file_is_never_imported(name: object, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot be read.*retrain"):
-        forged(lambda tree: tree["value"].update({"$": name or "None"}), tmp_path).decode(CLASSES)
+        forge(lambda tree: tree["value"].update({"$": name or "None"}), tmp_path).decode(CLASSES)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_name_in_a_file_is_never_imported(name: object, tmp_path: Path) -> Non
 )  # fmt: skip
 def test_an_array_must_lie_in_the_block_and_hold_numbers(change: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot be read.*retrain"):
-        forged(lambda tree: tree["value"]["x"].update(change), tmp_path).decode(CLASSES)
+        forge(lambda tree: tree["value"]["x"].update(change), tmp_path).decode(CLASSES)
 
 
 def test_parts_of_another_version_are_refused(tmp_path: Path) -> None:
@@ -145,14 +145,14 @@ def test_parts_of_another_version_are_refused(tmp_path: Path) -> None:
         {"$": "TrainingConfig"},
     ]
     for tree in (*trees, *({"$": "Estimator", name: 1} for name in names)):
-        file = replace(forged(lambda _: None, tmp_path), tree=tree)
+        file = replace(forge(lambda _: None, tmp_path), tree=tree)
         with pytest.raises(InputError, match=f"the stored attributes of {tree['$']} are not those"):
             file.decode(CLASSES)
 
 
 def test_a_newer_format_asks_for_an_upgrade(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=rf"has format {FORMAT + 1}, this version reads {FORMAT}; upgrade roofcast"):
-        forged(lambda tree: tree.update(format=FORMAT + 1), tmp_path)
+        forge(lambda tree: tree.update(format=FORMAT + 1), tmp_path)
 
 
 @pytest.mark.parametrize("tree", ["", "[]", "null", '{"format": 1}', '{"format": "x"}', "[" * 100_000])

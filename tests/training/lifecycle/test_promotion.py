@@ -12,7 +12,7 @@ GROUPS = pd.Series(["a", "a", "b", "b"])
 Y = pd.DataFrame({"ttft_s": [1.0, 2.0, 3.0, 4.0], "tpot_s": [0.1, 0.2, 0.3, 0.4]})
 
 
-def off_by(log_error: float) -> pd.DataFrame:
+def predictions_with_error(log_error: float) -> pd.DataFrame:
     return Y.mul(math.exp(log_error))
 
 
@@ -29,19 +29,19 @@ def off_by(log_error: float) -> pd.DataFrame:
     ],
 )
 def test_a_candidate_is_promoted_unless_it_is_worse(candidate: float, champion: float, promoted: bool) -> None:
-    decision = compare(Y, off_by(candidate), off_by(champion), GROUPS)
+    decision = compare(Y, predictions_with_error(candidate), predictions_with_error(champion), GROUPS)
     assert decision.promoted is promoted
     assert decision.candidate == pytest.approx(abs(candidate))
     assert decision.champion == pytest.approx(abs(champion))
     assert ("not worse" in decision.reason) is promoted
 
 
-def test_the_first_candidate_has_no_rival() -> None:
-    decision = compare(Y, off_by(0.3), None, GROUPS)
+def test_the_first_candidate_is_promoted() -> None:
+    decision = compare(Y, predictions_with_error(0.3), None, GROUPS)
     assert decision.promoted
     assert decision.champion is None
     assert decision.reason == "there was no champion"
-    assert compare(Y, off_by(0.3), None, GROUPS, "it was lost").reason == "it was lost"
+    assert compare(Y, predictions_with_error(0.3), None, GROUPS, "it was lost").reason == "it was lost"
 
 
 def test_lineages_and_metrics_have_equal_weights() -> None:
@@ -52,15 +52,15 @@ def test_lineages_and_metrics_have_equal_weights() -> None:
 
 
 def test_a_metric_that_the_champion_lacks_is_not_compared() -> None:
-    candidate = off_by(0.1).assign(tpot_s=Y["tpot_s"] * 100)
-    decision = compare(Y, candidate, off_by(0.1)[["ttft_s"]], GROUPS)
+    candidate = predictions_with_error(0.1).assign(tpot_s=Y["tpot_s"] * 100)
+    decision = compare(Y, candidate, predictions_with_error(0.1)[["ttft_s"]], GROUPS)
     assert decision.promoted
     assert decision.candidate == pytest.approx(0.1)
 
 
 def test_both_are_compared_on_the_rows_that_the_champion_predicts() -> None:
-    champion = off_by(0.1).mask(GROUPS == "b")
-    candidate = off_by(0.1).where(GROUPS == "a", Y * 50)
+    champion = predictions_with_error(0.1).mask(GROUPS == "b")
+    candidate = predictions_with_error(0.1).where(GROUPS == "a", Y * 50)
     decision = compare(Y, candidate, champion, GROUPS)
     assert decision.promoted
     assert decision.candidate == pytest.approx(decision.champion) == pytest.approx(0.1)
@@ -68,28 +68,30 @@ def test_both_are_compared_on_the_rows_that_the_champion_predicts() -> None:
 
 @pytest.mark.parametrize("drop", ["row", "metric"])
 def test_a_candidate_that_lacks_a_value_of_the_champion_is_refused(drop: str) -> None:
-    candidate = off_by(0.0)
+    candidate = predictions_with_error(0.0)
     candidate = candidate.mask(GROUPS == "b") if drop == "row" else candidate[["ttft_s"]]
-    decision = compare(Y, candidate, off_by(0.5), GROUPS)
+    decision = compare(Y, candidate, predictions_with_error(0.5), GROUPS)
     assert not decision.promoted
     assert decision.reason == "the candidate lacks 4 values that the champion predicts"
 
 
 def test_a_champion_without_predictions_is_replaced() -> None:
-    decision = compare(Y, off_by(0.5), Y * NAN, GROUPS)
+    decision = compare(Y, predictions_with_error(0.5), Y * NAN, GROUPS)
     assert decision.promoted
     assert decision.champion is None
     assert "predicts no measured value" in decision.reason
 
 
-@pytest.mark.parametrize("champion", [None, off_by(0.5)])
+@pytest.mark.parametrize("champion", [None, predictions_with_error(0.5)])
 def test_a_candidate_without_predictions_is_never_promoted(champion: pd.DataFrame | None) -> None:
     assert not compare(Y, Y * NAN, champion, GROUPS).promoted
 
 
-def test_values_that_were_not_measured_do_not_count() -> None:
+def test_values_that_were_not_measured_are_ignored() -> None:
     y = Y.mask(GROUPS == "b")
-    candidate = off_by(0.1).mask(GROUPS == "b")
-    assert compare(y, candidate, off_by(0.1), GROUPS).promoted
+    candidate = predictions_with_error(0.1).mask(GROUPS == "b")
+    assert compare(y, candidate, predictions_with_error(0.1), GROUPS).promoted
     y_of_zero = Y.assign(tpot_s=0.0)
-    assert compare(y_of_zero, off_by(0.1), off_by(0.1), GROUPS).candidate == pytest.approx(0.1)
+    assert compare(
+        y_of_zero, predictions_with_error(0.1), predictions_with_error(0.1), GROUPS
+    ).candidate == pytest.approx(0.1)

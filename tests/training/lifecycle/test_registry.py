@@ -40,7 +40,7 @@ def registry(home: Path) -> Registry:
 
 
 def add_version(registry: Registry, bundle: ModelBundle, folder: Path) -> str:
-    """Register a bundle that lies in a folder, as a logged model would."""
+    """Register a bundle in a folder like a logged model."""
     folder.mkdir()
     checksum = bundle.save(folder / FILE_NAME)
     with registry.run("a test") as run_id:
@@ -49,7 +49,7 @@ def add_version(registry: Registry, bundle: ModelBundle, folder: Path) -> str:
 
 
 @pytest.fixture
-def three(registry: Registry, bundle: ModelBundle, tmp_path: Path) -> Versions:
+def three_versions(registry: Registry, bundle: ModelBundle, tmp_path: Path) -> Versions:
     return registry, [add_version(registry, bundle, tmp_path / f"run{i}") for i in range(3)]
 
 
@@ -68,7 +68,7 @@ def test_nothing_is_created_before_it_is_needed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [None, "http://tracking.example"])
-def test_a_run_leaves_the_environment_alone(
+def test_a_run_does_not_change_the_environment(
     given: str | None, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The variable is a setting of the user; an embedded store does not change it."""
@@ -80,22 +80,22 @@ def test_a_run_leaves_the_environment_alone(
     assert os.environ.get(URI_VARIABLE) == given
 
 
-def test_versions_count_up_and_none_is_promoted_by_itself(three: Versions) -> None:
-    registry, versions = three
+def test_versions_are_numbered_and_not_promoted(three_versions: Versions) -> None:
+    registry, versions = three_versions
     assert versions == ["1", "2", "3"]
     assert [champion.version for champion in registry.versions()] == ["3", "2", "1"]
     assert registry.champion() is None
 
 
-def test_the_later_of_two_promotions_is_the_champion(three: Versions) -> None:
-    registry, _ = three
+def test_the_later_of_two_promotions_is_the_champion(three_versions: Versions) -> None:
+    registry, _ = three_versions
     assert registry.promote("1").version == "1"
     assert registry.promote("3").version == "3"
     assert version_of(registry.champion()) == "3"
 
 
-def test_each_rollback_goes_one_champion_back(three: Versions) -> None:
-    registry, _ = three
+def test_each_rollback_goes_one_champion_back(three_versions: Versions) -> None:
+    registry, _ = three_versions
     for version in ("1", "3", "2"):
         registry.promote(version)
     assert registry.previous().version == "3"
@@ -107,19 +107,21 @@ def test_each_rollback_goes_one_champion_back(three: Versions) -> None:
     assert version_of(registry.champion()) == "1"
 
 
-def test_a_rollback_of_a_champion_that_was_replaced_is_refused(three: Versions) -> None:
-    registry, _ = three
+def test_a_rollback_from_a_replaced_champion_is_refused(three_versions: Versions) -> None:
+    registry, _ = three_versions
     for version in ("1", "2"):
-        seen = registry.promote(version)
+        champion = registry.promote(version)
     registry.promote("3")
     with pytest.raises(NoAnswerError, match="the champion must be version 2, got version 3"):
-        registry.rollback(seen)
+        registry.rollback(champion)
     assert version_of(registry.champion()) == "3"
     assert registry.rollback(registry.champion()).version == "2"
 
 
-def test_changes_wait_for_each_other_up_to_a_limit(three: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
-    registry, _ = three
+def test_a_change_waits_for_another_one_up_to_a_limit(
+    three_versions: Versions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, _ = three_versions
     registry.promote("1")
     monkeypatch.setattr(registry_module, "CHANGE_WAIT_S", 0.1)
     with registry.changing():
@@ -131,8 +133,8 @@ def test_changes_wait_for_each_other_up_to_a_limit(three: Versions, monkeypatch:
     assert version_of(registry.champion()) == "2"
 
 
-def test_every_change_is_in_the_audit_log(three: Versions, caplog: pytest.LogCaptureFixture) -> None:
-    registry, _ = three
+def test_every_change_is_in_the_audit_log(three_versions: Versions, caplog: pytest.LogCaptureFixture) -> None:
+    registry, _ = three_versions
     with caplog.at_level(logging.INFO, registry_module.audit.name):
         registry.promote("1", by="me")
         registry.promote("2")
@@ -145,8 +147,8 @@ def test_every_change_is_in_the_audit_log(three: Versions, caplog: pytest.LogCap
     ]
 
 
-def test_a_promotion_after_a_rollback_can_be_rolled_back(three: Versions) -> None:
-    registry, _ = three
+def test_a_promotion_after_a_rollback_can_be_rolled_back(three_versions: Versions) -> None:
+    registry, _ = three_versions
     for version in ("1", "2"):
         registry.promote(version)
     registry.rollback()
@@ -154,8 +156,8 @@ def test_a_promotion_after_a_rollback_can_be_rolled_back(three: Versions) -> Non
     assert registry.rollback().version == "1"
 
 
-def test_an_interrupted_rollback_can_be_repeated(three: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
-    registry, _ = three
+def test_an_interrupted_rollback_can_be_repeated(three_versions: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, _ = three_versions
     for version in ("1", "3", "2"):
         registry.promote(version)
     with monkeypatch.context() as patch:
@@ -166,23 +168,23 @@ def test_an_interrupted_rollback_can_be_repeated(three: Versions, monkeypatch: p
     assert registry.rollback().version == "1"
 
 
-def test_rollback_skips_deleted_versions(three: Versions) -> None:
-    registry, _ = three
+def test_rollback_skips_deleted_versions(three_versions: Versions) -> None:
+    registry, _ = three_versions
     for version in ("1", "3", "2"):
         registry.promote(version)
     registry._client.delete_model_version("roofcast", "3")
     assert registry.rollback().version == "1"
 
 
-def test_promoting_the_champion_again_keeps_the_history(three: Versions) -> None:
-    registry, _ = three
+def test_promoting_the_champion_again_does_not_change_the_history(three_versions: Versions) -> None:
+    registry, _ = three_versions
     for version in ("1", "2", "2"):
         registry.promote(version)
     assert registry.rollback().version == "1"
 
 
-def test_rollback_without_an_earlier_champion_is_refused(three: Versions) -> None:
-    registry, _ = three
+def test_rollback_without_an_earlier_champion_is_refused(three_versions: Versions) -> None:
+    registry, _ = three_versions
     with pytest.raises(NoAnswerError, match="there is no earlier champion to go back to"):
         registry.rollback()
     registry.promote("1")
@@ -191,51 +193,51 @@ def test_rollback_without_an_earlier_champion_is_refused(three: Versions) -> Non
 
 
 @pytest.mark.parametrize("version", ["4", "", "latest", "1 "])
-def test_an_unknown_version_is_not_promoted(version: str, three: Versions) -> None:
-    registry, _ = three
+def test_an_unknown_version_is_not_promoted(version: str, three_versions: Versions) -> None:
+    registry, _ = three_versions
     registry.promote("1")
     with pytest.raises(UnknownNameError, match="version: no "):
         registry.promote(version)
     assert version_of(registry.champion()) == "1"
 
 
-def test_champion_history_and_bundles_persist(three: Versions, home: Path, bundle: ModelBundle) -> None:
-    registry, _ = three
+def test_champion_history_and_bundles_persist(three_versions: Versions, home: Path, bundle: ModelBundle) -> None:
+    registry, _ = three_versions
     registry.promote("1")
     registry.promote("2")
-    again = Registry(home)
-    champion = again.champion()
+    reopened = Registry(home)
+    champion = reopened.champion()
     assert champion == registry.champion()
     assert champion is not None
-    assert again.load(champion).row_ids == bundle.row_ids
-    assert again.rollback().version == "1"
+    assert reopened.load(champion).row_ids == bundle.row_ids
+    assert reopened.rollback().version == "1"
 
 
-def test_a_bundle_is_downloaded_once(three: Versions, tmp_path: Path) -> None:
-    registry, _ = three
+def test_a_bundle_is_downloaded_once(three_versions: Versions, tmp_path: Path) -> None:
+    registry, _ = three_versions
     champion = registry.promote("1")
     registry.load(champion)
     (tmp_path / "run0" / FILE_NAME).unlink()
     assert registry.load(champion).row_ids
 
 
-def test_a_bundle_replaced_in_the_store_is_refused(three: Versions, tmp_path: Path) -> None:
-    registry, _ = three
+def test_a_bundle_replaced_in_the_store_is_refused(three_versions: Versions, tmp_path: Path) -> None:
+    registry, _ = three_versions
     champion = registry.promote("2")
     (tmp_path / "run1" / FILE_NAME).write_bytes(b"something else")
     with pytest.raises(InputError, match="does not have the registered checksum"):
         registry.load(champion)
 
 
-def test_a_bundle_repaired_in_the_store_is_downloaded_again(three: Versions, tmp_path: Path) -> None:
-    registry, _ = three
+def test_a_bundle_repaired_in_the_store_is_downloaded_again(three_versions: Versions, tmp_path: Path) -> None:
+    registry, _ = three_versions
     champion = registry.promote("2")
     file = tmp_path / "run1" / FILE_NAME
-    sound = file.read_bytes()
-    file.write_bytes(sound[:1000])
+    content = file.read_bytes()
+    file.write_bytes(content[:1000])
     with pytest.raises(InputError, match="checksum"):
         registry.load(champion)
-    file.write_bytes(sound)
+    file.write_bytes(content)
     assert registry.load(champion).row_ids
 
 
@@ -272,8 +274,8 @@ def test_a_version_without_a_bundle_is_refused(registry: Registry, tmp_path: Pat
         registry.load(registry.promote(version))
 
 
-def test_the_checksum_is_a_tag_of_the_version(three: Versions) -> None:
-    registry, _ = three
+def test_the_checksum_is_a_tag_of_the_version(three_versions: Versions) -> None:
+    registry, _ = three_versions
     version = registry._client.get_model_version("roofcast", "1")
     assert version.tags[CHECKSUM_TAG] == registry.promote("1").sha256
 
@@ -298,7 +300,7 @@ def unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "call",
     [
         lambda r: r.champion(),
         lambda r: r.versions(),
@@ -311,10 +313,10 @@ def unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
     ],
     ids=["champion", "versions", "promote", "rollback", "previous", "register", "load", "run"],
 )
-def test_a_server_that_does_not_answer_is_named(ask: object, unreachable: Registry) -> None:
-    assert callable(ask)
+def test_a_server_that_does_not_answer_is_an_error_with_its_address(call: object, unreachable: Registry) -> None:
+    assert callable(call)
     with pytest.raises(NotReadyError, match=rf"the MLflow store {unreachable.tracking_uri} does not answer"):
-        ask(unreachable)
+        call(unreachable)
 
 
 def test_a_store_that_cannot_be_opened_is_not_ready(tmp_path: Path) -> None:
@@ -329,9 +331,7 @@ def test_a_store_that_is_no_database_is_not_ready(tmp_path: Path) -> None:
         Registry(tmp_path).champion()
 
 
-def test_a_refusal_of_the_server_is_not_an_empty_registry(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refusal_of_the_server_is_raised(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise MlflowException("log in", error_code=PERMISSION_DENIED)
 
@@ -353,8 +353,8 @@ def test_two_processes_may_create_the_store_at_once(tmp_path: Path) -> None:
         assert process.returncode == 0, errors
 
 
-def test_the_stamp_changes_only_with_a_promotion(three: Versions) -> None:
-    registry, versions = three
+def test_the_stamp_changes_only_with_a_promotion(three_versions: Versions) -> None:
+    registry, versions = three_versions
     before = registry.stamp()
     registry.versions()
     assert before

@@ -1,4 +1,4 @@
-"""Retraining with a real store; one story of five retrainings, told once, and asked about by every test."""
+"""Retraining with a real store: three retrainings that the tests share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WORSE = TrainingConfig(n_member=1, n_estimators=1, calibrate=False)
 
 
 @dataclass(frozen=True)
-class Story:
+class History:
     registry: Registry
     first: RetrainingReport
     again: RetrainingReport
@@ -48,8 +48,8 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(subset: TrainingSet, empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    home = tmp_path_factory.mktemp("story")
+def history(subset: TrainingSet, empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> History:
+    home = tmp_path_factory.mktemp("history")
     shutil.copy(empty_store, home)
     registry = Registry(home)
     first, again, worse = (retrain(subset, registry, config) for config in (QUICK, QUICK, WORSE))
@@ -57,88 +57,88 @@ def story(subset: TrainingSet, empty_store: Path, tmp_path_factory: pytest.TempP
     assert champion is not None
     run = registry._client.get_run(champion.run_id)
     folder = Path(mlflow.artifacts.download_artifacts(run.info.artifact_uri, tracking_uri=registry.tracking_uri))
-    return Story(registry, first, again, worse, champion.version, run, folder)
+    return History(registry, first, again, worse, champion.version, run, folder)
 
 
-def test_the_first_predictor_goes_into_service(story: Story) -> None:
-    assert (story.first.version, story.first.promoted) == ("1", True)
-    assert story.first.champion_error is None
-    assert story.first.reason == "there was no champion"
-    assert story.first.n_group == 3
+def test_the_first_predictor_is_promoted(history: History) -> None:
+    assert (history.first.version, history.first.promoted) == ("1", True)
+    assert history.first.champion_error is None
+    assert history.first.reason == "there was no champion"
+    assert history.first.n_group == 3
 
 
-def test_the_same_recipe_on_the_same_data_is_not_worse(story: Story) -> None:
-    assert story.again.promoted
-    assert story.again.candidate_error == story.again.champion_error == story.first.candidate_error
+def test_a_second_fit_with_equal_settings_and_data_is_promoted(history: History) -> None:
+    assert history.again.promoted
+    assert history.again.candidate_error == history.again.champion_error == history.first.candidate_error
 
 
-def test_a_worse_recipe_is_registered_and_kept_out(story: Story) -> None:
-    assert not story.worse.promoted
-    assert story.worse.champion_error is not None
-    assert story.worse.candidate_error > story.worse.champion_error
-    assert [c.version for c in story.registry.versions()] == ["3", "2", "1"]
-    assert story.champion == "2"
+def test_a_worse_predictor_is_registered_and_not_promoted(history: History) -> None:
+    assert not history.worse.promoted
+    assert history.worse.champion_error is not None
+    assert history.worse.candidate_error > history.worse.champion_error
+    assert [c.version for c in history.registry.versions()] == ["3", "2", "1"]
+    assert history.champion == "2"
 
 
-def test_reports_have_scores_by_metric(story: Story) -> None:
-    assert set(story.first.scores) == {"ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s"}
-    assert set(story.first.scores["ttft_s"]) == {"mape", "median_ape", "within_25"}
+def test_reports_have_scores_by_metric(history: History) -> None:
+    assert set(history.first.scores) == {"ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s"}
+    assert set(history.first.scores["ttft_s"]) == {"mape", "median_ape", "within_25"}
 
 
-def test_the_run_holds_settings_and_data(story: Story, subset: TrainingSet) -> None:
-    params = story.run.data.params
+def test_the_run_holds_settings_and_data(history: History, subset: TrainingSet) -> None:
+    params = history.run.data.params
     assert params["n_estimators"] == "20"
     assert set(params) == {*TrainingConfig.model_fields, "n_row", "n_group"}
     assert params["n_row"] == str(len(subset.X))
-    assert story.run.data.tags["data_digest"] == subset.digest
+    assert history.run.data.tags["data_digest"] == subset.digest
 
 
-def test_the_run_holds_an_error_per_fold_and_metric(story: Story) -> None:
-    metrics = story.run.data.metrics
+def test_the_run_holds_an_error_per_fold_and_metric(history: History) -> None:
+    metrics = history.run.data.metrics
     for lineage in LINEAGES:
         assert metrics[f"fold.{lineage}.ttft_s.mape"] > 0
     assert metrics["ttft_s.mape"] == pytest.approx(np.mean([metrics[f"fold.{n}.ttft_s.mape"] for n in LINEAGES]))
 
 
-def test_the_run_holds_a_plot_per_metric_and_two_more(story: Story) -> None:
-    names = {path.stem for path in (story.folder / "plots").glob("*.png")}
-    assert names == {*story.first.scores, "coverage", "coefficients"}
+def test_the_run_holds_a_plot_per_metric_and_two_more(history: History) -> None:
+    names = {path.stem for path in (history.folder / "plots").glob("*.png")}
+    assert names == {*history.first.scores, "coverage", "coefficients"}
 
 
-def test_the_run_holds_every_held_out_prediction(story: Story, subset: TrainingSet) -> None:
-    table = pd.read_csv(story.folder / "tables" / "held_out.csv")
+def test_the_run_holds_every_held_out_prediction(history: History, subset: TrainingSet) -> None:
+    table = pd.read_csv(history.folder / "tables" / "held_out.csv")
     assert table["id"].tolist() == subset.ids.tolist()
     assert table["predicted.ttft_s"].notna().all()
-    assert len(pd.read_csv(story.folder / "tables" / "folds.csv")) == 3 * 5
+    assert len(pd.read_csv(history.folder / "tables" / "folds.csv")) == 3 * 5
 
 
 def test_mlflow_serves_the_bundle_by_signature_and_example(
-    story: Story, subset: TrainingSet, monkeypatch: pytest.MonkeyPatch
+    history: History, subset: TrainingSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    champion = story.registry.champion()
+    champion = history.registry.champion()
     assert champion is not None
-    uri = story.registry._client.get_model_version_download_uri("roofcast", champion.version)
-    monkeypatch.setenv(URI_VARIABLE, story.registry.tracking_uri)  # put back afterwards, as MLflow sets it too
-    mlflow.set_tracking_uri(story.registry.tracking_uri)
-    served = mlflow.pyfunc.load_model(uri)
-    assert served.metadata.signature.inputs.input_names() == list(DESCRIPTOR_NAMES)
-    assert served.input_example is not None
-    assert len(served.input_example) == 3
-    own = story.registry.load(champion).predictor.predict(subset.X)
-    pd.testing.assert_frame_equal(served.predict(subset.X), own)
+    uri = history.registry._client.get_model_version_download_uri("roofcast", champion.version)
+    monkeypatch.setenv(URI_VARIABLE, history.registry.tracking_uri)  # put back afterwards, as MLflow sets it too
+    mlflow.set_tracking_uri(history.registry.tracking_uri)
+    served_model = mlflow.pyfunc.load_model(uri)
+    assert served_model.metadata.signature.inputs.input_names() == list(DESCRIPTOR_NAMES)
+    assert served_model.input_example is not None
+    assert len(served_model.input_example) == 3
+    expected = history.registry.load(champion).predictor.predict(subset.X)
+    pd.testing.assert_frame_equal(served_model.predict(subset.X), expected)
 
 
-def test_a_bundle_says_what_it_was_made_of(subset: TrainingSet) -> None:
+def test_a_bundle_has_the_identity_of_its_training_data(subset: TrainingSet) -> None:
     bundle = fit_bundle(subset, QUICK)
     assert bundle.row_ids == tuple(subset.ids)
     assert bundle.data_digest == subset.digest
     assert bundle.engines == tuple(sorted(set(subset.measurements["engine"])))
 
 
-def test_one_lineage_is_not_enough(subset: TrainingSet) -> None:
-    alone = subset.take((subset.groups == LINEAGES[0]).to_numpy())
+def test_measurements_of_one_lineage_are_refused(subset: TrainingSet) -> None:
+    one_lineage = subset.take((subset.groups == LINEAGES[0]).to_numpy())
     with pytest.raises(InputError, match="must span two LLM lineages at least, got one"):
-        fit_bundle(alone, QUICK)
+        fit_bundle(one_lineage, QUICK)
 
 
 def test_a_gap_of_zero_has_no_percentage_error(subset: TrainingSet) -> None:
@@ -148,26 +148,26 @@ def test_a_gap_of_zero_has_no_percentage_error(subset: TrainingSet) -> None:
 
 
 @pytest.mark.parametrize("group", ["a+b", "größe (7b)", "a/../b", "a@b,c"])
-def test_any_name_of_a_lineage_makes_a_metric(group: str, home: Path) -> None:
+def test_any_lineage_name_becomes_a_metric_of_mlflow(group: str, home: Path) -> None:
     folds = pd.DataFrame({"group": [group], "metric": ["ttft_s"], "mape": [0.5]})
     with Registry(home).run("a test"):
         mlflow.log_metrics(_fold_metrics(folds))
 
 
-def test_a_champion_of_other_rows_is_replaced(
-    story: Story, subset: TrainingSet, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_champion_fitted_to_other_rows_is_replaced(
+    history: History, subset: TrainingSet, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    registry = _copy(story, tmp_path)
-    foreign = replace(subset, ids="x" + subset.ids)
+    registry = _copy(history, tmp_path)
+    other_rows = replace(subset, ids="x" + subset.ids)
     with caplog.at_level(logging.INFO, "roofcast.audit"):
-        report = retrain(foreign, registry, WORSE)
+        report = retrain(other_rows, registry, WORSE)
     assert report.promoted
     assert "promotion caller=a retraining version_before=" in caplog.text
     assert report.reason == "the champion predicts no measured value"
 
 
-def test_a_champion_that_cannot_be_read_is_replaced(story: Story, subset: TrainingSet, tmp_path: Path) -> None:
-    registry = _copy(story, tmp_path)
+def test_a_champion_that_cannot_be_read_is_replaced(history: History, subset: TrainingSet, tmp_path: Path) -> None:
+    registry = _copy(history, tmp_path)
     champion = registry.champion()
     assert champion is not None
     registry._client.set_model_version_tag(MODEL_NAME, champion.version, CHECKSUM_TAG, "0" * 64)
@@ -176,32 +176,32 @@ def test_a_champion_that_cannot_be_read_is_replaced(story: Story, subset: Traini
     assert report.reason.startswith(f"the champion, version {champion.version}, cannot be used: bundle: ")
 
 
-def test_a_champion_that_comes_meanwhile_is_the_one_to_beat(
-    story: Story, subset: TrainingSet, tmp_path: Path
+def test_a_champion_promoted_during_the_fit_is_compared_with(
+    history: History, subset: TrainingSet, tmp_path: Path
 ) -> None:
-    registry = _copy(story, tmp_path)
-    registry.promote(story.worse.version)
+    registry = _copy(history, tmp_path)
+    registry.promote(history.worse.version)
 
-    def meddle(items: Iterable[Any], total: int | None = None, label: str = "") -> Iterator[Any]:
+    def promote_meanwhile(items: Iterable[Any], total: int | None = None, label: str = "") -> Iterator[Any]:
         del total, label
-        registry.promote(story.again.version)
+        registry.promote(history.again.version)
         yield from items
 
-    report = retrain(subset, registry, WORSE, meddle)
+    report = retrain(subset, registry, WORSE, promote_meanwhile)
     champion = registry.champion()
     assert champion is not None
-    assert (report.promoted, champion.version) == (False, story.again.version)
-    assert report.champion_error == story.again.candidate_error
+    assert (report.promoted, champion.version) == (False, history.again.version)
+    assert report.champion_error == history.again.candidate_error
 
 
-def _copy(story: Story, home: Path) -> Registry:
-    original = story.registry._home
+def _copy(history: History, home: Path) -> Registry:
+    original = history.registry._home
     shutil.copy(original / "mlflow.db", home)
     shutil.copytree(original / "bundles", home / "bundles")
     return Registry(home)
 
 
-def test_the_first_retraining_is_judged_against_the_shipped_predictor(
+def test_the_first_retraining_is_compared_with_the_shipped_predictor(
     subset: TrainingSet, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundle = fit_bundle(subset, QUICK)

@@ -34,7 +34,7 @@ def test_the_shipped_predictor_is_read_as_a_champion() -> None:
 
 
 @pytest.mark.slow
-def test_a_new_fit_answers_as_the_shipped_predictor() -> None:
+def test_a_new_fit_predicts_like_the_shipped_predictor() -> None:
     data = shipped.shipped_training_set()
     rows = data.X.iloc[::100]
     stored, fitted = load_bundle(FILE, sha256(FILE)), fit_bundle(data)
@@ -49,7 +49,7 @@ def test_a_new_fit_answers_as_the_shipped_predictor() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"sha256": "0"}', None])
-def test_a_tree_without_a_usable_one_has_none(
+def test_a_source_tree_without_a_valid_manifest_has_no_shipped_predictor(
     text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     manifest = tmp_path / "predictor.json"
@@ -60,13 +60,15 @@ def test_a_tree_without_a_usable_one_has_none(
     assert f"run `{COMMAND}`" in caplog.text
 
 
-def test_one_of_another_layout_is_not_used(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_shipped_predictor_of_another_layout_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(shipped, "layout", lambda: "another")
     assert shipped_predictor() is None
     assert f"run `{COMMAND}`" in caplog.text
 
 
-def test_the_fingerprint_of_code_passes_over_prose() -> None:
+def test_the_fingerprint_of_code_ignores_comments_and_docstrings() -> None:
     code = "class A:\n    x = 1\n    def f(self): return self.x\n"
     prose = '"Module."\nclass A:\n    "Class."\n    x = 1  # a comment\n    "Attribute."\n\n    def f(self):\n'
     prose += '        "Function."\n        return self.x\n'

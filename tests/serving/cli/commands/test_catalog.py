@@ -12,7 +12,7 @@ import pytest
 from roofcast.data.catalog import load_catalog
 from roofcast.serving.cli.commands import catalog
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
-from tests.serving.own_things import ID, OFFER_HEADER, an_accelerator_file, an_offer_file, put
+from tests.serving.user_files import ID, OFFER_HEADER, an_accelerator_file, an_offer_file, write_file
 
 SKYPILOT = (
     "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region,AvailabilityZone\n"
@@ -24,15 +24,15 @@ SKYPILOT = (
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Path:
-    """Return the state folder of the environment, which need not exist yet."""
+def state_folder(tmp_path: Path) -> Path:
+    """Return the state_folder folder of the environment, which need not exist yet."""
     return tmp_path / "home"
 
 
-def said_by(run: Run, *arguments: str | Path, status: int = 0) -> tuple[str, str]:
-    """Return output and errors on one line each; the status must be as expected."""
-    ended, out, err = run(*arguments)
-    assert ended == status, err
+def run_expecting(run: Run, *arguments: str | Path, status: int = 0) -> tuple[str, str]:
+    """Return standard output and error on one line each, and check the status."""
+    returned, out, err = run(*arguments)
+    assert returned == status, err
     assert "Traceback" not in err
     return " ".join(out.split()), " ".join(err.split())
 
@@ -41,54 +41,59 @@ def own_offers(run: Run, provider: str) -> list[dict[str, Any]]:
     return [row for row in json.loads(run("offers", "--json")[1]) if row["provider"] == provider]
 
 
-def test_the_template_becomes_an_accelerator(run: Run, tmp_path: Path, state: Path) -> None:
+def test_the_template_is_added_as_an_accelerator(run: Run, tmp_path: Path, state_folder: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(run("accelerators", "--template")[1], encoding="utf-8")
-    out, _ = said_by(run, "accelerators", "--add", file)
-    assert out == f"{ID} is stored in {state / 'accelerators' / f'{ID}.toml'}"
-    assert (state / "accelerators" / f"{ID}.toml").read_bytes() == file.read_bytes()
+    out, _ = run_expecting(run, "accelerators", "--add", file)
+    assert out == f"{ID} is stored in {state_folder / 'accelerators' / f'{ID}.toml'}"
+    assert (state_folder / "accelerators" / f"{ID}.toml").read_bytes() == file.read_bytes()
     assert ID in {row["id"] for row in json.loads(run("accelerators", "--json")[1])}
-    assert "exists already; replace it with --replace" in said_by(run, "accelerators", "--add", file, status=2)[1]
-    assert [path.name for path in (state / "accelerators").iterdir()] == [f"{ID}.toml"]
+    assert (
+        "exists already; replace it with --replace" in run_expecting(run, "accelerators", "--add", file, status=2)[1]
+    )
+    assert [path.name for path in (state_folder / "accelerators").iterdir()] == [f"{ID}.toml"]
 
 
-def test_an_accelerator_of_ones_own_is_replaced(run: Run, tmp_path: Path, state: Path) -> None:
-    file = put(tmp_path, "mine.toml", an_accelerator_file())
-    _, err = said_by(run, "accelerators", "--add", file, "--replace", status=2)
+def test_an_own_accelerator_is_replaced(run: Run, tmp_path: Path, state_folder: Path) -> None:
+    file = write_file(tmp_path, "mine.toml", an_accelerator_file())
+    _, err = run_expecting(run, "accelerators", "--add", file, "--replace", status=2)
     assert f"replace: you have no accelerator '{ID}'; leave --replace out to add it" in err
-    said_by(run, "accelerators", "--add", file)
-    put(tmp_path, "mine.toml", an_accelerator_file(memory_gib=192))
-    said_by(run, "accelerators", "--add", file, "--replace")
+    run_expecting(run, "accelerators", "--add", file)
+    write_file(tmp_path, "mine.toml", an_accelerator_file(memory_gib=192))
+    run_expecting(run, "accelerators", "--add", file, "--replace")
     (own,) = [row for row in json.loads(run("accelerators", "--json")[1]) if row["id"] == ID]
     assert own["memory_byte"] == 192 * 2**30
-    put(tmp_path, "mine.toml", an_accelerator_file(name="A100-PCIe-80GB"))
-    assert "already names 'nvidia-a100" in said_by(run, "accelerators", "--add", file, "--replace", status=2)[1]
-    assert "memory_gib = 192" in (state / "accelerators" / f"{ID}.toml").read_text()
+    write_file(tmp_path, "mine.toml", an_accelerator_file(name="A100-PCIe-80GB"))
+    assert "already names 'nvidia-a100" in run_expecting(run, "accelerators", "--add", file, "--replace", status=2)[1]
+    assert "memory_gib = 192" in (state_folder / "accelerators" / f"{ID}.toml").read_text()
 
 
 @pytest.mark.usefixtures("home")
-def test_an_accelerator_without_a_price_is_told_of(run: Run, tmp_path: Path) -> None:
-    said_by(run, "accelerators", "--add", put(tmp_path, "mine.toml", an_accelerator_file()))
+def test_an_accelerator_without_a_price_is_reported(run: Run, tmp_path: Path) -> None:
+    run_expecting(run, "accelerators", "--add", write_file(tmp_path, "mine.toml", an_accelerator_file()))
     demand = ("--isl", "120", "--osl", "20", "--users", "2", "--slo", "itl:p50<=1s", "--top", "1", "--json")
-    ask = ("recommend", "--model", MODEL, *demand, "--accelerator", ID)
-    assert f"{ID}: no price is known; add one with `roofcast offers --add FILE`" in said_by(run, *ask, status=2)[1]
-    out, err = said_by(run, *ask, "--accelerator", ACCELERATOR)
+    command = ("recommend", "--model", MODEL, *demand, "--accelerator", ID)
+    assert (
+        f"{ID}: no price is known; add one with `roofcast offers --add FILE`"
+        in run_expecting(run, *command, status=2)[1]
+    )
+    out, err = run_expecting(run, *command, "--accelerator", ACCELERATOR)
     assert f"warning: {ID} is left out: no price is known" in err
     assert {entry["accelerator"] for entry in json.loads(out)["entries"]} <= {ACCELERATOR}
-    said_by(run, "offers", "--add", put(tmp_path, "a.csv", an_offer_file()))
-    assert "no price" not in said_by(run, *ask)[1]
+    run_expecting(run, "offers", "--add", write_file(tmp_path, "a.csv", an_offer_file()))
+    assert "no price" not in run_expecting(run, *command)[1]
 
 
-def test_a_suspicious_accelerator_is_kept_with_a_warning(run: Run, tmp_path: Path) -> None:
+def test_a_suspicious_accelerator_is_stored_with_a_warning(run: Run, tmp_path: Path) -> None:
     text = an_accelerator_file(peak_fp8_tflop_per_s=3200)
-    out, err = said_by(run, "accelerators", "--add", put(tmp_path, "mine.toml", text))
+    out, err = run_expecting(run, "accelerators", "--add", write_file(tmp_path, "mine.toml", text))
     assert "is stored in" in out
     assert f"warning: {ID}: peak_flop_per_s.fp8" in err
     assert "may be a sparse peak" in err
-    found = json.loads(run("accelerators", "--lint", "--json")[1])
-    assert ID in {row["accelerator"] for row in found}
-    assert {"rule", "field", "problem", "reason"} < set(found[0])
-    assert ID in said_by(run, "accelerators", "--lint")[0]
+    findings = json.loads(run("accelerators", "--lint", "--json")[1])
+    assert ID in {row["accelerator"] for row in findings}
+    assert {"rule", "field", "problem", "reason"} < set(findings[0])
+    assert ID in run_expecting(run, "accelerators", "--lint")[0]
 
 
 @pytest.mark.parametrize(
@@ -101,73 +106,83 @@ def test_a_suspicious_accelerator_is_kept_with_a_warning(run: Run, tmp_path: Pat
         (an_accelerator_file(name="A100-PCIe-80GB"), "name: 'A100-PCIe-80GB' already names"),
     ],
 )
-def test_a_bad_accelerator_is_not_kept(run: Run, tmp_path: Path, state: Path, text: str, problem: str) -> None:
-    _, err = said_by(run, "accelerators", "--add", put(tmp_path, "mine.toml", text), status=2)
+def test_an_invalid_accelerator_is_not_stored(
+    run: Run, tmp_path: Path, state_folder: Path, text: str, problem: str
+) -> None:
+    _, err = run_expecting(run, "accelerators", "--add", write_file(tmp_path, "mine.toml", text), status=2)
     assert problem in err
-    assert not (state / "accelerators").exists()
+    assert not (state_folder / "accelerators").exists()
 
 
-def test_a_broken_file_that_holds_the_place_is_named(run: Run, tmp_path: Path, state: Path) -> None:
-    put(state, f"accelerators/{ID}.toml", "memory_gb = 80\n")
-    _, err = said_by(run, "accelerators", "--add", put(tmp_path, "mine.toml", an_accelerator_file()), status=2)
+def test_a_broken_file_of_the_same_name_is_reported_and_replaced(
+    run: Run, tmp_path: Path, state_folder: Path
+) -> None:
+    write_file(state_folder, f"accelerators/{ID}.toml", "memory_gb = 80\n")
+    _, err = run_expecting(
+        run, "accelerators", "--add", write_file(tmp_path, "mine.toml", an_accelerator_file()), status=2
+    )
     assert f"warning: accelerators/{ID}.toml, line 1: memory_gb: is no field" in err
     assert "exists already; replace it with --replace" in err
-    out, _ = said_by(run, "accelerators", "--add", tmp_path / "mine.toml", "--replace")
+    out, _ = run_expecting(run, "accelerators", "--add", tmp_path / "mine.toml", "--replace")
     assert f"{ID} is stored in" in out
 
 
-def test_offers_are_kept_in_dollars(run: Run, tmp_path: Path, state: Path) -> None:
+def test_offers_are_stored_in_us_dollars(run: Run, tmp_path: Path, state_folder: Path) -> None:
     header = f"{OFFER_HEADER},currency,host_memory_gib"
     rows = (f"attic,box,{ACCELERATOR},2.50,2026-11-01,EUR,512", f"attic,small,{ACCELERATOR},1,2026-11-01,,")
-    file = put(tmp_path, "my prices.csv", "\n".join((header, *rows)) + "\n")
-    _, err = said_by(run, "offers", "--add", file, status=2)
+    file = write_file(tmp_path, "my prices.csv", "\n".join((header, *rows)) + "\n")
+    _, err = run_expecting(run, "offers", "--add", file, status=2)
     assert "my prices.csv, line 2: rate of EUR: is missing" in err
-    assert not (state / "offers").exists()
-    out, _ = said_by(run, "offers", "--add", file, "--rate", "eur=1.08")
-    assert out == f"2 offers are stored in {state / 'offers' / 'my_prices.csv'}"
+    assert not (state_folder / "offers").exists()
+    out, _ = run_expecting(run, "offers", "--add", file, "--rate", "eur=1.08")
+    assert out == f"2 offers are stored in {state_folder / 'offers' / 'my_prices.csv'}"
     box, small = sorted(own_offers(run, "attic"), key=lambda row: str(row["instance_type"]))
     assert (float(box["price_usd_per_h"]), float(small["price_usd_per_h"])) == (2.7, 1)
     assert box["memory_byte"] == 512 * 2**30
     assert "2.50 EUR at 1.08 USD" in box["source"]
     assert (float(box["listed_price_per_h"]), box["listed_currency"]) == (2.5, "EUR")
     assert (small["listed_price_per_h"], small["listed_currency"]) == (None, "USD")
-    put(tmp_path, "my prices.csv", f"{header}\n{rows[1]}\n")
-    _, err = said_by(run, "offers", "--add", file, status=2)
+    write_file(tmp_path, "my prices.csv", f"{header}\n{rows[1]}\n")
+    _, err = run_expecting(run, "offers", "--add", file, status=2)
     assert "would drop 1 offers that my_prices.csv holds, such as attic/global/box" in err
     assert len(own_offers(run, "attic")) == 2
-    out, err = said_by(run, "offers", "--add", file, "--replace")
+    out, err = run_expecting(run, "offers", "--add", file, "--replace")
     assert "attic/global/small/on_demand at 1 USD/h is stored in" in out
     assert "warning: the earlier offers of my_prices.csv are replaced" in err
     assert len(own_offers(run, "attic")) == 1
 
 
-def test_a_file_with_the_oddest_name_stays_in_the_folder(run: Run, tmp_path: Path, state: Path) -> None:
+def test_file_names_are_reduced_to_safe_characters(run: Run, tmp_path: Path, state_folder: Path) -> None:
     for name in ("...csv", "été.csv", "x" * 200 + ".csv"):
-        said_by(run, "offers", "--add", put(tmp_path, name, an_offer_file(f"attic,box,{ACCELERATOR},1,2026-11-01")))
-    kept = {path.name for path in (state / "offers").iterdir()}
-    assert kept == {"offers.csv", "_t_.csv", f"{'x' * 100}.csv"}
+        run_expecting(
+            run, "offers", "--add", write_file(tmp_path, name, an_offer_file(f"attic,box,{ACCELERATOR},1,2026-11-01"))
+        )
+    names = {path.name for path in (state_folder / "offers").iterdir()}
+    assert names == {"offers.csv", "_t_.csv", f"{'x' * 100}.csv"}
 
 
-def test_a_price_list_of_skypilot(run: Run, tmp_path: Path) -> None:
-    add = ("offers", "--add-skypilot", put(tmp_path, "vms.csv", SKYPILOT))
+def test_a_price_list_of_skypilot_is_added(run: Run, tmp_path: Path) -> None:
+    add = ("offers", "--add-skypilot", write_file(tmp_path, "vms.csv", SKYPILOT))
     about = ("--provider", "somewhere", "--as-of", "2026-11-01", "--licence", "Apache-2.0")
-    out, err = said_by(run, *add, *about)
+    out, err = run_expecting(run, *add, *about)
     assert out.startswith("2 offers are stored in")
     assert "warning: 1 rows of accelerators that no catalogue knows are left out: 1 x Q9000" in err
     assert "warning: 1 rows that are no offer are left out: 1 x no accelerator" in err
     prices = {row["pricing"]: float(row["price_usd_per_h"]) for row in own_offers(run, "somewhere")}
     assert prices == {"on_demand": 0.8, "spot": 0.2}
     assert {(row["as_of"], row["licence"]) for row in own_offers(run, "somewhere")} == {("2026-11-01", "Apache-2.0")}
-    assert "needs --provider and --as-of" in said_by(run, *add, status=2)[1]
-    put(tmp_path, "vms.csv", SKYPILOT.replace("L4", "Q1"))
-    assert "vms.csv: holds no offer of a known accelerator" in said_by(run, *add, *about, status=2)[1]
+    assert "needs --provider and --as-of" in run_expecting(run, *add, status=2)[1]
+    write_file(tmp_path, "vms.csv", SKYPILOT.replace("L4", "Q1"))
+    assert "vms.csv: holds no offer of a known accelerator" in run_expecting(run, *add, *about, status=2)[1]
 
 
 @pytest.mark.usefixtures("home")
 def test_owned_hardware_is_recommended(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "rack.toml"
     file.write_text(run("offers", "--owned-template")[1], encoding="utf-8")
-    out, _ = said_by(run, "offers", "--add-owned", file)  # [(60000 / 4 + 1500) / 8760 + 1.48 kW x 1.3 x 0.20] / 0.6
+    out, _ = run_expecting(
+        run, "offers", "--add-owned", file
+    )  # [(60000 / 4 + 1500) / 8760 + 1.48 kW x 1.3 x 0.20] / 0.6
     assert "owned/own/rack-1/on_demand at 3.7806 USD/h is stored" in out
     demand = ("--isl", "120", "--osl", "20", "--users", "20", "--slo", "itl:p50<=50ms", "--provider", "owned")
     status, out, err = run("recommend", "--model", MODEL, *demand, "--json")
@@ -187,21 +202,23 @@ def test_owned_hardware_is_recommended(run: Run, tmp_path: Path) -> None:
         (None, "cannot be read: no such file"),
     ],
 )
-def test_bad_owned_hardware_is_refused(run: Run, tmp_path: Path, state: Path, text: str | None, problem: str) -> None:
+def test_invalid_owned_hardware_is_refused(
+    run: Run, tmp_path: Path, state_folder: Path, text: str | None, problem: str
+) -> None:
     file = tmp_path / "rack.toml"
     if text is not None:
         file.write_text(text, encoding="utf-8", errors="surrogateescape")
-    assert problem in said_by(run, "offers", "--add-owned", file, status=2)[1]
-    assert not (state / "offers").exists()
+    assert problem in run_expecting(run, "offers", "--add-owned", file, status=2)[1]
+    assert not (state_folder / "offers").exists()
 
 
-def test_a_name_like_a_formula_is_refused(run: Run, tmp_path: Path, state: Path) -> None:
+def test_a_name_that_starts_like_a_formula_is_refused(run: Run, tmp_path: Path, state_folder: Path) -> None:
     text = run("offers", "--owned-template")[1].replace('"rack-1"', '"=rack"')
     assert (
         "instance_type: must not begin"
-        in said_by(run, "offers", "--add-owned", put(tmp_path, "rack.toml", text), status=2)[1]
+        in run_expecting(run, "offers", "--add-owned", write_file(tmp_path, "rack.toml", text), status=2)[1]
     )
-    assert list((state / "offers").iterdir()) == []
+    assert list((state_folder / "offers").iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -219,29 +236,33 @@ def test_a_name_like_a_formula_is_refused(run: Run, tmp_path: Path, state: Path)
         (("offers", "--add-skypilot", "a", "--as-of", "soon"), "Invalid value for '--as-of'"),
     ],
 )
-def test_options_that_do_not_go_together(run: Run, arguments: tuple[str, ...], problem: str) -> None:
-    assert problem in said_by(run, *arguments, status=2)[1]
+def test_incompatible_options_are_errors(run: Run, arguments: tuple[str, ...], problem: str) -> None:
+    assert problem in run_expecting(run, *arguments, status=2)[1]
 
 
-def test_a_folder_that_cannot_be_written_is_named(run: Run, tmp_path: Path, state: Path) -> None:
-    put(state, "offers", "in the way")
-    file = put(tmp_path, "mine.csv", an_offer_file(f"attic,box,{ACCELERATOR},1,2026-11-01"))
-    _, err = said_by(run, "offers", "--add", file, status=1)
+def test_a_folder_that_cannot_be_written_is_named(run: Run, tmp_path: Path, state_folder: Path) -> None:
+    write_file(state_folder, "offers", "in the way")
+    file = write_file(tmp_path, "mine.csv", an_offer_file(f"attic,box,{ACCELERATOR},1,2026-11-01"))
+    _, err = run_expecting(run, "offers", "--add", file, status=1)
     assert "offers: cannot be read: not a directory" in err
     assert "mine.csv cannot be written" in err
 
 
-def test_old_prices_are_told_of(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_prices_are_reported(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     newest = max(offer.as_of for offer in load_catalog().offers)
-    said_by(run, "offers", "--add", put(tmp_path, "a.csv", an_offer_file(f"attic,box,{ACCELERATOR},1,2020-01-01")))
+    run_expecting(
+        run, "offers", "--add", write_file(tmp_path, "a.csv", an_offer_file(f"attic,box,{ACCELERATOR},1,2020-01-01"))
+    )
     monkeypatch.setattr(catalog, "today", lambda: newest)
-    _, err = said_by(run, "offers")
+    _, err = run_expecting(run, "offers")
     assert "prices are more than 90 days old; the oldest is of 2020-01-01" in err
 
 
 @pytest.mark.usefixtures("home")
-def test_a_recommendation_from_old_prices_says_so(run: Run, tmp_path: Path) -> None:
-    said_by(run, "offers", "--add", put(tmp_path, "a.csv", an_offer_file(f"attic,box,{ACCELERATOR},1,2020-01-01")))
+def test_a_recommendation_from_old_prices_has_a_warning(run: Run, tmp_path: Path) -> None:
+    run_expecting(
+        run, "offers", "--add", write_file(tmp_path, "a.csv", an_offer_file(f"attic,box,{ACCELERATOR},1,2020-01-01"))
+    )
     demand = ("--isl", "120", "--osl", "20", "--users", "2", "--slo", "itl:p50<=1s", "--provider", "attic")
     status, out, err = run("recommend", "--model", MODEL, *demand, "--json")
     assert status == 0, err
@@ -249,14 +270,14 @@ def test_a_recommendation_from_old_prices_says_so(run: Run, tmp_path: Path) -> N
     assert "1 of 1 prices are more than 90 days old; the oldest is of 2020-01-01" in err
 
 
-def install_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: list[str]) -> None:
+def install_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, downloads: list[str]) -> None:
     def download(name: str, file: str, *, revision: str | None) -> str:
         if file != "config.json":
             raise FileNotFoundError(file)
-        asked.append(f"{name} {revision}")
+        downloads.append(f"{name} {revision}")
         if name.startswith("no/"):
             raise ConnectionError("offline")
-        return str(put(tmp_path, file, json.dumps(CONFIG)))
+        return str(write_file(tmp_path, file, json.dumps(CONFIG)))
 
     library = types.ModuleType("huggingface_hub")
     library.__spec__ = importlib.machinery.ModuleSpec("huggingface_hub", None)
@@ -265,18 +286,23 @@ def install_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: list[str
 
 
 @pytest.mark.usefixtures("home")
-def test_a_model_of_the_hub(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    install_hub(monkeypatch, tmp_path, asked)
+def test_a_model_of_the_hugging_face_hub_is_recommended_for(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    downloads: list[str] = []
+    install_hub(monkeypatch, tmp_path, downloads)
     demand = ("--isl", "120", "--osl", "20", "--users", "2", "--slo", "itl:p50<=1s", "--top", "1", "--json")
     for name in (MODEL, "someone/my-14b@v1"):
         status, out, err = run("recommend", "--model", name, *demand)
         assert status == 0, err
         assert json.loads(out)["model"] == name.partition("@")[0]
-    assert asked == ["someone/my-14b v1"]
-    _, err = said_by(run, "recommend", "--model", "no/llama", *demand, status=2)
+    assert downloads == ["someone/my-14b v1"]
+    _, err = run_expecting(run, "recommend", "--model", "no/llama", *demand, status=2)
     assert "model: no 'no/llama' is known; " in err
     assert "cannot fetch 'no/llama': the hub cannot be reached; go online, or download" in err
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert "model: no 'no/llama' is known" in said_by(run, "recommend", "--model", "no/llama", *demand, status=2)[1]
-    assert len(asked) == 2
+    assert (
+        "model: no 'no/llama' is known"
+        in run_expecting(run, "recommend", "--model", "no/llama", *demand, status=2)[1]
+    )
+    assert len(downloads) == 2

@@ -18,23 +18,23 @@ def test_the_options_are_the_columns_of_a_row() -> None:
 
 
 @pytest.fixture
-def bare(empty_home: Path, tmp_path: Path) -> None:
-    """Make a state folder without a champion that of the environment."""
+def home_without_champion(empty_home: Path, tmp_path: Path) -> None:
+    """Make the state folder of the environment one without a champion."""
     shutil.copytree(empty_home, tmp_path / "home")
 
 
-@pytest.mark.usefixtures("bare")
+@pytest.mark.usefixtures("home_without_champion")
 def test_an_explanation_needs_no_champion(run: Run) -> None:
-    status, out, said = run("explain", *QUESTION, "--json")
+    status, out, err = run("explain", *QUESTION, "--json")
     document = json.loads(out)
     assert status == 0
-    assert "no predictor is in service" in said
+    assert "no predictor is in service" in err
     assert document["prediction"] is None
     assert document["question"]["accelerator"] == ACCELERATOR
 
 
 @pytest.mark.usefixtures("home")
-def test_the_prediction_stands_beside_the_estimate(run: Run) -> None:
+def test_an_explanation_has_prediction_and_estimate(run: Run) -> None:
     status, out, _ = run("explain", *QUESTION, "--json")
     document = json.loads(out)
     assert status == 0
@@ -46,20 +46,20 @@ def test_the_prediction_stands_beside_the_estimate(run: Run) -> None:
     assert "greatest_concurrency" in out
 
 
-@pytest.mark.usefixtures("bare")
-def test_hypothetical_hardware_is_faster(run: Run, tmp_path: Path) -> None:
-    _, plain, _ = run("explain", *QUESTION, "--json")
+@pytest.mark.usefixtures("home_without_champion")
+def test_a_scaled_accelerator_is_explained(run: Run, tmp_path: Path) -> None:
+    _, unscaled, _ = run("explain", *QUESTION, "--json")
     status, out, _ = run(
         "explain", *QUESTION, "--scale", "bandwidth=2", "--scale", "link=0.5", "--json", "--plot", tmp_path / "p.png"
     )
     document = json.loads(out)
     assert status == 0
     assert document["accelerator"]["id"] == f"{ACCELERATOR}~bandwidth=2,link=0.5"
-    assert document["estimate"]["tpot_s"] < json.loads(plain)["estimate"]["tpot_s"]
+    assert document["estimate"]["tpot_s"] < json.loads(unscaled)["estimate"]["tpot_s"]
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.usefixtures("bare")
+@pytest.mark.usefixtures("home_without_champion")
 def test_a_sweep_has_a_row_for_each_step(run: Run, tmp_path: Path) -> None:
     sweep = ("--sweep", "bandwidth=1,1.5,2,4")
     status, out, _ = run("whatif", *QUESTION, *sweep, "--json", "--plot", tmp_path / "p.svg")
@@ -74,8 +74,8 @@ def test_a_sweep_has_a_row_for_each_step(run: Run, tmp_path: Path) -> None:
     assert "tpot_bound" in out
 
 
-@pytest.mark.usefixtures("bare")
-def test_a_config_of_ones_own_is_explained(run: Run, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("home_without_champion")
+def test_a_config_file_is_explained(run: Run, tmp_path: Path) -> None:
     (tmp_path / "my-14b").mkdir()
     (tmp_path / "my-14b" / "config.json").write_text(json.dumps(CONFIG))
     status, out, _ = run("explain", "--model", tmp_path / "my-14b", *QUESTION[2:], "--json")
@@ -83,7 +83,7 @@ def test_a_config_of_ones_own_is_explained(run: Run, tmp_path: Path) -> None:
     assert json.loads(out)["memory"]["weight_byte"] > 20e9
 
 
-@pytest.mark.usefixtures("bare")
+@pytest.mark.usefixtures("home_without_champion")
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
@@ -94,11 +94,11 @@ def test_a_config_of_ones_own_is_explained(run: Run, tmp_path: Path) -> None:
         (("--plot", "none/such.png"), "plot: cannot be written"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(run: Run, more: tuple[str, ...], reason: str) -> None:
-    status, out, said = run("explain", *QUESTION, *more)
+def test_an_invalid_question_is_an_error(run: Run, more: tuple[str, ...], reason: str) -> None:
+    status, out, err = run("explain", *QUESTION, *more)
     assert status == 2
     assert not out
-    assert reason in said
+    assert reason in err
 
 
 def test_two_sweeps_at_once_are_refused(run: Run) -> None:

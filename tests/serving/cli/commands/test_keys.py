@@ -11,11 +11,11 @@ from roofcast.serving.app_state.settings import load_settings
 from tests.serving.http_client import Run
 
 
-def test_a_key_is_made_listed_and_revoked(run: Run) -> None:
-    status, secret, said = run("keys", "create", "ci", "--scope", "write", "--expires-in-days", "30")
+def test_a_key_is_created_listed_and_revoked(run: Run) -> None:
+    status, secret, err = run("keys", "create", "ci", "--scope", "write", "--expires-in-days", "30")
     assert status == 0
-    assert secret.count("\n") == 1, "the key alone, so that a shell can keep it"
-    assert "ci may write until" in said
+    assert secret.count("\n") == 1, "standard output has the key alone"
+    assert "ci may write until" in err
     with MeasurementStore(load_settings().store_url) as store:
         key = KeyStore(store.database).find(digest_of(secret.strip()))
     assert key is not None
@@ -30,10 +30,10 @@ def test_a_key_is_made_listed_and_revoked(run: Run) -> None:
     assert json.loads(run("keys", "revoke", "ci", "--json")[1])[0]["state"] == "revoked"
 
 
-def test_a_key_as_json(run: Run) -> None:
-    made = json.loads(run("keys", "create", "page", "--scope", "read", "--json")[1])
-    assert made["key"].endswith(made["last_four"])
-    assert made["expires_at"] is None
+def test_a_created_key_is_printed_as_json(run: Run) -> None:
+    key = json.loads(run("keys", "create", "page", "--scope", "read", "--json")[1])
+    assert key["key"].endswith(key["last_four"])
+    assert key["expires_at"] is None
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_key_as_json(run: Run) -> None:
         (("create", "a", "--scope", "root"), "Invalid value for '--scope'"),
     ],
 )
-def test_what_cannot_be_is_told(run: Run, arguments: tuple[str, ...], problem: str, tmp_path: Path) -> None:
-    status, _, said = run("keys", *arguments)
+def test_invalid_key_commands_are_errors(run: Run, arguments: tuple[str, ...], problem: str, tmp_path: Path) -> None:
+    status, _, err = run("keys", *arguments)
     assert status == 2
-    assert problem in said
+    assert problem in err

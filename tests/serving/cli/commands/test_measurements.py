@@ -1,4 +1,4 @@
-"""What `import` says, and what `measurements` lists."""
+"""Messages of `import`, and the listing of `measurements`."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_kept_rows_are_listed_and_chosen(run: Run, file: Path) -> None:
+def test_stored_rows_are_listed_and_filtered(run: Run, file: Path) -> None:
     assert run("measurements", "--json")[1] == "[]\n"
     assert run("import", "auto", file, "--campaign", "mine")[0] == 0
-    assert run("import", "auto", file, "--campaign", "theirs")[0] == 0
+    assert run("import", "auto", file, "--campaign", "other")[0] == 0
     rows = json.loads(run("measurements", "--json")[1])
     assert len(rows) == 8
     assert {(row["campaign"], row["ttft_s"], row["itl_s"]) for row in rows} == {
         ("mine", 0.061, None),
-        ("theirs", 0.061, None),
+        ("other", 0.061, None),
     }
     for options, n in (
         (("--campaign", "mine"), 4),
@@ -51,7 +51,7 @@ def test_kept_rows_are_listed_and_chosen(run: Run, file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--campaign", "min"), "campaign: no 'min' is known; did you mean 'mine'"),
         (("--model", "llama-9"), "model: no 'llama-9' is known"),
@@ -59,31 +59,38 @@ def test_kept_rows_are_listed_and_chosen(run: Run, file: Path) -> None:
         (("--limit", "0"), "Invalid value for '--limit'"),
     ],
 )
-def test_what_is_not_there_is_not_listed(run: Run, file: Path, options: tuple[str, ...], said: str) -> None:
+def test_a_filter_by_an_unknown_name_is_an_error(
+    run: Run, file: Path, options: tuple[str, ...], message: str
+) -> None:
     assert run("import", "auto", file, "--campaign", "mine")[0] == 0
     status, _, err = run("measurements", *options)
-    assert (status, said in " ".join(err.split())) == (2, True), err
+    assert (status, message in " ".join(err.split())) == (2, True), err
 
 
-def test_a_dry_run_says_what_would_be_kept(run: Run, file: Path, tmp_path: Path) -> None:
+def test_a_dry_run_reports_what_an_import_would_store(run: Run, file: Path, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     file.write_text(file.read_text() + f"mine,{ACCELERATOR},1,120,20,4,p50,0.061\n")
-    words = ("import", "auto", file, "--model-config", f"mine={tmp_path / 'config.json'}", "--json")
+    command = ("import", "auto", file, "--model-config", f"mine={tmp_path / 'config.json'}", "--json")
     for n_new in (5, 0):
-        (told,) = json.loads(run(*words, "--dry-run")[1])
-        assert (told["n_row"], told["n_new"], told["n_known"], told["is_kept"]) == (5, n_new, 5 - n_new, False)
-        assert (told["format"], told["campaign"]) == ("roofcast_csv", ["roofcast_csv"])
-        assert told["model"] == sorted([MODEL, "mine"])
-        assert told["accelerator"] == sorted([ACCELERATOR, OTHER])
+        (report,) = json.loads(run(*command, "--dry-run")[1])
+        assert (report["n_row"], report["n_new"], report["n_known"], report["is_kept"]) == (
+            5,
+            n_new,
+            5 - n_new,
+            False,
+        )
+        assert (report["format"], report["campaign"]) == ("roofcast_csv", ["roofcast_csv"])
+        assert report["model"] == sorted([MODEL, "mine"])
+        assert report["accelerator"] == sorted([ACCELERATOR, OTHER])
         with MeasurementStore().migrate() as store:
             assert (store.count(), len(store.models.load())) == ((0, 0) if n_new else (5, 1))
-        assert run(*words)[0] == 0
+        assert run(*command)[0] == 0
     file.write_text(file.read_text().replace("0.061", "fast"))
-    assert run(*words, "--dry-run")[0] == 2
+    assert run(*command, "--dry-run")[0] == 2
 
 
 SHARED = ".sqlite-shm"
-"""Of SQLite's files the one that is memory shared with connections that are open, and goes with the last of them."""
+"""Suffix of SQLite's shared memory, which the last open connection removes."""
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -94,24 +101,22 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_dry_run_writes_nothing_at_all(
-    run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neither where no state folder is nor in the one that is there."""
+def test_a_dry_run_writes_no_file(run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither without a state folder nor in an existing one."""
     before = contents(tmp_path)
     for home in ("home", ""):
         monkeypatch.setenv("ROOFCAST_HOME", home and str(tmp_path / home))
         monkeypatch.setattr("platformdirs.user_data_path", lambda name: tmp_path / name)
-        (told,) = json.loads(run("import", "auto", file, "--dry-run", "--json")[1])
-        assert (told["n_new"], told["n_known"]) == (4, 0)
+        (report,) = json.loads(run("import", "auto", file, "--dry-run", "--json")[1])
+        assert (report["n_new"], report["n_known"]) == (4, 0)
         assert contents(tmp_path) == before
         assert sorted(path.name for path in tmp_path.iterdir()) == [file.name]
     assert run("import", "auto", file)[0] == 0
     gc.collect()  # as the end of the process would, closes the store
-    kept = contents(tmp_path)
-    (told,) = json.loads(run("import", "auto", file, "--dry-run", "--json")[1])
-    assert (told["n_new"], told["n_known"]) == (0, 4)
-    assert contents(tmp_path) == kept
+    before = contents(tmp_path)
+    (report,) = json.loads(run("import", "auto", file, "--dry-run", "--json")[1])
+    assert (report["n_new"], report["n_known"]) == (0, 4)
+    assert contents(tmp_path) == before
 
 
 @pytest.mark.parametrize("option", [(), ("--dry-run",)])
@@ -123,7 +128,7 @@ def test_milliseconds_in_a_column_of_seconds_are_refused(run: Run, file: Path, o
     assert "times the analytic estimate; give seconds" in " ".join(err.split())
 
 
-def test_a_dry_run_tells_of_an_older_store_and_leaves_it(run: Run, file: Path, tmp_path: Path) -> None:
+def test_a_dry_run_reports_an_older_schema_and_does_not_migrate_it(run: Run, file: Path, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     bring_to(f"sqlite:///{tmp_path / 'home' / 'roofcast.sqlite'}", OLD[0])
     before = contents(tmp_path)
@@ -133,12 +138,12 @@ def test_a_dry_run_tells_of_an_older_store_and_leaves_it(run: Run, file: Path, t
     assert contents(tmp_path) == before
 
 
-def test_what_is_missing_is_told_with_a_command_that_works(run: Run, tmp_path: Path) -> None:
+def test_missing_columns_are_reported_with_a_command_that_works(run: Run, tmp_path: Path) -> None:
     sample = tmp_path / "my run.json"
     sample.write_bytes((SAMPLES / "vllm_bench" / "default.json").read_bytes())
-    lacking = tmp_path / "own.csv"
-    lacking.write_text("model,ttft_s\nmeta-llama/Llama-3.1-8B-Instruct,0.1\n")
-    for path, columns in ((sample, 2), (lacking, 5)):
+    incomplete = tmp_path / "own.csv"
+    incomplete.write_text("model,ttft_s\nmeta-llama/Llama-3.1-8B-Instruct,0.1\n")
+    for path, columns in ((sample, 2), (incomplete, 5)):
         status, _, err = run("import", "auto", path, "--campaign", "it's mine")
         assert status == 2
         command = shlex.split(err.splitlines()[-1])
@@ -147,7 +152,7 @@ def test_what_is_missing_is_told_with_a_command_that_works(run: Run, tmp_path: P
         assert (status, json.loads(out)[0]["campaign"]) == (0, ["it's mine"]), err
 
 
-def test_an_unknown_model_can_bring_its_config(run: Run, file: Path) -> None:
+def test_the_error_of_an_unknown_model_names_model_config(run: Run, file: Path) -> None:
     file.write_text(file.read_text().replace(MODEL, "ours/my-14b"))
     status, _, err = run("import", "auto", file)
     assert status == 2
@@ -160,14 +165,14 @@ def test_an_unknown_model_can_bring_its_config(run: Run, file: Path) -> None:
 
 @pytest.mark.parametrize("model", ["./nope", "/none/config.json", "nope.json", "~/nope", "../nope"])
 @pytest.mark.usefixtures("home")
-def test_a_path_that_is_not_there_is_no_unknown_name(run: Run, model: str) -> None:
+def test_a_missing_path_is_reported_as_such(run: Run, model: str) -> None:
     demand = ("--isl", "120", "--osl", "20", "--users", "2", "--slo", "itl:p50<=1s")
     status, _, err = run("recommend", "--model", model, *demand)
     assert (status, f"no such file or folder: '{model}'" in " ".join(err.split())) == (2, True), err
 
 
-def test_the_report_explains_its_columns(run: Run) -> None:
-    said = " ".join(run("campaigns", "--help")[1].replace("│", " ").split())
+def test_the_help_of_the_report_explains_its_columns(run: Run) -> None:
+    message = " ".join(run("campaigns", "--help")[1].replace("│", " ").split())
     for column in ("n_read", "n_quarantined", "n_kept", "n_learnable", "quarantine", "not_learnt"):
-        assert column in said
-    assert "count the rows by rule" in said
+        assert column in message
+    assert "count the rows by rule" in message

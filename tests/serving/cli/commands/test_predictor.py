@@ -19,20 +19,20 @@ from roofcast.training.lifecycle.retraining import RetrainingReport
 from tests.builders import a_model
 from tests.serving.http_client import ACCELERATOR, MODEL, Run
 
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+README = (Path(__file__).parents[4] / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("home")
-def test_the_example_of_the_readme_needs_neither_mlflow_nor_a_server(run: Run, tmp_path: Path) -> None:
+def test_the_embedding_example_of_the_readme_imports_neither_mlflow_nor_serving(run: Run, tmp_path: Path) -> None:
     status, out, _ = run("export", tmp_path / "predictor.roofcast", "--json")
     assert (status, json.loads(out)["sha256"]) == (0, sha256(tmp_path / "predictor.roofcast"))
     example = next(b for b in re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S) if "load_bundle" in b)
     code = f"{example}\nimport sys\nassert not {{'mlflow', 'fastapi', 'roofcast.serving'}} & set(sys.modules)\n"
-    ended = subprocess.run(  # noqa: S603
+    run_result = subprocess.run(  # noqa: S603
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, check=False, capture_output=True, text=True
     )
-    assert ended.returncode == 0, ended.stderr
-    assert "tpot_s" in ended.stdout
+    assert run_result.returncode == 0, run_result.stderr
+    assert "tpot_s" in run_result.stdout
 
 
 def test_the_shipped_predictor_answers_if_the_champion_cannot_be_read(
@@ -51,25 +51,25 @@ def test_the_shipped_predictor_answers_if_the_champion_cannot_be_read(
     arguments = ("export", tmp_path / "predictor.roofcast")
     assert run(*arguments)[0] == 2
     monkeypatch.setattr(app_state, "shipped_predictor", lambda: shipped)
-    status, _, said = run(*arguments)
+    status, _, err = run(*arguments)
     assert status == 0
-    assert "warning: the champion cannot be used: " in said
-    assert "version 1 is of another layout; retrain; version shipped-0 answers" in said.replace("\n", " ")
+    assert "warning: the champion cannot be used: " in err
+    assert "version 1 is of another layout; retrain; version shipped-0 answers" in err.replace("\n", " ")
 
 
 @pytest.mark.usefixtures("home")
-def test_a_file_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) -> None:
-    status, _, said = run("export", tmp_path / "no" / "such" / "folder.roofcast")
+def test_a_file_that_cannot_be_written_is_an_error(run: Run, tmp_path: Path) -> None:
+    status, _, err = run("export", tmp_path / "no" / "such" / "folder.roofcast")
     assert status == 2
-    assert "file: " in said
-    assert "cannot be written" in said
+    assert "file: " in err
+    assert "cannot be written" in err
 
 
 @pytest.mark.usefixtures("home")
-def test_measurements_worth_taking_are_named(run: Run) -> None:
-    status, out, said = run("measure-next", "--model", MODEL, "--accelerator", ACCELERATOR, "--n", "3", "--json")
+def test_measure_next_ranks_distinct_measurements(run: Run) -> None:
+    status, out, err = run("measure-next", "--model", MODEL, "--accelerator", ACCELERATOR, "--n", "3", "--json")
     rows = json.loads(out)
-    assert (status, said) == (0, "")
+    assert (status, err) == (0, "")
     assert [row["rank"] for row in rows] == [1, 2, 3]
     assert {row["accelerator"] for row in rows} == {ACCELERATOR}
     assert len({(row["n_accelerator"], row["engine"]) for row in rows}) == 3
@@ -78,7 +78,7 @@ def test_measurements_worth_taking_are_named(run: Run) -> None:
     assert (status, "ttft_s_narrower" in out) == (0, True)
 
 
-def test_a_retraining_is_told_with_what_it_did_not_learn_from(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_of_a_retraining_has_the_rows_set_aside_by_rule(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     report = RetrainingReport(
         version="2", promoted=True, reason="not worse", candidate_error=0.25, champion_error=0.26, n_row=90,
         n_group=9, set_aside={"not_ok": 6, "near_duplicate": 4}, scores={"ttft_s": {"mape": 0.31}},
@@ -90,7 +90,7 @@ def test_a_retraining_is_told_with_what_it_did_not_learn_from(run: Run, monkeypa
     assert ["ttft_s", "0.31"] in lines
 
 
-def test_only_engines_that_run_there_count() -> None:
+def test_candidates_are_engines_that_run_on_the_accelerator() -> None:
     catalog = load_catalog()
     table = candidate_table([a_model()], catalog, catalog.offers, Workload())
     engines = table.groupby("accelerator")["engine"].agg(set)
@@ -99,7 +99,7 @@ def test_only_engines_that_run_there_count() -> None:
     assert not any(name.startswith("aws-inferentia1") for name in engines.index)
 
 
-def test_what_fits_nowhere_is_said(bench: AppState) -> None:
+def test_a_model_that_fits_no_offer_is_an_error(state: AppState) -> None:
     huge = a_model(n_layer=4000, n_param=10**13, n_param_active=10**13)
     with pytest.raises(InputError, match="nothing on offer can run the models"):
-        measure_next([huge], load_catalog(), bench.active_model.bundle)
+        measure_next([huge], load_catalog(), state.active_model.bundle)

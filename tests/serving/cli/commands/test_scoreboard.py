@@ -20,7 +20,7 @@ def in_two_folds(rows: CampaignRows, *_: object) -> pd.DataFrame:
     return predict_campaigns(rows, n_fold=N_FOLD)
 
 
-def test_a_protocol_is_shown_and_written_as_figures_rows_and_page(
+def test_a_protocol_is_printed_and_written_as_json_rows_and_page(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scoreboard, "load_silicon_campaign", lambda _: a_silicon_campaign())
@@ -33,18 +33,18 @@ def test_a_protocol_is_shown_and_written_as_figures_rows_and_page(
     assert "leave_one_accelerator_out  aiconfigurator" in out
     assert (tmp_path / "dump" / "P3.csv").exists()
     assert "| **roofcast** |" in (tmp_path / "docs" / "SCOREBOARD.md").read_text()
-    kept = read_figures(tmp_path / "home")
-    assert {name: kept[name].figures for name in figures} == figures
+    stored = read_figures(tmp_path / "home")
+    assert {name: stored[name].figures for name in figures} == figures
 
 
-def test_a_state_folder_that_cannot_be_written_is_told_of_before_the_hours(
+def test_an_unwritable_state_folder_is_an_error_before_anything_is_computed(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scoreboard, "run_scoreboard", lambda *_, **__: pytest.fail("it computes"))
     (tmp_path / "home").touch()
-    status, _, said = run("scoreboard", "--protocol", "P3")
+    status, _, err = run("scoreboard", "--protocol", "P3")
     assert status != 0
-    assert "set ROOFCAST_HOME to another folder" in said
+    assert "set ROOFCAST_HOME to another folder" in err
 
 
 def test_all_campaigns_are_predicted_once_for_both_protocols(

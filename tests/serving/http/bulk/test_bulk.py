@@ -1,4 +1,4 @@
-"""Rows in bulk as NDJSON, whichever kind they are answered in."""
+"""Bulk requests of NDJSON, and responses of all media types."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def rows_of(response: httpx.Response) -> list[dict[str, Any]]:
     return [json.loads(line) for line in response.text.split("\n")[:-1]]
 
 
-def test_lines_are_answered_as_rows_of_json_are(shared: Client) -> None:
+def test_lines_have_the_answers_of_json_rows(shared: Client) -> None:
     rows = [a_question(concurrency=1 + i) for i in range(20)]
     expected = shared.post(PATH, {"rows": rows, "level": 0.5}).json()["rows"]
     assert rows_of(post(shared, lines_of(*rows), "?level=0.5")) == expected
 
 
-def test_order_is_kept_over_chunks(shared: Client) -> None:
+def test_answers_are_in_order_over_chunks(shared: Client) -> None:
     rows = [a_question(n_input_token=1 + i) for i in range(N_ROW + 3)]
-    answered = rows_of(post(shared, lines_of(*rows)))
-    assert [row["n_input_token"] for row in answered] == [row["n_input_token"] for row in rows]
-    assert {row["status"] for row in answered} == {"ok"}
+    answers = rows_of(post(shared, lines_of(*rows)))
+    assert [row["n_input_token"] for row in answers] == [row["n_input_token"] for row in rows]
+    assert {row["status"] for row in answers} == {"ok"}
 
 
-def test_a_bad_line_gets_a_status_with_its_number_and_the_others_their_answers(shared: Client) -> None:
-    good = json.dumps(a_question())
-    bad = {
+def test_an_invalid_line_has_a_reason_with_its_number(shared: Client) -> None:
+    valid = json.dumps(a_question())
+    invalid = {
         "{": "line 2: is no valid JSON",
         "[1]": "line 3: must be an object of fields, got list",
         '{"tp": 1, "tp": 2}': "line 4: tp: is given twice",
@@ -64,34 +64,34 @@ def test_a_bad_line_gets_a_status_with_its_number_and_the_others_their_answers(s
         '{"model": "\udcff"}': "line 12: must be UTF-8 text",
         json.dumps(a_question(model="nobody")): "line 13: model: no 'nobody' is known",
         json.dumps(a_question(n_input_token="many")): "line 14: n_input_token: ",  # noqa: S106
-        f"{good}, {good}": "line 15: is no valid JSON",
+        f"{valid}, {valid}": "line 15: is no valid JSON",
         '{"a":' * 5000: "line 16: ",
     }
-    text = "\n".join([good, *bad, "", "  ", good])
-    answered = rows_of(post(shared, text.encode("utf-8", "surrogateescape")))
-    assert [row["status"] == "ok" for row in answered] == [True, *[False] * len(bad), True]
-    for row, reason in zip(answered[1:], bad.values(), strict=False):
+    text = "\n".join([valid, *invalid, "", "  ", valid])
+    answers = rows_of(post(shared, text.encode("utf-8", "surrogateescape")))
+    assert [row["status"] == "ok" for row in answers] == [True, *[False] * len(invalid), True]
+    for row, reason in zip(answers[1:], invalid.values(), strict=False):
         assert row["reason"].startswith(reason), row
         assert row["ttft_s"] is None
 
 
-def test_lines_may_end_as_windows_ends_them_and_the_last_need_not_end(shared: Client) -> None:
+def test_lines_may_end_in_crlf_and_the_last_without_a_line_break(shared: Client) -> None:
     body = "\ufeff" + json.dumps(a_question()) + " \r\n\r\n" + json.dumps(a_question())
     assert [row["status"] for row in rows_of(post(shared, body.encode()))] == ["ok", "ok"]
 
 
-def test_lines_can_be_answered_as_one_json(shared: Client) -> None:
-    answered = post(shared, lines_of(a_question(), a_question()), accept="application/json").json()
-    assert answered == shared.post(PATH, {"rows": [a_question()] * 2}).json()
+def test_lines_can_be_answered_with_json(shared: Client) -> None:
+    answers = post(shared, lines_of(a_question(), a_question()), accept="application/json").json()
+    assert answers == shared.post(PATH, {"rows": [a_question()] * 2}).json()
 
 
-def test_json_can_be_answered_as_lines(shared: Client) -> None:
+def test_json_can_be_answered_with_lines(shared: Client) -> None:
     body = json.dumps({"rows": [a_question(tp=None)], "level": 0.6})
     response = shared.send("POST", PATH, body, {"content-type": "application/json", "accept": NDJSON})
     assert rows_of(response) == shared.post(f"{PATH}?level=0.6", {"rows": [a_question(tp=None)]}).json()["rows"]
 
 
-def test_references_come_in_the_query(shared: Client) -> None:
+def test_references_are_query_parameters(shared: Client) -> None:
     reference = {name: value for name, value in a_measurement().items() if name != "campaign"}
     query = str(httpx.QueryParams({"reference": json.dumps(reference)}))
     (row,) = rows_of(post(shared, lines_of(a_question()), f"?{query}"))
@@ -102,11 +102,11 @@ def test_references_come_in_the_query(shared: Client) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"\n \r\n"])
-def test_no_line_is_no_question(shared: Client, body: bytes) -> None:
+def test_a_body_without_a_line_is_refused(shared: Client, body: bytes) -> None:
     assert "there is no line" in problem_of(post(shared, body), 422)["detail"]
 
 
-def test_what_is_wrong_with_all_of_it_has_a_status_of_its_own(shared: Client) -> None:
+def test_errors_of_the_whole_request_have_a_status(shared: Client) -> None:
     body = lines_of(a_question())
     assert "ask for at most 0.9" in problem_of(post(shared, b"{}" + body, "?level=0.99"), 409)["detail"]
     assert problem_of(post(shared, body, "?level=2"), 422)["field"] == "level"
@@ -115,7 +115,7 @@ def test_what_is_wrong_with_all_of_it_has_a_status_of_its_own(shared: Client) ->
     problem_of(shared.send("POST", "/v1/explanations", body, {"content-type": NDJSON}), 415)
 
 
-def test_parquet_is_refused_where_it_cannot_be_read(shared: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_is_refused_without_pyarrow(shared: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predictions, "has_parquet", lambda: False)
     parquet = "application/vnd.apache.parquet"
     response = shared.send("POST", PATH, b"PAR1", {"content-type": parquet})
@@ -126,7 +126,7 @@ def test_parquet_is_refused_where_it_cannot_be_read(shared: Client, monkeypatch:
     problem_of(shared.send("POST", PATH, body, headers), 415)
 
 
-def test_bulk_has_limits_of_its_own(home: Path) -> None:
+def test_bulk_requests_have_their_own_limits(home: Path) -> None:
     settings = Settings(home=home, poll_s=3600, max_body_byte=1000, max_bulk_byte=2000, max_bulk_row=5)
     with running(create_app(settings)) as client:
         assert len(rows_of(post(client, lines_of(a_question()) + b" " * 1500))) == 1
@@ -135,12 +135,12 @@ def test_bulk_has_limits_of_its_own(home: Path) -> None:
         assert "at most 5 lines, got 6" in problem_of(post(client, b"{}\n" * 6), 422)["detail"]
 
 
-def test_rows_in_bulk_are_counted(shared: Client) -> None:
-    def counted() -> float:
+def test_rows_of_bulk_requests_are_counted(shared: Client) -> None:
+    def count_predictions() -> float:
         text = shared.get("/metrics").text
         (line,) = [line for line in text.splitlines() if line.startswith('roofcast_predictions_total{status="ok"}')]
         return float(line.split()[-1])
 
-    before = counted()
+    before = count_predictions()
     post(shared, lines_of(a_question(), a_question(), {"model": 1}))
-    assert counted() == before + 2
+    assert count_predictions() == before + 2

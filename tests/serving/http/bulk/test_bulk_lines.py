@@ -1,4 +1,4 @@
-"""Lines from anyone: each is a row or a refusal, and what is echoed is what was read."""
+"""NDJSON lines of any content: each becomes a row or an error, and is echoed as it was read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LINES = st.binary(max_size=40) | OBJECTS.map(lambda row: json.dumps(row).encode(
 
 @settings(deadline=None)
 @given(st.lists(LINES, max_size=8), st.sampled_from([b"\n", b"\r\n", b" \n\n"]))
-def test_every_line_is_a_row_or_a_refusal(lines: list[bytes], end: bytes) -> None:
+def test_every_line_becomes_a_row_or_an_error(lines: list[bytes], end: bytes) -> None:
     body = end.join(lines)
     n_row = sum(bool(line.strip().removeprefix(b"\xef\xbb\xbf")) for line in body.split(b"\n"))
     chunks = list(read_lines(io.BytesIO(body), MODELS))
@@ -36,20 +36,20 @@ def test_every_line_is_a_row_or_a_refusal(lines: list[bytes], end: bytes) -> Non
             assert (i in chunk.errors) <= (row == {})
 
 
-def test_a_row_is_echoed_on_one_line_to_every_reader() -> None:
+def test_a_carriage_return_in_a_row_is_echoed_as_a_space() -> None:
     (chunk,) = read_lines(io.BytesIO(b'{\r"model": "llama-7b",\r\n{"model":\r"a b"}\r\n'), MODELS)
     assert chunk.echoes == [b"{", b'{"model": "a b"']
 
 
 @pytest.mark.parametrize("value", ["{}", '{"a": 1}', "[]", '[{"a": 1}]'])
-def test_a_value_that_is_no_value_is_refused_whatever_is_in_it(value: str) -> None:
+def test_objects_and_lists_as_values_are_refused(value: str) -> None:
     with pytest.raises(InputError, match="tp: must be a number, a text, true, false or null"):
         read_row(f'{{"tp": {value}}}'.encode(), MODELS)
 
 
 @settings(deadline=None)
 @given(OBJECTS)
-def test_a_plain_row_is_read_as_json_reads_it(row: dict[str, object]) -> None:
+def test_a_row_is_read_as_by_the_json_module(row: dict[str, object]) -> None:
     line = json.dumps(row, ensure_ascii=False).encode("utf-8", "replace")
     try:
         assert read_row(line, MODELS) == json.loads(line)

@@ -1,4 +1,4 @@
-"""Rows in bulk that bring their models along."""
+"""Bulk rows with models by configuration."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ def an_inline(**changes: Any) -> dict[str, Any]:
     return {"name": "my-14b", "config": CONFIG | changes}
 
 
-def test_a_configuration_stands_in_place_of_a_name(shared: Client) -> None:
+def test_a_configuration_replaces_the_name(shared: Client) -> None:
     rows = [a_question(), a_question(model=MINE), a_question(model=MINE, n_input_token=0.5)]
-    answered = rows_of(post(shared, lines_of(*rows)))
+    answers = rows_of(post(shared, lines_of(*rows)))
     body = {"rows": [row | {"model": name} for row, name in zip(rows, [MODEL, *["my-14b"] * 2], strict=True)]}
     expected = shared.post(PATH, body | {"models": [MINE]}).json()["rows"]
-    assert answered[:2] == expected[:2]
-    assert answered[1]["model"] == "my-14b"
-    assert answered[2]["reason"] == f"line 3: {expected[2]['reason']}"
-    told = post(shared, lines_of(*rows), accept="application/json").json()
-    assert told["rows"][:2] == expected[:2]
+    assert answers[:2] == expected[:2]
+    assert answers[1]["model"] == "my-14b"
+    assert answers[2]["reason"] == f"line 3: {expected[2]['reason']}"
+    as_json = post(shared, lines_of(*rows), accept="application/json").json()
+    assert as_json["rows"][:2] == expected[:2]
 
 
-def test_each_row_means_its_own_model_whatever_it_is_called(shared: Client) -> None:
-    taken = {"name": MODEL, "config": CONFIG}
+def test_each_row_is_of_its_own_configuration_whatever_its_name(shared: Client) -> None:
+    same_name = {"name": MODEL, "config": CONFIG}
     deeper = an_inline(num_hidden_layers=80)
-    rows = [a_question(model=model) for model in (MINE, deeper, taken, MODEL)]
+    rows = [a_question(model=model) for model in (MINE, deeper, same_name, MODEL)]
     tpot = [row["tpot_s"] for row in rows_of(post(shared, lines_of(*rows)))]
     assert tpot[1] > 1.3 * tpot[0]
     assert tpot[2] == tpot[0] != tpot[3]
-    assert MINE["name"] not in shared.bench.catalog.models
+    assert MINE["name"] not in shared.state.catalog.models
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_each_row_means_its_own_model_whatever_it_is_called(shared: Client) -> N
         ([MINE], "model: must be a number, a text"),
     ],
 )
-def test_a_model_that_is_none_refuses_its_row_alone(shared: Client, model: Any, reason: str) -> None:
-    bad, good = rows_of(post(shared, lines_of(a_question(model=model), a_question())))
-    assert (bad["status"], good["status"]) == ("invalid", "ok")
-    assert bad["reason"].startswith("line 1: ")
-    assert reason in bad["reason"]
+def test_an_invalid_model_affects_its_row_alone(shared: Client, model: Any, reason: str) -> None:
+    invalid, valid = rows_of(post(shared, lines_of(a_question(model=model), a_question())))
+    assert (invalid["status"], valid["status"]) == ("invalid", "ok")
+    assert invalid["reason"].startswith("line 1: ")
+    assert reason in invalid["reason"]
 
 
-def test_only_so_many_models_come_in_a_body() -> None:
+def test_the_number_of_configurations_in_a_body_is_limited() -> None:
     models = InlineModels(load_catalog())
     for i in range(MAX_MODELS):
         models.add(an_inline(num_hidden_layers=1 + i))
@@ -71,17 +71,17 @@ def test_only_so_many_models_come_in_a_body() -> None:
         models.add(an_inline(num_hidden_layers=101))
 
 
-def test_parquet_has_names_alone(shared: Client) -> None:
+def test_parquet_accepts_names_alone(shared: Client) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 
     def table_of(response: httpx.Response) -> Any:
         return pq.read_table(pa.BufferReader(response.content)).to_pydict()
 
-    told = table_of(post(shared, lines_of(a_question(model=MINE), a_question()), accept=PARQUET))
-    assert (told["model"], told["status"]) == (["my-14b", MODEL], ["ok", "ok"])
+    table = table_of(post(shared, lines_of(a_question(model=MINE), a_question()), accept=PARQUET))
+    assert (table["model"], table["status"]) == (["my-14b", MODEL], ["ok", "ok"])
     text = json.dumps(MINE)
-    few = '{"name": "my-14b", "config": {}}'
-    for row in ({"model": MINE}, {"model": text + " " * 1000}, {"model": few}, {"model_config": text}):
+    incomplete = '{"name": "my-14b", "config": {}}'
+    for row in ({"model": MINE}, {"model": text + " " * 1000}, {"model": incomplete}, {"model_config": text}):
         buffer = pa.BufferOutputStream()
         pq.write_table(pa.Table.from_pylist([a_question(**row)]), buffer)
         response = shared.send("POST", PATH, buffer.getvalue().to_pybytes(), {"content-type": PARQUET})
@@ -90,6 +90,6 @@ def test_parquet_has_names_alone(shared: Client) -> None:
         assert "send a model with its configuration as NDJSON" in problem["detail"]
 
 
-def test_json_rows_still_take_names_alone(shared: Client) -> None:
+def test_json_rows_accept_names_alone(shared: Client) -> None:
     problem = problem_of(shared.post(PATH, {"rows": [a_question(model=MINE)]}), 422)
     assert problem["field"] == "rows.0.model"

@@ -1,4 +1,4 @@
-"""Rows in bulk as Parquet: what is read, what is written, and what is refused before it is unpacked."""
+"""Bulk requests of Parquet: columns, types, and files that are refused before they are unpacked."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def table_of(response: httpx.Response) -> Any:
     return pq.read_table(io.BytesIO(response.content))
 
 
-def test_a_file_is_answered_as_rows_of_json_are(shared: Client) -> None:
+def test_a_file_has_the_answers_of_json_rows(shared: Client) -> None:
     columns = columns_of(30, n_input_token=list(range(1, 31)), model=["nobody", *[a_question()["model"]] * 29])
-    answered = table_of(post(shared, file_of(columns)))
+    answers = table_of(post(shared, file_of(columns)))
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     expected = shared.post(PATH, {"rows": rows}).json()
     expected["rows"][0]["reason"] = "row 1: " + expected["rows"][0]["reason"]
-    assert answered.to_pylist() == expected["rows"]
-    assert answered.schema.metadata[b"roofcast.predictor_version"].decode() == expected["predictor_version"]
+    assert answers.to_pylist() == expected["rows"]
+    assert answers.schema.metadata[b"roofcast.predictor_version"].decode() == expected["predictor_version"]
 
 
-def test_the_questions_keep_their_columns_order_and_types_over_chunks(shared: Client) -> None:
+def test_input_columns_are_returned_in_order_and_type_over_chunks(shared: Client) -> None:
     n_row = N_ROW + 2
-    asked = pa.table(
+    questions = pa.table(
         {
             "statistic": pa.array(["p50", None] * (n_row // 2)).dictionary_encode(),
             "n_output_token": pa.array([20] * n_row, pa.uint16()),
@@ -68,23 +68,23 @@ def test_the_questions_keep_their_columns_order_and_types_over_chunks(shared: Cl
             "engine": pa.nulls(n_row),
         }
     )
-    answered = table_of(post(shared, file_of(asked, row_group_size=1000, compression="zstd")))
-    assert answered.column_names[: len(asked.column_names)] == asked.column_names
-    assert answered.column_names[-1] == "outside"
-    assert answered["n_input_token"].to_pylist() == list(range(1, n_row + 1))
-    assert answered.schema.field("n_output_token").type == pa.uint16()
-    assert answered["statistic"].to_pylist() == asked["statistic"].to_pylist()
-    assert set(answered["status"].to_pylist()) == {"ok"}
+    answers = table_of(post(shared, file_of(questions, row_group_size=1000, compression="zstd")))
+    assert answers.column_names[: len(questions.column_names)] == questions.column_names
+    assert answers.column_names[-1] == "outside"
+    assert answers["n_input_token"].to_pylist() == list(range(1, n_row + 1))
+    assert answers.schema.field("n_output_token").type == pa.uint16()
+    assert answers["statistic"].to_pylist() == questions["statistic"].to_pylist()
+    assert set(answers["status"].to_pylist()) == {"ok"}
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.int8(), pa.bool_(), pa.timestamp("s"), pa.null()], ids=str)
-def test_a_text_that_no_row_gives_may_be_a_column_of_any_type(shared: Client, kind: Any) -> None:
-    answered = table_of(post(shared, file_of(columns_of(2, engine_version=pa.nulls(2, kind)))))
-    assert answered["status"].to_pylist() == ["ok", "ok"]
-    assert answered["engine_version"].to_pylist() == [None, None]
+def test_a_blank_text_column_may_have_any_type(shared: Client, kind: Any) -> None:
+    answers = table_of(post(shared, file_of(columns_of(2, engine_version=pa.nulls(2, kind)))))
+    assert answers["status"].to_pylist() == ["ok", "ok"]
+    assert answers["engine_version"].to_pylist() == [None, None]
 
 
-def test_a_file_is_read_whatever_lies_in_the_working_directory(
+def test_the_parser_process_imports_nothing_from_the_working_directory(
     shared: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "pyarrow.py").write_text("raise RuntimeError('not the library')")
@@ -93,7 +93,7 @@ def test_a_file_is_read_whatever_lies_in_the_working_directory(
 
 
 @pytest.mark.parametrize("kind", ["application/x-ndjson", "application/json"])
-def test_a_file_can_be_answered_as_json(shared: Client, kind: str) -> None:
+def test_a_file_can_be_answered_with_json(shared: Client, kind: str) -> None:
     response = post(shared, file_of(columns_of(2, tp=pa.array([None, 1.0]))), accept=kind)
     assert response.headers["content-type"] == kind
     rows = response.json()["rows"] if kind.endswith("/json") else [json.loads(x) for x in response.text.splitlines()]
@@ -101,14 +101,14 @@ def test_a_file_can_be_answered_as_json(shared: Client, kind: str) -> None:
     assert rows[0]["ttft_s"] == rows[1]["ttft_s"]
 
 
-def test_lines_can_be_answered_as_a_file(shared: Client) -> None:
+def test_lines_can_be_answered_with_a_file(shared: Client) -> None:
     lines = "\n".join(map(json.dumps, [a_question(), a_question(tp="two"), {"x": 1}, a_question(engine=True)]))
     headers = {"content-type": "application/x-ndjson", "accept": PARQUET}
-    answered = table_of(shared.send("POST", PATH, lines, headers))
-    assert answered.column_names[: len(INPUT_COLUMNS)] == list(INPUT_COLUMNS)
-    assert answered["status"].to_pylist()[:3] == ["ok", "invalid", "invalid"]
-    assert answered["tp"].to_pylist() == [None] * 4
-    assert answered["reason"][2].as_py().startswith("line 3: x: is not an input column")
+    answers = table_of(shared.send("POST", PATH, lines, headers))
+    assert answers.column_names[: len(INPUT_COLUMNS)] == list(INPUT_COLUMNS)
+    assert answers["status"].to_pylist()[:3] == ["ok", "invalid", "invalid"]
+    assert answers["tp"].to_pylist() == [None] * 4
+    assert answers["reason"][2].as_py().startswith("line 3: x: is not an input column")
 
 
 REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
@@ -141,20 +141,20 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_file_of_questions_is_refused(shared: Client, name: str) -> None:
+def test_an_invalid_file_is_refused(shared: Client, name: str) -> None:
     body, reason = REFUSED[name]
     detail = problem_of(post(shared, body()), 422)["detail"]
     assert reason in detail, detail
 
 
-def test_a_file_that_unpacks_to_too_much_is_given_up(shared: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_unpacks_to_too_many_bytes_is_refused(shared: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     body = file_of(columns_of(50_000, n_input_token=[float(i) for i in range(50_000)]), compression="gzip")
     monkeypatch.setattr(parquet, "MAX_UNPACKED_BYTE", 100_000)
     assert "no readable Parquet file" in problem_of(post(shared, body), 422)["detail"]
 
 
-def test_prefixes_that_grow_without_bound_are_given_up(shared: Client) -> None:
-    """Each text is the one before and a letter: two bytes a row in the file, gigabytes in memory."""
+def test_delta_encoded_texts_that_unpack_to_gigabytes_are_refused(shared: Client) -> None:
+    """Each text adds one letter to the one before: two bytes per row in the file, gigabytes in memory."""
     texts = ["x" * i for i in range(1, 20_000)]
     table = pa.table({"model": texts, "accelerator": texts[:1] * len(texts)})
     body = file_of(table, use_dictionary=False, column_encoding={"model": "DELTA_BYTE_ARRAY"}, compression="zstd")
@@ -162,15 +162,13 @@ def test_prefixes_that_grow_without_bound_are_given_up(shared: Client) -> None:
     assert problem_of(post(shared, body), 422)["field"] in {"body", "model"}
 
 
-def test_a_file_that_ends_the_process_that_reads_it_is_refused(
-    shared: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_ends_the_parser_process_is_refused(shared: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "_MAX_MEMORY_BYTE", 1_000_000)
     assert problem_of(post(shared, file_of(columns_of())), 422)["field"] == "body"
 
 
 @pytest.mark.parametrize("from_end", range(20, 400, 45))
-def test_a_damaged_byte_is_a_refusal_or_an_answer(shared: Client, from_end: int) -> None:
+def test_a_file_with_a_damaged_byte_is_refused_or_answered(shared: Client, from_end: int) -> None:
     body = bytearray(file_of(columns_of(40, n_input_token=list(range(1, 41))), compression="none"))
     body[-from_end] ^= 0x55
     response = post(shared, bytes(body), accept="application/json")

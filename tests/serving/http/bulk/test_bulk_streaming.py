@@ -1,4 +1,4 @@
-"""How answers in bulk leave: part by part, in turns, and no further than somebody listens."""
+"""Streaming of bulk answers: part by part, and only while the client is connected."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ N_CHUNK = 4
 
 
 @pytest.fixture
-def answered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that grows by the rows of each chunk that is answered, which are answered in no time."""
+def chunk_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that grows by the size of each answered chunk; only the first row of a chunk is predicted."""
     sizes: list[int] = []
     answer_chunk = answers.answer_chunk
 
@@ -43,52 +43,52 @@ def scope_of(caller: str = "test") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_parts_are_sent_as_they_are_answered(shared: Client, answered: list[int]) -> None:
-    seen: list[tuple[int, int]] = []
+def test_parts_are_sent_as_they_are_answered(shared: Client, chunk_sizes: list[int]) -> None:
+    parts: list[tuple[int, int]] = []
     scope = scope_of()
     body = (json.dumps(a_question()) + "\n").encode() * N_ROW * N_CHUNK
 
-    async def ask() -> None:
-        waiting = [{"type": "http.request", "body": body}]
+    async def send_request() -> None:
+        messages = [{"type": "http.request", "body": body}]
 
         async def receive() -> Any:
-            return waiting.pop() if waiting else await anyio.sleep_forever()
+            return messages.pop() if messages else await anyio.sleep_forever()
 
         async def send(message: Any) -> None:
             if message.get("body"):
-                seen.append((len(answered), message["body"].count(b"\n")))
+                parts.append((len(chunk_sizes), message["body"].count(b"\n")))
 
         await shared.app(scope, receive, send)
 
-    shared.run(ask)
-    assert seen == [(i + 1, N_ROW) for i in range(N_CHUNK)]
+    shared.run(send_request)
+    assert parts == [(i + 1, N_ROW) for i in range(N_CHUNK)]
     assert scope[BODY].closed
 
 
-def test_who_goes_away_stops_the_work(shared: Client, answered: list[int]) -> None:
+def test_a_disconnect_stops_the_work(shared: Client, chunk_sizes: list[int]) -> None:
     scope = scope_of()
     body = (json.dumps(a_question()) + "\n").encode() * N_ROW * N_CHUNK
 
-    async def ask() -> None:
-        waiting = [{"type": "http.request", "body": body}]
-        has_begun = anyio.Event()
+    async def send_request() -> None:
+        messages = [{"type": "http.request", "body": body}]
+        has_started = anyio.Event()
 
         async def receive() -> Any:
-            if waiting:
-                return waiting.pop()
-            await has_begun.wait()
+            if messages:
+                return messages.pop()
+            await has_started.wait()
             return {"type": "http.disconnect"}
 
         async def send(message: Any) -> None:
             if message.get("body"):
-                has_begun.set()
+                has_started.set()
                 await anyio.sleep_forever()
 
         with anyio.fail_after(30):
             await shared.app(scope, receive, send)
 
-    shared.run(ask)
-    assert answered == [N_ROW]
+    shared.run(send_request)
+    assert chunk_sizes == [N_ROW]
     assert scope[BODY].closed
 
 
@@ -101,5 +101,5 @@ def test_who_goes_away_stops_the_work(shared: Client, answered: list[int]) -> No
         ("application/json;q=0", None), (",;", None), ("application/json;q=x", Kind.JSON),
     ],
 )  # fmt: skip
-def test_what_is_accepted_is_what_is_answered(accept: str, kind: Kind | None) -> None:
+def test_the_accept_header_selects_the_media_type(accept: str, kind: Kind | None) -> None:
     assert accepted_kind(accept, Kind.NDJSON) == kind

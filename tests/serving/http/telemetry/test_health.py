@@ -31,7 +31,7 @@ def checks_of(client: Client) -> dict[str, Any]:
 
 
 def set_open(server: str, database: str, *, is_open: bool) -> None:
-    """Let a database accept connections or none, and end those that it has."""
+    """Let a database accept or refuse connections, and end those that it has."""
     import psycopg  # noqa: PLC0415  (an optional driver)
 
     name = database.rpartition("/")[2]
@@ -45,7 +45,7 @@ def test_probes_answer_head_as_well(shared: Client) -> None:
         assert shared.send("HEAD", path).status_code == 200
 
 
-def test_each_part_is_told_of(shared: Client) -> None:
+def test_readiness_reports_each_part(shared: Client) -> None:
     assert shared.get("/readyz").json() == {
         "status": "ready",
         "predictor_version": "1",
@@ -57,7 +57,7 @@ def test_each_part_is_told_of(shared: Client) -> None:
     }
 
 
-def test_predictions_go_on_while_postgresql_is_down(home: Path, postgres_server: str) -> None:
+def test_predictions_are_answered_while_postgresql_is_down(home: Path, postgres_server: str) -> None:
     url = new_database(postgres_server)
     settings = Settings(home=home, training=QUICK, poll_s=0.05, database_url=url)
     with running(create_app(settings)) as client:
@@ -74,11 +74,11 @@ def test_predictions_go_on_while_postgresql_is_down(home: Path, postgres_server:
         set_open(postgres_server, url, is_open=True)
         wait_until(lambda: client.get("/readyz").json()["status"] == "ready")
         assert client.post("/v1/measurements", ROWS).status_code == 201
-        store = client.bench.store
+        store = client.state.store
     store.close()
 
 
-def test_a_registry_that_is_down_is_told_of(client: Client, home: Path) -> None:
+def test_readiness_reports_a_registry_that_is_down(client: Client, home: Path) -> None:
     (home / "mlflow.db").write_bytes(b"not a database " * 1000)
     wait_until(lambda: not checks_of(client)["registry"]["ok"])
     assert client.get("/readyz").status_code == 200
@@ -86,10 +86,10 @@ def test_a_registry_that_is_down_is_told_of(client: Client, home: Path) -> None:
     assert 'roofcast_check_ok{check="registry"} 0.0' in client.get("/metrics").text
 
 
-def test_a_bug_while_looking_is_no_silence(
+def test_an_unexpected_error_of_a_check_is_logged(
     client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client.bench.store.retrainings, "count_by_state", lambda: 1 / 0)
+    monkeypatch.setattr(client.state.store.retrainings, "count_by_state", lambda: 1 / 0)
     wait_until(lambda: not checks_of(client)["store"]["ok"])
     assert "ZeroDivisionError" in caplog.text
 
@@ -104,21 +104,21 @@ def test_the_champion_is_swapped_without_a_dropped_request(client: Client, setti
     answers: list[tuple[int, str]] = []
     stopping = threading.Event()
 
-    def ask() -> None:
+    def send_requests() -> None:
         while not stopping.is_set():
             response = client.post("/v1/predictions", QUESTION)
             answers.append((response.status_code, str(response.json().get("predictor_version"))))
 
-    askers = [threading.Thread(target=ask) for _ in range(3)]
-    for asker in askers:
-        asker.start()
+    threads = [threading.Thread(target=send_requests) for _ in range(3)]
+    for thread in threads:
+        thread.start()
     for version in (*reversed(versions), versions[1]):
         other.registry.promote(version)
         n_before = len(answers)
         wait_until(partial(has_answered, answers, n_before, version))
     stopping.set()
-    for asker in askers:
-        asker.join()
+    for thread in threads:
+        thread.join()
     other.store.close()
     assert {status for status, _ in answers} == {HTTPStatus.OK}
     assert {version for _, version in answers} == set(versions)
@@ -126,27 +126,27 @@ def test_the_champion_is_swapped_without_a_dropped_request(client: Client, setti
 
 @pytest.fixture
 def handler() -> Iterator[list[int]]:
-    """Return the signals that reach what stands for the server's own handler."""
-    reached: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, _: reached.append(number))
-    yield reached
+    """Return the signals that reach a fake of the server's own handler."""
+    received: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: received.append(number))
+    yield received
     signal.signal(signal.SIGTERM, before)
 
 
-def test_readiness_ends_before_the_server_does(client: Client, handler: list[int]) -> None:
-    watch = HealthMonitor(client.bench)
+def test_readiness_ends_before_the_server_stops(client: Client, handler: list[int]) -> None:
+    monitor = HealthMonitor(client.state)
 
     async def stop() -> None:
-        with watch.drain_at_sigterm(0.1):
+        with monitor.drain_at_sigterm(0.1):
             signal.raise_signal(signal.SIGTERM)
-            assert (watch.is_stopping, handler) == (True, [])
+            assert (monitor.is_stopping, handler) == (True, [])
             while not handler:
                 await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(stop(), PATIENCE_S))
     signal.raise_signal(signal.SIGTERM)
-    assert len(handler) == 2, "the server's own handler is back"
-    client.app.state.health_monitor = watch
+    assert len(handler) == 2, "the server's own handler is restored"
+    client.app.state.health_monitor = monitor
     problem = problem_of(client.get("/readyz"), 503)
     assert problem["detail"] == STOPPING
     assert problem["checks"]["predictor"]["ok"]

@@ -33,23 +33,23 @@ def send(client: Client, request_id: str, path: str = "/healthz") -> tuple[str, 
     return response.headers["x-request-id"], response.json()
 
 
-def test_a_request_has_an_id_which_the_answer_tells(shared: Client) -> None:
+def test_each_response_has_a_request_id(shared: Client) -> None:
     first, second = (shared.get("/healthz").headers["x-request-id"] for _ in range(2))
     assert first != second
     assert len(first) == 32
     assert send(shared, "build-7:a.b_c")[0] == "build-7:a.b_c"
-    for odd in ("a b", "x" * 129, "<script>"):
-        assert len(send(shared, odd)[0]) == 32
+    for invalid in ("a b", "x" * 129, "<script>"):
+        assert len(send(shared, invalid)[0]) == 32
 
 
-def test_problems_tell_the_id_also_of_bugs(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_have_the_request_id(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     assert send(client, "mine", "/v1/nothing")[1]["request_id"] == "mine"
-    monkeypatch.setattr(client.bench.store, "retrainings", lambda **_: 1 / 0)
+    monkeypatch.setattr(client.state.store, "retrainings", lambda **_: 1 / 0)
     response = client.send("GET", "/v1/retrainings", headers={"x-request-id": "mine"})
     assert problem_of(response, 500)["request_id"] == response.headers["x-request-id"] == "mine"
 
 
-def test_a_line_for_each_request_and_no_secret_in_it(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_request_is_logged_without_secrets(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     secret = client.make_key("write", name="ci")
     client.use_key(secret)
     with caplog.at_level(logging.INFO):
@@ -64,7 +64,7 @@ def test_a_line_for_each_request_and_no_secret_in_it(client: Client, caplog: pyt
         assert not [record for record in caplog.records if record.name != "httpx" and hidden in record.getMessage()]
 
 
-def test_logs_are_json_lines_where_no_person_reads(
+def test_logs_are_json_lines_without_a_terminal(
     client: Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = logging.getLogger()
@@ -88,21 +88,21 @@ def test_logs_are_json_lines_where_no_person_reads(
     assert "INFO roofcast.access [mine]: GET /v1/nothing 404" in third
 
 
-def test_who_changed_the_predictor_is_logged_at_any_level(
+def test_promotions_are_logged_at_any_level(
     client: Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     monkeypatch.setattr(logging.getLogger("httpx"), "propagate", False)
     configure_service_logs("json", "error")
     send(client, "mine", "/v1/nothing")
-    client.bench.registry.promote("1", by="me")
+    client.state.registry.promote("1", by="me")
     configure_service_logs("json")
     (line,) = map(json.loads, capsys.readouterr().err.splitlines())
-    told = {"action": "promotion", "caller": "me", "version_before": "1", "version": "1"}
-    assert line.items() >= {"logger": "roofcast.audit", **told}.items()
+    fields = {"action": "promotion", "caller": "me", "version_before": "1", "version": "1"}
+    assert line.items() >= {"logger": "roofcast.audit", **fields}.items()
 
 
-def test_metrics_count_what_is_answered(client: Client) -> None:
+def test_metrics_count_answers_and_requests(client: Client) -> None:
     before = metrics_of(client.get("/metrics").text)
     rows = [a_question(), a_question(n_input_token=9_000), a_question(model="unknown")]
     answers = client.post(PREDICT, {"rows": rows}).json()["rows"]
@@ -115,33 +115,33 @@ def test_metrics_count_what_is_answered(client: Client) -> None:
     client.run(client.app.state.health_monitor.check_store)
     after = metrics_of(client.get("/metrics").text)
 
-    def risen(name: str, **labels: str) -> float:
+    def increase(name: str, **labels: str) -> float:
         return value(after, name, **labels) - value(before, name, **labels)
 
-    assert risen("roofcast_predictions_total", status="ok") == 2
-    assert risen("roofcast_predictions_total", status="unknown_name") == 1
-    assert risen("roofcast_predictions_outside_total") == sum(answer["outside"] for answer in answers)
-    assert risen("roofcast_recommendations_total", found="yes") == 1
-    assert risen("roofcast_recommendations_total", found="no") == 1
+    assert increase("roofcast_predictions_total", status="ok") == 2
+    assert increase("roofcast_predictions_total", status="unknown_name") == 1
+    assert increase("roofcast_predictions_outside_total") == sum(answer["outside"] for answer in answers)
+    assert increase("roofcast_recommendations_total", found="yes") == 1
+    assert increase("roofcast_recommendations_total", found="no") == 1
     count = "roofcast_request_seconds_count"
-    assert risen(count, method="POST", route=PREDICT, status="200") == 1
-    assert risen(count, method="GET", route="/v1/retrainings/{retraining_id}", status="404") == 2
-    assert risen(count, method="other", route="other", status="404") == 1
+    assert increase(count, method="POST", route=PREDICT, status="200") == 1
+    assert increase(count, method="GET", route="/v1/retrainings/{retraining_id}", status="404") == 2
+    assert increase(count, method="other", route="other", status="404") == 1
     assert value(after, "roofcast_retrainings", state="queued") == 1
     assert value(after, "roofcast_check_ok", check="store") == 1
-    champion = client.bench.active_model.champion
+    champion = client.state.active_model.champion
     info = {"version": "1", "sha256": champion.sha256, "roofcast_version": "0.1.0"}
     assert value(after, "roofcast_predictor_info", **info) == 1
 
 
-def test_rows_outside_are_counted(shared: Client) -> None:
+def test_rows_outside_the_measurements_are_counted(shared: Client) -> None:
     name = "roofcast_predictions_outside_total"
     before = value(metrics_of(shared.get("/metrics").text), name)
     count_answers({"status": np.array(["ok", "ok", "invalid"]), "outside": np.array([True, False, False])})
     assert value(metrics_of(shared.get("/metrics").text), name) == before + 1
 
 
-def test_no_name_that_a_caller_chose_becomes_a_label(client: Client) -> None:
+def test_names_chosen_by_callers_are_no_labels(client: Client) -> None:
     client.get("/v1/nothing/chosen-by-caller")
     client.get("/v1/retrainings/chosen-by-caller")
     client.post(PREDICT, {"rows": [a_question(model="chosen-by-caller")]})

@@ -18,7 +18,7 @@ from tests.serving.http_client import running
 
 
 class Collector(BaseHTTPRequestHandler):
-    """Keeps what is sent to it, as a collector of traces would."""
+    """Fake collector that stores the traces it receives."""
 
     received: list[ExportTraceServiceRequest]
 
@@ -54,7 +54,7 @@ def list_span_names(received: list[ExportTraceServiceRequest]) -> list[str]:
     ]
 
 
-def test_a_request_is_traced_when_asked_for(collector: list[ExportTraceServiceRequest], home: Path) -> None:
+def test_requests_are_traced_if_an_endpoint_is_set(collector: list[ExportTraceServiceRequest], home: Path) -> None:
     with running(create_app(Settings(home=home, poll_s=3600))) as client:
         client.get("/healthz")
         client.get("/v1/retrainings/none")
@@ -65,7 +65,7 @@ def test_a_request_is_traced_when_asked_for(collector: list[ExportTraceServiceRe
 
 
 @pytest.mark.parametrize("off", [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")])
-def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, off: tuple[str, str]) -> None:
+def test_tracing_can_be_disabled(monkeypatch: pytest.MonkeyPatch, off: tuple[str, str]) -> None:
     assert not is_enabled()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:1")
     assert is_enabled()
@@ -73,7 +73,7 @@ def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, off: tuple[str,
     assert not is_enabled()
 
 
-def test_without_the_extra_it_says_so_if_asked(
+def test_tracing_without_its_extra_is_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.instrumentation.fastapi", None)

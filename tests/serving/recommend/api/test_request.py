@@ -23,13 +23,13 @@ def a_workload(**fields: Any) -> WorkloadRequest:
 
 
 def refusal(part: type[Message], **fields: Any) -> str:
-    with pytest.raises(ValidationError) as refused:
+    with pytest.raises(ValidationError) as caught:
         part.model_validate(fields)
-    first = refused.value.errors()[0]
+    first = caught.value.errors()[0]
     return ".".join(map(str, first["loc"])) + ": " + first["msg"]
 
 
-def test_a_mean_is_taken_as_it_is() -> None:
+def test_mean_lengths_are_used_unchanged() -> None:
     demand = a_workload(think_time_s=5, peak_factor=2, headroom=0.2).demand(["ttft<=1s"])
     assert (demand.n_input_token, demand.n_output_token) == (500, 100)
     assert demand.limits == (parse_limit("ttft<=1s"),)
@@ -45,29 +45,29 @@ def test_percentiles_give_mean_and_variation() -> None:
     assert math.isnan(demand.input_variation)
 
 
-def test_percentiles_of_prompts_are_kept_apart_from_those_of_answers() -> None:
+def test_percentiles_of_prompts_do_not_affect_answers() -> None:
     demand = a_workload(n_input_token={"p50": 300, "p95": 1200}).demand([])
     assert demand.lengths[0].percentile("p95") == pytest.approx(1200)
     assert math.isnan(demand.length_variation)
 
 
-def test_what_is_given_counts_before_the_preset() -> None:
+def test_fields_override_the_preset() -> None:
     preset = PRESETS["agents"]
-    asked = WorkloadRequest(preset="agents", request_rate_per_s=3)
-    assert asked.demand([]).prefix_cache_ratio == preset.prefix_cache_ratio
-    assert asked.demand([]).n_input_token == preset.n_input_token
+    request = WorkloadRequest(preset="agents", request_rate_per_s=3)
+    assert request.demand([]).prefix_cache_ratio == preset.prefix_cache_ratio
+    assert request.demand([]).n_input_token == preset.n_input_token
     changed = WorkloadRequest(preset="agents", request_rate_per_s=3, n_input_token=9000, prefix_cache_ratio=0)
     assert (changed.demand([]).n_input_token, changed.demand([]).prefix_cache_ratio) == (9000, 0)
     assert changed.demand([]).n_output_token == preset.n_output_token
 
 
-def test_a_length_of_ones_own_does_not_vary_as_the_preset_does() -> None:
+def test_an_own_length_has_no_variation_of_the_preset() -> None:
     assert math.isnan(WorkloadRequest(preset="rag", users=3, n_output_token=50).demand([]).length_variation)
-    own = WorkloadRequest(preset="rag", users=3, n_output_token=50, length_variation=0.1)
-    assert own.demand([]).length_variation == 0.1
+    varied = WorkloadRequest(preset="rag", users=3, n_output_token=50, length_variation=0.1)
+    assert varied.demand([]).length_variation == 0.1
 
 
-def test_an_unknown_preset_is_named() -> None:
+def test_an_unknown_preset_is_refused() -> None:
     with pytest.raises(UnknownNameError, match=r"workload\.preset: no 'chatt' is known; did you mean 'chat'"):
         WorkloadRequest(preset="chatt", users=1).demand([])
 
@@ -88,7 +88,7 @@ def test_an_unknown_preset_is_named() -> None:
         ({"preset": "chat", "users": 1, "concurrency": 3}, "concurrency: "),
     ],
 )
-def test_a_workload_that_makes_no_sense_is_refused(fields: dict[str, Any], problem: str) -> None:
+def test_an_inconsistent_workload_is_refused(fields: dict[str, Any], problem: str) -> None:
     assert problem in refusal(WorkloadRequest, **fields)
 
 
@@ -111,7 +111,7 @@ def test_every_example_is_valid() -> None:
 OPTIONS: dict[str, Any] = {"model": "llama-3.1-8b", "slo": ["ttft<=1s"], "isl": 500.0, "osl": 100.0, "users": 8.0}
 
 
-def test_options_make_the_request_of_their_fields() -> None:
+def test_options_become_the_fields_of_a_request() -> None:
     options = OPTIONS | {"provider": ["aws"], "region": [], "budget": None, "think_time": 3.0, "top": 2}
     assert RecommendationRequest.from_options(options) == RecommendationRequest.model_validate(
         {
@@ -136,7 +136,7 @@ def test_options_make_the_request_of_their_fields() -> None:
         ({"deployment": "bash"}, "deployment"),
     ],
 )
-def test_options_that_make_no_request_are_refused_by_field(changes: dict[str, Any], field: str) -> None:
+def test_invalid_options_are_refused_with_their_field(changes: dict[str, Any], field: str) -> None:
     with pytest.raises(InputError) as refusal:
         RecommendationRequest.from_options(OPTIONS | changes)
     assert refusal.value.field == field

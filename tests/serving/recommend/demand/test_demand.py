@@ -26,12 +26,12 @@ def a_demand(**changes: Any) -> Demand:
                      "limits": (), **changes})  # fmt: skip
 
 
-def test_users_without_thought_are_requests_in_flight() -> None:
+def test_users_without_think_time_are_requests_in_flight() -> None:
     assert a_demand().served_load(8.0, 2.0) == 8.0
     assert a_demand().required_load == 80.0
 
 
-def test_those_who_think_are_served_as_well() -> None:
+def test_served_users_include_those_who_think() -> None:
     in_flight, rate = np.array([1.0, 8.0]), np.array([0.5, 2.0])
     assert a_demand(think_time_s=10.0).served_load(in_flight, rate).tolist() == [6.0, 28.0]
 
@@ -43,7 +43,7 @@ def test_arrivals_are_served_at_the_rate() -> None:
 
 
 @given(st.floats(1, 1e6), st.floats(1, 100), st.floats(0, 0.99))
-def test_peak_and_headroom_ask_for_more(users: float, peak: float, headroom: float) -> None:
+def test_peak_and_headroom_raise_the_required_load(users: float, peak: float, headroom: float) -> None:
     demand = a_demand(users=users, peak_factor=peak, headroom=headroom)
     assert demand.peak_load == users * peak
     assert demand.required_load * (1 - headroom) == pytest.approx(demand.peak_load)
@@ -68,13 +68,13 @@ def test_served_users_obey_the_interactive_response_time_law(rate: float, respon
         ({"users": None, "request_rate_per_s": 1.0, "think_time_s": 2.0}, "think_time_s: needs users"),
     ],
 )
-def test_a_demand_that_makes_no_sense_is_refused(changes: dict[str, Any], problem: str) -> None:
+def test_an_inconsistent_demand_is_refused(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(InputError) as refusal:
         a_demand(**changes)
     assert str(refusal.value).startswith(problem)
 
 
-def test_one_engine_or_precision_admitted_is_the_only_one() -> None:
+def test_a_single_engine_or_precision_is_a_property() -> None:
     bounds = Constraints(engines=frozenset({"vllm"}), weight_precisions=frozenset({"fp8"}))
     assert (bounds.engine, bounds.weight_precision) == ("vllm", "fp8")
     assert Constraints(engines=frozenset({"vllm", "sglang"})).engine == ""
@@ -82,12 +82,14 @@ def test_one_engine_or_precision_admitted_is_the_only_one() -> None:
         Constraints(max_nodes=0)
 
 
-def test_nodes_of_ones_own_are_bound_by_accelerator_alone() -> None:
+def test_owned_nodes_are_constrained_by_accelerator_alone() -> None:
     catalog = load_catalog()
-    mine = owned_nodes([an_item("h100-sxm-80gb", 16, 8, 1.0), an_item("l40s", 4, 4)], catalog, TODAY)
-    bounds = Constraints(providers=frozenset({"aws"}), accelerators=frozenset({mine[0].accelerator}), inventory=mine)
+    owned = owned_nodes([an_item("h100-sxm-80gb", 16, 8, 1.0), an_item("l40s", 4, 4)], catalog, TODAY)
+    bounds = Constraints(
+        providers=frozenset({"aws"}), accelerators=frozenset({owned[0].accelerator}), inventory=owned
+    )
     supply = bounds.admissible_offers(catalog.offers)
-    assert supply[0] == mine[0]
-    assert mine[1] not in supply
+    assert supply[0] == owned[0]
+    assert owned[1] not in supply
     assert len(supply) > 1
     assert {(offer.provider, offer.pricing) for offer in supply[1:]} == {("aws", "on_demand")}

@@ -109,13 +109,13 @@ def test_an_override_applies_to_all_offers_that_match_its_names() -> None:
     assert prices(PriceOverride(price_usd_per_h=7, instance_type="two")) == [40, 40, 20, 7, 40]
 
 
-def test_the_last_override_of_an_offer_counts() -> None:
-    everywhere, in_south = (
+def test_the_last_override_of_an_offer_applies() -> None:
+    by_provider, by_region = (
         PriceOverride(price_usd_per_h=7, provider="acme"),
         PriceOverride(price_usd_per_h=5, region="south"),
     )
-    assert prices(everywhere, in_south) == [7, 5, 7, 40, 7]
-    assert prices(in_south, everywhere) == [7, 7, 7, 40, 7]
+    assert prices(by_provider, by_region) == [7, 5, 7, 40, 7]
+    assert prices(by_region, by_provider) == [7, 7, 7, 40, 7]
 
 
 def test_an_overridden_price_is_of_today_and_in_dollars() -> None:

@@ -40,14 +40,14 @@ def test_every_preset_has_lengths_a_date_and_a_source() -> None:
 @pytest.mark.parametrize(
     ("preset", "model"), [("summarisation", "meta-llama/Llama-3.1-8B"), ("long_context", "meta-llama/Llama-3.1-405B")]
 )
-def test_presets_of_mlperf_are_as_in_the_shipped_campaign(preset: str, model: str) -> None:
+def test_presets_of_mlperf_equal_the_shipped_campaign(preset: str, model: str) -> None:
     rows = load_campaigns(["mlperf_inference"])
     rows = rows[rows["model"] == model]
     assert rows["n_input_token"].unique().round().tolist() == [PRESETS[preset].n_input_token]
     assert rows["length_variation"].unique().round(3).tolist() == [PRESETS[preset].length_variation]
 
 
-def test_a_preset_is_found_whatever_its_case() -> None:
+def test_preset_names_ignore_case() -> None:
     assert find_preset(" RAG ").name == "rag"
     assert find_preset("long-context").name == "long_context"
     with pytest.raises(UnknownNameError, match=r"workload\.preset: no 'chatt' is known; did you mean 'chat'"):
@@ -55,11 +55,11 @@ def test_a_preset_is_found_whatever_its_case() -> None:
 
 
 @given(st.floats(1, 100_000), st.floats(0, 5), st.sets(NAMES, min_size=2))
-def test_percentiles_give_back_the_lengths_they_are_of(mean: float, variation: float, names: set[str]) -> None:
+def test_lengths_are_recovered_from_their_percentiles(mean: float, variation: float, names: set[str]) -> None:
     lengths = Lengths(mean, variation)
-    again = lengths_from_percentiles({name: lengths.percentile(name) for name in names})
-    assert again.mean == pytest.approx(mean, rel=1e-6)
-    assert again.variation == pytest.approx(variation, rel=1e-5, abs=1e-6)
+    fitted = lengths_from_percentiles({name: lengths.percentile(name) for name in names})
+    assert fitted.mean == pytest.approx(mean, rel=1e-6)
+    assert fitted.variation == pytest.approx(variation, rel=1e-5, abs=1e-6)
 
 
 @given(st.floats(1, 10_000), st.floats(1, 100))
@@ -71,13 +71,13 @@ def test_two_percentiles_lie_on_the_distribution(median: float, ratio: float) ->
 
 
 @given(st.floats(1, 100_000), st.floats(0.01, 5), NAMES)
-def test_what_is_above_a_percentile_is_the_rest(mean: float, variation: float, name: str) -> None:
+def test_the_share_above_a_percentile_is_its_complement(mean: float, variation: float, name: str) -> None:
     lengths = Lengths(mean, variation)
     assert lengths.share_above(lengths.percentile(name)) == pytest.approx(1 - float(name[1:]) / 100, abs=1e-9)
 
 
 @pytest.mark.parametrize("variation", [0.0, 0.4, 1.5])
-def test_sums_of_two_lengths_are_as_drawn(variation: float) -> None:
+def test_the_share_above_of_a_sum_equals_a_simulation(variation: float) -> None:
     parts = Lengths(1000, 0.8), Lengths(300, variation)
     rng = np.random.default_rng(1)
     drawn = sum(
@@ -103,14 +103,14 @@ def test_sums_of_two_lengths_are_as_drawn(variation: float) -> None:
         ({"p99": 1, "p99.9": 3}, "a mean of less than one token"),
     ],
 )
-def test_percentiles_that_cannot_be_are_refused(percentiles: dict[str, float], problem: str) -> None:
+def test_invalid_percentiles_are_refused(percentiles: dict[str, float], problem: str) -> None:
     with pytest.raises(InputError) as refusal:
         lengths_from_percentiles(percentiles)
     assert problem in str(refusal.value)
 
 
 @given(st.dictionaries(st.one_of(NAMES, st.text(max_size=5)), st.floats(1, MAX_TOKEN), max_size=4))
-def test_no_percentiles_are_a_bug(percentiles: dict[str, float]) -> None:
+def test_any_percentiles_are_fitted_or_refused(percentiles: dict[str, float]) -> None:
     with contextlib.suppress(InputError):
         lengths = lengths_from_percentiles(percentiles)
         assert 0.99 <= lengths.mean <= 1.01 * MAX_TOKEN

@@ -26,7 +26,7 @@ from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF, Limit, form
         ("throughput_per_user>=1000000000", "tpot_s", "p95", 1e-9),
     ],
 )
-def test_limits_are_read(text: str, metric: str, statistic: str, value_s: float) -> None:
+def test_limits_are_parsed(text: str, metric: str, statistic: str, value_s: float) -> None:
     limit = parse_limit(text)
     assert (limit.metric, limit.statistic, limit.is_floor) == (metric, statistic, False)
     assert limit.value == pytest.approx(value_s)
@@ -35,7 +35,7 @@ def test_limits_are_read(text: str, metric: str, statistic: str, value_s: float)
 
 
 @pytest.mark.parametrize("text", ["throughput>=2000", "throughput:mean > 2000.0 tokens/s", "THROUGHPUT>=2000token/s"])
-def test_throughput_is_limited_from_below(text: str) -> None:
+def test_a_throughput_limit_is_a_lower_bound(text: str) -> None:
     limit = parse_limit(text)
     assert limit == Limit("output_throughput_token_per_s", "mean", 2000.0, text, is_floor=True)
     assert limit.unit == "token/s"
@@ -64,13 +64,13 @@ def test_other_texts_are_refused(text: str) -> None:
         ("throughput:p95>=2000", "throughput has a mean only: write throughput>=2000"),
     ],
 )
-def test_a_refusal_says_the_cure(text: str, cure: str) -> None:
+def test_the_error_of_an_invalid_limit_says_how_to_fix_it(text: str, cure: str) -> None:
     with pytest.raises(InputError) as refusal:
         parse_limit(text)
     assert cure in str(refusal.value)
 
 
-def test_unknown_names_are_named() -> None:
+def test_unknown_metrics_and_statistics_are_refused() -> None:
     with pytest.raises(UnknownNameError, match=r"limits\.metric: no 'tftt' is known; did you mean 'ttft'"):
         parse_limit("tftt<=1s")
     with pytest.raises(UnknownNameError, match=r"limits\.statistic: no 'p94' is known; did you mean 'p9"):
@@ -89,7 +89,7 @@ GRAMMAR_LIKE = st.lists(
 
 
 @given(st.one_of(st.text(max_size=40), GRAMMAR_LIKE))
-def test_no_text_is_a_bug(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     with contextlib.suppress(InputError):
         assert parse_limit(text).metric in METRIC_OF.values()
 
@@ -100,14 +100,14 @@ def test_no_text_is_a_bug(text: str) -> None:
     st.decimals("0.0001", 86_400, places=9),
     st.sampled_from(["s", "ms"]),
 )
-def test_a_limit_that_is_written_out_reads_the_same(name: str, statistic: str, number: Decimal, unit: str) -> None:
+def test_a_formatted_limit_is_parsed_to_the_same(name: str, statistic: str, number: Decimal, unit: str) -> None:
     if name in FLOORS:
         text = f"{name}:{'mean' if name == 'throughput' else statistic}>={number:f}"
     else:
         text = f"{name}:{statistic}<={number:f}{unit}"
     limit = parse_limit(text)
-    again = parse_limit(format_limit(limit))
-    assert (again.metric, again.statistic, again.value, again.is_floor) == (
+    parsed = parse_limit(format_limit(limit))
+    assert (parsed.metric, parsed.statistic, parsed.value, parsed.is_floor) == (
         limit.metric, limit.statistic, limit.value, limit.is_floor,
     )  # fmt: skip
-    assert format_limit(again) == format_limit(limit)
+    assert format_limit(parsed) == format_limit(limit)

@@ -24,28 +24,28 @@ POOLS = st.fixed_dictionaries({"a": st.integers(0, 8).map(float), "b": st.intege
 
 
 def fleets(types: list[FleetType], needed: float, pools: dict[str, float]) -> list[tuple[float, float, int]]:
-    """Return served (no more than needed counts), cost and size of every fleet that can be."""
+    """Return served load (up to the needed load), cost and size of every possible fleet."""
     ranges = [range(int(min(t.most, math.ceil(needed / t.served) if t.served else 0)) + 1) for t in types]
-    found = []
+    fleets_found = []
     for counts in itertools.product(*ranges):
-        taken = {name: sum(n * t.n_accelerator for n, t in zip(counts, types, strict=True) if t.pool == name)
+        in_use = {name: sum(n * t.n_accelerator for n, t in zip(counts, types, strict=True) if t.pool == name)
                  for name in pools}  # fmt: skip
-        if all(taken[name] <= pools[name] for name in pools):
+        if all(in_use[name] <= pools[name] for name in pools):
             served = sum(n * t.served for n, t in zip(counts, types, strict=True))
             cost = sum(n * t.cost for n, t in zip(counts, types, strict=True))
-            found.append((min(served, needed), cost, sum(counts)))
-    return found
+            fleets_found.append((min(served, needed), cost, sum(counts)))
+    return fleets_found
 
 
 @settings(max_examples=n_example(100), deadline=None)
 @given(st.lists(TYPES, min_size=1, max_size=3), st.integers(0, 24), POOLS)
 def test_no_other_fleet_is_cheaper(types: list[FleetType], needed: int, pools: dict[str, float]) -> None:
     fleet = cheapest_fleet(types, needed, pools)
-    every = fleets(types, needed, pools)
-    most = max(served for served, _, _ in every)
+    every_fleet = fleets(types, needed, pools)
+    most = max(served for served, _, _ in every_fleet)
     assert min(fleet.served, needed) == most
     assert fleet.missing == needed - most
-    enough = [(cost, size) for served, cost, size in every if served == most]
+    enough = [(cost, size) for served, cost, size in every_fleet if served == most]
     assert fleet.cost <= min(enough)[0] * (1 + 3 * ALIKE)
     assert fleet.cost == sum(n * t.cost for n, t in zip(fleet.counts, types, strict=True))
     for n, one in zip(fleet.counts, types, strict=True):
@@ -54,24 +54,24 @@ def test_no_other_fleet_is_cheaper(types: list[FleetType], needed: int, pools: d
         assert sum(n * t.n_accelerator for n, t in zip(fleet.counts, types, strict=True) if t.pool == name) <= holds
 
 
-def test_a_mixture_is_taken_where_it_is_cheaper() -> None:
+def test_a_mixed_fleet_is_chosen_if_it_is_cheaper() -> None:
     large, small = FleetType(10.0, 10.0), FleetType(1.4, 1.0)
     assert cheapest_fleet([large, small], 22).counts == (2, 2)
     assert cheapest_fleet([large], 22).cost > cheapest_fleet([large, small], 22).cost
 
 
-def test_what_is_paid_for_comes_first_and_the_rest_is_rented() -> None:
-    mine, rented = FleetType(0.0, 5.0, most=2), FleetType(8.0, 7.0)
-    assert cheapest_fleet([mine, rented], 9).counts == (2, 0)
-    assert cheapest_fleet([mine, rented], 20).counts == (2, 2)
+def test_free_nodes_are_used_before_rented_ones() -> None:
+    free, rented = FleetType(0.0, 5.0, most=2), FleetType(8.0, 7.0)
+    assert cheapest_fleet([free, rented], 9).counts == (2, 0)
+    assert cheapest_fleet([free, rented], 20).counts == (2, 2)
 
 
-def test_ways_to_split_the_same_nodes_share_them() -> None:
-    whole, halves = (
+def test_types_of_one_pool_share_its_accelerators() -> None:
+    large, small = (
         FleetType(1.0, 10.0, pool="mine", n_accelerator=8),
         FleetType(1.0, 8.0, pool="mine", n_accelerator=8),
     )
-    fleet = cheapest_fleet([whole, halves], 40, {"mine": 24})
+    fleet = cheapest_fleet([large, small], 40, {"mine": 24})
     assert (fleet.counts, fleet.missing) == ((3, 0), 10.0)
 
 
@@ -81,30 +81,30 @@ def test_of_equal_cost_fewer_instances_are_preferred() -> None:
     assert cheapest_fleet([eight, one], 160).counts == (2, 0)
 
 
-def test_of_types_that_are_alike_the_first_is_taken() -> None:
+def test_the_first_of_equal_types_is_chosen() -> None:
     assert cheapest_fleet([FleetType(2.0, 3.0)] * 4, 9).counts == (3, 0, 0, 0)
 
 
-def test_the_order_of_types_changes_nothing_else() -> None:
-    chance = np.random.default_rng(5)
+def test_the_fleet_does_not_depend_on_the_order_of_types() -> None:
+    rng = np.random.default_rng(5)
     types = [
         FleetType(
-            float(chance.integers(5, 90)) / 8,
-            float(chance.integers(4, 90)),
-            most=float(chance.choice([2, 9, np.inf])),
+            float(rng.integers(5, 90)) / 8,
+            float(rng.integers(4, 90)),
+            most=float(rng.choice([2, 9, np.inf])),
         )
         for _ in range(12)
     ]
-    wanted = cheapest_fleet(types, 500)
+    expected = cheapest_fleet(types, 500)
     for _ in range(5):
-        order = chance.permutation(12).tolist()
+        order = rng.permutation(12).tolist()
         fleet = cheapest_fleet([types[i] for i in order], 500)
-        assert fleet.cost == pytest.approx(wanted.cost, abs=1e-9)
-        assert [fleet.counts[order.index(i)] for i in range(12)] == list(wanted.counts)
+        assert fleet.cost == pytest.approx(expected.cost, abs=1e-9)
+        assert [fleet.counts[order.index(i)] for i in range(12)] == list(expected.counts)
 
 
 @pytest.mark.parametrize("types", [[], [FleetType(1.0, 0.0)], [FleetType(1.0, 5.0, most=0)]])
-def test_where_nothing_serves_all_is_missing(types: list[FleetType]) -> None:
+def test_without_a_serving_type_all_load_is_missing(types: list[FleetType]) -> None:
     fleet = cheapest_fleet(types, 7)
     assert (fleet.cost, fleet.served, fleet.missing) == (0.0, 0.0, 7.0)
 
@@ -113,7 +113,7 @@ def test_no_demand_needs_no_fleet() -> None:
     assert cheapest_fleet([FleetType(1.0, 5.0)], 0).counts == (0,)
 
 
-def test_what_is_no_number_is_refused() -> None:
+def test_numbers_that_are_not_finite_are_refused() -> None:
     with pytest.raises(InputError, match=r"types\.1\.cost: must be a number"):
         cheapest_fleet([FleetType(1.0, 1.0), FleetType(math.nan, 1.0)], 1)
     with pytest.raises(InputError, match=r"types\.0\.most: "):
@@ -122,9 +122,9 @@ def test_what_is_no_number_is_refused() -> None:
         cheapest_fleet([], math.inf)
 
 
-def test_hundreds_of_types_are_answered() -> None:
-    chance = np.random.default_rng(0)
-    costs, capacities = chance.uniform(1, 100, 500), chance.integers(1, 500, 500)
+def test_hundreds_of_types_have_a_near_optimal_fleet() -> None:
+    rng = np.random.default_rng(0)
+    costs, capacities = rng.uniform(1, 100, 500), rng.integers(1, 500, 500)
     types = [FleetType(float(cost), float(served)) for cost, served in zip(costs, capacities, strict=True)]
     fleet = cheapest_fleet(types, 10_000)
     best = min(t.cost / t.served for t in types)
@@ -133,8 +133,8 @@ def test_hundreds_of_types_are_answered() -> None:
 
 
 @pytest.mark.parametrize("needed", [7.0, 31.0, 100.0])
-def test_trying_all_and_solving_cost_the_same(needed: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_enumeration_and_solver_find_the_same_fleet(needed: float, monkeypatch: pytest.MonkeyPatch) -> None:
     types = [FleetType(3.0, 10.0), FleetType(1.5, 4.0, most=3), FleetType(7.9, 27.0)]
-    tried = cheapest_fleet(types, needed)
+    enumerated = cheapest_fleet(types, needed)
     monkeypatch.setattr("roofcast.serving.recommend.search.fleet_mix.MAX_ENUMERATED", 0)
-    assert tried == cheapest_fleet(types, needed)
+    assert enumerated == cheapest_fleet(types, needed)
