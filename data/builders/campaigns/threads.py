@@ -23,6 +23,9 @@ ENGINES: Final = {
 }
 """Engine by the table's name, where it differs."""
 
+SPEED_TOLERANCE: Final = 0.02
+"""Relative difference below which a throughput is the inverse of TPOT, rounded."""
+
 _SWITCHES: Final = {"true": "on", "false": "off", "": ""}
 _THROUGHPUTS: Final = ("output_throughput_token_per_s", "total_throughput_token_per_s")
 _SETTINGS: Final = {
@@ -62,12 +65,19 @@ class ThreadRun:
         return None
 
     def rows(self, stack: str) -> list[Row]:
-        """Return the rows of the run, one per statistic; throughputs are in that of the mean."""
+        """Return the rows of the run, one per statistic; throughputs are in that of the mean.
+
+        The throughput of a static batch is left out where it is the speed of its generation, without the prompt.
+        """
         outcomes = {name: {c: number_of(text) for c, text in cells.items()} for name, cells in self.outcomes.items()}
         mean = outcomes.setdefault("mean", {})
         for column in _THROUGHPUTS:
             values = [cells.pop(column) for cells in outcomes.values() if column in cells]
             mean[column] = next((value for value in values if not math.isnan(value)), math.nan)
+        if self.cells["load"] == "static_batch" and "tpot_s" in mean:
+            speed = number_of(self.cells["concurrency"]) / mean["tpot_s"]
+            if math.isclose(mean[_THROUGHPUTS[0]], speed, rel_tol=SPEED_TOLERANCE):
+                mean[_THROUGHPUTS[0]] = math.nan
         by_statistic: dict[str, Row] = {name: dict(cells) for name, cells in outcomes.items()}
         return offline_throughput(rows_by_statistic(self._common(stack), by_statistic))
 

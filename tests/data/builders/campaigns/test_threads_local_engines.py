@@ -46,6 +46,13 @@ def test_rejections_by_rule(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_speed_of_generation_is_no_throughput(tmp_path: Path) -> None:
+    batch = RUN | {"n_input_token": "512", "ttft_s": "1"}
+    speed = batch | {"output_throughput_token_per_s": "100.4"}
+    rows = build(tmp_path, speed, batch | {"n_output_token": "64", "output_throughput_token_per_s": "40"}).rows
+    assert rows["output_throughput_token_per_s"].fillna(0).tolist() == [0, 40]
+
+
 @pytest.mark.parametrize(
     ("name", "gpu", "stack"),
     [
