@@ -13,6 +13,7 @@ import pandas as pd
 from builders.campaigns.argonne import build_argonne
 from builders.campaigns.aws_neuron import build_aws_neuron
 from builders.campaigns.build_result import BuildResult
+from builders.campaigns.club_3090 import build_club_3090
 from builders.campaigns.deplodock import build_deplodock
 from builders.campaigns.dgx_spark import build_dgx_spark
 from builders.campaigns.dgx_spark_jvr0x import build_dgx_spark_jvr0x
@@ -89,6 +90,7 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "dgx_spark_ollama": build_dgx_spark_ollama,
     "deplodock": build_deplodock,
     "rocm_atom": build_rocm_atom,
+    "club_3090": build_club_3090,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

@@ -33,37 +33,40 @@ class MarkdownRow:
     cells: dict[str, str]
 
 
-def read_markdown_rows(file: Path) -> Iterator[MarkdownRow]:
+def read_markdown_rows(file: Path, *, is_strict: bool = True) -> Iterator[MarkdownRow]:
     """Yield the rows of all tables of a file; columns of the same name keep the last cell.
+
+    Parameters
+    ----------
+    is_strict
+        Refuse a row with more or fewer cells than the header; else it has no cells.
 
     Raises
     ------
     SchemaError
-        If the file is missing, or a row has more or fewer cells than the header.
+        If the file is missing, or a row is refused.
     """
     if not file.is_file():
         raise SchemaError("", "no such file", file.name)
     headings: dict[int, str] = {}
     header: list[str] = []
-    previous = ""
-    for number, text in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-        line = text.strip()
+    lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    for number, (line, following) in enumerate(zip(lines, [*lines[1:], ""], strict=True), start=1):
         heading = _HEADING.fullmatch(line)
         if heading:
             level = len(heading[1])
             headings = {n: name for n, name in headings.items() if n < level} | {level: heading[2].strip()}
-        if _RULE.fullmatch(line):
-            header = _cells(previous)
-        elif header and line.startswith("|"):
+        if _RULE.fullmatch(following):
+            header = _cells(line)
+        elif not line.startswith("|"):
+            header = []
+        elif header and not _RULE.fullmatch(line):
             cells = _cells(line)
-            if len(cells) != len(header):
+            if is_strict and len(cells) != len(header):
                 problem = f"must have {len(header)} cells as the header has, got {len(cells)}"
                 raise SchemaError("", problem, file.name, number)
-            row = dict(zip(header, cells, strict=True))
+            row = dict(zip(header, cells, strict=True)) if len(cells) == len(header) else {}
             yield MarkdownRow(f"{file.name}:{number}", tuple(headings[n] for n in sorted(headings)), row)
-        else:
-            header = []
-        previous = line
 
 
 def _cells(line: str) -> list[str]:

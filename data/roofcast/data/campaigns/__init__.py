@@ -60,6 +60,7 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "dgx_spark_ollama",
     "deplodock",
     "rocm_atom",
+    "club_3090",
 )
 
 

@@ -43,6 +43,13 @@ def test_row_of_another_length_raises_schema_error(tmp_path: Path) -> None:
         list(read_markdown_rows(file))
 
 
+def test_row_of_another_length_has_no_cells_where_allowed(tmp_path: Path) -> None:
+    file = tmp_path / "report.md"
+    file.write_text("| a | b |\n|---|---|\n| 1 |\n| c |\n|---|\n| 2 |\n")
+    rows = list(read_markdown_rows(file, is_strict=False))
+    assert [row.cells for row in rows] == [{}, {"c": "2"}]
+
+
 def test_missing_file_raises_schema_error(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="no such file"):
         list(read_markdown_rows(tmp_path / "report.md"))
