@@ -90,6 +90,8 @@ DESCRIPTORS: Final = (
            "experts."),
     Column("hardware.attention_flop_per_s", "flop/s", "Dense peak at 16 bits."),
     Column("hardware.link_byte_per_s", "byte/s", "Link bandwidth per accelerator, sum of both directions."),
+    Column("hardware.peer_to_peer", "1", "1 if accelerators of a host read each other's memory, 0 if messages pass "
+           "through the memory of the host."),
     Column("hardware.link_domain_size", "accelerator", "Accelerators in one scale-up domain."),
     Column("hardware.host_size", "accelerator", "Accelerators that communicate without a network: one scale-up "
            "domain, or the PCIe of one host."),

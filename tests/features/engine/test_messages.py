@@ -8,6 +8,7 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.engine.kernels.row_kernels import PRECISIONS, kernels_by_row
 from roofcast.features.engine.messages import (
+    EngineInputs,
     exchange_s,
     merge_s,
     pass_link_s,
@@ -17,7 +18,7 @@ from roofcast.features.engine.messages import (
 )
 from roofcast.features.engine.operators import estimate_prefill, estimate_step
 from tests.builders import FloatArray, an_example
-from tests.features.engine.ideal import a_setting
+from tests.features.engine.ideal import a_setting, free_coefficients
 from tests.features.engine.test_operators import MOE
 
 ONE = np.ones(1)
@@ -140,3 +141,35 @@ def test_a_wide_area_network_makes_the_pipeline_of_pooled_accelerators() -> None
     d = an_example(**pooled, hardware__network_byte_per_s=12.5e6, hardware__network_latency_s=0.05)
     step = estimate_step(a_setting(d), ONE)
     assert step.link_s[0] == pytest.approx(3 * (0.05 + 4096 * 2 / 12.5e6))
+
+
+def test_messages_through_host_memory_take_longer_and_use_a_ring() -> None:
+    direct, staged = (
+        kernels_by_row(
+            an_example(
+                hardware__peer_to_peer=flag, hardware__link_domain_size=1, config__engine=ENGINES.index("vllm")
+            )
+        )
+        for flag in (1, 0)
+    )
+    assert staged.all_to_all.bandwidth_ratio == pytest.approx(0.5 * direct.all_to_all.bandwidth_ratio)
+    assert staged.all_to_all.step_s > direct.all_to_all.step_s
+    seconds = [
+        pass_link_s(
+            EngineInputs(
+                d := an_example(
+                    config__tp=4,
+                    config__n_accelerator=4,
+                    hardware__peer_to_peer=flag,
+                    hardware__link_byte_per_s=64e9,
+                    hardware__link_domain_size=1,
+                ),
+                free_coefficients(),
+                kernels_by_row(d),
+            ),
+            np.ones(1),
+            np.full(1, 32.0),
+        )
+        for flag in (1, 0)
+    ]
+    assert seconds[1] > 1.5 * seconds[0]

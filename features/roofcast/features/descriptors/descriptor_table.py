@@ -15,6 +15,7 @@ from roofcast.features.arrays import FloatArray, build_frame
 from roofcast.features.columns import DESCRIPTOR_NAMES, DESCRIPTORS
 from roofcast.features.descriptors.architecture import describe_model
 from roofcast.features.descriptors.engines import OTHER, EngineColumns, describe_engines
+from roofcast.features.descriptors.host_settings import clock_ratio, describe_links
 from roofcast.features.descriptors.parallelism import split_devices
 from roofcast.features.descriptors.precisions import (
     ACTIVATION_BYTE,
@@ -94,6 +95,8 @@ def describe(
     engine = describe_engines(text_column(queries, "engine", OTHER))
     outside = outside_precision(kernel, is_moe, engine.is_whole)
     columns |= _hardware(accelerator_specs, accelerator_codes, kernel, outside) | _network(queries)
+    columns |= describe_links(queries, accelerator_specs, accelerator_codes)
+    _limit_power(columns, number_column(queries, "power_limit_w", np.nan))
     columns["hardware.host_size"] = _host_size(queries, accelerator_specs, accelerator_codes)
     columns |= _config(queries, engine, precision) | _element_bytes(kernel, outside, engine.is_whole)
     n_filled = _weight_byte(columns) / columns["hardware.memory_byte"]
@@ -133,7 +136,6 @@ def _hardware(
         "hardware.memory_byte": [visible_byte(accelerator) for accelerator in accelerator_specs],
         "hardware.bandwidth_byte_per_s": [accelerator.bandwidth_byte_per_s for accelerator in accelerator_specs],
         "hardware.attention_flop_per_s": [peak_flop_per_s(accelerator, "bf16") for accelerator in accelerator_specs],
-        "hardware.link_byte_per_s": [accelerator.link_bandwidth_byte_per_s for accelerator in accelerator_specs],
         "hardware.link_domain_size": [accelerator.link_domain_size for accelerator in accelerator_specs],
         "hardware.tdp_w": [accelerator.tdp_w or TYPICAL_TDP_W for accelerator in accelerator_specs],
         "hardware.accelerator": [own for own, _ in kernel_codes],
@@ -143,6 +145,16 @@ def _hardware(
     gathered["hardware.flop_per_s"] = _peaks(accelerator_specs, codes, kernel)
     gathered["hardware.dense_flop_per_s"] = _peaks(accelerator_specs, codes, outside)
     return gathered
+
+
+def _limit_power(columns: dict[str, FloatArray], power_limit_w: FloatArray) -> None:
+    """Lower the compute peaks and the design power of rows with a power limit."""
+    if np.isnan(power_limit_w).all():
+        return
+    clock = clock_ratio(power_limit_w, columns["hardware.tdp_w"])
+    for name in ("flop_per_s", "dense_flop_per_s", "attention_flop_per_s"):
+        columns[f"hardware.{name}"] = columns[f"hardware.{name}"] * clock
+    columns["hardware.tdp_w"] = np.fmin(columns["hardware.tdp_w"], power_limit_w)
 
 
 def _peaks(accelerator_specs: list[AcceleratorSpec], codes: npt.NDArray[np.intp], kernel: Names) -> FloatArray:

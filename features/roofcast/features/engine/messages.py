@@ -223,7 +223,7 @@ def _links(s: EngineInputs, efficiency: LinkEfficiency, n: FloatArray) -> Links:
         link_latency_s=0.0,
         network_byte_per_s=d["hardware.network_byte_per_s"],
         network_latency_s=d["hardware.network_latency_s"],
-        is_direct=_IS_DIRECT[d["config.engine"].astype(np.intp)],
+        is_direct=_IS_DIRECT[d["config.engine"].astype(np.intp)] * d["hardware.peer_to_peer"],
     )
     calibrated = LinkEfficiency(
         launch_s=c["link_latency_ratio"] * efficiency.launch_s,

