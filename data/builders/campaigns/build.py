@@ -33,6 +33,7 @@ from builders.campaigns.llm_pilot import build_llm_pilot
 from builders.campaigns.llmperf_homelab import build_llmperf_homelab
 from builders.campaigns.lmdeploy import build_lmdeploy
 from builders.campaigns.mistralrs import build_mistralrs
+from builders.campaigns.ml_energy import build_ml_energy
 from builders.campaigns.mlc import build_mlc
 from builders.campaigns.mlperf_inference import build_mlperf_inference
 from builders.campaigns.mlperf_v60_logs import build_mlperf_v60_logs
@@ -91,6 +92,7 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "deplodock": build_deplodock,
     "rocm_atom": build_rocm_atom,
     "club_3090": build_club_3090,
+    "ml_energy": build_ml_energy,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

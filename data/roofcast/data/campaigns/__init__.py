@@ -61,6 +61,7 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "deplodock",
     "rocm_atom",
     "club_3090",
+    "ml_energy",
 )
 
 
