@@ -96,6 +96,22 @@ def a_question(**changes: Any) -> dict[str, Any]:
     return row | changes
 
 
+def a_full_question(**changes: Any) -> dict[str, Any]:
+    """Return a row with a value in every column that can be given together."""
+    configuration = {
+        "n_accelerator": 2, "engine": "vllm", "engine_version": "0.11.0", "weight_precision": "bf16",
+        "kv_precision": "bf16", "tp": 1, "pp": 1, "dp": 1, "ep": 1, "request_rate": None, "statistic": "p50",
+        "flash_attention": True, "load": "closed_loop", "n_node": 1, "cp": 1, "moe_tp": 1,
+        "n_prefill_accelerator": 1, "n_decode_accelerator": 1, "activation_precision": "bf16", "lora_rank": 16,
+        "speculation": "eagle", "n_speculative_token": 3, "acceptance_ratio": 0.6, "prefix_caching": "on",
+        "prefix_cache_ratio": 0.3, "chunked_prefill": "on", "chunk_size_token": 8192, "max_num_seqs": 256,
+        "max_context_token": 8192, "graphs": "on", "peer_to_peer": "on", "link_bandwidth_byte_per_s": 3e11,
+        "power_limit_w": 300, "poll_interval_step": 1, "stream_interval_token": 1, "attention_dp_wait_step": 0,
+        "batch_wait_step": 0, "length_variation": 0.5, "n_request": 160, "date": "2025-10",
+    }  # fmt: skip
+    return a_question() | configuration | changes
+
+
 def a_measurement(**changes: Any) -> dict[str, Any]:
     """Return a row of measurements."""
     outcome = {"n_accelerator": 1, "engine": "vllm", "statistic": "p50", "ttft_s": 0.061, "itl_s": 0.0132}

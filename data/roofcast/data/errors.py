@@ -30,6 +30,8 @@ class InputError(RoofcastError, ValueError):
         super().__init__(field, problem)
         self.field = field
         self.problem = problem
+        self.near: list[str] = []
+        """Known names similar to a wrong one, the most similar first."""
 
     def __str__(self) -> str:
         return f"{self.field}: {self.problem}" if self.field else self.problem
@@ -46,9 +48,10 @@ class UnknownNameError(InputError):
 
     def __init__(self, field: str, name: str, known: Iterable[str] = ()) -> None:
         names = sorted(set(known))
-        self.near = near_misses(name, names)
-        cure = f"; did you mean {' or '.join(map(repr, self.near))}?" if self.near else ""
+        near = near_misses(name, names)
+        cure = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         super().__init__(field, f"no {name!r} is known{cure}")
+        self.near = near
         self.name = name
         self.args = (field, name, names)
 

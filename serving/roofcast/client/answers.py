@@ -358,6 +358,8 @@ class PredictionReasons(TypedDict):
     outside: list[str]
     ttft_s: NotRequired[MetricReasons | None]
     tpot_s: NotRequired[MetricReasons | None]
+    itl_s: NotRequired[MetricReasons | None]
+    e2e_s: NotRequired[MetricReasons | None]
     output_throughput_token_per_s: NotRequired[MetricReasons | None]
 
 
@@ -388,6 +390,7 @@ class ExplanationResponse(TypedDict):
     estimate: dict[str, float | None]
     is_saturated: bool
     remarks: list[str]
+    assumed: list[str]
     bounds: dict[str, dict[str, float]]
     operators: list[dict[str, float | int | str | bool | None]]
     memory: dict[str, float | int | str | bool | None]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError
+
+if TYPE_CHECKING:
+    from roofcast.features.descriptors.prediction_input import ColumnArray
 
 
 class Problem(NamedTuple):
@@ -44,3 +48,12 @@ class Problem(NamedTuple):
     def error(self, source: str = "", line: int = 0) -> SchemaError:
         """Return the problem as an error; `source` and `line` say where the row stands."""
         return SchemaError(self.field, self.message, source, line)
+
+
+def add_problems(
+    problems: list[Problem | None], mask: ColumnArray, status: str, field: str, message: str | Callable[[int], str]
+) -> None:
+    """Give the rows of a mask this problem where they have none yet; `message` may depend on the row's index."""
+    for i in mask.nonzero()[0].tolist():
+        if problems[i] is None:
+            problems[i] = Problem(status, field, message if isinstance(message, str) else message(i))

@@ -134,7 +134,7 @@ def test_dates_may_be_partial(date: str) -> None:
     [
         ("ttft_ms", "give ttft_s, in seconds"),
         ("modell", "did you mean model"),
-        ("zzzzzz", "it has model, accelerator"),
+        ("zzzzzz", "the columns are model, accelerator"),
     ],
 )
 def test_an_unknown_column_is_refused_with_the_cure(column: str, cure: str) -> None:

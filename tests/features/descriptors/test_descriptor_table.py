@@ -6,7 +6,7 @@ import pytest
 
 from roofcast.data.errors import InputError
 from roofcast.features.columns import DESCRIPTOR_NAMES, ENGINES
-from roofcast.features.descriptors.descriptor_table import TYPICAL_VARIATION, describe
+from roofcast.features.descriptors.descriptor_table import TYPICAL_DRAFT, TYPICAL_VARIATION, describe
 from tests.builders import a_model, a_question, an_accelerator, describe_questions
 
 
@@ -119,7 +119,7 @@ def test_drafts_count_only_where_there_is_speculation() -> None:
         a_question(n_speculative_token=3), a_question(speculation="eagle", n_speculative_token=3)
     )
     assert drafts["config.n_draft_token"].tolist() == [0.0, 3.0]
-    assert describe_questions(a_question(speculation="eagle"))["config.n_draft_token"].tolist() == [1.0]
+    assert describe_questions(a_question(speculation="eagle"))["config.n_draft_token"].tolist() == [TYPICAL_DRAFT]
 
 
 def test_a_wholly_cached_prompt_still_computes_something() -> None:

@@ -151,6 +151,27 @@ def test_the_rows_of_a_bulk_prediction_are_returned_unchanged(run: Run, tmp_path
 
 
 @pytest.mark.usefixtures("home")
+def test_a_measurement_table_is_a_table_of_questions(run: Run, tmp_path: Path) -> None:
+    text = (
+        "model,accelerator,n_input_token,n_output_token,concurrency,load,n_request,ttft_s,status,campaign,note\n"
+        f"{MODEL},{ACCELERATOR},120,20,16,closed_loop,160,0.06,ok,mine,a note\n"
+        f"{MODEL},{ACCELERATOR},120,20,,offline,160,,ok,mine,\n"
+    )
+    status, _, answers = predict_csv(run, tmp_path, text)
+    assert status == 0
+    assert answers is not None
+    header = text.partition("\n")[0].replace("ttft_s", "measured_ttft_s").replace("status", "measured_status")
+    assert answers.columns.tolist() == [*header.split(","), *ANSWER_COLUMNS]
+    assert answers["measured_ttft_s"].tolist() == ["0.06", ""]
+    assert answers["status"].tolist() == ["ok", "ok"]
+    reference = ("--reference", tmp_path / "in.csv")
+    (tmp_path / "in.csv").write_text("\n".join(text.splitlines()[:2]))
+    status, _, _ = run("predict", "--rows", tmp_path / "in.csv", "--out", tmp_path / "out.csv", *reference)
+    assert status == 0
+    assert "ttft_s_uncalibrated" in pd.read_csv(tmp_path / "out.csv")
+
+
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -162,6 +183,8 @@ def test_the_rows_of_a_bulk_prediction_are_returned_unchanged(run: Run, tmp_path
         ),
         ("model,accelerator,model\nx,y,1\n", "model: is given twice"),
         ("model,accelerator,speed\nx,y,1\n", "speed: is not an input column"),
+        ("model,accelerator,ttft_s\nx,y,1\n", "ttft_s: is a result, not an input column; leave it out"),
+        ("model,accelerator,n_requests\nx,y,1\n", "n_requests: is not an input column; did you mean n_request"),
         ("model\nx\n", "accelerator: is missing; it must be a column"),
         (f"model,accelerator\n{MODEL},{ACCELERATOR}\n{MODEL}\n", "in.csv, line 3: must have 2 cells"),
         (f"model,accelerator\n{MODEL},{ACCELERATOR},1\n", "in.csv, line 2: must have 2 cells"),

@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
-from roofcast.data.measurements.schema import INPUT_COLUMNS
+from roofcast.data.measurements.schema import QUESTION_COLUMNS
 from roofcast.data.units import FLOP_PER_TFLOP
 from roofcast.serving.explain.explanation import (
     Explanation,
@@ -170,4 +170,5 @@ def test_a_blank_load_is_a_remark() -> None:
     assert an_explanation().remarks() == []
     assumed = an_explanation(concurrency="").to_json()
     assert assumed["remarks"] == [LOAD_REMARK]
-    assert set(assumed["question"]) == set(INPUT_COLUMNS)
+    assert set(assumed["question"]) == set(QUESTION_COLUMNS)
+    assert "concurrency" in assumed["assumed"]

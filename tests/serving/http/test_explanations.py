@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from roofcast.training.explain.contributions import PARTS
-from tests.serving.http_client import CONFIG, Client, a_question, problem_of
+from tests.serving.http_client import CONFIG, Client, a_full_question, a_question, problem_of
 
 PATH = "/v1/explanations"
-METRICS = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
+METRICS = ("ttft_s", "tpot_s", "itl_s", "e2e_s", "output_throughput_token_per_s")
 
 
 def explain(client: Client, *rows: dict[str, Any], **changes: Any) -> list[dict[str, Any]]:
@@ -30,6 +30,15 @@ def test_contributions_multiply_to_the_prediction(shared: Client) -> None:
         assert (reasons["low"], reasons["high"]) == (answer[f"{metric}_lo"], answer[f"{metric}_hi"])
         assert reasons["uncalibrated"] is None
     assert sum(row["bounds"]["tpot_s"].values()) == pytest.approx(1)
+
+
+def test_every_column_of_a_question_is_read(shared: Client) -> None:
+    (row,) = explain(shared, a_full_question())
+    assert row["assumed"] == []
+    assert row["question"]["acceptance_ratio"] == 0.6
+    (blank,) = explain(shared, a_question(load="offline", concurrency=None))
+    assert "engine" in blank["assumed"]
+    assert blank["remarks"] == []
 
 
 def test_an_explanation_lists_the_nearest_measurements(shared: Client) -> None:

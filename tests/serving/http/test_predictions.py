@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.predict.answers import LOAD_REMARK
-from tests.serving.http_client import CONFIG, MODEL, Client, a_question, problem_of
+from tests.serving.http_client import CONFIG, MODEL, Client, a_full_question, a_question, problem_of
 
 PATH = "/v1/predictions"
 
@@ -20,7 +21,7 @@ def predict(client: Client, *rows: dict[str, Any], **changes: Any) -> list[dict[
 def test_a_row_is_returned_with_intervals(shared: Client) -> None:
     (row,) = predict(shared, a_question())
     assert {name: row[name] for name in a_question()} == a_question()
-    for metric in ("ttft_s", "tpot_s", "output_throughput_token_per_s"):
+    for metric in ("ttft_s", "tpot_s", "itl_s", "e2e_s", "output_throughput_token_per_s"):
         assert 0 < row[f"{metric}_lo"] < row[metric] < row[f"{metric}_hi"]
     assert (row["status"], row["reason"], row["outside"]) == ("ok", "", False)
 
@@ -39,6 +40,71 @@ def test_a_blank_load_is_reported_in_the_reason(shared: Client) -> None:
     assert doubtful["reason"].startswith(f"{LOAD_REMARK}; tensor parallelism")
     assert explicit["reason"] == ""
     assert blank["ttft_s"] == explicit["ttft_s"]
+
+
+def test_every_column_of_a_measurement_but_its_results_is_read(shared: Client) -> None:
+    assert a_full_question().keys() == INPUT_COLUMNS.keys()
+    (row,) = predict(shared, a_full_question())
+    assert (row["status"], row["assumed"]) == ("ok", "")
+    assert {name: row[name] for name in a_full_question()} == a_full_question()
+
+
+def test_what_is_known_moves_the_answer(shared: Client) -> None:
+    rows = [
+        a_question(),
+        a_question(prefix_caching="on", prefix_cache_ratio=0.9, n_input_token=4000),
+        a_question(n_input_token=4000),
+        a_question(load="static_batch"),
+        a_question(load="offline", concurrency=None),
+        a_question(speculation="eagle", n_speculative_token=3, acceptance_ratio=0.9),
+    ]
+    plain, cached, uncached, static, offline, speculative = predict(shared, *rows)
+    assert cached["ttft_s"] < uncached["ttft_s"]
+    assert static["ttft_s"] != plain["ttft_s"]
+    assert offline["output_throughput_token_per_s"] > plain["output_throughput_token_per_s"]
+    assert offline["reason"] == ""
+    assert speculative["tpot_s"] < plain["tpot_s"]
+
+
+def test_usual_values_are_listed(shared: Client) -> None:
+    blank, caching, speculative, wrong = predict(
+        shared,
+        a_question(concurrency=None),
+        a_question(prefix_caching="on"),
+        a_question(speculation="mtp"),
+        a_question(tp=3),
+    )
+    assert "concurrency" in blank["assumed"].split()
+    assert "prefix_cache_ratio" in caching["assumed"].split()
+    assert {"n_speculative_token", "acceptance_ratio"} <= {*speculative["assumed"].split()}
+    assert wrong["assumed"] == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "near"),
+    [
+        ({"rows": [a_question(n_input_tokens=1)]}, "n_input_tokens", "n_input_token"),
+        ({"rows": [a_question(chunk_size=1)]}, "chunk_size", "chunk_size_token"),
+        ({"row": [a_question()], "rows": [a_question()]}, "row", "rows"),
+        ({"rows": [a_question()], "model": []}, "model", "models"),
+        ({"rows": [a_question()], "models": [{"name": "m", "config": {}, "nam": 1}]}, "models.0.nam", "name"),
+    ],
+)
+def test_a_misspelt_field_is_told_the_right_one(shared: Client, body: dict[str, Any], field: str, near: str) -> None:
+    problem = problem_of(shared.post(PATH, body), 422)
+    assert problem["field"] == field
+    assert problem["did_you_mean"][0] == near
+    assert f"did you mean {near}" in problem["detail"]
+
+
+def test_a_context_that_is_configured_bounds_the_requests(shared: Client) -> None:
+    short, long = predict(
+        shared,
+        a_question(max_context_token=100),
+        a_question(n_input_token=140_000, max_context_token=200_000, concurrency=1),
+    )
+    assert (short["status"], short["reason"][:17]) == ("out_of_range", "max_context_token")
+    assert long["status"] == "ok"
 
 
 def test_a_long_run_has_a_lower_ttft_than_a_short_one(shared: Client) -> None:

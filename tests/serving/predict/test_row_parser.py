@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from roofcast.data.errors import SchemaError
+from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Table, object_column, parse_rows
 from roofcast.serving.problem import Problem
 
@@ -81,6 +82,46 @@ def test_inconsistent_splits_and_loads_are_invalid(cells: dict[str, Any], field:
     assert (problem.status, problem.field) == ("invalid", field)
 
 
-def test_an_unknown_column_is_a_schema_error() -> None:
-    with pytest.raises(SchemaError, match="colour"):
-        read(colour="red")
+@pytest.mark.parametrize(
+    ("name", "problem", "near"),
+    [
+        ("n_input_tokens", "n_input_tokens: is not an input column; did you mean n_input_token", "n_input_token"),
+        ("xyz", "xyz: is not an input column; the columns are model, accelerator", None),
+        ("ttft_s", "ttft_s: is a result, not an input column; leave it out", None),
+        ("campaign", "campaign: is a result", None),
+    ],
+)
+def test_an_unknown_column_is_a_schema_error_with_a_cure(name: str, problem: str, near: str | None) -> None:
+    with pytest.raises(SchemaError, match=problem) as error:
+        read(**{name: 1})
+    assert error.value.near[:1] == ([near] if near else [])
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [(True, 1.0), ("true", 1.0), ("1", 1.0), (1, 1.0), (False, 0.0), ("False", 0.0), ("", None), (None, None)],
+)
+def test_flags_are_parsed_from_truth_values_and_texts(cell: Any, value: float | None) -> None:
+    table, problems = read(flash_attention=cell)
+    assert problems == [None]
+    assert np.nan_to_num(table["flash_attention"], nan=-1).tolist() == [-1 if value is None else value]
+    assert read(flash_attention="maybe")[1][0] == (
+        "invalid", "flash_attention", "must be true or false, got 'maybe'"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INPUT_COLUMNS)
+def test_every_column_may_be_blank_and_a_cell_of_another_kind_is_invalid_with_the_field(name: str) -> None:
+    if name not in ROW:
+        assert read(**{name: ""})[1] == [None]
+    _, (problem,) = read(**{name: ["x"]})
+    assert problem is not None
+    assert (problem.status, problem.field) == ("invalid", name)
+
+
+@pytest.mark.parametrize("date", ["2025", "2025-03", "2025-03-31"])
+def test_dates_may_be_known_in_part(date: str) -> None:
+    assert read(date=date)[1] == [None]
+    assert read(date=date + "-")[1] == [
+        Problem("invalid", "date", f"must be a date such as 2025-03-31, 2025-03 or 2025, got {date + '-'!r}")
+    ]

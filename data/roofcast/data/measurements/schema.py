@@ -16,6 +16,7 @@ LOADS: Final = ("closed_loop", "open_loop", "static_batch", "offline")
 
 STATUSES: Final = ("ok", "out_of_memory", "failed")
 SPECULATIONS: Final = ("mtp", "eagle", "draft", "ngram")
+NO_SPECULATION: Final = "none"
 SWITCHES: Final = ("on", "off")
 
 _MAX_S: Final = 86_400.0
@@ -54,6 +55,9 @@ OUTCOME_COLUMNS: Final = {
 }
 """Observed outcomes of the whole deployment; `metrics.QUANTITIES` defines them."""
 
+REFERENCE_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s", "itl_s", "e2e_s")
+"""Outcomes of which a reference measurement gives at least one."""
+
 CONTEXT_COLUMNS: Final = {
     "flash_attention": Column("bool"),
     "load": required_text(*LOADS),
@@ -64,7 +68,7 @@ CONTEXT_COLUMNS: Final = {
     "n_prefill_accelerator": number(1, 100_000),
     "n_decode_accelerator": number(1, 100_000),
     "activation_precision": text(*PRECISIONS),
-    "speculation": text(*SPECULATIONS),
+    "speculation": text(NO_SPECULATION, *SPECULATIONS),
     "n_speculative_token": number(0, 1000),
     "acceptance_ratio": number(0, 1),
     "prefix_cache_ratio": number(0, 1),
@@ -109,7 +113,8 @@ number of steps that a prompt waits until every rank of attention has one (Tenso
 ``attention_dp_config.timeout_iters``); `batch_wait_step` that for other prompts of a prefill batch
 (``batch_wait_timeout_iters``).
 
-`acceptance_ratio` is the probability that a speculated token is accepted, given that those before it were.
+`speculation` is ``none`` where it is known to be off; `acceptance_ratio` is the probability that a speculated token
+is accepted, given that those before it were.
 `max_num_seqs` limits the sequences of a step, `max_context_token` the length of one (vLLM's ``max-num-seqs`` and
 ``max-model-len``). `graphs` is off for an engine that launches each kernel from the host (``enforce-eager``).
 `peer_to_peer` tells whether accelerators of a host read each other's memory directly; `link_bandwidth_byte_per_s`
@@ -121,9 +126,18 @@ overrides the data sheet's, per accelerator and direction, and `power_limit_w` t
 `n_request` counts all requests sent, `n_failed` the failed ones among them. `date` is the day of the measurement,
 `YYYY-MM-DD`, or its known part (`YYYY-MM`, `YYYY`)."""
 
-INPUT_COLUMNS: Final = {**QUESTION_COLUMNS, "n_request": CONTEXT_COLUMNS["n_request"]}
-"""Columns of a prediction input. `n_request` is the length of the predicted run: blank for that of published runs of
-unknown length, which include some of the startup; 1e9 for a service in steady state, as in recommendations."""
+RESULT_COLUMNS: Final = (
+    "status", "duration_s", "n_failed", "n_input_token_at_statistic", "n_output_token_at_statistic", "software",
+    "derived", "campaign", "stack", "note",
+)  # fmt: skip
+"""Context that a run reports or that names its source: no part of a question."""
+
+INPUT_COLUMNS: Final = QUESTION_COLUMNS | {
+    name: column for name, column in CONTEXT_COLUMNS.items() if name not in RESULT_COLUMNS
+}
+"""Columns of a prediction input: a measurement without its outcomes. `n_request` is the length of the predicted run:
+blank for that of published runs of unknown length, which include some of the startup; 1e9 for a service in steady
+state, as in recommendations."""
 
 MEASUREMENT_COLUMNS: Final = (*QUESTION_COLUMNS, *OUTCOME_COLUMNS, *CONTEXT_COLUMNS)
 KEY_COLUMNS: Final = (*QUESTION_COLUMNS, "flash_attention", "load", "date", "campaign")

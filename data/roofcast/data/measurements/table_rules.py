@@ -11,13 +11,13 @@ from typing import Final
 
 import pandas as pd
 
-from roofcast.data.errors import SchemaError, near_misses
-from roofcast.data.measurements.columns import Column
+from roofcast.data.errors import SchemaError
+from roofcast.data.measurements.columns import Column, column_cure
 
 RowRules = Mapping[str, tuple[pd.Series, str]]
 """By field: whether each row satisfies the rule, and the problem of a row that does not."""
 
-_BOOLEANS: Final = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
+BOOLEANS: Final = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
 def _unchanged(table: pd.DataFrame) -> pd.DataFrame:
@@ -104,15 +104,8 @@ class TableRules:
             raise SchemaError(_field(repeated[0]), "is given twice as a column", source)
         for column in map(str, table.columns):
             if column not in self.schema:
-                problem = f"is not a column of the {self.title}; {self._column_cure(column)}"
+                problem = f"is not a column of the {self.title}; {column_cure(column, self.columns)}"
                 raise SchemaError(_field(column), problem, source)
-
-    def _column_cure(self, column: str) -> str:
-        in_seconds = column.removesuffix("_ms") + "_s"
-        if column.endswith("_ms") and in_seconds in self.schema:
-            return f"give {in_seconds}, in seconds"
-        near = near_misses(column, self.columns)
-        return f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(self.columns)}"
 
     def _with_defaults(self, table: pd.DataFrame) -> pd.DataFrame:
         columns: dict[str, pd.Series] = {}
@@ -164,7 +157,7 @@ def _booleans(column: pd.Series, default: object, source: str, first_line: int) 
     if column.dtype == bool:
         return column
     texts = column.astype(str).str.strip().str.lower()
-    booleans = texts.map({**_BOOLEANS, "": default})
+    booleans = texts.map({**BOOLEANS, "": default})
     wrong = column[booleans.isna()]
     if len(wrong):
         got = f"must be true or false, got {_short(wrong.iloc[0])}"
@@ -200,7 +193,7 @@ def _check_encodable(column: pd.Series, source: str, first_line: int) -> None:
 
 
 def _check_texts(column: pd.Series, source: str, first_line: int) -> None:
-    problem_of: Callable[[str], str] = _date_problem if column.name == "date" else _text_problem
+    problem_of: Callable[[str], str] = date_problem if column.name == "date" else _text_problem
     for value in column.unique():
         problem = problem_of(value)
         if problem:
@@ -219,7 +212,8 @@ def _text_problem(value: str) -> str:
     return ""
 
 
-def _date_problem(value: str) -> str:
+def date_problem(value: str) -> str:
+    """Return what is wrong with a date; empty for a valid or blank one."""
     layout = {0: "", 4: "%Y", 7: "%Y-%m", 10: "%Y-%m-%d"}.get(len(value), "none")
     try:
         dt.datetime.strptime(value, layout)

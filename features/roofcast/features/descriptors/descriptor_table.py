@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.errors import InputError
+from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
 from roofcast.features.arrays import FloatArray, build_frame
 from roofcast.features.columns import DESCRIPTOR_NAMES, DESCRIPTORS
@@ -40,6 +41,10 @@ QUANTILE: Final = {"mean": 0.5, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99
 
 TYPICAL_VARIATION: Final = 0.5
 """Coefficient of variation of output lengths where it is unknown: typical of chat traffic."""
+
+TYPICAL_DRAFT: Final = 3.0
+"""Speculated tokens of a step where the number is unknown: the median over stacks and kinds of speculation of the
+medians of the shipped rows that state it."""
 
 TYPICAL_NETWORK: Final = "infiniband_ndr"
 TYPICAL_TDP_W: Final = 500.0
@@ -180,10 +185,18 @@ def _network(queries: PredictionInput) -> dict[str, FloatArray]:
 def _host_size(
     queries: PredictionInput, accelerator_specs: list[AcceleratorSpec], codes: npt.NDArray[np.intp]
 ) -> FloatArray:
-    """Return the accelerators that communicate without a network; a given `network` means separate PCIe hosts."""
+    """Return the accelerators that communicate without a network; a given `network` means separate PCIe hosts.
+
+    A known number of hosts bounds it, unless the scale-up domain is larger than a host.
+    """
     own = np.array([accelerator.link_domain_size for accelerator in accelerator_specs], dtype=float)[codes]
     is_pcie = np.array([accelerator.link.startswith("pcie") for accelerator in accelerator_specs], dtype=bool)[codes]
-    return np.where(is_pcie & (text_column(queries, "network", "") == ""), np.maximum(own, HOST_SIZE), own)
+    size = np.where(is_pcie & (text_column(queries, "network", "") == ""), np.maximum(own, HOST_SIZE), own)
+    if "n_node" not in queries:
+        return size
+    n_node = number_column(queries, "n_node", 1.0)
+    per_node = np.ceil(number_column(queries, "n_accelerator", 1.0) / n_node)
+    return np.where((own <= HOST_SIZE) & (n_node > 1), np.minimum(size, per_node), size)
 
 
 def _element_bytes(kernel: Names, outside: Names, is_whole: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
@@ -207,7 +220,7 @@ def _element_bytes(kernel: Names, outside: Names, is_whole: npt.NDArray[np.bool_
 def _config(queries: PredictionInput, engine: EngineColumns, precision: Names) -> dict[str, FloatArray]:
     kv_precision = text_column(queries, "kv_precision", default_kv_precision(engine.name, precision))
     kv_byte = np.array([BYTE_PER_WEIGHT[p] for p in kv_precision], dtype=float)
-    is_plain = text_column(queries, "speculation", "") == ""
+    is_plain = text_column(queries, "speculation", NO_SPECULATION) == NO_SPECULATION
     graphs = text_column(queries, "graphs", "")
     batching = (
         number_column(queries, "attention_dp_wait_step", 0.0),
@@ -219,7 +232,7 @@ def _config(queries: PredictionInput, engine: EngineColumns, precision: Names) -
         "config.attention_precision": precision_codes(np.where(kv_byte < 2, "fp8_cache", "bf16").astype(object)),
         "config.kv_byte_per_element": kv_byte,
         "config.flash_attention": number_column(queries, "flash_attention", 1.0),
-        "config.n_draft_token": np.where(is_plain, 0.0, number_column(queries, "n_speculative_token", 1.0)),
+        "config.n_draft_token": np.where(is_plain, 0.0, number_column(queries, "n_speculative_token", TYPICAL_DRAFT)),
         "config.acceptance_ratio": number_column(queries, "acceptance_ratio", np.nan),
         "config.lora_rank": number_column(queries, "lora_rank", 0.0),
         "config.poll_interval_step": number_column(queries, "poll_interval_step", 1.0),

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.units import ms_from_s
 from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
@@ -179,7 +180,9 @@ def _n_param_per_token(d: Descriptors) -> FloatArray:
 
 def _faster_than_memory(rows: pd.DataFrame, d: Descriptors) -> Violation:
     gap = rows[["itl_s", "tpot_s"]].min(axis=1).to_numpy(dtype=float)
-    is_plain = (rows["speculation"] == "").to_numpy() & rows["statistic"].isin(["mean", "p50"]).to_numpy()
+    is_plain = (
+        rows["speculation"].isin(["", NO_SPECULATION]).to_numpy() & rows["statistic"].isin(["mean", "p50"]).to_numpy()
+    )
     return is_plain & (gap < SLACK * least_step_s(d)), "a token came sooner than its weights can be read once"
 
 

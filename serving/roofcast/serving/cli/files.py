@@ -7,7 +7,7 @@ import importlib.util
 import io
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -58,6 +58,24 @@ class CsvTable(NamedTuple):
             if self.header.count(name) > 1:
                 raise SchemaError(name, "is given twice as a column")
         return [dict(zip(self.header, row, strict=True)) for row in self.rows]
+
+    def inputs(self, outcomes: Collection[str] = ()) -> CsvTable:
+        """Return the table; of a measurement table, which has a campaign, the input columns and `outcomes` alone."""
+        from roofcast.data.measurements.schema import OUTCOME_COLUMNS, RESULT_COLUMNS  # noqa: PLC0415  (see `frame`)
+
+        if "campaign" not in self.header:
+            return self
+        ignored = {*OUTCOME_COLUMNS, *RESULT_COLUMNS} - {*outcomes}
+        places = [i for i, name in enumerate(self.header) if name not in ignored]
+        rows = [[row[i] for i in places] for row in self.rows]
+        return CsvTable([self.header[i] for i in places], rows, self.lines)
+
+
+def read_references_table(path: Path) -> CsvTable:
+    """Return the columns of references in a CSV file; raises as `read_table`."""
+    from roofcast.data.measurements.schema import REFERENCE_METRICS  # noqa: PLC0415  (see `CsvTable.frame`)
+
+    return read_table(path).inputs(REFERENCE_METRICS)
 
 
 def read_table(path: Path) -> CsvTable:

@@ -12,14 +12,20 @@ from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
 from roofcast.data.catalog.accelerator_file import FIELDS as ACCELERATOR_FIELDS
 from roofcast.data.errors import RoofcastError
 from roofcast.data.importers import FORMATS
-from roofcast.data.measurements.schema import CONTEXT_COLUMNS, INPUT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
+from roofcast.data.measurements.schema import (
+    CONTEXT_COLUMNS,
+    INPUT_COLUMNS,
+    OUTCOME_COLUMNS,
+    QUESTION_COLUMNS,
+    REFERENCE_METRICS,
+)
 from roofcast.data.prices.offer_file import OFFER_FIELDS
 from roofcast.features.columns import DESCRIPTORS, FEATURES, Column
 from roofcast.features.engine.coefficients import PRIORS
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.app_state.user_catalog import OWNED_FIELDS
 from roofcast.serving.predict.answers import ANSWER_COLUMNS, STATUSES, UNCALIBRATED_COLUMNS
-from roofcast.serving.predict.references import REFERENCE_METRICS
+from roofcast.serving.predict.assumptions import USUAL
 from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF
 
 
@@ -36,6 +42,7 @@ def _lines() -> Iterator[str]:
     yield from _section("Errors", _table(("error", "is a", "meaning"), _errors(RoofcastError)))
     yield from _section("Limits", _limits())
     yield from _section("Rows of questions", [_names(INPUT_COLUMNS)])
+    yield from _section("Usual values", _usual_values())
     yield from _section("Rows of answers", _answer_columns())
     yield from _section("Rows of references", [_names([*INPUT_COLUMNS, *REFERENCE_METRICS])])
     yield from _section("Rows of measurements", [_names([*QUESTION_COLUMNS, *OUTCOME_COLUMNS, *CONTEXT_COLUMNS])])
@@ -57,6 +64,12 @@ def _limits() -> Iterator[str]:
     yield from ("", "read `metric:statistic<=value` in `ms` or `s`;", "")
     yield _names(FLOORS)
     yield from ("", "read `metric>=value` in tokens per second. [WORKLOADS.md](WORKLOADS.md) says more.")
+
+
+def _usual_values() -> Iterator[str]:
+    yield "What an answer takes where these columns are blank, and lists in `assumed` where it has an effect."
+    yield ""
+    yield from _table(("column", "usual value"), ((f"`{name}`", value) for name, value in USUAL.items()))
 
 
 def _answer_columns() -> Iterator[str]:

@@ -31,6 +31,7 @@ from roofcast.features.validity.capacity import CapacityLimits, capacity_limits
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.explain.prediction_reasons import explain_predictions
 from roofcast.serving.predict.answers import ANSWER_METRICS, LOAD_REMARK
+from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.predict.row_checks import assumed_split_problems, check_table
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD
@@ -119,6 +120,7 @@ class Explanation:
             "estimate": {name: value if isfinite(value) else None for name, value in self.metrics(i).items()},
             "is_saturated": bool(self.estimate.is_saturated[i]),
             "remarks": self.remarks(i),
+            "assumed": assumed_columns({str(name): self.table[name].to_numpy() for name in self.table})[i].split(),
             "bounds": self.bounds(i),
             "operators": rows_from_table(rows),
             "memory": self.memory(i),

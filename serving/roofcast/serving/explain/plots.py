@@ -50,11 +50,13 @@ def plot_explanation(explanation: Explanation, i: int = 0) -> Figure:
     _plot_roofline(left, explanation, i)
     _plot_parts(right, explanation, i)
     row = explanation.table.iloc[i]
-    load = row["concurrency"] if np.isfinite(row["concurrency"]) else row["request_rate"]
-    unit = "in flight" if np.isfinite(row["concurrency"]) else "requests/s"
+    load = "offline"
+    for name, unit in (("request_rate", "requests/s"), ("concurrency", "in flight")):
+        if np.isfinite(row[name]):
+            load = f"{row[name]:g} {unit}"
     figure.suptitle(
         f"{row['model']} on {row['n_accelerator']:g} x {row['accelerator']}, "
-        f"{row['n_input_token']:g} tokens in, {row['n_output_token']:g} out, {load:g} {unit}",
+        f"{row['n_input_token']:g} tokens in, {row['n_output_token']:g} out, {load}",
         fontsize=11,
     )
     return figure

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from asgi_correlation_id import correlation_id
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, RoofcastError, UnknownNameError
+from roofcast.data.errors import (
+    InputError,
+    NoAnswerError,
+    NotReadyError,
+    RoofcastError,
+    UnknownNameError,
+    near_misses,
+)
+from roofcast.data.measurements.columns import column_cure
 from roofcast.serving.http.schemas.resources import Check, ProblemResponse
 
 STATUS_OF: Final[tuple[tuple[type[RoofcastError], HTTPStatus, str], ...]] = (
@@ -117,14 +126,33 @@ async def _on_roofcast_error(_: Request, error: Exception) -> JSONResponse:
     return error_response(error)
 
 
-async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
+async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101  (as registered)
     first = error.errors()[0]
     place, *path = first["loc"]
     field = _field(path, error.body) if place == "body" else ".".join(map(str, path))
-    message = str(first["msg"]).removeprefix("Value error, ")
+    message, near = str(first["msg"]).removeprefix("Value error, "), []
+    if first["type"] == "extra_forbidden" and place == "body":
+        known = _known_fields(request, path)
+        message, near = f"is not a field here; {column_cure(str(path[-1]), known)}", near_misses(str(path[-1]), known)
     detail = f"{field or 'body'}: {message[:1].lower()}{message[1:]}"
-    return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-input", detail, field)
+    return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-input", detail, field, near)
+
+
+def _known_fields(request: Request, path: Sequence[str | int]) -> list[str]:
+    """Return the fields of the request model beside the one at a pydantic path."""
+    models = _models_in(request.scope["route"].body_field.field_info.annotation)
+    for part in path[:-1]:
+        fields = [model.model_fields[str(part)] for model in models if part in model.model_fields]
+        models = [inner for field in fields for inner in _models_in(field.annotation)] or models
+    return [name for model in models for name in model.model_fields]
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    """Return the models that an annotation names, on its own, as an alternative or as an element."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
 def _field(path: Sequence[str | int], body: Any) -> str:

@@ -15,6 +15,7 @@ from roofcast.data.catalog import Catalog
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.features.validity.checks import FLAGS, find_flags
+from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.predict.row_checks import assumed_split_problems, capacity_problems, check_rows, table_columns
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Table, object_column
@@ -22,9 +23,10 @@ from roofcast.serving.problem import Problem
 from roofcast.training.learner.predictor import CalibrationPoints, Prediction
 from roofcast.training.lifecycle.bundle import ModelBundle
 
-ANSWER_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
+ANSWER_METRICS: Final = ("ttft_s", "tpot_s", "itl_s", "e2e_s", "output_throughput_token_per_s")
 METRIC_COLUMNS: Final = tuple(f"{metric}{end}" for metric in ANSWER_METRICS for end in ("", "_lo", "_hi"))
-ANSWER_COLUMNS: Final = (*METRIC_COLUMNS, "status", "reason", "outside")
+TEXT_COLUMNS: Final = ("status", "reason", "assumed")
+ANSWER_COLUMNS: Final = (*METRIC_COLUMNS, "status", "reason", "outside", "assumed")
 
 UNCALIBRATED: Final = "_uncalibrated"
 UNCALIBRATED_COLUMNS: Final = tuple(
@@ -84,7 +86,7 @@ def answer_columns(columns: Mapping[str, ColumnArray], options: PredictOptions) 
     n_row = len(problems)
     answers: dict[str, ColumnArray] = {name: np.full(n_row, np.nan) for name in METRIC_COLUMNS}
     answers |= {"status": object_column(n_row, "ok"), "reason": object_column(n_row, "")}
-    answers |= {"outside": np.zeros(n_row, dtype=bool)}
+    answers |= {"outside": np.zeros(n_row, dtype=bool), "assumed": object_column(n_row, "")}
     answers |= {name: np.full(n_row, np.nan) for name in (UNCALIBRATED_COLUMNS if options.references else ())}
     rows = np.array([i for i, problem in enumerate(problems) if problem is None], dtype=np.intp)
     if len(rows):
@@ -110,6 +112,7 @@ def _predict(
         _fill_numbers(answers, rows, uncalibrated, options.level, UNCALIBRATED)
     outside = outside_columns(prediction, subset, bundle, catalog.accelerators)
     answers["outside"][rows] = [bool(columns) for columns in outside]
+    answers["assumed"][rows] = assumed_columns(subset)
     answers["reason"][rows] = _remarks(descriptors, bundle, subset[ASSUMED_LOAD])
     splits, capacities = assumed_split_problems(descriptors, subset, catalog), capacity_problems(prediction.estimate)
     failed = []
@@ -117,8 +120,9 @@ def _predict(
         if problem := split or capacity:
             problems[i] = problem
             failed.append(i)
-    for name in answers.keys() - set(ANSWER_COLUMNS[-3:]):
+    for name in answers.keys() - {"outside", *TEXT_COLUMNS}:
         answers[name][failed] = np.nan
+    answers["assumed"][failed] = ""
 
 
 def _fill_numbers(

@@ -14,11 +14,13 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec, Offer
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.descriptors.precisions import served_precision
-from roofcast.serving.predict.answers import ANSWER_METRICS
 from roofcast.serving.predict.row_checks import capacity_problems
 from roofcast.serving.recommend.search.configurations import enumerate_replicas
 from roofcast.training.explain.measure_next import rank_measurements
 from roofcast.training.lifecycle.bundle import ModelBundle
+
+RANKED_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
+"""Metrics whose intervals are to narrow."""
 
 MAX_CANDIDATE: Final = 800
 """Maximum number of candidates compared: time and memory grow with its square."""
@@ -91,7 +93,7 @@ def measure_next(
         raise InputError("accelerator", "nothing on offer can run the models; choose other accelerators")
     subset = np.unique(np.linspace(0, len(table) - 1, min(len(table), MAX_CANDIDATE)).astype(int))
     compared = table.iloc[subset].reset_index(drop=True)
-    metrics = [metric for metric in ANSWER_METRICS if metric in bundle.predictor.metrics_]
+    metrics = [metric for metric in RANKED_METRICS if metric in bundle.predictor.metrics_]
     picks = rank_measurements(bundle.predictor, describe(compared, specs, catalog.accelerators), metrics, n)
     shown = ["model", "accelerator", "n_accelerator", "engine", "weight_precision", *asdict(Workload())]
     rows = [

@@ -10,17 +10,15 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import SchemaError
+from roofcast.data.measurements.columns import column_cure
 from roofcast.data.measurements.metrics import e2e_from_parts
-from roofcast.data.measurements.schema import INPUT_COLUMNS
+from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.serving.predict.json_rows import table_from_rows
 from roofcast.serving.predict.row_checks import capacity_problems, check_table
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD
 from roofcast.serving.problem import Problem
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
-
-REFERENCE_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s", "itl_s", "e2e_s")
-"""Columns of measured metrics; each row gives at least one."""
 
 MAX_RATIO: Final = 300.0
 """Largest ratio of measurement and prediction, either way; beyond it a wrong unit or a typing error is assumed."""
@@ -92,7 +90,7 @@ def _check_columns(rows: pd.DataFrame, source: str) -> None:
     for name in rows.columns[rows.columns.duplicated()]:
         raise SchemaError(str(name), "is given twice as a column; keep one", source)
     for name in rows.columns.difference([*known]):
-        raise SchemaError(str(name), f"is not a column of references; they are {', '.join(known)}", source)
+        raise SchemaError(str(name), f"is not a column of references; {column_cure(str(name), known)}", source)
 
 
 def _parse_metrics(rows: pd.DataFrame, source: str, lines: Sequence[int]) -> pd.DataFrame:

@@ -18,8 +18,8 @@ from roofcast.features.engine.estimate import Estimate
 from roofcast.features.validity.context import context_error, context_limit
 from roofcast.features.validity.engine_support import precision_error
 from roofcast.features.validity.splits import assumed_split_error, split_error
-from roofcast.serving.predict.row_parser import Table, add_problems, object_column, parse_rows
-from roofcast.serving.problem import Problem
+from roofcast.serving.predict.row_parser import Table, object_column, parse_rows
+from roofcast.serving.problem import Problem, add_problems
 
 
 def check_table(table: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, list[Problem | None]]:
@@ -127,10 +127,17 @@ def _check_precisions(table: Table, problems: list[Problem | None], catalog: Cat
 
 
 def _check_contexts(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
+    """Check that requests fit into the context: that of the model, unless the engine is configured for another."""
+    n_input, n_output = table["n_input_token"], table["n_output_token"]
     index, ids = factorize(table["model"])
     limit = np.array([context_limit(catalog.models[str(name)]) if name else math.inf for name in ids])[index]
-    n_input, n_output = table["n_input_token"], table["n_output_token"]
-    for i in np.flatnonzero(n_input + n_output > limit).tolist():
+    is_configured = np.zeros(len(problems), dtype=bool)
+    if "max_context_token" in table:
+        configured = table["max_context_token"]
+        is_configured = ~np.isnan(configured)
+        message = lambda i: f"is less than the {n_input[i] + n_output[i]:g} tokens of a request"  # noqa: E731
+        add_problems(problems, n_input + n_output > configured, "out_of_range", "max_context_token", message)
+    for i in np.flatnonzero((n_input + n_output > limit) & ~is_configured).tolist():
         error = context_error(catalog.models[table["model"][i]], n_input[i], n_output[i])
         if error and problems[i] is None:
             problems[i] = Problem("out_of_range", error.field, error.problem)

@@ -3,47 +3,57 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from roofcast.data.errors import SchemaError
-from roofcast.data.measurements.schema import INPUT_COLUMNS
-from roofcast.data.specs import PRECISIONS, STATISTICS
+from roofcast.data.errors import SchemaError, near_misses
+from roofcast.data.measurements.columns import column_cure
+from roofcast.data.measurements.schema import INPUT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS, RESULT_COLUMNS
+from roofcast.data.measurements.table_rules import BOOLEANS, date_problem
 from roofcast.features.descriptors.prediction_input import ColumnArray
-from roofcast.serving.problem import Problem
+from roofcast.serving.predict.run_checks import check_features, check_load, check_split
+from roofcast.serving.problem import Problem, add_problems
 
 Table = dict[str, ColumnArray]
 """Columns by name, each an array of one cell a row."""
 
 REQUIRED_COLUMNS: Final = ("model", "accelerator")
 
-UNKNOWN_COLUMN: Final = f"is not an input column; the input columns are {', '.join(INPUT_COLUMNS)}"
-
 ASSUMED_LOAD: Final = "load_is_assumed"
 """Extra column of parsed rows: True where neither concurrency nor request rate is given."""
 
-_BOUNDS: Final[dict[str, tuple[float, float]]] = {
-    "n_accelerator": (1, 100_000), "tp": (1, 100_000), "pp": (1, 100_000), "dp": (1, 100_000), "ep": (1, 100_000),
-    "n_input_token": (1, 1e7), "n_output_token": (1, 1e7), "concurrency": (1, 1e6), "request_rate": (1e-9, 1e6),
-    "n_request": (1, 1e9),
-}  # fmt: skip
+_BOUNDS: Final = {
+    **{name: (column.low, column.high) for name, column in INPUT_COLUMNS.items() if column.kind == "float"},
+    "n_input_token": (1.0, 1e7),
+    "n_request": (1.0, 1e9),
+}
 _DEFAULTS: Final[dict[str, Any]] = {"n_accelerator": 1.0, "statistic": "mean"}
-_INTEGERS: Final = ("n_accelerator", "tp", "pp", "dp", "ep")
+_FLAG_VALUES: Final = {**{text: float(value) for text, value in BOOLEANS.items()}, "": math.nan}
 _REQUIRED_NUMBERS: Final = ("n_input_token", "n_output_token")
 _NUMBER_TYPES: Final = frozenset({int, float, type(None)})
 _TEXT_TYPES: Final = frozenset({str, type(None)})
 _NESTED_TYPES: Final = frozenset({list, tuple, dict, set, np.ndarray})
-_CHOICES: Final = {"statistic": STATISTICS, "weight_precision": PRECISIONS, "kv_precision": PRECISIONS}
+_CHOICES: Final = {name: tuple(filter(None, column.choices)) for name, column in INPUT_COLUMNS.items()}
+
+
+def unknown_column_error(name: str) -> SchemaError:
+    """Return the error for a column that questions do not have."""
+    if name in OUTCOME_COLUMNS or name in RESULT_COLUMNS:
+        problem = "is a result, not an input column; leave it out, or send the row as a reference measurement"
+        return SchemaError(name, problem)
+    error = SchemaError(name, f"is not an input column; {column_cure(name, INPUT_COLUMNS)}")
+    error.near = near_misses(name, INPUT_COLUMNS)
+    return error
 
 
 def parse_rows(columns: Mapping[str, ColumnArray]) -> tuple[Table, list[Problem | None]]:
     """Return typed columns with `ASSUMED_LOAD`, and the first problem of each row.
 
-    Blanks become NaN or an empty text, except `n_accelerator` (1), `statistic` (mean) and the load (one request in
-    flight).
+    The columns are those of `QUESTION_COLUMNS` and the others that are given. Blanks become NaN or an empty text,
+    except `n_accelerator` (1), `statistic` (mean) and the load (one request in flight).
 
     Raises
     ------
@@ -52,46 +62,28 @@ def parse_rows(columns: Mapping[str, ColumnArray]) -> tuple[Table, list[Problem 
     """
     for name in columns:
         if name not in INPUT_COLUMNS:
-            raise SchemaError(name, UNKNOWN_COLUMN)
+            raise unknown_column_error(name)
     for name in REQUIRED_COLUMNS:
         if name not in columns:
             raise SchemaError(name, "is missing; it must be a column of the input")
     n_row = len(columns["model"])
     problems: list[Problem | None] = [None] * n_row
     table: Table = {}
-    for name in INPUT_COLUMNS:
+    for name in QUESTION_COLUMNS:
         if name in columns or name in _REQUIRED_NUMBERS:
             parse = _parse_numbers if name in _BOUNDS else _parse_texts
             table[name] = parse(name, columns.get(name, np.full(n_row, np.nan)), problems)
         else:
             default = _DEFAULTS.get(name, math.nan if name in _BOUNDS else "")
             table[name] = np.full(n_row, default, dtype=float if name in _BOUNDS else object)
-    has_concurrency, has_rate = (~np.isnan(table[name]) for name in ("concurrency", "request_rate"))
-    message = "give either concurrency or request_rate"
-    add_problems(problems, has_concurrency & has_rate, "invalid", "concurrency", message)
-    table[ASSUMED_LOAD] = ~(has_concurrency | has_rate)
+    for name in columns:
+        if name not in table:
+            table[name] = _PARSERS[INPUT_COLUMNS[name].kind](name, columns[name], problems)
+    table[ASSUMED_LOAD] = check_load(table, problems)
     table["concurrency"] = np.where(table[ASSUMED_LOAD], 1.0, table["concurrency"])
-    _check_split(table, problems)
+    check_split(table, problems)
+    check_features(table, problems)
     return table, problems
-
-
-def _check_split(table: Table, problems: list[Problem | None]) -> None:
-    for name in _INTEGERS:
-        cells = table[name]
-        is_fraction = np.nan_to_num(cells % 1) != 0
-        message = lambda i, cells=cells: f"must be a whole number, got {cells[i]:g}"  # noqa: E731
-        add_problems(problems, is_fraction, "invalid", name, message)
-    n_accelerator, tp, pp, dp = (table[name] for name in ("n_accelerator", "tp", "pp", "dp"))
-    ranks = np.where(np.isnan(pp), 1, pp) * np.where(np.isnan(dp), 1, dp)
-    split = np.where(np.isnan(tp), n_accelerator / ranks, tp)
-    add_problems(problems, split < 1, "invalid", "tp", "pp x dp must not exceed n_accelerator")
-    add_problems(
-        problems,
-        (np.abs(split * ranks - n_accelerator) > 1e-9) | (split % 1 != 0),
-        "invalid",
-        "tp",
-        lambda i: f"tp x pp x dp must equal n_accelerator, got {split[i]:g} x {ranks[i]:g} and {n_accelerator[i]:g}",
-    )
 
 
 def _parse_numbers(name: str, cells: ColumnArray, problems: list[Problem | None]) -> ColumnArray:
@@ -136,12 +128,35 @@ def _parse_texts(name: str, cells: ColumnArray, problems: list[Problem | None]) 
         text[text == ""] = _DEFAULTS[name]
     if name in REQUIRED_COLUMNS:
         add_problems(problems, text == "", "invalid", name, "must be given")
-    if choices := _CHOICES.get(name):
-        wrong = {*text.tolist()} - {*choices, ""}
-        is_wrong = np.array([word in wrong for word in text.tolist()] if wrong else [False] * len(text), dtype=bool)
+    if choices := _CHOICES[name]:
         message = f"must be one of {', '.join(choices)}"
-        add_problems(problems, is_wrong, "invalid", name, lambda i: f"{message}, got {text[i][:40]!r}")
+        _check_texts(name, text, {*text.tolist()} - {*choices, ""}, message, problems)
+    elif name == "date":
+        wrong = {date for date in {*text.tolist()} if date_problem(date)}
+        _check_texts(name, text, wrong, "must be a date such as 2025-03-31, 2025-03 or 2025", problems)
     return text
+
+
+def _check_texts(
+    name: str, text: ColumnArray, wrong: Collection[str], message: str, problems: list[Problem | None]
+) -> None:
+    """Add the problem of cells with a wrong text, and make them blank."""
+    if wrong:
+        is_wrong = np.array([word in wrong for word in text.tolist()], dtype=bool)
+        cells = text.copy()
+        text[is_wrong] = ""
+        add_problems(problems, is_wrong, "invalid", name, lambda i: f"{message}, got {cells[i][:40]!r}")
+
+
+def _parse_flags(name: str, cells: ColumnArray, problems: list[Problem | None]) -> ColumnArray:
+    """Return 1 for true, 0 for false, NaN for blank."""
+    texts = [text.lower() for text in _stripped(cells).tolist()]
+    is_wrong = np.array([text not in _FLAG_VALUES for text in texts], dtype=bool)
+    add_problems(problems, is_wrong, "invalid", name, lambda i: f"must be true or false, got {texts[i][:40]!r}")
+    return np.array([_FLAG_VALUES.get(text, math.nan) for text in texts])
+
+
+_PARSERS: Final = {"float": _parse_numbers, "str": _parse_texts, "bool": _parse_flags}
 
 
 def _stripped(cells: ColumnArray) -> ColumnArray:
@@ -163,12 +178,3 @@ def object_column(n_row: int, value: object) -> ColumnArray:
     if isinstance(value, list):
         return np.fromiter(value, dtype=object, count=n_row)
     return np.full(n_row, value, dtype=object)
-
-
-def add_problems(
-    problems: list[Problem | None], mask: ColumnArray, status: str, field: str, message: str | Callable[[int], str]
-) -> None:
-    """Give the rows of a mask this problem where they have none yet; `message` may depend on the row's index."""
-    for i in mask.nonzero()[0].tolist():
-        if problems[i] is None:
-            problems[i] = Problem(status, field, message if isinstance(message, str) else message(i))

@@ -14,7 +14,7 @@ from roofcast.serving.http.app import create_app
 from roofcast.serving.http.bulk.chunks import N_ROW
 from roofcast.serving.http.bulk.ndjson import MAX_LINE_BYTE
 from roofcast.serving.http.routes import predictions
-from tests.serving.http_client import Client, a_measurement, a_question, problem_of, running
+from tests.serving.http_client import Client, a_full_question, a_measurement, a_question, problem_of, running
 
 PATH = "/v1/predictions"
 NDJSON = "application/x-ndjson"
@@ -41,6 +41,14 @@ def test_lines_have_the_answers_of_json_rows(shared: Client) -> None:
     assert rows_of(post(shared, lines_of(*rows), "?level=0.5")) == expected
 
 
+def test_lines_have_every_column_of_a_question(shared: Client) -> None:
+    rows = [a_full_question(), a_question(load="offline", concurrency=None)]
+    expected = shared.post(PATH, {"rows": rows}).json()["rows"]
+    assert [row["status"] for row in expected] == ["ok", "ok"]
+    for row, line in zip(expected, rows_of(post(shared, lines_of(*rows))), strict=True):
+        assert {name: row[name] for name in line} == line
+
+
 def test_answers_are_in_order_over_chunks(shared: Client) -> None:
     rows = [a_question(n_input_token=1 + i) for i in range(N_ROW + 3)]
     answers = rows_of(post(shared, lines_of(*rows)))
@@ -54,7 +62,7 @@ def test_an_invalid_line_has_a_reason_with_its_number(shared: Client) -> None:
         "{": "line 2: is no valid JSON",
         "[1]": "line 3: must be an object of fields, got list",
         '{"tp": 1, "tp": 2}': "line 4: tp: is given twice",
-        '{"ttft": 1}': "line 5: ttft: is not an input column",
+        '{"chunk_size": 1}': "line 5: chunk_size: is not an input column; did you mean chunk_size_token",
         '{"model": ["a"]}': "line 6: model: must be a number, a text",
         '{"model": NaN}': "line 7: NaN is no JSON number",
         '{"model": "\\u0000"}': "line 8: model: contains NUL",

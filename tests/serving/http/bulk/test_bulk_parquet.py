@@ -15,7 +15,7 @@ import pytest
 from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.http.bulk import parquet
 from roofcast.serving.http.bulk.chunks import N_ROW
-from tests.serving.http_client import Client, a_question, problem_of
+from tests.serving.http_client import Client, a_full_question, a_question, problem_of
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -55,6 +55,20 @@ def test_a_file_has_the_answers_of_json_rows(shared: Client) -> None:
     assert answers.schema.metadata[b"roofcast.predictor_version"].decode() == expected["predictor_version"]
 
 
+def test_a_file_has_every_column_of_a_question(shared: Client) -> None:
+    rows = [a_full_question(), a_question(load="offline", concurrency=None)]
+    columns = {name: [row.get(name) for row in rows] for name in rows[0]}
+    answered = table_of(post(shared, file_of(columns)))
+    assert answered["status"].to_pylist() == ["ok", "ok"]
+    expected = shared.post(PATH, {"rows": rows}).json()["rows"]
+    assert [row["tpot_s"] for row in expected] == answered["tpot_s"].to_pylist()
+    lines = "\n".join(map(json.dumps, rows))
+    converted = table_of(
+        shared.send("POST", PATH, lines, {"content-type": "application/x-ndjson", "accept": PARQUET})
+    )
+    assert converted["flash_attention"].to_pylist() == [True, None]
+
+
 def test_input_columns_are_returned_in_order_and_type_over_chunks(shared: Client) -> None:
     n_row = N_ROW + 2
     questions = pa.table(
@@ -70,7 +84,7 @@ def test_input_columns_are_returned_in_order_and_type_over_chunks(shared: Client
     )
     answers = table_of(post(shared, file_of(questions, row_group_size=1000, compression="zstd")))
     assert answers.column_names[: len(questions.column_names)] == questions.column_names
-    assert answers.column_names[-1] == "outside"
+    assert answers.column_names[-1] == "assumed"
     assert answers["n_input_token"].to_pylist() == list(range(1, n_row + 1))
     assert answers.schema.field("n_output_token").type == pa.uint16()
     assert answers["statistic"].to_pylist() == questions["statistic"].to_pylist()
@@ -120,6 +134,11 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "footer size": (lambda: b"PAR1" + b"\0" * 40 + struct.pack("<I", 2**31) + b"PAR1", "no readable Parquet file"),
     "no row": (lambda: file_of(columns_of(0)), "there is no row"),
     "unknown": (lambda: file_of(columns_of(ttft_s=[1.0])), "ttft_s: is not an input column"),
+    "misspelt": (lambda: file_of(columns_of(n_request_=[1.0])), "n_request_: is not an input column; did you mean"),
+    "flag": (
+        lambda: file_of(columns_of(flash_attention=["true"])),
+        "flash_attention: must be a column of truth values",
+    ),
     "missing": (lambda: file_of(columns_of(model=None)), "model: is missing; it must be a column"),
     "text for number": (lambda: file_of(columns_of(tp=["1"])), "tp: must be a column of numbers, got string"),
     "number for some text": (

@@ -8,14 +8,15 @@ import json
 from dataclasses import replace
 from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from roofcast.data.errors import InputError, NotReadyError
-from roofcast.serving.cli.console import show, spinner, warn
+from roofcast.serving.cli.console import note, show, spinner, warn
 from roofcast.serving.cli.context import AsJson, ReferenceFile, Server, load_predictor, open_app_state
-from roofcast.serving.cli.options import Option, with_options
+from roofcast.serving.cli.options import with_options
+from roofcast.serving.cli.question_options import QUESTION_OPTIONS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,27 +26,6 @@ if TYPE_CHECKING:
     from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.explain.explanation import Explanation
     from roofcast.training.lifecycle.bundle import ModelBundle
-
-QUESTION_OPTIONS: Final = {
-    "model": Option("Catalogue name, path of a config.json, or owner/name on the Hugging Face hub."),
-    "accelerator": Option("Catalogue name."),
-    "n_accelerator": Option("Accelerators of the replica; 1 by default.", default=""),
-    "engine": Option("Such as vllm, sglang or trtllm.", default=""),
-    "engine_version": Option("Version of the engine.", default=""),
-    "weight_precision": Option("Precision of the weights; the checkpoint's by default.", default=""),
-    "kv_precision": Option("Precision of the KV cache.", default=""),
-    "tp": Option("Tensor parallelism; what the other degrees leave by default.", default=""),
-    "pp": Option("Pipeline parallelism.", default=""),
-    "dp": Option("Data parallelism.", default=""),
-    "ep": Option("Expert parallelism.", default=""),
-    "n_input_token": Option("Mean input tokens.", default=""),
-    "n_output_token": Option("Mean output tokens.", default=""),
-    "concurrency": Option("Requests in flight.", default=""),
-    "request_rate": Option("Requests per second.", default=""),
-    "statistic": Option("Statistic of the prediction: mean, p50, p90, p95 or p99.", default=""),
-    "n_request": Option("Requests of the benchmark run; 1e9 for a service in steady state.", default=""),
-}
-"""Options of one question: the columns of a row of ``predict``."""
 
 PlotFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a plot: PNG, SVG or PDF.")]
 
@@ -86,11 +66,11 @@ def explain(
 
 
 def _explain(question: dict[str, str], scale: list[str], level: float, reference: Path | None) -> Explanation:
-    from roofcast.serving.cli.files import read_table
+    from roofcast.serving.cli.files import read_references_table
     from roofcast.serving.explain.explanation import explain as explain_questions
     from roofcast.serving.explain.explanation import scale_accelerator
 
-    rows = read_table(reference) if reference else None
+    rows = read_references_table(reference) if reference else None
     state = open_app_state()
     table, catalog = _question(question, state)
     part = scale_accelerator(catalog.accelerator(question["accelerator"]), scale)
@@ -106,11 +86,11 @@ def _explain(question: dict[str, str], scale: list[str], level: float, reference
 
 
 def _ask_service(url: str, question: dict[str, str], level: float, reference: Path | None) -> dict[str, Any]:
-    from roofcast.serving.cli.files import read_table
+    from roofcast.serving.cli.files import read_references_table
     from roofcast.serving.cli.remote import ask, model_and_configs
 
     name, configs = model_and_configs(question["model"])
-    references = read_table(reference).records() if reference else []
+    references = read_references_table(reference).records() if reference else []
     row = {column: value for column, value in question.items() if value} | {"model": name}
     request: dict[str, Any] = {"rows": [row], "models": configs, "references": references, "level": level}
     with ask(url) as client:
@@ -178,7 +158,8 @@ def _question(question: dict[str, str], state: AppState) -> tuple[pd.DataFrame, 
         # the name of a configuration has precedence over the same name in the catalogue
         catalog = replace(catalog, models={spec.id: spec}, model_aliases={}, alias_precisions={})
         model = spec.id
-    return pd.DataFrame([question | {"model": model}], dtype=object), catalog
+    given = {name: value for name, value in question.items() if value} | {"model": model}
+    return pd.DataFrame([given], dtype=object), catalog
 
 
 def _bundle(state: AppState) -> ModelBundle | None:
@@ -211,6 +192,8 @@ def _show(document: dict[str, Any]) -> None:
         warn("request_rate: is more than one replica can serve")
     for remark in document["remarks"]:
         warn(remark)
+    if document["assumed"]:
+        note(f"usual values are assumed for {', '.join(document['assumed'])}")
     bounds = [{"metric": metric, **shares} for metric, shares in document["bounds"].items()]
     show(bounds, as_json=False, title="\nshare of the time by bound")
     columns = ("phase", "operator", "seconds", "share", "flop", "byte", "intensity_flop_per_byte", "bound")

@@ -40,21 +40,27 @@ def predict(
     server: Server = "",
     as_json: AsJson = False,
 ) -> None:
-    """Predict each row of a CSV; an invalid row gets a status and a reason. JSON is the number of rows by status."""
-    from roofcast.serving.cli.files import read_table, write_table
+    """Predict each row of a CSV; an invalid row gets a status and a reason. JSON is the number of rows by status.
+
+    Of a measurement table, which has the column `campaign`, outcomes and provenance are not read; the answers follow
+    them, and a measured column of an answer's name becomes `measured_...`.
+    """
+    from roofcast.serving.cli.files import read_references_table, read_table, write_table
 
     if not 0 < level < 1:
         raise InputError("level", f"must be a probability between 0 and 1, got {level:g}")
     if not out.parent.is_dir():
         raise InputError("out", f"{out} cannot be written: no such folder")
-    questions = read_table(rows)
-    references = read_table(reference) if reference else None
+    table = read_table(rows)
+    questions = table.inputs()
+    references = read_references_table(reference) if reference else None
     if server:
         names, answers = _ask_service(server, questions, references, level)
     else:
         with spinner("predicting"):
             names, answers = _predict(questions, references, level, reference)
-    write_table([*questions.header, *names], map(_joined, questions.rows, answers), out)
+    header = [f"measured_{name}" if name in names else name for name in table.header]
+    write_table([*header, *names], map(_joined, table.rows, answers), out)
     status, reason = names.index("status"), names.index("reason")
     counts = dict(Counter(answer[status] for answer in answers).most_common())
     print(json.dumps(counts, separators=(",", ":")) if as_json else ", ".join(f"{n} {s}" for s, n in counts.items()))

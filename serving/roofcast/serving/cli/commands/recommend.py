@@ -55,10 +55,10 @@ def recommend(
     options: dict[str, Any], *, reference: ReferenceFile = None, server: Server = "", as_json: AsJson = False
 ) -> None:
     """Rank hardware and configurations that meet the limits by cost."""
-    from roofcast.serving.cli.files import parse_inventory, read_table
+    from roofcast.serving.cli.files import parse_inventory, read_references_table
 
     options["inventory"] = parse_inventory(options["inventory"] or [])
-    options["reference"] = read_table(reference).records() if reference else []
+    options["reference"] = read_references_table(reference).records() if reference else []
     options["rejections"] = N_REJECTION_JSON if as_json else 0
     response = _ask_service(server, options) if server else _recommend(options)
     for warning in response["warnings"]:

@@ -15,7 +15,7 @@ from roofcast.serving.http.body import read_object
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
 from roofcast.serving.http.bulk.inline import InlineModels
 from roofcast.serving.predict.json_rows import columns_from_rows
-from roofcast.serving.predict.row_parser import REQUIRED_COLUMNS, UNKNOWN_COLUMN, Table
+from roofcast.serving.predict.row_parser import REQUIRED_COLUMNS, Table, unknown_column_error
 
 MAX_LINE_BYTE: Final = 65_536
 """Longest line: enough for each column with its longest text, escaped, or a model's configuration."""
@@ -121,8 +121,7 @@ def read_row(line: bytes, models: InlineModels) -> Mapping[str, Any]:
     if not isinstance(fields, dict) or len(fields) != line.count(b":"):
         fields = _read_row_strictly(line)
     if not fields.keys() <= INPUT_COLUMNS.keys():
-        name = next(iter(fields.keys() - INPUT_COLUMNS.keys()))
-        raise InputError(name, UNKNOWN_COLUMN)
+        raise unknown_column_error(next(name for name in fields if name not in INPUT_COLUMNS))
     model = fields.get("model")
     return {**fields, "model": models.add(model)} if isinstance(model, dict) else fields
 

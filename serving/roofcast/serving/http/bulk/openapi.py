@@ -22,7 +22,7 @@ _FILE: Final = {
     "schema": {
         "type": "string",
         "format": "binary",
-        "description": "Columns as the fields of a row, texts or numbers, not nested; models by name only.",
+        "description": "Columns as the fields of a row: texts, numbers, truth values; models by name only.",
     }
 }
 

@@ -17,10 +17,11 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import InputError
-from roofcast.data.measurements.schema import INPUT_COLUMNS, NUMBER_COLUMNS
+from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.http.bulk import WRONG_FILE
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
+from roofcast.serving.predict.answers import TEXT_COLUMNS
 from roofcast.serving.predict.row_checks import table_columns
 from roofcast.serving.predict.row_parser import REQUIRED_COLUMNS, Table
 
@@ -35,8 +36,11 @@ _MAX_MEMORY_BYTE: Final = 1_500_000_000
 """Address space of the unpacking process; libraries take half of it."""
 
 _MAX_S: Final = 30
-_TEXTS: Final = [name for name in INPUT_COLUMNS if name not in NUMBER_COLUMNS]
-_NUMBERS: Final = [name for name in INPUT_COLUMNS if name in NUMBER_COLUMNS]
+_KINDS: Final = {"texts": "str", "numbers": "float", "flags": "bool"}
+_COLUMNS: Final = {
+    kind: [name for name, column in INPUT_COLUMNS.items() if column.kind == its_kind]
+    for kind, its_kind in _KINDS.items()
+}
 _ENVIRONMENT: Final = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -51,7 +55,7 @@ def unpack_file(body: SpooledTemporaryFile[bytes], max_row: int) -> IO[bytes]:
     body.rollover()
     body.seek(0)
     limits = {
-        "texts": _TEXTS, "numbers": _NUMBERS, "required": REQUIRED_COLUMNS, "n_row": max_row, "chunk": N_ROW,
+        **_COLUMNS, "required": REQUIRED_COLUMNS, "n_row": max_row, "chunk": N_ROW,
         "text": MAX_TEXT, "memory_byte": _MAX_MEMORY_BYTE, "unpacked_byte": MAX_UNPACKED_BYTE, "cpu_s": _MAX_S,
     }  # fmt: skip
     command = [sys.executable, "-P", "-m", "roofcast.serving.http.bulk.parquet_process", json.dumps(limits)]
@@ -108,7 +112,7 @@ class ParquetWriter:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        types = {"status": pa.string(), "reason": pa.string(), "outside": pa.bool_()}
+        types = {**dict.fromkeys(TEXT_COLUMNS, pa.string()), "outside": pa.bool_()}
         columns = {
             name: pa.array(cells, types.get(name, pa.float64()), from_pandas=True) for name, cells in answers.items()
         }
@@ -128,7 +132,7 @@ class ParquetWriter:
 
 
 def _input_columns(chunk: Chunk) -> dict[str, pa.Array]:
-    """Return rows that were sent as JSON, each column of one type; a number that cannot be read becomes null.
+    """Return rows that were sent as JSON, each column of one type; a number or flag that cannot be read is null.
 
     An inline model is replaced by its name.
     """
@@ -137,10 +141,12 @@ def _input_columns(chunk: Chunk) -> dict[str, pa.Array]:
     n_row = len(chunk.numbers)
     names = chunk.models.names if chunk.models else {}
     columns = {}
-    for name in INPUT_COLUMNS:
+    for name, column in INPUT_COLUMNS.items():
         cells = chunk.columns.get(name, np.full(n_row, None, dtype=object))
-        if name in NUMBER_COLUMNS:
+        if column.kind == "float":
             columns[name] = pa.array(_numbers(cells), pa.float64(), from_pandas=True)
+        elif column.kind == "bool":
+            columns[name] = pa.array([cell if isinstance(cell, bool) else None for cell in cells], pa.bool_())
         else:
             texts = [None if value is None else names.get(str(value), str(value)) for value in cells]
             columns[name] = pa.array(texts, pa.string())

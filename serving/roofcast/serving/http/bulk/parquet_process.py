@@ -3,7 +3,7 @@
 A few bytes of Parquet may unpack to terabytes, and a damaged footer may crash the reader, so neither happens in the
 server process. The file is read from standard input; its rows are written to standard output as an Arrow stream, with
 texts as dictionaries so that a repeated text counts once; an error is written to standard error as JSON. Only pyarrow
-is imported.
+is imported, and names of columns.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import compute, types
 
+from roofcast.data.measurements.columns import column_cure
 from roofcast.serving.http.bulk import WRONG_FILE
 
 _MAX_LIST: Final = 100_000
@@ -31,7 +32,7 @@ class Limits(NamedTuple):
 
     Parameters
     ----------
-    texts, numbers
+    texts, numbers, flags
         Columns that are allowed.
     required
         Columns that are required.
@@ -45,6 +46,7 @@ class Limits(NamedTuple):
 
     texts: list[str]
     numbers: list[str]
+    flags: list[str]
     required: list[str]
     n_row: int
     chunk: int
@@ -98,13 +100,13 @@ def _batches(source: pa.NativeFile, coded: list[str], limits: Limits) -> Iterato
 
 
 def _check_columns(schema: pa.Schema, limits: Limits) -> None:
-    known = [*limits.texts, *limits.numbers]
+    known = [*limits.texts, *limits.numbers, *limits.flags]
     for name in schema.names:
         if schema.names.count(name) > 1:
             raise WrongFileError(name, "is given twice as a column; keep one")
         if name not in known:
             cure = NAMES_ONLY if "config" in name else ""
-            raise WrongFileError(name, f"is not an input column; the input columns are {', '.join(known)}{cure}")
+            raise WrongFileError(name, f"is not an input column; {column_cure(name, known)}{cure}")
     for name in limits.required:
         if name not in schema.names:
             raise WrongFileError(name, "is missing; it must be a column of the input")
@@ -114,11 +116,14 @@ def _check_columns(schema: pa.Schema, limits: Limits) -> None:
 
 
 def _has_right_type(field: pa.Field, limits: Limits) -> bool:
+    if field.name in limits.flags:
+        return bool(types.is_boolean(field.type) or types.is_null(field.type))
     return _is_number(field.type) if field.name in limits.numbers else _is_text(field.type)
 
 
 def _wrong_type(field: pa.Field, limits: Limits) -> WrongFileError:
-    expected = "numbers" if field.name in limits.numbers else "texts"
+    kinds = {"numbers": limits.numbers, "truth values": limits.flags, "texts": limits.texts}
+    expected = next(kind for kind, names in kinds.items() if field.name in names)
     cure = NAMES_ONLY if field.name == "model" else ""
     return WrongFileError(field.name, f"must be a column of {expected}, got {str(field.type)[:100]}{cure}")
 

@@ -61,6 +61,8 @@ class PredictionReasons(BaseModel):
     outside: Annotated[list[str], Field(description="Columns in which the row is outside the training data.")]
     ttft_s: MetricReasons | None = None
     tpot_s: MetricReasons | None = None
+    itl_s: MetricReasons | None = None
+    e2e_s: MetricReasons | None = None
     output_throughput_token_per_s: MetricReasons | None = None
 
 
@@ -72,6 +74,7 @@ class ExplanationResponse(BaseModel):
     estimate: Annotated[dict[str, float | None], Field(description="Null where the estimate is infinite.")]
     is_saturated: bool
     remarks: list[str]
+    assumed: Annotated[list[str], Field(description="Blank columns whose usual values the answer rests on.")]
     bounds: Annotated[dict[str, dict[str, float]], Field(description="Share of each latency by its bound.")]
     operators: list[dict[str, Value]]
     memory: dict[str, Value]

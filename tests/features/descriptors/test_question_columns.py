@@ -1,0 +1,83 @@
+"""What a question says changes its description."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from roofcast.data.campaigns import FIRST_CAMPAIGNS, load_campaigns
+from roofcast.data.catalog import load_catalog
+from roofcast.data.measurements.schema import INPUT_COLUMNS
+from roofcast.features.descriptors.descriptor_table import TYPICAL_DRAFT, describe
+
+CATALOG = load_catalog()
+PLAIN: dict[str, Any] = {
+    "model": "deepseek-ai/DeepSeek-V3", "accelerator": "nvidia-h200-sxm-141gb", "n_accelerator": 16, "engine": "vllm",
+    "weight_precision": "fp8", "n_input_token": 1000.0, "n_output_token": 100.0, "concurrency": 16.0,
+    "statistic": "mean", "speculation": "mtp", "n_speculative_token": 1.0,
+}  # fmt: skip
+OTHER: dict[str, Any] = {
+    "model": "Qwen/Qwen3-32B", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 8, "engine": "sglang",
+    "weight_precision": "int4", "kv_precision": "fp8", "tp": 16.0, "pp": 2.0, "dp": 2.0, "ep": 4.0,
+    "n_input_token": 2000.0, "n_output_token": 200.0, "concurrency": 32.0, "request_rate": 2.0, "statistic": "p99",
+    "flash_attention": 0.0, "load": "static_batch", "n_node": 4.0, "cp": 2.0, "moe_tp": 4.0,
+    "n_prefill_accelerator": 8.0, "n_decode_accelerator": 8.0, "speculation": "none", "n_speculative_token": 4.0,
+    "acceptance_ratio": 0.3, "prefix_cache_ratio": 0.5, "max_num_seqs": 8.0, "poll_interval_step": 10.0,
+    "attention_dp_wait_step": 10.0, "batch_wait_step": 10.0, "lora_rank": 16.0, "length_variation": 0.0,
+    "n_request": 64.0, "chunk_size_token": 512.0, "graphs": "off", "peer_to_peer": "off",
+    "link_bandwidth_byte_per_s": 1e9, "power_limit_w": 100.0,
+}  # fmt: skip
+"""Another value of each column that the estimate reads."""
+
+NEEDS: dict[str, dict[str, Any]] = {
+    "n_decode_accelerator": {"n_prefill_accelerator": 4.0},
+    "moe_tp": {"ep": 1.0},
+}
+
+UNREAD = {
+    "engine_version": "names an engine's release; the learner has no column for it",
+    "activation_precision": "the kernels follow from the precision of the weights",
+    "prefix_caching": "its hit share, prefix_cache_ratio, is what is computed with",
+    "chunked_prefill": "no shipped campaign varies it alone",
+    "max_context_token": "bounds the requests, not their speed",
+    "stream_interval_token": "moves the tokens a client sees, not those that are computed",
+    "date": "is of the stack, not of its physics",
+    "max_num_seqs": "not modelled yet", "chunk_size_token": "not modelled yet",
+    "peer_to_peer": "not modelled yet", "link_bandwidth_byte_per_s": "not modelled yet",
+    "power_limit_w": "not modelled yet",
+}  # fmt: skip
+"""Why a column changes no descriptor."""
+
+
+def described(**cells: Any) -> pd.DataFrame:
+    """Return the descriptors of a question."""
+    return describe(pd.DataFrame([PLAIN | cells]), CATALOG.models, CATALOG.accelerators)
+
+
+def test_every_column_has_another_value_or_a_reason() -> None:
+    assert OTHER.keys() | UNREAD.keys() == INPUT_COLUMNS.keys()
+
+
+@pytest.mark.parametrize("name", [name for name in INPUT_COLUMNS if name not in UNREAD])
+def test_a_column_that_is_read_changes_the_description(name: str) -> None:
+    needed = NEEDS.get(name, {})
+    other = described(**needed | {name: OTHER[name]})
+    assert not described(**needed).equals(other)
+
+
+def test_hosts_bound_the_accelerators_that_communicate_without_a_network() -> None:
+    sizes = [described(n_accelerator=8, n_node=n)["hardware.host_size"].item() for n in (np.nan, 1.0, 2.0, 8.0)]
+    assert sizes == [8.0, 8.0, 4.0, 1.0]
+    rack = described(accelerator="nvidia-gb200", n_accelerator=72, n_node=18.0)
+    assert rack["hardware.host_size"].item() == CATALOG.accelerators["nvidia-gb200"].link_domain_size
+
+
+def test_the_usual_number_of_drafts_is_that_of_measured_rows() -> None:
+    rows = load_campaigns(FIRST_CAMPAIGNS)
+    stacks = rows.dropna(subset=["n_speculative_token"]).groupby(["stack", "speculation"])["n_speculative_token"]
+    assert stacks.median().median() == TYPICAL_DRAFT
+    assert described(n_speculative_token=np.nan)["config.n_draft_token"].item() == TYPICAL_DRAFT
+    assert described(speculation="none")["config.n_draft_token"].item() == 0
