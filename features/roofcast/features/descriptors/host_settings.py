@@ -42,7 +42,7 @@ def clock_ratio(power_limit_w: FloatArray, tdp_w: FloatArray) -> FloatArray:
     Examples
     --------
     >>> clock_ratio(np.array([300.0, 250.0, 200.0, 150.0, np.nan]), np.full(5, 350.0)).round(2)
-    array([0.93, 0.85, 0.56, 0.28, 1.  ])
+    array([0.93, 0.84, 0.56, 0.27, 1.  ])
     """
     limit = np.fmin(np.where(np.isnan(power_limit_w), tdp_w, power_limit_w), tdp_w)
     dynamic = np.maximum(limit / tdp_w - IDLE_RATIO, 0.01) / (1 - IDLE_RATIO)
