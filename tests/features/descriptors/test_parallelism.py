@@ -12,9 +12,11 @@ from roofcast.features.descriptors.parallelism import split_devices
 NAMES = ("tp", "pp", "dp", "cp", "ep", "expert_rank")
 
 
-def split(n_accelerator: int, *, is_mla: bool = False, n_filled: float = 0.2, **cells: Any) -> dict[str, float]:
+def split(
+    n_accelerator: int, *, is_mla: bool = False, n_filled: float = 0.2, is_layered: bool = False, **cells: Any
+) -> dict[str, float]:
     questions = pd.DataFrame([{"n_accelerator": n_accelerator} | cells])
-    columns = split_devices(questions, np.array([is_mla]), np.array([n_filled]))
+    columns = split_devices(questions, np.array([is_mla]), np.array([n_filled]), np.array([is_layered]))
     return {name.removeprefix("config."): float(values[0]) for name, values in columns.items()}
 
 
@@ -89,7 +91,7 @@ def test_a_split_that_is_told_is_kept_for_throughput_too() -> None:
 
 def test_copies_may_differ_from_question_to_question() -> None:
     questions = pd.DataFrame({"n_accelerator": [4, 4, 4], "load": ["offline", "closed_loop", "offline"]})
-    found = split_devices(questions, np.zeros(3, dtype=bool), np.array([0.2, 0.2, 0.9]))
+    found = split_devices(questions, np.zeros(3, dtype=bool), np.array([0.2, 0.2, 0.9]), np.zeros(3, dtype=bool))
     assert found["config.dp"].tolist() == [4, 1, 2]
 
 
@@ -124,7 +126,7 @@ def test_experts_of_one_decode_worker_stay_in_it() -> None:
 def test_a_split_that_does_not_multiply_up_is_refused(cells: dict[str, float]) -> None:
     questions = pd.DataFrame([{"n_accelerator": 1}, cells])
     with pytest.raises(InputError, match="tp: tp x pp x dp must equal n_accelerator in whole numbers") as caught:
-        split_devices(questions, np.zeros(2, dtype=bool), np.full(2, 0.2))
+        split_devices(questions, np.zeros(2, dtype=bool), np.full(2, 0.2), np.zeros(2, dtype=bool))
     assert caught.value.field == "tp"
 
 
@@ -138,3 +140,11 @@ def test_a_broken_share_is_refused_by_name(name: str, value: Any) -> None:
 def test_decode_workers_that_do_not_fill_their_accelerators_are_refused(tp: float) -> None:
     with pytest.raises(InputError, match="whole numbers"):
         split(16, n_prefill_accelerator=8, n_decode_accelerator=8, tp=tp)
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [({}, (1, 6, 1, 1, 1, 1)), ({"tp": 6}, (6, 1, 1, 1, 1, 6)), ({"pp": 2}, (3, 2, 1, 1, 1, 3))],
+)
+def test_engines_that_split_by_layers_make_a_pipeline(cells: dict[str, Any], expected: tuple[int, ...]) -> None:
+    assert shares(6, is_layered=True, **cells) == expected

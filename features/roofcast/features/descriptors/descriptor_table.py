@@ -105,7 +105,7 @@ def describe(
     columns["hardware.host_size"] = _host_size(queries, accelerator_specs, accelerator_codes)
     columns |= _config(queries, engine, precision) | _element_bytes(kernel, outside, engine.is_whole)
     n_filled = _weight_byte(columns) / columns["hardware.memory_byte"]
-    columns |= split_devices(queries, columns["model.n_mla_layer"] > 0, n_filled)
+    columns |= split_devices(queries, columns["model.n_mla_layer"] > 0, n_filled, engine.is_whole)
     columns |= _workload(queries)
     index = queries.index if isinstance(queries, pd.DataFrame) else pd.RangeIndex(len(model_codes))
     return build_frame(columns, DESCRIPTOR_NAMES, index)

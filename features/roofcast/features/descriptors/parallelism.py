@@ -21,7 +21,10 @@ cache."""
 
 
 def split_devices(
-    queries: PredictionInput, is_mla: npt.NDArray[np.bool_], weight_ratio: FloatArray
+    queries: PredictionInput,
+    is_mla: npt.NDArray[np.bool_],
+    weight_ratio: FloatArray,
+    is_layered: npt.NDArray[np.bool_],
 ) -> dict[str, FloatArray]:
     """Return the parallelism descriptors.
 
@@ -31,6 +34,8 @@ def split_devices(
         Whether the model has multi-head latent attention.
     weight_ratio : shape (n_row,)
         Memory of the weights over the memory of one accelerator.
+    is_layered : shape (n_row,)
+        Whether the engine splits a model by layers unless told otherwise.
 
     Notes
     -----
@@ -38,8 +43,9 @@ def split_devices(
     accelerators with a blank split runs attention data-parallel and spreads its experts over all accelerators, as in
     section 3.4 of DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024. Other replicas with a blank split that serve a
     queue or a request rate are assumed to be configured for throughput: as many data-parallel copies as the weights
-    leave room for, because separate copies exchange no messages. With disaggregated prefill the split is that of one
-    decode worker, and `dp` counts the ranks of all decode workers.
+    leave room for, because separate copies exchange no messages. llama.cpp splits by layers (``--split-mode layer``),
+    which makes a pipeline. With disaggregated prefill the split is that of one decode worker, and `dp` counts the
+    ranks of all decode workers.
 
     Raises
     ------
@@ -53,8 +59,9 @@ def split_devices(
     n_decode = np.where(
         is_apart, number_column(queries, "n_decode_accelerator", n_accelerator - n_prefill), n_accelerator
     )
-    pp, cp = _ranks(queries, "pp", 1.0), _ranks(queries, "cp", 1.0)
-    given_tp, given_dp = number_column(queries, "tp", np.nan), _ranks(queries, "dp", np.nan)
+    cp, given_dp = _ranks(queries, "cp", 1.0), _ranks(queries, "dp", np.nan)
+    given_tp = number_column(queries, "tp", np.nan)
+    pp = _ranks(queries, "pp", np.where(is_layered & np.isnan(given_tp) & np.isnan(given_dp), n_decode / cp, 1.0))
     is_wide = (n_decode > MAX_DEFAULT_TP) & np.isnan(given_tp)
     default_tp = np.where(is_mla, 1.0, MAX_DEFAULT_TP)
     n_group = n_decode / (pp * cp) / default_tp
@@ -92,7 +99,7 @@ def _copies(n_accelerator: FloatArray, weight_ratio: FloatArray) -> FloatArray:
     return np.where((n_copy >= 1) & (n_copy % 1 == 0), n_copy, 1.0)
 
 
-def _ranks(queries: PredictionInput, name: str, default: float) -> FloatArray:
+def _ranks(queries: PredictionInput, name: str, default: float | FloatArray) -> FloatArray:
     ranks = number_column(queries, name, default)
     wrong = (ranks < 1) | (ranks % 1 > 0)
     if wrong.any():
