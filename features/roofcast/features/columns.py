@@ -129,11 +129,16 @@ DESCRIPTORS: Final = (
     Column("config.lora_rank", "1", "Rank of the requests' LoRA adapter; 0 without."),
     Column("config.poll_interval_step", "step", "Decode steps between two polls for new requests."),
     Column("config.batching_wait_step", "step", "Decode steps that the engine waits to batch more prompts."),
+    Column("config.chunk_token", "token", "Most prompt tokens of one step: the chunk size."),
+    Column("config.max_num_seqs", "request", "Most sequences of one step of an attention rank; infinite if only "
+           "memory limits them."),
     Column("workload.n_input_token", "token", "Mean input length."),
     Column("workload.n_output_token", "token", "Mean output length."),
     Column("workload.length_variation", "1", "Coefficient of variation of the output lengths; 0 if fixed."),
     Column("workload.n_wave", "1", "Requests per slot of concurrency over the run, all slots starting together; NaN "
            "if unknown."),
+    Column("workload.n_request", "request", "Requests of the run; NaN if unknown or an outcome, infinite in a steady "
+           "state."),
     Column("workload.prefix_cache_ratio", "1", "Share of the input that the prefix cache holds."),
     Column("workload.concurrency", "request", "Requests in flight (closed loop) or in the static batch; NaN "
            "otherwise."),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import Estimate, estimate, n_accepted, prompt_wait_s, running_batch
 from roofcast.features.engine.kernels.row_kernels import kernels_by_row
@@ -12,7 +13,7 @@ from tests.builders import FloatArray, an_example
 
 NAN = float("nan")
 ONE = np.ones(1)
-REQUEST_S, WAIT_STEP = C.value("request_overhead_s"), C.value("wait_step")
+REQUEST_S = C.value("request_overhead_s")
 
 
 def ask(**changes: float) -> Estimate:
@@ -20,7 +21,8 @@ def ask(**changes: float) -> Estimate:
 
 
 def at_rate(rate: float, **changes: float) -> dict[str, FloatArray]:
-    return an_example(workload__concurrency=NAN, workload__request_rate_per_s=rate, **changes)
+    endless = {"workload__n_request": np.inf} | changes
+    return an_example(workload__concurrency=NAN, workload__request_rate_per_s=rate, **endless)
 
 
 def setting(d: dict[str, FloatArray]) -> EngineInputs:
@@ -34,7 +36,7 @@ def test_one_user_by_hand() -> None:
     assert e.batch[0] == 1.0
     assert e.queue_s[0] == e.interference_s[0] == e.crowd_s[0] == 0.0
     assert e.itl_s[0] == e.tpot_s[0] == pytest.approx(step)
-    assert e.ttft_s[0] == pytest.approx(REQUEST_S + prefill + WAIT_STEP * step)
+    assert e.ttft_s[0] == pytest.approx(REQUEST_S + prefill)
     assert e.e2e_s[0] == pytest.approx(e.ttft_s[0] + 199 * step)
     assert e.output_throughput_token_per_s[0] == pytest.approx(200 / e.e2e_s[0])
     assert e.request_throughput_per_s[0] == pytest.approx(1 / e.e2e_s[0])
@@ -57,7 +59,7 @@ def test_requests_of_one_length_wait_for_each_other_instead() -> None:
 
 
 def test_whoever_does_not_fit_waits_for_the_stay_of_those_who_do() -> None:
-    e = ask(workload__concurrency=4.0, model__n_param=70e9)
+    e = ask(workload__concurrency=4.0, model__n_param=70e9, workload__n_wave=np.inf)
     assert e.memory.capacity[0] == 0.0
     assert e.batch[0] == pytest.approx(1.0, abs=0.01)
     stay = ask(workload__concurrency=1.0, model__n_param=70e9).e2e_s[0]
@@ -101,7 +103,7 @@ def test_fixed_lengths_feel_the_limit_late() -> None:
 
 @pytest.mark.parametrize(
     ("rivals", "prompt_s", "cycle_s", "wait_s"),
-    [(0, 1, 5, 0), (1, 1, 1e4, 0.5e-4), (3, 1, 1, 3), (50, 1, 60, 3.416), (1e3, 1, 10, 4.5), (7, 0, 5, 0)],
+    [(0, 1, 5, 0), (1, 1, 1e4, 0.5e-4), (3, 1, 1, 2.581), (50, 1, 60, 2.071), (1e3, 1, 10, 4.5), (7, 0, 5, 0)],
 )
 def test_waiting_for_prompts(rivals: float, prompt_s: float, cycle_s: float, wait_s: float) -> None:
     found = prompt_wait_s(rivals * ONE, prompt_s * ONE, cycle_s * ONE, ONE)
@@ -143,6 +145,59 @@ def test_a_rate_beyond_the_replica_saturates_it() -> None:
     e = estimate(at_rate(1e3), C)
     assert e.is_saturated.tolist() == [True]
     assert e.request_throughput_per_s[0] < 1e3
+
+
+def test_a_saturated_run_queues_until_it_ends() -> None:
+    full = estimate(at_rate(1.0), C)
+    limit = 1.0 / full.rate_ratio[0]
+    short, long, endless = (estimate(at_rate(2 * limit, workload__n_request=n), C) for n in (1e3, 1e4, np.inf))
+    assert short.ttft_s[0] < long.ttft_s[0] < endless.ttft_s[0]
+    assert long.queue_s[0] == pytest.approx(1e4 / 2 * (1 / limit - 1 / (2 * limit)), rel=0.1)
+    assert long.rate_ratio[0] == pytest.approx(2.0, rel=1e-3)
+    assert short.request_throughput_per_s[0] < long.request_throughput_per_s[0] <= limit
+
+
+def test_a_run_that_fits_into_the_batch_never_queues() -> None:
+    few = estimate(at_rate(1e3, workload__n_request=8.0), C)
+    assert few.is_saturated[0]
+    assert few.queue_s[0] < 1e-3 * few.e2e_s[0]
+    assert few.concurrency[0] < 8
+
+
+def test_requests_at_once_queue_half_as_long_as_steady_clients() -> None:
+    burst, offline = (
+        ask(workload__n_wave=1.0, workload__concurrency=1e4),
+        estimate(an_example(workload__concurrency=NAN, workload__n_request=1e4), C),
+    )
+    stay = burst.e2e_s[0] - burst.queue_s[0]
+    last = (1e4 / burst.batch[0] - 1) * stay
+    assert burst.queue_s[0] == pytest.approx(last / 2, rel=0.02)
+    assert offline.ttft_s[0] == pytest.approx(burst.ttft_s[0])
+
+
+def test_the_first_token_is_the_sum_of_its_parts() -> None:
+    e = ask(workload__concurrency=64.0, workload__n_wave=4.0)
+    parts = e.overhead_s + e.wait_s + e.prefill_s + e.transfer_s + e.crowd_s + e.queue_s
+    np.testing.assert_allclose(e.ttft_s, parts)
+
+
+def test_a_limit_of_sequences_queues_the_others() -> None:
+    free, limited = (ask(config__max_num_seqs=n, workload__n_wave=np.inf) for n in (np.inf, 4.0))
+    assert limited.batch[0] == pytest.approx(4.0, rel=1e-3)
+    assert free.queue_s[0] < 1e-2 < limited.queue_s[0]
+    assert ask(config__max_num_seqs=8.0).queue_s[0] == pytest.approx(ask().queue_s[0])
+
+
+def test_small_chunks_share_more_steps() -> None:
+    small, large = (ask(config__chunk_token=n) for n in (500.0, 8000.0))
+    assert small.wait_s[0] - large.wait_s[0] == pytest.approx((2 - 1 / 8) * small.itl_s[0])
+    assert ask(workload__concurrency=1.0, config__chunk_token=500.0).wait_s[0] == 0.0
+
+
+def test_an_engine_that_gathers_prompts_answers_in_waves() -> None:
+    vllm, tgi = (ask(config__engine=ENGINES.index(name), workload__n_wave=np.inf) for name in ("vllm", "tgi"))
+    assert tgi.crowd_s[0] == pytest.approx(3.5 * tgi.prefill.total_s[0], rel=0.2)
+    assert vllm.crowd_s[0] < tgi.crowd_s[0]
 
 
 def test_saturation_begins_at_the_throughput_of_a_full_replica() -> None:

@@ -37,6 +37,7 @@ def questions(s: Settings) -> dict[str, FloatArray]:
         "workload.n_input_token": n_input,
         "workload.n_output_token": n_output,
         "workload.n_wave": np.full_like(mean, np.nan),
+        "workload.n_request": np.full_like(mean, np.inf),
         "workload.length_variation": s.spread / np.sqrt(12) / mean,
         "workload.concurrency": s.concurrency,
         "config.poll_interval_step": s.poll.astype(float),

@@ -30,13 +30,13 @@ def test_a_request_takes_its_first_token_and_the_rest(quick: RoofcastPredictor, 
 
 
 def test_throughput_times_latency_is_what_is_in_flight(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
-    value = quick.predict_distribution(means).median
+    value = quick.predict_distribution(means.assign(**{"workload.n_wave": np.inf})).median
     in_flight = means["workload.concurrency"] * means["workload.n_output_token"]
     np.testing.assert_allclose(value[THROUGHPUT] * value["e2e_s"], in_flight, rtol=1e-6)
 
 
 def test_draws_agree_with_each_other(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
-    some = means.head(10)
+    some = means.head(10).assign(**{"workload.n_wave": np.inf})
     draws = quick.sample(some, 20)
     in_flight = (some["workload.concurrency"] * some["workload.n_output_token"]).to_numpy()
     np.testing.assert_allclose(draws[THROUGHPUT] * draws["e2e_s"], np.tile(in_flight, (20, 1)), rtol=1e-6)
@@ -53,7 +53,8 @@ def test_static_batches_and_offline_runs_have_no_derived_metrics(means: pd.DataF
 
 
 def test_the_throughput_of_an_open_loop_is_its_rate(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
-    rate = means.assign(**{"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.05})
+    endless = {"workload.n_request": np.inf}
+    rate = means.assign(**endless, **{"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.05})
     answer = quick.predict_distribution(rate)
     assert not answer.estimate.is_saturated.all()
     wanted = (0.05 * rate["workload.n_output_token"])[~answer.estimate.is_saturated]

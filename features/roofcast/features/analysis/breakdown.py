@@ -121,15 +121,14 @@ def break_down(d: Descriptors, c: Coefficients, e: Estimate) -> list[OperatorTim
     alone = replace(e.prefill, expert_s=alone_expert_s(s, n_prompt))
     prefill = _pass_breakdown("prefill", s, alone, lambda s: _prefill_alone(s, n_prompt))
     prefill = [_scale(part, e.prefill_s / alone.total_s) for part in prefill]
-    fixed = s.c["request_overhead_s"]
-    waiting = e.ttft_s - e.prefill_s - e.transfer_s - fixed - e.crowd_s
     step = _pass_breakdown("decode", s, e.step, lambda s: estimate_step(s, n_sequence))
     return [
         *prefill[:-1],
-        replace(prefill[-1], bound_s={"launch": prefill[-1].seconds + fixed}),
+        replace(prefill[-1], bound_s={"launch": prefill[-1].seconds + e.overhead_s}),
         OperatorTime("prefill", "cache to decode", {"link": e.transfer_s}, none, none),
         OperatorTime("queue", "prefills of others", {"queue": e.crowd_s}, none, none),
-        OperatorTime("queue", "waiting", {"queue": waiting}, none, none),
+        OperatorTime("queue", "steps under way", {"queue": e.wait_s}, none, none),
+        OperatorTime("queue", "slot in the batch", {"queue": e.queue_s}, none, none),
         *(_scale(part, e.itl_s / e.step.total_s) for part in step),
         OperatorTime("decode", "prefills of others", {"queue": e.interference_s}, none, none),
     ]

@@ -33,6 +33,14 @@ from roofcast.features.descriptors.precisions import (
     served_precision,
 )
 from roofcast.features.descriptors.prediction_input import PredictionInput, factorize, number_column, text_column
+from roofcast.features.descriptors.server_settings import (
+    CHUNK_TOKEN,
+    GIB,
+    LARGE_GIB,
+    MAX_NUM_SEQS,
+    TYPICAL_CHUNK_TOKEN,
+    default_setting,
+)
 from roofcast.features.engine.kernels.row_kernels import hardware_codes
 from roofcast.features.engine.links import NETWORKS
 from roofcast.features.engine.memory import visible_byte
@@ -104,6 +112,8 @@ def describe(
     _limit_power(columns, number_column(queries, "power_limit_w", np.nan))
     columns["hardware.host_size"] = _host_size(queries, accelerator_specs, accelerator_codes)
     columns |= _config(queries, engine, precision) | _element_bytes(kernel, outside, engine.is_whole)
+    is_a100 = np.array(["a100" in spec.id for spec in accelerator_specs], dtype=bool)[accelerator_codes]
+    columns |= _server_settings(queries, columns["hardware.memory_byte"], is_a100)
     n_filled = _weight_byte(columns) / columns["hardware.memory_byte"]
     columns |= split_devices(queries, columns["model.n_mla_layer"] > 0, n_filled, engine.is_whole)
     columns |= _workload(queries)
@@ -240,6 +250,20 @@ def _config(queries: PredictionInput, engine: EngineColumns, precision: Names) -
     }
 
 
+def _server_settings(
+    queries: PredictionInput, memory_byte: FloatArray, is_a100: npt.NDArray[np.bool_]
+) -> dict[str, FloatArray]:
+    """Return the chunk size and the most sequences of a step; vLLM counts each A100 as a small accelerator."""
+    engine = text_column(queries, "engine", OTHER)
+    memory_byte = np.where(is_a100, np.minimum(memory_byte, LARGE_GIB * GIB - 1), memory_byte)
+    chunk = default_setting(CHUNK_TOKEN, engine, memory_byte, TYPICAL_CHUNK_TOKEN)
+    most = default_setting(MAX_NUM_SEQS, engine, memory_byte, np.inf)
+    return {
+        "config.chunk_token": number_column(queries, "chunk_size_token", chunk),
+        "config.max_num_seqs": number_column(queries, "max_num_seqs", most),
+    }
+
+
 def _positive_column(queries: PredictionInput, name: str, least: float = 0.0) -> FloatArray:
     values = number_column(queries, name, np.nan)
     wrong = (values <= 0) | (values < least)
@@ -249,24 +273,27 @@ def _positive_column(queries: PredictionInput, name: str, least: float = 0.0) ->
     return values
 
 
-def _requests_per_slot(queries: PredictionInput) -> FloatArray:
-    """Return the requests per slot of concurrency over the run, NaN if unknown.
+def _n_request(queries: PredictionInput) -> FloatArray:
+    """Return the requests of the run, NaN if unknown.
 
-    A duration of whole seconds means that the run was stopped by a timer: its number of requests depends on the speed
-    to be predicted, so it is not used.
+    A duration of whole seconds means that the run was stopped by a timer: its number of requests then depends on the
+    speed to be predicted, so it is not used, except in an open loop, where it is the rate times the duration.
     """
-    sent = number_column(queries, "n_request", np.nan) / number_column(queries, "concurrency", np.nan)
     is_timed = number_column(queries, "duration_s", np.nan) % 1 == 0
-    return np.where(is_timed, np.nan, np.maximum(sent, 1.0))
+    is_open = ~np.isnan(number_column(queries, "request_rate", np.nan))
+    return np.where(is_timed & ~is_open, np.nan, number_column(queries, "n_request", np.nan))
 
 
 def _workload(queries: PredictionInput) -> dict[str, FloatArray]:
     statistic = text_column(queries, "statistic", "mean")
     load = text_column(queries, "load", "closed_loop")
+    n_request = _n_request(queries)
+    per_slot = n_request / number_column(queries, "concurrency", np.nan)
     return {
         "workload.n_input_token": _positive_column(queries, "n_input_token", least=1.0),
         "workload.n_output_token": _positive_column(queries, "n_output_token", least=1.0),
-        "workload.n_wave": _requests_per_slot(queries),
+        "workload.n_wave": np.maximum(per_slot, 1.0),
+        "workload.n_request": n_request,
         "workload.length_variation": number_column(queries, "length_variation", TYPICAL_VARIATION),
         "workload.prefix_cache_ratio": np.clip(number_column(queries, "prefix_cache_ratio", 0.0), 0.0, 0.99),
         "workload.concurrency": _positive_column(queries, "concurrency"),

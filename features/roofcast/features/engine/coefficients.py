@@ -41,6 +41,7 @@ class Prior:
 
 _TABLES: Final = "kernel tables of aiconfigurator-core 0.12.0; see docs/KERNELS.md"
 _JUDGEMENT: Final = "judgement"
+_RUNS: Final = "judgement, with runs of many stacks in view; see docs/decisions/0008-the-loop.md"
 
 PRIORS: Final[dict[str, Prior]] = {
     "dense_ratio": Prior(1.0, 0.08, 0.08, "1", "time of dense products relative to the kernel tables", _JUDGEMENT,
@@ -76,7 +77,7 @@ PRIORS: Final[dict[str, Prior]] = {
                                 _TABLES),
     "exchange_ratio": Prior(1.0, 0.2, 0.7, "1", "time of the expert-parallel exchange of tokens relative to the "
                             "collectives of the kernel tables", _TABLES),
-    "request_overhead_s": Prior(20e-3, 1.0, 1.0, "s", "receiving, tokenising and answering one request", _JUDGEMENT),
+    "request_overhead_s": Prior(15e-3, 1.0, 0.7, "s", "receiving, tokenising and answering one request", _RUNS),
     "reserve_ratio": Prior(1.0, 0.2, 0.1, "1", "reserved memory relative to the engine's documented default",
                            _JUDGEMENT),
     "kv_waste": Prior(1.03, 0.05, 0.1, "1", "memory held per running sequence over the cache it needs", _JUDGEMENT),
@@ -87,10 +88,10 @@ PRIORS: Final[dict[str, Prior]] = {
     "lockstep": Prior(0.25, 0.3, 0.2, "1", "share of requests that stay synchronised with all others, if "
                       "lengths are fixed",
                       _JUDGEMENT, is_share=True),
-    "burst": Prior(0.08, 0.5, 0.4, "1", "share of requests in the startup burst of a typical run", _JUDGEMENT),
-    "collision": Prior(1.0, 0.4, 0.3, "1", "wait for other requests' prefills relative to random arrivals",
-                       _JUDGEMENT),
-    "wait_step": Prior(4.0, 0.5, 0.4, "step", "decode steps between arrival and first token", _JUDGEMENT),
+    "burst": Prior(0.12, 0.5, 0.4, "1", "share of requests in the startup burst of a typical run", _RUNS),
+    "collision": Prior(0.7, 0.4, 0.3, "1", "wait for other requests' prefills relative to random arrivals",
+                       _RUNS),
+    "wait_step": Prior(2.5, 0.5, 0.4, "step", "decode steps between arrival and first token of a busy engine", _RUNS),
     "poll_ratio": Prior(0.5, 0.2, 0.0, "1", "share of the polling interval that a request waits", _JUDGEMENT,
                         is_share=True),
     "acceptance": Prior(0.7, 0.15, 0.0, "1", "probability that a speculated token is accepted", _JUDGEMENT,
@@ -123,7 +124,7 @@ class Coefficients:
         Examples
         --------
         >>> DEFAULT_COEFFICIENTS.value("wait_step", "vllm")
-        4.0
+        2.5
         """
         index = _INDEX[name]
         log = self.typical[index] + self.offset[ENGINES.index(engine), index]

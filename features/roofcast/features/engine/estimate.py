@@ -8,20 +8,28 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.features.arrays import Descriptors, FloatArray, RowIndex, take_rows
+from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import Coefficients, RowCoefficients
 from roofcast.features.engine.kernels.row_kernels import kernels_by_row
+from roofcast.features.engine.loop.finite_run import achieved_rate, arrival_queue_s, mean_queue_s, n_request
 from roofcast.features.engine.loop.root_finding import Function, find_roots
-from roofcast.features.engine.loop.startup_burst import startup_burst_ratio
+from roofcast.features.engine.loop.startup_burst import requests_per_slot, startup_burst_ratio
 from roofcast.features.engine.memo import Memo
-from roofcast.features.engine.memory import Memory, estimate_memory
+from roofcast.features.engine.memory import Memory, estimate_memory, n_slot
 from roofcast.features.engine.messages import EngineInputs, prefill_descriptors, transfer_s
 from roofcast.features.engine.operators import PassTime, alone_s, estimate_prefill, estimate_step, new_token
 
 _MIN_CONCURRENCY = 1e-12
 _BEYOND_CAPACITY = 16.0
 _MAX_QUEUED_PROMPT = 4.5
-_CHUNK_TOKEN = 8192.0
-"""Tokens of one prefill chunk, the unit of pipelining over stages; default chunk size of vLLM and SGLang."""
+
+_IS_GATHERING = np.array([float(engine in ("tgi", "tgis")) for engine in ENGINES])
+"""Engines that prefill once the waiting requests outnumber the running ones 1.2 times.
+
+References
+----------
+Hugging Face text-generation-inference, option ``--waiting-served-ratio``; IBM's fork (tgis) has the same scheduler.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +44,18 @@ class Estimate:
         Of the query; for a request rate by Little's law.
     batch
         Running requests.
-    prefill_s
-        Prefill of one request while the other ranks prefill nothing.
-    transfer_s
-        Delay of the first token by the transfer of the KV cache, with disaggregated prefill.
+    overhead_s, wait_s, prefill_s, transfer_s, crowd_s, queue_s
+        Parts of TTFT: network and tokenizer, steps under way, prefill of the request while the other ranks prefill
+        nothing, transfer of the KV cache with disaggregated prefill, prefills of other requests, and queueing time
+        for a slot in the batch.
     interference_s
         Time that prefills of other requests add to each token.
-    crowd_s, queue_s
-        Wait for prefills of other requests, and queueing time for a slot in the batch.
     ttft_s, itl_s, tpot_s, e2e_s, output_throughput_token_per_s
         The metrics. TPOT includes prefills of other requests; ITL is the gap between tokens without them.
-    is_saturated
-        Whether the request rate exceeds the saturation rate. The queue then grows without bound, and the estimate is
-        that of 16 times the capacity.
+    request_throughput_per_s
+        Completed requests per second.
+    rate_ratio
+        Request rate over the saturation rate; 0 without a rate.
     """
 
     memory: Memory
@@ -56,22 +63,25 @@ class Estimate:
     prefill: PassTime
     concurrency: FloatArray
     batch: FloatArray
+    overhead_s: FloatArray
+    wait_s: FloatArray
     prefill_s: FloatArray
     transfer_s: FloatArray
-    interference_s: FloatArray
     crowd_s: FloatArray
     queue_s: FloatArray
+    interference_s: FloatArray
     ttft_s: FloatArray
     itl_s: FloatArray
     tpot_s: FloatArray
     e2e_s: FloatArray
     output_throughput_token_per_s: FloatArray
-    is_saturated: npt.NDArray[np.bool_]
+    request_throughput_per_s: FloatArray
+    rate_ratio: FloatArray
 
     @property
-    def request_throughput_per_s(self) -> FloatArray:
-        """Completed requests per second."""
-        return self.concurrency / self.e2e_s
+    def is_saturated(self) -> npt.NDArray[np.bool_]:
+        """Whether the queue grows until the run ends; that of an endless run is cut at 16 times the capacity."""
+        return self.rate_ratio >= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +98,8 @@ class _LoadIndependent:
 def estimate(d: Descriptors, c: Coefficients, memo: Memo | None = None) -> Estimate:
     """Return the estimate of each row.
 
-    Without concurrency and rate the load is offline: the batch is full. A memo accelerates further estimates of the
+    Without concurrency and rate the load is offline: all requests are in flight, or if their number is unknown the
+    batch is full. A memo accelerates further estimates of the
     same descriptors object with other coefficients; it is used for closed loops only.
 
     Notes
@@ -109,14 +120,15 @@ def estimate(d: Descriptors, c: Coefficients, memo: Memo | None = None) -> Estim
     >>> from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
     >>> from roofcast.features.examples import example_descriptors
     >>> e = estimate(example_descriptors(), DEFAULT_COEFFICIENTS)
-    >>> bool(abs(e.output_throughput_token_per_s[0] - 8 * 200 / e.e2e_s[0]) < 1e-9)
+    >>> bool(abs(e.output_throughput_token_per_s[0] - 8 * 200 / e.e2e_s[0]) < 1e-2)
     True
     """
     rate = d["workload.request_rate_per_s"]
     is_open = np.isnan(d["workload.concurrency"]) & ~np.isnan(rate)
     fixed = _load_independent(d, c, None if is_open.any() else memo)
-    full = np.maximum(fixed.memory.capacity, 1.0)
-    concurrency = np.where(np.isnan(d["workload.concurrency"]), full, d["workload.concurrency"])
+    full = n_slot(d, fixed.memory)
+    offline = np.where(np.isnan(d["workload.n_request"]), full, d["workload.n_request"])
+    concurrency = np.where(np.isnan(d["workload.concurrency"]), offline, d["workload.concurrency"])
     if not is_open.any():
         return _closed_loop(fixed, concurrency)
     limit = np.full_like(rate, np.inf)
@@ -126,54 +138,54 @@ def estimate(d: Descriptors, c: Coefficients, memo: Memo | None = None) -> Estim
 
 
 def _with_random_arrivals(e: Estimate, d: Descriptors, rate: FloatArray, limit: FloatArray) -> Estimate:
-    """Return the estimate with the queue of random arrivals at a rate below `limit`; NaN rates are closed loops.
-
-    Notes
-    -----
-    The queueing time is that of a queue with as many servers as slots, halved because lengths are not exponential.
-
-    References
-    ----------
-    H. Sakasegawa, "An Approximation Formula L = alpha rho^beta / (1 - rho)", Ann. Inst. Stat. Math. 29, 1977;
-    A. O. Allen, "Probability, Statistics, and Queueing Theory", Academic Press, 1990 (Allen and Cunneen's half).
-    """
-    is_served = rate < limit
-    rate = np.where(is_served, rate, 0.0)
-    full = np.maximum(e.memory.capacity, 1.0)
-    stay = e.e2e_s - e.queue_s
-    p_wait = np.minimum(rate * stay / full, 1.0) ** (np.sqrt(2 * (full + 1)) - 1)
-    max_queue = (_BEYOND_CAPACITY - 1) * stay
-    queue = np.where(is_served, np.minimum(p_wait / (limit - rate) / 2, max_queue), e.queue_s)
-    ttft = e.ttft_s - e.queue_s + queue
-    concurrency = np.where(is_served, rate * (stay + queue), e.concurrency)
+    """Return the estimate with the queue of random arrivals at a rate; NaN rates are closed loops."""
+    is_open, is_saturated = ~np.isnan(rate), rate >= limit
+    full, stay = n_slot(d, e.memory), e.e2e_s - e.queue_s
+    n_sent = n_request(d)
+    used = np.where(is_open, achieved_rate(rate, e.e2e_s, e.queue_s, n_sent) * stay / full, 0.0)
+    random = np.minimum(arrival_queue_s(used, full, limit - rate, limit, n_sent), (_BEYOND_CAPACITY - 1) * stay)
+    queue = np.where(is_open, np.where(is_saturated, e.queue_s, 0.0) + random, e.queue_s)
+    e2e = stay + queue
+    achieved = np.minimum(achieved_rate(rate, e2e, queue, n_sent), limit)
+    served = np.where(is_open, achieved, e.request_throughput_per_s)
     return replace(
         e,
-        concurrency=concurrency,
+        concurrency=np.where(is_open, served * e2e, e.concurrency),
         queue_s=queue,
-        ttft_s=ttft,
-        e2e_s=stay + queue,
-        output_throughput_token_per_s=concurrency * d["workload.n_output_token"] / (stay + queue),
-        is_saturated=~is_served & np.isfinite(limit),
+        ttft_s=e.ttft_s - e.queue_s + queue,
+        e2e_s=e2e,
+        output_throughput_token_per_s=served * d["workload.n_output_token"],
+        request_throughput_per_s=served,
+        rate_ratio=np.where(is_open, rate / limit, 0.0),
     )
 
 
 def _solve_open_loop(fixed: _LoadIndependent) -> tuple[FloatArray, FloatArray]:
     """Return the mean number of requests that an arrival meets, and the saturation rate, in requests per second.
 
-    The number is solved for in logarithms; beyond saturation it is 16 times the capacity.
+    The number is solved for in logarithms; it is 16 times the capacity at most, or all requests of the run.
     """
-    rate = np.log(fixed.inputs.d["workload.request_rate_per_s"])
-    n_rank = fixed.inputs.d["config.dp"]
+    d = fixed.inputs.d
+    rate, n_rank = d["workload.request_rate_per_s"], d["config.dp"]
+    high = np.log(_BEYOND_CAPACITY * np.minimum(n_slot(d, fixed.memory), 1e6))
+    low = np.full_like(high, np.log(_MIN_CONCURRENCY))
+    at_high, at_low = (_closed_loop(fixed, np.exp(x) + n_rank) for x in (high, low))
+    limit = at_high.request_throughput_per_s
+    n_sent = n_request(d)
+    is_long = np.isfinite(n_sent) & (np.log(n_sent) > high)
+    if is_long.any():
+        high = np.where(is_long, np.log(n_sent), high)
+        at_high = _closed_loop(fixed, np.exp(high) + n_rank)
+
+    def excess(x: FloatArray, e: Estimate, rows: RowIndex | slice) -> FloatArray:
+        return x - np.log(achieved_rate(rate[rows], e.e2e_s, e.queue_s, n_sent[rows]) * e.e2e_s)
 
     def excess_of(rows: RowIndex) -> Function:
         subset = fixed if len(rows) == len(rate) else take_rows(fixed, rows)
-        return lambda x: x - np.log(_closed_loop(subset, np.exp(x) + n_rank[rows]).e2e_s) - rate[rows]
+        return lambda x: excess(x, _closed_loop(subset, np.exp(x) + n_rank[rows]), rows)
 
-    high = np.log(_BEYOND_CAPACITY * np.clip(fixed.memory.capacity, 1.0, 1e6))
-    low = np.full_like(high, np.log(_MIN_CONCURRENCY))
-    all_rows = np.arange(len(rate))
-    f_low, f_high = (excess_of(all_rows)(x) for x in (low, high))
-    limit = np.exp(f_high + rate) * (1 + n_rank / np.exp(high))
+    everywhere = slice(None)
+    f_low, f_high = excess(low, at_low, everywhere), excess(high, at_high, everywhere)
     return np.exp(find_roots(excess_of, low, high, f_low, f_high)), limit
 
 
@@ -184,7 +196,7 @@ def _load_independent(d: Descriptors, c: Coefficients, memo: Memo | None) -> _Lo
     n_prompt = np.where(d["workload.is_static"] > 0, n_static, 1.0)
     prefill = estimate_prefill(inputs, n_prompt)
     alone = alone_s(inputs, prefill, n_prompt)
-    if ((d["config.pp"] > 1) & (n_prompt * new_token(d) > _CHUNK_TOKEN)).any():
+    if ((d["config.pp"] > 1) & (n_prompt * new_token(d) > d["config.chunk_token"])).any():
         alone = pipelined_s(alone, _last_chunk_s(inputs, n_prompt), stage_ratio(d))
     is_apart = d["config.n_prefill_accelerator"] > 0
     transfer = np.zeros_like(alone)
@@ -240,9 +252,10 @@ def pipelined_s(whole_s: FloatArray, last_s: FloatArray, stage: FloatArray) -> F
 def _last_chunk_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
     """Return the time of the last chunk of `n_prompt` prompts through the whole model, without other work."""
     n_new = new_token(s.d) / s.d["config.cp"]
-    share = 1 - np.minimum(n_new, _CHUNK_TOKEN) * s.d["config.cp"] / s.d["workload.n_input_token"]
+    chunk = s.d["config.chunk_token"]
+    share = 1 - np.minimum(n_new, chunk) * s.d["config.cp"] / s.d["workload.n_input_token"]
     last = replace(s, d=s.recall("last chunk", lambda: {**s.d, "workload.prefix_cache_ratio": share}))
-    n_last = np.clip(_CHUNK_TOKEN / n_new, 1.0, n_prompt)
+    n_last = np.clip(chunk / n_new, 1.0, n_prompt)
     return alone_s(last, estimate_prefill(last, n_last), n_last)
 
 
@@ -259,7 +272,8 @@ def _closed_loop(fixed: _LoadIndependent, concurrency: FloatArray) -> Estimate:
     """
     d, c = fixed.inputs.d, fixed.inputs.c
     n_output, n_rank = d["workload.n_output_token"], d["config.dp"]
-    per_rank = running_batch(concurrency / n_rank, fixed.memory.capacity / n_rank, d["workload.length_variation"])
+    admitted = np.minimum(concurrency / n_rank, d["config.max_num_seqs"])
+    per_rank = running_batch(admitted, fixed.memory.capacity / n_rank, d["workload.length_variation"])
     batch = per_rank * n_rank
     step = estimate_step(fixed.inputs, np.maximum(per_rank / d["config.pp"], 1.0))
     stage = stage_ratio(d)
@@ -270,32 +284,38 @@ def _closed_loop(fixed: _LoadIndependent, concurrency: FloatArray) -> Estimate:
     stage_s = fixed.prefill.total_s * stage
     interference = np.where(is_apart, 0.0, c["prefill_interference"] * (1 - in_step)) * others * stage_s / n_output
     tpot = gap + interference
-    own = _unloaded_ttft_s(fixed, step.total_s, others)
+    wait = _wait_step(d, c, others) * step.total_s
+    own = c["request_overhead_s"] + wait + fixed.alone_s + fixed.transfer_s
     rivals = np.where(is_apart, np.maximum(batch - 1, 0.0) / _n_prefill_rank(d), others)
     undisturbed = own + (n_output - 1) * tpot
-    burst_wait = np.maximum(startup_burst_ratio(d, c["burst"]), in_step) * rivals * stage_s / 2
+    together = np.maximum(in_step, _IS_GATHERING[d["config.engine"].astype(np.intp)])
+    burst_wait = np.maximum(startup_burst_ratio(d, c["burst"]), together) * rivals * stage_s / 2
     random_wait = prompt_wait_s(rivals, stage_s, undisturbed, c["collision"])
     crowd = np.minimum(random_wait + burst_wait, rivals * stage_s)
     stay = undisturbed + crowd
-    queue = np.maximum(concurrency / batch - 1, 0.0) * stay
-    e2e = queue + stay
+    steady_queue = np.maximum(concurrency / batch - 1, 0.0) * stay
+    queue = mean_queue_s(steady_queue, requests_per_slot(d), batch / concurrency)
+    request_per_s = concurrency / (steady_queue + stay)
     return Estimate(
         memory=fixed.memory,
         step=step,
         prefill=fixed.prefill,
         concurrency=concurrency,
         batch=batch,
+        overhead_s=c["request_overhead_s"],
+        wait_s=wait,
         prefill_s=fixed.alone_s,
         transfer_s=fixed.transfer_s,
-        interference_s=interference,
         crowd_s=crowd,
         queue_s=queue,
+        interference_s=interference,
         ttft_s=own + crowd + queue,
         itl_s=gap,
         tpot_s=tpot,
-        e2e_s=e2e,
-        output_throughput_token_per_s=concurrency * n_output / e2e,
-        is_saturated=np.zeros(len(concurrency), dtype=bool),
+        e2e_s=queue + stay,
+        output_throughput_token_per_s=request_per_s * n_output,
+        request_throughput_per_s=request_per_s,
+        rate_ratio=np.zeros_like(concurrency),
     )
 
 
@@ -305,12 +325,22 @@ def _n_prefill_rank(d: Descriptors) -> FloatArray:
     return np.maximum(d["config.n_prefill_accelerator"] / width, 1.0)
 
 
-def _unloaded_ttft_s(fixed: _LoadIndependent, step_s: FloatArray, others: FloatArray) -> FloatArray:
-    """Return TTFT without other prompts; an idle engine polls at once."""
-    d, c = fixed.inputs.d, fixed.inputs.c
-    look = c["poll_ratio"] * d["config.poll_interval_step"] * np.minimum(others, 1.0)
-    n_wait = np.where(d["workload.is_static"] > 0, 0.0, c["wait_step"] + look + d["config.batching_wait_step"])
-    return np.asarray(c["request_overhead_s"] + fixed.alone_s + fixed.transfer_s + n_wait * step_s)
+def _wait_step(d: Descriptors, c: RowCoefficients, others: FloatArray) -> FloatArray:
+    """Return the decode steps in TTFT.
+
+    Notes
+    -----
+    An idle engine starts at once. Otherwise a request waits for steps that are under way or scheduled, and its chunks
+    share their steps with the tokens of running requests.
+
+    References
+    ----------
+    A. Agrawal et al., "Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve", OSDI 2024, section 4.
+    """
+    n_chunk = new_token(d) / d["config.chunk_token"]
+    busy = c["wait_step"] + c["poll_ratio"] * d["config.poll_interval_step"] + n_chunk
+    waited = np.where(d["workload.is_static"] > 0, 0.0, d["config.batching_wait_step"])
+    return busy * np.minimum(others, 1.0) + waited
 
 
 def prompt_wait_s(rivals: FloatArray, prompt_s: FloatArray, cycle_s: FloatArray, collision: FloatArray) -> FloatArray:
@@ -319,8 +349,7 @@ def prompt_wait_s(rivals: FloatArray, prompt_s: FloatArray, cycle_s: FloatArray,
     Notes
     -----
     Machine-repairman model by mean-value analysis: each rival is in prefill for a share ``(prompt + wait) / (cycle +
-    wait)`` of the time. At random arrival half of the rival's prompt remains; if prefill is always busy all of it
-    does, because each prompt then begins when another ends. `collision` multiplies the remainder. The queue is at
+    wait)`` of the time, and half of the rival's prompt remains. `collision` multiplies the remainder. The queue is at
     most 4.5 prompts: an engine that falls further behind prefills several in one pass.
 
     References
@@ -334,10 +363,10 @@ def prompt_wait_s(rivals: FloatArray, prompt_s: FloatArray, cycle_s: FloatArray,
 
     >>> import numpy as np
     >>> prompt_wait_s(np.array([1.0, 3.0]), np.ones(2), np.array([100.0, 1.0]), np.ones(2)).round(3)
-    array([0.005, 3.   ])
+    array([0.005, 2.581])
     """
     demand = rivals * prompt_s
-    remainder = collision * (1 + np.minimum(demand / cycle_s, 1.0)) / 2
+    remainder = collision / 2
     excess = demand - cycle_s
     wait = (excess + np.sqrt(excess**2 + 4 * remainder * demand * prompt_s)) / 2
     return np.asarray(np.minimum(wait, _MAX_QUEUED_PROMPT * collision * prompt_s))

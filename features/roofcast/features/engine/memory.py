@@ -95,6 +95,11 @@ class Memory:
         return self.needed_byte <= self.usable_byte
 
 
+def n_slot(d: Descriptors, memory: Memory) -> FloatArray:
+    """Return the most running requests, at least 1: those that fit, and into the steps of all attention ranks."""
+    return np.maximum(np.minimum(memory.capacity, d["config.max_num_seqs"] * d["config.dp"]), 1.0)
+
+
 def context_token(d: Descriptors) -> FloatArray:
     """Return the mean cached tokens of a running request: its input and half its output."""
     return d["workload.n_input_token"] + d["workload.n_output_token"] / 2

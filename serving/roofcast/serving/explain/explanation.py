@@ -30,7 +30,7 @@ from roofcast.features.pipeline import estimate_metrics
 from roofcast.features.validity.capacity import CapacityLimits, capacity_limits
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.explain.prediction_reasons import explain_predictions
-from roofcast.serving.predict.answers import ANSWER_METRICS, LOAD_REMARK
+from roofcast.serving.predict.answers import ANSWER_METRICS, LOAD_REMARK, SATURATION_REMARK
 from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.predict.row_checks import assumed_split_problems, check_table
@@ -109,7 +109,8 @@ class Explanation:
         """Return the warnings about question `i`, which has an answer nevertheless."""
         flags = find_flags(pd.DataFrame(self.d)).iloc[i]
         assumed = [LOAD_REMARK] if self.table[ASSUMED_LOAD].iloc[i] else []
-        return [*assumed, *(FLAGS[str(name)] for name in flags.index[flags])]
+        saturated = [SATURATION_REMARK] if self.estimate.is_saturated[i] else []
+        return [*assumed, *saturated, *(FLAGS[str(name)] for name in flags.index[flags])]
 
     def to_json(self, i: int = 0) -> dict[str, Any]:
         """Return the explanation of question `i` as JSON values."""

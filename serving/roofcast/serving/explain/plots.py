@@ -19,7 +19,7 @@ from roofcast.serving.explain.explanation import NAMED_STEPS, Explanation
 COLOURS: Final = {
     "projections and MLP": "#4477aa", "head": "#66ccee", "experts": "#228833", "attention": "#ccbb44",
     "element-wise": "#ee6677", "messages": "#aa3377", "launches and gaps": "#aaaaaa",
-    "prefills of others": "#ddaa77", "waiting": "#dddddd",
+    "prefills of others": "#ddaa77", "steps under way": "#dddddd", "slot in the batch": "#bbbbbb",
 }  # fmt: skip
 """Colour of each operator, safe for colour-blind readers (P. Tol, "Colour schemes", 2021)."""
 

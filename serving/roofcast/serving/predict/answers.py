@@ -14,6 +14,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.descriptors.prediction_input import ColumnArray
+from roofcast.features.engine.estimate import Estimate
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.extrapolation import outside_columns
@@ -37,6 +38,7 @@ UNCALIBRATED_COLUMNS: Final = tuple(
 STATUSES: Final = ("ok", "invalid", "unknown_name", "does_not_fit", "out_of_range")
 
 LOAD_REMARK: Final = "concurrency and request_rate are blank: one request in flight is assumed"
+SATURATION_REMARK: Final = "the request rate exceeds what one replica sustains: the queue grows until the run ends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ def _predict(
     outside = outside_columns(prediction, subset, bundle, catalog.accelerators)
     answers["outside"][rows] = [bool(columns) for columns in outside]
     answers["assumed"][rows] = assumed_columns(subset)
-    answers["reason"][rows] = _remarks(descriptors, bundle, subset[ASSUMED_LOAD])
+    answers["reason"][rows] = _remarks(descriptors, bundle, subset[ASSUMED_LOAD], prediction.estimate)
     splits, capacities = assumed_split_problems(descriptors, subset, catalog), capacity_problems(prediction.estimate)
     failed = []
     for i, split, capacity in zip(rows.tolist(), splits, capacities, strict=True):
@@ -134,11 +136,13 @@ def _fill_numbers(
             answers[f"{metric}{suffix}{end}"][rows] = values
 
 
-def _remarks(descriptors: pd.DataFrame, bundle: ModelBundle, is_load_assumed: npt.NDArray[np.bool_]) -> list[str]:
+def _remarks(
+    descriptors: pd.DataFrame, bundle: ModelBundle, is_load_assumed: npt.NDArray[np.bool_], estimate: Estimate
+) -> list[str]:
     """Return the doubts about each row that has an answer, separated by semicolons."""
     flags = find_flags(descriptors, bundle.predictor.coefficients_)
-    texts = [LOAD_REMARK, *(FLAGS[str(name)] for name in flags)]
-    holds = np.column_stack([is_load_assumed, flags.to_numpy(dtype=bool)])
+    texts = [LOAD_REMARK, SATURATION_REMARK, *(FLAGS[str(name)] for name in flags)]
+    holds = np.column_stack([is_load_assumed, estimate.is_saturated, flags.to_numpy(dtype=bool)])
     remarks = [""] * len(holds)
     for i in np.flatnonzero(holds.any(axis=1)).tolist():
         remarks[i] = "; ".join(itertools.compress(texts, holds[i].tolist()))

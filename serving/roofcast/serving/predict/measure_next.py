@@ -88,7 +88,8 @@ def measure_next(
     specs = {model.id: model for model in models}
     if len(table):
         estimate = bundle.predictor.predict_ratio(describe(table, specs, catalog.accelerators), ()).estimate
-        table = table[[problem is None for problem in capacity_problems(estimate)]].reset_index(drop=True)
+        can_run = np.array([problem is None for problem in capacity_problems(estimate)])
+        table = table[can_run & ~estimate.is_saturated].reset_index(drop=True)
     if table.empty:
         raise InputError("accelerator", "nothing on offer can run the models; choose other accelerators")
     subset = np.unique(np.linspace(0, len(table) - 1, min(len(table), MAX_CANDIDATE)).astype(int))

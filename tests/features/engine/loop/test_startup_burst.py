@@ -39,13 +39,16 @@ def test_the_median_leaves_the_start_out() -> None:
 
 
 def test_nothing_starts_together_at_a_rate() -> None:
-    d = {"workload.n_wave": np.array([np.nan]), "workload.request_rate_per_s": np.array([2.0])}
+    d = _asked([np.nan]) | {
+        "workload.concurrency": np.array([np.nan]),
+        "workload.request_rate_per_s": np.array([2.0]),
+    }
     assert requests_per_slot(d)[0] == np.inf
     assert startup_burst_ratio(d, np.array([0.08]))[0] == 0.0
 
 
 def test_all_of_one_wave_come_together_at_most() -> None:
-    d = {"workload.n_wave": np.array([1.0]), "workload.request_rate_per_s": np.array([np.nan])}
+    d = _asked([1.0])
     assert startup_burst_ratio(d, np.array([0.3]))[0] == 1.0
 
 

@@ -77,7 +77,7 @@ def review(
 def _beyond_estimate(descriptors: pd.DataFrame) -> pd.DataFrame:
     """Return the rows whose request rate exceeds the estimated saturation rate.
 
-    The estimate has no finite queue for them, so there is no ratio to learn.
+    Whether a queue grows depends on a small error of the estimated capacity, so there is no ratio to learn.
     """
     is_over = estimate(descriptor_arrays(descriptors), DEFAULT_COEFFICIENTS).is_saturated
     detail = "the request rate exceeds the estimated saturation rate of the replica"

@@ -16,13 +16,10 @@ from roofcast.features.engine.estimate import Estimate
 from roofcast.features.engine.loop.closed_loop import Loop, Requests, closed_loop
 from roofcast.features.engine.loop.open_loop import open_loop
 from roofcast.features.engine.loop.percentiles import e2e_quantile, itl_quantile, tpot_quantile, ttft_quantile
+from roofcast.features.engine.memory import n_slot
 
 _MAX_SPREAD = 0.9
 _LARGEST_RATIO = 50.0
-_PASS_TOKEN = 8192.0
-"""Prompt tokens in one prefill pass; default of vLLM and SGLang on large accelerators."""
-
-
 QUANTILE_METRICS: Final = ("ttft_s", "itl_s", "tpot_s", "e2e_s")
 """Metrics with quantiles from the queueing model."""
 
@@ -35,7 +32,8 @@ def quantile_ratios(
     Notes
     -----
     The calibrated estimate gives the mean, `loop.percentiles` the shape: uniform lengths of the given variation, a
-    steady state, and prefills that interrupt decoding. The ratio of ITL refers to the gap without prefills.
+    steady state, and prefills that interrupt decoding. The ratio of ITL refers to the gap without prefills. Beyond
+    saturation the queue grows evenly during the run.
 
     Returns
     -------
@@ -52,6 +50,9 @@ def quantile_ratios(
         for name, ratio in ratios.items():
             quantile, mean = _quantile(name, loop, float(q))
             ratio[rows] = np.clip(quantile / mean, 1 / _LARGEST_RATIO, _LARGEST_RATIO)
+        for name in ratios.keys() & {"ttft_s", "e2e_s"}:
+            growing = (2 * q - 1) * e.queue_s[rows] / getattr(e, name)[rows]
+            ratios[name][rows] = np.where(e.is_saturated[rows], 1 + growing, ratios[name][rows])
     return ratios
 
 
@@ -78,13 +79,13 @@ def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.int
         prefill_s=prefill,
         fixed_s=np.maximum(e.ttft_s[rows] - e.queue_s[rows] - e.crowd_s[rows] - prefill, 0.0),
         n_chunk=np.zeros(len(rows)),
-        n_together=np.maximum(_PASS_TOKEN / d["workload.n_input_token"][rows], 1.0),
+        n_together=np.maximum(d["config.chunk_token"][rows] / d["workload.n_input_token"][rows], 1.0),
         poll_step=d["config.poll_interval_step"][rows],
         interference_ratio=interference[d["config.engine"][rows].astype(np.intp)],
         spread=np.minimum(width / (1 + width / 2), _MAX_SPREAD),
         requests_per_slot=np.where(np.isnan(known := d["workload.n_wave"][rows]), np.inf, known),
     )
-    capacity = np.maximum(e.memory.capacity[rows] / n_rank, 1.0)
+    capacity = np.maximum(n_slot(d, e.memory)[rows] / n_rank, 1.0)
     if at_rate:
         rate = d["workload.request_rate_per_s"][rows] / n_rank
         return open_loop(rate, capacity, lambda _batch: gap, requests)

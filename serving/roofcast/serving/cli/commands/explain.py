@@ -188,8 +188,6 @@ def _show(document: dict[str, Any]) -> None:
     ]
     row = document["question"]
     show(estimates, as_json=False, title=f"{row['model']} on {row['n_accelerator']:g} x {row['accelerator']}")
-    if document["is_saturated"]:
-        warn("request_rate: is more than one replica can serve")
     for remark in document["remarks"]:
         warn(remark)
     if document["assumed"]:

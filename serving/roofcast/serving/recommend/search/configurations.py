@@ -108,7 +108,8 @@ def describe_replicas(
     table: Mapping[str, ColumnArray], model: ModelSpec, accelerators: Mapping[str, AcceleratorSpec]
 ) -> pd.DataFrame:
     """Return the descriptors of replicas in a steady state, without the burst at the start of a benchmark run."""
-    return describe(table, {model.id: model}, accelerators).assign(**{"workload.n_wave": math.inf})
+    endless = {"workload.n_wave": math.inf, "workload.n_request": math.inf}
+    return describe(table, {model.id: model}, accelerators).assign(**endless)
 
 
 def replica_table(

@@ -1,0 +1,99 @@
+"""Queues of runs that end: of clients that start together, and of arrivals up to and beyond saturation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from roofcast.features.arrays import FloatArray
+
+TYPICAL_RUN_S: Final = 600.0
+"""Duration of an open-loop run whose number of requests is unknown: the least duration of a valid MLPerf run.
+
+References
+----------
+MLCommons, "MLPerf Inference Rules", section "Benchmarks", minimum duration.
+"""
+
+_CRITICAL: Final = 2 / 3 * np.sqrt(2 / np.pi)
+
+
+def n_request(d: Mapping[str, FloatArray]) -> FloatArray:
+    """Return the requests of each open-loop run: those of `TYPICAL_RUN_S` where unknown."""
+    sent, rate = d["workload.n_request"], d["workload.request_rate_per_s"]
+    return np.where(np.isnan(sent), np.maximum(rate * TYPICAL_RUN_S, 1.0), sent)
+
+
+def mean_queue_s(steady_s: FloatArray, requests_per_slot: FloatArray, served_ratio: FloatArray) -> FloatArray:
+    """Return the mean wait for a slot in a closed loop of `requests_per_slot` requests per client.
+
+    Parameters
+    ----------
+    steady_s
+        Wait of a request that finds all clients in flight.
+    served_ratio
+        Running requests over those in flight.
+
+    Notes
+    -----
+    Clients start together: the k-th beyond the slots waits for k completions, so the first request of a client waits
+    for half the steady queue on average, or not at all if it finds a slot.
+
+    Examples
+    --------
+    Four requests at once and one slot wait 0, 1, 2 and 3 s; with endless requests each waits 3 s:
+
+    >>> mean_queue_s(np.array([3.0, 3.0]), np.array([1.0, np.inf]), np.array([0.25, 0.25]))
+    array([1.125, 3.   ])
+    """
+    return np.asarray(steady_s * (1 - (1 + served_ratio) / 2 / requests_per_slot))
+
+
+def achieved_rate(rate_per_s: FloatArray, e2e_s: FloatArray, queue_s: FloatArray, n_sent: FloatArray) -> FloatArray:
+    """Return the completed requests per second of a run that sends `n_sent` requests at a rate.
+
+    Notes
+    -----
+    The run lasts until the last request ends, which queues twice as long as the mean one if the queue grows.
+
+    Examples
+    --------
+    A hundred requests, 10 a second, of 1 s each, take 11 s:
+
+    >>> achieved_rate(np.array([10.0]), np.array([1.0]), np.array([0.0]), np.array([100.0])).round(3)
+    array([9.091])
+    """
+    return np.asarray(rate_per_s / (1 + rate_per_s * (e2e_s + queue_s) / n_sent))
+
+
+def arrival_queue_s(
+    used_ratio: FloatArray, n_slot: FloatArray, margin_per_s: FloatArray, limit_per_s: FloatArray, n_sent: FloatArray
+) -> FloatArray:
+    """Return the mean wait of random arrivals for a slot, without that of a queue that grows beyond saturation.
+
+    Parameters
+    ----------
+    used_ratio
+        Slots in use.
+    margin_per_s
+        Saturation rate minus request rate.
+
+    Notes
+    -----
+    In a steady state that of a queue with as many servers as slots, halved because lengths are not exponential. Near
+    saturation a run ends before the queue is that long: the wait then is that of a reflected Brownian motion without
+    drift, averaged over the run, with the variance of the arrivals.
+
+    References
+    ----------
+    H. Sakasegawa, "An Approximation Formula L = alpha rho^beta / (1 - rho)", Ann. Inst. Stat. Math. 29, 1977;
+    A. O. Allen, "Probability, Statistics, and Queueing Theory", Academic Press, 1990 (Allen and Cunneen's half);
+    J. M. Harrison, "Brownian Motion and Stochastic Flow Systems", Wiley, 1985, section 2.8.
+    """
+    p_wait = np.minimum(used_ratio, 1.0) ** (np.sqrt(2 * (n_slot + 1)) - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steady = np.where(margin_per_s > 0, p_wait / margin_per_s / 2, np.inf)
+        critical = p_wait * _CRITICAL * np.sqrt(n_sent) / limit_per_s
+    return np.asarray(np.fmin(steady, critical))
