@@ -191,8 +191,6 @@ _OFFER_COLUMNS: Final[Mapping[str, str]] = {
     "price_usd_per_h": "price_usd_per_h", "as_of": "as_of", "source": "source", "licence": "licence",
 }  # fmt: skip
 
-_LLM_PILOT_PARTS: Final = {"A100": "nvidia-a100-pcie-40gb", "V100": "nvidia-v100-pcie-16gb"}
-
 
 def convert_offer(raw: Row) -> Row:
     """Return the row of ``offers.csv``.
@@ -200,23 +198,20 @@ def convert_offer(raw: Row) -> Row:
     Raises
     ------
     SkippedRow
-        If it has no date, no licence or no accelerator, is an ask, or its term is a guess.
+        If it has no date, no licence or no accelerator, is an ask or a benchmark's price, or its term is a guess.
     """
     row = {column: raw[name].strip() for column, name in _OFFER_COLUMNS.items()}
     reasons = {
         "processor only": row["n_accelerator"] == "0",
         "no date": not row["as_of"],
-        "no licence": not row["licence"] or "no LICENSE" in row["licence"],
+        "no licence": not row["licence"] or "no LICENSE" in row["licence"] or row["licence"].startswith("none"),
+        "price list of a benchmark": "llm-pilot" in row["provider"].casefold(),
         "ask on a market": row["provider"].startswith("vast"),
         "term of the reservation inferred": "aws-neuron-sdk" in row["source"],
     }
     reason = next((name for name, holds in reasons.items() if holds), "")
     if reason:
         raise SkippedRow(reason)
-    if "LLM-Pilot" in row["provider"]:
-        row["provider"] = "llm-pilot-price-list"
-        part = row["instance_type"].rpartition(" ")[2]
-        row["accelerator"] = _LLM_PILOT_PARTS.get(part, row["accelerator"])
     row["provider"] = row["provider"].partition(" (")[0]
     row["region"] = row["region"] or "global"
     return row
@@ -306,9 +301,14 @@ def name_key(name: str) -> str:
     return re.sub(r"[\s_]+", "-", name.casefold())
 
 
+def offer_key(row: Row) -> tuple[str, ...]:
+    """Return the cells that an offer has a price for."""
+    return tuple(row[c] for c in ("provider", "region", "instance_type", "pricing"))
+
+
 def _newest(rows: Sequence[Row], offered: Sequence[Row]) -> tuple[list[Row], list[str]]:
     best: dict[tuple[str, ...], Row] = {}
     for row in sorted(rows, key=lambda r: (r["as_of"], -float(r["price_usd_per_h"]))):
-        best[tuple(row[c] for c in ("provider", "region", "instance_type", "pricing"))] = row
+        best[offer_key(row)] = row
     reasons = ["accelerator left out"] * (len(offered) - len(rows)) + ["newer one kept"] * (len(rows) - len(best))
     return [best[k] for k in sorted(best)], reasons

@@ -1,8 +1,9 @@
 """Extension of the catalogue's tables by a later collection: ``python -m builders.catalog.extend --raw DIR``.
 
-`DIR` holds ``models/owner__name.json``, which are ``config.json`` files, and ``accelerators.csv``. The models and
-aliases to add, and corrections of data sheets, are listed in ``added_*`` beside this module. A row replaces that of
-the same key, so that a second run changes nothing. It runs after ``builders.catalog.build``.
+`DIR` holds ``models/owner__name.json``, which are ``config.json`` files, ``accelerators.csv``, ``offers.csv`` and
+``DUPLICATES.csv``, which lists offers of the table that are the same as others. The models and aliases to add, and
+corrections of data sheets, are listed in ``added_*`` beside this module. A row replaces that of the same key, so that
+a second run changes nothing. It runs after ``builders.catalog.build``.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from builders.catalog.additions import model_row
-from builders.catalog.convert import ACCELERATOR_COLUMNS, Row, name_key
+from builders.catalog.convert import ACCELERATOR_COLUMNS, Row, SkippedRow, convert_offer, name_key, offer_key
+from builders.catalog.repairs import OFFER_REPAIRS
 from roofcast.data import catalog
 from roofcast.data.model_config.huggingface import load_model_config, model_from_config
 from roofcast.data.specs import ModelSpec
@@ -29,15 +32,40 @@ _ALIAS_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
 }
 
 
-def extend(raw: Path, tables: Path = TABLES, added: Path = HERE) -> None:
-    """Add the rows of a collection, and those listed in the folder `added`, to the tables in a folder."""
+def extend(raw: Path, tables: Path = TABLES, added: Path = HERE) -> Counter[str]:
+    """Add the rows of a collection, and those listed in the folder `added`, to the tables in a folder.
+
+    Returns
+    -------
+    How many offers were left out, by reason.
+    """
     models = read(tables / "models.csv")
     _replace(tables / "models.csv", models, added_models(raw / "models", models, added), "id")
     sheets = added_accelerators(raw / "accelerators.csv", added)
     _replace(tables / "accelerators.csv", read(tables / "accelerators.csv"), sheets, "id")
+    offers, skipped = merged_offers(raw, read(tables / "offers.csv"))
+    write(tables / "offers.csv", offers)
     for name, columns in _ALIAS_COLUMNS.items():
         aliases = [{c: row[c] for c in columns} for row in read(added / f"added_{name}")]
         _replace(tables / name, read(tables / name), aliases, "alias")
+    return skipped
+
+
+def merged_offers(raw: Path, offers: Sequence[Row]) -> tuple[list[Row], Counter[str]]:
+    """Return the table's offers without duplicates and those of the collection, and the number left out by reason.
+
+    Of one provider, region, instance type and pricing the collection's row counts, as it has the newest price.
+    """
+    known = [row | {"memory_gb": row["host_memory_gib"]} for row in (*offers, *read(raw / "offers.csv"))]
+    doubles = {offer_key(row) for row in read(raw / "DUPLICATES.csv") if row["keep"] != "both"}
+    merged: dict[tuple[str, ...], Row] = {}
+    skipped: Counter[str] = Counter()
+    for row in known:
+        try:
+            merged[offer_key(row)] = convert_offer(row) | OFFER_REPAIRS.get(offer_key(row), {})
+        except SkippedRow as reason:
+            skipped[f"offers.csv: {reason}"] += 1
+    return [merged[key] for key in sorted(merged.keys() - doubles)], skipped
 
 
 def added_models(configs: Path, models: Sequence[Row], added: Path) -> list[Row]:
@@ -98,7 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--raw", type=Path, required=True, help="folder of the collection")
     parser.add_argument("--tables", type=Path, default=TABLES, help="folder of the tables")
     options = parser.parse_args(arguments)
-    extend(options.raw, options.tables)
+    for reason, count in sorted(extend(options.raw, options.tables).items()):
+        print(f"{count:5d} left out of {reason}")
 
 
 if __name__ == "__main__":

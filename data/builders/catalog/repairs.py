@@ -175,6 +175,13 @@ which has an indexer. Look-ups: layers x 262,144 words x 256 numbers, as the not
 Gemma 4's experts' layers (``enable_moe_block``, ``intermediate_size`` 2112) runs for every token, beside the experts.
 """
 
+OFFER_REPAIRS: Final[Mapping[tuple[str, ...], Row]] = {
+    ("vultr", "global", "NVIDIA GH200", "on_demand"): {"accelerator": "nvidia-gh200-96gb"},
+    ("vultr", "global", "NVIDIA L40S", "on_demand"): {"price_usd_per_h": "1.671"},
+}
+"""Corrected cells by provider, region, instance type and pricing, from the file that the row's source names: the part
+by its memory (96 GB), and the price of one GPU, not that of one in a node of eight."""
+
 DIFFERENCES: Final = (
     ("tied embedding stored twice", "the published count holds the tied embedding twice"),
     ("MTP layer", "the published count holds the multi-token-prediction layer"),

@@ -26,9 +26,9 @@ def a_catalog(*names: str, **aliases: str) -> Catalog:
 def test_tables_are_of_the_expected_size() -> None:
     catalog = load_catalog()
 
-    assert len(catalog.models) >= 185
-    assert len(catalog.accelerators) >= 88
-    assert len(catalog.offers) >= 600
+    assert len(catalog.models) >= 225
+    assert len(catalog.accelerators) >= 127
+    assert len(catalog.offers) >= 2830
 
 
 def test_it_is_read_once() -> None:
@@ -219,17 +219,20 @@ def test_offers_have_one_price_each() -> None:
     assert min(offer.as_of for offer in offers) >= dt.date(2024, 1, 1)
 
 
-def test_the_price_list_of_llm_pilot_has_the_measured_profiles() -> None:
-    offers = [o for o in load_catalog().offers if o.provider == "llm-pilot-price-list"]
+def test_prices_of_a_benchmark_are_no_offers() -> None:
+    assert not [o for o in load_catalog().offers if "llm-pilot" in o.provider]
 
-    assert len(offers) == 14
-    assert {o.accelerator for o in offers} == {
-        "nvidia-a100-pcie-40gb",
-        "nvidia-v100-pcie-16gb",
-        "nvidia-h100-sxm-80gb",
-        "nvidia-a10-24gb",
-        "nvidia-t4-16gb",
-    }
+
+@pytest.mark.parametrize("region", ["eu-central-1", "westeurope", "europe-west4", "ap-northeast-1", "japaneast"])
+def test_regions_of_europe_and_asia_have_offers(region: str) -> None:
+    assert [o for o in load_catalog().offers if o.region == region]
+
+
+def test_offers_of_every_pricing_and_of_other_vendors_are_known() -> None:
+    catalog = load_catalog()
+
+    assert {o.pricing for o in catalog.offers} == {"on_demand", "spot", "reserved_1y", "reserved_3y"}
+    assert {catalog.accelerators[o.accelerator].vendor for o in catalog.offers} >= {"AMD", "AWS", "Google", "NVIDIA"}
 
 
 def test_equal_shapes_are_of_one_fold_group() -> None:

@@ -177,6 +177,8 @@ def test_an_accelerator_is_left_out_for_a_reason(changes: dict[str, str], reason
         ({"as_of": ""}, "no date"),
         ({"licence": ""}, "no licence"),
         ({"licence": "no LICENSE file found"}, "no licence"),
+        ({"licence": "none told in the repository"}, "no licence"),
+        ({"provider": "LLM-Pilot price list"}, "price list of a benchmark"),
         ({"provider": "vast (median)"}, "ask on a market"),
         ({"source": "aws-neuron-sdk"}, "term"),
     ],

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from builders.catalog import extend
-from builders.catalog.convert import ACCELERATOR_COLUMNS
+from builders.catalog.convert import ACCELERATOR_COLUMNS, Row
 from roofcast.data.catalog import load_catalog
 from tests.data.model_config.model_configs import LLAMA_3_1_8B
 
 ENTRIES = json.loads((extend.HERE / "added_models.json").read_text(encoding="utf-8"))
 ALIASES = extend.read(extend.HERE / "added_model_aliases.csv")
+OFFER_KEY = ("provider", "region", "instance_type", "pricing")
 PARTS = extend.read(extend.HERE / "added_accelerator_aliases.csv")
 
 
@@ -24,7 +25,19 @@ def a_collection(folder: Path) -> Path:
     (raw / "models" / "maker__new.json").write_text(json.dumps(LLAMA_3_1_8B), encoding="utf-8")
     sheet = dict.fromkeys(ACCELERATOR_COLUMNS, "") | {"id": "maker-part", "note": "a doubt", "source": "a sheet"}
     extend.write(raw / "accelerators.csv", [sheet, sheet | {"id": "maker-rumour"}])
+    extend.write(raw / "offers.csv", [an_offer(), an_offer(region="eu"), an_offer(region="us", licence="none told")])
+    double = {name: an_offer(instance_type="old name")[name] for name in OFFER_KEY}
+    extend.write(raw / "DUPLICATES.csv", [double | {"keep": "newer"}, double | {"region": "eu", "keep": "both"}])
     return raw
+
+
+def an_offer(**changes: str) -> Row:
+    fields = {
+        "provider": "cloud", "region": "here", "instance_type": "one", "accelerator": "maker-part",
+        "n_accelerator": "1", "vcpu": "8", "host_memory_gib": "64", "pricing": "on_demand", "price_usd_per_h": "2.5",
+        "as_of": "2026-01-01", "source": "a list", "licence": "MIT",
+    }  # fmt: skip
+    return {**fields, **changes}
 
 
 def what_to_add(folder: Path) -> Path:
@@ -55,6 +68,8 @@ def some_tables(folder: Path) -> Path:
         rows = extend.read(extend.TABLES / f"{name}.csv")
         kept = [row for row in rows if "llama-3.1-8b" in str(row).casefold()] or rows[:1]
         extend.write(tables / f"{name}.csv", kept)
+    old = [an_offer(instance_type="old name"), an_offer(price_usd_per_h="3", as_of="2025-01-01")]
+    extend.write(tables / "offers.csv", [*old, an_offer(provider="llm-pilot-price-list")])
     return tables
 
 
@@ -75,6 +90,19 @@ def test_rows_are_added_once(tmp_path: Path) -> None:
     assert {"alias": "New FP8", "id": "maker/new", "weight_precision": "fp8"} in extend.read(
         tables / "model_aliases.csv"
     )
+
+
+def test_offers_are_merged_without_duplicates(tmp_path: Path) -> None:
+    raw, added, tables = a_collection(tmp_path), what_to_add(tmp_path), some_tables(tmp_path)
+
+    skipped = extend.extend(raw, tables, added)
+
+    offers = extend.read(tables / "offers.csv")
+    assert [(o["region"], o["instance_type"], o["price_usd_per_h"]) for o in offers] == [
+        ("eu", "one", "2.5"),
+        ("here", "one", "2.5"),
+    ]
+    assert skipped == {"offers.csv: no licence": 1, "offers.csv: price list of a benchmark": 1}
 
 
 def test_every_added_model_is_in_the_catalogue_with_a_lineage() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
+from roofcast.data.specs import Offer
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.inventory import InventoryItem, owned_nodes
 
@@ -93,3 +94,33 @@ def test_owned_nodes_are_constrained_by_accelerator_alone() -> None:
     assert owned[1] not in supply
     assert len(supply) > 1
     assert {(offer.provider, offer.pricing) for offer in supply[1:]} == {("aws", "on_demand")}
+
+
+def an_offer(region: str, price: str, **changes: Any) -> Offer:
+    fields = {
+        "provider": "cloud", "instance_type": "one", "accelerator": "nvidia-l4-24gb", "n_accelerator": 1,
+        "pricing": "on_demand", "as_of": TODAY, "source": "a list", "licence": "MIT", **changes,
+    }  # fmt: skip
+    return Offer.parse({**fields, "region": region, "price_usd_per_h": price})
+
+
+def test_the_cheapest_region_of_an_instance_stands_for_all() -> None:
+    near, far, last = an_offer("near", "2"), an_offer("far", "1"), an_offer("last", "1")
+    other, spot = an_offer("near", "3", instance_type="two"), an_offer("near", "1.5", pricing="spot")
+    constraints = Constraints(pricing=frozenset({"on_demand", "spot"}))
+
+    assert constraints.admissible_offers([near, far, last, other, spot]) == [far, other, spot]
+
+
+def test_named_regions_are_all_considered() -> None:
+    near, far, last = an_offer("near", "2"), an_offer("far", "1"), an_offer("last", "3")
+    constraints = Constraints(regions=frozenset({"near", "last"}))
+
+    assert constraints.admissible_offers([near, far, last]) == [near, last]
+
+
+def test_the_cheapest_region_is_one_within_the_constraints() -> None:
+    dear, cheap = an_offer("near", "2"), an_offer("far", "1", provider="other")
+    constraints = Constraints(providers=frozenset({"cloud"}))
+
+    assert constraints.admissible_offers([dear, cheap]) == [dear]

@@ -26,7 +26,7 @@ OPTIONS: Final = {
     "think_time": Option("Seconds between an answer and the user's next request.", Number, None),
     "headroom": Option("Share of the capacity to keep free at the peak.", Number, None),
     "provider": Option("Admit this provider; repeatable.", Names, None),
-    "region": Option("Admit this region; repeatable.", Names, None),
+    "region": Option("Admit this region; repeatable. Without it the cheapest of an instance counts.", Names, None),
     "vendor": Option("Admit accelerators of this vendor; repeatable.", Names, None),
     "accelerator": Option("Admit this accelerator; repeatable.", Names, None),
     "engine": Option("Admit this engine; repeatable.", Names, None),

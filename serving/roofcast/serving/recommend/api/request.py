@@ -127,7 +127,9 @@ class ConstraintsRequest(Message):
     """Constraints on the choice; a field left out does not constrain, except that prices are on demand."""
 
     providers: Texts = Field(default_factory=list)
-    regions: Texts = Field(default_factory=list)
+    regions: Texts = Field(
+        default_factory=list, description="if none is named, the cheapest region of an instance stands for all"
+    )
     vendors: Texts = Field(default_factory=list, description="makers of the accelerators, such as NVIDIA")
     accelerators: Texts = Field(default_factory=list)
     pricing: Texts = Field(

@@ -185,9 +185,13 @@ class Constraints:
         return math.inf if self.max_usd_per_h is None else self.max_usd_per_h
 
     def admissible_offers(self, offers: Iterable[Offer]) -> list[Offer]:
-        """Return owned nodes, then the offers within the constraints."""
+        """Return owned nodes, then the offers within the constraints.
+
+        Unless regions are named, the cheapest region of an instance stands for all.
+        """
         owned = [nodes for nodes in self.inventory if not self.accelerators or nodes.accelerator in self.accelerators]
-        return [*owned, *(offer for offer in offers if self._admits(offer))]
+        rented = [offer for offer in offers if self._admits(offer)]
+        return [*owned, *(rented if self.regions else cheapest_regions(rented))]
 
     def _admits(self, offer: Offer) -> bool:
         return (
@@ -196,3 +200,16 @@ class Constraints:
             and (not self.providers or offer.provider in self.providers)
             and (not self.regions or offer.region in self.regions)
         )
+
+
+def cheapest_regions(offers: Iterable[Offer]) -> list[Offer]:
+    """Return the cheapest offer of each provider, instance type and pricing, in the order of the offers.
+
+    Of regions of one price the first counts.
+    """
+    cheapest: dict[tuple[str, str, str], Offer] = {}
+    for offer in offers:
+        key = (offer.provider, offer.instance_type, offer.pricing)
+        if key not in cheapest or offer.price_usd_per_h < cheapest[key].price_usd_per_h:
+            cheapest[key] = offer
+    return list(cheapest.values())
