@@ -37,7 +37,7 @@ def a_rerun() -> str:
         "total_input_tokens": 73777, "total_output_tokens": 73665, "date": "20260611-060111",
         "request_throughput": 80 / 74, "output_throughput": 73665 / 74, "total_token_throughput": 147442 / 74,
     }  # fmt: skip
-    return json.dumps({"backend": "vllm", "model_id": "/home/models/x", **totals, **latencies})
+    return json.dumps({"backend": "vllm", "model_id": "/models/x", **totals, **latencies})
 
 
 @pytest.fixture(scope="module")
