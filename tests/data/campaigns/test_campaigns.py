@@ -19,7 +19,10 @@ from roofcast.data.errors import UnknownNameError
 from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS
 from roofcast.data.measurements.validation import row_ids, validate_measurements
 
-UNVERIFIED = {"dstack", "mlc", "etched_trtllm_llama70b", "threads_vllm", "threads_local_engines"}
+UNVERIFIED = {
+    "dstack", "mlc", "etched_trtllm_llama70b", "threads_vllm", "threads_local_engines", "dgx_spark_jvr0x",
+    "inferencex_2026_06",
+}  # fmt: skip
 """Campaigns whose source has no licence file."""
 
 
