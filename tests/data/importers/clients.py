@@ -1,4 +1,4 @@
-"""Samples of benchmark clients' files, and how tests read and change them."""
+"""Sample files of benchmark clients, and functions that read and change them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def sample(name: str) -> Path:
 
 def rows(*files: Path, name: str | None = None, **overrides: object) -> pd.DataFrame:
     """Return the measurements of files, with `SAMPLE_OVERRIDES` and other overrides; None removes one."""
-    known = {key: value for key, value in {**SAMPLE_OVERRIDES, **overrides}.items() if value is not None}
-    return read_measurements(name, files, "ours", overrides=known)
+    given = {key: value for key, value in {**SAMPLE_OVERRIDES, **overrides}.items() if value is not None}
+    return read_measurements(name, files, "ours", overrides=given)
 
 
 def by_statistic(table: pd.DataFrame) -> pd.DataFrame:
@@ -32,8 +32,8 @@ def by_statistic(table: pd.DataFrame) -> pd.DataFrame:
     return table.set_index("statistic")
 
 
-def changed(name: str, folder: Path, changes: dict[str, Any], line: int = 1) -> Path:
-    """Return a copy of a sample in which the values at dotted paths (``a.0.b``) of one of its lines are others."""
+def with_changes(name: str, folder: Path, changes: dict[str, Any], line: int = 1) -> Path:
+    """Return a copy of a sample with other values at dotted paths (``a.0.b``) of one of its lines."""
     source = sample(name)
     is_lines = source.suffix == ".jsonl"
     texts = source.read_text().splitlines() if is_lines else [source.read_text()]

@@ -1,4 +1,4 @@
-"""Damage done to samples: a damaged file gives an error of ours, or rows that hold the schema."""
+"""Random damage to samples: a damaged file is refused with an error, or yields rows that satisfy the schema."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from roofcast.data.errors import RoofcastError
 from roofcast.data.importers import FORMATS, read_measurements
 from roofcast.data.measurements.validation import validate_measurements
 
-ODD: tuple[Any, ...] = (
+INVALID_VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 0.5, 1e308, 10**400, float("nan"), float("inf"), "", "x", "=1+1", "\ud800", "\u202e", "../x",
     "9" * 500, [], [None], {}, {"a": 1}, "a:b", ["x", "y"],
 )  # fmt: skip
-PIECES = (
+FRAGMENTS = (
     b"",
     b",",
     b'"',
@@ -40,7 +40,7 @@ quick = settings(max_examples=8, deadline=None, suppress_health_check=[HealthChe
 
 
 def check(file: Path, name: str, overrides: Mapping[str, object]) -> None:
-    """Read a damaged file."""
+    """Check that a damaged file is refused or yields valid rows."""
     for entry in FORMATS.values():
         assert entry.recognises(file) in (True, False)
     try:
@@ -52,23 +52,25 @@ def check(file: Path, name: str, overrides: Mapping[str, object]) -> None:
 
 
 def with_changed_bytes(content: bytes, data: st.DataObject) -> bytes:
-    """Return the content with some stretches replaced."""
+    """Return the content with random parts replaced."""
     changed = bytearray(content)
     for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(st.integers(0, max(len(changed) - 1, 0)))
-        changed[place : place + data.draw(st.sampled_from([0, 1, 9, 400]))] = data.draw(st.sampled_from(PIECES))
+        position = data.draw(st.integers(0, max(len(changed) - 1, 0)))
+        changed[position : position + data.draw(st.sampled_from([0, 1, 9, 400]))] = data.draw(
+            st.sampled_from(FRAGMENTS)
+        )
     return bytes(changed)
 
 
 def with_changed_values(text: str, data: st.DataObject) -> str:
-    """Return a JSON text with some values replaced by odd ones."""
+    """Return a JSON text with random values replaced by invalid ones."""
     document = json.loads(text)
     for _ in range(data.draw(st.integers(1, 3))):
         node: Any = document
         while node:
             key = data.draw(st.sampled_from(list(node) if isinstance(node, dict) else range(len(node))))
             if not isinstance(node[key], dict | list) or not node[key] or data.draw(st.integers(0, 5)) == 0:
-                node[key] = data.draw(st.sampled_from(ODD))
+                node[key] = data.draw(st.sampled_from(INVALID_VALUES))
                 break
             node = node[key]
     return json.dumps(document)

@@ -9,7 +9,7 @@ import pytest
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers import detect_format
-from tests.data.importers.clients import by_statistic, changed, rows, sample
+from tests.data.importers.clients import by_statistic, rows, sample, with_changes
 
 SUMMARY = "aiperf/concurrency_2.json"
 RECORDS = "aiperf/concurrency_2.jsonl"
@@ -25,13 +25,13 @@ LATENCIES = {
 THROUGHPUTS = ["output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s"]
 
 
-def test_a_summary_gives_five_statistics() -> None:
+def test_a_summary_has_five_statistics() -> None:
     table = by_statistic(rows(sample(SUMMARY)))
     raw = json.loads(sample(SUMMARY).read_text())
     for statistic, row in table.iterrows():
         for column, metric in LATENCIES.items():
-            theirs = "avg" if statistic == "mean" else str(statistic)
-            assert row[column] == pytest.approx(raw[metric][theirs] / 1000)
+            key = "avg" if statistic == "mean" else str(statistic)
+            assert row[column] == pytest.approx(raw[metric][key] / 1000)
     first = table.iloc[0]
     assert first[["load", "concurrency", "n_request", "n_failed"]].tolist() == ["closed_loop", 2, 16, 0]
     assert first[["date", "software", "note"]].tolist() == ["2026-11-20", "aiperf 0.13.0", "served as tiny-llama"]
@@ -44,9 +44,9 @@ def test_summary_requests_and_csv_of_one_run_agree() -> None:
     numbers = summary[columns].to_numpy(dtype=float)
     assert records[columns].to_numpy(dtype=float) == pytest.approx(numbers, rel=1e-9)
     assert text[columns].to_numpy(dtype=float) == pytest.approx(numbers, abs=1e-5)
-    spans = [table[[*THROUGHPUTS, "duration_s"]].iloc[0].tolist() for table in (summary, records, text)]
-    assert spans[1] == pytest.approx(spans[0], rel=2e-3)
-    assert spans[2] == pytest.approx(spans[0], rel=2e-3)
+    throughputs = [table[[*THROUGHPUTS, "duration_s"]].iloc[0].tolist() for table in (summary, records, text)]
+    assert throughputs[1] == pytest.approx(throughputs[0], rel=2e-3)
+    assert throughputs[2] == pytest.approx(throughputs[0], rel=2e-3)
     assert records["nttft_s_per_token"].notna().all()
 
 
@@ -60,8 +60,8 @@ def test_requests_of_the_warm_up_are_skipped(tmp_path: Path) -> None:
         rows(file, concurrency=2)
 
 
-def test_requests_that_failed_are_counted(tmp_path: Path) -> None:
-    file = changed(RECORDS, tmp_path, {"error": {"type": "Timeout"}, "metrics": {}}, line=5)
+def test_failed_requests_are_counted(tmp_path: Path) -> None:
+    file = with_changes(RECORDS, tmp_path, {"error": {"type": "Timeout"}, "metrics": {}}, line=5)
     assert rows(file, concurrency=2)[["n_request", "n_failed"]].iloc[0].tolist() == [16, 1]
     failed = [json.dumps(json.loads(line) | {"error": "x"}) for line in file.read_text().splitlines()]
     file.write_text("\n".join(failed))
@@ -74,7 +74,7 @@ def test_requests_that_failed_are_counted(tmp_path: Path) -> None:
 def test_a_summary_without_success_is_a_failed_row(tmp_path: Path) -> None:
     changes = {"request_count": ..., "error_request_count": {"unit": "requests", "avg": 16.0}}
     changes |= dict.fromkeys(("input_sequence_length", "output_sequence_length"), ...)
-    table = rows(changed(SUMMARY, tmp_path, changes), n_input_token=64, n_output_token=16)
+    table = rows(with_changes(SUMMARY, tmp_path, changes), n_input_token=64, n_output_token=16)
     assert table[["status", "n_request", "n_failed"]].to_numpy().tolist() == [["failed", 16, 16]]
 
 
@@ -88,7 +88,7 @@ def test_a_saturated_open_loop_is_noted() -> None:
 def test_metrics_are_read_by_their_unit(tmp_path: Path, unit: str, factor: float) -> None:
     raw = json.loads(sample(SUMMARY).read_text())["time_to_first_token"]
     other = {key: value * factor for key, value in raw.items() if key != "unit"} | {"unit": unit}
-    table = rows(changed(SUMMARY, tmp_path, {"time_to_first_token": other}))
+    table = rows(with_changes(SUMMARY, tmp_path, {"time_to_first_token": other}))
     assert table["ttft_s"].to_numpy() == pytest.approx(rows(sample(SUMMARY))["ttft_s"].to_numpy())
 
 
@@ -111,9 +111,11 @@ def test_metrics_are_read_by_their_unit(tmp_path: Path, unit: str, factor: float
         ({"input_config": 3}, "input_config", "must be an object"),
     ],
 )
-def test_damage_is_refused_by_field(tmp_path: Path, changes: dict[str, Any], field: str, problem: str) -> None:
+def test_an_invalid_summary_is_refused_with_its_field(
+    tmp_path: Path, changes: dict[str, Any], field: str, problem: str
+) -> None:
     with pytest.raises(SchemaError, match=problem) as caught:
-        rows(changed(SUMMARY, tmp_path, changes), name="aiperf")
+        rows(with_changes(SUMMARY, tmp_path, changes), name="aiperf")
     assert (caught.value.field, caught.value.source) == (field, "concurrency_2.json")
 
 
@@ -129,20 +131,20 @@ def test_damage_is_refused_by_field(tmp_path: Path, changes: dict[str, Any], fie
         ({"metadata": ...}, "metadata"),
     ],
 )
-def test_damage_of_a_request_names_its_line(tmp_path: Path, changes: dict[str, Any], field: str) -> None:
+def test_an_invalid_request_is_refused_with_its_line(tmp_path: Path, changes: dict[str, Any], field: str) -> None:
     with pytest.raises(SchemaError) as caught:
-        rows(changed(RECORDS, tmp_path, changes, line=7), concurrency=2)
+        rows(with_changes(RECORDS, tmp_path, changes, line=7), concurrency=2)
     assert (caught.value.field, caught.value.source, caught.value.line) == (field, "concurrency_2.jsonl", 7)
 
 
-def test_a_cut_file_of_requests_names_the_line(tmp_path: Path) -> None:
+def test_a_truncated_file_of_requests_is_refused_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
     file.write_text(sample(RECORDS).read_text()[:-40])
     with pytest.raises(SchemaError, match=r"run\.jsonl, line 18: ends early: the file is truncated"):
         rows(file, concurrency=2)
 
 
-def test_a_sweeps_table_gives_the_means_of_its_levels() -> None:
+def test_the_table_of_a_sweep_has_the_mean_of_each_level() -> None:
     table = rows(sample(SWEEP))
     assert table["concurrency"].tolist() == [1, 2, 4, 8]
     assert set(table["statistic"]) == {"mean"}
@@ -151,7 +153,7 @@ def test_a_sweeps_table_gives_the_means_of_its_levels() -> None:
     assert table.iloc[1][columns].tolist() == pytest.approx(mean[columns].tolist(), rel=1e-3)
 
 
-def test_a_folder_of_artifacts_gives_each_run_once(tmp_path: Path) -> None:
+def test_each_run_of_an_artifact_folder_is_read_once(tmp_path: Path) -> None:
     for level in (2, 8):
         run = tmp_path / f"concurrency_{level}"
         (run / "phases" / "profiling").mkdir(parents=True)
@@ -187,14 +189,14 @@ def test_a_folder_without_artifacts_is_refused(tmp_path: Path) -> None:
         {"models": {"items": [{"name": "m/x"}]}},
     ],
 )
-def test_older_layouts_and_genai_perf_name_model_and_load(tmp_path: Path, config: dict[str, Any]) -> None:
+def test_model_and_load_are_read_from_older_layouts_and_genai_perf(tmp_path: Path, config: dict[str, Any]) -> None:
     changes = dict.fromkeys(("aiperf_version", "schema_version", "inter_chunk_latency", "start_time"), ...)
-    first = rows(changed(SUMMARY, tmp_path, changes | {"input_config": config}), model=None).iloc[0]
+    first = rows(with_changes(SUMMARY, tmp_path, changes | {"input_config": config}), model=None).iloc[0]
     assert first[["model", "load", "concurrency", "software"]].tolist() == ["m/x", "closed_loop", 2, "genai-perf"]
 
 
-def test_a_load_that_no_file_states_must_be_set(tmp_path: Path) -> None:
-    file = changed(SUMMARY, tmp_path, {"input_config": {}, "run_info": {}})
+def test_a_missing_load_must_be_set(tmp_path: Path) -> None:
+    file = with_changes(SUMMARY, tmp_path, {"input_config": {}, "run_info": {}})
     with pytest.raises(SchemaError, match=r"concurrency: is not in the file; .* --set conc"):
         rows(file)
     assert set(rows(file, concurrency=2)["load"]) == {"closed_loop"}
@@ -202,7 +204,7 @@ def test_a_load_that_no_file_states_must_be_set(tmp_path: Path) -> None:
     assert set(rows(file, load="offline")["load"]) == {"offline"}
 
 
-def test_numbers_with_a_comma_for_thousands_are_read(tmp_path: Path) -> None:
+def test_numbers_with_thousands_separators_are_read(tmp_path: Path) -> None:
     file = tmp_path / "run.csv"
     file.write_text(sample(CSV).read_text().replace("680.46", '"1,000.46"'))
     assert rows(file, concurrency=2)["ttft_s"].iloc[0] == pytest.approx(1.00046)
@@ -225,7 +227,7 @@ def test_numbers_with_a_comma_for_thousands_are_read(tmp_path: Path) -> None:
         (SWEEP, "\n2,", "\n2,7,", "must have .* cells as the header has"),
     ],
 )
-def test_damage_of_a_table_is_refused(tmp_path: Path, name: str, old: str, new: str, problem: str) -> None:
+def test_an_invalid_table_is_refused(tmp_path: Path, name: str, old: str, new: str, problem: str) -> None:
     file = tmp_path / "run.csv"
     text = sample(name).read_text()
     assert old in text
@@ -234,7 +236,7 @@ def test_damage_of_a_table_is_refused(tmp_path: Path, name: str, old: str, new: 
         rows(file, name="aiperf", **({} if name == SWEEP else {"concurrency": 2}))
 
 
-def test_a_rate_that_is_set_and_not_reached_is_noted() -> None:
+def test_a_request_rate_that_is_set_and_not_reached_is_noted() -> None:
     table = rows(sample("aiperf/concurrency_2.csv"), request_rate=1000)
     assert set(table["load"]) == {"open_loop"}
     assert set(table["note"].str.partition(",")[0]) == {"asked for 1e+03 requests/s"}

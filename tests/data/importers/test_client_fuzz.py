@@ -1,4 +1,4 @@
-"""Damaged files of every client: they are refused by an error of ours, or give rows that hold the schema."""
+"""Randomly damaged files of every client are refused with an error, or yield rows that satisfy the schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from roofcast.data.errors import RoofcastError, SchemaError
 from roofcast.data.importers import FORMATS
 from roofcast.data.measurements.validation import validate_measurements
-from tests.data.importers.clients import changed, rows, sample
+from tests.data.importers.clients import rows, sample, with_changes
 
 FILES = (
     "vllm_bench/default.json", "vllm_bench/detailed.json", "sglang_bench/sweep.jsonl", "sglang_bench/detailed.jsonl",
@@ -22,11 +22,11 @@ FILES = (
     "aiperf/concurrency_2.jsonl", "aiperf/concurrency_2.csv", "aiperf/sweep.csv",
 )  # fmt: skip
 DOCUMENTS = tuple(name for name in FILES if not name.endswith(".csv"))
-ODD: tuple[Any, ...] = (
+INVALID_VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 0.5, 1e308, 10**400, float("nan"), float("inf"), "", "x", "=1+1", "\ud800", "\u202e",
     "../../x", "9" * 500, [], [None], [[]], {}, {"a": 1}, [1e-300], "2025-01-01T00:00:00",
 )  # fmt: skip
-BYTES = (
+FRAGMENTS = (
     b"",
     b",",
     b'"',
@@ -52,12 +52,12 @@ quick = settings(
 
 
 def check(file: Path, name: str) -> None:
-    asked = {"concurrency": 2} if file.suffix != ".json" and name == "aiperf" else {}
+    overrides = {"concurrency": 2} if file.suffix != ".json" and name == "aiperf" else {}
     try:
         table = rows(file, name=name, model=None, accelerator=None)
     except RoofcastError:
         try:
-            table = rows(file, name=name, **asked)
+            table = rows(file, name=name, **overrides)
         except RoofcastError as error:
             assert str(error).isprintable()  # noqa: PT017
             return
@@ -67,11 +67,13 @@ def check(file: Path, name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 @quick
 @given(data=st.data())
-def test_changed_bytes(name: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_files_with_damaged_bytes(name: str, tmp_path: Path, data: st.DataObject) -> None:
     content = bytearray(sample(name).read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(st.integers(0, len(content) - 1))
-        content[place : place + data.draw(st.sampled_from([0, 1, 9, 400]))] = data.draw(st.sampled_from(BYTES))
+        position = data.draw(st.integers(0, len(content) - 1))
+        content[position : position + data.draw(st.sampled_from([0, 1, 9, 400]))] = data.draw(
+            st.sampled_from(FRAGMENTS)
+        )
     file = tmp_path / Path(name).name
     file.write_bytes(content)
     check(file, name.partition("/")[0])
@@ -82,7 +84,7 @@ def test_changed_bytes(name: str, tmp_path: Path, data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", DOCUMENTS)
 @quick
 @given(data=st.data())
-def test_changed_values(name: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_files_with_invalid_values(name: str, tmp_path: Path, data: st.DataObject) -> None:
     lines = sample(name).read_text().splitlines() if name.endswith("l") else [sample(name).read_text()]
     at = data.draw(st.integers(0, len(lines) - 1))
     document = json.loads(lines[at])
@@ -91,7 +93,7 @@ def test_changed_values(name: str, tmp_path: Path, data: st.DataObject) -> None:
         while node:
             key = data.draw(st.sampled_from(list(node) if isinstance(node, dict) else range(len(node))))
             if not isinstance(node[key], dict | list) or not node[key] or data.draw(st.integers(0, 5)) == 0:
-                node[key] = copy.deepcopy(data.draw(st.sampled_from(ODD)))
+                node[key] = copy.deepcopy(data.draw(st.sampled_from(INVALID_VALUES)))
                 break
             node = node[key]
     lines[at] = json.dumps(document)
@@ -110,7 +112,7 @@ def test_changed_values(name: str, tmp_path: Path, data: st.DataObject) -> None:
 def test_unstorable_values_are_refused_and_the_file_closed(
     path: str, value: object, problem: str, tmp_path: Path
 ) -> None:
-    file = changed("vllm_bench/detailed.json", tmp_path, {path: value})
+    file = with_changes("vllm_bench/detailed.json", tmp_path, {path: value})
     with pytest.raises(SchemaError, match=problem):
         rows(file, name="vllm_bench", model=None)
     assert file not in {link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()}

@@ -11,7 +11,7 @@ import pytest
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers import detect_format
 from roofcast.data.importers.guidellm.report import REQUEST_KEYS
-from tests.data.importers.clients import by_statistic, changed, rows, sample
+from tests.data.importers.clients import by_statistic, rows, sample, with_changes
 
 CONCURRENT = "guidellm/concurrent.json"
 RATE = "guidellm/rate.json"
@@ -21,11 +21,11 @@ LATENCIES = ["ttft_s", "tpot_s", "itl_s", "e2e_s"]
 
 
 def metrics(name: str, benchmark: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(sample(name).read_text())["benchmarks"][benchmark]["metrics"]
-    return found
+    benchmark_metrics: dict[str, Any] = json.loads(sample(name).read_text())["benchmarks"][benchmark]["metrics"]
+    return benchmark_metrics
 
 
-def test_every_benchmark_of_a_sweep_is_a_run() -> None:
+def test_each_benchmark_of_a_sweep_is_a_run() -> None:
     table = rows(sample(CONCURRENT))
     assert len(table) == 3 * 5
     assert table.drop_duplicates("concurrency")["concurrency"].tolist() == [1, 2, 4]
@@ -36,7 +36,7 @@ def test_every_benchmark_of_a_sweep_is_a_run() -> None:
     assert {detect_format([sample(name)]).name for name in (CONCURRENT, RATE_CSV)} == {"guidellm"}
 
 
-def test_units_and_names_are_brought_to_ours() -> None:
+def test_units_and_names_are_converted() -> None:
     table = by_statistic(rows(sample(RATE)))
     raw = metrics(RATE)
     assert table.loc["mean", "e2e_s"] == raw["request_latency"]["successful"]["mean"]
@@ -51,7 +51,7 @@ def test_units_and_names_are_brought_to_ours() -> None:
     assert table.loc["mean", "output_throughput_token_per_s"] == 61.625
 
 
-def test_its_time_per_output_token_counts_the_first_token_and_is_not_ours() -> None:
+def test_the_tools_time_per_output_token_includes_the_first_and_is_not_used() -> None:
     raw = metrics(RATE)
     inclusive_s = raw["time_per_output_token_ms"]["successful"]["mean"] / 1000
     first = rows(sample(RATE)).iloc[0]
@@ -59,7 +59,7 @@ def test_its_time_per_output_token_counts_the_first_token_and_is_not_ours() -> N
     assert first["e2e_s"] == pytest.approx(first["ttft_s"] + 15 * first["tpot_s"], rel=0.01)
 
 
-def test_an_open_loop_has_its_request_rate_and_a_note_of_cut_requests() -> None:
+def test_an_open_loop_has_a_request_rate_and_a_note_on_cancelled_requests() -> None:
     first = rows(sample(RATE)).iloc[0]
     assert (first["load"], first["request_rate"], first["request_throughput_per_s"]) == ("open_loop", 4, 3.75)
     assert first["note"] == "served as tiny-llama; 2 requests were cut off at the end"
@@ -76,13 +76,13 @@ def test_csv_and_json_of_one_run_agree() -> None:
     assert len(rows(sample("guidellm/concurrent_slow.csv"))) == 4 * 5
 
 
-def test_a_folder_with_both_is_read_once(tmp_path: Path) -> None:
+def test_a_run_as_json_and_csv_is_read_once(tmp_path: Path) -> None:
     for name in (RATE, RATE_CSV):
         shutil.copy(sample(name), tmp_path)
     assert len(rows(tmp_path)) == 5
 
 
-def test_a_sweep_that_failed_is_failed_rows_and_no_throughput() -> None:
+def test_a_failed_sweep_has_failed_rows_without_throughput() -> None:
     table = rows(sample(FAILED))
     assert table["status"].tolist() == ["failed", "failed"]
     assert table[["n_request", "n_failed"]].to_numpy().tolist() == [[8, 8], [8, 8]]
@@ -90,12 +90,12 @@ def test_a_sweep_that_failed_is_failed_rows_and_no_throughput() -> None:
     assert table[[*LATENCIES, "total_throughput_token_per_s"]].isna().all().all()
 
 
-def test_every_request_gives_statistics_of_equal_weight(tmp_path: Path) -> None:
+def test_requests_have_equal_weight_in_statistics(tmp_path: Path) -> None:
     numbers = [(1.0, 500.0, 50.0, 100, 11), (2.6, 600.0, 100.0, 60, 21), (0.4, 400.0, None, 80, 1)]
     requests = [dict(zip(REQUEST_KEYS, values, strict=True)) for values in numbers]
     extra: dict[str, object] = {"request_id": "x", "request_args": "a secret", "output": "text"}
     start = "benchmarks.0."
-    file = changed(
+    file = with_changes(
         RATE,
         tmp_path,
         {start + "requests.successful": [extra | r for r in requests],
@@ -119,10 +119,12 @@ def test_every_request_gives_statistics_of_equal_weight(tmp_path: Path) -> None:
         ({"type_": "throughput", "max_concurrency": None}, "offline", "n_request", 31),
     ],
 )
-def test_strategies(tmp_path: Path, strategy: dict[str, Any], load: str, column: str, value: float) -> None:
+def test_strategies_determine_the_load(
+    tmp_path: Path, strategy: dict[str, Any], load: str, column: str, value: float
+) -> None:
     changes = {"benchmarks.0.config.strategy": strategy, "benchmarks.0.metrics.request_latency.successful.mean": 0.25}
     changes["benchmarks.0.metrics.time_to_first_token_ms.successful.mean"] = 150.0
-    first = rows(changed(RATE, tmp_path, changes)).iloc[0]
+    first = rows(with_changes(RATE, tmp_path, changes)).iloc[0]
     assert (first["load"], first[column]) == (load, value)
 
 
@@ -147,9 +149,11 @@ B = "benchmarks.0."
         ({"config.spec.backend.model": 3}, "config.spec.backend.model", "must be a text"),
     ],
 )  # fmt: skip
-def test_damage_is_refused_by_path(tmp_path: Path, changes: dict[str, Any], field: str, problem: str) -> None:
+def test_an_invalid_report_is_refused_with_its_path(
+    tmp_path: Path, changes: dict[str, Any], field: str, problem: str
+) -> None:
     with pytest.raises(SchemaError, match=problem) as caught:
-        rows(changed(RATE, tmp_path, changes), name="guidellm")
+        rows(with_changes(RATE, tmp_path, changes), name="guidellm")
     assert (caught.value.field, caught.value.source) == (field, "rate.json")
 
 
@@ -166,7 +170,7 @@ def test_damage_is_refused_by_path(tmp_path: Path, changes: dict[str, Any], fiel
         ("2026-11-20 04:55:24", "noon", "line 4: Timings, Start Time: must be a time such as"),
     ],
 )
-def test_damage_of_a_csv_is_refused_by_line_and_column(tmp_path: Path, old: str, new: str, problem: str) -> None:
+def test_an_invalid_csv_is_refused_with_line_and_column(tmp_path: Path, old: str, new: str, problem: str) -> None:
     file = tmp_path / "rate.csv"
     text = sample(RATE_CSV).read_text()
     assert old in text
@@ -175,10 +179,10 @@ def test_damage_of_a_csv_is_refused_by_line_and_column(tmp_path: Path, old: str,
         rows(file, name="guidellm")
 
 
-def test_a_cut_csv_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_csv_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "rate.csv"
-    whole = sample(RATE_CSV).read_bytes()
+    content = sample(RATE_CSV).read_bytes()
     for share in (0.001, 0.2, 0.6, 0.9, 0.97):
-        file.write_bytes(whole[: int(share * len(whole))])
+        file.write_bytes(content[: int(share * len(content))])
         with pytest.raises(SchemaError, match=r"rate\.csv"):
             rows(file, name="guidellm")

@@ -1,4 +1,4 @@
-"""The samples are made up, in the layout of the public benchmark's results."""
+"""Importer of InferenceMAX results; the samples have made-up values in the layout of the public results."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given as drawn
+from hypothesis import given
 from hypothesis import strategies as st
 
 from roofcast.data import json_input
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers import detect_format, read_measurements
-from tests.data.importers.clients import by_statistic, changed, sample
+from tests.data.importers.clients import by_statistic, sample, with_changes
 from tests.data.importers.fuzzing import check, quick, with_changed_bytes, with_changed_values
 
 SINGLE = "inferencemax/agg_single_node.json"
@@ -27,7 +27,7 @@ def rows(file: Path, **overrides: object) -> pd.DataFrame:
     return read_measurements("inferencemax", [file], "ours", overrides=overrides)
 
 
-def early(folder: Path, changes: dict[str, Any], name: str = "agg_dsr1_1k8k.json") -> Path:
+def write_early_result(folder: Path, changes: dict[str, Any], name: str = "agg_dsr1_1k8k.json") -> Path:
     results = json.loads(sample(EARLY).read_text())
     results[0] |= changes
     file = folder / name
@@ -35,17 +35,17 @@ def early(folder: Path, changes: dict[str, Any], name: str = "agg_dsr1_1k8k.json
     return file
 
 
-def test_a_result_gives_its_statistics_in_seconds() -> None:
+def test_the_statistics_of_a_result_are_in_seconds() -> None:
     table = by_statistic(rows(sample(SINGLE)))
     raw = json.loads(sample(SINGLE).read_text())
     assert list(table.index) == ["mean", "p50", "p90", "p99"]
     for statistic, name in (("mean", "mean"), ("p50", "median"), ("p90", "p90"), ("p99", "p99")):
-        for column, theirs in (("ttft_s", "ttft"), ("tpot_s", "tpot"), ("itl_s", "itl"), ("e2e_s", "e2el")):
-            assert table.loc[statistic, column] == raw[f"{name}_{theirs}"]
+        for column, key in (("ttft_s", "ttft"), ("tpot_s", "tpot"), ("itl_s", "itl"), ("e2e_s", "e2el")):
+            assert table.loc[statistic, column] == raw[f"{name}_{key}"]
     assert detect_format([sample(SINGLE)]).name == "inferencemax"
 
 
-def test_figures_of_one_accelerator_become_those_of_the_deployment() -> None:
+def test_figures_per_accelerator_are_multiplied_by_the_accelerators() -> None:
     row = rows(sample(SINGLE)).iloc[0]
     raw = json.loads(sample(SINGLE).read_text())
     assert row["output_throughput_token_per_s"] == raw["output_tput_per_gpu"] * 4
@@ -84,37 +84,37 @@ def test_a_disaggregated_result_divides_by_the_accelerators_of_each_part() -> No
     assert "prefill: 2 x TP 4, EP 4, data-parallel attention; decode: 1 x TP 16" in row["note"]
 
 
-def test_the_throughputs_of_an_early_disaggregated_result_give_its_split(tmp_path: Path) -> None:
+def test_the_split_of_an_early_disaggregated_result_follows_from_its_throughputs(tmp_path: Path) -> None:
     raw = json.loads(sample(SPLIT).read_text())
-    kept = {
+    fields = {
         k: v for k, v in raw.items() if not k.startswith(("prefill_", "decode_", "num_", "is_", "disagg", "spec"))
     }
     file = tmp_path / "agg.json"
-    file.write_text(json.dumps(kept | {"tp": 24, "ep": 1, "mtp": "on", "dp_attention": "true"}))
+    file.write_text(json.dumps(fields | {"tp": 24, "ep": 1, "mtp": "on", "dp_attention": "true"}))
     row = rows(file).iloc[0]
     assert (row["n_prefill_accelerator"], row["n_decode_accelerator"], row["speculation"]) == (8, 16, "mtp")
-    file.write_text(json.dumps(kept | {"tp": 24, "tput_per_gpu": 1e308}))
+    file.write_text(json.dumps(fields | {"tp": 24, "tput_per_gpu": 1e308}))
     with pytest.raises(SchemaError, match="tput_per_gpu: fits no whole number"):
         rows(file)
-    file.write_text(json.dumps(kept | {"tp": 25}))
+    file.write_text(json.dumps(fields | {"tp": 25}))
     with pytest.raises(SchemaError, match=r"agg\.json: tput_per_gpu: fits no whole number of decode accelerators"):
         rows(file)
 
 
-def test_an_aggregated_deployment_over_nodes(tmp_path: Path) -> None:
+def test_an_aggregated_deployment_over_nodes_is_read(tmp_path: Path) -> None:
     raw = json.loads(sample(SPLIT).read_text())
     total, output = raw["tput_per_gpu"] * 24, raw["output_tput_per_gpu"] * 16
     figures = {"tput_per_gpu": total / 8, "output_tput_per_gpu": output / 8, "input_tput_per_gpu": ...}
     changes = {"num_decode_gpu": 0, "disagg": False, "decode_num_workers": 0, **figures}
-    row = rows(changed(SPLIT, tmp_path, changes)).iloc[0]
+    row = rows(with_changes(SPLIT, tmp_path, changes)).iloc[0]
     assert (row["n_accelerator"], row["tp"], row["dp"], row["ep"], row["moe_tp"]) == (8, 1, 8, 4, 1)
     assert row["output_throughput_token_per_s"] == pytest.approx(output)
     assert math.isnan(row["n_decode_accelerator"])
     with pytest.raises(SchemaError, match=r"num_prefill_gpu: must be workers x TP x PP x CP = 8, got 9"):
-        rows(changed(SPLIT, tmp_path, changes | {"num_prefill_gpu": 9}))
+        rows(with_changes(SPLIT, tmp_path, changes | {"num_prefill_gpu": 9}))
 
 
-def test_the_file_name_of_early_results_gives_their_lengths() -> None:
+def test_the_lengths_of_early_results_are_in_the_file_name() -> None:
     table = rows(sample(EARLY))
     assert table["concurrency"].tolist() == [8] * 3 + [16] * 3
     assert set(table["n_input_token"]) == {921.6}
@@ -123,8 +123,8 @@ def test_the_file_name_of_early_results_gives_their_lengths() -> None:
     assert table["accelerator"].unique().tolist() == ["nvidia-h200-sxm-141gb", "amd-mi300x-192gb"]
 
 
-def test_without_such_a_name_lengths_must_be_set(tmp_path: Path) -> None:
-    file = early(tmp_path, {}, "results.json")
+def test_without_lengths_in_the_file_name_they_must_be_set(tmp_path: Path) -> None:
+    file = write_early_result(tmp_path, {}, "results.json")
     with pytest.raises(
         SchemaError, match=r"results\.json: \[0\]: n_input_token: is not in the file; .* --set n_output_token=128"
     ):
@@ -133,14 +133,14 @@ def test_without_such_a_name_lengths_must_be_set(tmp_path: Path) -> None:
 
 
 def test_data_parallel_attention_has_no_tensor_parallelism(tmp_path: Path) -> None:
-    row = rows(changed(SINGLE, tmp_path, {"dp_attention": True, "ep": 4})).iloc[0]
+    row = rows(with_changes(SINGLE, tmp_path, {"dp_attention": True, "ep": 4})).iloc[0]
     assert (row["tp"], row["dp"], row["ep"], row["moe_tp"]) == (1, 4, 4, 1)
 
 
 def test_pipeline_and_context_parallelism_add_accelerators(tmp_path: Path) -> None:
     raw = json.loads(sample(SINGLE).read_text())
     halves = {key: raw[key] / 2 for key in raw if key.endswith("tput_per_gpu")}
-    row = rows(changed(SINGLE, tmp_path, halves | {"pp": 2, "pcp_size": 1})).iloc[0]
+    row = rows(with_changes(SINGLE, tmp_path, halves | {"pp": 2, "pcp_size": 1})).iloc[0]
     assert (row["n_accelerator"], row["pp"], row["cp"]) == (8, 2, 1)
 
 
@@ -148,12 +148,12 @@ def test_pipeline_and_context_parallelism_add_accelerators(tmp_path: Path) -> No
     ("changes", "power_w"),
     [({"avg_total_gpu_power_w": ...}, 3250), ({"power_valid": 0}, math.nan), ({"power_valid": ...}, 3250)],
 )
-def test_power(tmp_path: Path, changes: dict[str, Any], power_w: float) -> None:
-    assert rows(changed(SINGLE, tmp_path, changes)).iloc[0]["power_w"] == pytest.approx(power_w, nan_ok=True)
+def test_power_is_read_if_it_is_valid(tmp_path: Path, changes: dict[str, Any], power_w: float) -> None:
+    assert rows(with_changes(SINGLE, tmp_path, changes)).iloc[0]["power_w"] == pytest.approx(power_w, nan_ok=True)
 
 
-def test_unknown_runners_keep_their_name_until_it_is_replaced(tmp_path: Path) -> None:
-    file = changed(SINGLE, tmp_path, {"hw": "cluster:ours"})
+def test_an_unknown_runner_is_the_accelerator_until_it_is_replaced(tmp_path: Path) -> None:
+    file = with_changes(SINGLE, tmp_path, {"hw": "cluster:ours"})
     assert set(rows(file)["accelerator"]) == {"cluster:ours"}
     overrides = {"accelerator:cluster:ours": "amd-mi355x-288gb"}
     assert set(rows(file, **overrides)["accelerator"]) == {"amd-mi355x-288gb"}
@@ -184,8 +184,10 @@ def test_unknown_runners_keep_their_name_until_it_is_replaced(tmp_path: Path) ->
         ({"hw": ["h200"]}, "hw", "must be a text"),
     ],
 )
-def test_bad_results_are_refused_by_field(tmp_path: Path, changes: dict[str, Any], field: str, problem: str) -> None:
-    file = changed(SINGLE, tmp_path, changes)
+def test_an_invalid_result_is_refused_with_its_field(
+    tmp_path: Path, changes: dict[str, Any], field: str, problem: str
+) -> None:
+    file = with_changes(SINGLE, tmp_path, changes)
     with pytest.raises(SchemaError, match=problem) as caught:
         rows(file)
     assert caught.value.field in field.split("|")
@@ -193,24 +195,24 @@ def test_bad_results_are_refused_by_field(tmp_path: Path, changes: dict[str, Any
 
 
 def test_mixed_accelerators_are_refused(tmp_path: Path) -> None:
-    file = changed(SPLIT, tmp_path, {"prefill_hw": "h200", "decode_hw": "b200"})
+    file = with_changes(SPLIT, tmp_path, {"prefill_hw": "h200", "decode_hw": "b200"})
     with pytest.raises(SchemaError, match="decode_hw: must be the accelerator of the prefill, got nvidia-b200"):
         rows(file)
     with pytest.raises(SchemaError, match="disagg: must be true where 16 accelerators decode"):
-        rows(changed(SPLIT, tmp_path, {"disagg": False}))
+        rows(with_changes(SPLIT, tmp_path, {"disagg": False}))
 
 
-def test_milliseconds_for_seconds_are_noticed(tmp_path: Path) -> None:
+def test_milliseconds_in_place_of_seconds_are_refused(tmp_path: Path) -> None:
     raw = json.loads(sample(EARLY).read_text())[0]
-    wrong = {k: v * 1000 for k, v in raw.items() if k.endswith(("_ttft", "_tpot", "_itl", "_e2el"))}
+    in_ms = {k: v * 1000 for k, v in raw.items() if k.endswith(("_ttft", "_tpot", "_itl", "_e2el"))}
     without = {k: ... for k in raw if k.endswith("_intvty")}
     with pytest.raises(SchemaError, match=r"agg_dsr1_1k8k\.json: \[0\]: e2e_s: .* are seconds and milliseconds"):
-        rows(early(tmp_path, wrong | without))
+        rows(write_early_result(tmp_path, in_ms | without))
 
 
-def test_an_entry_of_a_list_is_named_in_messages(tmp_path: Path) -> None:
+def test_errors_name_the_entry_of_a_list(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match=r"agg_dsr1_1k8k\.json: \[0\]\.p99_ttft: must be a finite number"):
-        rows(early(tmp_path, {"p99_ttft": -1}))
+        rows(write_early_result(tmp_path, {"p99_ttft": -1}))
 
 
 @pytest.mark.parametrize(
@@ -233,11 +235,11 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes, problem: str) -
         rows(file)
 
 
-def test_a_cut_file_never_gives_rows(tmp_path: Path) -> None:
-    whole = sample(EARLY).read_bytes()
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+    content = sample(EARLY).read_bytes()
     file = tmp_path / "agg_1k8k.json"
     for share in (0.01, 0.3, 0.5, 0.9, 0.99):
-        file.write_bytes(whole[: int(share * len(whole))])
+        file.write_bytes(content[: int(share * len(content))])
         with pytest.raises(SchemaError, match=r"agg_1k8k\.json, line \d+: (ends early|is not valid JSON)"):
             rows(file)
 
@@ -250,8 +252,8 @@ def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("name", [SINGLE, SPLIT, EARLY])
 @quick
-@drawn(data=st.data())
-def test_damage(name: str, tmp_path: Path, data: st.DataObject) -> None:
+@given(data=st.data())
+def test_damaged_files_are_refused_or_valid(name: str, tmp_path: Path, data: st.DataObject) -> None:
     file = tmp_path / Path(name).name
     file.write_bytes(with_changed_bytes(sample(name).read_bytes(), data))
     check(file, "inferencemax", {})

@@ -1,4 +1,4 @@
-"""The samples are made up, in the layout of optimum-benchmark's files, of few and short batches."""
+"""Importer of llm-perf; the samples have made-up values in the layout of optimum-benchmark."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given as drawn
+from hypothesis import given
 from hypothesis import strategies as st
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers import detect_format, read_measurements
-from tests.data.importers.clients import by_statistic, changed, sample
+from tests.data.importers.clients import by_statistic, sample, with_changes
 from tests.data.importers.fuzzing import check, quick, with_changed_bytes, with_changed_values
 
-WHOLE = "llm_perf/benchmark.json"
+COMPLETE = "llm_perf/benchmark.json"
 REPEATED = "llm_perf/benchmark_repeated.json"
 FAILED = "llm_perf/benchmark_failed.json"
-APART = "llm_perf/apart/benchmark_report.json"
+SEPARATE = "llm_perf/apart/benchmark_report.json"
 SAMPLE_OVERRIDES = {
     "model": "ours/m", "accelerator": "nvidia-t4-16gb", "n_accelerator": 1, "concurrency": 2, "n_input_token": 64,
 }  # fmt: skip
@@ -36,20 +36,20 @@ def values(name: str, phase: str) -> Any:
     return np.array(json.loads(sample(name).read_text())["report"][phase]["latency"]["values"])
 
 
-def test_a_batch_gives_every_statistic() -> None:
-    table = by_statistic(rows(sample(WHOLE)))
+def test_a_batch_has_all_statistics() -> None:
+    table = by_statistic(rows(sample(COMPLETE)))
     assert list(table.index) == ["mean", "p50", "p90", "p95", "p99"]
-    assert table.loc["mean", "ttft_s"] == pytest.approx(values(WHOLE, "prefill").mean())
-    assert table.loc["p90", "tpot_s"] == pytest.approx(np.percentile(values(WHOLE, "decode") / 15, 90))
-    assert table.loc["p99", "itl_s"] == pytest.approx(np.percentile(values(WHOLE, "per_token"), 99))
-    assert table.loc["p50", "nttft_s_per_token"] == pytest.approx(np.median(values(WHOLE, "prefill")) / 64)
+    assert table.loc["mean", "ttft_s"] == pytest.approx(values(COMPLETE, "prefill").mean())
+    assert table.loc["p90", "tpot_s"] == pytest.approx(np.percentile(values(COMPLETE, "decode") / 15, 90))
+    assert table.loc["p99", "itl_s"] == pytest.approx(np.percentile(values(COMPLETE, "per_token"), 99))
+    assert table.loc["p50", "nttft_s_per_token"] == pytest.approx(np.median(values(COMPLETE, "prefill")) / 64)
     assert table["e2e_s"].notna().tolist() == [True] + [False] * 4
-    assert detect_format([sample(WHOLE)]).name == "llm_perf"
+    assert detect_format([sample(COMPLETE)]).name == "llm_perf"
 
 
 def test_throughput_counts_first_tokens_and_prefill() -> None:
-    row = rows(sample(WHOLE)).iloc[0]
-    e2e_s = (values(WHOLE, "prefill") + values(WHOLE, "decode")).mean()
+    row = rows(sample(COMPLETE)).iloc[0]
+    e2e_s = (values(COMPLETE, "prefill") + values(COMPLETE, "decode")).mean()
     assert row["e2e_s"] == pytest.approx(e2e_s)
     assert row["output_throughput_token_per_s"] == pytest.approx(4 * 16 / e2e_s)
     assert row["total_throughput_token_per_s"] == pytest.approx(4 * (64 + 16) / e2e_s)
@@ -58,14 +58,14 @@ def test_throughput_counts_first_tokens_and_prefill() -> None:
     assert set(str(row["derived"]).split()) == {"e2e_s", "power_w", "request_throughput_per_s", *throughputs}
 
 
-def test_memory_and_power_are_of_all_accelerators() -> None:
-    row = rows(sample(WHOLE)).iloc[0]
+def test_memory_and_power_are_summed_over_accelerators() -> None:
+    row = rows(sample(COMPLETE)).iloc[0]
     assert row["memory_byte"] == pytest.approx((16800 + 900) * 1e6)
     assert row["power_w"] == pytest.approx(300)
 
 
 def test_the_configuration_is_read() -> None:
-    row = rows(sample(WHOLE)).iloc[0]
+    row = rows(sample(COMPLETE)).iloc[0]
     assert (row["load"], row["concurrency"], row["n_input_token"], row["n_output_token"]) == (
         "static_batch",
         4,
@@ -87,7 +87,7 @@ def test_the_configuration_is_read() -> None:
     assert (row["n_request"], row["n_failed"]) == (12, 0)
 
 
-def test_repeated_gaps_give_no_itl_and_a_measured_e2e_is_read() -> None:
+def test_repeated_gaps_yield_no_itl_and_a_measured_e2e_is_read() -> None:
     table = by_statistic(rows(sample(REPEATED)))
     assert table["itl_s"].isna().all()
     assert table["tpot_s"].notna().all()
@@ -113,24 +113,26 @@ def test_the_default_output_length_follows_from_the_throughput() -> None:
         ("own", {}, ""),
     ],
 )
-def test_quantised_weights(tmp_path: Path, scheme: str, settings: dict[str, Any], precision: str) -> None:
+def test_the_quantisation_scheme_determines_the_weight_precision(
+    tmp_path: Path, scheme: str, settings: dict[str, Any], precision: str
+) -> None:
     backend = {"config.backend.quantization_scheme": scheme, "config.backend.quantization_config": settings}
-    assert set(rows(changed(WHOLE, tmp_path, backend))["weight_precision"]) == {precision}
+    assert set(rows(with_changes(COMPLETE, tmp_path, backend))["weight_precision"]) == {precision}
 
 
-def test_several_devices_and_processors(tmp_path: Path) -> None:
-    several = rows(changed(WHOLE, tmp_path, {"config.backend.device_ids": "0,1"})).iloc[0]
-    assert several["n_accelerator"] == 2
-    assert math.isnan(several["tp"])
-    everything = rows(changed(WHOLE, tmp_path, {"config.backend.device_ids": None})).iloc[0]
-    assert everything["n_accelerator"] == 2
-    processor = rows(changed(WHOLE, tmp_path, {"config.backend.device": "cpu"})).iloc[0]
+def test_device_ids_determine_the_number_of_accelerators(tmp_path: Path) -> None:
+    two = rows(with_changes(COMPLETE, tmp_path, {"config.backend.device_ids": "0,1"})).iloc[0]
+    assert two["n_accelerator"] == 2
+    assert math.isnan(two["tp"])
+    all_devices = rows(with_changes(COMPLETE, tmp_path, {"config.backend.device_ids": None})).iloc[0]
+    assert all_devices["n_accelerator"] == 2
+    processor = rows(with_changes(COMPLETE, tmp_path, {"config.backend.device": "cpu"})).iloc[0]
     assert (processor["accelerator"], processor["n_accelerator"]) == ("AMD EPYC 7742 64-Core Processor", 1)
 
 
 def test_eager_attention_is_no_flash_attention(tmp_path: Path) -> None:
-    assert rows(sample(WHOLE))["flash_attention"].all()
-    assert not rows(changed(WHOLE, tmp_path, {"config.backend.attn_implementation": "eager"}))[
+    assert rows(sample(COMPLETE))["flash_attention"].all()
+    assert not rows(with_changes(COMPLETE, tmp_path, {"config.backend.attn_implementation": "eager"}))[
         "flash_attention"
     ].any()
 
@@ -140,34 +142,34 @@ def test_eager_attention_is_no_flash_attention(tmp_path: Path) -> None:
     [("torch.OutOfMemoryError: CUDA out of memory.", "out_of_memory"), ("KeyError: 'x'", "failed")],
 )
 def test_a_report_of_an_exception_is_a_row_without_outcomes(tmp_path: Path, trace: str, status: str) -> None:
-    table = rows(changed(FAILED, tmp_path, {"report.traceback": trace}))
+    table = rows(with_changes(FAILED, tmp_path, {"report.traceback": trace}))
     assert table["status"].tolist() == [status]
     assert table["ttft_s"].isna().all()
     assert table["n_output_token"].tolist() == [64]
 
 
-def test_a_report_finds_its_configuration_in_its_folder() -> None:
-    row = rows(sample(APART).parent).iloc[0]
+def test_the_configuration_of_a_report_is_read_from_its_folder() -> None:
+    row = rows(sample(SEPARATE).parent).iloc[0]
     assert (row["concurrency"], row["n_output_token"], row["engine"]) == (2, 8, "transformers")
     assert {"tpot_s", "e2e_s"} <= set(row["derived"].split())
 
 
 def test_a_report_without_configuration_needs_overrides() -> None:
     with pytest.raises(SchemaError, match=r"benchmark_report\.json: model: is not in the file; .*--set model="):
-        rows(sample(APART))
-    row = rows(sample(APART), **SAMPLE_OVERRIDES).iloc[0]
+        rows(sample(SEPARATE))
+    row = rows(sample(SEPARATE), **SAMPLE_OVERRIDES).iloc[0]
     assert (row["n_output_token"], row["concurrency"], row["n_accelerator"]) == (8, 2, 1)
 
 
-def test_of_a_folder_each_run_is_read_once(tmp_path: Path) -> None:
+def test_each_run_of_a_folder_is_read_once(tmp_path: Path) -> None:
     for run in ("a", "b"):
-        shutil.copytree(sample(APART).parent, tmp_path / run)
-    shutil.copy(sample(WHOLE), tmp_path / "a" / "benchmark.json")
+        shutil.copytree(sample(SEPARATE).parent, tmp_path / run)
+    shutil.copy(sample(COMPLETE), tmp_path / "a" / "benchmark.json")
     table = rows(tmp_path)
     assert table[table["statistic"] == "mean"]["concurrency"].tolist() == [4, 2]
 
 
-def test_a_configuration_alone_is_no_measurement() -> None:
+def test_a_configuration_without_a_report_is_refused() -> None:
     file = sample("llm_perf/apart/benchmark_config.json")
     assert detect_format([file]).name == "llm_perf"
     with pytest.raises(SchemaError, match=r"prefill\.latency: no such field: this is no report"):
@@ -195,9 +197,11 @@ def test_a_configuration_alone_is_no_measurement() -> None:
         ({"config.backend.model": "@x"}, "model", "must not begin with"),
     ],
 )
-def test_bad_reports_are_refused_by_field(tmp_path: Path, changes: dict[str, Any], field: str, problem: str) -> None:
+def test_an_invalid_report_is_refused_with_its_field(
+    tmp_path: Path, changes: dict[str, Any], field: str, problem: str
+) -> None:
     with pytest.raises(SchemaError, match=problem) as caught:
-        rows(changed(WHOLE, tmp_path, changes))
+        rows(with_changes(COMPLETE, tmp_path, changes))
     assert (caught.value.field, caught.value.source) == (field, "benchmark.json")
 
 
@@ -206,43 +210,43 @@ def test_different_devices_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         SchemaError, match=r"config\.environment\.gpu: must be of one kind, got Tesla T4, NVIDIA A10G"
     ):
-        rows(changed(WHOLE, tmp_path, changes))
-    one = rows(changed(WHOLE, tmp_path, changes | {"config.backend.device_ids": "1"}))
+        rows(with_changes(COMPLETE, tmp_path, changes))
+    one = rows(with_changes(COMPLETE, tmp_path, changes | {"config.backend.device_ids": "1"}))
     assert set(one["accelerator"]) == {"nvidia-a10g-24gb"}
 
 
-def test_milliseconds_for_seconds_are_noticed(tmp_path: Path) -> None:
-    raw = json.loads(sample(WHOLE).read_text())["report"]
-    wrong = {
+def test_milliseconds_in_place_of_seconds_are_refused(tmp_path: Path) -> None:
+    raw = json.loads(sample(COMPLETE).read_text())["report"]
+    in_ms = {
         f"report.{phase}.latency.{name}": raw[phase]["latency"][name] * 1000
         for phase in ("prefill", "decode")
         for name in ("mean", "p50", "p90", "p95", "p99")
     }
     with pytest.raises(SchemaError, match=r"report\.decode\.throughput\.value: gives 60000 tokens with its latency"):
-        rows(changed(WHOLE, tmp_path, wrong))
+        rows(with_changes(COMPLETE, tmp_path, in_ms))
 
 
-def test_numbers_that_overflow_together_are_refused(tmp_path: Path) -> None:
+def test_numbers_whose_product_overflows_are_refused(tmp_path: Path) -> None:
     huge = {"report.decode.throughput.value": 1e308, "report.decode.latency.mean": 1e308}
     with pytest.raises(SchemaError, match="n_output_token"):
-        rows(changed(REPEATED, tmp_path, huge))
+        rows(with_changes(REPEATED, tmp_path, huge))
 
 
-def test_a_cut_file_never_gives_rows(tmp_path: Path) -> None:
-    whole = sample(WHOLE).read_bytes()
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+    content = sample(COMPLETE).read_bytes()
     file = tmp_path / "benchmark.json"
     for share in (0.01, 0.3, 0.5, 0.9, 0.99):
-        file.write_bytes(whole[: int(share * len(whole))])
+        file.write_bytes(content[: int(share * len(content))])
         with pytest.raises(SchemaError, match=r"benchmark\.json, line \d+: (ends early|is not valid JSON)"):
             rows(file)
 
 
-@pytest.mark.parametrize("name", [WHOLE, REPEATED, FAILED, APART])
+@pytest.mark.parametrize("name", [COMPLETE, REPEATED, FAILED, SEPARATE])
 @quick
-@drawn(data=st.data())
-def test_damage(name: str, tmp_path: Path, data: st.DataObject) -> None:
+@given(data=st.data())
+def test_damaged_files_are_refused_or_valid(name: str, tmp_path: Path, data: st.DataObject) -> None:
     file = tmp_path / Path(name).name
-    overrides = SAMPLE_OVERRIDES if name == APART else {}
+    overrides = SAMPLE_OVERRIDES if name == SEPARATE else {}
     file.write_bytes(with_changed_bytes(sample(name).read_bytes(), data))
     check(file, "llm_perf", overrides)
     file.write_text(with_changed_values(sample(name).read_text(), data))

@@ -61,7 +61,7 @@ def test_medians_are_those_of_the_requests(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_throughput_counts_tokens_within_the_duration(file: Path) -> None:
-    began = min(float(row["start_timestamp"]) for row in requests_of(file))
+    start_ms = min(float(row["start_timestamp"]) for row in requests_of(file))
     duration_s = 0.0
     n_token = 0.0
     n_request = 0
@@ -71,15 +71,15 @@ def test_throughput_counts_tokens_within_the_duration(file: Path) -> None:
         n_inside = 0
         for gap in row["list"][1:]:
             arrived += gap
-            n_inside += arrived <= began + duration_s * 1000
+            n_inside += arrived <= start_ms + duration_s * 1000
         n_token += float(row["n_output_tokens"]) * n_inside / (len(row["list"]) - 1)
-        n_request += arrived <= began + duration_s * 1000
+        n_request += arrived <= start_ms + duration_s * 1000
     mean = rows_of(file).loc["mean"]
     assert mean["output_throughput_token_per_s"] == pytest.approx(n_token / duration_s, rel=1e-5)
     assert mean["request_throughput_per_s"] == pytest.approx(n_request / duration_s, rel=1e-5)
 
 
-def test_throughput_leaves_out_the_tail(tmp_path: Path) -> None:
+def test_throughput_excludes_tokens_after_the_duration(tmp_path: Path) -> None:
     file = tmp_path / "run.csv"
     file.write_text(
         "status,model,num_users,n_gpus,gpu_type,start_timestamp,experiment_duration_s,n_input_tokens,"
@@ -92,7 +92,7 @@ def test_throughput_leaves_out_the_tail(tmp_path: Path) -> None:
     assert mean["request_throughput_per_s"] == pytest.approx(1 / 10)
 
 
-def test_a_run_gives_one_row_a_statistic_and_throughput_on_the_mean_alone() -> None:
+def test_a_run_has_a_row_per_statistic_and_throughput_in_the_mean_alone() -> None:
     rows = rows_of(CRASHING)
     assert list(rows.index) == ["mean", "p50", "p90", "p95", "p99"]
     assert rows["output_throughput_token_per_s"].notna().tolist() == [True, False, False, False, False]
@@ -116,7 +116,7 @@ def test_failed_requests_are_counted_but_not_timed() -> None:
     assert row["n_failed"] == 5
 
 
-def test_llama_takes_its_catalogue_id_and_t5_runs_without_flash_attention() -> None:
+def test_models_have_catalogue_ids_and_t5_has_no_flash_attention() -> None:
     rows = runs.read([LLM_PILOT_SAMPLES], "pilot")
     flash = dict(zip(rows["model"], rows["flash_attention"], strict=True))
     assert flash == {"EleutherAI/gpt-neox-20b": True, "google/flan-t5-xl": False, "huggyllama/llama-7b": True}
@@ -133,25 +133,25 @@ def test_folder_files_and_archive_give_the_same_rows(tmp_path: Path) -> None:
     assert runs.recognises(file)
 
 
-def test_progress_sees_every_file() -> None:
-    seen: list[str] = []
+def test_the_progress_callback_gets_every_file() -> None:
+    names: list[str] = []
 
     def watch(sources: Any) -> Any:
         for source in sources:
-            seen.append(source.name)
+            names.append(source.name)
             yield source
 
     runs.read([LLM_PILOT_SAMPLES], "pilot", watch)
-    assert seen == [file.name for file in FILES]
+    assert names == [file.name for file in FILES]
 
 
-def test_truncation_within_a_line_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_a_truncated_line_is_refused_with_its_number(tmp_path: Path) -> None:
     lines = FILES[0].read_bytes().splitlines(keepends=True)
     file = tmp_path / "run.csv"
     for line in (2, 11, 31):
         for share in (0.02, 0.1, 0.2, 0.3, 0.5, 0.7, 0.95):
-            whole = lines[line - 1]
-            file.write_bytes(b"".join(lines[: line - 1]) + whole[: int(len(whole) * share)])
+            text = lines[line - 1]
+            file.write_bytes(b"".join(lines[: line - 1]) + text[: int(len(text) * share)])
             with pytest.raises(SchemaError) as caught:
                 runs.read([file], "pilot")
             assert (caught.value.source, caught.value.line) == ("run.csv", line)
@@ -172,7 +172,7 @@ def test_truncation_within_a_line_is_refused_with_its_line(tmp_path: Path) -> No
         ('"[', '"' + "[" * 5000, "latency_ms_per_token"),
     ],
 )
-def test_damaged_lines_name_line_and_field(tmp_path: Path, old: str, new: str, field: str) -> None:
+def test_an_invalid_line_is_refused_with_line_and_field(tmp_path: Path, old: str, new: str, field: str) -> None:
     file = tmp_path / "run.csv"
     file.write_bytes(with_line(CRASHING, 7, old, new))
     with pytest.raises(SchemaError) as caught:
@@ -189,16 +189,16 @@ def test_lines_with_more_cells_than_the_header_are_refused(tmp_path: Path) -> No
         runs.read([file], "pilot")
 
 
-def test_damage_anywhere_is_refused_or_harmless(tmp_path: Path) -> None:
-    pick = random.Random(0)  # noqa: S311
+def test_damaged_files_are_refused_or_valid(tmp_path: Path) -> None:
+    rng = random.Random(0)  # noqa: S311
     file = tmp_path / "run.csv"
-    whole = CRASHING.read_bytes()
+    original = CRASHING.read_bytes()
     n_refused = 0
     for _ in range(60):
-        content = bytearray(whole)
-        for _ in range(pick.choice([1, 3, 20])):
-            place = pick.randrange(len(content))
-            content[place : place + pick.choice([0, 1, 40])] = pick.choice(
+        content = bytearray(original)
+        for _ in range(rng.choice([1, 3, 20])):
+            place = rng.randrange(len(content))
+            content[place : place + rng.choice([0, 1, 40])] = rng.choice(
                 [b"", b",", b'"', b"\n", b"[", b"nan", b"-", b"1e999", b"\x00", b"\xff", b"9" * 30, b"\r"]
             )
         file.write_bytes(content)
@@ -210,7 +210,7 @@ def test_damage_anywhere_is_refused_or_harmless(tmp_path: Path) -> None:
     assert n_refused > 20
 
 
-def test_an_unknown_gpu_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+def test_an_unknown_gpu_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     file = tmp_path / "run.csv"
     file.write_text(CRASHING.read_text().replace(",H100,", ",L4,"))
     with pytest.raises(SchemaError, match="gpu_type: must be one of T4, V100, A10, A100, H100, got 'L4'"):
@@ -235,7 +235,7 @@ def test_a_run_without_a_completed_request_is_refused(tmp_path: Path) -> None:
         (b"a,b\n1,2\n1,2,3\n", "no such column|another number of cells"),
     ],
 )
-def test_foreign_files_are_refused(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, content: bytes, problem: str) -> None:
     file = tmp_path / "run.csv"
     file.write_bytes(content)
     assert runs.recognises(file) is content.startswith(b",Unnamed") or b"latency_ms" in content

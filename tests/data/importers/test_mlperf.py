@@ -1,4 +1,4 @@
-"""The samples are drawn at random and written in LoadGen's layout; they are of no submission."""
+"""Importer of MLPerf logs; the samples have random values in LoadGen's layout and belong to no submission."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given as drawn
+from hypothesis import given
 from hypothesis import strategies as st
 
 from roofcast.data.errors import SchemaError
@@ -31,17 +31,17 @@ SINGLE = "mlperf_summary/single_stream_summary.txt"
 
 
 def rows(*files: Path, **overrides: object) -> pd.DataFrame:
-    known = {key: value for key, value in {**SAMPLE_OVERRIDES, **overrides}.items() if value is not None}
-    return read_measurements("mlperf_summary", files, "ours", overrides=known)
+    given = {key: value for key, value in {**SAMPLE_OVERRIDES, **overrides}.items() if value is not None}
+    return read_measurements("mlperf_summary", files, "ours", overrides=given)
 
 
-def printed(name: str, label: str) -> float:
-    found = re.search(rf"^{re.escape(label)}\s*: ([0-9.]+)$", sample(name).read_text(), flags=re.MULTILINE)
-    assert found, label
-    return float(found[1])
+def read_log_value(name: str, label: str) -> float:
+    match = re.search(rf"^{re.escape(label)}\s*: ([0-9.]+)$", sample(name).read_text(), flags=re.MULTILINE)
+    assert match, label
+    return float(match[1])
 
 
-def edited(name: str, folder: Path, *changes: tuple[str, str]) -> Path:
+def with_edits(name: str, folder: Path, *changes: tuple[str, str]) -> Path:
     text = sample(name).read_text()
     for old, new in changes:
         text, n = re.subn(old, new, text, flags=re.MULTILINE)
@@ -51,38 +51,42 @@ def edited(name: str, folder: Path, *changes: tuple[str, str]) -> Path:
     return file
 
 
-def test_server_gives_every_statistic_of_ttft_tpot_and_e2e() -> None:
+def test_the_server_scenario_has_all_statistics_of_ttft_tpot_and_e2e() -> None:
     table = by_statistic(rows(sample(SERVER)))
     assert list(table.index) == ["mean", "p50", "p90", "p95", "p99"]
-    assert table.loc["mean", "ttft_s"] == pytest.approx(printed(SERVER, "Mean First Token latency (ns)") / 1e9)
+    assert table.loc["mean", "ttft_s"] == pytest.approx(read_log_value(SERVER, "Mean First Token latency (ns)") / 1e9)
     assert table.loc["p99", "ttft_s"] == pytest.approx(
-        printed(SERVER, "99.00 percentile first token latency (ns)") / 1e9
+        read_log_value(SERVER, "99.00 percentile first token latency (ns)") / 1e9
     )
-    assert table.loc["mean", "tpot_s"] == pytest.approx(printed(SERVER, "Mean Time per Output Token (ns)") / 1e9)
+    assert table.loc["mean", "tpot_s"] == pytest.approx(
+        read_log_value(SERVER, "Mean Time per Output Token (ns)") / 1e9
+    )
     assert table.loc["p90", "tpot_s"] == pytest.approx(
-        printed(SERVER, "90.00 percentile time to output token (ns)") / 1e9
+        read_log_value(SERVER, "90.00 percentile time to output token (ns)") / 1e9
     )
-    assert table.loc["p95", "e2e_s"] == pytest.approx(printed(SERVER, "95.00 percentile latency (ns)") / 1e9)
+    assert table.loc["p95", "e2e_s"] == pytest.approx(read_log_value(SERVER, "95.00 percentile latency (ns)") / 1e9)
 
 
-def test_server_is_an_open_loop_at_the_scheduled_rate() -> None:
+def test_the_server_scenario_is_an_open_loop_at_the_scheduled_rate() -> None:
     row = rows(sample(SERVER)).iloc[0]
     assert (row["load"], row["request_rate"], row["request_throughput_per_s"]) == ("open_loop", 9.62, 9.55)
-    assert row["output_throughput_token_per_s"] == printed(SERVER, "Completed tokens per second")
+    assert row["output_throughput_token_per_s"] == read_log_value(SERVER, "Completed tokens per second")
     assert row["n_output_token"] == pytest.approx(row["output_throughput_token_per_s"] / 9.55)
     assert row["note"] == "MLPerf Server; system under test OurSUT"
     assert detect_format([sample(SERVER)]).name == "mlperf_summary"
 
 
-def test_without_a_scheduled_rate_the_target_is_the_rate(tmp_path: Path) -> None:
-    file = edited(SERVER, tmp_path, (r"^Scheduled samples.*\n", ""), ("^Scenario : Server", "Scenario : Interactive"))
+def test_without_a_scheduled_rate_the_target_rate_is_used(tmp_path: Path) -> None:
+    file = with_edits(
+        SERVER, tmp_path, (r"^Scheduled samples.*\n", ""), ("^Scenario : Server", "Scenario : Interactive")
+    )
     row = rows(file).iloc[0]
     assert (row["request_rate"], row["note"][:18]) == (9.6, "MLPerf Interactive")
 
 
-def test_an_invalid_result_has_a_note_of_the_broken_rules() -> None:
+def test_the_note_of_an_invalid_result_has_the_broken_rules() -> None:
     table = by_statistic(rows(sample(OLD)))
-    assert table.loc["mean", "tpot_s"] == pytest.approx(printed(OLD, "Mean Time to Output Token (ns)") / 1e9)
+    assert table.loc["mean", "tpot_s"] == pytest.approx(read_log_value(OLD, "Mean Time to Output Token (ns)") / 1e9)
     assert table["note"].iloc[0].endswith("result INVALID: performance constraints, early stopping")
     assert set(table["status"]) == {"ok"}
 
@@ -92,38 +96,38 @@ def test_a_rate_that_was_not_reached_and_errors_are_noted(tmp_path: Path) -> Non
         ("samples per second : 9.62", "samples per second : 12.5"),
         ("^No errors enc.*", "2 ERRORS encountered."),
     )
-    note = rows(edited(SERVER, tmp_path, *changes))["note"].iloc[0]
+    note = rows(with_edits(SERVER, tmp_path, *changes))["note"].iloc[0]
     assert note.endswith("LoadGen counted 2 errors; asked for 12.5 requests/s, reached 9.55")
 
 
-def test_offline_delivers_throughput_alone() -> None:
+def test_the_offline_scenario_has_throughput_alone() -> None:
     table = rows(sample(OFFLINE))
     assert table["statistic"].tolist() == ["mean"]
     row = table.iloc[0]
     assert (row["load"], row["n_request"]) == ("offline", 4096)
     assert math.isnan(row["e2e_s"])
-    assert row["request_throughput_per_s"] == printed(OFFLINE, "Samples per second")
-    assert row["output_throughput_token_per_s"] == printed(OFFLINE, "Tokens per second")
+    assert row["request_throughput_per_s"] == read_log_value(OFFLINE, "Samples per second")
+    assert row["output_throughput_token_per_s"] == read_log_value(OFFLINE, "Tokens per second")
     assert row["duration_s"] == pytest.approx(4096 / row["request_throughput_per_s"], rel=1e-5)
 
 
-def test_single_stream_is_a_closed_loop_of_one() -> None:
+def test_the_single_stream_scenario_is_a_closed_loop_of_one() -> None:
     table = by_statistic(rows(sample(SINGLE)))
     row = table.loc["mean"]
     assert (row["load"], row["concurrency"]) == ("closed_loop", 1)
-    assert row["output_throughput_token_per_s"] == printed(SINGLE, "TPS w/ loadgen overhead")
+    assert row["output_throughput_token_per_s"] == read_log_value(SINGLE, "TPS w/ loadgen overhead")
     assert row["e2e_s"] == pytest.approx(row["ttft_s"] + row["tpot_s"] * (row["n_output_token"] - 1), rel=0.02)
     assert len(table) == 5
 
 
-def test_columns_that_no_log_states_must_be_set() -> None:
+def test_columns_that_the_log_lacks_must_be_set() -> None:
     for column in SAMPLE_OVERRIDES:
         with pytest.raises(SchemaError, match=rf"server_summary\.txt: {column}: .* --set {column}="):
             rows(sample(SERVER), **{column: None})
 
 
 def test_without_counted_tokens_the_output_length_must_be_set(tmp_path: Path) -> None:
-    file = edited(SERVER, tmp_path, (r"^Completed tokens per second\s*: .*", "Completed tokens per second: 0.00"))
+    file = with_edits(SERVER, tmp_path, (r"^Completed tokens per second\s*: .*", "Completed tokens per second: 0.00"))
     with pytest.raises(SchemaError, match="n_output_token: is not in the file"):
         rows(file)
     row = rows(file, n_output_token=290).iloc[0]
@@ -161,21 +165,23 @@ def test_without_counted_tokens_the_output_length_must_be_set(tmp_path: Path) ->
         (("^(Max latency .*)", r"\1\nMean latency (ns) : 7"), "Mean latency (ns)", "is '7' in line 27 and '1881", 28),
     ],
 )
-def test_bad_logs_are_refused_by_line(
+def test_an_invalid_log_is_refused_with_its_line(
     tmp_path: Path, change: tuple[str, str], field: str, problem: str, line: int
 ) -> None:
     with pytest.raises(SchemaError, match=problem) as caught:
-        rows(edited(SERVER, tmp_path, change))
+        rows(with_edits(SERVER, tmp_path, change))
     assert (caught.value.field, caught.value.line) == (field, line)
     assert caught.value.source == "mlperf_log_summary.txt"
 
 
-def test_other_units_are_noticed(tmp_path: Path) -> None:
+def test_times_in_other_units_are_refused(tmp_path: Path) -> None:
     in_us = (r"^(.*First Token latency \(ns\)\s*: \d+|.*first token latency \(ns\)\s*: \d+)\d{3}$", r"\1")
     in_ps = (r"^(.*Output Token \(ns\)\s*: \d+)$", r"\g<1>000")
     with pytest.raises(SchemaError, match=r"e2e_s: E2E of 18\.81 s is far from TTFT \+ TPOT"):
-        rows(edited(SERVER, tmp_path, in_ps))
-    assert rows(edited(SERVER, tmp_path, in_us)).iloc[0]["ttft_s"] < 1e-3  # too small a part of E2E to contradict it
+        rows(with_edits(SERVER, tmp_path, in_ps))
+    assert (
+        rows(with_edits(SERVER, tmp_path, in_us)).iloc[0]["ttft_s"] < 1e-3
+    )  # too small a part of E2E to contradict it
 
 
 @pytest.mark.parametrize(
@@ -196,11 +202,11 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes, problem: str) -
         rows(file)
 
 
-def test_a_cut_log_never_gives_rows(tmp_path: Path) -> None:
-    whole = sample(SERVER).read_bytes()
+def test_a_truncated_log_is_refused(tmp_path: Path) -> None:
+    content = sample(SERVER).read_bytes()
     file = tmp_path / "log.txt"
     for share in (0.05, 0.3, 0.6, 0.9, 0.98):
-        file.write_bytes(whole[: int(share * len(whole))])
+        file.write_bytes(content[: int(share * len(content))])
         with pytest.raises(SchemaError, match=r"log\.txt.*(ends early|is no summary)"):
             rows(file)
 
@@ -211,7 +217,7 @@ def test_a_log_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         rows(sample(SERVER))
 
 
-def test_of_a_folder_the_runs_for_accuracy_are_passed_over(tmp_path: Path) -> None:
+def test_accuracy_runs_of_a_folder_are_skipped(tmp_path: Path) -> None:
     for part, content in (("performance", sample(SERVER).read_bytes()), ("accuracy", b"No errors encountered.\n")):
         (tmp_path / part).mkdir()
         (tmp_path / part / "mlperf_log_summary.txt").write_bytes(content)
@@ -230,8 +236,8 @@ def test_archives_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [SERVER, OLD, OFFLINE, SINGLE])
 @quick
-@drawn(data=st.data())
-def test_damage(name: str, tmp_path: Path, data: st.DataObject) -> None:
+@given(data=st.data())
+def test_damaged_files_are_refused_or_valid(name: str, tmp_path: Path, data: st.DataObject) -> None:
     file = tmp_path / Path(name).name
     file.write_bytes(with_changed_bytes(sample(name).read_bytes(), data))
     check(file, "mlperf_summary", SAMPLE_OVERRIDES)

@@ -23,13 +23,13 @@ from tests.data.row_builders import LLM_PILOT_SAMPLES, a_table
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Path:
+def csv_file(tmp_path: Path) -> Path:
     file = tmp_path / "own.csv"
     a_table().drop(columns="campaign").assign(engine="", accelerator="").to_csv(file, index=False)
     return file
 
 
-def test_no_outcome_and_no_column_of_the_import_can_be_set() -> None:
+def test_outcomes_and_columns_of_the_import_cannot_be_set() -> None:
     assert not set(OVERRIDABLE_COLUMNS) & {*OUTCOME_COLUMNS, "statistic", "campaign", "status", "derived"}
     assert set(EXAMPLES) <= set(OVERRIDABLE_COLUMNS) & set(QUESTION_COLUMNS)
     for name in ("ttft_s", "statistic", "acelerator", ""):
@@ -57,7 +57,7 @@ def test_blanks_are_filled_and_equal_values_do_not_conflict() -> None:
     assert fill_blanks(cells, overrides, "run.json") == {"tp": 2, "engine": "vllm", "model": "m", "accelerator": "a"}
 
 
-def test_a_conflict_names_file_line_and_field_and_how_to_rename() -> None:
+def test_the_error_of_a_conflict_has_file_line_field_and_how_to_rename() -> None:
     with pytest.raises(SchemaError) as caught:
         fill_blanks({"engine": "sglang"}, check_overrides({"engine": "vllm"}), "run.jsonl", 3)
     assert str(caught.value) == (
@@ -71,7 +71,7 @@ def test_a_conflict_names_file_line_and_field_and_how_to_rename() -> None:
     assert fill_blanks({"engine": "tgi"}, {"engine:sglang": "vllm"}, "x") == {"engine": "tgi"}
 
 
-def test_all_missing_columns_are_named_at_once() -> None:
+def test_the_error_names_all_missing_columns() -> None:
     cells: dict[str, object] = {}
     for n_known, (column, example) in enumerate(EXAMPLES.items()):
         with pytest.raises(MissingColumnsError) as caught:
@@ -87,18 +87,18 @@ def test_all_missing_columns_are_named_at_once() -> None:
     check_required({**cells, "load": "offline"}, "run.json")
 
 
-def test_every_format_takes_overrides(own: Path) -> None:
-    table = read_measurements(None, [own], overrides={"engine": "vllm", "accelerator": "nvidia-l4-24gb"})
+def test_every_format_accepts_overrides(csv_file: Path) -> None:
+    table = read_measurements(None, [csv_file], overrides={"engine": "vllm", "accelerator": "nvidia-l4-24gb"})
     assert table[["engine", "accelerator"]].iloc[0].tolist() == ["vllm", "nvidia-l4-24gb"]
     with pytest.raises(SchemaError, match=r"own\.csv, line 2: n_accelerator: is '1' in the file"):
-        read_measurements(None, [own], overrides={"accelerator": "a", "n_accelerator": 3})
+        read_measurements(None, [csv_file], overrides={"accelerator": "a", "n_accelerator": 3})
     pilot = read_measurements(None, [LLM_PILOT_SAMPLES], overrides={"note": "again"})
     assert set(pilot["note"]) == {"again"}
     with pytest.raises(SchemaError, match="engine: is 'tgis' in the file, but is set to 'vllm'"):
         read_measurements(None, [LLM_PILOT_SAMPLES], overrides={"engine": "vllm"})
 
 
-def test_only_the_missing_option_is_named() -> None:
+def test_the_error_names_only_the_missing_option() -> None:
     with pytest.raises(SchemaError, match=r"accelerator: .* such as --set accelerator=nvidia-h100-sxm-80gb"):
         rows(sample("vllm_bench/default.json"), model=None, accelerator=None)
     assert isinstance(rows(sample("vllm_bench/default.json"), model=None), pd.DataFrame)

@@ -38,17 +38,17 @@ def test_any_subset_of_columns_is_read(file: Path) -> None:
     assert roofcast_csv.recognises(file)
 
 
-def test_a_campaign_in_the_file_counts(file: Path) -> None:
+def test_the_campaign_of_the_file_is_used(file: Path) -> None:
     table = read(file, f"{HEADER},campaign\n{LINE},theirs\n{LINE},\n")
     assert table["campaign"].tolist() == ["theirs", "ours"]
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\n\n\n", ""])
-def test_line_ends_and_a_byte_order_mark_do_not_matter(file: Path, ending: str) -> None:
+def test_line_ends_and_a_byte_order_mark_are_ignored(file: Path, ending: str) -> None:
     assert len(read(file, b"\xef\xbb\xbf" + f"{HEADER}\n{LINE}{ending}".encode())) == 1
 
 
-def test_written_rows_are_read_back(file: Path) -> None:
+def test_rows_survive_writing_and_reading(file: Path) -> None:
     table = many_rows(200)
     table.to_csv(file, index=False)
     assert row_ids(roofcast_csv.read([file], "other")) == row_ids(table)
@@ -77,14 +77,14 @@ def test_written_rows_are_read_back(file: Path) -> None:
         ("", ""),
     ],
 )
-def test_bad_lines_name_file_line_and_field(file: Path, cells: str, field: str) -> None:
+def test_an_invalid_line_is_refused_with_file_line_and_field(file: Path, cells: str, field: str) -> None:
     with pytest.raises(SchemaError) as caught:
         read(file, f"{HEADER}\n{LINE}\n{LINE}\n{cells}\n{LINE}\n")
     assert (caught.value.source, caught.value.field) == ("own.csv", field)
     assert caught.value.line == 4
 
 
-def test_line_numbers_hold_beyond_the_first_chunk(file: Path) -> None:
+def test_line_numbers_are_right_beyond_the_first_chunk(file: Path) -> None:
     lines = [LINE] * 12_345
     lines[12_000] = LINE.replace("0.25", "-1")
     with pytest.raises(SchemaError, match=r"own\.csv, line 12002: ttft_s: must be between"):
@@ -105,14 +105,14 @@ def test_line_numbers_hold_beyond_the_first_chunk(file: Path) -> None:
         (HEADER.replace("note", "model").encode() + f"\n{LINE}".encode(), "model: is given twice"),
     ],
 )
-def test_foreign_files_are_refused(file: Path, content: bytes, problem: str) -> None:
+def test_other_files_are_refused(file: Path, content: bytes, problem: str) -> None:
     with pytest.raises(SchemaError, match=problem):
         read(file, content)
 
 
 @settings(max_examples=n_example(60), deadline=None)
 @given(content=st.binary(max_size=300))
-def test_noise_is_refused_and_never_crashes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_random_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     file = tmp_path_factory.getbasetemp() / "noise.csv"
     with pytest.raises(SchemaError):
         read(file, content)
@@ -120,7 +120,9 @@ def test_noise_is_refused_and_never_crashes(tmp_path_factory: pytest.TempPathFac
 
 @settings(max_examples=n_example(40), deadline=None)
 @given(cut=st.integers(min_value=0, max_value=3 * len(LINE)))
-def test_a_cut_file_gives_whole_lines_or_is_refused(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+def test_a_truncated_file_yields_complete_lines_or_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
     file = tmp_path_factory.getbasetemp() / "cut.csv"
     content = f"{HEADER}\n{LINE}\n{LINE}\n{LINE}"
     try:
@@ -130,8 +132,8 @@ def test_a_cut_file_gives_whole_lines_or_is_refused(tmp_path_factory: pytest.Tem
     assert len(table) == 1 + content[: len(content) - cut].strip().count("\n") - 1
 
 
-def test_text_is_held_a_few_thousand_lines_at_a_time(file: Path) -> None:
-    """A cell as text takes over 50 bytes, so the whole of this file as text would take 40 MB."""
+def test_memory_is_bounded_by_a_chunk_of_lines(file: Path) -> None:
+    """A cell as text takes over 50 bytes, so this file as text would take 40 MB."""
     file.write_text("\n".join([HEADER, *([LINE] * 100_000)]))
     tracemalloc.start()
     try:
@@ -144,22 +146,22 @@ def test_text_is_held_a_few_thousand_lines_at_a_time(file: Path) -> None:
 
 
 @pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
-def test_another_separator_is_named(file: Path, mark: str, name: str) -> None:
+def test_another_separator_is_refused_with_its_name(file: Path, mark: str, name: str) -> None:
     with pytest.raises(SchemaError, match=rf"own\.csv, line 1: has cells separated by {name}; save it with commas"):
         read(file, f"{HEADER}\n{LINE}\n".replace(",", mark))
     assert roofcast_csv.recognises(file)
 
 
-def test_a_file_of_some_columns_is_ours(file: Path) -> None:
+def test_a_file_with_a_few_columns_is_recognised(file: Path) -> None:
     file.write_text("n_input_token,ttft_s\n")
     assert roofcast_csv.recognises(file)
     file.write_text("concurrency,latency\n")
     assert not roofcast_csv.recognises(file)
 
 
-def test_all_missing_columns_are_named_at_once(file: Path) -> None:
-    wanted = "--set accelerator=nvidia-h100-sxm-80gb --set n_accelerator=8 --set n_input_token=1024"
-    with pytest.raises(SchemaError, match=rf"own\.csv, line 3: accelerator: is not in the file; .* {wanted}$"):
+def test_the_error_names_all_missing_columns(file: Path) -> None:
+    options = "--set accelerator=nvidia-h100-sxm-80gb --set n_accelerator=8 --set n_input_token=1024"
+    with pytest.raises(SchemaError, match=rf"own\.csv, line 3: accelerator: is not in the file; .* {options}$"):
         read(file, "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,ttft_s\n"
              "m,a,1,9,9,1,0.1\nm,,,,9,1,0.1\n")  # fmt: skip
 
@@ -180,7 +182,7 @@ RUN = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,
         ("ttft_s,tpot_s,e2e_s", "0.1,0.02,2000", "e2e_s: E2E of 2000 s is far from TTFT"),
     ],
 )
-def test_milliseconds_for_seconds_are_noticed(file: Path, columns: str, cells: str, problem: str) -> None:
+def test_milliseconds_in_place_of_seconds_are_refused(file: Path, columns: str, cells: str, problem: str) -> None:
     with pytest.raises(SchemaError, match=rf"own\.csv, line 3: {problem}.* are seconds and milliseconds confused"):
         read(
             file,
@@ -188,7 +190,7 @@ def test_milliseconds_for_seconds_are_noticed(file: Path, columns: str, cells: s
         )
 
 
-def test_seconds_pass(file: Path) -> None:
+def test_seconds_are_accepted(file: Path) -> None:
     columns = "ttft_s,tpot_s,e2e_s,request_throughput_per_s,output_throughput_token_per_s"
     assert len(read(file, f"{RUN},{columns}\nm,a,1,100,100,8,mean,0.1,0.039,4,2,200\n")) == 1
     assert len(read(file, f"{RUN},tpot_s\nm,a,1,100,100,8,p99,20\n")) == 1

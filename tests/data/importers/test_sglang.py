@@ -9,7 +9,7 @@ import pytest
 from roofcast.data import json_input
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers import detect_format
-from tests.data.importers.clients import by_statistic, changed, rows, sample
+from tests.data.importers.clients import by_statistic, rows, sample, with_changes
 
 SWEEP = "sglang_bench/sweep.jsonl"
 DETAILED = "sglang_bench/detailed.jsonl"
@@ -20,7 +20,7 @@ def lines(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in sample(name).read_text().splitlines()]
 
 
-def test_every_line_is_a_run() -> None:
+def test_each_line_is_a_run() -> None:
     table = rows(sample(SWEEP), model=None)
     assert detect_format([sample(SWEEP)]).name == "sglang_bench"
     assert len(table) == 3 * 5
@@ -33,14 +33,14 @@ def test_every_line_is_a_run() -> None:
         assert row["total_throughput_token_per_s"] == raw["total_throughput"]
 
 
-def test_the_servers_account_of_itself_is_read() -> None:
+def test_the_server_settings_are_read() -> None:
     first = rows(sample(SWEEP), model=None).iloc[0]
     assert first[["model", "engine", "engine_version"]].tolist() == ["Qwen/Qwen2.5-7B-Instruct", "sglang", "0.5.23"]
     assert first[["tp", "pp", "dp", "ep"]].tolist() == [2, 1, 1, 1]
     assert first["prefix_caching"] == "off"
 
 
-def test_arrays_over_requests_give_every_statistic_of_the_tool_itself() -> None:
+def test_statistics_of_arrays_equal_those_of_the_tool() -> None:
     table = by_statistic(rows(sample(DETAILED)))
     raw = lines(DETAILED)[0]
     for statistic, row in table.iterrows():
@@ -52,11 +52,11 @@ def test_arrays_over_requests_give_every_statistic_of_the_tool_itself() -> None:
 
 
 def test_speculative_decoding_is_noted(tmp_path: Path) -> None:
-    assert "speculative decoding" in rows(changed(DETAILED, tmp_path, {"accept_length": 2.5}))["note"].iloc[0]
+    assert "speculative decoding" in rows(with_changes(DETAILED, tmp_path, {"accept_length": 2.5}))["note"].iloc[0]
 
 
 def test_a_run_without_a_completed_request_is_a_failed_row(tmp_path: Path) -> None:
-    file = changed(DETAILED, tmp_path, {"completed": 0})
+    file = with_changes(DETAILED, tmp_path, {"completed": 0})
     assert rows(file, n_input_token=1000, n_output_token=30)["status"].tolist() == ["failed"]
 
 
@@ -73,20 +73,20 @@ def test_a_run_without_a_completed_request_is_a_failed_row(tmp_path: Path) -> No
         ({"p99_ttft_ms": 1e12}, "ttft_s"),
     ],
 )
-def test_damage_names_line_and_field(tmp_path: Path, changes: dict[str, Any], field: str) -> None:
+def test_an_invalid_line_is_refused_with_line_and_field(tmp_path: Path, changes: dict[str, Any], field: str) -> None:
     with pytest.raises(SchemaError) as caught:
-        rows(changed(SWEEP, tmp_path, changes, line=2), model=None)
+        rows(with_changes(SWEEP, tmp_path, changes, line=2), model=None)
     assert (caught.value.field, caught.value.source, caught.value.line) == (field, "sweep.jsonl", 2)
 
 
-def test_a_cut_line_is_refused_with_its_number(tmp_path: Path) -> None:
+def test_a_truncated_line_is_refused_with_its_number(tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
     file.write_text(sample(SWEEP).read_text()[:-30])
     with pytest.raises(SchemaError, match=r"run\.jsonl, line 3: (ends early|is not valid JSON)"):
         rows(file, model=None)
 
 
-def test_blank_lines_do_not_matter_and_long_ones_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blank_lines_are_skipped_and_long_ones_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "run.jsonl"
     file.write_text("\n".join(f"{line}\n" for line in sample(SWEEP).read_text().splitlines()))
     assert len(rows(file, model=None)) == 15

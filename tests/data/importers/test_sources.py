@@ -38,11 +38,11 @@ def test_folders_are_searched_in_order(folder: Path) -> None:
 def test_archives_are_streamed(folder: Path, tmp_path: Path, suffix: str, mode: str) -> None:
     file = pack(folder, tmp_path / f"runs.tar.{suffix}", mode)
     assert is_archive(file)
-    found = {source.name: source.stream.read() for source in iter_sources([file])}
-    assert found == {f"runs.tar.{suffix}:b.csv": b"b,c\n", f"runs.tar.{suffix}:a.CSV": b"a\n"}
+    contents = {source.name: source.stream.read() for source in iter_sources([file])}
+    assert contents == {f"runs.tar.{suffix}:b.csv": b"b,c\n", f"runs.tar.{suffix}:a.CSV": b"a\n"}
 
 
-def test_an_archive_within_a_folder_counts(folder: Path) -> None:
+def test_an_archive_in_a_folder_is_read(folder: Path) -> None:
     pack(folder / "deep", folder / "more.tar.xz")
     assert [source.name for source in iter_sources([folder])] == ["b.csv", "a.CSV", "more.tar.xz:a.CSV"]
 
@@ -110,8 +110,8 @@ def test_an_unreadable_file_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         (b"a" * 200_000, []),
     ],
 )
-def test_header_of_any_file(tmp_path: Path, content: bytes, names: list[str]) -> None:
+def test_the_header_of_any_file_is_read(tmp_path: Path, content: bytes, names: list[str]) -> None:
     file = tmp_path / "x"
     file.write_bytes(content)
-    found = header_of(file)
-    assert found == names or (not names and len(found) <= 1)
+    header = header_of(file)
+    assert header == names or (not names and len(header) <= 1)

@@ -10,7 +10,7 @@ import pytest
 from roofcast.data import json_input
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers import detect_format
-from tests.data.importers.clients import by_statistic, changed, rows, sample
+from tests.data.importers.clients import by_statistic, rows, sample, with_changes
 
 DEFAULT = "vllm_bench/default.json"
 DETAILED = "vllm_bench/detailed.json"
@@ -19,7 +19,7 @@ FROM_FILE = {"model": None}
 COLUMNS = {"ttft": "ttft_s", "tpot": "tpot_s", "itl": "itl_s", "e2el": "e2e_s"}
 
 
-def test_a_summary_gives_the_statistics_it_holds() -> None:
+def test_the_statistics_of_a_summary_are_read() -> None:
     table = by_statistic(rows(sample(DEFAULT), **FROM_FILE))
     raw = json.loads(sample(DEFAULT).read_text())
     assert list(table.index) == ["mean", "p50", "p99"]
@@ -37,7 +37,7 @@ def test_a_summary_gives_the_statistics_it_holds() -> None:
     assert detect_format([sample(DEFAULT)]).name == "vllm_bench"
 
 
-def test_arrays_over_requests_give_every_statistic_of_the_tool_itself() -> None:
+def test_statistics_of_arrays_equal_those_of_the_tool() -> None:
     table = by_statistic(rows(sample(DETAILED), **FROM_FILE | {"accelerator": None}))
     raw = json.loads(sample(DETAILED).read_text())
     for statistic, row in table.iterrows():
@@ -49,17 +49,17 @@ def test_arrays_over_requests_give_every_statistic_of_the_tool_itself() -> None:
 
 
 def test_a_summary_and_its_arrays_agree(tmp_path: Path) -> None:
-    file = changed(DETAILED, tmp_path, {"itls": ...})
+    file = with_changes(DETAILED, tmp_path, {"itls": ...})
     summary, arrays = (by_statistic(rows(f, **FROM_FILE | {"accelerator": None})) for f in (file, sample(DETAILED)))
     for column in (*COLUMNS.values(), "n_input_token", "request_throughput_per_s"):
         assert summary[column].to_numpy() == pytest.approx(arrays[column].to_numpy(), nan_ok=True)
-    without = changed(DETAILED, tmp_path, {"latencies": ...})
+    without = with_changes(DETAILED, tmp_path, {"latencies": ...})
     assert by_statistic(rows(without, **FROM_FILE | {"accelerator": None}))["e2e_s"].to_numpy() == pytest.approx(
         arrays["e2e_s"].to_numpy(), rel=1e-5
     )
 
 
-def test_the_users_own_metadata_is_read_where_it_names_a_column() -> None:
+def test_metadata_named_like_a_column_is_read() -> None:
     table = rows(sample(DETAILED), **FROM_FILE | {"accelerator": None})
     first = table.iloc[0]
     assert (first["accelerator"], first["tp"], first["engine"]) == ("nvidia-h100-sxm-80gb", 2, "vllm")
@@ -78,9 +78,9 @@ def test_the_users_own_metadata_is_read_where_it_names_a_column() -> None:
         ({"engine": "a\u202eb"}, "engine"),
     ],
 )
-def test_bad_metadata_is_refused(tmp_path: Path, changes: dict[str, Any], field: str) -> None:
+def test_invalid_metadata_is_refused(tmp_path: Path, changes: dict[str, Any], field: str) -> None:
     with pytest.raises(SchemaError) as caught:
-        rows(changed(DETAILED, tmp_path, changes), model=None, accelerator=None)
+        rows(with_changes(DETAILED, tmp_path, changes), model=None, accelerator=None)
     assert (caught.value.field, caught.value.source) == (field, "detailed.json")
 
 
@@ -94,19 +94,21 @@ def test_bad_metadata_is_refused(tmp_path: Path, changes: dict[str, Any], field:
         ({"request_rate": ..., "max_concurrency": ...}, "offline", "n_request", 12),
     ],
 )
-def test_loads(tmp_path: Path, changes: dict[str, Any], load: str, column: str, value: float) -> None:
-    first = rows(changed(RATE, tmp_path, changes), model=None).iloc[0]
+def test_the_load_is_read_from_rate_and_concurrency(
+    tmp_path: Path, changes: dict[str, Any], load: str, column: str, value: float
+) -> None:
+    first = rows(with_changes(RATE, tmp_path, changes), model=None).iloc[0]
     assert (first["load"], first[column]) == (load, value)
     assert math.isnan(first["concurrency"]) is (load != "closed_loop")
 
 
 def test_a_rate_that_was_not_reached_is_noted(tmp_path: Path) -> None:
-    notes = rows(changed(RATE, tmp_path, {"max_concurrency": 8}), model=None)["note"]
+    notes = rows(with_changes(RATE, tmp_path, {"max_concurrency": 8}), model=None)["note"]
     assert set(notes) == {"at most 8 requests in flight; asked for 5 requests/s, reached 2.13"}
 
 
 def test_a_run_without_a_completed_request_is_a_failed_row(tmp_path: Path) -> None:
-    file = changed(DEFAULT, tmp_path, {"completed": 0, "failed": 12, "mean_ttft_ms": 0.0})
+    file = with_changes(DEFAULT, tmp_path, {"completed": 0, "failed": 12, "mean_ttft_ms": 0.0})
     with pytest.raises(SchemaError, match=r"n_input_token: is not in the file; .* --set n_input"):
         rows(file, model=None)
     table = rows(file, model=None, n_input_token=1000, n_output_token=30)
@@ -114,8 +116,8 @@ def test_a_run_without_a_completed_request_is_a_failed_row(tmp_path: Path) -> No
     assert table["ttft_s"].isna().all()
 
 
-def test_failures_follow_from_the_prompts_of_older_files(tmp_path: Path) -> None:
-    table = rows(changed(DEFAULT, tmp_path, {"failed": ..., "num_prompts": 15}), model=None)
+def test_failed_requests_of_older_files_are_counted_from_the_prompts(tmp_path: Path) -> None:
+    table = rows(with_changes(DEFAULT, tmp_path, {"failed": ..., "num_prompts": 15}), model=None)
     assert set(table["n_failed"]) == {3}
 
 
@@ -123,23 +125,23 @@ def test_failures_follow_from_the_prompts_of_older_files(tmp_path: Path) -> None
     ("name", "note"),
     [("/models/secret/llama", "served as llama"), ("C:\\m\\llama", "served as llama"), ("./", ""), ("", "")],
 )
-def test_a_path_names_no_model(tmp_path: Path, name: str, note: str) -> None:
-    file = changed(DEFAULT, tmp_path, {"model_id": name})
+def test_a_path_is_no_model_name(tmp_path: Path, name: str, note: str) -> None:
+    file = with_changes(DEFAULT, tmp_path, {"model_id": name})
     assert set(rows(file)["note"]) == {note}
     with pytest.raises(SchemaError, match=r"model: is not in the file; .* --set model="):
         rows(file, model=None)
 
 
 def test_model_names_in_any_alphabet_are_read(tmp_path: Path) -> None:
-    file = changed(DEFAULT, tmp_path, {"model_id": "通义/千问-7B"})
+    file = with_changes(DEFAULT, tmp_path, {"model_id": "通义/千问-7B"})
     assert set(rows(file, model=None)["model"]) == {"通义/千问-7B"}
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, "12", True, [1], {"a": 1}, 10**400])
 @pytest.mark.parametrize("field", ["mean_ttft_ms", "duration", "total_output_tokens", "output_throughput"])
-def test_a_field_that_is_no_number_is_refused_by_name(tmp_path: Path, field: str, value: object) -> None:
+def test_a_field_that_is_no_number_is_refused_with_its_name(tmp_path: Path, field: str, value: object) -> None:
     with pytest.raises(SchemaError) as caught:
-        rows(changed(DEFAULT, tmp_path, {field: value}), name="vllm_bench", model=None)
+        rows(with_changes(DEFAULT, tmp_path, {field: value}), name="vllm_bench", model=None)
     assert (caught.value.field, caught.value.source) == (field, "default.json")
 
 
@@ -163,9 +165,11 @@ def test_a_field_that_is_no_number_is_refused_by_name(tmp_path: Path, field: str
         ({"duration": ...}, "duration", "no such field: this is no result of vllm bench serve, or a truncated one"),
     ],
 )
-def test_damage_is_refused_by_field(tmp_path: Path, changes: dict[str, Any], field: str, problem: str) -> None:
+def test_an_invalid_file_is_refused_with_its_field(
+    tmp_path: Path, changes: dict[str, Any], field: str, problem: str
+) -> None:
     with pytest.raises(SchemaError, match=problem) as caught:
-        rows(changed(DETAILED, tmp_path, changes), name="vllm_bench", model=None, accelerator=None)
+        rows(with_changes(DETAILED, tmp_path, changes), name="vllm_bench", model=None, accelerator=None)
     assert (caught.value.field, caught.value.source) == (field, "detailed.json")
 
 
@@ -197,11 +201,9 @@ def in_other_unit(name: str, factor: float, part: str = "_ms") -> dict[str, floa
         ),
     ],
 )
-def test_numbers_that_contradict_each_other_are_refused(
-    tmp_path: Path, name: str, part: str, factor: float, problem: str
-) -> None:
+def test_inconsistent_numbers_are_refused(tmp_path: Path, name: str, part: str, factor: float, problem: str) -> None:
     with pytest.raises(SchemaError, match=problem):
-        rows(changed(name, tmp_path, in_other_unit(name, factor, part)), model=None)
+        rows(with_changes(name, tmp_path, in_other_unit(name, factor, part)), model=None)
 
 
 @pytest.mark.parametrize(
@@ -226,11 +228,11 @@ def test_other_files_are_refused_with_their_line(tmp_path: Path, content: bytes,
         rows(file, name="vllm_bench")
 
 
-def test_a_cut_file_never_gives_rows(tmp_path: Path) -> None:
-    whole = sample(DETAILED).read_bytes()
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+    content = sample(DETAILED).read_bytes()
     file = tmp_path / "run.json"
     for share in (0.01, 0.2, 0.5, 0.8, 0.99):
-        file.write_bytes(whole[: int(share * len(whole))])
+        file.write_bytes(content[: int(share * len(content))])
         with pytest.raises(SchemaError, match=r"run\.json, line \d+: (ends early|is not valid JSON)"):
             rows(file, name="vllm_bench")
 
@@ -241,7 +243,7 @@ def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         rows(sample(DEFAULT), model=None)
 
 
-def test_a_folder_of_results_is_one_table(tmp_path: Path) -> None:
+def test_the_results_of_a_folder_are_one_table(tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
         (tmp_path / name).write_bytes(sample(DEFAULT).read_bytes())
     assert len(rows(tmp_path, model=None)) == 6

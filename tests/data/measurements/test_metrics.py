@@ -39,7 +39,7 @@ times = st.floats(1e-6, 1e3)
 lengths = st.floats(2, 1e5)
 
 
-def test_every_outcome_statistic_and_load_has_a_meaning() -> None:
+def test_every_outcome_statistic_and_load_is_described() -> None:
     assert {q.column for q in QUANTITIES} == set(OUTCOME_COLUMNS)
     assert tuple(STATISTIC_MEANINGS) == STATISTICS
     assert tuple(LOAD_MEANINGS) == LOADS
@@ -48,7 +48,7 @@ def test_every_outcome_statistic_and_load_has_a_meaning() -> None:
     }
 
 
-def test_every_conversion_is_registered_and_says_whether_it_derives() -> None:
+def test_every_conversion_is_registered() -> None:
     functions = {f for _, f in inspect.getmembers(metrics, inspect.isfunction) if f.__module__ == metrics.__name__}
     assert {c.function for c in CONVERSIONS} == functions - {s_from_unit}
     for conversion in CONVERSIONS:
@@ -64,7 +64,7 @@ def test_the_document_is_written_from_the_code() -> None:
     assert with_tables(text, TABLES) == text, f"run: {REGENERATE}"
 
 
-def test_every_format_appears_in_the_document_with_all_that_it_delivers() -> None:
+def test_every_format_is_in_the_document_with_its_columns() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     for entry in FORMATS.values():
         assert set(entry.conversions) <= set(entry.delivers)
@@ -97,11 +97,11 @@ def test_total_and_output_throughput_are_inverse(rate: float, n_input: float, n_
     assert output_from_total_throughput(total, n_input, n_output) == pytest.approx(rate)
 
 
-def test_one_batch_at_a_time_is_a_closed_loop_in_step() -> None:
+def test_one_batch_at_a_time_is_a_static_batch() -> None:
     assert static_batch_throughput(8, 100, 2.0) == closed_loop_throughput(8, 100, 2.0)
 
 
-def test_one_output_token_has_no_tpot_and_no_speed_none_either() -> None:
+def test_one_output_token_has_no_tpot() -> None:
     assert math.isnan(tpot_from_inclusive(1.0, 1.0, 1))
     assert math.isnan(tpot_from_user_speed(0.0))
     assert e2e_from_parts(1.0, 5.0, 1) == 1.0

@@ -56,7 +56,7 @@ def test_an_empty_table_has_the_column_types() -> None:
 @pytest.mark.parametrize(
     "value", [-1.0, float("inf"), *(pytest.param(v, marks=pytest.mark.slow) for v in (1e20, float("-inf")))]
 )
-def test_absurd_numbers_are_refused_by_name(name: str, value: float) -> None:
+def test_numbers_out_of_range_are_refused_with_their_field(name: str, value: float) -> None:
     with pytest.raises(SchemaError, match=rf"^runs.csv, line 2: {name}: must be between"):
         validated(**{name: value})
 
@@ -68,7 +68,7 @@ def test_a_required_number_may_not_be_blank(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TRAINING_WHOLE_COLUMNS)
-def test_counts_are_whole(name: str) -> None:
+def test_counts_are_whole_numbers(name: str) -> None:
     with pytest.raises(SchemaError, match=f"{name}: must be a whole number"):
         validated(
             **{name: 8.5, "n_global_batch_sequence": None, **({} if name == "tp" else {"tp": 1})} | _fitting(name)
@@ -76,7 +76,7 @@ def test_counts_are_whole(name: str) -> None:
 
 
 def _fitting(name: str) -> dict[str, Any]:
-    """Return accelerators that even half a count divides, so that its own rule speaks."""
+    """Return a number of accelerators that half a count divides, so that only the rule of counts applies."""
     return {"n_accelerator": 17} if name in {"tp", "pp", "cp"} else {}
 
 
@@ -85,7 +85,7 @@ def _fitting(name: str) -> dict[str, Any]:
     [("sharding", "zero9"), ("recomputation", "some"), ("offload", "gpu"), ("method", "rlhf"), ("packing", "yes"),
      ("flash_attention", "true"), ("compute_precision", "fp7"), ("status", "fine"), ("date", "yesterday")],
 )  # fmt: skip
-def test_unknown_words_are_refused_by_name(field: str, value: str) -> None:
+def test_unknown_values_are_refused_with_their_field(field: str, value: str) -> None:
     with pytest.raises(SchemaError, match=f"{field}: must be"):
         validated(**{field: value})
 
@@ -95,7 +95,7 @@ def test_a_formula_is_refused() -> None:
         validated(note="=1+1")
 
 
-def test_an_unknown_column_names_the_nearest() -> None:
+def test_an_unknown_column_is_refused_with_the_similar_one() -> None:
     with pytest.raises(
         SchemaError, match=r"step_time: is not a column of the training table; did you mean step_time_s"
     ):
@@ -104,14 +104,14 @@ def test_an_unknown_column_names_the_nearest() -> None:
         validated(step_time_ms=1.0)
 
 
-def test_a_run_that_is_ok_has_an_outcome() -> None:
+def test_a_successful_run_needs_an_outcome() -> None:
     with pytest.raises(SchemaError, match="step_time_s: give at least one outcome"):
         validated(step_time_s=None)
     assert validated(step_time_s=None, status="out_of_memory")["status"].tolist() == ["out_of_memory"]
 
 
 @pytest.mark.parametrize("outcome", TRAINING_OUTCOME_COLUMNS)
-def test_any_outcome_will_do(outcome: str) -> None:
+def test_any_outcome_is_enough(outcome: str) -> None:
     value = 0.5 if outcome.endswith("ratio") else 1e9
     cells = {"step_time_s": None, "n_global_batch_sequence": None, outcome: min(value, 1e7)}
     assert len(validated(**cells)) == 1
@@ -123,7 +123,7 @@ def test_parallel_sizes_divide_the_accelerators() -> None:
         validated(tp=4, pp=4)
 
 
-def test_throughput_and_step_time_may_not_contradict() -> None:
+def test_inconsistent_throughput_and_step_time_are_refused() -> None:
     assert len(validated(throughput_token_per_s=128 * 4096 / 4.0 * 1.04)) == 1
     with pytest.raises(
         SchemaError, match="throughput_token_per_s: must be global batch x sequence length / step time"
@@ -131,7 +131,7 @@ def test_throughput_and_step_time_may_not_contradict() -> None:
         validated(throughput_token_per_s=128 * 4096 / 4.0 * 1.06)
 
 
-def test_tokens_of_a_step_are_those_of_its_batch() -> None:
+def test_tokens_of_a_step_equal_those_of_its_batch() -> None:
     run = validated(throughput_token_per_s=131072.0)
     assert token_per_step(run).tolist() == [524288.0]
 
@@ -140,7 +140,7 @@ def test_tokens_of_a_step_are_those_of_its_batch() -> None:
     batch=st.integers(1, 4096), length=st.integers(1, 131072), step=st.floats(1e-3, 1e4), digits=st.integers(2, 6)
 )  # fmt: skip
 @settings(max_examples=n_example(20), deadline=None)
-def test_rounding_never_makes_a_run_contradict_itself(batch: int, length: int, step: float, digits: int) -> None:
+def test_rounded_figures_of_a_run_are_consistent(batch: int, length: int, step: float, digits: int) -> None:
     rate = float(f"{batch * length / step:.{digits}g}")
     run = validated(
         n_global_batch_sequence=batch, n_token_per_sequence=length, step_time_s=step, throughput_token_per_s=rate
@@ -154,7 +154,7 @@ def test_ids_differ_between_rows_and_ignore_blanks() -> None:
     assert training_row_ids(same) != training_row_ids(other)
 
 
-def test_an_id_never_changes() -> None:
+def test_the_id_of_a_row_is_pinned() -> None:
     assert training_row_ids(validated()) == ["f2d8721e09a446e0c6927b786fb5f864"]
 
 

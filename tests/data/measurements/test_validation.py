@@ -56,7 +56,7 @@ def test_control_characters_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["模型/七十亿", "Ünïcode/模-7b", "модель"])
-def test_unicode_names_are_welcome(name: str) -> None:
+def test_unicode_names_are_accepted(name: str) -> None:
     assert validate_measurements(a_table(a_row(model=name)))["model"].tolist() == [name]
 
 
@@ -85,7 +85,7 @@ def test_unicode_names_are_welcome(name: str) -> None:
         ("flash_attention", 2, "must be true or false, got 2"),
     ],
 )
-def test_bad_values_name_file_line_and_field(field: str, value: object, problem: str) -> None:
+def test_invalid_values_are_refused_with_file_line_and_field(field: str, value: object, problem: str) -> None:
     table = a_table(a_row(), a_row(**{field: value}))
     with pytest.raises(SchemaError) as caught:
         validate_measurements(table, "run.csv", first_line=2)
@@ -110,18 +110,18 @@ def test_long_values_are_cut_in_messages() -> None:
         ({"derived": "ttft_s speed"}, "derived: must name outcome columns"),
     ],
 )
-def test_cells_that_contradict_each_other_are_refused(changes: dict[str, object], problem: str) -> None:
+def test_inconsistent_cells_are_refused(changes: dict[str, object], problem: str) -> None:
     with pytest.raises(SchemaError, match=problem):
         validate_measurements(a_table(a_row(**changes)))
 
 
 @pytest.mark.parametrize(
-    ("given_value", "wanted"),
+    ("value", "expected"),
     [("true", True), ("FALSE", False), ("1", True), ("0", False), (1, True), (0.0, False), (True, True), ("", True)],
 )
-def test_flash_attention_is_parsed(given_value: object, wanted: bool) -> None:
-    table = a_table(a_row(flash_attention=given_value), a_row(flash_attention="true"))
-    assert bool(validate_measurements(table)["flash_attention"].iloc[0]) is wanted
+def test_flash_attention_is_parsed(value: object, expected: bool) -> None:
+    table = a_table(a_row(flash_attention=value), a_row(flash_attention="true"))
+    assert bool(validate_measurements(table)["flash_attention"].iloc[0]) is expected
 
 
 @pytest.mark.parametrize("date", ["", "2024", "2024-02", "2024-02-29"])
@@ -137,7 +137,7 @@ def test_dates_may_be_partial(date: str) -> None:
         ("zzzzzz", "the columns are model, accelerator"),
     ],
 )
-def test_an_unknown_column_is_refused_with_the_cure(column: str, cure: str) -> None:
+def test_an_unknown_column_is_refused_with_the_right_one(column: str, cure: str) -> None:
     with pytest.raises(SchemaError, match=cure):
         validate_measurements(a_table(a_row(**{column: 1})))
 
@@ -161,7 +161,7 @@ def test_a_row_without_load_is_refused_unless_offline() -> None:
     assert len(validate_measurements(a_table(a_row(concurrency=None, load="offline")))) == 1
 
 
-def test_row_ids_depend_on_every_column_and_nothing_else() -> None:
+def test_row_ids_depend_on_all_columns_alone() -> None:
     table = many_rows(30)
     ids = row_ids(table)
     assert len(set(ids)) == 30
@@ -171,7 +171,7 @@ def test_row_ids_depend_on_every_column_and_nothing_else() -> None:
 
 
 def test_row_ids_are_pinned() -> None:
-    """A changed id would store every known row a second time."""
+    """With another id, an import would store every known row again."""
     assert row_ids(validate_measurements(a_table())) == ["1568b624e3e993c7dc40e75c5275a43e"]
 
 

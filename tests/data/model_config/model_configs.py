@@ -19,7 +19,7 @@ def a_config(**changes: object) -> Config:
 
 
 def _sizes(*counts: int, **more: object) -> Config:
-    """Return the fields of layers, width, MLP width, heads, key-value heads and words; and more."""
+    """Return the fields of layers, width, MLP width, heads, key-value heads and vocabulary, and others."""
     n_layer, hidden, width, n_head, n_kv_head, vocab = counts
     return {
         "num_hidden_layers": n_layer,

@@ -1,4 +1,4 @@
-"""Where the totals of `model_configs.PUBLISHED` are from.
+"""Sources of the totals of `model_configs.PUBLISHED`.
 
 Where the published total holds more than the model's own weights, or none was found, the total is our own count: the
 source says so, and what the published one is.
@@ -80,4 +80,4 @@ SOURCES: dict[str, str] = {
     "nemotron-4-15b": "own count; the maker's report (arXiv 2402.16819) rounds to 15.6B",
     "dbrx": "own count; the maker's card rounds to 132B",
 }
-"""Model of `PUBLISHED` to where its total is from."""
+"""Source of the total of each model of `PUBLISHED`."""

@@ -58,11 +58,11 @@ def read(config: dict[str, Any], **changes: Any) -> ModelSpec:
     ],
 )
 def test_the_weights_are_those_of_the_catalogue(config: dict[str, Any], name: str) -> None:
-    spec, known = read(config), load_catalog().model(name)
-    assert spec.n_param == pytest.approx(known.n_param, rel=1e-4)
-    assert spec.n_param_active == pytest.approx(known.n_param_active, rel=1e-4)
+    spec, expected = read(config), load_catalog().model(name)
+    assert spec.n_param == pytest.approx(expected.n_param, rel=1e-4)
+    assert spec.n_param_active == pytest.approx(expected.n_param_active, rel=1e-4)
     shared = ("n_layer", "n_sliding_layer", "sliding_window", "head_dim", "n_kv_head", "attention", "n_expert")
-    assert [getattr(spec, field) for field in shared] == [getattr(known, field) for field in shared]
+    assert [getattr(spec, field) for field in shared] == [getattr(expected, field) for field in shared]
 
 
 def test_an_embedding_for_every_layer_is_looked_up() -> None:
@@ -88,7 +88,7 @@ def test_gemma_3n_is_counted_with_its_streams() -> None:
     assert read(GEMMA_3N, intermediate_size=16384) == spec
 
 
-def test_a_whole_config_leads_to_its_text_model() -> None:
+def test_the_text_model_of_a_multimodal_config_is_read() -> None:
     assert read({"model_type": "gemma4", "text_config": E2B, "vision_config": {}}) == read(E2B)
 
 
@@ -103,13 +103,15 @@ def test_a_whole_config_leads_to_its_text_model() -> None:
         (E2B, {"hidden_size_per_layer_input": -1}, "hidden_size_per_layer_input"),
     ],
 )
-def test_a_wrong_field_is_named(config: dict[str, Any], changes: dict[str, Any], field: str) -> None:
+def test_an_invalid_field_is_refused_with_its_name(
+    config: dict[str, Any], changes: dict[str, Any], field: str
+) -> None:
     with pytest.raises(InputError) as refused:
         read(config, **changes)
     assert refused.value.field == field
 
 
-def test_not_all_weights_are_looked_up() -> None:
+def test_lookup_weights_beyond_the_total_are_refused() -> None:
     spec = read(E2B)
     with pytest.raises(InputError, match=r"n_param_lookup .* must be below n_param_active"):
         ModelSpec.parse(spec.model_dump() | {"n_param_lookup": spec.n_param})

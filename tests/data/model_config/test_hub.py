@@ -1,4 +1,4 @@
-"""A name on the hub becomes a config, or a message that says what to do."""
+"""Configs of Hugging Face repositories, and the errors of the hub."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ Download = Callable[..., str]
 
 
 class RepositoryNotFoundError(OSError):
-    """As the library names it."""
+    """Fake of the library's error."""
 
 
 class GatedRepoError(RepositoryNotFoundError):
-    """As the library names it."""
+    """Fake of the library's error."""
 
 
 class EntryNotFoundError(OSError):
-    """As the library names it."""
+    """Fake of the library's error."""
 
 
 class LocalEntryNotFoundError(EntryNotFoundError, FileNotFoundError):
-    """As the library names it: of the kind of the former."""
+    """Fake of the library's error, a subclass of the one before."""
 
 
 class HFValidationError(ValueError):
-    """As the library names it."""
+    """Fake of the library's error."""
 
 
 def install(monkeypatch: pytest.MonkeyPatch, download: Download) -> None:
@@ -44,11 +44,11 @@ def install(monkeypatch: pytest.MonkeyPatch, download: Download) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", library)
 
 
-def test_a_repository_is_fetched_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str, str | None]] = []
+def test_a_repository_is_downloaded_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    downloads: list[tuple[str, str, str | None]] = []
 
     def download(name: str, file: str, *, revision: str | None) -> str:
-        asked.append((name, file, revision))
+        downloads.append((name, file, revision))
         (tmp_path / file).write_text(json.dumps(LLAMA_3_1_8B), encoding="utf-8")
         return str(tmp_path / file)
 
@@ -57,10 +57,10 @@ def test_a_repository_is_fetched_and_named(tmp_path: Path, monkeypatch: pytest.M
     spec = load_model_config("someone/my-llama@v1")
 
     assert (spec.id, spec.n_param) == ("someone/my-llama", 8_030_261_248)
-    assert asked == [("someone/my-llama", file, "v1") for file in ("config.json", "hf_quant_config.json")]
+    assert downloads == [("someone/my-llama", file, "v1") for file in ("config.json", "hf_quant_config.json")]
 
 
-def test_without_the_library_the_error_has_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
 
     with pytest.raises(InputError, match=r"install roofcast\[hub\].*or download its config\.json"):
@@ -78,7 +78,9 @@ def test_without_the_library_the_error_has_the_cure(monkeypatch: pytest.MonkeyPa
         (HFValidationError("name"), "owner/name"),
     ],
 )
-def test_a_failure_has_the_cure(error: Exception, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_failed_download_says_how_to_fix_it(
+    error: Exception, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def download(*_: object, **__: object) -> str:
         raise error
 
@@ -88,7 +90,7 @@ def test_a_failure_has_the_cure(error: Exception, problem: str, monkeypatch: pyt
         fetch_hub_config("someone/my-llama")
 
 
-def test_a_fault_of_the_library_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_of_the_library_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def download(*_: object, **__: object) -> str:
         raise ZeroDivisionError
 
@@ -98,7 +100,7 @@ def test_a_fault_of_the_library_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -
         fetch_hub_config("someone/my-llama")
 
 
-def test_a_path_is_never_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_not_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "owner" / "name").mkdir(parents=True)
     (tmp_path / "owner" / "name" / "config.json").write_text(json.dumps(LLAMA_3_1_8B), encoding="utf-8")
@@ -109,5 +111,5 @@ def test_a_path_is_never_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("text", ["", "one", "a/b/c", "/etc/passwd", "../a/b", "a/../b", "a b/c", "a/b.json", "é/x"])
-def test_other_texts_are_no_repositories(text: str) -> None:
+def test_other_texts_are_no_repository_names(text: str) -> None:
     assert not is_hub_id(text)

@@ -1,4 +1,4 @@
-"""Configs of known models give their published weights; wrong configs are refused by field."""
+"""Configs of published models have the published weights; invalid configs are refused with their field."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.every_row import for_every
 
 
 @for_every(PUBLISHED)
-def test_weights_are_those_published(name: str) -> None:
+def test_the_weights_of_a_config_are_those_published(name: str) -> None:
     config, n_published = PUBLISHED[name]
 
     spec = model_from_config(config, name)
@@ -86,7 +86,7 @@ def test_weights_are_those_published(name: str) -> None:
         ("flan-t5-xxl", "mlp_gated", True),
     ],
 )
-def test_fields_follow_the_family(name: str, field: str, value: object) -> None:
+def test_fields_depend_on_the_model_family(name: str, field: str, value: object) -> None:
     assert getattr(model_from_config(PUBLISHED[name][0], name), field) == value
 
 
@@ -120,13 +120,13 @@ def test_a_config_agrees_with_the_catalogue(name: str, known: str) -> None:
     assert _same_architecture(model_from_config(PUBLISHED[name][0], name), load_catalog().model(known))
 
 
-def test_a_copy_of_a_known_model_takes_its_lineage() -> None:
+def test_a_copy_of_a_catalogue_model_has_its_lineage() -> None:
     copy = with_known_lineage(model_from_config(LLAMA_3_1_8B, "someone/renamed"), load_catalog())
 
     assert (copy.id, copy.lineage, copy.fold_group) == ("someone/renamed", "llama-3-8b", "llama-3-8b+mistral-7b")
 
 
-def test_a_copy_with_the_vocabulary_of_a_relative_takes_that_lineage() -> None:
+def test_a_copy_with_the_vocabulary_of_a_relative_has_its_lineage() -> None:
     copy = with_known_lineage(model_from_config(PUBLISHED["mistral-7b-v0.1"][0], "copy"), load_catalog())
 
     assert copy.lineage == "mistral-7b"
@@ -176,14 +176,14 @@ def test_a_new_shape_has_its_own_lineage() -> None:
         ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}}, "fp8"),
     ],
 )
-def test_quantisation_gives_the_precision(quantisation: dict[str, Any], precision: str) -> None:
+def test_the_quantisation_determines_the_precision(quantisation: dict[str, Any], precision: str) -> None:
     assert model_from_config(a_config(quantization_config=quantisation), "m").weight_precision == precision
 
 
 @pytest.mark.parametrize(
     ("dtype", "precision"), [("float16", "fp16"), ("torch.bfloat16", "bf16"), ("float32", "fp32"), (None, "bf16")]
 )
-def test_data_type_gives_the_precision(dtype: str | None, precision: str) -> None:
+def test_the_data_type_determines_the_precision(dtype: str | None, precision: str) -> None:
     assert model_from_config(a_config(torch_dtype=dtype), "m").weight_precision == precision
 
 
@@ -235,7 +235,7 @@ WRONG: list[tuple[Config, str]] = [
 
 
 @pytest.mark.parametrize(("config", "field"), WRONG)
-def test_a_wrong_config_is_refused_by_field(config: Config, field: str) -> None:
+def test_an_invalid_config_is_refused_with_its_field(config: Config, field: str) -> None:
     with pytest.raises(InputError) as refused:
         model_from_config(config, "m")
 
@@ -283,7 +283,7 @@ def test_an_indexer_that_layers_share_is_counted_once() -> None:
     assert difference == 57 * sparse_indexer(hidden=6144, query_rank=2048, n_head=32, head_dim=128)
 
 
-def test_a_list_says_which_layers_have_experts() -> None:
+def test_a_list_of_layer_types_determines_the_expert_layers() -> None:
     config = {**PUBLISHED["mixtral-8x7b"][0], "moe_layer_freq": [0] * 12 + [1] * 20, "dense_intermediate_size": 512}
 
     spec = model_from_config(config, "m")
@@ -305,13 +305,13 @@ def test_gates_of_full_rank_add_weights() -> None:
     assert difference == 7 * 2304 * 4096 + 20 * (2304 * 4096 - low_rank)
 
 
-def test_an_unknown_type_is_read_by_the_usual_names() -> None:
+def test_an_unknown_model_type_is_read_by_the_usual_field_names() -> None:
     spec = model_from_config(a_config(model_type="newcomer"), "m")
 
     assert spec.n_param == 8_030_261_248
 
 
-def test_more_weights_than_can_be_are_refused() -> None:
+def test_an_impossible_number_of_weights_is_refused() -> None:
     config = a_config(hidden_size=200_000, head_dim=128, intermediate_size=2_000_000, num_hidden_layers=2_000)
 
     with pytest.raises(InputError, match="weights"):
@@ -328,7 +328,7 @@ def test_a_folder_is_read_and_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "name"),
+    ("field_value", "name"),
     [
         ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
         ("my-8b", "my-8b"),
@@ -340,15 +340,15 @@ def test_a_folder_is_read_and_named(tmp_path: Path) -> None:
         (3, "folder"),
     ],
 )
-def test_a_config_names_its_model(tmp_path: Path, written: object, name: str) -> None:
+def test_a_config_names_its_model(tmp_path: Path, field_value: object, name: str) -> None:
     file = tmp_path / "folder" / "config.json"
     file.parent.mkdir()
-    file.write_text(json.dumps({**LLAMA_3_1_8B, "_name_or_path": written}), encoding="utf-8")
+    file.write_text(json.dumps({**LLAMA_3_1_8B, "_name_or_path": field_value}), encoding="utf-8")
 
     assert load_model_config(file).id == load_model_config(file.parent).id == name
 
 
-def test_infinities_that_do_not_matter_are_read_from_files_only(tmp_path: Path) -> None:
+def test_infinities_in_unused_fields_are_accepted_in_files_alone(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(a_config(time_step_limit=[0.0, float("inf")])), encoding="utf-8")
 
     assert load_model_config(tmp_path).n_param == 8_030_261_248
@@ -357,12 +357,12 @@ def test_infinities_that_do_not_matter_are_read_from_files_only(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_an_infinity_that_matters_is_refused_by_field(value: float) -> None:
+def test_an_infinity_in_a_used_field_is_refused(value: float) -> None:
     with pytest.raises(InputError, match="hidden_size: must be a whole number"):
         model_from_config(a_config(hidden_size=value), "m")
 
 
-def test_the_precision_of_a_quantised_copy_is_read_from_beside_its_config(tmp_path: Path) -> None:
+def test_the_precision_is_read_from_the_quantisation_file_beside_the_config(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(LLAMA_3_1_8B), encoding="utf-8")
     (tmp_path / "hf_quant_config.json").write_text('{"quantization": {"quant_algo": "NVFP4"}}', encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Whatever stands in a config, it is read or refused by field."""
+"""Any config is read or refused with an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAMES = sorted({
 
 @settings(max_examples=n_example(400), deadline=None)
 @given(st.sampled_from(sorted(PUBLISHED)), st.dictionaries(st.sampled_from(NAMES), JSON, max_size=4))
-def test_only_an_input_error_escapes(name: str, changes: dict[str, Any]) -> None:
+def test_any_config_is_read_or_refused(name: str, changes: dict[str, Any]) -> None:
     with contextlib.suppress(InputError):
         spec = model_from_config({**PUBLISHED[name][0], **changes}, "m")
         assert 0 < spec.n_param_active <= spec.n_param
@@ -35,6 +35,6 @@ def test_only_an_input_error_escapes(name: str, changes: dict[str, Any]) -> None
 
 @settings(max_examples=n_example(200), deadline=None)
 @given(st.binary(max_size=200))
-def test_only_an_input_error_escapes_from_bytes(body: bytes) -> None:
+def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     with contextlib.suppress(SchemaError):
         assert isinstance(parse_config(body), dict)

@@ -63,7 +63,7 @@ PUBLISHED = [spec for spec in load_catalog().models.values() if spec.n_param_pub
 
 
 @for_every(PUBLISHED)
-def test_weights_are_those_published_or_the_reason_is_said(spec: ModelSpec) -> None:
+def test_weights_equal_the_published_total_or_a_reason_is_given(spec: ModelSpec) -> None:
     assert spec.n_param_published
     assert spec.n_param_published_source or spec.source
     if abs(spec.n_param / spec.n_param_published - 1) > 0.01:
@@ -82,12 +82,12 @@ def _surplus(spec: ModelSpec) -> float:
 
 
 @for_every([s for s in PUBLISHED if "embedding twice" in s.n_param_difference])
-def test_a_tied_embedding_counted_twice_is_the_whole_difference(spec: ModelSpec) -> None:
+def test_a_tied_embedding_counted_twice_explains_the_difference(spec: ModelSpec) -> None:
     assert _surplus(spec) == pytest.approx(spec.vocab_size * spec.hidden_size, rel=0.01)
 
 
 @for_every([s for s in PUBLISHED if "prediction" in s.n_param_difference])
-def test_further_modules_add_weights(spec: ModelSpec) -> None:
+def test_models_with_further_modules_have_a_larger_published_total(spec: ModelSpec) -> None:
     assert 0 < _surplus(spec) < 0.25 * (spec.n_param_published or 0)
 
 

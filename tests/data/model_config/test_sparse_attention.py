@@ -15,16 +15,16 @@ BLOCKS = {
 
 
 @pytest.mark.parametrize(
-    ("name", "known", "n_layer"),
+    ("name", "catalogue_name", "n_layer"),
     [("deepseek-v3.2", "deepseek-ai/DeepSeek-V3.2", 61), ("glm-5", "zai-org/GLM-5", 78)],
 )
-def test_config_and_catalogue_agree(name: str, known: str, n_layer: int) -> None:
-    for spec in (model_from_config(PUBLISHED[name][0], name), load_catalog().model(known)):
+def test_config_and_catalogue_have_the_same_sparse_attention(name: str, catalogue_name: str, n_layer: int) -> None:
+    for spec in (model_from_config(PUBLISHED[name][0], name), load_catalog().model(catalogue_name)):
         assert (spec.n_sparse_layer, spec.sparse_top_k) == (n_layer, 2048)
         assert spec.n_param == pytest.approx(PUBLISHED[name][1], rel=0.01)
 
 
-def test_a_layer_that_shares_an_indexer_is_sparse_too() -> None:
+def test_a_layer_that_shares_an_indexer_is_sparse() -> None:
     shared = {**PUBLISHED["glm-5"][0], "indexer_types": ["full"] * 21 + ["shared"] * 57}
     assert model_from_config(shared, "m").n_sparse_layer == 78
     assert load_catalog().model("zai-org/GLM-5.2").n_sparse_layer == 78
@@ -45,7 +45,7 @@ def test_every_model_with_an_indexer_in_its_note_is_sparse() -> None:
     assert all(spec.n_sparse_layer == spec.n_layer for spec in noted)
 
 
-def test_most_models_read_every_token() -> None:
+def test_most_models_have_no_sparse_attention() -> None:
     spec = load_catalog().model("deepseek-ai/DeepSeek-V3")
     assert (spec.n_sparse_layer, spec.sparse_top_k) == (0, 0)
 
@@ -64,6 +64,6 @@ def test_an_impossible_combination_is_refused(changes: dict[str, int], problem: 
         ModelSpec.parse(spec.model_dump() | changes)
 
 
-def test_a_wrong_field_is_named() -> None:
+def test_an_invalid_field_is_refused_with_its_name() -> None:
     with pytest.raises(InputError, match="index_topk"):
         model_from_config({**PUBLISHED["glm-5"][0], "index_topk": -1}, "m")

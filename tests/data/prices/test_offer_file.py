@@ -1,4 +1,4 @@
-"""A user's offers are read whole or refused with file, line and field."""
+"""A user's offer file is read completely or refused with file, line and field."""
 
 from __future__ import annotations
 
@@ -96,11 +96,11 @@ def test_a_currency_without_a_rate_is_refused(tmp_path: Path) -> None:
         ("", "holds no offer"),
     ],
 )
-def test_a_wrong_row_is_named(row: str, problem: str, tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match=r"^mine\.csv") as refused:
+def test_an_invalid_row_is_refused_with_its_line(row: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match=r"^mine\.csv") as caught:
         load(tmp_path, f"{HEADER}\n{row}\n")
 
-    assert problem in str(refused.value)
+    assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_wrong_row_is_named(row: str, problem: str, tmp_path: Path) -> None:
         ("provider,provider\na,1\n", "is a column twice"),
     ],
 )
-def test_a_wrong_header_is_named(text: str, problem: str, tmp_path: Path) -> None:
+def test_an_invalid_header_is_refused(text: str, problem: str, tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match=problem):
         load(tmp_path, text)
 
@@ -130,13 +130,13 @@ def test_a_wrong_header_is_named(text: str, problem: str, tmp_path: Path) -> Non
         (f"[[offer]]\nn_accelerator = {'9' * 5000}\n", "is no valid TOML"),
     ],
 )
-def test_wrong_toml_is_named(text: str, problem: str, tmp_path: Path) -> None:
+def test_invalid_toml_is_refused(text: str, problem: str, tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match=problem):
         load(tmp_path, text, "mine.toml")
 
 
 @pytest.mark.parametrize("name", ["mine.csv", "mine.toml"])
-def test_binary_absent_and_too_large_files_are_refused(
+def test_missing_binary_and_too_large_files_are_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(SchemaError, match=name.replace(".", r"\.")):
@@ -162,8 +162,8 @@ CELLS = st.dictionaries(st.sampled_from(OFFER_FIELDS), st.text(max_size=30) | st
 
 @settings(max_examples=n_example(300), deadline=None)
 @given(CELLS)
-def test_only_an_input_error_escapes(changes: dict[str, object]) -> None:
-    sound = dict(zip(HEADER.split(","), ROW.split(","), strict=True))
+def test_any_row_is_read_or_refused(changes: dict[str, object]) -> None:
+    valid = dict(zip(HEADER.split(","), ROW.split(","), strict=True))
     with contextlib.suppress(InputError):
-        offer = offer_from_row({**sound, **changes}, CATALOG, {"EUR": Decimal("1.1")}, "mine")
+        offer = offer_from_row({**valid, **changes}, CATALOG, {"EUR": Decimal("1.1")}, "mine")
         assert offer.price_usd_per_h > 0

@@ -1,4 +1,4 @@
-"""The newest offer counts, a user's own counts more, and old prices are told."""
+"""Price book: the newest offer applies, a user's offer has precedence, and old prices are reported."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def price(book: PriceBook) -> Decimal:
     return book.offer("cloud/here/one/on_demand").price_usd_per_h
 
 
-def test_the_newest_offer_counts() -> None:
+def test_the_newest_offer_applies() -> None:
     old, new = an_offer(as_of="2026-10-01", price_usd_per_h="1"), an_offer(as_of="2026-11-01", price_usd_per_h="3")
 
     assert price(a_book(new, old)) == price(a_book(old, new)) == Decimal(3)
 
 
-def test_of_one_date_the_cheapest_counts() -> None:
+def test_the_cheapest_offer_of_one_date_applies() -> None:
     assert price(a_book(an_offer(price_usd_per_h="1.9"), an_offer(price_usd_per_h="2.1"))) == Decimal("1.9")
 
 
@@ -80,7 +80,7 @@ def test_a_users_offer_replaces_a_newer_one_or_is_added() -> None:
     assert price(a_book()) == Decimal("2.50")
 
 
-def test_an_unknown_offer_lists_near_misses() -> None:
+def test_an_unknown_offer_is_refused_with_similar_ones() -> None:
     with pytest.raises(UnknownNameError) as refused:
         a_book().offer("cloud/here/one/spot")
 
@@ -106,7 +106,7 @@ def test_old_prices_are_stale_except_those_of_the_user() -> None:
     assert not a_book().staleness_warning(TODAY)
 
 
-def test_the_catalogue_makes_a_book_of_every_pricing() -> None:
+def test_the_catalogue_has_a_price_book_for_every_pricing() -> None:
     book = PriceBook(load_catalog().offers, TODAY)
 
     assert {offer.pricing for offer in book.offers.values()} == {"on_demand", "spot", "reserved_1y", "reserved_3y"}
@@ -136,7 +136,7 @@ def test_owned_hardware_costs_purchase_and_power() -> None:
         ({"capex_usd": "0"}, "0.2000"),
     ],
 )
-def test_each_part_of_the_cost_counts(changes: dict[str, Any], expected: str) -> None:
+def test_each_part_of_the_cost_raises_the_price(changes: dict[str, Any], expected: str) -> None:
     assert a_server(**changes).price_usd_per_h() == Decimal(expected)
 
 
@@ -157,20 +157,20 @@ def test_owned_hardware_joins_the_book() -> None:
         ("power_price_usd_per_kwh", "1000"),
     ],
 )  # fmt: skip
-def test_a_wrong_figure_is_named(field: str, value: str) -> None:
+def test_an_invalid_figure_is_refused_with_its_field(field: str, value: str) -> None:
     with pytest.raises(InputError) as refused:
         a_server(**{field: value})
 
     assert refused.value.field == field
 
 
-def test_a_server_without_cost_is_no_offer() -> None:
+def test_a_server_without_cost_is_refused() -> None:
     with pytest.raises(InputError, match="price_usd_per_h"):
         a_server(capex_usd="0", power_w="0").offer(TODAY)
 
 
 @given(st.decimals("0.01", "1", places=2), st.decimals("0.01", "1", places=2))
-def test_more_use_never_makes_an_hour_dearer(one: Decimal, other: Decimal) -> None:
+def test_more_utilisation_never_raises_the_hourly_price(one: Decimal, other: Decimal) -> None:
     less, more = sorted((one, other))
 
     assert a_server(utilisation_ratio=less).price_usd_per_h() >= a_server(utilisation_ratio=more).price_usd_per_h()

@@ -1,4 +1,4 @@
-"""SkyPilot's price lists become offers; what does not is counted by name and reason."""
+"""SkyPilot's price lists become offers; skipped rows are counted by name and reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def load(tmp_path: Path, *rows: str, provider: str = "aws", header: str = HEADER
     return load_skypilot_catalog(tmp_path / "vms.csv", provider, AS_OF, CATALOG)
 
 
-def test_a_row_is_an_offer_on_demand_and_one_on_the_spot(tmp_path: Path) -> None:
+def test_a_row_becomes_an_on_demand_and_a_spot_offer(tmp_path: Path) -> None:
     on_demand, spot = load(tmp_path, P4D).offers
 
     assert on_demand.id == "aws/us-east-1/p4d.24xlarge/on_demand"
@@ -43,7 +43,7 @@ def test_a_row_is_an_offer_on_demand_and_one_on_the_spot(tmp_path: Path) -> None
     assert (spot.source, spot.licence) == ("SkyPilot vms.csv", "not stated by the source")
 
 
-def test_of_the_zones_of_a_region_the_cheapest_counts(tmp_path: Path) -> None:
+def test_the_cheapest_zone_of_a_region_applies(tmp_path: Path) -> None:
     zones = [P4D, P4D.replace("10.5", "9.25").replace("1a", "1b"), P4D.replace("10.5", "")]
 
     prices = [offer.price_usd_per_h for offer in load(tmp_path, *zones).offers]
@@ -96,13 +96,15 @@ def test_slices_of_a_tpu_are_counted_in_chips(
         ("aws", "1.0", "nvidia-a100-sxm-80gb"),
     ],
 )
-def test_azure_rents_cards_below_eight(provider: str, count: str, accelerator: str, tmp_path: Path) -> None:
+def test_azure_instances_below_eight_accelerators_are_pcie_cards(
+    provider: str, count: str, accelerator: str, tmp_path: Path
+) -> None:
     row = P4D.replace("A100,8.0", f"A100-80GB,{count}")
 
     assert {offer.accelerator for offer in load(tmp_path, row, provider=provider).offers} == {accelerator}
 
 
-def test_every_name_points_into_the_catalogue() -> None:
+def test_every_name_is_in_the_catalogue() -> None:
     assert set(SKYPILOT_NAMES.values()) <= set(CATALOG.accelerators)
 
 
@@ -117,7 +119,7 @@ def test_every_name_points_into_the_catalogue() -> None:
         ("p4d", r"vms\.csv, line 2: has 1 cells"),
     ],
 )
-def test_a_wrong_cell_is_named(row: str, problem: str, tmp_path: Path) -> None:
+def test_an_invalid_cell_is_refused(row: str, problem: str, tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match=problem):
         load(tmp_path, row)
 
@@ -131,7 +133,7 @@ def test_another_table_is_refused(tmp_path: Path) -> None:
 @given(
     st.lists(st.lists(st.text(max_size=8) | st.sampled_from(P4D.split(",")), min_size=10, max_size=10), max_size=4)
 )
-def test_only_a_schema_error_escapes(rows: list[list[str]]) -> None:
+def test_any_table_is_read_or_refused(rows: list[list[str]]) -> None:
     text = io.StringIO()
     csv.writer(text).writerows([HEADER.split(","), *rows])
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(SchemaError):

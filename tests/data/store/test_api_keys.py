@@ -34,7 +34,7 @@ def test_a_key_is_found_only_by_its_secret(keys: KeyStore) -> None:
     assert other.expires_at is None
 
 
-def test_a_revoked_key_stays_listed_and_its_name_reserved(keys: KeyStore) -> None:
+def test_a_revoked_key_is_listed_and_its_name_is_reserved(keys: KeyStore) -> None:
     _, secret = keys.create("ci", "write")
     revoked = keys.revoke("ci")
     assert revoked.state == "revoked"
@@ -46,13 +46,13 @@ def test_a_revoked_key_stays_listed_and_its_name_reserved(keys: KeyStore) -> Non
         keys.revoke("c")
 
 
-def test_names_are_fit_for_logs(keys: KeyStore) -> None:
+def test_names_are_printable(keys: KeyStore) -> None:
     for name in ("", "a b", "-x", "a\n", "é", "x" * 101):
         with pytest.raises(InputError, match="must be up to 100 letters"):
             keys.create(name, "read")
 
 
-def test_a_lifetime_is_in_the_future_and_in_the_calendar(keys: KeyStore) -> None:
+def test_a_lifetime_out_of_range_is_refused(keys: KeyStore) -> None:
     for lifetime in (dt.timedelta(), -DAY):
         with pytest.raises(InputError, match="longer than 0"):
             keys.create("ci", "read", lifetime)
@@ -62,7 +62,7 @@ def test_a_lifetime_is_in_the_future_and_in_the_calendar(keys: KeyStore) -> None
 
 def test_scopes_include_the_lesser_ones() -> None:
     assert SCOPES == ("read", "write", "admin")
-    allowed = {held: [wanted for wanted in SCOPES if ApiKey("k", held, "", NOW).may(wanted)] for held in SCOPES}
+    allowed = {scope: [lesser for lesser in SCOPES if ApiKey("k", scope, "", NOW).may(lesser)] for scope in SCOPES}
     assert allowed == {"read": ["read"], "write": ["read", "write"], "admin": ["read", "write", "admin"]}
 
 
@@ -72,7 +72,7 @@ def test_a_key_expires() -> None:
     assert ApiKey("k", "read", "", NOW - DAY, NOW, NOW).state == "revoked"
 
 
-def test_no_secret_is_in_the_database(tmp_path: Path) -> None:
+def test_the_database_holds_no_secret(tmp_path: Path) -> None:
     file = tmp_path / "state.sqlite"
     with MeasurementStore(f"sqlite:///{file}") as store:
         _, secret = KeyStore(store.migrate().database).create("ci", "admin")

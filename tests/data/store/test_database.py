@@ -27,7 +27,7 @@ def migrate(url: str) -> None:
     database.close()
 
 
-def test_migrations_lead_to_the_tables(tmp_path: Path) -> None:
+def test_migrations_create_the_tables_of_the_metadata(tmp_path: Path) -> None:
     database = Database(url_of(tmp_path / "state.sqlite"))
     database.migrate()
     with database.reading() as connection:
@@ -43,26 +43,26 @@ def test_migrating_again_changes_nothing(tmp_path: Path) -> None:
     assert file.read_bytes() == content
 
 
-def test_a_folder_with_odd_characters_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_folder_name_may_have_special_characters(tmp_path: Path) -> None:
     folder = tmp_path / "100 % größe"
     folder.mkdir()
     migrate(url_of(folder / "state.sqlite"))
 
 
-def test_a_database_is_closed_while_others_ask_for_its_version(tmp_path: Path) -> None:
+def test_a_database_can_be_closed_while_threads_read_its_version(tmp_path: Path) -> None:
     url = url_of(tmp_path / "state.sqlite")
     migrate(url)
     for _ in range(30):
         database = Database(url)
-        with ThreadPoolExecutor(3) as others:
-            known = database.version()
-            asked = [others.submit(database.version) for _ in range(300)]
+        with ThreadPoolExecutor(3) as pool:
+            before = database.version()
+            futures = [pool.submit(database.version) for _ in range(300)]
             database.close()
-        assert {answer.result() for answer in asked} <= {known, None}
+        assert {future.result() for future in futures} <= {before, None}
         assert database.version() is None
 
 
-def test_sqlite_is_set_up_to_lose_nothing(tmp_path: Path) -> None:
+def test_sqlite_has_durable_settings(tmp_path: Path) -> None:
     database = Database(url_of(tmp_path / "state.sqlite"))
     database.migrate()
     with database.reading() as connection:
@@ -103,12 +103,12 @@ def test_a_damaged_file_is_not_usable(tmp_path: Path, content: bytes) -> None:
         migrate(url_of(file))
 
 
-def test_a_missing_folder_names_the_cure(tmp_path: Path) -> None:
+def test_the_error_of_a_missing_folder_says_how_to_fix_it(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match=r"cannot be opened .*; check that its folder is there"):
         migrate(url_of(tmp_path / "none" / "state.sqlite"))
 
 
-def test_a_database_without_schema_says_so(tmp_path: Path) -> None:
+def test_a_database_without_schema_is_not_ready(tmp_path: Path) -> None:
     database = Database(url_of(tmp_path / "state.sqlite"))
     with pytest.raises(NotReadyError, match=r"has no schema yet .* migrate\(\)"), database.reading() as connection:
         connection.execute(sa.text("SELECT * FROM measurement"))
@@ -118,17 +118,17 @@ def test_a_database_without_schema_says_so(tmp_path: Path) -> None:
 def test_a_locked_database_is_not_usable(tmp_path: Path) -> None:
     file = tmp_path / "state.sqlite"
     migrate(url_of(file))
-    holder = sqlite3.connect(file, isolation_level=None)
-    holder.execute("BEGIN IMMEDIATE")
+    locking = sqlite3.connect(file, isolation_level=None)
+    locking.execute("BEGIN IMMEDIATE")
     database = Database(url_of(file) + "?timeout=0")
     sa.event.listen(database.engine, "connect", lambda connection, _: connection.execute("PRAGMA busy_timeout = 20"))
     with pytest.raises(NotReadyError, match=r"is locked by another process .*; try again"), database.writing():
         pass
     database.close()
-    holder.close()
+    locking.close()
 
 
-def test_faults_of_our_own_keep_their_traceback(tmp_path: Path) -> None:
+def test_errors_of_statements_are_raised_unchanged(tmp_path: Path) -> None:
     database = Database(url_of(tmp_path / "state.sqlite"))
     database.migrate()
     with pytest.raises(sa.exc.IntegrityError), database.writing() as connection:
@@ -136,7 +136,7 @@ def test_faults_of_our_own_keep_their_traceback(tmp_path: Path) -> None:
     database.close()
 
 
-def test_an_error_takes_everything_back(tmp_path: Path) -> None:
+def test_an_error_rolls_the_transaction_back(tmp_path: Path) -> None:
     database = Database(url_of(tmp_path / "state.sqlite"))
     database.migrate()
     insert = sa.text("INSERT INTO model (id, spec, config, added_at) VALUES ('x', '1', '1', '2025-01-01')")
@@ -162,7 +162,7 @@ def test_other_urls_are_refused(url: str, problem: str) -> None:
         Database(url)
 
 
-def test_a_password_never_shows() -> None:
+def test_error_messages_hold_no_password() -> None:
     try:
         database = Database("postgresql+psycopg://me:secret@127.0.0.1:1/x?connect_timeout=1")
     except InputError as error:
@@ -173,11 +173,11 @@ def test_a_password_never_shows() -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_a_server_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_answer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("psycopg")
     monkeypatch.setattr(database_module, "_PATIENCE", {"connect_timeout": 2})
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        database = Database(f"postgresql+psycopg://me@127.0.0.1:{silent.getsockname()[1]}/x")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        database = Database(f"postgresql+psycopg://me@127.0.0.1:{server.getsockname()[1]}/x")
         with pytest.raises(NotReadyError, match="timeout"), database.reading():
             pass
         database.close()

@@ -14,7 +14,7 @@ SELECT = sa.text("SELECT 1")
 
 
 class DriverError(Exception):
-    """An error as a driver raises it, with PostgreSQL's code if it has one."""
+    """Error of a database driver, with PostgreSQL's code if it has one."""
 
     def __init__(self, text: str, sqlstate: str | None = None) -> None:
         super().__init__(text)
@@ -22,7 +22,7 @@ class DriverError(Exception):
 
 
 @pytest.mark.parametrize(
-    ("text", "state", "said"),
+    ("text", "state", "message"),
     [
         ("no such table: measurement", None, "has no schema yet"),
         ("table measurement has no column named batch_wait_step", None, "has an older schema"),
@@ -43,19 +43,19 @@ class DriverError(Exception):
         ("permission denied for table y", "42501", "may not be written"),
     ],
 )
-def test_each_error_has_its_own_cure(text: str, state: str | None, said: str) -> None:
-    told = problem_of(sa.exc.OperationalError("", None, DriverError(text, state)))
-    assert told.startswith(f"{said}")
-    assert told.count("; ") == 1
-    assert "\n" not in told
+def test_each_error_has_a_problem_and_how_to_fix_it(text: str, state: str | None, message: str) -> None:
+    problem = problem_of(sa.exc.OperationalError("", None, DriverError(text, state)))
+    assert problem.startswith(f"{message}")
+    assert problem.count("; ") == 1
+    assert "\n" not in problem
 
 
 @pytest.mark.parametrize("kind", [sa.exc.IntegrityError, sa.exc.DataError, sa.exc.ProgrammingError])
-def test_a_fault_of_our_own_has_none(kind: type[sa.exc.DBAPIError]) -> None:
+def test_errors_of_statements_have_no_problem(kind: type[sa.exc.DBAPIError]) -> None:
     assert problem_of(kind("", None, DriverError("syntax error at or near 'x'", "42601"))) == ""
 
 
-def test_a_pool_that_runs_dry_says_so() -> None:
+def test_an_exhausted_pool_has_a_problem() -> None:
     error = sa.exc.TimeoutError("QueuePool limit of size 5 overflow 10 reached, connection timed out")
     assert problem_of(error).startswith("has no connection free")
 
@@ -67,7 +67,7 @@ def test_every_error_state_is_unique() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="the super-user may write everything")
-def test_a_file_that_may_not_be_written_says_so(tmp_path: Path) -> None:
+def test_a_read_only_file_is_not_ready(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'state.sqlite'}")
     database.migrate()
     database.close()
@@ -77,22 +77,22 @@ def test_a_file_that_may_not_be_written_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "other", "said"),
+    ("part", "other", "message"),
     [
         ("postgres@", "nobody:secret@", r"refuses the user or the password .*; correct them in the URL"),
         ("/postgres", "/nothing", r"is not on its server .*; create it, or correct its name"),
         ("127.0.0.1", "nowhere.invalid", r"does not answer .*; check host and port"),
     ],
 )
-def test_a_server_that_refuses_says_why(postgres_server: str, part: str, other: str, said: str) -> None:
+def test_a_refusal_of_the_server_has_its_reason(postgres_server: str, part: str, other: str, message: str) -> None:
     head, _, tail = postgres_server.rpartition(part)
     database = Database(f"{head}{other}{tail}")
-    with pytest.raises(NotReadyError, match=said) as caught, database.reading() as connection:
+    with pytest.raises(NotReadyError, match=message) as caught, database.reading() as connection:
         connection.execute(SELECT)
     assert "secret" not in str(caught.value)
 
 
-def test_a_server_without_schema_says_so(postgres_server: str) -> None:
+def test_a_server_without_schema_is_not_ready(postgres_server: str) -> None:
     database = Database(postgres_server)
     assert database.schema_state() == "none"
     with pytest.raises(NotReadyError, match=r"has no schema yet .*migrate\(\)"), database.reading() as connection:
@@ -100,7 +100,7 @@ def test_a_server_without_schema_says_so(postgres_server: str) -> None:
     database.close()
 
 
-def test_looking_at_a_database_makes_no_file(tmp_path: Path) -> None:
+def test_reading_a_missing_database_creates_no_file(tmp_path: Path) -> None:
     file = tmp_path / "none" / "state.sqlite"
     assert Database(f"sqlite:///{file}").schema_state() == "none"
     assert not file.parent.exists()

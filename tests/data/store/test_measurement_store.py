@@ -44,8 +44,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(params=["file", "memory", "postgresql"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MeasurementStore]:
-    with MeasurementStore(url_of(request.param, tmp_path, request)) as opened:
-        yield opened.migrate()
+    with MeasurementStore(url_of(request.param, tmp_path, request)) as store:
+        yield store.migrate()
 
 
 def add_rows(url: str, first: int, n_row: int) -> int:
@@ -55,7 +55,7 @@ def add_rows(url: str, first: int, n_row: int) -> int:
 
 
 def import_until_killed(url: str, moment: str) -> None:
-    """Import 3,000 rows and be killed after some statement, before the commit, or after it."""
+    """Import 3,000 rows and be killed after a statement, before the commit, or after it."""
     store = MeasurementStore(url)
     n_insert = 0
 
@@ -75,13 +75,13 @@ def import_until_killed(url: str, moment: str) -> None:
     die()
 
 
-def test_rows_come_back_as_they_went_in(store: MeasurementStore) -> None:
+def test_rows_survive_a_round_trip(store: MeasurementStore) -> None:
     table = validate_measurements(many_rows(500).assign(flash_attention=[True, False] * 250, note="Größe 模"))
     assert store.add(table) == Added(n_new=500, n_known=0)
     loaded = store.load()
     ids = row_ids(table)
-    wanted = table.iloc[sorted(range(500), key=ids.__getitem__)].reset_index(drop=True)
-    pd.testing.assert_frame_equal(loaded, wanted)
+    expected = table.iloc[sorted(range(500), key=ids.__getitem__)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(loaded, expected)
     assert row_ids(loaded) == sorted(ids)
 
 
@@ -99,7 +99,7 @@ def test_an_empty_table_adds_nothing(store: MeasurementStore) -> None:
     assert len(store.load()) == 0
 
 
-def test_rows_that_break_a_newer_rule_still_load(store: MeasurementStore) -> None:
+def test_rows_that_violate_a_newer_rule_are_loaded(store: MeasurementStore) -> None:
     store.add(many_rows(2))
     with store.database.writing() as connection:
         connection.execute(sa.update(MEASUREMENT).values(output_throughput_token_per_s=80.0))
@@ -110,7 +110,7 @@ def test_rows_that_break_a_newer_rule_still_load(store: MeasurementStore) -> Non
         validate_measurements(loaded)
 
 
-def test_rows_of_a_model_or_accelerator_are_loaded_apart(store: MeasurementStore) -> None:
+def test_rows_are_loaded_by_model_or_accelerator(store: MeasurementStore) -> None:
     store.add(many_rows(3).assign(model="a"))
     store.add(many_rows(2).assign(model="b", accelerator="x"))
     assert store.load(model="b")["accelerator"].tolist() == ["x"] * 2
@@ -125,7 +125,7 @@ def test_a_comparison_counts_and_writes_nothing(store: MeasurementStore) -> None
     assert store.add(twice) == Added(2, 8)
 
 
-def test_campaigns_are_loaded_apart(store: MeasurementStore) -> None:
+def test_rows_are_loaded_by_campaign(store: MeasurementStore) -> None:
     store.add(many_rows(3, "b"))
     store.add(many_rows(2, "a"))
     assert store.campaigns() == {"a": 2, "b": 3}
@@ -151,7 +151,7 @@ def test_retrainings_are_listed_by_owner_and_up_to_a_limit(store: MeasurementSto
     assert store.retrainings.load(limit=2) == [third, second]
 
 
-def test_the_order_of_import_leaves_no_trace(store: MeasurementStore, tmp_path: Path) -> None:
+def test_the_order_of_imports_does_not_matter(store: MeasurementStore, tmp_path: Path) -> None:
     table = many_rows(40)
     store.add(table)
     with MeasurementStore(f"sqlite:///{tmp_path / 'other.sqlite'}").migrate() as other:
@@ -167,13 +167,13 @@ def test_rows_outlive_the_store(url: str) -> None:
         assert store.count() == 10
 
 
-def test_a_texts_quotes_are_only_text(store: MeasurementStore) -> None:
+def test_quotes_in_texts_are_stored(store: MeasurementStore) -> None:
     text = "x'); DROP TABLE measurement; --"
     store.add(validate_measurements(a_table(a_row(note=text, campaign=text))))
     assert store.load(text)["note"].tolist() == [text]
 
 
-def test_the_tables_are_those_of_postgresql_too() -> None:
+def test_the_tables_compile_for_postgresql() -> None:
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     texts = [str(CreateTable(table).compile(dialect=dialect)) for table in METADATA.sorted_tables]
     assert "DOUBLE PRECISION" in "".join(texts)
@@ -224,7 +224,7 @@ def test_a_killed_import_leaves_all_or_nothing(url: str, moment: str, n_row: int
         assert store.add(many_rows(3000)) == Added(3000 - n_row, n_row)
 
 
-def test_a_store_that_was_not_migrated_says_so(url: str) -> None:
+def test_a_store_that_was_not_migrated_is_not_ready(url: str) -> None:
     with MeasurementStore(url) as store:
         for call in (store.load, store.count, store.models.load, store.retrainings.load, store.campaigns):
             with pytest.raises(NotReadyError, match="has no schema yet"):
@@ -254,7 +254,7 @@ def add_models(url: str, *names: str) -> None:
             store.models.add(a_model(id=name), {})
 
 
-def test_models_that_another_process_registers_are_seen(url: str) -> None:
+def test_models_registered_by_another_process_are_loaded(url: str) -> None:
     with MeasurementStore(url).migrate() as store:
         assert store.models.load() == []
         for n in (1, 2):
@@ -296,7 +296,7 @@ def test_a_retraining_is_queued_runs_and_ends(store: MeasurementStore) -> None:
     assert store.retrainings.load() == [done]
 
 
-def test_a_retraining_may_fail_before_or_while_it_runs(store: MeasurementStore) -> None:
+def test_a_retraining_fails_before_or_while_it_runs(store: MeasurementStore) -> None:
     first, second = store.retrainings.add(), store.retrainings.add()
     store.retrainings.start(second.id)
     for record in (first, second):
@@ -305,7 +305,7 @@ def test_a_retraining_may_fail_before_or_while_it_runs(store: MeasurementStore) 
     assert [record.id for record in store.retrainings.load()] == [second.id, first.id]
 
 
-def test_a_retraining_never_goes_back(store: MeasurementStore) -> None:
+def test_a_retraining_never_returns_to_an_earlier_state(store: MeasurementStore) -> None:
     record = store.retrainings.add()
     with pytest.raises(InputError, match=f"must be running, but {record.id} is queued"):
         store.retrainings.finish(record.id, {})
@@ -318,7 +318,7 @@ def test_a_retraining_never_goes_back(store: MeasurementStore) -> None:
     assert store.retrainings.find(record.id).error == ""
 
 
-def test_an_unknown_retraining_is_named(store: MeasurementStore) -> None:
+def test_an_unknown_retraining_is_refused(store: MeasurementStore) -> None:
     for call in (
         store.retrainings.find,
         store.retrainings.start,
@@ -329,6 +329,6 @@ def test_an_unknown_retraining_is_named(store: MeasurementStore) -> None:
             call("abc")
 
 
-def test_a_time_without_zone_is_a_bug() -> None:
+def test_a_time_without_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="must carry its zone"):
         UtcDateTime().process_bind_param(dt.datetime(2025, 1, 1), None)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What a store that an earlier version wrote is after it was brought up to date: nothing is lost."""
+"""Migrations of a store from each earlier schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from roofcast.data.store.measurement_store import Added, MeasurementStore
 from tests.data.store.test_measurement_store import a_model, url_of
 
 OLD = [script.revision for script in ScriptDirectory.from_config(_alembic_config()).walk_revisions()][:0:-1]
-"""Every revision but the newest, the first one first."""
+"""Every revision but the newest, oldest first."""
 
 MOMENT = dt.datetime(2025, 3, 1, 12, tzinfo=dt.UTC)
 CONFIG = {"model_type": "unheard_of"}
@@ -33,7 +33,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url_of(request.param, tmp_path, request)
 
 
-def bring_to(url: str, revision: str) -> None:
+def migrate_to(url: str, revision: str) -> None:
     database, config = Database(url), _alembic_config()
     with database.writing() as connection:
         config.attributes["connection"] = connection
@@ -42,13 +42,13 @@ def bring_to(url: str, revision: str) -> None:
 
 
 def old_rows(columns: set[str]) -> pd.DataFrame:
-    """Return the rows of a shipped campaign as an earlier version knew them: what it had no column for is blank."""
+    """Return the rows of a shipped campaign with the columns of an earlier schema; the others are blank."""
     rows = load_campaigns(["dstack"])
     return validate_measurements(rows[[name for name in MEASUREMENT_COLUMNS if name in columns]])
 
 
 def fill(url: str) -> pd.DataFrame:
-    """Write rows, a model and a retraining as the tables now are, and return the rows."""
+    """Write rows, a model and a retraining into the present tables, and return the rows."""
     database, tables = Database(url), sa.MetaData()
     with database.writing() as connection:
         tables.reflect(connection)
@@ -69,25 +69,25 @@ def fill(url: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("revision", OLD)
-def test_a_store_of_an_earlier_version_loses_nothing(url: str, revision: str) -> None:
-    bring_to(url, revision)
+def test_a_migration_preserves_all_rows(url: str, revision: str) -> None:
+    migrate_to(url, revision)
     rows = fill(url)
     with MeasurementStore(url) as store:
         assert store.database.schema_state() == "old"
         assert store.compare(rows) == Added(n_new=0, n_known=len(rows))
         store.migrate()
         assert store.database.schema_state() == "current"
-        kept = store.load()
-        told = [table.set_axis(row_ids(table)).sort_index() for table in (kept, rows)]
-        pd.testing.assert_frame_equal(told[0], told[1])
+        stored = store.load()
+        tables = [table.set_axis(row_ids(table)).sort_index() for table in (stored, rows)]
+        pd.testing.assert_frame_equal(tables[0], tables[1])
         assert store.add(rows) == Added(n_new=0, n_known=len(rows))
         assert store.models.load() == [a_model()]
         assert [(r.id, r.state, r.requested_at) for r in store.retrainings.load()] == [("r", "queued", MOMENT)]
 
 
 @pytest.mark.parametrize("revision", OLD)
-def test_a_downgrade_leaves_the_rows(url: str, revision: str) -> None:
-    bring_to(url, revision)
+def test_a_downgrade_preserves_the_rows(url: str, revision: str) -> None:
+    migrate_to(url, revision)
     rows = fill(url)
     with MeasurementStore(url) as store:
         store.migrate()

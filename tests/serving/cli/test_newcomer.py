@@ -71,7 +71,7 @@ def test_the_name_of_a_config_is_reported(run: Run, tmp_path: Path) -> None:
         question = ("--accelerator", ACCELERATOR, "--n-input-token", "120", "--n-output-token", "20")
         status, out, err = run("explain", "--model", tmp_path / name, *question)
         assert (status, out.startswith(f"{expected} on 1 x")) == (0, True), err
-        assert ("note: the config has no _name_or_path: the model is expected 'a', after its folder" in err) == (
+        assert ("note: the config has no _name_or_path: the model is called 'a', after its folder" in err) == (
             name == "a"
         )
     assert (

@@ -73,14 +73,10 @@ def test_parallel_degrees_are_options_or_refused(engine: str, split: dict[str, A
         with pytest.raises(InputError, match=r"^(ep|dp): "):
             options(config)
         return
-    found_options = dict(option for option in options(config) if len(option) == 2)
-    n_tensor = int(found_options[TP[engine]])
-    n_pipeline = int(
-        found_options.get(
-            "--pipeline-parallel-size", found_options.get("--pp-size", found_options.get("--pp_size", 1))
-        )
-    )
-    n_data = int(found_options.get("--data-parallel-size", found_options.get("--dp-size", 1)))
+    values = dict(option for option in options(config) if len(option) == 2)
+    n_tensor = int(values[TP[engine]])
+    n_pipeline = int(values.get("--pipeline-parallel-size", values.get("--pp-size", values.get("--pp_size", 1))))
+    n_data = int(values.get("--data-parallel-size", values.get("--dp-size", 1)))
     n_attention = n_data if ("--enable-dp-attention",) in options(config) else 1
     assert n_tensor * n_pipeline * n_data // n_attention == split["tp"] * split["pp"] * split["dp"]
 
@@ -98,7 +94,7 @@ def test_expert_parallelism_by_engine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "stored", "precision_wanted", "found_options"),
+    ("engine", "stored", "precision_wanted", "expected"),
     [
         ("vllm", "bf16", "fp8", "--quantization fp8"),
         ("sglang", "bf16", "fp8", "--quantization fp8"),
@@ -108,17 +104,17 @@ def test_expert_parallelism_by_engine() -> None:
     ],
 )
 def test_weights_are_converted_to_the_predicted_precision(
-    engine: str, stored: str, precision_wanted: str, found_options: str
+    engine: str, stored: str, precision_wanted: str, expected: str
 ) -> None:
-    assert found_options in command_with(engine, stored_precision=stored, weight_precision=precision_wanted)
+    assert expected in command_with(engine, stored_precision=stored, weight_precision=precision_wanted)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("precision", ["bf16", "fp8", "fp4", "int4"])
 def test_a_quantised_checkpoint_needs_no_option(engine: str, precision: str) -> None:
-    found_options = command_with(engine, stored_precision=precision, weight_precision=precision)
-    assert "--quantization" not in found_options
-    assert "--dtype" not in found_options
+    expected = command_with(engine, stored_precision=precision, weight_precision=precision)
+    assert "--quantization" not in expected
+    assert "--dtype" not in expected
 
 
 @pytest.mark.parametrize(
@@ -141,7 +137,7 @@ def test_conversions_that_an_engine_lacks_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("engine", "precision_wanted", "found_options"),
+    ("engine", "precision_wanted", "expected"),
     [
         ("vllm", "fp8", "--kv-cache-dtype fp8 "),
         ("sglang", "fp8", "--kv-cache-dtype fp8_e4m3 "),
@@ -150,8 +146,8 @@ def test_conversions_that_an_engine_lacks_are_refused(
         ("trtllm", "fp4", "--kv_cache_dtype nvfp4 "),
     ],
 )
-def test_the_kv_cache_has_the_predicted_precision(engine: str, precision_wanted: str, found_options: str) -> None:
-    assert found_options in command_with(engine, kv_precision=precision_wanted)
+def test_the_kv_cache_has_the_predicted_precision(engine: str, precision_wanted: str, expected: str) -> None:
+    assert expected in command_with(engine, kv_precision=precision_wanted)
 
 
 def test_gaudi_has_its_own_option_for_an_fp8_cache() -> None:

@@ -32,7 +32,7 @@ def test_entries_are_ranked_by_cost(shared: Client) -> None:
     costs = [entry["cost_usd_per_h"] for entry in answer["entries"]]
     assert len(costs) == 10
     assert costs == sorted(costs)
-    assert [entry["recommend"] for entry in answer["entries"]] == list(range(1, 11))
+    assert [entry["rank"] for entry in answer["entries"]] == list(range(1, 11))
     assert answer["model"] == "my-14b"
 
 
@@ -326,7 +326,7 @@ def test_each_entry_has_the_requested_deployment(shared: Client) -> None:
 def test_a_deployment_that_cannot_be_written_is_a_warning(shared: Client) -> None:
     answer = recommend(shared, deployment="trtllm", constraints={"vendors": ["AMD"]}, n_entry=2)
     assert answer["entries"] == []
-    assert "none of trtllm is request to run on AMD" in answer["families"][0]["detail"]
+    assert "none of trtllm is known to run on AMD" in answer["families"][0]["detail"]
     fp8 = recommend(
         shared, deployment="trtllm", n_entry=1, constraints={"vendors": ["NVIDIA"], "weight_precision": "fp8"}
     )

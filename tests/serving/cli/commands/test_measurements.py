@@ -11,7 +11,7 @@ import pytest
 
 from roofcast.data.store.measurement_store import MeasurementStore
 from tests.data.row_builders import SAMPLES
-from tests.data.store.test_migrations import OLD, bring_to
+from tests.data.store.test_migrations import OLD, migrate_to
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
 
 HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,statistic,ttft_s"
@@ -130,7 +130,7 @@ def test_milliseconds_in_a_column_of_seconds_are_refused(run: Run, file: Path, o
 
 def test_a_dry_run_reports_an_older_schema_and_does_not_migrate_it(run: Run, file: Path, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
-    bring_to(f"sqlite:///{tmp_path / 'home' / 'roofcast.sqlite'}", OLD[0])
+    migrate_to(f"sqlite:///{tmp_path / 'home' / 'roofcast.sqlite'}", OLD[0])
     before = contents(tmp_path)
     status, out, err = run("import", "auto", file, "--dry-run", "--json")
     assert (status, json.loads(out)[0]["n_new"]) == (0, 4)
