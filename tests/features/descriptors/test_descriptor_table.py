@@ -170,3 +170,10 @@ def test_gguf_quantises_attention_and_head_of_a_mixture_of_experts() -> None:
     ]
     assert [row["config.dense_byte_per_element"] for row in rows] == [2.0, 0.6]
     assert [row["config.head_byte_per_element"] for row in rows] == [2.0, 0.82]
+
+
+@pytest.mark.parametrize("engine", ["llama.cpp", "ik_llama.cpp", "ollama"])
+def test_the_family_of_llama_cpp_pipelines_micro_batches_over_a_layer_split(engine: str) -> None:
+    row = describe_questions(a_question(engine=engine, n_accelerator=6)).iloc[0]
+    assert row["config.pp"] == 6.0
+    assert row["config.chunk_token"] == 512.0

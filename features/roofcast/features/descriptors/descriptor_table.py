@@ -113,7 +113,7 @@ def describe(
     columns["hardware.host_size"] = _host_size(queries, accelerator_specs, accelerator_codes)
     columns |= _config(queries, engine, precision) | _element_bytes(kernel, outside, engine.is_whole)
     is_a100 = np.array(["a100" in spec.id for spec in accelerator_specs], dtype=bool)[accelerator_codes]
-    columns |= _server_settings(queries, columns["hardware.memory_byte"], is_a100)
+    columns |= _server_settings(queries, engine.name, columns["hardware.memory_byte"], is_a100)
     n_filled = _weight_byte(columns) / columns["hardware.memory_byte"]
     columns |= split_devices(queries, columns["model.n_mla_layer"] > 0, n_filled, engine.is_whole)
     columns |= _workload(queries)
@@ -251,10 +251,9 @@ def _config(queries: PredictionInput, engine: EngineColumns, precision: Names) -
 
 
 def _server_settings(
-    queries: PredictionInput, memory_byte: FloatArray, is_a100: npt.NDArray[np.bool_]
+    queries: PredictionInput, engine: Names, memory_byte: FloatArray, is_a100: npt.NDArray[np.bool_]
 ) -> dict[str, FloatArray]:
     """Return the chunk size and the most sequences of a step; vLLM counts each A100 as a small accelerator."""
-    engine = text_column(queries, "engine", OTHER)
     memory_byte = np.where(is_a100, np.minimum(memory_byte, LARGE_GIB * GIB - 1), memory_byte)
     chunk = default_setting(CHUNK_TOKEN, engine, memory_byte, TYPICAL_CHUNK_TOKEN)
     most = default_setting(MAX_NUM_SEQS, engine, memory_byte, np.inf)
