@@ -1,4 +1,4 @@
-"""Artifacts that every pytest-xdist worker of a run shares: the first that needs one builds it."""
+"""Artefacts shared by the pytest-xdist workers of a run: the first worker that needs one builds it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shared_folder(factory: pytest.TempPathFactory) -> Path:
 
 
 def build_folder_once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], None]) -> Path:
-    """Return the run's folder of this name, built by the first worker that asks; others wait for it.
+    """Return the run's folder of this name, built by the first worker that calls this; others wait for it.
 
     A failed build is repeated by the next worker, which so fails with the error itself. The folder is built where it
     stays, because MLflow stores absolute paths.
@@ -39,7 +39,7 @@ def build_folder_once(factory: pytest.TempPathFactory, name: str, build: Callabl
 
 
 def fit_once(factory: pytest.TempPathFactory, name: str, fit: Callable[[], T]) -> T:
-    """Return the run's object of this name, fitted by the first worker that asks and loaded by the others."""
+    """Return the run's object of this name, fitted by the first worker and loaded by the others."""
     folder = build_folder_once(factory, name, lambda folder: joblib.dump(fit(), folder / "object.joblib"))
     fitted: T = joblib.load(folder / "object.joblib")
     return fitted

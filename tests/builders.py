@@ -1,4 +1,4 @@
-"""Specs and questions with valid defaults."""
+"""Builders of specs and queries with valid defaults."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def an_accelerator(**changes: Any) -> AcceleratorSpec:
 
 
 def a_question(**changes: Any) -> dict[str, Any]:
-    """Return the cells of one question about `a_model` on `an_accelerator`."""
+    """Return the cells of one query about `a_model` on `an_accelerator`."""
     return {
         "model": "ours/dense-7b",
         "accelerator": "ours-80gb",

@@ -1,4 +1,4 @@
-"""Waiting for what other threads and processes bring about."""
+"""Waiting for conditions that other threads and processes fulfil."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 PATIENCE_S: Final = 1800.0
-"""How long a condition may take to hold: far beyond what a loaded machine needs, so that only a fault reaches it."""
+"""Time limit of a condition: far above what a loaded machine needs, so that only a fault exceeds it."""
 
 
 def wait_until(holds: Callable[[], bool], timeout_s: float = PATIENCE_S, pause_s: float = 0.05) -> None:

@@ -23,12 +23,12 @@ settings.register_profile("wandering", deadline=None)
 settings.load_profile(PROFILE)
 
 QUICK = TrainingConfig(n_estimators=40, n_fold=3, calibrate=False)
-"""Settings that train in seconds, and predict well enough for a test."""
+"""Settings of a training of seconds, accurate enough for tests."""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def without_shipped_predictor() -> Iterator[None]:
-    """Start every application without the shipped predictor, which a test trains no rival for."""
+    """Start every application without the shipped predictor."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roofcast.serving.app_state.app_state.shipped_predictor", lambda: None)
         yield

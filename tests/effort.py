@@ -1,4 +1,4 @@
-"""How many examples a property is tried on."""
+"""Number of Hypothesis examples by profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One test over many rows of shipped data, in place of a case for each row."""
+"""A single test over many rows of shipped data, in place of one case per row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, on loopback, gone when they end."""
+"""A PostgreSQL server on loopback that runs during the tests."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ REQUIRED_VARIABLE = "ROOFCAST_TEST_POSTGRES"
 def server_binaries() -> Path | None:
     """Return the folder of initdb and pg_ctl, or None if no server is installed."""
     on_path = shutil.which("initdb")
-    found = [Path(on_path)] if on_path else sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent if found else None
+    candidates = [Path(on_path)] if on_path else sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return candidates[-1].parent if candidates else None
 
 
 def _as_owner(*command: str | Path) -> None:
@@ -55,7 +55,7 @@ def new_database(server_url: str) -> str:
     import psycopg  # noqa: PLC0415  (an optional driver)
 
     name = f"test_{uuid.uuid4().hex}"
-    plain = server_url.replace("+psycopg", "")
-    with psycopg.connect(plain, autocommit=True) as connection:
+    server = server_url.replace("+psycopg", "")
+    with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
     return server_url.removesuffix("postgres") + name

@@ -1,4 +1,4 @@
-"""The rules of the house that no linter knows."""
+"""Rules of the code base that no linter checks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_files_and_functions_are_small() -> None:
     assert not long_functions
 
 
-def test_no_module_is_named_for_nothing() -> None:
+def test_no_module_has_a_vague_name() -> None:
     vague = {"utils", "util", "helpers", "helper", "common", "misc"}
     assert not [path for path in modules() if path.stem in vague]
 
@@ -76,43 +76,43 @@ def docstrings(path: Path) -> Iterator[str]:
 
 
 def test_docstrings_are_plain() -> None:
-    riddled = {
+    violations = {
         str(path.relative_to(ROOT))
         for path in modules()
         if any(phrase in text for text in docstrings(path) for phrase in BANNED_PHRASES)
     }
-    assert not sorted(riddled)
+    assert not sorted(violations)
 
 
-def test_nothing_raises_http_errors_but_the_edge() -> None:
-    guilty = {p.name for p in modules() if "raise HTTPException" in p.read_text()}
-    assert not guilty
+def test_no_module_raises_http_exceptions() -> None:
+    violations = {p.name for p in modules() if "raise HTTPException" in p.read_text()}
+    assert not violations
 
 
-def test_conversion_factors_stand_in_one_place() -> None:
+def test_conversion_factors_are_in_units_alone() -> None:
     factor = re.compile(r"[*/] ?(?:1e-?3|1000(?:\.0)?|1e-?6|1e9|1e12|3600(?:\.0)?|1024)\b")
-    guilty = [
+    violations = [
         f"{path.relative_to(ROOT)}:{number}"
         for path in modules()
         if path.name != "units.py"
         for number, line in enumerate(path.read_text().splitlines(), start=1)
         if factor.search(line) and ">>>" not in line
     ]
-    assert not guilty
+    assert not violations
 
 
-def test_tracked_files_name_no_machine_and_no_index() -> None:
+def test_tracked_files_name_neither_machines_nor_package_indexes() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S607
     if listed.returncode:
         pytest.skip("not a git checkout")
     pattern = re.compile(r"(?:^|[\s\"'=(])/(?:root|work|home/\w+|tmp/\w+)/|pypi\.org|pythonhosted")
-    guilty = []
+    violations = []
     for name in listed.stdout.splitlines():
         path = ROOT / name
         if path.suffix in {".py", ".md", ".toml", ".txt", ".ipynb", ".yaml", ""} and path.is_file():
-            guilty += [
+            violations += [
                 name
                 for line in path.read_text(encoding="utf-8", errors="ignore").splitlines()
                 if pattern.search(line)
             ]
-    assert sorted(set(guilty) - {"tests/test_house.py"}) == []
+    assert sorted(set(violations) - {"tests/test_house.py"}) == []

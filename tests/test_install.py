@@ -1,4 +1,4 @@
-"""`requirements/install.sh`: uv gets pip's configuration, and pip takes over where uv fails."""
+"""`requirements/install.sh`: uv gets pip's configuration, and pip installs if uv fails."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_uv_gets_the_index_and_certificate_of_pip(bin_folder: Path) -> None:
     assert settings.startswith("https://mine.example|")
 
 
-def test_pip_takes_over_where_uv_fails(bin_folder: Path) -> None:
+def test_pip_installs_if_uv_fails(bin_folder: Path) -> None:
     executable(bin_folder / "uv", "exit 1")
     result = install(bin_folder, "-r", "lock.txt")
     assert "pip takes over" in result.stderr

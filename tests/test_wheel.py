@@ -1,4 +1,4 @@
-"""The built wheel in a clean environment: everything that a user needs comes along."""
+"""The built wheel in a clean environment has everything that a user needs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[1]
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
-    kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    variables = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
     result = subprocess.run(  # noqa: S603  (our own commands)
         [str(part) for part in command],
         cwd=cwd,
-        env={**kept, **environment},
+        env={**variables, **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def environment_of_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     pip = ("-m", "pip", "--quiet", "--disable-pip-version-check")
     run(sys.executable, *pip, "wheel", "--no-deps", "--wheel-dir", folder, ROOT, cwd=folder)
@@ -44,22 +44,24 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "venv" / "bin"
 
 
-def test_the_wheel_brings_catalogue_measurements_and_migrations(installed: Path, tmp_path: Path) -> None:
+def test_the_wheel_has_catalogue_measurements_and_migrations(environment_of_wheel: Path, tmp_path: Path) -> None:
     home = str(tmp_path / "home")
-    models = json.loads(run(installed / "roofcast", "models", "--json", cwd=tmp_path, ROOFCAST_HOME=home))
-    campaigns = json.loads(run(installed / "roofcast", "campaigns", "--json", cwd=tmp_path, ROOFCAST_HOME=home))
+    models = json.loads(run(environment_of_wheel / "roofcast", "models", "--json", cwd=tmp_path, ROOFCAST_HOME=home))
+    campaigns = json.loads(
+        run(environment_of_wheel / "roofcast", "campaigns", "--json", cwd=tmp_path, ROOFCAST_HOME=home)
+    )
     assert len(models) > 150
     assert campaigns[0]["name"] == "llm_pilot"
-    run(installed / "roofcast", "measurements", "--json", cwd=tmp_path, ROOFCAST_HOME=home)
+    run(environment_of_wheel / "roofcast", "measurements", "--json", cwd=tmp_path, ROOFCAST_HOME=home)
     assert (tmp_path / "home" / "roofcast.sqlite").is_file()
     code = "from roofcast.data.campaigns import load_campaigns; print(len(load_campaigns(['llm_pilot'])))"
-    assert run(installed / "python", "-c", code, cwd=tmp_path).strip() == "2632"
+    assert run(environment_of_wheel / "python", "-c", code, cwd=tmp_path).strip() == "2632"
 
 
-def test_every_layer_is_typed(installed: Path, tmp_path: Path) -> None:
+def test_every_layer_is_typed(environment_of_wheel: Path, tmp_path: Path) -> None:
     code = """
 import importlib.resources as r
 parts = ("data", "features", "training", "serving")
 print(all((r.files(f"roofcast.{part}") / "py.typed").is_file() for part in parts))
 """
-    assert run(installed / "python", "-c", code, cwd=tmp_path).strip() == "True"
+    assert run(environment_of_wheel / "python", "-c", code, cwd=tmp_path).strip() == "True"

@@ -1,4 +1,4 @@
-"""Measurements with valid defaults, for the tests of what is known."""
+"""Builders of measurements with valid defaults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAMPLES = Path(__file__).parent / "samples"
 LLM_PILOT_SAMPLES = SAMPLES / "llm_pilot"
 
 PROCESSES = multiprocessing.get_context("forkserver")
-"""Starts processes that have imported the store already, which saves seconds each."""
+"""Context whose processes have imported the store already, which saves seconds each."""
 PROCESSES.set_forkserver_preload(["roofcast.data.store.measurement_store", __name__])
 
 
@@ -41,8 +41,8 @@ def a_table(*rows: dict[str, Any]) -> pd.DataFrame:
 
 def many_rows(n_row: int, campaign: str = "ours") -> pd.DataFrame:
     """Return distinct measurements, validated."""
-    pick = random.Random(0)  # noqa: S311
+    rng = random.Random(0)  # noqa: S311
     rows = [
-        a_row(concurrency=1 + i % 128, itl_s=pick.random(), note=f"row {i}", campaign=campaign) for i in range(n_row)
+        a_row(concurrency=1 + i % 128, itl_s=rng.random(), note=f"row {i}", campaign=campaign) for i in range(n_row)
     ]
     return validate_measurements(pd.DataFrame(rows))

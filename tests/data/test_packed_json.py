@@ -27,16 +27,16 @@ VALUES = st.recursive(
 )
 
 
-def plain(value: Any) -> Any:
+def unpack(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: plain(entry) for key, entry in value.items()}
-    return [plain(entry) for entry in value] if isinstance(value, list | array) else value
+        return {key: unpack(entry) for key, entry in value.items()}
+    return [unpack(entry) for entry in value] if isinstance(value, list | array) else value
 
 
 @settings(max_examples=n_example(150), deadline=None)
 @given(value=VALUES, indent=st.none() | st.just(1))
-def test_packed_or_not_it_says_the_same(value: Any, indent: int | None) -> None:
-    assert plain(parse_packed(json.dumps(value, indent=indent))) == value
+def test_packed_values_equal_those_of_the_json_module(value: Any, indent: int | None) -> None:
+    assert unpack(parse_packed(json.dumps(value, indent=indent))) == value
 
 
 def test_long_arrays_of_numbers_alone_are_packed() -> None:
@@ -54,22 +54,22 @@ def test_long_arrays_of_numbers_alone_are_packed() -> None:
         node["a"].text()
 
 
-def test_a_hook_sees_the_objects_alone() -> None:
+def test_the_hook_is_called_with_objects_alone() -> None:
     packed = parse_packed(json.dumps({"a": {"gaps": LONG}}), lambda members: [*members, "seen"])
     assert packed == ["a", "seen"]
     packed = parse_packed(json.dumps({"a": {"gaps": LONG}}), lambda members: members | {"seen": True})
-    assert plain(packed) == {"a": {"gaps": LONG, "seen": True}, "seen": True}
+    assert unpack(packed) == {"a": {"gaps": LONG, "seen": True}, "seen": True}
 
 
 @pytest.mark.parametrize("tail", ["", "1,,", "1]}, ", '"open]}', "1]\n}x"])
-def test_a_damaged_text_names_its_own_line(tail: str) -> None:
+def test_the_error_of_a_damaged_text_has_its_line(tail: str) -> None:
     text = '{"b": ' + json.dumps(LONG, indent=1) + ',\n"a": [' + tail
     with pytest.raises(SchemaError) as caught:
         read_document(Source("run.json", io.BytesIO(text.encode())))
     assert caught.value.line >= len(LONG) + 3
 
 
-def test_texts_without_long_arrays_take_nothing_on_top() -> None:
+def test_texts_without_long_arrays_need_no_extra_memory() -> None:
     text = json.dumps([{"id": str(i), "latency_s": 0.25} for i in range(20_000)])
     tracemalloc.start()
     try:
@@ -80,7 +80,7 @@ def test_texts_without_long_arrays_take_nothing_on_top() -> None:
     assert peak_byte < len(text)
 
 
-def test_a_number_takes_little_more_than_its_eight_bytes(tmp_path: Path) -> None:
+def test_a_packed_number_takes_about_eight_bytes(tmp_path: Path) -> None:
     n_request, n_gap = 200, 1000
     file = tmp_path / "run.json"
     file.write_text(json.dumps({"itls": [[round(0.001 * i, 4) for i in range(n_gap)]] * n_request}))
@@ -88,9 +88,9 @@ def test_a_number_takes_little_more_than_its_eight_bytes(tmp_path: Path) -> None
         tracemalloc.start()
         try:
             document = read_document(Source("run.json", stream))
-            kept_byte, peak_byte = tracemalloc.get_traced_memory()
+            stored_byte, peak_byte = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
     assert len(document["itls"].items()) == n_request
-    assert kept_byte < 10 * n_request * n_gap
-    assert peak_byte < kept_byte + 2.5 * file.stat().st_size
+    assert stored_byte < 10 * n_request * n_gap
+    assert peak_byte < stored_byte + 2.5 * file.stat().st_size

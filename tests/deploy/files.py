@@ -1,4 +1,4 @@
-"""The files that run roofcast, read for the tests."""
+"""Readers of the deployment files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Manifest = dict[str, Any]
 
 
 def read_yaml(path: Path) -> Manifest:
-    found: Manifest = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return found
+    content: Manifest = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return content
 
 
 def compose() -> Manifest:
@@ -25,17 +25,17 @@ def compose() -> Manifest:
 
 
 def manifests() -> dict[str, Manifest]:
-    """Return the Kubernetes objects by file name; the kustomization is none of them."""
+    """Return the Kubernetes objects by file name, without the kustomization."""
     return {path.name: read_yaml(path) for path in sorted(KUBERNETES.glob("*.yaml")) if path.stem != "kustomization"}
 
 
 def container() -> Manifest:
-    found: Manifest = manifests()["deployment.yaml"]["spec"]["template"]["spec"]["containers"][0]
-    return found
+    content: Manifest = manifests()["deployment.yaml"]["spec"]["template"]["spec"]["containers"][0]
+    return content
 
 
 def instructions(word: str) -> list[str]:
-    """Return what follows an instruction of the Dockerfile, each in one line."""
+    """Return the arguments of each instruction of a kind in the Dockerfile, one line each."""
     joined = DOCKERFILE.replace("\\\n", " ")
     return re.findall(rf"^\s*{word}\s+(.+)$", joined, re.MULTILINE)
 
@@ -45,7 +45,7 @@ def image_variables() -> dict[str, str]:
 
 
 def server_commands() -> dict[str, list[str]]:
-    """Return what each file gives `roofcast` to do."""
+    """Return the arguments of `roofcast` in each file."""
     command = next(line for line in instructions("CMD") if "serve" in line and "import" not in line)
     return {
         "Dockerfile": re.findall(r'"([^"]+)"', command),

@@ -1,4 +1,4 @@
-"""The files agree with the command line, the routes, the locks and each other."""
+"""Deployment files are consistent with the command line, the routes, the locks and each other."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ LOCKS = ROOT / "requirements"
 
 
 @pytest.mark.parametrize("name", sorted(server_commands()))
-def test_the_command_line_takes_what_it_is_given(name: str) -> None:
+def test_the_command_line_accepts_the_arguments_of_each_file(name: str) -> None:
     command, *arguments = server_commands()[name]
-    found = typer.main.get_command(app)
-    serve = found.get_command(typer.Context(found), command)  # type: ignore[attr-defined]
-    given = serve.make_context(command, arguments).params
-    assert (given["host"], given["port"]) == ("0.0.0.0", PORT)  # noqa: S104
+    command_group = typer.main.get_command(app)
+    serve = command_group.get_command(typer.Context(command_group), command)  # type: ignore[attr-defined]
+    parameters = serve.make_context(command, arguments).params
+    assert (parameters["host"], parameters["port"]) == ("0.0.0.0", PORT)  # noqa: S104
 
 
-def test_ports_are_the_servers() -> None:
+def test_ports_are_those_of_the_server() -> None:
     assert instructions("EXPOSE") == [str(PORT)]
     assert compose()["services"]["roofcast"]["ports"] == [f"127.0.0.1:${{PORT:-{PORT}}}:{PORT}"]
     named = {port["name"]: port["containerPort"] for port in container()["ports"]}
@@ -46,14 +46,14 @@ def test_ports_are_the_servers() -> None:
     assert manifests()["service.yaml"]["spec"]["ports"][0]["targetPort"] in named
 
 
-def test_probes_ask_for_routes_that_there_are() -> None:
+def test_probes_use_existing_routes() -> None:
     routes = {getattr(route, "path", "") for route in health.router.routes}
     probes = {kind: container()[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")}
     assert {kind: probe["path"] for kind, probe in probes.items()} == {
         "startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz",
     }  # fmt: skip
-    asked = set(re.findall(r"http://127\.0\.0\.1:8000(/\w+)", DOCKERFILE))
-    assert asked | {probe["path"] for probe in probes.values()} <= routes
+    paths = set(re.findall(r"http://127\.0\.0\.1:8000(/\w+)", DOCKERFILE))
+    assert paths | {probe["path"] for probe in probes.values()} <= routes
 
 
 def test_the_user_is_the_same_everywhere_and_not_root() -> None:
@@ -74,7 +74,7 @@ def test_state_is_on_a_volume() -> None:
     assert named == set(compose()["volumes"])
 
 
-def test_there_is_room_for_as_many_bodies_in_bulk_as_are_taken() -> None:
+def test_the_temporary_volume_holds_the_largest_number_of_bulk_bodies() -> None:
     volumes = manifests()["deployment.yaml"]["spec"]["template"]["spec"]["volumes"]
     (scratch,) = (volume for volume in volumes if volume["name"] == "scratch")
     n_process = int(container()["args"][container()["args"].index("--workers") + 1])
@@ -83,7 +83,7 @@ def test_there_is_room_for_as_many_bodies_in_bulk_as_are_taken() -> None:
     assert most_byte < int(scratch["emptyDir"]["sizeLimit"].removesuffix("Gi")) * 2**30
 
 
-def test_what_the_image_copies_is_there_and_let_through() -> None:
+def test_files_copied_into_the_image_exist_and_are_not_ignored() -> None:
     let_through = re.findall(r"^!(\S+)", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE)
     copied = {word for line in instructions("COPY") if "--from" not in line for word in line.split()[:-1]}
     assert copied == set(let_through)
@@ -95,32 +95,32 @@ def test_images_have_plain_names() -> None:
     assert {line.split()[0] for line in instructions("FROM")} == {"${PYTHON}"}
 
 
-def test_what_is_installed_is_held_to_its_hashes() -> None:
+def test_packages_of_the_image_are_installed_with_hashes() -> None:
     install = next(line for line in instructions("RUN") if "serve.txt" in line)
     assert "--require-hashes" in install
     script = re.findall(r"sed -n ('.+?')", install)[0]
     if not shutil.which("sed"):
         pytest.skip("no sed")
-    picked = subprocess.run(  # noqa: S603
+    requirements = subprocess.run(  # noqa: S603
         ["sed", "-n", script.strip("'"), str(LOCKS / "dev.txt")],  # noqa: S607
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    assert re.findall(r"^(\S+)==", picked, re.MULTILINE) == ["psycopg", "psycopg-binary"]
-    assert picked.count("--hash=sha256:") == picked.count("\n") - 2
+    assert re.findall(r"^(\S+)==", requirements, re.MULTILINE) == ["psycopg", "psycopg-binary"]
+    assert requirements.count("--hash=sha256:") == requirements.count("\n") - 2
 
 
-def test_client_and_server_of_mlflow_are_of_one_version() -> None:
+def test_client_and_server_of_mlflow_have_one_version() -> None:
     locked = re.findall(r"^mlflow-skinny==(\S+)", (LOCKS / "serve.txt").read_text(encoding="utf-8"), re.MULTILINE)
     assert compose()["services"]["mlflow"]["image"].endswith(f":v{locked[0]}")
 
 
-def test_the_kustomization_takes_the_version_of_the_package() -> None:
+def test_the_kustomization_has_the_version_of_the_package() -> None:
     version = re.findall(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
     text = (ROOT / "deploy" / "kubernetes" / "kustomization.yaml").read_text(encoding="utf-8")
     assert f"newTag: {version[0]}" in text
 
 
-def test_the_guide_names_every_file_and_every_link_leads_somewhere() -> None:
+def test_the_guide_names_every_file_and_its_links_exist() -> None:
     guide = (ROOT / "docs" / "DEPLOYMENT.md").read_text(encoding="utf-8")
     for name in ("Dockerfile", "compose.yaml", ".env.example", "deploy/kubernetes", "secret.example.yaml"):
         assert name in guide

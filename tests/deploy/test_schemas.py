@@ -11,11 +11,11 @@ from tests.deploy.files import KUBERNETES, compose, manifests, read_yaml
 
 
 @pytest.mark.parametrize("name", sorted(manifests()))
-def test_manifests_keep_to_the_schema_of_kubernetes(name: str) -> None:
+def test_manifests_conform_to_the_schema_of_kubernetes(name: str) -> None:
     kubernetes_validate.validate(manifests()[name], "1.37", strict=True)
 
 
-def test_compose_keeps_to_the_compose_specification() -> None:
+def test_the_compose_file_conforms_to_its_specification() -> None:
     schema = json.loads(
         files("check_jsonschema").joinpath("builtin_schemas/vendor/compose-spec.json").read_text(encoding="utf-8")
     )

@@ -1,4 +1,4 @@
-"""What the files set is a setting, or a variable of a program that they run."""
+"""Variables in deployment files are settings, or variables of the programs that they run."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ def setting_variables() -> set[str]:
     return {str(field.validation_alias or f"{prefix}{name}".upper()) for name, field in fields}
 
 
-def test_compose_sets_only_what_is_known() -> None:
+def test_the_compose_file_sets_known_variables_alone() -> None:
     for name, service in compose()["services"].items():
-        known = OTHERS[name] | (setting_variables() if name == "roofcast" else set())
-        assert set(service.get("environment", {})) <= known, name
+        allowed = OTHERS[name] | (setting_variables() if name == "roofcast" else set())
+        assert set(service.get("environment", {})) <= allowed, name
 
 
-def test_the_cluster_and_the_image_set_only_what_is_known() -> None:
+def test_manifests_and_image_set_known_variables_alone() -> None:
     assert set(manifests()["configmap.yaml"]["data"]) <= setting_variables()
     assert set(manifests()["secret.example.yaml"]["stringData"]) <= setting_variables() | OTHERS["roofcast"]
     assert set(image_variables()) <= setting_variables() | OF_THE_IMAGE
 
 
-def test_settings_can_be_read_from_what_the_files_say() -> None:
+def test_the_variables_of_the_files_are_valid_settings() -> None:
     service = compose()["services"]["roofcast"]["environment"]
     in_cluster = {**manifests()["configmap.yaml"]["data"], **manifests()["secret.example.yaml"]["stringData"]}
     for variables in (service, in_cluster):
         fields = {str(field.validation_alias or name): name for name, field in Settings.model_fields.items()}
-        given = {
+        values = {
             fields[key.removeprefix("ROOFCAST_").lower() if key.startswith("ROOFCAST_") else key]: value
             for key, value in variables.items()
             if key in setting_variables()
         }
-        assert Settings.model_validate(given).store_url.startswith("postgresql+psycopg://")
+        assert Settings.model_validate(values).store_url.startswith("postgresql+psycopg://")
 
 
 def test_the_example_names_every_variable_of_the_compose_file_and_no_secret() -> None:
     text = (ROOT / ".env.example").read_text(encoding="utf-8")
-    given = dict(re.findall(r"^([A-Z_]+)=(.*)$", text, re.MULTILINE))
+    values = dict(re.findall(r"^([A-Z_]+)=(.*)$", text, re.MULTILINE))
     used = re.findall(r"\$\{([A-Z_]+)(:-([^}]*))?", (ROOT / "compose.yaml").read_text(encoding="utf-8"))
-    assert set(given) == {name for name, _, _ in used}
-    assert all(given[name] == default for name, _, default in used)
-    assert given["POSTGRES_PASSWORD"] == ""
+    assert set(values) == {name for name, _, _ in used}
+    assert all(values[name] == default for name, _, default in used)
+    assert values["POSTGRES_PASSWORD"] == ""
     assert manifests()["secret.example.yaml"]["stringData"]["PGPASSWORD"] == ""

@@ -1,4 +1,4 @@
-"""The tree of rooms in ARCHITECTURE.md is that of the folders."""
+"""The tree in ARCHITECTURE.md equals that of the folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOTS = ("data", "features", "training", "serving")
 
 
 def documented_rooms() -> set[str]:
-    """Return the paths of the tree: an indented name lies in the last line that is indented less."""
+    """Return the paths of the tree: a name is in the folder of the last line with less indentation."""
     tree = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("## Rooms")[2].split("```")[1]
     rooms: set[str] = set()
     parents: dict[int, str] = {}
@@ -24,6 +24,6 @@ def documented_rooms() -> set[str]:
     return rooms
 
 
-def test_every_room_is_in_the_tree_and_every_name_in_the_tree_is_a_room() -> None:
+def test_the_tree_lists_all_packages_and_nothing_else() -> None:
     packages = {str(file.parent.relative_to(ROOT)) for root in ROOTS for file in (ROOT / root).rglob("__init__.py")}
     assert documented_rooms() == packages

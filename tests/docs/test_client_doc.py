@@ -1,4 +1,4 @@
-"""The examples of the client's page, run against a service."""
+"""The examples of docs/CLIENT.md run against a service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(scope="module")
 def service(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Return the address of a service, and a key that may write."""
+    """Return the address of a service and an API key of the scope write."""
     home = Path(shutil.copytree(trained_home, tmp_path_factory.mktemp("client") / "home"))
     app = create_app(Settings(home=home, poll_s=3600))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None))
@@ -38,7 +38,7 @@ def service(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_an_example_does_what_it_says(
+def test_each_example_runs(
     service: tuple[str, str], number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address, key = service
@@ -47,7 +47,7 @@ def test_an_example_does_what_it_says(
     assert capsys.readouterr().out.strip()
 
 
-def test_every_method_is_told_of() -> None:
+def test_every_method_is_documented() -> None:
     methods = {name for name in vars(Client) if not name.startswith("_")} - {"close"}
     assert methods == set(
         re.findall(r"(?<![\w.])([a-z_]+)\(", PAGE.partition("| method |")[2].partition("`Async")[0])

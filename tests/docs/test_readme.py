@@ -29,13 +29,13 @@ def client(trained_home: Path) -> Iterator[Client]:
 
 
 def shape(value: Any) -> Any:
-    """Return the names in a JSON value, its figures left out."""
+    """Return the structure of a JSON value: names without figures."""
     if isinstance(value, dict):
         return {name: shape(part) for name, part in value.items()}
     return [shape(value[0])] if isinstance(value, list) and value else type(value).__name__ != "NoneType"
 
 
-def test_the_request_is_answered_with_what_the_readme_shows(client: Client) -> None:
+def test_the_answer_has_the_structure_that_the_readme_shows(client: Client) -> None:
     curl = next(block for block in blocks("sh") if "/v1/recommendations" in block)
     request = json.loads(curl.partition("-d '")[2].rpartition("'")[0])
     response = client.post("/v1/recommendations", request)
@@ -58,7 +58,7 @@ def test_every_command_and_make_target_exists() -> None:
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
 
 
-def test_every_link_leads_somewhere_and_no_figure_is_missing() -> None:
+def test_every_link_exists_and_no_figure_is_missing() -> None:
     for document in (README, *((ROOT / name).read_text() for name in ("ARCHITECTURE.md", "CONTRIBUTING.md"))):
         assert "@@" not in document
         for target in re.findall(r"\]\((?!http)([^)#]+)", document):

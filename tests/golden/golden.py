@@ -1,7 +1,7 @@
 """Golden answers: stored requests with the answers of the shipped predictor.
 
-``python -m tests.golden.golden`` asks the stored requests again and stores the answers; do so in a commit of
-its own that says why answers change.
+``python -m tests.golden.golden`` sends the stored requests again and stores the answers; do so in a separate
+commit that says why answers change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.serving.http_client import Client, running
 FILE: Final = Path(__file__).with_name("answers.json.gz")
 
 TOLERANCE: Final = 1e-6
-"""Relative; sums in another order on another processor differ by less."""
+"""Relative tolerance; sums in another order on another processor differ by less."""
 
 VOLATILE: Final = frozenset(
     [
@@ -46,7 +46,7 @@ def load_cases() -> list[dict[str, Any]]:
     return cases
 
 
-def ask(client: Client, case: dict[str, Any]) -> tuple[int, Any]:
+def send(client: Client, case: dict[str, Any]) -> tuple[int, Any]:
     """Return status and answer of a stored request."""
     response = client.post(case["path"], case["body"])
     return response.status_code, response.json()
@@ -76,11 +76,11 @@ def _is_close(expected: object, actual: object) -> bool:
 
 
 def main() -> None:
-    """Ask every stored request again and store the answers."""
+    """Send every stored request again and store the answers."""
     cases = load_cases()
     with tempfile.TemporaryDirectory() as home, running(create_app(Settings(home=Path(home)))) as client:
         for case in cases:
-            case["status"], case["answer"] = ask(client, case)
+            case["status"], case["answer"] = send(client, case)
     FILE.write_bytes(gzip.compress(json.dumps(cases).encode(), mtime=0))
 
 

@@ -7,7 +7,7 @@ import pytest
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
 from roofcast.training.lifecycle.shipped import shipped_predictor
-from tests.golden.golden import ask, differences, load_cases
+from tests.golden.golden import differences, load_cases, send
 from tests.serving.http_client import running
 
 
@@ -19,7 +19,7 @@ def test_stored_requests_have_their_stored_answers(tmp_path: Path, monkeypatch: 
     assert {case["path"] for case in cases} == {"/v1/predictions", "/v1/recommendations", "/v1/explanations"}
     with running(create_app(Settings(home=tmp_path))) as client:
         for i, case in enumerate(cases):
-            status, answer = ask(client, case)
+            status, answer = send(client, case)
             assert status == case["status"], answer
             assert list(differences(case["answer"], answer, f"{i} {case['path']}"))[:10] == []
 
@@ -36,5 +36,5 @@ def test_stored_requests_have_their_stored_answers(tmp_path: Path, monkeypatch: 
         ({"b": [1.0, "x"], "detail": "one"}, 1),
     ],
 )
-def test_a_difference_is_noticed(actual: object, n_difference: int) -> None:
+def test_differences_above_the_tolerance_are_found(actual: object, n_difference: int) -> None:
     assert len(list(differences({"a": [1.0, "x"], "detail": "one"}, actual))) == n_difference

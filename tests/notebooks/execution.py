@@ -1,4 +1,4 @@
-"""Execute notebooks in place, leaving nothing in them that differs from run to run but their results.
+"""Execute notebooks in place; they hold nothing that differs between runs but their results.
 
 ``python -m tests.notebooks.execution notebooks/*.ipynb``
 """
@@ -20,7 +20,7 @@ METADATA = {
 
 
 def read_notebook(path: Path) -> Any:
-    """Return the notebook as it stands."""
+    """Return the notebook of a file."""
     return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
 
 

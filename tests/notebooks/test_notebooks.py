@@ -1,4 +1,4 @@
-"""Every notebook runs from a clean kernel, only imports what it needs, and is committed as it was executed."""
+"""Every notebook runs in a clean kernel, defines nothing, and is committed as executed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def outputs(notebook: Any) -> list[Any]:
 
 
 def noise(notebook: Any) -> list[Any]:
-    """Return errors, and what was written to the standard streams: warnings and progress."""
+    """Return errors and outputs to the standard streams, such as warnings and progress."""
     return [output for output in outputs(notebook) if output.output_type in {"error", "stream"}]
 
 
@@ -39,7 +39,7 @@ def test_there_are_notebooks() -> None:
 
 @pytest.mark.slow
 @every_notebook
-def test_it_runs_from_a_clean_kernel_without_a_word_on_the_streams(path: Path) -> None:
+def test_it_runs_in_a_clean_kernel_without_output_to_the_streams(path: Path) -> None:
     assert noise(execute_notebook(path)) == []
 
 
@@ -62,9 +62,9 @@ def test_it_is_committed_as_executed_in_order_with_its_figures(path: Path) -> No
 
 
 @every_notebook
-def test_it_tells_nothing_of_the_machine_that_ran_it(path: Path) -> None:
+def test_it_names_nothing_of_the_machine(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert [place for place in MACHINE_PATHS if place in text] == []
+    assert [path_ for path_ in MACHINE_PATHS if path_ in text] == []
     notebook = read_notebook(path)
     assert notebook.metadata == METADATA, "write it with python -m tests.notebooks.execution"
     assert [cell for cell in notebook.cells if "execution" in cell.metadata] == [], (

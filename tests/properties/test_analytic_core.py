@@ -1,4 +1,4 @@
-"""What physics says of the estimate, whatever the question."""
+"""Physical properties of the estimate, for random queries."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ NAN = float("nan")
 FACTORS = st.floats(1, 100)
 RATES = ("bandwidth_byte_per_s", "flop_per_s", "dense_flop_per_s", "attention_flop_per_s", "link_byte_per_s",
          "network_byte_per_s")  # fmt: skip
-many = settings(max_examples=n_example(60), deadline=None)
+random_queries = settings(max_examples=n_example(60), deadline=None)
 
 
-def changed(question: Question, factor: float, *names: str) -> Question:
+def scale_columns(question: Question, factor: float, *names: str) -> Question:
     return question | {name: question[name] * factor for name in names}
 
 
@@ -49,13 +49,13 @@ FASTER = [
 
 
 @pytest.mark.parametrize("names", FASTER, ids=lambda names: str(names[0]))
-@many
+@random_queries
 @given(c=coefficients(), question=questions(), factor=FACTORS)
 def test_faster_hardware_is_never_slower(
     names: tuple[str, ...], c: Coefficients, question: Question, factor: float
 ) -> None:
-    """Requests that decode faster come back sooner, and then wait longer for prefills: TTFT may rise, E2E not."""
-    faster = changed(question, factor, *(f"hardware.{name}" for name in names))
+    """Requests that decode faster return sooner and then wait longer for prefills: TTFT may rise, E2E does not."""
+    faster = scale_columns(question, factor, *(f"hardware.{name}" for name in names))
     before, after = estimate(question, c), estimate(faster, c)
     assert_no_slower(after, before, ("itl_s", "tpot_s", "e2e_s"))
     assert after.output_throughput_token_per_s[0] * SLACK >= before.output_throughput_token_per_s[0]
@@ -63,32 +63,32 @@ def test_faster_hardware_is_never_slower(
     assert_no_slower(estimate(faster | lone, c), estimate(question | lone, c))
 
 
-@many
+@random_queries
 @given(c=coefficients(), question=questions(), n_prefill=st.sampled_from([1, 8]), factor=FACTORS)
-def test_faster_hardware_is_never_slower_where_prefill_runs_apart(
+def test_faster_hardware_is_never_slower_with_disaggregated_prefill(
     c: Coefficients, question: Question, n_prefill: int, factor: float
 ) -> None:
-    apart = question | {"config.n_prefill_accelerator": np.array([float(n_prefill)])}
+    disaggregated = question | {"config.n_prefill_accelerator": np.array([float(n_prefill)])}
     for names in FASTER:
-        faster = changed(apart, factor, *(f"hardware.{name}" for name in names))
+        faster = scale_columns(disaggregated, factor, *(f"hardware.{name}" for name in names))
         lone = {"workload.concurrency": np.ones(1), "config.dp": np.ones(1)}
-        before, after = estimate(apart | lone, c), estimate(faster | lone, c)
+        before, after = estimate(disaggregated | lone, c), estimate(faster | lone, c)
         assert_no_slower(after, before, ("itl_s", "tpot_s"))
         assert after.transfer_s[0] + after.prefill_s[0] <= (before.transfer_s[0] + before.prefill_s[0]) * SLACK
 
 
-@many
+@random_queries
 @given(question=questions(), factor=FACTORS)
 def test_more_memory_never_keeps_a_request_longer(question: Question, factor: float) -> None:
-    """It does lengthen the step, because more requests share it: no claim on ITL or TPOT, nor on a run's start."""
+    """More requests share a step and lengthen it: nothing is claimed of ITL, TPOT or the start of a run."""
     steady = question | {"workload.n_wave": np.array([np.inf])}
-    before, after = (estimate(q, C) for q in (steady, changed(steady, factor, "hardware.memory_byte")))
+    before, after = (estimate(q, C) for q in (steady, scale_columns(steady, factor, "hardware.memory_byte")))
     assert after.batch[0] * SLACK >= before.batch[0]
     assert after.e2e_s[0] <= before.e2e_s[0] * slack_of_short_answers(question)
 
 
 def slack_of_short_answers(question: Question) -> float:
-    """Return how far throughput may fall with the batch: random arrivals overstate waits where prefill is all."""
+    """Return by how much throughput may fall with the batch: random arrivals overstate waits of short answers."""
     return 1.2 if question["workload.n_output_token"][0] < 100 else 1.01
 
 
@@ -101,14 +101,14 @@ def test_more_memory_can_lengthen_a_step() -> None:
 
 
 @pytest.mark.parametrize("name", ["n_input_token", "n_output_token", "concurrency"])
-@many
+@random_queries
 @given(c=coefficients(), question=questions(), factor=FACTORS)
 def test_more_work_is_never_done_sooner(name: str, c: Coefficients, question: Question, factor: float) -> None:
-    before, after = (estimate(q, c) for q in (question, changed(question, factor, f"workload.{name}")))
+    before, after = (estimate(q, c) for q in (question, scale_columns(question, factor, f"workload.{name}")))
     assert_no_slower(before, after, ("e2e_s",))
 
 
-@many
+@random_queries
 @given(question=questions(), ratio=st.floats(0, 0.99))
 def test_cached_prefixes_are_never_slower(question: Question, ratio: float) -> None:
     cold, warm = (estimate(question | {"workload.prefix_cache_ratio": np.array([r])}, C) for r in (0.0, ratio))
@@ -116,20 +116,20 @@ def test_cached_prefixes_are_never_slower(question: Question, ratio: float) -> N
     assert warm.prefill_s[0] <= cold.prefill_s[0] * SLACK
 
 
-@many
+@random_queries
 @given(c=coefficients(), question=questions(), factor=FACTORS)
 def test_more_users_never_lower_the_throughput_nor_shorten_a_wait(
     c: Coefficients, question: Question, factor: float
 ) -> None:
-    before, after = (estimate(q, c) for q in (question, changed(question, factor, "workload.concurrency")))
+    before, after = (estimate(q, c) for q in (question, scale_columns(question, factor, "workload.concurrency")))
     slack = slack_of_short_answers(question)
     assert after.output_throughput_token_per_s[0] * slack >= before.output_throughput_token_per_s[0]
     assert_no_slower(before, after)
 
 
-@many
+@random_queries
 @given(c=coefficients(), question=questions())
-def test_a_request_is_its_first_token_and_the_gaps_after_it(c: Coefficients, question: Question) -> None:
+def test_e2e_is_ttft_plus_the_gaps(c: Coefficients, question: Question) -> None:
     e = estimate(question, c)
     n_gap = question["workload.n_output_token"][0] - 1
     assert e.e2e_s[0] == pytest.approx(e.ttft_s[0] + n_gap * e.tpot_s[0])
@@ -139,19 +139,19 @@ def test_a_request_is_its_first_token_and_the_gaps_after_it(c: Coefficients, que
     assert steady.output_throughput_token_per_s[0] == pytest.approx(tokens / steady.e2e_s[0])
 
 
-@many
+@random_queries
 @given(c=coefficients(), question=questions(), quantile=st.sampled_from([0.5, 0.9, 0.99]), is_mean=st.booleans())
 def test_every_estimate_is_finite_and_positive(
     c: Coefficients, question: Question, quantile: float, is_mean: bool
 ) -> None:
-    asked = question | {"workload.quantile": np.array([quantile]), "workload.is_mean": np.array([float(is_mean)])}
-    e = estimate(asked, c)
-    for values in (*estimate_statistics(asked, c, e).values(), e.prefill_s, e.batch):
+    varied = question | {"workload.quantile": np.array([quantile]), "workload.is_mean": np.array([float(is_mean)])}
+    e = estimate(varied, c)
+    for values in (*estimate_statistics(varied, c, e).values(), e.prefill_s, e.batch):
         assert math.isfinite(values[0])
         assert values[0] > 0
 
 
-@many
+@random_queries
 @given(question=questions())
 def test_memory_adds_up(question: Question) -> None:
     memory = estimate(question, C).memory
@@ -159,28 +159,28 @@ def test_memory_adds_up(question: Question) -> None:
     held = memory.weight_byte[0] + memory.capacity[0] * memory.kv_byte_per_sequence[0]
     if memory.capacity[0] > 0 and question["model.n_encoder_layer"][0] == 0:
         assert held <= memory.usable_byte[0] * SLACK
-    two = changed(question, 2.0, "config.n_accelerator", "config.pp")
+    two = scale_columns(question, 2.0, "config.n_accelerator", "config.pp")
     assert estimate(two, C).memory.usable_byte[0] == pytest.approx(2 * memory.usable_byte[0])
     assert weight_byte(two)[0] == pytest.approx(memory.weight_byte[0])
-    copies = changed(question, 2.0, "config.n_accelerator", "config.dp")
+    copies = scale_columns(question, 2.0, "config.n_accelerator", "config.dp")
     assert weight_byte(copies)[0] == pytest.approx(2 * memory.weight_byte[0])
 
 
-@many
+@random_queries
 @given(question=questions())
-def test_one_accelerator_has_nobody_to_talk_to(question: Question) -> None:
+def test_one_accelerator_sends_no_messages(question: Question) -> None:
     split = ("tp", "pp", "dp", "cp", "n_accelerator", "expert_rank", "ep")
     names = tuple(f"config.{name}" for name in split)
     alone = question | {name: np.ones(1) for name in names}
     e = estimate(alone, C)
     assert e.step.link_s[0] == e.prefill.link_s[0] == 0.0
-    slow = estimate(changed(alone, 1e-6, "hardware.link_byte_per_s", "hardware.network_byte_per_s"), C)
+    slow = estimate(scale_columns(alone, 1e-6, "hardware.link_byte_per_s", "hardware.network_byte_per_s"), C)
     assert slow.e2e_s[0] == e.e2e_s[0]
 
 
-@many
+@random_queries
 @given(c=coefficients(), question=questions(), load=st.floats(1e-6, 3))
-def test_a_rate_is_met_by_littles_law_or_flagged(c: Coefficients, question: Question, load: float) -> None:
+def test_an_open_loop_obeys_littles_law_or_is_saturated(c: Coefficients, question: Question, load: float) -> None:
     steady = {"workload.n_wave": np.array([np.inf]), "workload.n_request": np.array([np.inf])}
     long = question | steady | {"workload.n_output_token": np.maximum(question["workload.n_output_token"], 100.0)}
     limit = estimate(long | {"workload.concurrency": np.array([1e7])}, c).request_throughput_per_s[0]
@@ -194,7 +194,7 @@ def test_a_rate_is_met_by_littles_law_or_flagged(c: Coefficients, question: Ques
         assert e.request_throughput_per_s[0] == pytest.approx(rate, rel=1e-9)
 
 
-@many
+@random_queries
 @given(c=coefficients(), question=questions(), load=st.floats(1e-6, 0.97), factor=st.floats(1, 1e3))
 def test_rarer_requests_are_never_slower(c: Coefficients, question: Question, load: float, factor: float) -> None:
     long = question | {"workload.n_output_token": np.maximum(question["workload.n_output_token"], 100.0)}
@@ -208,25 +208,27 @@ def test_rarer_requests_are_never_slower(c: Coefficients, question: Question, lo
     assert estimate(long | lone, c).e2e_s[0] <= seldom.e2e_s[0] * (1 + 1e-3)
 
 
-@many
+@random_queries
 @given(question=questions(), n_rank=st.integers(2, 16))
-def test_data_parallel_ranks_are_so_many_replicas(question: Question, n_rank: int) -> None:
+def test_data_parallel_ranks_equal_replicas(question: Question, n_rank: int) -> None:
     """As long as users and memory suffice for one request a rank, ranks times the users changes no latency."""
     alone = estimate(question, C)
-    together = estimate(changed(question, n_rank, "config.dp", "config.n_accelerator", "workload.concurrency"), C)
+    together = estimate(
+        scale_columns(question, n_rank, "config.dp", "config.n_accelerator", "workload.concurrency"), C
+    )
     for metric in LATENCIES:
         assert getattr(together, metric)[0] == pytest.approx(getattr(alone, metric)[0])
     assert together.output_throughput_token_per_s[0] == pytest.approx(n_rank * alone.output_throughput_token_per_s[0])
 
 
-@many
+@random_queries
 @given(question=questions(), factor=st.floats(0.1, 10))
-def test_a_slower_clock_stretches_every_time_alike(question: Question, factor: float) -> None:
-    """Seconds are the only unit of time: rates divided and fixed costs multiplied by one factor scale the answer."""
+def test_times_scale_with_the_unit_of_time(question: Question, factor: float) -> None:
+    """Rates divided and fixed costs multiplied by one factor scale every time by it."""
     times = {name: C.value(name) for name, prior in PRIORS.items() if prior.unit == "s"}
     slow = C.with_values(**{name: value * factor for name, value in times.items()})
-    stretched = changed(question, 1 / factor, *(f"hardware.{name}" for name in RATES))
-    stretched = changed(stretched, factor, "hardware.network_latency_s")
+    stretched = scale_columns(question, 1 / factor, *(f"hardware.{name}" for name in RATES))
+    stretched = scale_columns(stretched, factor, "hardware.network_latency_s")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roofcast.features.engine.estimate.kernels_by_row", lambda _: IDEAL)
         before, after = (estimate_metrics(q, estimate(q, c)) for q, c in ((question, C), (stretched, slow)))
@@ -238,14 +240,16 @@ def test_a_slower_clock_stretches_every_time_alike(question: Question, factor: f
 LAYERS = ("n_layer", "n_full_layer", "n_sliding_layer", "n_moe_layer", "n_mlp_layer", "n_encoder_layer")
 
 
-@many
+@random_queries
 @given(question=questions(), factor=st.floats(0.1, 10))
-def test_bytes_and_operations_have_no_unit_of_their_own(question: Question, factor: float) -> None:
-    """A machine that moves and computes so many times more takes the same time for so many times the layers."""
+def test_times_do_not_depend_on_the_units_of_bytes_and_operations(question: Question, factor: float) -> None:
+    """A machine with a multiple of the rates takes the same time for the same multiple of layers."""
     headless = replace(IDEAL, head=GemmEfficiency(0.0, INSTANT, INSTANT, 0.0, 0.0, 0.0))
     free = {"hardware.network_latency_s": np.zeros(1), "config.lora_rank": np.zeros(1), "config.pp": np.ones(1)}
     roomy = question | free | {"hardware.memory_byte": np.array([INSTANT])}
-    grown = changed(roomy, factor, *(f"hardware.{name}" for name in RATES), *(f"model.{name}" for name in LAYERS))
+    grown = scale_columns(
+        roomy, factor, *(f"hardware.{name}" for name in RATES), *(f"model.{name}" for name in LAYERS)
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roofcast.features.engine.estimate.kernels_by_row", lambda _: headless)
         before, after = (estimate(q, logs(elementwise_ratio=10.0)) for q in (roomy, grown))

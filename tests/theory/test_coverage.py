@@ -1,4 +1,4 @@
-"""The promise of the intervals, by simulation: it holds for a group never seen, and that of pooled rows does not."""
+"""Coverage of the intervals by simulation: valid for a new group, unlike that of pooled rows."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Draw = Callable[[np.random.Generator], FloatArray]
 Quantile = Callable[[list[FloatArray], float], float]
 
 
-def of_equal_size(random: np.random.Generator) -> FloatArray:
-    """Return the absolute errors of a group whose own bias and scatter are drawn first."""
+def draw_equal_group(random: np.random.Generator) -> FloatArray:
+    """Return the absolute errors of a group with random bias and scatter."""
     return _errors(random, 20)
 
 
-def of_unequal_size(random: np.random.Generator) -> FloatArray:
+def draw_unequal_group(random: np.random.Generator) -> FloatArray:
     """Return a group of 1 to 300 rows, most of them few."""
     return _errors(random, int(np.ceil(300 * random.uniform() ** 6)))
 
 
-def large_where_easy(random: np.random.Generator) -> FloatArray:
-    """Return a group that has many rows if they are easy: those that most was measured of are known best."""
+def draw_large_easy_group(random: np.random.Generator) -> FloatArray:
+    """Return a group that has many rows if its errors are small."""
     is_easy = random.uniform() < 0.5
     return np.abs(0.1 * random.standard_normal(200) if is_easy else 1 + 0.1 * random.standard_normal(2))
 
@@ -57,8 +57,8 @@ def coverage(draw: Draw, quantile: Quantile, level: float, n_group: int = N_GROU
     random = np.random.default_rng(7)
     covered, weight = np.empty(N_DRAW), np.empty(N_DRAW)
     for i in range(N_DRAW):
-        *known, new = (draw(random) for _ in range(n_group + 1))
-        covered[i], weight[i] = random.choice(new) <= quantile(known, level), np.sqrt(len(new))
+        *calibration, new = (draw(random) for _ in range(n_group + 1))
+        covered[i], weight[i] = random.choice(new) <= quantile(calibration, level), np.sqrt(len(new))
     return float(np.average(covered, weights=weight))
 
 
@@ -70,26 +70,26 @@ def binomial_floor(level: float) -> float:
     return float(binom.ppf(1e-4, N_DRAW // 2, level)) / (N_DRAW // 2)
 
 
-UNEQUAL = (of_unequal_size, large_where_easy)
+UNEQUAL = (draw_unequal_group, draw_large_easy_group)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
-@pytest.mark.parametrize("draw", [of_equal_size, *UNEQUAL])
-def test_a_new_group_is_covered_as_promised(draw: Draw, level: float) -> None:
+@pytest.mark.parametrize("draw", [draw_equal_group, *UNEQUAL])
+def test_a_new_group_is_covered_at_the_level(draw: Draw, level: float) -> None:
     assert coverage(draw, grouped_quantile, level) >= binomial_floor(level * N_GROUP / (N_GROUP + 1))
 
 
 @pytest.mark.parametrize("level", [*(pytest.param(level, marks=pytest.mark.slow) for level in (0.5, 0.8)), 0.9])
-@pytest.mark.parametrize("draw", [of_equal_size, *(pytest.param(d, marks=pytest.mark.slow) for d in UNEQUAL)])
-def test_many_groups_come_near_the_level(draw: Draw, level: float) -> None:
+@pytest.mark.parametrize("draw", [draw_equal_group, *(pytest.param(d, marks=pytest.mark.slow) for d in UNEQUAL)])
+def test_the_coverage_of_many_groups_approaches_the_level(draw: Draw, level: float) -> None:
     assert coverage(draw, grouped_quantile, level, n_group=60) == pytest.approx(level, abs=0.04)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8])
-def test_the_promise_is_not_kept_by_waste(level: float) -> None:
-    assert coverage(of_equal_size, grouped_quantile, level) <= level + 0.03
+def test_the_coverage_does_not_exceed_the_level_by_much(level: float) -> None:
+    assert coverage(draw_equal_group, grouped_quantile, level) <= level + 0.03
 
 
 @pytest.mark.parametrize("level", [0.8, 0.9])
-def test_pooled_quantiles_break_the_promise_where_groups_differ(level: float) -> None:
-    assert coverage(of_unequal_size, pooled_quantile, level) < level - 0.07
+def test_pooled_quantiles_undercover_if_groups_differ(level: float) -> None:
+    assert coverage(draw_unequal_group, pooled_quantile, level) < level - 0.07
