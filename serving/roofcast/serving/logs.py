@@ -12,10 +12,10 @@ MLFLOW_DEFAULTS: Final = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
 }
-"""Environment variables: an MLflow server that is down is reported in seconds, not after four minutes."""
+"""Environment variables with which an MLflow server that is down is reported in seconds, not after four minutes."""
 
 AUDIT: Final = "roofcast.audit"
-"""Logger of promotions, which is independent of the level: who promoted which version."""
+"""Logger of promotions: caller and versions, at any log level."""
 
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]

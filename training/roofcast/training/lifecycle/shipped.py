@@ -1,4 +1,4 @@
-"""The shipped predictor: fitted to the shipped campaigns, stored in the package with fingerprints of what made it.
+"""The shipped predictor: fitted to the shipped campaigns, stored in the package with fingerprints of data and code.
 
 ``python -m roofcast.training.lifecycle.shipped`` fits and stores it.
 """
@@ -50,7 +50,7 @@ CODE: Final = (
 
 
 class Manifest(Spec):
-    """Identity of the shipped predictor, and fingerprints of what it was fitted to and by.
+    """Identity of the shipped predictor, and fingerprints of the data and code of its fit.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def shipped_training_set() -> TrainingSet:
 
 
 def data_fingerprint() -> str:
-    """Return a digest of the rows of the shipped campaigns, whatever files hold them."""
+    """Return a digest of the rows of the shipped campaigns, independent of their files."""
     rows = load_campaigns(TRAINED_ON)
     digest = hashlib.blake2b("\n".join(map(str, rows.columns)).encode(), digest_size=8)
     digest.update(pd.util.hash_pandas_object(rows, index=False).to_numpy().tobytes())

@@ -1,4 +1,4 @@
-"""One MLflow run per training: settings, data, held-out errors, plots and the bundle itself."""
+"""MLflow run of a training: settings, data digest, held-out errors, plots and the bundle."""
 
 from __future__ import annotations
 
