@@ -16,6 +16,7 @@ from roofcast.training.learner.calibration import (
     fit_coefficients,
     fitted_targets,
     select_rows,
+    shrink_offsets,
 )
 from tests.builders import a_question, describe_questions
 
@@ -215,3 +216,24 @@ def test_however_fast_the_measurements_no_share_exceeds_one() -> None:
             assert not prior.is_share or fitted.value(name, engine) <= 1.0
     row = fitted.by_row(np.arange(float(len(ENGINES))))
     assert (row["poll_ratio"] <= 1.0).all()
+
+
+def test_a_single_stack_moves_the_fixed_time_of_its_engine_little() -> None:
+    engine = np.array([0, 0, 1, 1])
+    offset = np.zeros((len(ENGINES), len(NAMES)))
+    offset[:2] = 1.0
+    fitted = Coefficients(DEFAULT_COEFFICIENTS.typical, offset)
+    stacks = pd.Series(["a/one", "b", "c/one", "c/two"])
+    shrunk = shrink_offsets(fitted, engine, stacks).offset
+    fixed = NAMES.index("request_overhead_s")
+    np.testing.assert_allclose(shrunk[:2, fixed], [2 / 6, 1 / 5])
+    np.testing.assert_array_equal(np.delete(shrunk, fixed, axis=1), np.delete(offset, fixed, axis=1))
+
+
+def test_a_fit_knows_the_stacks_of_its_rows() -> None:
+    y = measured(truth(request_overhead_s=3.0))
+    one = pd.Series("lab", index=questions().index)
+    alone, pooled = fit_coefficients(questions(), y, GROUPS, one), fit_coefficients(questions(), y, GROUPS)
+    fixed = NAMES.index("request_overhead_s")
+    np.testing.assert_allclose(alone.offset[:, fixed], pooled.offset[:, fixed] / 5)
+    np.testing.assert_array_equal(alone.typical, pooled.typical)

@@ -23,7 +23,7 @@ USUAL: Final = {
     "acceptance_ratio": "the coefficient `acceptance`",
     "prefix_cache_ratio": "0: prompts that share nothing",
     "chunk_size_token": "the engine's default",
-    "max_num_seqs": "no limit but memory",
+    "max_num_seqs": "the engine's default",
     "graphs": "on; off for engines that launch every kernel",
     "peer_to_peer": "the accelerator's usual",
     "length_variation": "0.5, typical of chat",

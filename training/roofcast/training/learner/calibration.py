@@ -39,14 +39,25 @@ little."""
 UNMEASURED_SPREAD: Final = 3.0
 """Factor on the prior deviation from the typical engine of engines whose kernels are in no table."""
 
+OF_STACKS: Final = ("request_overhead_s",)
+"""Coefficients that depend on the stack more than on the engine: host, client and network."""
+
+STACK_VARIANCE_RATIO: Final = 4.0
+"""Variance of the logarithm of `OF_STACKS` among stacks of one engine over that among engines. Judgement: the time at
+one to four requests beside the estimated prefill has a variance of 1.4 among stacks of an engine (eight stacks, six
+engines), and among engines one of 1.0, of which engines with several stacks show nothing."""
+
 _STEP: Final = 1e-3
 
 
-def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: pd.Series) -> Coefficients:
+def fit_coefficients(
+    descriptors: pd.DataFrame, measured: pd.DataFrame, groups: pd.Series, stacks: pd.Series | None = None
+) -> Coefficients:
     """Return the maximum-a-posteriori coefficients: robust least squares of log ratios plus log-normal priors.
 
     The estimate is of typical requests, so rows of tail percentiles are left out. A group's rows weigh
-    `MAX_ROWS_PER_GROUP` at most, however many they are.
+    `MAX_ROWS_PER_GROUP` at most, however many they are. With the stack of each row, offsets of `OF_STACKS` are shrunk
+    by the number of stacks that measured an engine, see `shrink_offsets`.
 
     Notes
     -----
@@ -80,7 +91,35 @@ def fit_coefficients(descriptors: pd.DataFrame, measured: pd.DataFrame, groups: 
 
     weights = np.tile(weight * np.minimum(MAX_ROWS_PER_GROUP / size, 1.0), len(outcome))[is_known]
     x = levenberg_marquardt(lambda x: residuals(space.coefficients(x)), jacobian, space.size, weights)
-    return space.coefficients(x)
+    fitted = space.coefficients(x)
+    if stacks is None:
+        return fitted
+    return shrink_offsets(fitted, d["config.engine"].astype(np.intp), stacks.iloc[rows])
+
+
+def shrink_offsets(fitted: Coefficients, engine: IndexArray, stacks: pd.Series) -> Coefficients:
+    """Return coefficients whose offsets of `OF_STACKS` are those of engines, without the mean of their stacks.
+
+    Parameters
+    ----------
+    engine, stacks : shape (n_row,)
+        Engine code and stack of each fitted row; stacks of one owner, the name up to the first slash, count once.
+
+    Notes
+    -----
+    An engine's offset is the mean over its n stacks of engine and stack effects. The best linear unbiased prediction
+    of the engine's effect is the share ``n / (n + k)`` of it, k the ratio of the variances.
+
+    References
+    ----------
+    G. K. Robinson, "That BLUP is a Good Thing: The Estimation of Random Effects", Statistical Science 6(1), 1991.
+    """
+    n_stack = stacks.str.partition("/")[0].groupby(engine).nunique().reindex(range(len(ENGINES)), fill_value=0)
+    share = n_stack.to_numpy() / (n_stack.to_numpy() + STACK_VARIANCE_RATIO)
+    offset = fitted.offset.copy()
+    columns = [NAMES.index(name) for name in OF_STACKS]
+    offset[:, columns] *= share[:, None]
+    return Coefficients(fitted.typical, offset)
 
 
 def select_rows(descriptors: pd.DataFrame, targets: pd.DataFrame) -> tuple[IndexArray, FloatArray]:

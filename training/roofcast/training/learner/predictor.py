@@ -86,8 +86,8 @@ class RoofcastPredictor(RatioModel):
         stacks : shape (n_row,)
             Name of the stack that measured each row; empty, or None for all, for the one that queries are about.
         """
-        self.held_out_ = predict_held_out(self, X, y, groups, progress)
-        super().fit(X, y, groups)
+        self.held_out_ = predict_held_out(self, X, y, groups, progress, stacks=stacks)
+        super().fit(X, y, groups, stacks=stacks)
         prediction = self.predict_ratio(X)
         self.feature_range_ = prediction.features.agg(["min", "max"])
         features, keys = prediction.features.to_numpy(), build_group_keys(X, stacks)

@@ -116,7 +116,7 @@ class RatioModel(Estimator):
         self.metrics = metrics
         self.coefficients = coefficients
 
-    def fit(self, X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series) -> Self:
+    def fit(self, X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series, *, stacks: pd.Series | None = None) -> Self:
         """Calibrate the estimate, fit one regressor a metric, and return the model.
 
         Parameters
@@ -126,10 +126,12 @@ class RatioModel(Estimator):
             Columns `METRICS`; NaN where unknown.
         groups : shape (n_row,)
             LLM lineage of each row.
+        stacks : shape (n_row,)
+            Stack of each row; None if unknown.
         """
         config = self.config or TrainingConfig()
         self.coefficients_ = self.coefficients or (
-            fit_coefficients(X, y, groups) if config.calibrate else DEFAULT_COEFFICIENTS
+            fit_coefficients(X, y, groups, stacks) if config.calibrate else DEFAULT_COEFFICIENTS
         )
         features, estimates, _ = build_features(X, self.coefficients_)
         cells = joint_hash(config_hashes(X), CELL)
@@ -191,6 +193,7 @@ def predict_held_out(
     groups: pd.Series,
     progress: Progress | None = None,
     *,
+    stacks: pd.Series | None = None,
     trainable: npt.NDArray[np.bool_] | None = None,
 ) -> pd.DataFrame:
     """Return predictions of each row from a ratio model that never saw the row's group.
@@ -199,7 +202,7 @@ def predict_held_out(
     ----------
     predictor
         Its settings are used; it is not fitted.
-    X, y, groups
+    X, y, groups, stacks
         As in `RatioModel.fit`.
     progress
         Called as ``progress(folds, n_fold, label)``; passes the folds on.
@@ -216,7 +219,8 @@ def predict_held_out(
         if not len(rows):
             return None
         model = RatioModel(predictor.config, predictor.metrics, predictor.coefficients)
-        return model.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows]).predict(X.iloc[test])
+        own = None if stacks is None else stacks.iloc[rows]
+        return model.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows], stacks=own).predict(X.iloc[test])
 
     predicted = pd.DataFrame(np.nan, index=X.index, columns=list(predictor.metrics))
     pool = Parallel(n_jobs=N_THREAD, prefer="threads", return_as="generator")

@@ -142,7 +142,9 @@ def _compare(
         if known.all() and incumbent.predictor.config == candidate.predictor.config:
             rival = candidate.predictor.held_out_  # the same recipe on the same rows
         else:
-            rival = predict_held_out(incumbent.predictor, data.X, data.y, data.groups, progress, trainable=known)
+            rival = predict_held_out(
+                incumbent.predictor, data.X, data.y, data.groups, progress, stacks=data.stacks, trainable=known
+            )
     return compare(data.y, candidate.predictor.held_out_, rival, data.groups, no_champion)
 
 
