@@ -132,6 +132,7 @@ DESCRIPTORS: Final = (
     Column("config.chunk_token", "token", "Most prompt tokens of one step: the chunk size."),
     Column("config.max_num_seqs", "request", "Most sequences of one step of an attention rank; infinite if only "
            "memory limits them."),
+    Column("config.date", "year", "Date of the measurement."),
     Column("workload.n_input_token", "token", "Mean input length."),
     Column("workload.n_output_token", "token", "Mean output length."),
     Column("workload.length_variation", "1", "Coefficient of variation of the output lengths; 0 if fixed."),
@@ -177,6 +178,7 @@ FEATURES: Final = (
     Column("config.is_trtllm", "1", "1 if the engine is TensorRT-LLM."),
     Column("config.n_draft_token", "token", "Speculated tokens per sequence and step."),
     Column("config.poll_interval_step", "step", "Decode steps between two polls for new requests."),
+    Column("config.date", "year", "Date of the measurement: age of the software."),
     Column("workload.n_input_token_log", "log token", "Mean input length."),
     Column("workload.n_output_token_log", "log token", "Mean output length."),
     Column("workload.concurrency_log", "log request", "Requests in flight per replica."),

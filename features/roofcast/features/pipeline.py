@@ -113,6 +113,7 @@ def _config(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
         **{f"config.is_{name}": (d["config.engine"] == ENGINES.index(name)) * 1.0 for name in ENGINES_SEEN_WIDELY},
         "config.n_draft_token": d["config.n_draft_token"],
         "config.poll_interval_step": d["config.poll_interval_step"],
+        "config.date": d["config.date"],
     }
 
 

@@ -12,7 +12,9 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, P
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import estimate_metrics
 from roofcast.training.learner.calibration import (
+    HALF_TRUST,
     MAX_ROWS_PER_CELL,
+    balance,
     fit_coefficients,
     fitted_targets,
     select_rows,
@@ -237,3 +239,10 @@ def test_a_fit_knows_the_stacks_of_its_rows() -> None:
     fixed = NAMES.index("request_overhead_s")
     np.testing.assert_allclose(alone.offset[:, fixed], pooled.offset[:, fixed] / 5)
     np.testing.assert_array_equal(alone.typical, pooled.typical)
+
+
+def test_owners_of_few_rows_weigh_less_and_own_rows_weigh_fully() -> None:
+    groups, stacks = pd.Series(["a"] * 4), pd.Series(["lab/x", "lab/y", "lab/y", ""])
+    weight = balance(np.ones(4), groups, stacks)
+    np.testing.assert_allclose(weight[:3], 3 / (3 + HALF_TRUST))
+    assert weight[3] == 1.0

@@ -11,7 +11,7 @@ import pytest
 
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.training.learner.error_distribution import ErrorDistribution, fit_error_distribution
-from roofcast.training.learner.group_keys import GroupKeys
+from roofcast.training.learner.group_keys import TARGET_STACK, GroupKeys
 from tests.training.builders import places_of
 
 FloatArray = npt.NDArray[np.float64]
@@ -33,8 +33,17 @@ class Rows:
         """Return the distribution if the final predictor's residuals are a share of the errors."""
         every, residual = np.ones(len(self.error), dtype=bool), residual_share * self.error
         return fit_error_distribution(
-            self.features, self.places, self.error, self.group, residual=residual, is_central=every
+            self.features, self.places, self.held_out, self.groups, residual=residual, is_central=every
         )[0]
+
+    @property
+    def held_out(self) -> FloatArray:
+        """Errors with the lineage held out; none with the stack."""
+        return np.stack([self.error, np.full(len(self.error), np.nan)])
+
+    @property
+    def groups(self) -> tuple[pd.Series, pd.Series]:
+        return self.group, self.group
 
     def is_inside(self, known: ErrorDistribution, level: float) -> npt.NDArray[np.bool_]:
         mean, sd = known.predict(self.features, self.places)
@@ -116,7 +125,7 @@ def test_tails_count_for_the_scale_and_not_for_the_effects() -> None:
     rows = draw_rows(12, 4, 3)
     is_central = np.arange(48) % 4 > 0
     known, expected = fit_error_distribution(
-        rows.features, rows.places, rows.error, rows.group, residual=rows.error, is_central=is_central
+        rows.features, rows.places, rows.held_out, rows.groups, residual=rows.error, is_central=is_central
     )
     assert is_central[known.training_row].all()
     assert known.conformal.n_group == 12
@@ -141,3 +150,44 @@ def test_two_groups_are_enough_to_draw_from() -> None:
     mean, covariance = known.predict_joint(rows.features, rows.places)
     assert np.isfinite(mean).all()
     assert (np.diag(covariance) > 0).all()
+
+
+def draw_stacks(n_stack: int, seed: int, first_stack: int = 1) -> tuple[Rows, npt.NDArray[np.intp]]:
+    """Return rows of ten LLMs on each stack, every stack off by a factor of its own, and their stacks."""
+    rows = draw_rows(10, 4, seed)
+    rng = np.random.default_rng(seed)
+    n = len(rows.error) * n_stack
+    stack = np.repeat(np.arange(n_stack), len(rows.error))
+    tiled = np.tile(np.arange(len(rows.error)), n_stack)
+    error = rng.normal(0, 0.4, n_stack)[stack] + 0.05 * rng.normal(size=n)
+    keys = GroupKeys(rows.places.keys[tiled], rows.places.workload[tiled], (stack + first_stack).astype(np.uint64))
+    return Rows(rows.features[tiled], keys, error, rows.group.iloc[tiled].reset_index(drop=True)), stack
+
+
+def fit_to_stacks() -> ErrorDistribution:
+    """Return the distribution where trees have learnt the stacks of training, and those left out are off."""
+    rows, stack = draw_stacks(20, 1)
+    known = 0.05 * np.random.default_rng(2).normal(size=len(rows.error))
+    every = np.ones(len(known), dtype=bool)
+    owners = pd.Series(stack).astype(str)
+    errors = np.stack([known, rows.error])
+    return fit_error_distribution(
+        rows.features, rows.places, errors, (rows.group, owners), residual=0 * known, is_central=every
+    )[0]
+
+
+def test_intervals_hold_stacks_that_nobody_measured_and_own_runs_narrow_them() -> None:
+    known = fit_to_stacks()
+    inside, width = [], []
+    for seed in range(30):
+        rows, _ = draw_stacks(1, 100 + seed)
+        own = GroupKeys(rows.places.keys, rows.places.workload, np.full_like(rows.places.stack, TARGET_STACK))
+        mean, sd = known.predict(rows.features, own)
+        inside.append(np.abs(rows.error - mean) <= sd * known.conformal.quantile(0.9))
+        is_first = (rows.group == 0).to_numpy()
+        given = known.condition_on(rows.features[is_first], own.take(is_first), rows.error[is_first])
+        after, narrow = given.predict(rows.features[~is_first], own.take(~is_first))
+        width.append(np.mean(narrow) / np.mean(sd))
+        assert np.abs(rows.error[~is_first] - after).mean() < 0.2
+    assert 0.8 < np.mean(inside) < 0.99
+    assert np.mean(width) < 0.7

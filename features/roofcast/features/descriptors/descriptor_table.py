@@ -54,6 +54,9 @@ TYPICAL_DRAFT: Final = 3.0
 """Speculated tokens of a step where the number is unknown: the median over stacks and kinds of speculation of the
 medians of the shipped rows that state it."""
 
+TYPICAL_DATE: Final = "2025-07"
+"""Date where it is unknown: the middle of the measured ones."""
+
 TYPICAL_NETWORK: Final = "infiniband_ndr"
 TYPICAL_TDP_W: Final = 500.0
 
@@ -247,6 +250,7 @@ def _config(queries: PredictionInput, engine: EngineColumns, precision: Names) -
         "config.lora_rank": number_column(queries, "lora_rank", 0.0),
         "config.poll_interval_step": number_column(queries, "poll_interval_step", 1.0),
         "config.batching_wait_step": np.maximum(*batching),
+        "config.date": decimal_years(text_column(queries, "date", TYPICAL_DATE)),
     }
 
 
@@ -261,6 +265,23 @@ def _server_settings(
         "config.chunk_token": number_column(queries, "chunk_size_token", chunk),
         "config.max_num_seqs": number_column(queries, "max_num_seqs", most),
     }
+
+
+def decimal_years(dates: Names) -> FloatArray:
+    """Return dates, `YYYY` to `YYYY-MM-DD`, as years; the middle of a year or month where no more is known.
+
+    Examples
+    --------
+    >>> decimal_years(np.array(["2025", "2025-07", "2025-01-01"], dtype=object)).round(2)
+    array([2025.5 , 2025.54, 2025.  ])
+    """
+    codes, texts = factorize(dates)
+    years = []
+    for text in map(str, texts):
+        year, month, day = (*map(float, text.split("-")), np.nan, np.nan)[:3]
+        in_month = 0.5 if np.isnan(day) else (day - 1) / 31
+        years.append(year + (0.5 if np.isnan(month) else (month - 1 + in_month) / 12))
+    return np.array(years, dtype=float)[codes]
 
 
 def _positive_column(queries: PredictionInput, name: str, least: float = 0.0) -> FloatArray:

@@ -8,9 +8,10 @@ import pytest
 
 from roofcast.serving.app_state.published_figures import read_figures
 from roofcast.training.evaluation import scoreboard
-from roofcast.training.evaluation.protocols import p3_silicon, p4_p5_campaigns
+from roofcast.training.evaluation.protocols import fold_lines, p3_silicon
+from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows
 from roofcast.training.evaluation.protocols.p3_methods import METHODS
-from roofcast.training.evaluation.protocols.p4_p5_campaigns import CampaignRows, predict_campaigns
+from roofcast.training.evaluation.protocols.p4_p5_campaigns import predict_campaigns
 from tests.serving.http_client import Run
 from tests.training.evaluation.protocols.campaign_builders import N_FOLD, GuessingPredictor, a_few_campaign_rows
 from tests.training.evaluation.protocols.silicon_builders import a_silicon_campaign
@@ -25,6 +26,7 @@ def test_a_protocol_is_printed_and_written_as_json_rows_and_page(
 ) -> None:
     monkeypatch.setattr(scoreboard, "load_silicon_campaign", lambda _: a_silicon_campaign())
     monkeypatch.setattr(p3_silicon, "RoofcastPredictor", GuessingPredictor)
+    monkeypatch.setattr(fold_lines, "N_PROCESS", 1)
     paths = {"--json": tmp_path / "new" / "board.json", "--dump": tmp_path / "dump", "--docs": tmp_path / "docs"}
     status, out, _ = run("scoreboard", "--protocol", "P3", *(part for pair in paths.items() for part in pair))
     assert status == 0
@@ -52,7 +54,8 @@ def test_all_campaigns_are_predicted_once_for_both_protocols(
 ) -> None:
     monkeypatch.setattr(scoreboard, "load_campaign_rows", a_few_campaign_rows)
     monkeypatch.setattr(scoreboard, "predict_campaigns", in_two_folds)
-    monkeypatch.setattr(p4_p5_campaigns, "RoofcastPredictor", GuessingPredictor)
+    monkeypatch.setattr(fold_lines, "RoofcastPredictor", GuessingPredictor)
+    monkeypatch.setattr(fold_lines, "N_PROCESS", 1)
     GuessingPredictor.fitted.clear()
     status, out, _ = run("scoreboard", "--protocol", "P4,P5", "--json", tmp_path / "board.json", "--dump", tmp_path)
     assert status == 0

@@ -14,9 +14,9 @@ from roofcast.data.catalog import load_catalog
 from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
-from roofcast.training.evaluation.protocols import p4_p5_campaigns
+from roofcast.training.evaluation.protocols import fold_lines
 from roofcast.training.evaluation.protocols.baselines import analytic_estimate
-from roofcast.training.evaluation.protocols.p4_p5_campaigns import (
+from roofcast.training.evaluation.protocols.campaign_rows import (
     CampaignRows,
     build_campaign_rows,
     load_campaign_rows,
@@ -82,8 +82,9 @@ def a_few_campaign_rows() -> CampaignRows:
 def a_campaign_board() -> Scoreboard:
     """Return P4 and P5 of these rows by the guessing predictor."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(p4_p5_campaigns, "RoofcastPredictor", GuessingPredictor)
-        return run_scoreboard(["P4", "P5"], campaigns=a_few_campaign_rows(), n_fold=N_FOLD)
+        patch.setattr(fold_lines, "RoofcastPredictor", GuessingPredictor)
+        patch.setattr(fold_lines, "N_PROCESS", 1)
+        return run_scoreboard(["P4", "P5", "P7", "P8"], campaigns=a_few_campaign_rows(), n_fold=N_FOLD)
 
 
 def error_figures(measured: pd.Series, predicted: pd.Series) -> list[float]:

@@ -9,18 +9,10 @@ import pandas as pd
 import pytest
 
 from roofcast.training.config import TrainingConfig
-from roofcast.training.evaluation.protocols import p4_p5_campaigns
-from roofcast.training.evaluation.protocols.p4_p5_campaigns import (
-    BASELINES,
-    DERIVED,
-    FAULTY,
-    UNANSWERED,
-    CampaignRows,
-    campaign_parts,
-    merge_equal_runs,
-    predict_campaigns,
-    scored_lines,
-)
+from roofcast.training.evaluation.protocols import fold_lines, p4_p5_campaigns
+from roofcast.training.evaluation.protocols.campaign_rows import UNANSWERED, CampaignRows, merge_equal_runs
+from roofcast.training.evaluation.protocols.fold_lines import BASELINES, DERIVED, scored_lines
+from roofcast.training.evaluation.protocols.p4_p5_campaigns import FAULTY, campaign_parts, predict_campaigns
 from roofcast.training.evaluation.scoreboard import Scoreboard, figure_rows
 from tests.training.evaluation.protocols.campaign_builders import (
     GuessingPredictor,
@@ -64,7 +56,8 @@ def test_a_lineage_is_never_learnt_from_where_it_is_asked_about(
     rows: CampaignRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     GuessingPredictor.fitted.clear()
-    monkeypatch.setattr(p4_p5_campaigns, "RoofcastPredictor", GuessingPredictor)
+    monkeypatch.setattr(fold_lines, "RoofcastPredictor", GuessingPredictor)
+    monkeypatch.setattr(fold_lines, "N_PROCESS", 1)
     told = predict_campaigns(rows, n_fold=2)
     assert len(GuessingPredictor.fitted) == 2
     for fold, learnt in enumerate(GuessingPredictor.fitted, start=1):
@@ -76,7 +69,7 @@ def test_a_lineage_is_never_learnt_from_where_it_is_asked_about(
 
 def test_the_json_has_the_promised_keys(board: Scoreboard) -> None:
     figures = json.loads(board.to_json())
-    assert list(figures) == ["P4", "P4_methods", "decisions", "P5"]
+    assert list(figures) == ["P4", "P4_methods", "decisions", "P5", "P7", "P7_all", "P8"]
     assert set(figures["P4"]) == METRICS
     assert set(figures["P4"]["tpot"]) == {*ERRORS, "coverage_50", "coverage_80", "coverage_90", "width_90"}
     assert set(figures["P4_methods"]) == {"roofcast", *BASELINES}
@@ -191,6 +184,7 @@ def test_parts_are_of_every_kind_and_add_up(board: Scoreboard) -> None:
 def test_the_real_predictor_answers(rows: CampaignRows, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(p4_p5_campaigns, "N_REFERENCE", (1,))
     monkeypatch.setattr(p4_p5_campaigns, "N_DRAW", 1)
+    monkeypatch.setattr(fold_lines, "N_PROCESS", 1)
     config = TrainingConfig(n_estimators=5, n_fold=2, calibrate=False)
     lines = predict_campaigns(rows.of(("dgx_spark", "silicon")), config, n_fold=2)
     lines = lines[(lines["rule"] == "") & (lines["metric"] != DERIVED)]

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from roofcast.training.evaluation.protocols.p4_p5_campaigns import DERIVED, FAULTY
+from roofcast.training.evaluation.protocols.fold_lines import DERIVED
+from roofcast.training.evaluation.protocols.p4_p5_campaigns import FAULTY
 from roofcast.training.evaluation.protocols.regret import (
     decision_candidates,
     least_prices,

@@ -11,16 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.data.campaigns import FIRST_CAMPAIGNS
+from roofcast.data.campaigns import CAMPAIGNS
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.validation import row_ids
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.training.dataset.review import review
+from roofcast.training.dataset.stacks import name_stacks
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.learner.out_of_memory import Attempts, build_attempts
 
-TRAINED_ON: Final = FIRST_CAMPAIGNS
+TRAINED_ON: Final = CAMPAIGNS
 """Shipped campaigns used for training."""
 
 
@@ -102,19 +103,3 @@ def build_training_set(
     attempts = build_attempts(rows, measurements[measurements["status"] == "out_of_memory"], models, accelerators)
     X, y = describe(rows, models, accelerators), outcomes(rows)
     return TrainingSet(rows, X, y, groups, stacks, ids, counts, attempts)
-
-
-def name_stacks(measurements: pd.DataFrame) -> pd.Series:
-    """Return the stack of each measurement: its campaign where none is stated."""
-    return measurements["stack"].mask(measurements["stack"] == "", measurements["campaign"]).rename("stack")
-
-
-def stack_owners(stacks: pd.Series) -> pd.Series:
-    """Return the owner of each stack: its name up to the first slash.
-
-    Examples
-    --------
-    >>> stack_owners(pd.Series(["mlperf/dell", "dstack"])).tolist()
-    ['mlperf', 'dstack']
-    """
-    return stacks.str.partition("/")[0]

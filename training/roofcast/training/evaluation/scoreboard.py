@@ -19,7 +19,9 @@ import pandas as pd
 from roofcast.data.campaigns.llm_pilot_peers import PEERS
 from roofcast.data.errors import UnknownNameError
 from roofcast.training.config import TrainingConfig
+from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows, load_campaign_rows
 from roofcast.training.evaluation.protocols.capacity import Rule, cheapest
+from roofcast.training.evaluation.protocols.fold_lines import DERIVED
 from roofcast.training.evaluation.protocols.p1_p2_llm_pilot import (
     DEMANDS,
     decide,
@@ -37,16 +39,23 @@ from roofcast.training.evaluation.protocols.p3_silicon import (
     silicon_figures,
 )
 from roofcast.training.evaluation.protocols.p4_p5_campaigns import (
-    DERIVED,
     N_FOLD,
-    CampaignRows,
     campaign_figures,
     campaign_parts,
-    load_campaign_rows,
     method_figures,
     predict_campaigns,
     reference_figures,
     with_sources,
+)
+from roofcast.training.evaluation.protocols.p7_p8_stacks import N_FOLD as N_FOLD_STACK
+from roofcast.training.evaluation.protocols.p7_p8_stacks import (
+    N_OWN_RUN,
+    OWN_RUNS,
+    of_first_campaigns,
+    own_run_figures,
+    predict_stacks,
+    stack_figures,
+    stack_parts,
 )
 from roofcast.training.evaluation.protocols.regret import (
     decision_candidates,
@@ -56,9 +65,9 @@ from roofcast.training.evaluation.protocols.regret import (
     without_price,
 )
 
-PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5")
+PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5", "P7", "P8")
 """Protocols of `run_scoreboard`. P3 has two results, all rows and ``P3_clean``; P4 also has ``P4_methods``, with its
-baselines, and ``decisions``. P4 and P5 share one run."""
+baselines, and ``decisions``; P7 also has ``P7_all``. P4 and P5 share one run, and so do P7 and P8."""
 
 OWN: Final = "roofcast"
 """Name of roofcast's own scores."""
@@ -73,8 +82,13 @@ _PATHS: Final[Mapping[str, tuple[str, ...]]] = {
     "P4_methods": ("method", "metric"),
     "P5": ("n_reference", "questions", "metric"),
     "decisions": (),
+    "P7": ("method", "metric", "over"),
+    "P7_all": ("method", "metric", "over"),
+    "P8": ("own_runs_of", "n_own_run", "metric"),
 }
 """Meaning of the nested keys of a protocol's scores, outermost first; by default the method."""
+
+_OWN_RUN_COLUMNS: Final = tuple(f"{kind}_{k}" for kind in OWN_RUNS for k in N_OWN_RUN)
 
 Predict = Callable[[int], pd.DataFrame]
 Progress = Callable[[str, int, int], None]
@@ -126,7 +140,7 @@ def run_scoreboard(
     silicon: SiliconCampaign | None = None,
     campaigns: CampaignRows | None = None,
     config: TrainingConfig | None = None,
-    n_fold: int = N_FOLD,
+    n_fold: int | None = None,
 ) -> Scoreboard:
     """Return the scoreboard of the given protocols.
 
@@ -151,7 +165,7 @@ def run_scoreboard(
     config
         Settings of the predictor under P3 to P5; None for the defaults.
     n_fold
-        Number of folds of lineages under P4 and P5.
+        Number of folds under P4, P5, P7 and P8; None for the protocols' own.
 
     Raises
     ------
@@ -175,15 +189,20 @@ def run_scoreboard(
         results |= _silicon_results(dump)
     if {"P4", "P5"} & set(names):
         rows = campaigns or load_campaign_rows()
-        dump = with_sources(predict_campaigns(rows, config, progress, n_fold), rows)
+        dump = with_sources(predict_campaigns(rows, config, progress, n_fold or N_FOLD), rows)
         results |= _campaign_results(dump) if "P4" in names else {}
         results |= {"P5": _reference_result(dump)} if "P5" in names else {}
+    if {"P7", "P8"} & set(names):
+        rows = campaigns or load_campaign_rows()
+        dump = predict_stacks(rows, config, progress, n_fold or N_FOLD_STACK)
+        results |= _stack_results(dump) if "P7" in names else {}
+        results |= {"P8": _own_run_result(dump)} if "P8" in names else {}
     return Scoreboard({name: results[name] for name in _in_order(names, results)})
 
 
 def _in_order(names: Iterable[str], results: Mapping[str, object]) -> list[str]:
     """Return the names of the results in the requested order, each followed by the results that it includes."""
-    included = {"P3": ("P3_clean",), "P4": ("P4_methods", "decisions")}
+    included = {"P3": ("P3_clean",), "P4": ("P4_methods", "decisions"), "P7": ("P7_all",)}
     return [part for name in names for part in (name, *included.get(name, ())) if part in results]
 
 
@@ -201,12 +220,21 @@ def figure_rows(protocol: str, figures: Mapping[str, object]) -> list[dict[str, 
     """
     if protocol == "P5":  # P3's rows are one level higher than P4's
         figures = {k: _by_questions(of) for k, of in figures.items() if isinstance(of, Mapping)}
+    if protocol in {"P7", "P7_all"}:
+        figures = {m: {k: _with_intervals(of) for k, of in by.items()} for m, by in figures.items()}  # type: ignore[attr-defined]
     names = _PATHS.get(protocol, ("method",))
     return [{**dict(zip(names, path, strict=True)), **values} for path, values in _leaves(figures, ())]
 
 
 def _by_questions(figures: Mapping[str, object]) -> dict[str, object]:
     return {"P3": {name: of for name, of in figures.items() if name != "P4"}, "P4": figures["P4"]}
+
+
+def _with_intervals(figures: Mapping[str, object]) -> dict[str, object]:
+    """Return figures with those of intervals, which are not nested, under ``intervals``."""
+    nested: dict[str, object] = {name: of for name, of in figures.items() if isinstance(of, Mapping)}
+    intervals = {name: of for name, of in figures.items() if name not in nested}
+    return nested | ({"intervals": intervals} if intervals else {})
 
 
 def _leaves(
@@ -245,6 +273,20 @@ def _reference_result(dump: pd.DataFrame) -> ProtocolResult:
     columns = [name for name in map(str, dump) if name not in plain]
     lines = dump.loc[dump["metric"] != DERIVED, columns].reset_index(drop=True)
     return ProtocolResult(reference_figures(lines), {"P5": lines})
+
+
+def _stack_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
+    lines = dump[[name for name in map(str, dump) if not name.endswith(_OWN_RUN_COLUMNS)]]
+    return {
+        "P7": ProtocolResult(stack_figures(of_first_campaigns(lines)), {"P7": lines, "P7_parts": stack_parts(lines)}),
+        "P7_all": ProtocolResult(stack_figures(lines), {}),
+    }
+
+
+def _own_run_result(dump: pd.DataFrame) -> ProtocolResult:
+    plain = {name for name in map(str, dump) if name.startswith("by_")}
+    lines = dump.loc[dump["metric"] != DERIVED, [name for name in map(str, dump) if name not in plain]]
+    return ProtocolResult(own_run_figures(lines), {"P8": lines.reset_index(drop=True)})
 
 
 class _Run(NamedTuple):

@@ -18,7 +18,8 @@ from roofcast.training.evaluation.plots import (
     plot_predicted,
     plot_references,
 )
-from roofcast.training.evaluation.protocols.p4_p5_campaigns import N_REFERENCE, SCORED_METRICS, scored_lines
+from roofcast.training.evaluation.protocols.fold_lines import SCORED_METRICS, scored_lines
+from roofcast.training.evaluation.protocols.p4_p5_campaigns import N_REFERENCE
 from roofcast.training.evaluation.protocols.regret import least_prices, regret_figures, regrets, without_price
 from roofcast.training.evaluation.scoreboard import ProtocolResult, figure_rows
 
@@ -62,21 +63,21 @@ def campaign_section(results: Mapping[str, ProtocolResult], plots: Sequence[str]
     dump, parts = results["P4"].tables["P4"], results["P4"].tables["P4_parts"]
     lines = scored_lines(dump)
     counts = {"n_lineage": lines["lineage"].nunique(), "n_campaign": lines["campaign"].nunique()}
-    text = [_CAMPAIGNS.format(n_row=lines["row"].nunique(), **counts), _figure_table("P4", results["P4"])]
-    text += ["\n### Baselines on the same folds\n", _figure_table("P4_methods", results["P4_methods"])]
+    text = [_CAMPAIGNS.format(n_row=lines["row"].nunique(), **counts), figure_table("P4", results["P4"])]
+    text += ["\n### Baselines on the same folds\n", figure_table("P4_methods", results["P4_methods"])]
     text += ["\n### By campaign\n", _part_table(parts[parts["by"] == "campaign"])]
     candidates = results["decisions"].tables["decisions"]
     left_out = without_price(dump, least_prices())
     excluded = ", ".join(f"{name} ({n})" for name, n in left_out.items()) or "none"
     text += [_DECISIONS.format(n_left_out=sum(left_out.values()), left_out=excluded), _regret_table(candidates)]
-    return "\n".join([*text, *_pictures(plots)])
+    return "\n".join([*text, *pictures(plots)])
 
 
 def reference_section(result: ProtocolResult, plots: Sequence[str]) -> str:
     """Return the section on P5."""
     lines = result.tables["P5"]
     n_published = int(lines.drop_duplicates("row")["n_published"].sum())
-    return "\n".join([_REFERENCES.format(n_published=n_published), _figure_table("P5", result), *_pictures(plots)])
+    return "\n".join([_REFERENCES.format(n_published=n_published), figure_table("P5", result), *pictures(plots)])
 
 
 def campaign_plots(results: Mapping[str, ProtocolResult]) -> dict[str, Figure]:
@@ -87,19 +88,21 @@ def campaign_plots(results: Mapping[str, ProtocolResult]) -> dict[str, Figure]:
         metric_lines = lines[lines["metric"] == metric].dropna(subset="predicted")
         measured, predicted = (metric_lines[name].to_numpy(dtype=float) for name in ("measured", "predicted"))
         figures[f"P4_{metric}.png"] = plot_predicted(measured, predicted, metric_lines["campaign"], TITLES[metric])
-    shown = parts[parts["n_row"] >= LEAST_ROWS].assign(metric=parts["metric"].map(_title))
+    shown = parts[parts["n_row"] >= LEAST_ROWS].assign(metric=parts["metric"].map(metric_title))
     for by in PLOTTED:
         table = shown[shown["by"] == by].pivot_table(index="part", columns="metric", values="median_ape")
         if len(table):
             figures[f"P4_by_{by}.png"] = plot_groups(table, "median error, lineage held out")
     coverages = pd.DataFrame(figure_rows("P4", results["P4"].figures)).set_index("metric")[list(LEVELS.values())]
-    figures["P4_coverage.png"] = plot_nominal_coverage(coverages.set_axis(list(LEVELS), axis=1).rename(_title))
+    figures["P4_coverage.png"] = plot_nominal_coverage(coverages.set_axis(list(LEVELS), axis=1).rename(metric_title))
     table = shown[shown["by"] == "campaign"].pivot_table(index="part", columns="metric", values="coverage_90")
     if len(table):
         label = "coverage of the 90 % interval"
         figures["P4_coverage_by_campaign.png"] = plot_groups(table, label, target=0.9)
     methods = pd.DataFrame(figure_rows("P4_methods", results["P4_methods"].figures))
-    errors = methods.pivot_table(index="metric", columns="method", values="median_ape", sort=False).rename(_title)
+    errors = methods.pivot_table(index="metric", columns="method", values="median_ape", sort=False).rename(
+        metric_title
+    )
     return {**figures, "P4_methods.png": plot_errors(errors, "median error, lineage held out")}
 
 
@@ -113,16 +116,18 @@ def reference_plots(result: ProtocolResult) -> dict[str, Figure]:
             figures = error_summary(metric_lines["measured"], metric_lines["predicted"])
             rows.append({"n": 0, "questions": questions, "metric": metric, **figures})
     table = pd.DataFrame(rows)
-    table["line"] = table["questions"] + " " + table["metric"].map(_title)
+    table["line"] = table["questions"] + " " + table["metric"].map(metric_title)
     table = table[table["line"].isin(table.loc[table["n"] == max(N_REFERENCE), "line"])]
     return {"P5.png": plot_references(table.pivot_table(index="n", columns="line", values="median_ape"))}
 
 
-def _title(metric: str) -> str:
+def metric_title(metric: str) -> str:
+    """Return the title of a metric without its unit."""
     return TITLES[metric].partition(",")[0]
 
 
-def _figure_table(name: str, result: ProtocolResult) -> str:
+def figure_table(name: str, result: ProtocolResult) -> str:
+    """Return the scores of a protocol as a table."""
     rows = figure_rows(name, result.figures)
     head = list(rows[0]) if rows else []
     return markdown_table([title.replace("_", " ") for title in head], [[_cell(v) for v in r.values()] for r in rows])
@@ -154,5 +159,6 @@ def _regret_table(candidates: pd.DataFrame) -> str:
     return markdown_table(head, rows)
 
 
-def _pictures(plots: Sequence[str]) -> list[str]:
+def pictures(plots: Sequence[str]) -> list[str]:
+    """Return the plots as Markdown images, titled by their file names."""
     return [f"\n![{path.rpartition('/')[2].removesuffix('.png').replace('_', ' ')}]({path})" for path in plots]

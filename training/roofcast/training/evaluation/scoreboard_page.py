@@ -21,6 +21,12 @@ from roofcast.training.evaluation.scoreboard_campaigns import (
     reference_plots,
     reference_section,
 )
+from roofcast.training.evaluation.scoreboard_stacks import (
+    own_run_plots,
+    own_run_section,
+    stack_plots,
+    stack_section,
+)
 
 PAGE: Final = "SCOREBOARD.md"
 FOLDER: Final = "scoreboard"
@@ -112,6 +118,14 @@ def write_page(board: Scoreboard, folder: Path) -> list[Path]:
     if "P5" in board.results:
         section_plots = reference_plots(board.results["P5"])
         text.append(reference_section(board.results["P5"], [f"{FOLDER}/{file}" for file in section_plots]))
+        plots_by_file |= section_plots
+    if "P7" in board.results:
+        section_plots = stack_plots(board.results)
+        text.append(stack_section(board.results, [f"{FOLDER}/{file}" for file in section_plots]))
+        plots_by_file |= section_plots
+    if "P8" in board.results:
+        section_plots = own_run_plots(board.results["P8"])
+        text.append(own_run_section(board.results["P8"], [f"{FOLDER}/{file}" for file in section_plots]))
         plots_by_file |= section_plots
     for file, figure in plots_by_file.items():
         paths.append(plots / file)

@@ -103,7 +103,7 @@ def contributions(
     shifted = plain
     if references is not None:
         shifted = predictor.predict_distribution(X, references, metrics=names).median
-    tables = {metric: _tree_contributions(predictor, metric, parts.features) for metric in raw}
+    tables = {metric: _tree_contributions(predictor, metric, parts.features, X) for metric in raw}
     tables |= _derived_contributions(tables, parts, X)
     if THROUGHPUT in tables:
         tables[THROUGHPUT] = tables[THROUGHPUT].mask(pd.Series(parts.loads.is_open_loop, X.index), 0.0, axis=0)
@@ -116,9 +116,12 @@ def contributions(
     return tables
 
 
-def _tree_contributions(predictor: RoofcastPredictor, metric: str, features: pd.DataFrame) -> pd.DataFrame:
+def _tree_contributions(
+    predictor: RoofcastPredictor, metric: str, features: pd.DataFrame, X: pd.DataFrame
+) -> pd.DataFrame:
     values, typical = shap_values(predictor.regressors_[metric], features)
-    return group_importance(values).assign(typical_ratio=typical)
+    table = group_importance(values).assign(typical_ratio=typical)
+    return table.mul(predictor.gates_[metric].weight(X), axis=0) if metric in predictor.gates_ else table
 
 
 def _derived_contributions(

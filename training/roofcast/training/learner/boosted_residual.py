@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -89,19 +88,6 @@ class ResidualRegressor(Estimator):
             )
         self.median_ = float(np.median(y))
         self._set_members(self._fit_members(X, y - self.median_, sample_weight))
-        return self
-
-    def add_pooled_members(self, parts: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> Self:
-        """Add as many members again, fitted to several sets of rows together, and return the regressor.
-
-        Their errors differ from those of members fitted to one set, so the average errs less than either. Each set
-        has columns, targets and weights: shapes (n_row, n_column), (n_row,), (n_row,). Its targets are taken around
-        their median.
-        """
-        check_is_fitted(self)
-        X, weight = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
-        y = np.concatenate([target - np.median(target) for _, target, _ in parts])
-        self._set_members([*self.boosters_, *self._fit_members(X, y, weight)])
         return self
 
     def predict(self, X: Any) -> FloatArray:

@@ -16,6 +16,7 @@ from roofcast.features.engine.estimate import estimate
 from roofcast.features.engine.kernels.row_kernels import MEASURED_ENGINES
 from roofcast.features.engine.memo import Memo
 from roofcast.features.pipeline import estimate_metrics
+from roofcast.training.dataset.stacks import stack_owners
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.robust_least_squares import levenberg_marquardt
 
@@ -31,6 +32,12 @@ MAX_ROWS_PER_GROUP: Final = 6.0
 """Total weight of a group against the priors, in rows: as many as it has engines and accelerators that choose its
 kernels. Its other rows share these choices. Each measured metric counts by itself, so that a row of TTFT and TPOT
 counts twice."""
+
+HALF_TRUST: Final = 1500.0
+"""Rows of an owner of stacks that have half of their weight: settings of a stack with few rows are its own."""
+
+SPECULATION_WEIGHT: Final = 0.02
+"""Weight of rows with speculation whose acceptance is unknown: they would set the typical one."""
 
 MAX_ROWS_PER_CELL: Final = 40
 """Fitted rows of one LLM, engine, accelerator, precision and kind of load, spread over their workloads; more rows add
@@ -56,8 +63,8 @@ def fit_coefficients(
     """Return the maximum-a-posteriori coefficients: robust least squares of log ratios plus log-normal priors.
 
     The estimate is of typical requests, so rows of tail percentiles are left out. A group's rows weigh
-    `MAX_ROWS_PER_GROUP` at most, however many they are. With the stack of each row, offsets of `OF_STACKS` are shrunk
-    by the number of stacks that measured an engine, see `shrink_offsets`.
+    `MAX_ROWS_PER_GROUP` at most, however many they are, and those of stacks less, see `balance`. With the stack of
+    each row, offsets of `OF_STACKS` are shrunk by the number of stacks that measured an engine, see `shrink_offsets`.
 
     Notes
     -----
@@ -73,8 +80,9 @@ def fit_coefficients(
     outcome = {m: targets[m].to_numpy()[rows] for m in ERROR_SCALE if (targets[m].iloc[rows] > 0).any()}
     if not outcome:
         return DEFAULT_COEFFICIENTS
-    group = groups.iloc[rows]
-    size = pd.Series(weight, index=group.index).groupby(group).transform("sum").to_numpy()
+    weight = balance(weight, groups.iloc[rows], None if stacks is None else stacks.iloc[rows])
+    is_guess = (d["config.n_draft_token"] > 0) & np.isnan(d["config.acceptance_ratio"])
+    weight = np.where(is_guess, SPECULATION_WEIGHT * weight, weight)
     is_known = np.concatenate([values > 0 for values in outcome.values()])
     memo = Memo()
     space = _SearchSpace(np.tile(d["config.engine"].astype(np.intp), len(outcome))[is_known])
@@ -89,7 +97,7 @@ def fit_coefficients(
         columns = [(residuals(c.shift(i, _STEP)) - at) / _STEP for i in range(len(NAMES))]
         return space.jacobian(np.stack(columns, axis=1))
 
-    weights = np.tile(weight * np.minimum(MAX_ROWS_PER_GROUP / size, 1.0), len(outcome))[is_known]
+    weights = np.tile(weight, len(outcome))[is_known]
     x = levenberg_marquardt(lambda x: residuals(space.coefficients(x)), jacobian, space.size, weights)
     fitted = space.coefficients(x)
     if stacks is None:
@@ -120,6 +128,26 @@ def shrink_offsets(fitted: Coefficients, engine: IndexArray, stacks: pd.Series) 
     columns = [NAMES.index(name) for name in OF_STACKS]
     offset[:, columns] *= share[:, None]
     return Coefficients(fitted.typical, offset)
+
+
+def balance(weight: FloatArray, groups: pd.Series, stacks: pd.Series | None) -> FloatArray:
+    """Return the weights of rows, shape (n_row,), limited by lineage and by owner of the stack.
+
+    A lineage's rows weigh `MAX_ROWS_PER_GROUP` at most. Of an owner with n rows they weigh n / (n + `HALF_TRUST`) of
+    that; the user's own, whose stack has no name, weigh all of it.
+
+    Examples
+    --------
+    >>> balance(np.ones(3), pd.Series(["a", "a", "b"]), pd.Series(["x", "x", ""])).round(4).tolist()
+    [0.0013, 0.0013, 1.0]
+    """
+    selected = pd.Series(weight, index=groups.index)
+    size = selected.groupby(groups).transform("sum").to_numpy()
+    limited = weight * np.minimum(MAX_ROWS_PER_GROUP / size, 1.0)
+    if stacks is None:
+        return np.asarray(limited, dtype=np.float64)
+    n_row = selected.groupby(stack_owners(stacks)).transform("sum").to_numpy()
+    return np.where(stacks == "", limited, limited * n_row / (n_row + HALF_TRUST))
 
 
 def select_rows(descriptors: pd.DataFrame, targets: pd.DataFrame) -> tuple[IndexArray, FloatArray]:

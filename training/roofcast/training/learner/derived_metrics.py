@@ -126,7 +126,7 @@ def combine_sds(share: ByMetric, sd: ByMetric) -> FloatArray:
 def derived_scores(
     shares: Mapping[str, ByMetric], loads: Loads, errors: ByMetric, expected_sd: ByMetric
 ) -> dict[str, FloatArray]:
-    """Return absolute standardised errors of derived metrics, each of shape (n_row,), NaN where unknown.
+    """Return absolute standardised errors of derived metrics, shaped as the errors, (..., n_row), NaN where unknown.
 
     Where a metric follows from TTFT and TPOT its held-out log error is combined from theirs by their shares: they are
     measured of far more LLMs.

@@ -36,6 +36,9 @@ N_SCALE_FOLD: Final = 5
 MIN_QUANTILE: Final = 1e-9
 """Floor of conformal quantiles: an interval never collapses to a point."""
 
+MIN_OWNER: Final = 19
+"""Owners of stacks whose scores alone support intervals of 95 %."""
+
 N_LEVEL: Final = 50
 """Levels from 0 to 1 at which the distribution of standardised errors is tabulated; it is linear between them."""
 
@@ -204,45 +207,80 @@ def fit_error_distribution(
     features: FloatArray,
     keys: GroupKeys,
     held_out_error: FloatArray,
-    groups: pd.Series,
+    groups: tuple[pd.Series, pd.Series],
     *,
     residual: FloatArray,
     is_central: npt.NDArray[np.bool_],
 ) -> tuple[ErrorDistribution, FloatArray]:
-    """Return the distribution of errors and the standard deviation expected of each, NaN for tails.
+    """Return the distribution of errors, and the standard deviation expected of each held-out error, NaN for tails.
 
-    The latter, of shape (n_row,), does not know the row's lineage. Intervals are made for `TARGET_STACK`.
-
-    1. A scale model predicts the size of held-out errors; each fold's scale comes from the others.
-    2. The standard deviations of the random effects are fitted to standardised held-out errors of means and medians;
-       tails share these effects.
-    3. Conformal scores are these errors in units of the deviation left without the row's lineage.
+    1. A scale model predicts the size of held-out errors; each fold's scale comes from other lineages.
+    2. The standard deviations of the random effects are fitted to standardised errors of means and medians whose
+       lineage was held out, those of stacks then to errors whose stack was; tails share these effects.
+    3. Conformal scores are errors in units of the deviation left without the row's lineage, its stack being known,
+       and without the row's stack, as of a query about `TARGET_STACK`.
     4. The process is conditioned on the residuals instead of the held-out errors: they are what the trees that learnt
        from all rows have not taken up, so nothing counts twice.
 
     Parameters
     ----------
     features : shape (n_row, n_feature)
-    held_out_error, residual : shape (n_row,)
-        Logarithm of measurement over the prediction that never saw the row's lineage, and that learnt from all rows.
-    groups : shape (n_row,)
-        Lineage of each row.
+    held_out_error : shape (2, n_row)
+        Logarithm of measurement over the prediction that never saw the row's lineage, and over that which never saw
+        its stack; the latter is NaN where too few stacks are known.
+    groups
+        Lineage of each row, and owner of its stack: shapes (n_row,).
+    residual : shape (n_row,)
+        Logarithm of measurement over the prediction that learnt from all rows.
     is_central : shape (n_row,)
         Whether the row is a mean or a median.
+
+    Returns
+    -------
+    the distribution; shape (2, n_row)
     """
-    weight = row_weights(keys.keys[:, -1])
-    scale = np.empty(len(held_out_error))
-    for train, test in leave_one_group_out(groups, N_SCALE_FOLD):
-        fold = ErrorScaleModel.fit(features[train], held_out_error[train], weight[train])
-        scale[test] = fold.predict(features[test])
+    scale, final_scale = _fit_scales(features, keys, held_out_error, groups[0])
     central = np.flatnonzero(is_central)
-    standardised, lineage = (held_out_error / scale)[central], groups.to_numpy()[central]
-    points = select_training_points(keys.take(central))
-    effects = RandomEffects().fit(keys.take(central[points]), standardised[points])
-    sd = effects.predict_sd_left_out(keys.take(central).on_target_stack(), lineage, lineage[points])
-    conformal = GroupedConformal(np.abs(standardised) / sd, groups.iloc[central])
-    final_scale, rows = ErrorScaleModel.fit(features, held_out_error, weight), central[points]
-    expected = np.full(len(held_out_error), np.nan)
-    expected[central] = scale[central] * sd
+    rows = central[select_training_points(keys.take(central))]
+    standardised = held_out_error / scale
+    effects = RandomEffects().fit(keys.take(rows), standardised[0, rows])
+    has_stack = ~np.isnan(standardised[1])
+    if has_stack[rows].any():
+        effects = effects.with_stack_deviations(standardised[1, rows], has_stack[rows])
+    expected = np.full(held_out_error.shape, np.nan)
+    for i, queries in enumerate((keys, keys.on_target_stack())):
+        known, group = central[~np.isnan(standardised[i, central])], groups[i].to_numpy()
+        if len(known):
+            expected[i, known] = scale[known] * effects.predict_sd_left_out(
+                queries.take(known), group[known], group[rows]
+            )
+    conformal = pool_scores(np.abs(held_out_error) / expected, groups)
     effects = effects.with_errors(residual[rows] / final_scale.predict(features[rows]))
     return ErrorDistribution(final_scale, effects, conformal, rows), expected
+
+
+def pool_scores(scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> GroupedConformal:
+    """Return the conformal distribution of held-out scores: those of stacks if `MIN_OWNER` owners have any, else all.
+
+    Queries are about a stack that nobody measured. Scores have shape (2, n_row), groups are the lineage and the owner
+    of the stack of each row.
+    """
+    lineage, owner = groups
+    if owner[~np.isnan(scores[1])].nunique() >= MIN_OWNER:
+        return GroupedConformal(scores[1], owner)
+    names = [group.astype(str).add(f" {i}") for i, group in enumerate((lineage, owner))]
+    return GroupedConformal(scores.ravel(), pd.concat(names))
+
+
+def _fit_scales(
+    features: FloatArray, keys: GroupKeys, held_out_error: FloatArray, lineage: pd.Series
+) -> tuple[FloatArray, ErrorScaleModel]:
+    """Return the scale of each row's errors by a model that did not see its lineage, and the model of all rows."""
+    split, row = np.nonzero(~np.isnan(held_out_error))
+    error, weight = held_out_error[split, row], row_weights(keys.keys[:, -1])[row]
+    scale = np.empty(len(features))
+    for train, test in leave_one_group_out(lineage, N_SCALE_FOLD):
+        is_train = np.isin(row, train)
+        fold = ErrorScaleModel.fit(features[row[is_train]], error[is_train], weight[is_train])
+        scale[test] = fold.predict(features[test])
+    return scale, ErrorScaleModel.fit(features[row], error, weight)

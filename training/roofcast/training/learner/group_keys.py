@@ -17,6 +17,7 @@ BoolArray = npt.NDArray[np.bool_]
 IndexArray = npt.NDArray[np.intp]
 
 TERMS: Final[dict[tuple[str, ...], float]] = {
+    (): 0.05,
     ("engine", "load"): 0.4,
     ("accelerator",): 0.2,
     ("accelerator", "engine", "load"): 0.4,
@@ -32,6 +33,7 @@ TERMS: Final[dict[tuple[str, ...], float]] = {
 """Terms of the crossed random effects, each a grouping, and the prior median of its standard deviation."""
 
 STACK_TERMS: Final[dict[tuple[str, ...], float]] = {
+    (): 0.3,
     ("engine", "load"): 0.2,
     ("accelerator", "engine", "load"): 0.3,
     ("model", "engine", "accelerator", "precision", "load"): 0.3,

@@ -28,6 +28,7 @@ import pandas as pd
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.features.arrays import build_frame
 from roofcast.features.engine.estimate import Estimate
+from roofcast.training.dataset.stacks import stack_owners
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.derived_metrics import (
     DERIVED,
@@ -37,7 +38,12 @@ from roofcast.training.learner.derived_metrics import (
     derived_scores,
     impute_source_errors,
 )
-from roofcast.training.learner.error_distribution import ErrorDistribution, GroupedConformal, fit_error_distribution
+from roofcast.training.learner.error_distribution import (
+    ErrorDistribution,
+    GroupedConformal,
+    fit_error_distribution,
+    pool_scores,
+)
 from roofcast.training.learner.estimator import check_is_fitted
 from roofcast.training.learner.group_keys import GroupKeys, build_group_keys
 from roofcast.training.learner.ratio_model import (
@@ -47,12 +53,17 @@ from roofcast.training.learner.ratio_model import (
     RatioPrediction,
     at_quantile,
     predict_held_out,
+    without_date,
 )
 
 FloatArray = npt.NDArray[np.float64]
 
 INTERCHANGEABLE: Final = (("tpot_s", "itl_s"), ("itl_s", "tpot_s"))
 """TPOT (per-request mean) and ITL (per-gap): the error of one stands in for the other."""
+
+
+MIN_STACK: Final = 3
+"""Owners of stacks from which the spread of stacks can be told."""
 
 
 class RoofcastPredictor(RatioModel):
@@ -86,33 +97,38 @@ class RoofcastPredictor(RatioModel):
         stacks : shape (n_row,)
             Name of the stack that measured each row; empty, or None for all, for the one that queries are about.
         """
+        stacks = pd.Series("", index=X.index) if stacks is None else stacks.reindex(X.index)
+        owners = stack_owners(stacks)
         self.held_out_ = predict_held_out(self, X, y, groups, progress, stacks=stacks)
+        held_out = [self.held_out_, pd.DataFrame(np.nan, index=X.index, columns=list(self.metrics))]
+        if owners.nunique() >= MIN_STACK:
+            held_out[1] = predict_held_out(self, X, y, groups, progress, stacks=stacks, held_out=owners)
         super().fit(X, y, groups, stacks=stacks)
         prediction = self.predict_ratio(X)
         self.feature_range_ = prediction.features.agg(["min", "max"])
-        features, keys = prediction.features.to_numpy(), build_group_keys(X, stacks)
+        features, keys = without_date(prediction.features.to_numpy()), build_group_keys(X, stacks)
         is_central = (X["workload.quantile"] == 0.5).to_numpy()
         self.error_distributions_: dict[str, ErrorDistribution] = {}
-        errors, expected_sd = {}, {}
+        errors, expected = {}, {}
         for metric in self.metrics_:
             measured = y[metric].to_numpy(dtype=float)
-            error = log_ratio(measured, self.held_out_[metric].to_numpy())
-            known = np.flatnonzero(~np.isnan(error))
+            error = np.stack([log_ratio(measured, table[metric].to_numpy()) for table in held_out])
+            known = np.flatnonzero(~np.isnan(error[0]))
             if groups.iloc[known[is_central[known]]].nunique() < 2:
                 continue
-            errors[metric], expected_sd[metric] = error, np.full(len(error), np.nan)
-            self.error_distributions_[metric], expected_sd[metric][known] = fit_error_distribution(
+            errors[metric], expected[metric] = error, np.full(error.shape, np.nan)
+            self.error_distributions_[metric], expected[metric][:, known] = fit_error_distribution(
                 features[known],
                 keys.take(known),
-                error[known],
-                groups.iloc[known],
+                error[:, known],
+                (groups.iloc[known], owners.iloc[known]),
                 residual=log_ratio(measured, prediction.value[metric])[known],
                 is_central=is_central[known],
             )
         self.metrics_ = tuple(self.error_distributions_)
         if set(SOURCES) <= errors.keys():
-            for metric, scores in derived_scores(prediction.shares(), prediction.loads, errors, expected_sd).items():
-                conformal = GroupedConformal(scores, groups)
+            for metric, scores in derived_scores(prediction.shares(), prediction.loads, errors, expected).items():
+                conformal = pool_scores(scores, (groups, owners))
                 self.error_distributions_[metric] = replace(self.error_distributions_[metric], conformal=conformal)
         return self
 

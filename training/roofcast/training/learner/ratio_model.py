@@ -35,6 +35,7 @@ from roofcast.training.learner.derived_metrics import (
     source_shares,
 )
 from roofcast.training.learner.estimator import Estimator, check_is_fitted
+from roofcast.training.learner.support_gate import SupportGate
 
 Progress = Callable[[Iterable[Any], int, str], Iterable[Any]]
 
@@ -42,18 +43,21 @@ FloatArray = npt.NDArray[np.float64]
 
 _QUANTILES: Final = tuple(sorted(set(QUANTILE.values())))
 
-POOLED: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
-"""Metrics whose rows of open and closed loops are pooled: they depend on the same kernels, and are measured of
-different LLMs."""
-
-POOL_TARGET: Final = "tpot_s"
-"""Metric that gets members fitted to the pool: it is measured of the fewest LLMs and accelerators."""
-
 N_THREAD: Final = 2
 """Folds fitted at once, by threads (XGBoost and NumPy release the interpreter) unless a joblib backend is set."""
 
 QUANTILE_INDEX: Final = FEATURE_NAMES.index("workload.quantile")
 IS_MEAN_INDEX: Final = FEATURE_NAMES.index("workload.is_mean")
+DATE_INDEX: Final = FEATURE_NAMES.index("config.date")
+
+GATED: Final = ("tpot_s", "itl_s", THROUGHPUT)
+"""Metrics whose trees have a `SupportGate`."""
+
+SMALL: Final = ("tpot_s", "itl_s")
+"""Metrics with a third of the trees, each of them 2.4 times as strong: their estimate needs least correction."""
+
+DATED: Final = (THROUGHPUT,)
+"""Metrics whose trees see the date: those of the loads that the estimate knows least about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,8 @@ class RatioModel(Estimator):
         Of the estimate.
     regressors_
         Fitted `ResidualRegressor` by metric.
+    gates_
+        `SupportGate` by metric of `GATED`.
     metrics_
         The metrics that the training rows hold.
     """
@@ -127,7 +133,7 @@ class RatioModel(Estimator):
         groups : shape (n_row,)
             LLM lineage of each row.
         stacks : shape (n_row,)
-            Stack of each row; None if unknown.
+            Stack that measured each row; None for one stack.
         """
         config = self.config or TrainingConfig()
         self.coefficients_ = self.coefficients or (
@@ -136,20 +142,21 @@ class RatioModel(Estimator):
         features, estimates, _ = build_features(X, self.coefficients_)
         cells = joint_hash(config_hashes(X), CELL)
         self.metrics_ = tuple(m for m in self.metrics if (y[m] > 0).any())
-        columns, pool = features.to_numpy(), {}
-        is_live = (X["workload.is_static"] == 0).to_numpy()
+        columns = features.to_numpy()
         settings = config.model_dump(exclude={"calibrate", "seed", "n_fold"})
         self.regressors_: dict[str, ResidualRegressor] = {}
+        self.gates_: dict[str, SupportGate] = {}
         for metric in self.metrics_:
             target = log_ratio(y[metric].to_numpy(dtype=float), estimates[metric])
             rows = ~np.isnan(target)
+            inputs = columns[rows] if metric in DATED else without_date(columns[rows])
             regressor = ResidualRegressor(**settings, random_state=config.seed)
-            self.regressors_[metric] = regressor.fit(columns[rows], target[rows], row_weights(cells[rows]))
-            rows &= is_live
-            if metric in POOLED and rows.any():
-                pool[metric] = (columns[rows], _sign(metric) * target[rows], row_weights(cells[rows]))
-        if POOL_TARGET in pool and len(pool) > 1:
-            self.regressors_[POOL_TARGET].add_pooled_members([*pool.values()])
+            if metric in SMALL:
+                n_tree, rate = max(config.n_estimators // 3, 1), 2.4 * config.learning_rate
+                regressor.set_params(n_estimators=n_tree, learning_rate=rate)
+            self.regressors_[metric] = regressor.fit(inputs, target[rows], row_weights(cells[rows]))
+            if metric in GATED:
+                self.gates_[metric] = SupportGate.fit(X[rows], groups[rows])
         return self
 
     def predict_ratio(
@@ -173,6 +180,8 @@ class RatioModel(Estimator):
                 value[m] = estimates[m]
                 continue
             log_correction = self.regressors_[m].predict_unchecked(rows.features)
+            if m in self.gates_:
+                log_correction = log_correction * rows.repeat(self.gates_[m].weight(X))
             value[m] = np.asarray(estimates[m] * np.exp(_rearrange(log_correction, rows, _sign(m))))
             if needs_sources and m in SOURCES:
                 mean_correction[m] = value[m] / estimates[m]
@@ -193,8 +202,9 @@ def predict_held_out(
     groups: pd.Series,
     progress: Progress | None = None,
     *,
-    stacks: pd.Series | None = None,
     trainable: npt.NDArray[np.bool_] | None = None,
+    held_out: pd.Series | None = None,
+    stacks: pd.Series | None = None,
 ) -> pd.DataFrame:
     """Return predictions of each row from a ratio model that never saw the row's group.
 
@@ -208,19 +218,23 @@ def predict_held_out(
         Called as ``progress(folds, n_fold, label)``; passes the folds on.
     trainable : shape (n_row,)
         Rows that may be trained on; None for all. Rows of a fold that leaves none are NaN.
+    held_out : shape (n_row,)
+        What is held out in place of `groups`.
     """
     from joblib import Parallel, delayed  # noqa: PLC0415  (serving fits nothing)
 
     allowed = np.ones(len(X), dtype=bool) if trainable is None else trainable
-    folds = list(leave_one_group_out(groups, (predictor.config or TrainingConfig()).n_fold))
+    folds = list(
+        leave_one_group_out(groups if held_out is None else held_out, (predictor.config or TrainingConfig()).n_fold)
+    )
 
     def predict_fold(fold: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]) -> pd.DataFrame | None:
         rows, test = fold[0][allowed[fold[0]]], fold[1]
         if not len(rows):
             return None
         model = RatioModel(predictor.config, predictor.metrics, predictor.coefficients)
-        own = None if stacks is None else stacks.iloc[rows]
-        return model.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows], stacks=own).predict(X.iloc[test])
+        own_stacks = None if stacks is None else stacks.iloc[rows]
+        return model.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows], stacks=own_stacks).predict(X.iloc[test])
 
     predicted = pd.DataFrame(np.nan, index=X.index, columns=list(predictor.metrics))
     pool = Parallel(n_jobs=N_THREAD, prefer="threads", return_as="generator")
@@ -235,6 +249,13 @@ def at_quantile(features: FloatArray, quantile: float) -> FloatArray:
     """Return the learner's columns, shape (n, n_feature), with another quantile; means stay means."""
     changed = features.copy()
     changed[features[:, IS_MEAN_INDEX] <= 0, QUANTILE_INDEX] = quantile
+    return changed
+
+
+def without_date(features: FloatArray) -> FloatArray:
+    """Return the learner's columns with a constant date, on which no tree splits."""
+    changed = features.copy()
+    changed[:, DATE_INDEX] = 0.0
     return changed
 
 
@@ -258,6 +279,10 @@ class _EvaluatedRows:
         as_means[:, [IS_MEAN_INDEX, QUANTILE_INDEX]] = 1.0, 0.5
         parts = [features, *(at_quantile(features[rows], q) for q, rows in lower), as_means]
         return cls(np.concatenate(parts), tuple(rows for _, rows in lower), means)
+
+    def repeat(self, values: FloatArray) -> FloatArray:
+        """Return the values of queries, shape (n_query,), for each evaluated row."""
+        return np.concatenate([values, *(values[rows] for rows in self.lower), values[self.means]])
 
 
 def _rearrange(log_correction: FloatArray, rows: _EvaluatedRows, sign: int) -> FloatArray:

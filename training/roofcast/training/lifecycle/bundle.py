@@ -26,6 +26,7 @@ from roofcast.training.learner.numpy_booster import NumpyBooster
 from roofcast.training.learner.out_of_memory import OutOfMemoryClassifier
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.random_effects import RandomEffects
+from roofcast.training.learner.support_gate import SupportGate
 from roofcast.training.lifecycle.bundle_file import BundleFile, stored_fields, write_object
 
 FILE_NAME: Final = "bundle.roofcast"
@@ -80,7 +81,7 @@ class ModelBundle:
 
 _DATACLASSES: Final = (
     Coefficients, ErrorDistribution, ErrorScaleModel, GroupKeys, LookupTables, ModelBundle, NumpyBooster,
-    TrainingConfig, TrainingPoints,
+    SupportGate, TrainingConfig, TrainingPoints,
 )  # fmt: skip
 
 CLASSES: Final = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
@@ -92,8 +93,8 @@ CLASSES: Final = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
         "reg_lambda", "objective", "n_jobs", "random_state", "n_features_in_", "median_", "members_", "_booster",
     ),
     RoofcastPredictor: (
-        "config", "metrics", "coefficients", "coefficients_", "metrics_", "regressors_", "feature_range_",
-        "error_distributions_",
+        "config", "metrics", "coefficients", "coefficients_", "metrics_", "regressors_", "gates_",
+        "feature_range_", "error_distributions_",
     ),
 }  # fmt: skip
 """Classes of a bundle file, each with its stored attributes."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
@@ -26,12 +26,13 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.evaluation.metrics import error_summary
-from roofcast.training.evaluation.protocols.p4_p5_campaigns import (
+from roofcast.training.evaluation.protocols.campaign_rows import (
     CampaignRows,
     build_campaign_rows,
     load_campaign_rows,
     split_totals,
 )
+from roofcast.training.evaluation.protocols.fold_lines import Progress, map_folds
 from roofcast.training.learner.predictor import RoofcastPredictor
 
 SCORED_METRICS: Final = {"tpot": "tpot_s", "ttft": "ttft_s"}
@@ -112,8 +113,6 @@ class Fold:
 
 Method = Callable[[Fold], pd.DataFrame]
 """Function from a fold to predicted `ttft_s` and `tpot_s` of its test rows, NaN if unanswered."""
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,19 +204,20 @@ def predict_silicon(
     One row per split, method and published row with `fold` (what was held out), `id`, `row`, `is_clean`, the query,
     measured `ttft_s` and `tpot_s`, and `predicted_ttft_s` and `predicted_tpot_s`
     """
-    n_fold = sum(campaign.rows.measurements[column].nunique() for column in SPLITS.values())
-    parts = []
-    for done, fold in enumerate(silicon_folds(campaign, config), start=1):
-        for name, method in methods.items():
-            predicted = method(fold)[list(COLUMNS)].add_prefix("predicted_")
-            lines = fold.test.measurements[[*_QUERY_COLUMNS, *COLUMNS]].join(predicted)
-            parts.append(lines.assign(split=fold.split, fold=lines[SPLITS[fold.split]], method=name))
-        if progress is not None:
-            progress(f"silicon, {fold.split.replace('_', ' ')}", done, n_fold)
-    table = pd.concat(parts).reset_index().merge(campaign.published, on="row")
+    table = map_folds(partial(_predict_fold, methods), [*silicon_folds(campaign, config)], progress, "silicon")
+    table = table.merge(campaign.published, on="row")
     table["is_clean"] = table["is_own"] & (table["fault"] == "")
     first = ["split", "fold", "method", "id", "row", "is_clean"]
     return table[first + [name for name in table if name not in {*first, "is_own"}]]
+
+
+def _predict_fold(methods: Mapping[str, Method], fold: Fold) -> pd.DataFrame:
+    parts = []
+    for name, method in methods.items():
+        predicted = method(fold)[list(COLUMNS)].add_prefix("predicted_")
+        lines = fold.test.measurements[[*_QUERY_COLUMNS, *COLUMNS]].join(predicted)
+        parts.append(lines.assign(split=fold.split, fold=lines[SPLITS[fold.split]], method=name))
+    return pd.concat(parts).reset_index()
 
 
 def silicon_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, dict[str, float]]]]:

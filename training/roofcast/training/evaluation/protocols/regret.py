@@ -16,7 +16,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.prices.price_book import PriceBook
 from roofcast.data.units import S_PER_H
-from roofcast.training.evaluation.protocols.p4_p5_campaigns import DERIVED
+from roofcast.training.evaluation.protocols.fold_lines import DERIVED
 
 TOLERANCE: Final = 0.05
 """Regret up to which a recommendation counts as near-optimal."""

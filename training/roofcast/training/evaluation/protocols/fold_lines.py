@@ -1,0 +1,124 @@
+"""Lines of a fold: measurements beside the predictions of roofcast and of the baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.training.config import TrainingConfig
+from roofcast.training.evaluation.protocols.baselines import analytic_estimate, boosted_raw, nearest_measured
+from roofcast.training.evaluation.protocols.campaign_rows import UNANSWERED, CampaignRows
+from roofcast.training.learner.predictor import RoofcastPredictor
+
+SCORED_METRICS: Final = {"ttft": "ttft_s", "tpot": "tpot_s", "output_throughput": "output_throughput_token_per_s"}
+"""Columns of the metrics of the protocols."""
+
+COLUMNS: Final = tuple(SCORED_METRICS.values())
+THROUGHPUT: Final = SCORED_METRICS["output_throughput"]
+DERIVED: Final = "derived_output_throughput"
+"""Metric of the dump for throughputs that the source derived from other outcomes; only decisions use it
+(`roofcast.training.evaluation.protocols.regret`)."""
+
+BASELINES: Final = ("analytic_calibrated", "analytic_priors", "nearest_measured", "xgboost_raw")
+"""Baseline methods; their predictions are in columns ``by_NAME`` of the dump."""
+
+LEVELS: Final = (0.5, 0.8, 0.9)
+N_PROCESS: Final = 2
+"""Folds fitted at once."""
+
+_ROW_COLUMNS: Final = (
+    "campaign", "stack", "model", "lineage", "accelerator", "n_accelerator", "engine", "weight_precision", "load",
+    "statistic", "n_input_token", "n_output_token", "concurrency", "request_rate", "rule",
+)  # fmt: skip
+
+Progress = Callable[[str, int, int], None]
+FoldT = TypeVar("FoldT")
+
+
+def map_folds(
+    predict: Callable[[FoldT], pd.DataFrame], folds: Sequence[FoldT], progress: Progress | None, label: str
+) -> pd.DataFrame:
+    """Return the lines of all folds with the number of each, `N_PROCESS` folds fitted at once in processes."""
+    from joblib import Parallel, delayed  # noqa: PLC0415  (serving fits nothing)
+
+    results: Iterable[pd.DataFrame] = Parallel(n_jobs=N_PROCESS, return_as="generator")(
+        delayed(predict)(fold) for fold in folds
+    )
+    parts = []
+    for done, lines in enumerate(results, start=1):
+        parts.append(lines if "fold" in lines else lines.assign(fold=done))
+        if progress is not None:
+            progress(label, done, len(folds))
+    return pd.concat(parts, ignore_index=True)
+
+
+def fit_predictor(rows: CampaignRows, config: TrainingConfig | None = None) -> RoofcastPredictor:
+    """Return the predictor fitted to rows of the metrics of the protocols."""
+    return RoofcastPredictor(config, COLUMNS).fit(rows.X, rows.y, rows.groups, stacks=rows.stacks)
+
+
+def build_lines(rows: CampaignRows, test: npt.NDArray[np.intp], answers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the lines of a fold, from tables of shape (n_test, n_metric) by column name."""
+    test_rows = rows.measurements.iloc[test]
+    question = pd.util.hash_pandas_object(rows.X.iloc[test], index=False)
+    y, is_derived = rows.y.iloc[test], test_rows["derived"].str.contains(rf"\b{THROUGHPUT}\b")
+    y = y.assign(**{THROUGHPUT: y[THROUGHPUT].mask(is_derived)})
+    measured = {metric: (column, y[column]) for metric, column in SCORED_METRICS.items()}
+    measured[DERIVED] = (THROUGHPUT, test_rows[THROUGHPUT].where(is_derived & (test_rows["load"] != "open_loop")))
+    tables = []
+    for metric, (column, truth) in measured.items():
+        cells = {name: table[column] for name, table in answers.items() if column in table}
+        table = test_rows[list(_ROW_COLUMNS)].assign(
+            question=question, row=test, metric=metric, measured=truth, **cells
+        )
+        tables.append(table[table["measured"] > 0])
+    return pd.concat(tables)
+
+
+def plain_predictions(
+    predictor: RoofcastPredictor, rows: CampaignRows, test: npt.NDArray[np.intp]
+) -> dict[str, pd.DataFrame]:
+    """Return predictions and bounds without reference points; NaN if saturated or of rule `UNANSWERED`."""
+    X = rows.X.iloc[test]
+    answers: dict[str, pd.DataFrame] = {}
+    prediction = predictor.predict_distribution(X)
+    is_blank = is_unanswered(rows, test) | prediction.estimate.is_saturated
+    for level in LEVELS:
+        (low, high), name = prediction.interval(level), f"{level * 100:.0f}"
+        answers |= {"predicted": prediction.median, f"low_{name}": low, f"high_{name}": high}
+    return {name: table.mask(is_blank, axis=0) for name, table in answers.items()}
+
+
+def is_unanswered(rows: CampaignRows, test: npt.NDArray[np.intp]) -> pd.Series:
+    """Return whether the predictor has no number for a row, by its rule."""
+    return rows.measurements["rule"].iloc[test] == UNANSWERED
+
+
+def baseline_predictions(
+    predictor: RoofcastPredictor, train_rows: CampaignRows, queries: pd.DataFrame
+) -> dict[str, pd.DataFrame]:
+    """Return the predictions of `BASELINES`; the calibrated estimate shares the predictor's coefficients."""
+    answers = (
+        analytic_estimate(queries, predictor.coefficients_, COLUMNS),
+        analytic_estimate(queries, DEFAULT_COEFFICIENTS, COLUMNS),
+        nearest_measured(train_rows.X, train_rows.y, queries, COLUMNS),
+        boosted_raw(train_rows.X, train_rows.y, queries, COLUMNS),
+    )
+    return {f"by_{name}": answer for name, answer in zip(BASELINES, answers, strict=True)}
+
+
+def scored_lines(dump: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines that P4 and P7 score: measured metrics of rows without a fault."""
+    return dump[dump["rule"].isin(["", UNANSWERED]) & dump["metric"].isin(list(SCORED_METRICS))]
+
+
+def interval_scores(answered: pd.DataFrame, bounds: str) -> dict[str, float]:
+    """Return coverage and median width of the 90 % interval in these columns."""
+    low, high = answered[f"low_{bounds}"], answered[f"high_{bounds}"]
+    is_inside = answered["measured"].between(low, high)
+    return {"coverage_90": float(is_inside.mean()), "width_90": float((high / low).median())}
