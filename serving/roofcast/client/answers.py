@@ -67,28 +67,6 @@ class Check(TypedDict):
     detail: NotRequired[str]
 
 
-class FrontResponse(TypedDict):
-    provider: str
-    region: str
-    instance_type: str
-    pricing: str
-    price_usd_per_h: float
-    price_as_of: str
-    accelerator: str
-    engine: str
-    weight_precision: str
-    tensor_parallel: int
-    pipeline_parallel: int
-    data_parallel: int
-    expert_parallel: int
-    cost_usd_per_h: float
-    e2e_s: float
-    p_limits_met: float
-    load_per_replica: float
-    n_replica: int
-    n_instance: int
-
-
 class IntervalResponse(TypedDict):
     value: float
     low: float
@@ -241,21 +219,6 @@ class ReadinessResponse(TypedDict):
     checks: dict[str, Check]
 
 
-class RejectionResponse(TypedDict):
-    accelerator: str
-    engine: str
-    weight_precision: str
-    tensor_parallel: int
-    pipeline_parallel: int
-    data_parallel: int
-    expert_parallel: int
-    reason: Literal[
-        "same_cost", "dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"
-    ]
-    detail: str
-    excess: float | None
-
-
 class RetrainingResponse(TypedDict):
     id: str
     state: Literal["queued", "running", "done", "failed"]
@@ -274,6 +237,12 @@ class ScoreboardResponse(TypedDict):
     protocols: dict[str, ProtocolFigures]
 
 
+class SpeculationResponse(TypedDict):
+    kind: str
+    n_token: int
+    acceptance_ratio: float
+
+
 class EntryResponse(TypedDict):
     provider: str
     region: str
@@ -288,6 +257,7 @@ class EntryResponse(TypedDict):
     pipeline_parallel: int
     data_parallel: int
     expert_parallel: int
+    speculation: SpeculationResponse | None
     rank: int
     users_per_replica: float | None
     in_flight_per_replica: float
@@ -327,6 +297,7 @@ class FleetResponse(TypedDict):
     pipeline_parallel: int
     data_parallel: int
     expert_parallel: int
+    speculation: SpeculationResponse | None
     in_flight_per_replica: float
     load_per_replica: float
     n_replica: int
@@ -340,6 +311,29 @@ class FleetResponse(TypedDict):
     bottleneck: str
     outside: bool
     outside_columns: list[str]
+
+
+class FrontResponse(TypedDict):
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    price_usd_per_h: float
+    price_as_of: str
+    accelerator: str
+    engine: str
+    weight_precision: str
+    tensor_parallel: int
+    pipeline_parallel: int
+    data_parallel: int
+    expert_parallel: int
+    speculation: SpeculationResponse | None
+    cost_usd_per_h: float
+    e2e_s: float
+    p_limits_met: float
+    load_per_replica: float
+    n_replica: int
+    n_instance: int
 
 
 class MetricReasons(TypedDict):
@@ -363,6 +357,40 @@ class PredictionReasons(TypedDict):
     output_throughput_token_per_s: NotRequired[MetricReasons | None]
 
 
+class RejectionResponse(TypedDict):
+    accelerator: str
+    engine: str
+    weight_precision: str
+    tensor_parallel: int
+    pipeline_parallel: int
+    data_parallel: int
+    expert_parallel: int
+    speculation: SpeculationResponse | None
+    reason: Literal[
+        "same_cost", "dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"
+    ]
+    detail: str
+    excess: float | None
+
+
+class ExplanationResponse(TypedDict):
+    question: dict[str, float | int | str | bool | None]
+    accelerator: AcceleratorSpec
+    estimate: dict[str, float | None]
+    is_saturated: bool
+    remarks: list[str]
+    assumed: list[str]
+    bounds: dict[str, dict[str, float]]
+    operators: list[dict[str, float | int | str | bool | None]]
+    memory: dict[str, float | int | str | bool | None]
+    prediction: PredictionReasons
+
+
+class ExplanationsResponse(TypedDict):
+    predictor_version: str
+    rows: list[ExplanationResponse]
+
+
 class RecommendationResponse(TypedDict):
     id: str
     basis: BasisResponse
@@ -382,21 +410,3 @@ class RecommendationResponse(TypedDict):
     rejections: list[RejectionResponse]
     families: list[RejectionResponse]
     warnings: NotRequired[list[str]]
-
-
-class ExplanationResponse(TypedDict):
-    question: dict[str, float | int | str | bool | None]
-    accelerator: AcceleratorSpec
-    estimate: dict[str, float | None]
-    is_saturated: bool
-    remarks: list[str]
-    assumed: list[str]
-    bounds: dict[str, dict[str, float]]
-    operators: list[dict[str, float | int | str | bool | None]]
-    memory: dict[str, float | int | str | bool | None]
-    prediction: PredictionReasons
-
-
-class ExplanationsResponse(TypedDict):
-    predictor_version: str
-    rows: list[ExplanationResponse]

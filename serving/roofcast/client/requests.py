@@ -68,6 +68,10 @@ class ConstraintsRequest(TypedDict):
     weight_precisions: NotRequired[list[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"]]]
     kv_precision: NotRequired[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"] | None]
     max_nodes: NotRequired[int]
+    speculation: NotRequired[list[Literal["none", "mtp", "eagle", "draft", "ngram"]]]
+    n_speculative_token: NotRequired[int | None]
+    acceptance_ratio: NotRequired[float | None]
+    draft_model: NotRequired[str | None]
     inventory: NotRequired[list[InventoryItem]]
 
 

@@ -13,6 +13,8 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import PRECISIONS
 from roofcast.serving.deployment.engine_config import ENGINES, EngineConfig
 from roofcast.serving.deployment.engines import CACHE_DTYPE, command, options
+from roofcast.serving.recommend.answer.recommendation import Replica
+from roofcast.serving.recommend.demand.demand import Speculation
 from tests.builders import a_model
 from tests.serving.deployment.builders import a_question, an_engine_config, an_entry, checkpoints
 
@@ -42,6 +44,49 @@ def test_a_command_leaves_out_defaults_of_the_engine() -> None:
         "trtllm-serve ours/dense-7b --tp_size 2 --max_seq_len 2400 --max_batch_size 64 "
         "--kv_cache_free_gpu_memory_fraction 0.90"
     )
+
+
+SPECULATION = {
+    (
+        "vllm",
+        "eagle",
+    ): """--speculative-config '{"method": "eagle3", "num_speculative_tokens": 3, "model": "a/head"}'""",
+    ("vllm", "draft"): (
+        """--speculative-config '{"method": "draft_model", "num_speculative_tokens": 3, "model": "a/head"}'"""
+    ),
+    ("vllm", "mtp"): """--speculative-config '{"method": "mtp", "num_speculative_tokens": 3}'""",
+    ("vllm", "ngram"): """--speculative-config '{"method": "ngram", "num_speculative_tokens": 3}'""",
+    ("sglang", "eagle"): (
+        "--speculative-algorithm EAGLE3 --speculative-draft-model-path a/head --speculative-num-steps 3 "
+        "--speculative-eagle-topk 1 --speculative-num-draft-tokens 4"
+    ),
+    ("sglang", "draft"): (
+        "--speculative-algorithm STANDALONE --speculative-draft-model-path a/head --speculative-num-steps 3 "
+        "--speculative-eagle-topk 1 --speculative-num-draft-tokens 4"
+    ),
+    ("sglang", "mtp"): (
+        "--speculative-algorithm EAGLE --speculative-num-steps 3 --speculative-eagle-topk 1 "
+        "--speculative-num-draft-tokens 4"
+    ),
+    ("sglang", "ngram"): "--speculative-algorithm NGRAM --speculative-num-draft-tokens 4",
+}
+
+
+@pytest.mark.parametrize(("engine", "kind"), SPECULATION)
+def test_speculation_is_an_option_of_each_engine(engine: str, kind: str) -> None:
+    replica = Replica("nvidia-h100-sxm-80gb", 2, engine=engine, speculation=Speculation(kind, 3, 0.7))
+    config = an_engine_config(engine, an_entry(replica=replica), a_question(draft_model="a/head"))
+    assert shlex.join(arguments_of(config)).endswith(SPECULATION[engine, kind])
+
+
+def test_speculation_without_its_drafts_or_an_option_is_refused() -> None:
+    for engine in ("vllm", "sglang"):
+        for kind in ("eagle", "draft"):
+            config = dataclasses.replace(CONFIGS[engine], speculation=Speculation(kind, 3))
+            with pytest.raises(InputError, match=f"constraints.draft_model: must be given for speculation {kind}"):
+                options(config)
+    with pytest.raises(InputError, match="takes it from a configuration file only, got mtp; admit the engines"):
+        options(dataclasses.replace(CONFIGS["trtllm"], speculation=Speculation("mtp", 3)))
 
 
 def test_a_command_starts_with_the_number_of_replicas() -> None:

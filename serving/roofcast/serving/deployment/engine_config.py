@@ -17,7 +17,7 @@ from roofcast.features.validity.splits import split_error
 from roofcast.serving.deployment.names import check_argument
 from roofcast.serving.deployment.platforms import Platform, platform_of
 from roofcast.serving.recommend.answer.recommendation import Entry
-from roofcast.serving.recommend.demand.demand import Constraints, Demand
+from roofcast.serving.recommend.demand.demand import Constraints, Demand, Speculation
 from roofcast.serving.recommend.demand.presets import Lengths
 
 ENGINES: Final = ("vllm", "sglang", "trtllm")
@@ -65,6 +65,8 @@ class EngineConfig:
         Share of memory that the prediction assumes, in the engine's terms; None for the engine's default.
     n_accelerator
         Of one replica.
+    speculation, draft_model
+        Speculative decoding, None without, and the checkpoint of its drafts; blank if not given.
     """
 
     engine: str
@@ -86,6 +88,8 @@ class EngineConfig:
     memory_ratio: float | None
     n_accelerator: int
     n_replica: int
+    speculation: Speculation | None = None
+    draft_model: str = ""
 
 
 def checkpoint_of(name: str, model: ModelSpec, catalog: Catalog) -> str:
@@ -172,6 +176,8 @@ def configure_engine(engine: str, entry: Entry, question: Question) -> EngineCon
         memory_ratio=_memory_ratio(engine, own_engine, accelerator.memory_byte),
         n_accelerator=replica.n_accelerator,
         n_replica=entry.n_replica,
+        speculation=replica.speculation,
+        draft_model=check_argument("constraints.draft_model", bounds.draft_model) if bounds.draft_model else "",
     )
 
 

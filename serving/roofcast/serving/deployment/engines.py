@@ -3,13 +3,15 @@
 References
 ----------
 vLLM 0.32: ``vllm serve`` with ``vllm/config/cache.py``, "Data Parallel Deployment", "Expert Parallel Deployment",
-"FP8 W8A8". SGLang 0.5: "Server Arguments" (docs/advanced_features/server_arguments.md at 004813e), "Quantization",
-"Quantized KV Cache". TensorRT-LLM 1.3: ``trtllm-serve`` with ``tensorrt_llm/commands/serve.py``, "Quantization", and
-pull request 11487, which brought ``--kv_cache_dtype``.
+"FP8 W8A8", "Speculative Decoding" (schema of ``--speculative-config``). SGLang 0.5: "Server Arguments"
+(docs/advanced_features/server_arguments.md at 004813e), "Quantization", "Quantized KV Cache", "Speculative Decoding".
+TensorRT-LLM 1.3: ``trtllm-serve`` with ``tensorrt_llm/commands/serve.py``, "Quantization", and pull request 11487,
+which brought ``--kv_cache_dtype``.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 from collections.abc import Callable, Mapping
@@ -72,6 +74,7 @@ def _vllm(config: EngineConfig) -> list[Option]:
         ("--max-model-len", str(config.n_token)),
         ("--max-num-seqs", str(math.ceil(config.n_sequence / config.dp))),
         *_share("--gpu-memory-utilization", config),
+        *_vllm_speculation(config),
     ]
 
 
@@ -91,12 +94,16 @@ def _sglang(config: EngineConfig) -> list[Option]:
         ("--context-length", str(config.n_token)),
         ("--max-running-requests", str(config.n_sequence)),
         *_share("--mem-fraction-static", config),
+        *_sglang_speculation(config),
     ]
 
 
 def _trtllm(config: EngineConfig) -> list[Option]:
     if config.dp > 1:
         raise InputError("dp", f"trtllm-serve takes it from a configuration file only, got {config.dp}; ask for dp 1")
+    if config.speculation:
+        problem = f"trtllm-serve takes it from a configuration file only, got {config.speculation.kind}"
+        raise InputError("constraints.speculation", f"{problem}; admit the engines vllm or sglang")
     return [
         ("trtllm-serve", config.checkpoint),
         ("--tp_size", str(config.tp)),
@@ -115,6 +122,47 @@ _OPTIONS: Final[Mapping[str, Callable[[EngineConfig], list[Option]]]] = {
     "sglang": _sglang,
     "trtllm": _trtllm,
 }
+
+
+def _draft_model(config: EngineConfig, kind: str) -> str:
+    """Return the checkpoint of the drafts; blank for kinds that need none.
+
+    Raises
+    ------
+    InputError
+        If the kind needs one, and there is none.
+    """
+    if kind in ("eagle", "draft") and not config.draft_model:
+        raise InputError(
+            "constraints.draft_model", f"must be given for speculation {kind}: the checkpoint of its drafts"
+        )
+    return config.draft_model if kind in ("eagle", "draft") else ""
+
+
+def _vllm_speculation(config: EngineConfig) -> list[Option]:
+    if config.speculation is None:
+        return []
+    kind, n_token = config.speculation.kind, config.speculation.n_token
+    draft_model = _draft_model(config, kind)
+    names = {"eagle": "eagle3", "draft": "draft_model"}
+    fields = {"method": names.get(kind, kind), "num_speculative_tokens": n_token}
+    return [("--speculative-config", json.dumps(fields | ({"model": draft_model} if draft_model else {})))]
+
+
+def _sglang_speculation(config: EngineConfig) -> list[Option]:
+    """Return the options of SGLang, which counts the verified token among the draft tokens of a chain."""
+    if config.speculation is None:
+        return []
+    kind, n_token = config.speculation.kind, config.speculation.n_token
+    draft_model = _draft_model(config, kind)
+    algorithm = {"mtp": "EAGLE", "eagle": "EAGLE3", "draft": "STANDALONE", "ngram": "NGRAM"}[kind]
+    chain = [("--speculative-num-steps", str(n_token)), ("--speculative-eagle-topk", "1")] if kind != "ngram" else []
+    return [
+        ("--speculative-algorithm", algorithm),
+        *([("--speculative-draft-model-path", draft_model)] if draft_model else []),
+        *chain,
+        ("--speculative-num-draft-tokens", str(n_token + 1)),
+    ]
 
 
 def _degree(option: str, degree: int) -> list[Option]:

@@ -25,7 +25,7 @@ USUAL: Final = {
     "chunk_size_token": "the engine's default",
     "max_num_seqs": "the engine's default",
     "graphs": "on; off for engines that launch every kernel",
-    "peer_to_peer": "the accelerator's usual",
+    "peer_to_peer": "on, except for GeForce",
     "length_variation": "0.5, typical of chat",
     "n_request": "a run of unknown length, which includes some of its start",
 }

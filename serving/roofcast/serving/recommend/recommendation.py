@@ -25,7 +25,12 @@ from roofcast.serving.recommend.answer.rejections import (
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.search.confidence import ROUNDING, LimitModel, check_floors
-from roofcast.serving.recommend.search.configurations import describe_replicas, enumerate_replicas, replica_table
+from roofcast.serving.recommend.search.configurations import (
+    assume_acceptance,
+    describe_replicas,
+    enumerate_replicas,
+    replica_table,
+)
 from roofcast.serving.recommend.search.deployment_sizes import Market
 from roofcast.serving.recommend.search.problem import SearchProblem, reported_limits
 from roofcast.serving.recommend.search.search import Search, SearchTarget
@@ -84,6 +89,7 @@ def recommend(
     confidences = [one for one in CONFIDENCES if one <= limits.highest_confidence + ROUNDING]
     if not replicas:
         return _no_replica(no_engine, len(offers), n_rejection, confidences)
+    replicas = assume_acceptance(replicas, bundle.predictor.coefficients_)
     table = replica_table(replicas, model, demand, constraints)
     problem = SearchProblem(
         bundle=replace(bundle, predictor=bundle.predictor.condition_on(references)),

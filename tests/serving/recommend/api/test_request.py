@@ -9,9 +9,11 @@ from pydantic import ValidationError
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.serving.recommend.api.request import (
     OPTION_FIELDS,
+    ConstraintsRequest,
     RecommendationRequest,
     WorkloadRequest,
 )
+from roofcast.serving.recommend.demand.demand import Speculation
 from roofcast.serving.recommend.demand.inventory import InventoryItem, PriceOverride
 from roofcast.serving.recommend.demand.presets import PRESETS
 from roofcast.serving.recommend.demand.slo import parse_limit
@@ -27,6 +29,20 @@ def refusal(part: type[Message], **fields: Any) -> str:
         part.model_validate(fields)
     first = caught.value.errors()[0]
     return ".".join(map(str, first["loc"])) + ": " + first["msg"]
+
+
+def test_speculation_is_off_unless_it_is_requested() -> None:
+    def speculations(**fields: Any) -> tuple[Speculation | None, ...]:
+        return ConstraintsRequest.model_validate(fields).speculations()
+
+    assert speculations() == speculations(speculation=["none"]) == (None,)
+    assert speculations(speculation=["none", "eagle", "none"]) == (None, Speculation("eagle", 3))
+    assert speculations(speculation=["mtp"], n_speculative_token=1, acceptance_ratio=0.8) == (
+        Speculation("mtp", 1, 0.8),
+    )
+    for name, value in (("n_speculative_token", 2), ("acceptance_ratio", 0.5), ("draft_model", "ours/head")):
+        assert f"{name} needs speculation" in refusal(ConstraintsRequest, **{name: value})
+    assert "speculation.0" in refusal(ConstraintsRequest, speculation=["medusa"])
 
 
 def test_mean_lengths_are_used_unchanged() -> None:

@@ -25,6 +25,7 @@ OPTIONS: Final = {
     "users": Option("Users at the peak, each of whom waits for an answer and then thinks.", Number, None),
     "think_time": Option("Seconds between an answer and the user's next request.", Number, None),
     "headroom": Option("Share of the capacity to keep free at the peak.", Number, None),
+    "prefix_cache_ratio": Option("Share of the input that the prefix cache holds.", Number, None),
     "provider": Option("Admit this provider; repeatable.", Names, None),
     "region": Option("Admit this region; repeatable. Without it the cheapest of an instance counts.", Names, None),
     "vendor": Option("Admit accelerators of this vendor; repeatable.", Names, None),
@@ -34,6 +35,12 @@ OPTIONS: Final = {
     "pricing": Option("Admit this kind of price; repeatable.", Names, None),
     "budget": Option("Maximum USD per hour.", Number, None),
     "nodes": Option("Maximum number of nodes of one replica.", int, 1, show_default=True),
+    "speculation": Option(
+        "Search this kind of speculative decoding: none, mtp, eagle, draft or ngram; repeatable.", Names, None
+    ),
+    "n_speculative_token": Option("Speculated tokens per step; 3 by default.", int | None, None),
+    "acceptance_ratio": Option("Probability that a speculated token is accepted.", Number, None),
+    "draft_model": Option("Checkpoint of the drafts, for --deployment.", str | None, None),
     "inventory": Option(
         "Nodes that you own and the hourly price of one accelerator, such as h100-sxm-80gb=16,8,1.2; repeatable.",
         Names,
@@ -134,11 +141,13 @@ def _deployment(entry: dict[str, Any]) -> dict[str, Any]:
     degrees = {short: entry[f"{name}_parallel"] for short, name in names.items()}
     split = " ".join(f"{short}{n}" for short, n in degrees.items() if n > 1 or short == "tp")
     accelerators = f"{entry['n_replica']} x {entry['accelerator']} {split}"
+    speculation = entry["speculation"]
+    drafts = f" {speculation['kind']} x {speculation['n_token']}" if speculation else ""
     limited = [metric for metric in entry["predictions"] if metric["limit"] is not None]
     return {
         "USD/h": entry["cost_usd_per_h"],
         "instance": f"{entry['n_instance']} x {entry['provider']} {entry['instance_type']} {entry['region']}",
-        "replica": f"{accelerators} {entry['engine']} {entry['weight_precision']}",
+        "replica": f"{accelerators} {entry['engine']} {entry['weight_precision']}{drafts}",
         "in flight": f"{entry['load_per_replica']:.4g} of {entry['in_flight_per_replica']:.4g}",
         "P(limits met)": f"{entry['p_limits_met']:.2f}",
         **{

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from roofcast.data.specs import Offer
+from roofcast.serving.recommend.demand.demand import Speculation
 
 REASONS: Final = (
     "same_cost",
@@ -42,6 +43,7 @@ class Replica:
     ep: int = 1
     engine: str = ""
     weight_precision: str = ""
+    speculation: Speculation | None = None
 
     @property
     def n_accelerator(self) -> int:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 
 from roofcast.data.errors import InputError
+from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.specs import Precision, input_error
-from roofcast.serving.recommend.demand.demand import Demand
+from roofcast.features.descriptors.descriptor_table import TYPICAL_DRAFT
+from roofcast.serving.recommend.demand.demand import Demand, Speculation
 from roofcast.serving.recommend.demand.inventory import InventoryItem, PriceOverride
 from roofcast.serving.recommend.demand.presets import PRESETS, Lengths, find_preset, lengths_from_percentiles
 from roofcast.serving.recommend.demand.slo import parse_limit
@@ -25,6 +27,7 @@ from roofcast.serving.request_fields import (
 )
 
 Artefact = Literal["", "vllm", "sglang", "trtllm", "kubernetes", "kserve"]
+SpeculationKind = Literal["none", "mtp", "eagle", "draft", "ngram"]
 Texts = Annotated[list[Text], Field(max_length=200)]
 Confidence = Annotated[
     float,
@@ -147,7 +150,37 @@ class ConstraintsRequest(Message):
     )
     kv_precision: Precision | None = None
     max_nodes: Annotated[int, Field(ge=1, le=8, description="Most nodes that one replica may span.")] = 1
+    speculation: list[SpeculationKind] = Field(
+        default_factory=list,
+        max_length=len(get_args(SpeculationKind)),
+        description="Kinds of speculative decoding to search, `none` among them to compare; by default none. "
+        "The memory of a draft model is not counted.",
+    )
+    n_speculative_token: (
+        Annotated[int, Field(ge=1, le=64, description="Speculated tokens per step; 3 by default.")] | None
+    ) = None
+    acceptance_ratio: Annotated[
+        float | None,
+        Field(ge=0, lt=1, description="Probability that a speculated token is accepted; by default the usual."),
+    ] = None
+    draft_model: Annotated[Text | None, Field(description="Checkpoint of the drafts, for `deployment`.")] = None
     inventory: list[InventoryItem] = Field(default_factory=list, max_length=50, description="Owned nodes.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not set(self.speculation) - {NO_SPECULATION}:
+            for name in ("n_speculative_token", "acceptance_ratio", "draft_model"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} needs speculation; name a kind such as eagle")
+        return self
+
+    def speculations(self) -> tuple[Speculation | None, ...]:
+        """Return the kinds of speculative decoding to search; None is without."""
+        n_token = self.n_speculative_token or int(TYPICAL_DRAFT)
+        return tuple(
+            None if kind == NO_SPECULATION else Speculation(kind, n_token, self.acceptance_ratio)
+            for kind in dict.fromkeys(self.speculation or [NO_SPECULATION])
+        )
 
 
 OPTION_FIELDS: Final[Mapping[str, str]] = {
@@ -160,6 +193,7 @@ OPTION_FIELDS: Final[Mapping[str, str]] = {
     "users": "workload.users",
     "rate": "workload.request_rate_per_s",
     "think_time": "workload.think_time_s",
+    "prefix_cache_ratio": "workload.prefix_cache_ratio",
     "headroom": "workload.headroom",
     "provider": "constraints.providers",
     "region": "constraints.regions",
@@ -170,6 +204,10 @@ OPTION_FIELDS: Final[Mapping[str, str]] = {
     "pricing": "constraints.pricing",
     "budget": "constraints.max_usd_per_h",
     "nodes": "constraints.max_nodes",
+    "speculation": "constraints.speculation",
+    "n_speculative_token": "constraints.n_speculative_token",
+    "acceptance_ratio": "constraints.acceptance_ratio",
+    "draft_model": "constraints.draft_model",
     "inventory": "constraints.inventory",
     "confidence": "confidence",
     "reference": "references",

@@ -38,6 +38,14 @@ class MetricResponse(BaseModel):
     uncalibrated: Annotated[float | None, Field(description="The value without the references.")]
 
 
+class SpeculationResponse(BaseModel):
+    """Speculative decoding: its kind, tokens per step, and the probability that one is accepted."""
+
+    kind: str
+    n_token: int
+    acceptance_ratio: float
+
+
 class ReplicaResponse(BaseModel):
     """Configuration of a replica; `data_parallel` is of attention, with the experts over `expert_parallel`."""
 
@@ -48,6 +56,7 @@ class ReplicaResponse(BaseModel):
     pipeline_parallel: int
     data_parallel: int
     expert_parallel: int
+    speculation: Annotated[SpeculationResponse | None, Field(description="Null without.")]
 
 
 class OfferResponse(BaseModel):
@@ -274,4 +283,5 @@ def _replica_fields(replica: Replica) -> dict[str, Any]:
         "pipeline_parallel": replica.pp,
         "data_parallel": replica.dp,
         "expert_parallel": replica.ep,
+        "speculation": dataclasses.asdict(replica.speculation) if replica.speculation else None,
     }

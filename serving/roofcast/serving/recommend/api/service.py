@@ -258,6 +258,8 @@ def resolve_constraints(
         engines=_resolve_names("constraints.engines", engine_names, engines),
         weight_precisions=frozenset(filter(None, [*request.weight_precisions, request.weight_precision])),
         max_nodes=request.max_nodes,
+        speculations=request.speculations(),
+        draft_model=request.draft_model or "",
         inventory=inventory,
     )
 

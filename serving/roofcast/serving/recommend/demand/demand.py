@@ -135,6 +135,25 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
+class Speculation:
+    """Speculative decoding of a replica.
+
+    Parameters
+    ----------
+    kind
+        Of `roofcast.data.measurements.schema.SPECULATIONS`.
+    n_token
+        Speculated tokens per step.
+    acceptance_ratio
+        Probability that a speculated token is accepted; None for the engine's coefficient.
+    """
+
+    kind: str
+    n_token: int
+    acceptance_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Constraints:
     """Constraints on the choice; an empty set admits everything.
 
@@ -150,6 +169,10 @@ class Constraints:
         Empty for the checkpoint's own.
     max_nodes
         Most nodes that one replica may span.
+    speculations
+        Kinds of speculative decoding to search; None is without.
+    draft_model
+        Checkpoint of the draft model or head, for artefacts.
     inventory
         Owned nodes; providers, regions and pricing do not apply to them.
     """
@@ -163,6 +186,8 @@ class Constraints:
     engines: frozenset[str] = frozenset()
     weight_precisions: frozenset[str] = frozenset()
     max_nodes: int = 1
+    speculations: tuple[Speculation | None, ...] = (None,)
+    draft_model: str = ""
     inventory: tuple[OwnedNodes, ...] = ()
 
     def __post_init__(self) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
+from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.features.descriptors.engines import OTHER, describe_engines
 from roofcast.features.descriptors.prediction_input import ColumnArray
+from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.validity.engine_support import (
     can_compute,
     can_run,
@@ -42,6 +46,11 @@ def enumerate_replicas(
         Specs by id.
     offers
         Within the constraints.
+
+    Notes
+    -----
+    Pipelines do not speculate: vLLM does not combine the two (docs/features/speculative_decoding, "Known Feature
+    Incompatibility").
     """
     constraints = constraints or Constraints()
     largest: dict[str, int] = {}
@@ -55,9 +64,12 @@ def enumerate_replicas(
             rejections.append(Rejection(Replica(name), "no_engine", reason, 1.0))
         for tp, pp, dp, ep in splits(model, n * constraints.max_nodes):
             replicas += [
-                Replica(name, tp, pp, dp, ep, engine, precision)
+                Replica(name, tp, pp, dp, ep, engine, precision, speculation)
                 for precision, engine in served
-                if not split_error(model, tp, ep, engine) and not (dp > 1 and engine in NO_ATTENTION_DP_ENGINES)
+                for speculation in constraints.speculations
+                if not split_error(model, tp, ep, engine)
+                and not (dp > 1 and engine in NO_ATTENTION_DP_ENGINES)
+                and not (pp > 1 and speculation)
             ]
     return replicas, rejections
 
@@ -104,6 +116,19 @@ def _served_precisions(
     return served, "" if served else next(error.problem for error in errors if error)
 
 
+def assume_acceptance(replicas: Iterable[Replica], coefficients: Coefficients) -> list[Replica]:
+    """Return the replicas with the engine's coefficient where the acceptance of speculated tokens is not given."""
+    result = []
+    for replica in replicas:
+        speculation = replica.speculation
+        if speculation and speculation.acceptance_ratio is None:
+            code = describe_engines(np.array([replica.engine or OTHER], dtype=object)).code
+            acceptance_ratio = float(coefficients.by_row(code)["acceptance"][0])
+            replica = replace(replica, speculation=replace(speculation, acceptance_ratio=acceptance_ratio))  # noqa: PLW2901
+        result.append(replica)
+    return result
+
+
 def describe_replicas(
     table: Mapping[str, ColumnArray], model: ModelSpec, accelerators: Mapping[str, AcceleratorSpec]
 ) -> pd.DataFrame:
@@ -131,4 +156,16 @@ def replica_table(
     for name in ("n_accelerator", "tp", "pp", "dp", "ep"):
         columns[name] = np.array([getattr(replica, name) for replica in replicas], dtype=float)
     columns |= {name: np.full(n, value, dtype=object) for name, value in texts.items()}
+    if constraints.speculations != (None,):
+        columns |= _speculation_columns(replicas)
     return columns | {name: np.full(n, value) for name, value in numbers.items()}
+
+
+def _speculation_columns(replicas: list[Replica]) -> dict[str, ColumnArray]:
+    speculations = [replica.speculation for replica in replicas]
+    kinds = [one.kind if one else NO_SPECULATION for one in speculations]
+    return {
+        "speculation": np.array(kinds, dtype=object),
+        "n_speculative_token": np.array([one.n_token if one else np.nan for one in speculations], dtype=float),
+        "acceptance_ratio": np.array([one.acceptance_ratio if one else np.nan for one in speculations], dtype=float),
+    }
