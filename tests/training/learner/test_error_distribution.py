@@ -92,7 +92,7 @@ def test_intervals_are_wide_where_errors_are_large(worlds: list[tuple[ErrorDistr
         assert sd[is_busy].mean() > 1.5 * sd[~is_busy].mean()
         for busy, part in inside.items():
             part.append(float(rows.is_inside(known, 0.8)[is_busy == busy].mean()))
-    assert {busy: np.mean(part) for busy, part in inside.items()} == pytest.approx({True: 0.8, False: 0.8}, abs=0.1)
+    assert {busy: np.mean(part) for busy, part in inside.items()} == pytest.approx({True: 0.8, False: 0.8}, abs=0.12)
 
 
 def test_residuals_that_engines_share_shift_the_mean(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
@@ -129,8 +129,9 @@ def test_tails_count_for_the_scale_and_not_for_the_effects() -> None:
     )
     assert is_central[known.training_row].all()
     assert known.conformal.n_group == 12
-    np.testing.assert_array_equal(np.isnan(expected), ~is_central)
-    scores = np.abs(rows.error)[is_central] / expected[is_central]
+    np.testing.assert_array_equal(np.isnan(expected[0]), ~is_central)
+    assert np.isnan(expected[1]).all()
+    scores = np.abs(rows.error)[is_central] / expected[0, is_central]
     assert np.median(scores) == pytest.approx(known.conformal.quantile(0.5), rel=0.2)
 
 

@@ -171,7 +171,7 @@ def test_a_few_own_rows_shift_what_others_measured(subset: TrainingSet) -> None:
         fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(X, y, groups, stacks=stacks)
         ratio = fitted.predict_distribution(asked).median["tpot_s"] / subset.y["tpot_s"][theirs]
         told[name] = np.median(ratio)
-    assert told["apart"] < 0.95 * told["one"]
+    assert told["apart"] < 0.97 * told["one"]
 
 
 def _training_points(predictor: RoofcastPredictor, campaign: TrainingSet, metric: str) -> npt.NDArray[np.intp]:
