@@ -154,8 +154,8 @@ def test_two_groups_are_enough_to_draw_from() -> None:
 
 
 def draw_stacks(n_stack: int, seed: int, first_stack: int = 1) -> tuple[Rows, npt.NDArray[np.intp]]:
-    """Return rows of ten LLMs on each stack, every stack off by a factor of its own, and their stacks."""
-    rows = draw_rows(10, 4, seed)
+    """Return rows of five LLMs on each stack, every stack off by a factor of its own, and their stacks."""
+    rows = draw_rows(5, 4, seed)
     rng = np.random.default_rng(seed)
     n = len(rows.error) * n_stack
     stack = np.repeat(np.arange(n_stack), len(rows.error))
@@ -167,7 +167,7 @@ def draw_stacks(n_stack: int, seed: int, first_stack: int = 1) -> tuple[Rows, np
 
 def fit_to_stacks() -> ErrorDistribution:
     """Return the distribution where trees have learnt the stacks of training, and those left out are off."""
-    rows, stack = draw_stacks(20, 1)
+    rows, stack = draw_stacks(50, 1)
     known = 0.05 * np.random.default_rng(2).normal(size=len(rows.error))
     every = np.ones(len(known), dtype=bool)
     owners = pd.Series(stack).astype(str)
@@ -180,7 +180,7 @@ def fit_to_stacks() -> ErrorDistribution:
 def test_intervals_hold_stacks_that_nobody_measured_and_own_runs_narrow_them() -> None:
     known = fit_to_stacks()
     inside, width = [], []
-    for seed in range(30):
+    for seed in range(60):
         rows, _ = draw_stacks(1, 100 + seed)
         own = GroupKeys(rows.places.keys, rows.places.workload, np.full_like(rows.places.stack, TARGET_STACK))
         mean, sd = known.predict(rows.features, own)
@@ -190,5 +190,5 @@ def test_intervals_hold_stacks_that_nobody_measured_and_own_runs_narrow_them() -
         after, narrow = given.predict(rows.features[~is_first], own.take(~is_first))
         width.append(np.mean(narrow) / np.mean(sd))
         assert np.abs(rows.error[~is_first] - after).mean() < 0.2
-    assert 0.8 < np.mean(inside) < 0.99
+    assert 0.8 < np.mean(inside) < 0.98
     assert np.mean(width) < 0.7

@@ -216,7 +216,7 @@ def fit_error_distribution(
 
     1. A scale model predicts the size of held-out errors; each fold's scale comes from other lineages.
     2. The standard deviations of the random effects are fitted to standardised errors of means and medians whose
-       lineage was held out, those of stacks then to errors whose stack was; tails share these effects.
+       stack was held out, or whose lineage was where no stack could be; tails share these effects.
     3. Conformal scores are errors in units of the deviation left without the row's lineage, its stack being known,
        and without the row's stack, as of a query about `TARGET_STACK`.
     4. The process is conditioned on the residuals instead of the held-out errors: they are what the trees that learnt
@@ -243,10 +243,8 @@ def fit_error_distribution(
     central = np.flatnonzero(is_central)
     rows = central[select_training_points(keys.take(central))]
     standardised = held_out_error / scale
-    effects = RandomEffects().fit(keys.take(rows), standardised[0, rows])
-    has_stack = ~np.isnan(standardised[1])
-    if has_stack[rows].any():
-        effects = effects.with_stack_deviations(standardised[1, rows], has_stack[rows])
+    unseen = np.where(np.isnan(standardised[1]), standardised[0], standardised[1])
+    effects = RandomEffects().fit(keys.take(rows), unseen[rows])
     expected = np.full(held_out_error.shape, np.nan)
     for i, queries in enumerate((keys, keys.on_target_stack())):
         known, group = central[~np.isnan(standardised[i, central])], groups[i].to_numpy()

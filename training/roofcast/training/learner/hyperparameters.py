@@ -29,38 +29,25 @@ N_POINT: Final = 450
 """Training points of the fit, whole configurations drawn at random."""
 
 
-STACK_SDS: Final = slice(len(TERMS), len(TERMS) + len(STACK_TERMS))
-"""Places of the standard deviations of `STACK_TERMS`."""
-
-
-def fit_standard_deviations(
-    X: GroupKeys, errors: FloatArray, n_iteration: int, fixed: FloatArray | None = None
-) -> FloatArray:
+def fit_standard_deviations(X: GroupKeys, errors: FloatArray, n_iteration: int) -> FloatArray:
     """Return the standard deviation of each of `TERMS`, of each of `STACK_TERMS`, of the workload and of the noise.
 
     They have the greatest posterior density given the errors of training points, shape (n_training_point,), after at
-    most `n_iteration` steps of the search; 0 returns the prior medians. With `fixed`, values of all, only those of
-    `STACK_TERMS` are searched.
+    most `n_iteration` steps of the search; 0 returns the prior medians.
 
     References
     ----------
     C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning", 2006, section 5.4.1.
     """
-    prior = np.log(np.array([*TERMS.values(), *STACK_TERMS.values(), WORKLOAD_SD, NOISE_SD]))
-    log_sd = prior.copy() if fixed is None else np.log(fixed)
+    log_sd = np.log(np.array([*TERMS.values(), *STACK_TERMS.values(), WORKLOAD_SD, NOISE_SD]))
     if n_iteration:
         rows = _draw_rows(X)
-        bounds = [tuple(np.log(SD_LIMITS))] * len(log_sd)
-        if fixed is not None:
-            log_sd[STACK_SDS] = prior[STACK_SDS]
-            is_free = np.isin(np.arange(len(log_sd)), np.r_[STACK_SDS])
-            bounds = [b if free else (v, v) for b, v, free in zip(bounds, log_sd, is_free, strict=True)]
         log_sd = optimize.minimize(
-            _NegativeLogPosterior(X.take(rows), errors[rows], prior),
+            _NegativeLogPosterior(X.take(rows), errors[rows], log_sd),
             log_sd,
             jac=True,
             method="L-BFGS-B",
-            bounds=bounds,
+            bounds=[tuple(np.log(SD_LIMITS))] * len(log_sd),
             options={"maxiter": n_iteration},
         ).x
     return np.asarray(np.exp(log_sd), dtype=np.float64)

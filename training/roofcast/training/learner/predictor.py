@@ -45,7 +45,7 @@ from roofcast.training.learner.error_distribution import (
     pool_scores,
 )
 from roofcast.training.learner.estimator import check_is_fitted
-from roofcast.training.learner.group_keys import GroupKeys, build_group_keys
+from roofcast.training.learner.group_keys import TARGET_STACK, GroupKeys, build_group_keys
 from roofcast.training.learner.ratio_model import (
     QUANTILE_INDEX,
     Progress,
@@ -61,6 +61,9 @@ FloatArray = npt.NDArray[np.float64]
 INTERCHANGEABLE: Final = (("tpot_s", "itl_s"), ("itl_s", "tpot_s"))
 """TPOT (per-request mean) and ITL (per-gap): the error of one stands in for the other."""
 
+
+CARRIED_OVER: Final = (THROUGHPUT,)
+"""Metrics whose residuals on other stacks shift predictions; those of the user's own stack always do."""
 
 MIN_STACK: Final = 3
 """Owners of stacks from which the spread of stacks can be told."""
@@ -122,7 +125,7 @@ class RoofcastPredictor(RatioModel):
                 keys.take(known),
                 error[:, known],
                 (groups.iloc[known], owners.iloc[known]),
-                residual=log_ratio(measured, prediction.value[metric])[known],
+                residual=_carried_over(metric, log_ratio(measured, prediction.value[metric]), keys)[known],
                 is_central=is_central[known],
             )
         self.metrics_ = tuple(self.error_distributions_)
@@ -305,6 +308,12 @@ class CalibrationPoints:
     def __post_init__(self) -> None:
         if len(self.X) != len(self.y):
             raise InputError("references", f"got {len(self.X)} questions and {len(self.y)} measurements")
+
+
+def _carried_over(metric: str, residual: FloatArray, keys: GroupKeys) -> FloatArray:
+    """Return the residuals that the process is conditioned on: 0 where they do not carry over to the user's stack."""
+    is_used = (keys.stack == TARGET_STACK) | (metric in CARRIED_OVER)
+    return np.where(is_used | np.isnan(residual), residual, 0.0)
 
 
 def _calibration_errors(

@@ -34,9 +34,6 @@ from roofcast.training.learner.lookup_tables import LookupTables, build_lookup_t
 ERROR_CLIP: Final = 3.0
 """Errors are winsorised at this many scaled units."""
 
-STACK_ERROR_CLIP: Final = 6.0
-"""The same for errors of stacks that were left out, which are larger."""
-
 DEGREES_OF_FREEDOM: Final = 4.0
 """Of Student's t noise of calibration points: low, for a queue or a cold start makes a point many times slower."""
 
@@ -81,22 +78,6 @@ class RandomEffects(Estimator):
             self.__dict__.pop(name, None)
         self.sd_, self.training_points_, self.errors_ = sd, X, errors
         return self
-
-    def with_stack_deviations(self, errors: FloatArray, known: BoolArray) -> RandomEffects:
-        """Return the process with the standard deviations of stacks fitted to errors of stacks that were left out.
-
-        Parameters
-        ----------
-        errors : shape (n_training_point,)
-            In the same units as those of `fit`.
-        known : shape (n_training_point,)
-            Points that have such an error.
-        """
-        clipped = np.clip(errors[known], -STACK_ERROR_CLIP, STACK_ERROR_CLIP)
-        other = RandomEffects(self.n_iteration)
-        other.training_points_, other.errors_ = self.training_points_, self.errors_
-        other.sd_ = fit_standard_deviations(self.training_points_.take(known), clipped, self.n_iteration, self.sd_)
-        return other
 
     def with_errors(self, errors: FloatArray) -> RandomEffects:
         """Return the same process conditioned on other errors of its training points: shape (n_training_point,).
