@@ -21,7 +21,7 @@ from roofcast.data.measurements.validation import row_ids, validate_measurements
 
 UNVERIFIED = {
     "dstack", "mlc", "etched_trtllm_llama70b", "threads_vllm", "threads_local_engines", "dgx_spark_jvr0x",
-    "inferencex_2026_06",
+    "inferencex_2026_06", "rocm_atom",
 }  # fmt: skip
 """Campaigns whose source has no licence file."""
 

@@ -72,8 +72,8 @@ def test_an_entry_has_the_prediction_of_a_run_in_steady_state(shared: Client) ->
     request = {"models": [{"name": "my-14b", "config": CONFIG}], "rows": [question | {"n_request": 1e9}, question]}
     long, usual = shared.post("/v1/predictions", request).json()["rows"]
     expected = metric(first, "ttft_s", "p95")
-    assert long["ttft_s"] == pytest.approx(expected["value"], rel=1e-6)
-    assert long["ttft_s_hi"] == pytest.approx(expected["high"], rel=1e-6)
+    assert long["ttft_s"] == pytest.approx(expected["value"], rel=1e-5)
+    assert long["ttft_s_hi"] == pytest.approx(expected["high"], rel=1e-5)
     assert usual["ttft_s"] != pytest.approx(expected["value"], rel=1e-3)
 
 

@@ -212,7 +212,7 @@ class Constraints:
     def admissible_offers(self, offers: Iterable[Offer]) -> list[Offer]:
         """Return owned nodes, then the offers within the constraints.
 
-        Unless regions are named, the cheapest region of an instance stands for all.
+        Unless regions are named, the cheapest region of an instance represents all.
         """
         owned = [nodes for nodes in self.inventory if not self.accelerators or nodes.accelerator in self.accelerators]
         rented = [offer for offer in offers if self._admits(offer)]
