@@ -35,9 +35,11 @@ def scale_columns(question: Question, factor: float, *names: str) -> Question:
     return question | {name: question[name] * factor for name in names}
 
 
-def assert_no_slower(after: Estimate, before: Estimate, metrics: tuple[str, ...] = LATENCIES) -> None:
+def assert_no_slower(
+    after: Estimate, before: Estimate, metrics: tuple[str, ...] = LATENCIES, slack: float = SLACK
+) -> None:
     for metric in metrics:
-        assert getattr(after, metric)[0] <= getattr(before, metric)[0] * SLACK, metric
+        assert getattr(after, metric)[0] <= getattr(before, metric)[0] * slack, metric
 
 
 FASTER = [
@@ -105,7 +107,7 @@ def test_more_memory_can_lengthen_a_step() -> None:
 @given(c=coefficients(), question=questions(), factor=FACTORS)
 def test_more_work_is_never_done_sooner(name: str, c: Coefficients, question: Question, factor: float) -> None:
     before, after = (estimate(q, c) for q in (question, scale_columns(question, factor, f"workload.{name}")))
-    assert_no_slower(before, after, ("e2e_s",))
+    assert_no_slower(before, after, ("e2e_s",), slack=1.05)  # queues of runs that end are approximate
 
 
 @random_queries

@@ -122,5 +122,7 @@ def test_the_real_predictor_answers(rows: CampaignRows, monkeypatch: pytest.Monk
     config = TrainingConfig(n_estimators=5, n_fold=2, calibrate=False)
     lines = predict_stacks(rows.of(("dgx_spark", "silicon", "llm_pilot")), config, n_fold=2)
     lines = scored_lines(lines)
-    assert lines["predicted"].between(lines["low_50"], lines["high_50"]).all()
+    answered = lines[lines["predicted"].notna()]
+    assert len(answered) > len(lines) / 2
+    assert answered["predicted"].between(answered["low_50"], answered["high_50"]).all()
     assert 0 < lines["predicted_asked_llm_3"].notna().mean() < 1

@@ -9,7 +9,7 @@ from typing import Final
 
 from roofcast.data.errors import InputError
 from roofcast.training.lifecycle.bundle import FILE_NAME, ModelBundle, load_bundle, sha256
-from roofcast.training.lifecycle.mlflow_store import reachable
+from roofcast.training.lifecycle.mlflow_store import import_mlflow, reachable
 from roofcast.training.lifecycle.tree_check import check_trees
 
 FILE_MODE: Final = 0o644
@@ -62,6 +62,7 @@ class BundleCache:
         return bundle
 
     def _download(self, version: str, folder: str, download_uri: Callable[[str], str]) -> Path:
+        import_mlflow()
         import mlflow  # noqa: PLC0415  (it takes seconds)
         from mlflow.exceptions import MlflowException  # noqa: PLC0415
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,11 +16,21 @@ from roofcast.data.errors import NotReadyError
 URI_VARIABLE: Final = "MLFLOW_TRACKING_URI"
 
 
+_IMPORTING: Final = threading.Lock()
+
+
+def import_mlflow() -> None:
+    """Import MLflow; two threads that import parts of it at once would meet modules that are half loaded."""
+    with _IMPORTING:
+        import mlflow.tracking  # noqa: F401
+
+
 def set_mlflow_uri(uri: str) -> None:
     """Set the store of MLflow's module-level functions.
 
     MLflow also sets `URI_VARIABLE`, which is a user setting of roofcast; its previous value is restored.
     """
+    import_mlflow()
     import mlflow
 
     before = os.environ.get(URI_VARIABLE)
@@ -34,6 +45,7 @@ def set_mlflow_uri(uri: str) -> None:
 @contextlib.contextmanager
 def reachable(uri: str) -> Iterator[None]:
     """Raise `NotReadyError` with the store's address if the store does not answer."""
+    import_mlflow()
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 

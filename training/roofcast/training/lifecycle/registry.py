@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from roofcast.data.errors import NoAnswerError, NotReadyError, UnknownNameError
 from roofcast.training.lifecycle.bundle import ModelBundle, load_bundle, sha256
 from roofcast.training.lifecycle.bundle_cache import BundleCache
-from roofcast.training.lifecycle.mlflow_store import reachable, set_mlflow_uri
+from roofcast.training.lifecycle.mlflow_store import import_mlflow, reachable, set_mlflow_uri
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
@@ -127,6 +127,7 @@ class Registry:
 
         The file is opened with SQLite first: MLflow retries for minutes if that fails.
         """
+        import_mlflow()
         from mlflow.tracking import MlflowClient
 
         if not self._artifact_location:
@@ -141,6 +142,7 @@ class Registry:
     @contextlib.contextmanager
     def run(self, name: str) -> Iterator[str]:
         """Open an MLflow run in the project's experiment and yield its id."""
+        import_mlflow()
         import mlflow
 
         with reachable(self.tracking_uri):
@@ -157,6 +159,7 @@ class Registry:
             return str(self._client.create_experiment(EXPERIMENT, artifact_location=self._artifact_location))
 
     def _make_registered_model(self) -> None:
+        import_mlflow()
         from mlflow.exceptions import MlflowException
 
         with self._creating:
@@ -354,6 +357,7 @@ class Registry:
         return str(self._client.get_model_version_download_uri(MODEL_NAME, version))
 
     def _aliased(self, alias: str) -> Champion | None:
+        import_mlflow()
         from mlflow.exceptions import MlflowException
 
         with reachable(self.tracking_uri):
