@@ -24,8 +24,8 @@ row is predicted without training rows of its stack's owner; {n_owner} owners, s
 
 The first table judges the stacks of the first fourteen campaigns, so that it compares from version to version; the
 second all stacks. *analytic_calibrated* is the estimate without the learner, *analytic_priors* that without
-calibration. The structure of the learner (which rows its trees correct, the terms of its random effects) was chosen
-with P7 of the first fourteen campaigns in view, before the others were imported, so the first table is optimistic.
+calibration. Weights of the calibration and which trees are gated were chosen with P7 of the ratio model in view,
+so both tables are optimistic ([decision 18](decisions/0018-stacks.md)).
 """
 
 _OWN_RUNS: Final = """
