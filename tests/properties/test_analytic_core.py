@@ -107,7 +107,9 @@ def test_more_memory_can_lengthen_a_step() -> None:
 @given(c=coefficients(), question=questions(), factor=FACTORS)
 def test_more_work_is_never_done_sooner(name: str, c: Coefficients, question: Question, factor: float) -> None:
     before, after = (estimate(q, c) for q in (question, scale_columns(question, factor, f"workload.{name}")))
-    assert_no_slower(before, after, ("e2e_s",), slack=1.05)  # queues of runs that end are approximate
+    is_open = not np.isnan(question["workload.request_rate_per_s"][0])
+    slack = 1.05 if is_open else SLACK  # the queue of a run that ends is approximate
+    assert_no_slower(before, after, ("e2e_s",), slack=slack)
 
 
 @random_queries

@@ -33,7 +33,7 @@ N_PROMPT_TOKEN: Final = {"Qwen3.6 35B-A3B": 24.0, "Qwen3-Coder 30B-A3B": 41.0 / 
 """Mean prompt length of the multi-user runs: the server's log of one user counts 24 tokens, and 16, 13 and 12."""
 
 N_GENERATED: Final = 128
-"""Tokens that llama-bench generates unless it is told otherwise."""
+"""Tokens that llama-bench generates by default."""
 
 CACHES: Final = {"f16": "fp16", "q8_0": "int8", "q4_0": "int4"}
 

@@ -35,7 +35,7 @@ def split_devices(
     weight_ratio : shape (n_row,)
         Memory of the weights over the memory of one accelerator.
     is_layered : shape (n_row,)
-        Whether the engine splits a model by layers unless told otherwise.
+        Whether the engine splits a model by layers by default.
 
     Notes
     -----

@@ -36,7 +36,11 @@ _ROW_COLUMNS: Final = (
     "statistic", "n_input_token", "n_output_token", "concurrency", "request_rate", "rule",
 )  # fmt: skip
 
+IndexArray = npt.NDArray[np.intp]
 Progress = Callable[[str, int, int], None]
+Further = Callable[[RoofcastPredictor, CampaignRows, IndexArray], dict[str, pd.DataFrame]]
+"""Predictions of a protocol besides those of the fold: tables of shape (n_test, n_metric) by column name."""
+
 FoldT = TypeVar("FoldT")
 
 
@@ -60,6 +64,26 @@ def map_folds(
 def fit_predictor(rows: CampaignRows, config: TrainingConfig | None = None) -> RoofcastPredictor:
     """Return the predictor fitted to rows of the metrics of the protocols."""
     return RoofcastPredictor(config, COLUMNS).fit(rows.X, rows.y, rows.groups, stacks=rows.stacks)
+
+
+def predict_fold(
+    further: Further, rows: CampaignRows, config: TrainingConfig | None, fold: tuple[IndexArray, IndexArray]
+) -> pd.DataFrame:
+    """Return the lines of a fold: roofcast, the baselines, and what `further` predicts.
+
+    Training rows that are runs of the fold published a second time, by whomever, are left out.
+    """
+    train, test = fold
+    run = rows.measurements["run"]
+    is_repeat = run.iloc[train].isin(run.iloc[test]).to_numpy()
+    train_rows = rows.take(train[rows.is_sound[train] & ~is_repeat])
+    predictor = fit_predictor(train_rows, config)
+    answers = {
+        **plain_predictions(predictor, rows, test),
+        **baseline_predictions(predictor, train_rows, rows.X.iloc[test]),
+        **further(predictor, rows, test),
+    }
+    return build_lines(rows, test, answers)
 
 
 def build_lines(rows: CampaignRows, test: npt.NDArray[np.intp], answers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -24,13 +24,10 @@ from roofcast.training.evaluation.protocols.fold_lines import (
     LEVELS,
     SCORED_METRICS,
     Progress,
-    baseline_predictions,
-    build_lines,
-    fit_predictor,
     interval_scores,
     is_unanswered,
     map_folds,
-    plain_predictions,
+    predict_fold,
     scored_lines,
 )
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
@@ -62,21 +59,12 @@ def predict_campaigns(
     ``high_90_k_draw_i``, NaN for rows of the reference runs
     """
     folds = list(leave_one_group_out(rows.groups, n_fold))
-    return map_folds(partial(_predict_fold, rows, config), folds, progress, "campaigns, leave one lineage out")
-
-
-def _predict_fold(
-    rows: CampaignRows, config: TrainingConfig | None, fold: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
-) -> pd.DataFrame:
-    train, test = fold
-    train_rows = rows.take(train[rows.is_sound[train]])
-    predictor = fit_predictor(train_rows, config)
-    answers = {
-        **plain_predictions(predictor, rows, test),
-        **baseline_predictions(predictor, train_rows, rows.X.iloc[test]),
-        **_reference_predictions(predictor, rows, test),
-    }
-    return build_lines(rows, test, answers)
+    return map_folds(
+        partial(predict_fold, _reference_predictions, rows, config),
+        folds,
+        progress,
+        "campaigns, leave one lineage out",
+    )
 
 
 def _reference_predictions(
