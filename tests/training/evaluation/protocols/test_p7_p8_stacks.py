@@ -54,6 +54,19 @@ def test_no_row_of_an_owner_is_learnt_from_where_the_owner_is_judged(
         assert (rows.measurements["rule"][learnt.index] == "").all()
 
 
+def test_a_run_that_another_owner_published_again_is_not_learnt_from(
+    rows: CampaignRows, guessing: list[pd.DataFrame]
+) -> None:
+    one, other = (np.flatnonzero((rows.owners == owner) & rows.is_sound)[0] for owner in ("inferencex", "argonne"))
+    run = rows.measurements["run"].to_numpy().copy()
+    run[run == run[other]] = run[one]
+    measurements = rows.measurements.assign(run=run)
+    dump = predict_stacks(CampaignRows(measurements, rows.X, rows.y, rows.groups), n_fold=3)
+    for fold, learnt in enumerate(guessing, start=1):
+        judged = dump.loc[dump["fold"] == fold, "row"].unique()
+        assert not set(measurements["run"][learnt.index]) & set(measurements["run"].iloc[judged])
+
+
 def test_both_halves_of_inferencex_leave_together(rows: CampaignRows) -> None:
     assert set(rows.owners[rows.measurements["campaign"] == "silicon"]) == {"inferencex"}
 
