@@ -83,7 +83,8 @@ def _fitting(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("field", "value"),
     [("sharding", "zero9"), ("recomputation", "some"), ("offload", "gpu"), ("method", "rlhf"), ("packing", "yes"),
-     ("flash_attention", "true"), ("compute_precision", "fp7"), ("status", "fine"), ("date", "yesterday")],
+     ("flash_attention", "true"), ("compute_precision", "fp7"), ("status", "fine"), ("date", "yesterday"),
+     ("network", "pigeon"), ("pipeline_schedule", "2f2b"), ("loss", "half"), ("memory_kind", "peak")],
 )  # fmt: skip
 def test_unknown_values_are_refused_with_their_field(field: str, value: str) -> None:
     with pytest.raises(SchemaError, match=f"{field}: must be"):
@@ -121,6 +122,12 @@ def test_parallel_sizes_divide_the_accelerators() -> None:
     assert len(validated(tp=4, pp=2)) == 1
     with pytest.raises(SchemaError, match="tp: tp x pp x cp must divide n_accelerator"):
         validated(tp=4, pp=4)
+
+
+def test_adapter_targets_are_projections() -> None:
+    assert validated(adapter_targets="q v")["adapter_targets"].tolist() == ["q v"]
+    with pytest.raises(SchemaError, match="adapter_targets: must be some of q k v o"):
+        validated(adapter_targets="q proj")
 
 
 def test_inconsistent_throughput_and_step_time_are_refused() -> None:

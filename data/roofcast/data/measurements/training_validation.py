@@ -8,6 +8,7 @@ import pandas as pd
 
 from roofcast.data.measurements.table_rules import RowRules, TableRules
 from roofcast.data.measurements.training_schema import (
+    ADAPTER_TARGETS,
     TRAINING_DEFAULTS,
     TRAINING_OUTCOME_COLUMNS,
     TRAINING_SCHEMA,
@@ -32,8 +33,8 @@ def validate_training_measurements(table: pd.DataFrame, source: str = "", first_
     ------
     SchemaError
         If a column is unknown or repeated, a value has the wrong type or is out of bounds, a row has no outcome, the
-        parallel sizes do not divide the accelerators, or throughput and step time contradict each other; names line
-        and field.
+        parallel sizes do not divide the accelerators, an adapter target is unknown, or throughput and step time
+        contradict each other; names line and field.
     """
     return _RULES.validate(table, source, first_line)
 
@@ -53,7 +54,9 @@ def _row_rules(table: pd.DataFrame) -> RowRules:
     split = table[["tp", "pp", "cp"]].fillna(1).prod(axis=1)
     ratio = table["throughput_token_per_s"] * table["step_time_s"] / token_per_step(table)
     agrees = ratio.isna() | ((ratio - 1.0).abs() <= STEP_RTOL)
+    targets = table["adapter_targets"].map(lambda cell: set(str(cell).split()) <= set(ADAPTER_TARGETS))
     return {
+        "adapter_targets": (targets.astype(bool), f"must be some of {' '.join(ADAPTER_TARGETS)}"),
         "step_time_s": (has_outcome, "give at least one outcome, or a status other than ok"),
         "tp": (table["n_accelerator"] % split == 0, "tp x pp x cp must divide n_accelerator"),
         "throughput_token_per_s": (agrees, "must be global batch x sequence length / step time"),
