@@ -8,6 +8,7 @@ from typing import Final
 
 from builders.catalog.repairs import ACCELERATOR_REPAIRS, DIFFERENCES, MODEL_REPAIRS
 from roofcast.data.catalog.sheet_units import PEAK_COLUMNS
+from roofcast.data.prices.marketplaces import usual_market
 from roofcast.data.specs import Attention
 
 Row = dict[str, str]
@@ -214,6 +215,7 @@ def convert_offer(raw: Row) -> Row:
         raise SkippedRow(reason)
     row["provider"] = row["provider"].partition(" (")[0]
     row["region"] = row["region"] or "global"
+    row["market"] = usual_market(row["provider"])
     return row
 
 

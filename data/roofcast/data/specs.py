@@ -13,6 +13,7 @@ from roofcast.data.errors import InputError
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"]
 Statistic = Literal["mean", "p50", "p90", "p95", "p99"]
 Pricing = Literal["on_demand", "spot", "reserved_1y", "reserved_3y"]
+Market = Literal["provider", "marketplace"]
 Attention = Literal["mha", "gqa", "mqa", "mla"]
 
 PRECISIONS: tuple[str, ...] = get_args(Precision)
@@ -200,7 +201,10 @@ class AcceleratorSpec(Spec):
 
 
 class Offer(Spec):
-    """A dated price of an instance in US dollars; `listed_...` is the amount in the provider's currency."""
+    """A dated price of an instance in US dollars; `listed_...` is the amount in the provider's currency.
+
+    `market` is ``marketplace`` where third-party hosts supply the instance, community tiers of a provider included.
+    """
 
     provider: Name
     instance_type: Name
@@ -210,6 +214,7 @@ class Offer(Spec):
     vcpu: Positive | None = None
     memory_byte: Positive | None = None
     pricing: Pricing
+    market: Market = "provider"
     price_usd_per_h: Annotated[Money, Field(gt=0, lt=100_000)]
     listed_price_per_h: Annotated[Money, Field(gt=0)] | None = None
     listed_currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = "USD"

@@ -164,6 +164,7 @@ class Offer(TypedDict):
     vcpu: NotRequired[float | None]
     memory_byte: NotRequired[float | None]
     pricing: Literal["on_demand", "spot", "reserved_1y", "reserved_3y"]
+    market: NotRequired[Literal["provider", "marketplace"]]
     price_usd_per_h: float
     listed_price_per_h: NotRequired[float | None]
     listed_currency: NotRequired[str]

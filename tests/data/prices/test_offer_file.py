@@ -167,3 +167,15 @@ def test_any_row_is_read_or_refused(changes: dict[str, object]) -> None:
     with contextlib.suppress(InputError):
         offer = offer_from_row({**valid, **changes}, CATALOG, {"EUR": Decimal("1.1")}, "mine")
         assert offer.price_usd_per_h > 0
+
+
+@pytest.mark.parametrize(
+    ("provider", "market", "expected"),
+    [("mycloud", "", "provider"), ("vast", "", "marketplace"), ("mycloud", "marketplace", "marketplace")],
+)
+def test_the_market_is_that_of_the_provider_unless_it_is_stated(
+    tmp_path: Path, provider: str, market: str, expected: str
+) -> None:
+    (offer,) = load(tmp_path, f"{HEADER},market\n{ROW.replace('mycloud', provider)},{market}\n")
+
+    assert offer.market == expected

@@ -141,3 +141,12 @@ def test_any_table_is_read_or_refused(rows: list[list[str]]) -> None:
         path.write_bytes(text.getvalue().encode("utf-8", "replace"))
         read = load_skypilot_catalog(path, "aws", AS_OF, CATALOG)
         assert all(offer.price_usd_per_h > 0 for offer in read.offers)
+
+
+def test_instances_in_a_data_centre_of_the_provider_are_not_of_the_marketplace(tmp_path: Path) -> None:
+    secure = "1x_A100-80GB_SECURE,A100-80GB,1.0,8.0,117.0,,1.39,,IN,AP-IN-1"
+
+    secured, shared = load(tmp_path, secure, secure.replace("SECURE", "COMMUNITY"), provider="runpod").offers[::-1]
+
+    assert (secured.market, shared.market) == ("provider", "marketplace")
+    assert secured.accelerator == "nvidia-a100-pcie-80gb"

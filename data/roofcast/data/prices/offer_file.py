@@ -13,11 +13,12 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.catalog.sheet_units import fields_in_si
 from roofcast.data.errors import InputError, SchemaError, near_misses
 from roofcast.data.prices.currency import parse_amount, price_in_usd
+from roofcast.data.prices.marketplaces import usual_market
 from roofcast.data.specs import Offer
 
 OFFER_FIELDS: Final = (
     "provider", "region", "instance_type", "accelerator", "n_accelerator", "vcpu", "host_memory_gib", "pricing",
-    "price_per_h", "currency", "listed_price_per_h", "listed_currency", "as_of", "source", "licence",
+    "market", "price_per_h", "currency", "listed_price_per_h", "listed_currency", "as_of", "source", "licence",
 )  # fmt: skip
 MAX_OFFER_FILE_BYTE: Final = 50_000_000
 MAX_OFFER: Final = 200_000
@@ -31,8 +32,8 @@ def load_offer_file(path: Path | str, catalog: Catalog, rates: Mapping[str, Deci
     """Return the offers of a CSV or TOML file.
 
     A CSV file has a column for each of `OFFER_FIELDS`, a TOML file a table ``[[offer]]`` for each offer; provider,
-    instance_type, accelerator, price_per_h and as_of are required. `listed_price_per_h` and `listed_currency` hold
-    the amount that the provider listed in another currency.
+    instance_type, accelerator, price_per_h and as_of are required. `market` defaults to the provider's usual one.
+    `listed_price_per_h` and `listed_currency` hold the amount that the provider listed in another currency.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def offer_from_row(row: Mapping[str, Any], catalog: Catalog, rates: Mapping[str,
     _refuse_formulas(cells)
     currency = str(cells.pop("currency", "USD")).strip().upper()
     listed = parse_amount("price_per_h", cells.pop("price_per_h", None))
-    fields = {**_DEFAULTS, "source": source, **cells}
+    fields = {**_DEFAULTS, "market": usual_market(str(cells.get("provider", ""))), "source": source, **cells}
     if "accelerator" in fields:
         fields["accelerator"] = catalog.accelerator(str(fields["accelerator"])).id
     for name in ("listed_price_per_h", "listed_currency"):

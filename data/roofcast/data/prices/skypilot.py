@@ -39,6 +39,12 @@ SKYPILOT_NAMES: Final[Mapping[str, str]] = {
 _AZURE_NAMES: Final = {"A100-80GB": "nvidia-a100-pcie-80gb", "H100": "nvidia-h100-nvl-94gb"}
 """Ids on Azure, where instances with fewer than eight accelerators have PCIe cards."""
 
+_RUNPOD_NAMES: Final = {"A100-80GB": "nvidia-a100-pcie-80gb", "H100": "nvidia-h100-pcie-80gb"}
+"""Ids on RunPod, whose SXM cards have names of their own."""
+
+_SECURE: Final = "_SECURE"
+"""End of the instance types of RunPod's own data centres."""
+
 _TPU: Final = re.compile(r"tpu-(v4|v5litepod|v5e|v5p|v6e)-(\d{1,5})")
 _TPU_IDS: Final = {
     "v4": "google-tpu-v4", "v5litepod": "google-tpu-v5e", "v5e": "google-tpu-v5e", "v5p": "google-tpu-v5p",
@@ -121,7 +127,8 @@ def _accelerator(row: Mapping[str, str], provider: str, catalog: Catalog) -> tup
     n_accelerator = _accelerator_count(row["AcceleratorCount"])
     if provider == "azure" and n_accelerator < 8 and name in _AZURE_NAMES:
         return _AZURE_NAMES[name], n_accelerator
-    return catalog.accelerator(SKYPILOT_NAMES.get(name, name)).id, n_accelerator
+    names = {**SKYPILOT_NAMES, **(_RUNPOD_NAMES if provider == "runpod" else {})}
+    return catalog.accelerator(names.get(name, name)).id, n_accelerator
 
 
 def _accelerator_count(text: str) -> int:
@@ -148,6 +155,8 @@ def _offers(
         "host_memory_gib": row.get("MemoryGiB", ""), "as_of": as_of, "source": f"SkyPilot {source}",
         "licence": licence,
     }  # fmt: skip
+    if row["InstanceType"].endswith(_SECURE):
+        cells["market"] = "provider"
     no_price = _NO_PRICE | ({_TPU_PLACEHOLDER} if _TPU.fullmatch(row["AcceleratorName"]) else set())
     known = {pricing: text for pricing, text in prices.items() if text.lower() not in no_price}
     if not known:
