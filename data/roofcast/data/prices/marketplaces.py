@@ -11,9 +11,9 @@ MARKETPLACES: Final = frozenset(
 )
 """Marketplaces, and community tiers of providers.
 
-The price lists of tardellirs/gpu-pricing mark Akash, Spheron and Vast.ai so; Salad rents idle machines of others. RunPod
-rents out third-party hosts in its Community Cloud (docs.runpod.io); rows of ``runpod`` without a tier have the prices of
-that tier. TensorDock lists independent hosts (docs.tensordock.com).
+The price lists of tardellirs/gpu-pricing mark Akash, Spheron and Vast.ai so; Salad rents idle machines of others.
+RunPod rents out third-party hosts in its Community Cloud (docs.runpod.io); rows of ``runpod`` without a tier have the
+prices of that tier. TensorDock lists independent hosts (docs.tensordock.com).
 """
 
 
