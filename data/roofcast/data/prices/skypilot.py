@@ -54,6 +54,7 @@ _COUNTED_IN_CORES: Final = frozenset({"v4", "v5p"})
 _NO_PRICE: Final = frozenset({"", "nan", "none", "0", "0.0"})
 _TPU_PLACEHOLDER: Final = "700.0"
 """Placeholder of the list for an unknown price of a TPU."""
+_MAX_HEADER: Final = 10_000
 _DIGITS: Final = Decimal("0.000001")
 
 
@@ -64,6 +65,16 @@ class SkyPilotImport:
     offers: tuple[Offer, ...]
     unknown_accelerators: Counter[str]
     skipped: Counter[str]
+
+
+def is_price_list(path: Path | str) -> bool:
+    """Return whether a file has the columns of SkyPilot's ``vms.csv``; False if it cannot be read."""
+    try:
+        with Path(path).open(encoding="utf-8-sig", errors="replace") as stream:
+            header = stream.readline(_MAX_HEADER)
+    except OSError:
+        return False
+    return set(SKYPILOT_COLUMNS) <= {column.strip() for column in header.split(",")}
 
 
 def load_skypilot_catalog(

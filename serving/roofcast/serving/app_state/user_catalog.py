@@ -23,7 +23,7 @@ from roofcast.data.catalog.sheet_units import fields_in_si
 from roofcast.data.errors import InputError, NotReadyError, SchemaError
 from roofcast.data.prices.offer_file import OFFER_FIELDS, load_offer_file
 from roofcast.data.prices.owned_hardware import OwnedHardware
-from roofcast.data.prices.skypilot import load_skypilot_catalog
+from roofcast.data.prices.skypilot import SkyPilotImport, load_skypilot_catalog
 from roofcast.data.specs import AcceleratorSpec, Offer
 from roofcast.serving.app_state.user_files import ACCELERATORS, OFFERS, check_free
 
@@ -118,7 +118,7 @@ def add_offers(
         if lost:
             problem = f"would drop {len(lost)} offers that {target.name} holds, such as {min(lost)}"
             raise InputError("add", f"{problem}; rename your file, or give --replace")
-    return _write_offers(offers, file.stem, home, catalog)
+    return write_offers(offers, file.stem, home, catalog)
 
 
 def add_skypilot(
@@ -136,16 +136,20 @@ def add_skypilot(
     listing = load_skypilot_catalog(file, provider, as_of, catalog, licence or UNSTATED)
     if not listing.offers:
         raise SchemaError("", "holds no offer of a known accelerator", file.name)
+    return write_offers(listing.offers, f"skypilot-{provider}", home, catalog, remarks_on(listing))
+
+
+def remarks_on(listing: SkyPilotImport) -> list[str]:
+    """Return what is left out of a SkyPilot price list, in words."""
     left_out = {
         "of accelerators that no catalogue knows": listing.unknown_accelerators,
         "that are no offer": listing.skipped,
     }
-    remarks = [
+    return [
         f"{counts.total()} rows {what} are left out: {', '.join(f'{n} x {name}' for name, n in counts.most_common())}"
         for what, counts in left_out.items()
         if counts
     ]
-    return _write_offers(listing.offers, f"skypilot-{provider}", home, catalog, remarks)
 
 
 def add_owned(file: Path, home: Path, catalog: Catalog, today: dt.date) -> AddedOffers:
@@ -165,7 +169,7 @@ def add_owned(file: Path, home: Path, catalog: Catalog, today: dt.date) -> Added
         offer = server.offer(today)
     except InputError as error:
         raise SchemaError(error.field, error.problem, file.name) from error
-    return _write_offers([offer], f"owned-{server.name}", home, catalog)
+    return write_offers([offer], f"owned-{server.name}", home, catalog)
 
 
 def _toml_fields(file: Path) -> dict[str, Any]:
@@ -185,9 +189,18 @@ def _toml_fields(file: Path) -> dict[str, Any]:
         raise SchemaError("", f"is no valid TOML: {str(error)[:200].lower()}", file.name) from error
 
 
-def _write_offers(
+def write_offers(
     offers: Iterable[Offer], name: str, home: Path, catalog: Catalog, remarks: Iterable[str] = ()
 ) -> AddedOffers:
+    """Write offers to a file of this name in the state folder, in place of an earlier one.
+
+    Raises
+    ------
+    InputError
+        If the file could not be read back.
+    NotReadyError
+        If the state folder cannot be written.
+    """
     target = _offer_target(home, name)
     offers = tuple(offers)
     remarks = (*remarks, *([f"the earlier offers of {target.name} are replaced"] if target.exists() else []))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from roofcast.serving.cli.commands.catalog import accelerators, models, offers
+from roofcast.serving.cli.commands.catalog import accelerators, models
 from roofcast.serving.cli.commands.explain import explain, whatif
 from roofcast.serving.cli.commands.keys import keys
 from roofcast.serving.cli.commands.measurements import campaigns, formats, import_, measurements
+from roofcast.serving.cli.commands.offers import offers
 from roofcast.serving.cli.commands.predict import predict
 from roofcast.serving.cli.commands.predictor import export, measure_next, promote, retrain, rollback, scoreboard
 from roofcast.serving.cli.commands.recommend import recommend

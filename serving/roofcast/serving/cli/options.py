@@ -1,4 +1,4 @@
-"""Options that are declared in a table: the command takes them as one dictionary, not as so many arguments."""
+"""Options that are declared in a table, which a command takes as one dictionary, and rules on options together."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from functools import wraps
 from typing import Annotated, Any
 
 import typer
+
+from roofcast.data.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +50,29 @@ def with_options(options: Mapping[str, Option]) -> Callable[[Callable[..., None]
         return wrapper
 
     return decorate
+
+
+def require_one(options: Mapping[str, Any]) -> None:
+    """Refuse options that are set together.
+
+    Raises
+    ------
+    InputError
+        If more than one is set.
+    """
+    set_ = [name for name, value in options.items() if value]
+    if len(set_) > 1:
+        raise InputError(set_[1], f"cannot be combined with --{set_[0]}; leave one out")
+
+
+def require_with(main: str, main_value: Any, options: Mapping[str, Any]) -> None:
+    """Refuse options that are set without the one that they belong to.
+
+    Raises
+    ------
+    InputError
+        If one is set and `main_value` is not.
+    """
+    for name, value in options.items():
+        if value and not main_value:
+            raise InputError(name, f"requires --{main}")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.serving.cli.commands import catalog
+from roofcast.serving.cli.commands import offers
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
 from tests.serving.user_files import ID, OFFER_HEADER, an_accelerator_file, an_offer_file, write_file
 
@@ -227,7 +227,10 @@ def test_a_name_that_starts_like_a_formula_is_refused(run: Run, tmp_path: Path, 
         (("accelerators", "--template", "--lint"), "lint: cannot be combined with --template; leave one out"),
         (("offers", "--add", "a", "--add-owned", "b"), "add-owned: cannot be combined with --add; leave one out"),
         (("offers", "--rate", "EUR=1"), "rate: requires --add"),
-        (("offers", "--provider", "aws"), "provider: requires --add-skypilot"),
+        (("offers", "--licence", "MIT"), "licence: requires --add-skypilot"),
+        (("offers", "--provider", "awz"), "provider: no 'awz' is known; did you mean aws?"),
+        (("offers", "--add", "a", "--refresh", "b"), "refresh: cannot be combined with --add; leave one out"),
+        (("offers", "--refresh", "none.csv"), "none.csv: cannot be read: no such file"),
         (("offers", "--add", "none.csv"), "none.csv: cannot be read: no such file"),
         (("offers", "--add", "a", "--rate", "EUR"), "rate: must be CURRENCY=USD"),
         (("offers", "--add", "a", "--rate", "EURO=1"), "rate: must be CURRENCY=USD such as EUR=1.08, got 'EURO=1'"),
@@ -253,7 +256,7 @@ def test_old_prices_are_reported(run: Run, tmp_path: Path, monkeypatch: pytest.M
     run_expecting(
         run, "offers", "--add", write_file(tmp_path, "a.csv", an_offer_file(f"attic,box,{ACCELERATOR},1,2020-01-01"))
     )
-    monkeypatch.setattr(catalog, "today", lambda: newest)
+    monkeypatch.setattr(offers, "today", lambda: newest)
     _, err = run_expecting(run, "offers")
     assert "prices are more than 90 days old; the oldest is of 2020-01-01" in err
 

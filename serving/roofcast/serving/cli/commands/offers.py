@@ -1,0 +1,200 @@
+"""The command that lists dated prices, adds your own, and refreshes those of others."""
+
+# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from roofcast.data.errors import InputError, SchemaError, UnknownNameError
+from roofcast.serving.cli.console import show, spinner, warn
+from roofcast.serving.cli.context import AsJson, open_catalog, today
+from roofcast.serving.cli.options import require_one, require_with
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from roofcast.data.catalog import Catalog
+    from roofcast.data.specs import Offer
+    from roofcast.serving.app_state.offer_refresh import OfferRefresh
+    from roofcast.serving.app_state.user_catalog import AddedOffers
+
+SKYPILOT: Final = "skypilot"
+"""Source of --refresh: the lists that SkyPilot publishes on GitHub."""
+
+
+def offers(
+    *,
+    provider: Annotated[
+        str | None, typer.Option(help="Select a provider; with --add-skypilot and --refresh: of the list.")
+    ] = None,
+    region: Annotated[str | None, typer.Option(help="Select a region.")] = None,
+    accelerator: Annotated[str | None, typer.Option(help="Select an accelerator.")] = None,
+    pricing: Annotated[str | None, typer.Option(help="Select on_demand, spot, reserved_1y or reserved_3y.")] = None,
+    refresh: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|skypilot",
+            help="Bring prices up to date from a file as of --add or --add-skypilot, or from SkyPilot's published "
+            "lists; of each offer the newest price counts.",
+        ),
+    ] = None,
+    add: Annotated[Path | None, typer.Option(metavar="FILE", help="Add the offers of a CSV or TOML file.")] = None,
+    rate: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CURRENCY=USD", help="With --add: exchange rate, such as EUR=1.08; repeatable."),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="With --add: replace the offers of an earlier file of the same name.")
+    ] = False,
+    add_skypilot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Add the offers of a vms.csv of SkyPilot's catalogue.")
+    ] = None,
+    as_of: Annotated[
+        dt.datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="With --add-skypilot or --refresh vms.csv: date of the prices."),
+    ] = None,
+    licence: Annotated[str | None, typer.Option(help="With --add-skypilot: licence of the file.")] = None,
+    add_owned: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Add the hourly cost of a server of your own.")
+    ] = None,
+    owned_template: Annotated[
+        bool, typer.Option("--owned-template", help="Print a template for --add-owned.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the dated prices of the catalogue and your own with their age, add some, or refresh them."""
+    changes = {
+        "add": add, "add-skypilot": add_skypilot, "add-owned": add_owned, "owned-template": owned_template,
+        "refresh": refresh,
+    }  # fmt: skip
+    require_one(changes)
+    require_with("add", add, {"rate": rate, "replace": replace})
+    require_with("add-skypilot", add_skypilot, {"licence": licence})
+    require_with("add-skypilot", add_skypilot or refresh, {"as-of": as_of})
+    if owned_template:
+        from roofcast.serving.app_state.user_catalog import OWNED_TEMPLATE
+
+        print(OWNED_TEMPLATE, end="")
+    elif add:
+        _add_offers(add, rate or [], replace=replace)
+    elif add_owned:
+        _add_owned(add_owned)
+    elif add_skypilot:
+        _add_skypilot(add_skypilot, provider, as_of, licence)
+    elif refresh:
+        refreshes = _refresh_skypilot(provider) if refresh == SKYPILOT else [_refresh(refresh, provider, as_of)]
+        show([asdict(part) for part in refreshes], as_json=as_json)
+    else:
+        _list_offers(open_catalog(), (provider, region, accelerator, pricing), as_json=as_json)
+
+
+def _add_offers(file: Path, rates: list[str], *, replace: bool) -> None:
+    from roofcast.serving.app_state.settings import load_settings
+    from roofcast.serving.app_state.user_catalog import add_offers
+    from roofcast.serving.cli.files import parse_rates
+
+    parsed = parse_rates(rates)
+    _show_added(add_offers(file, load_settings().home, open_catalog(), parsed, replace=replace))
+
+
+def _add_owned(file: Path) -> None:
+    from roofcast.serving.app_state.settings import load_settings
+    from roofcast.serving.app_state.user_catalog import add_owned
+
+    _show_added(add_owned(file, load_settings().home, open_catalog(), today()))
+
+
+def _add_skypilot(file: Path, provider: str | None, as_of: dt.datetime | None, licence: str | None) -> None:
+    from roofcast.serving.app_state.settings import load_settings
+    from roofcast.serving.app_state.user_catalog import add_skypilot
+
+    name, day = _stated("add-skypilot", provider, as_of)
+    home = load_settings().home
+    _show_added(add_skypilot(file, home, open_catalog(), provider=name, as_of=day, licence=licence or ""))
+
+
+def _stated(option: str, provider: str | None, as_of: dt.datetime | None) -> tuple[str, dt.date]:
+    if not provider or as_of is None:
+        raise InputError(option, "needs --provider and --as-of, which the file does not hold")
+    return provider, as_of.date()
+
+
+def _show_added(added: AddedOffers) -> None:
+    for remark in added.remarks:
+        warn(remark)
+    if len(added.offers) == 1:
+        (offer,) = added.offers
+        print(f"{offer.id} at {offer.price_usd_per_h.normalize():f} USD/h is stored in {added.path}")
+    else:
+        print(f"{len(added.offers)} offers are stored in {added.path}")
+
+
+def _refresh(source: str, provider: str | None, as_of: dt.datetime | None) -> OfferRefresh:
+    """Refresh prices from a file: a price list of SkyPilot by its columns, else a file of offers."""
+    from roofcast.data.prices.offer_file import load_offer_file
+    from roofcast.data.prices.skypilot import is_price_list, load_skypilot_catalog
+    from roofcast.serving.app_state.offer_refresh import refresh_offers
+    from roofcast.serving.app_state.settings import load_settings
+    from roofcast.serving.app_state.user_catalog import UNSTATED, remarks_on
+
+    file, catalog, home = Path(source), open_catalog(), load_settings().home
+    if not is_price_list(file):
+        return refresh_offers(load_offer_file(file, catalog), file.stem, home, catalog)
+    name, day = _stated("refresh", provider, as_of)
+    listing = load_skypilot_catalog(file, name, day, catalog, UNSTATED)
+    for remark in remarks_on(listing):
+        warn(remark)
+    if not listing.offers:
+        raise SchemaError("", "holds no offer of a known accelerator", file.name)
+    return refresh_offers(listing.offers, f"skypilot-{name}", home, catalog)
+
+
+def _refresh_skypilot(provider: str | None) -> list[OfferRefresh]:
+    from roofcast.data.prices.skypilot_repository import CLOUDS, find_list, load_published, open_client
+    from roofcast.serving.app_state.offer_refresh import refresh_offers
+    from roofcast.serving.app_state.settings import load_settings
+
+    home, refreshes = load_settings().home, []
+    with open_client() as client:
+        for cloud in (provider,) if provider else CLOUDS:
+            with spinner(f"fetching the prices of {cloud}"):
+                published = find_list(cloud, client)
+                listing = published and load_published(published, client, open_catalog())
+            if not listing or not listing.offers:
+                warn(f"{cloud}: SkyPilot publishes no list with offers of known accelerators")
+                continue
+            refreshes.append(refresh_offers(listing.offers, f"skypilot-{cloud}", home, open_catalog()))
+    return refreshes
+
+
+def _list_offers(catalog: Catalog, selection: tuple[str | None, ...], *, as_json: bool) -> None:
+    from roofcast.serving.app_state.user_files import staleness_warnings
+
+    listed, day = list(_select(catalog, selection)), today()
+    for warning in staleness_warnings(listed, day):
+        warn(warning)
+    hidden = {"vcpu", "memory_byte", "source", "licence"}
+    rows: list[dict[str, Any]] = [
+        offer.model_dump(mode="json", exclude=None if as_json else hidden) | {"age_day": (day - offer.as_of).days}
+        for offer in listed
+    ]
+    show(rows, as_json=as_json)
+
+
+def _select(catalog: Catalog, selection: tuple[str | None, ...]) -> Iterable[Offer]:
+    """Return the offers with these values of provider, region, accelerator and pricing; None selects all."""
+    names = ("provider", "region", "accelerator", "pricing")
+    wanted = dict(zip(names, selection, strict=True))
+    if wanted["accelerator"]:
+        wanted["accelerator"] = catalog.accelerator(wanted["accelerator"]).id
+    for name, value in wanted.items():
+        known = {str(getattr(offer, name)) for offer in catalog.offers}
+        if value and name != "accelerator" and value not in known:
+            raise UnknownNameError(name, value, known)
+    return (offer for offer in catalog.offers if all(v in {None, getattr(offer, n)} for n, v in wanted.items()))
