@@ -44,7 +44,7 @@ SUPERSEDED: Final[Mapping[tuple[str, ...], str]] = {
 def build_bigscience(root: Path) -> BuildResult:
     """Build the campaign from the files under `root`."""
     pages = read_pages(root / RAW)
-    return build("bigscience", len(pages), _read_rows(pages))
+    return build("bigscience", len(pages), _read_rows(pages), shared={"stack": "bigscience"})
 
 
 def _read_rows(pages: list[PageRow]) -> Iterator[SourceRow | RejectedRow]:
@@ -76,7 +76,8 @@ def _shared(page: PageRow, notes: str) -> Cells:
         "recomputation": "full", "note": notes[:200],
         "hardware_flop_per_s_per_accelerator": rate * FLOP_PER_TFLOP if rate else None,
         "memory_byte_per_accelerator": float(memory[1]) * BYTE_PER_GB if memory and not is_oom else None,
-        "status": "out_of_memory" if is_oom else "ok",
+        "status": "out_of_memory" if is_oom else "ok", "memory_kind": "device",
+        "sequence_parallel": "off", "flash_attention": "off",
     }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, ratio, read_pages
-from builders.training_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
+from builders.training_campaigns.source_rows import NODE_SIZE, Cells, RejectedRow, SourceRow, build
 from roofcast.data.training_campaigns.models import cut_id
 
 RAW: Final = "raw/dgxc_benchmarking/tables.jsonl"
@@ -48,7 +48,9 @@ def build_dgxc(root: Path) -> BuildResult:
     Not every revision states them: page and number of accelerators identify the layers.
     """
     pages = read_pages(root / RAW)
-    return build("dgxc_benchmarking", len(pages), _read_rows(pages))
+    return build(
+        "dgxc_benchmarking", len(pages), _read_rows(pages), shared={"stack": "nvidia/dgx-cloud", NODE_SIZE: 8.0}
+    )
 
 
 def _read_rows(pages: list[PageRow]) -> Iterator[SourceRow | RejectedRow]:

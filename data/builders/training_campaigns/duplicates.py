@@ -13,7 +13,9 @@ PRINTED_RTOL: Final = 1e-3
 EXACT_RTOL: Final = 1e-9
 """Tolerance for logs, which hold every digit: different digits are different measurements."""
 
-_FREE: Final = frozenset({"date", "note", "derived", "framework_version", "software", "n_node"})
+_FREE: Final = frozenset(
+    {"date", "note", "derived", "framework_version", "software", "n_node", "n_accelerator_per_node"}
+)
 _GROUP: Final = ("model", "accelerator", "n_accelerator", "method", "status")
 
 Cells = dict[str, object]

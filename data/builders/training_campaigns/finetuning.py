@@ -12,7 +12,8 @@ from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages
 from builders.training_campaigns.duplicates import EXACT_RTOL
 from builders.training_campaigns.headers import read_cells
-from builders.training_campaigns.source_rows import RejectedRow, SourceRow, build
+from builders.training_campaigns.source_rows import NODE_SIZE, RejectedRow, SourceRow, build
+from roofcast.data.measurements.training_schema import ADAPTER_TARGETS
 from roofcast.data.units import BYTE_PER_GB, s_from_ms
 
 LITGPT: Final = "raw/litgpt/tables.jsonl"
@@ -23,6 +24,8 @@ _MACHINES: Final = {"A100": "A100 40GB"}
 """Accelerators of Lightning's machines; their A100 have 40 GB."""
 
 _METHODS: Final = {"full": "full", "lora": "lora", "qlora": "qlora", "galore": "full"}
+_LORA_VARIANTS: Final = {"-dora": "dora", "-lorafa": "lora-fa", "-rslora": "rslora", "-bdlora": "bdlora",
+                         "-mica": "mica"}  # fmt: skip
 _S_PER_MIN: Final = 60.0
 _PEFT_RUN: Final = "run_info.train_config."
 _PEFT_TRAIN: Final = "train_info."
@@ -31,7 +34,12 @@ _PEFT_TRAIN: Final = "train_info."
 def build_litgpt(root: Path) -> BuildResult:
     """Build LitGPT's campaign from the files under `root`."""
     pages = read_pages(root / LITGPT)
-    return build("litgpt", len(pages), (_litgpt(page) for page in pages))
+    return build(
+        "litgpt",
+        len(pages),
+        (_litgpt(page) for page in pages),
+        shared={"stack": "lightning/litgpt", "memory_kind": "allocated"},
+    )
 
 
 def build_peft(root: Path) -> BuildResult:
@@ -41,7 +49,13 @@ def build_peft(root: Path) -> BuildResult:
     """
     with (root / PEFT).open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
-    return build("hf_peft_method_comparison", len(rows), _peft(rows), EXACT_RTOL)
+    return build(
+        "hf_peft_method_comparison",
+        len(rows),
+        _peft(rows),
+        EXACT_RTOL,
+        shared={"stack": "huggingface/peft", "memory_kind": "reserved"},
+    )
 
 
 def _litgpt(page: PageRow) -> SourceRow | RejectedRow:
@@ -109,6 +123,25 @@ def _tutorial(page: PageRow) -> SourceRow:
     )  # fmt: skip
 
 
+def _adapter(kind: str, name: str) -> str:
+    """Return the variant of an adapter; variants of LoRA stand only in the name of the experiment."""
+    variant = next((text for word, text in _LORA_VARIANTS.items() if name.endswith(word)), "")
+    return variant if kind == "LORA" and variant else kind.casefold().replace("_", "-")
+
+
+def _targets(modules: str) -> str:
+    """Return the projections of a JSON list of modules; blank if one of them is no projection.
+
+    Examples
+    --------
+    >>> _targets('["v_proj", "q_proj"]'), _targets('["norm"]'), _targets("self_attn")
+    ('q v', '', '')
+    """
+    names = set(re.findall(r'"(\w+)"', modules))
+    targets = {name.removesuffix("_proj") for name in names if name.endswith("_proj")}
+    return " ".join(t for t in ADAPTER_TARGETS if t in targets) if len(targets) == len(names) else ""
+
+
 def _peft(rows: list[dict[str, str]]) -> Iterator[SourceRow]:
     for i_row, row in enumerate(rows, start=1):
         kind = row["run_info.peft_config.peft_type"]
@@ -124,7 +157,11 @@ def _peft(rows: list[dict[str, str]]) -> Iterator[SourceRow]:
                 "software": f"torch {row['meta_info.package_info.torch-version']}, "
                 f"transformers {row['meta_info.package_info.transformers-version']}",
                 "method": "full" if is_full else "lora" if kind == "LORA" else "adapter",
-                "adapter_rank": number(row["run_info.peft_config.r"]), "compute_precision": "bf16",
+                "adapter": "" if is_full else _adapter(kind, name),
+                "adapter_rank": number(row["run_info.peft_config.r"]),
+                "adapter_targets": _targets(row["run_info.peft_config.target_modules"]),
+                "n_param_trained": number(row[f"{_PEFT_TRAIN}num_trainable_params"]), "compute_precision": "bf16",
+                "compiled": "on" if row[f"{_PEFT_RUN}compile"] == "True" else "off", NODE_SIZE: 1.0,
                 "weight_precision": "bf16", "n_micro_batch_sequence": number(row[f"{_PEFT_RUN}batch_size"]),
                 "n_global_batch_sequence": number(row[f"{_PEFT_RUN}batch_size"]),
                 "optimizer": row[f"{_PEFT_RUN}optimizer_type"].casefold(), "packing": "padded",

@@ -9,7 +9,7 @@ from typing import Final
 
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, ratio, read_pages
-from builders.training_campaigns.source_rows import PER_ACCELERATOR, Cells, RejectedRow, SourceRow, build
+from builders.training_campaigns.source_rows import NODE_SIZE, PER_ACCELERATOR, Cells, RejectedRow, SourceRow, build
 
 FMS: Final = "raw/fms_fsdp/tables.jsonl"
 VECTORLM: Final = "raw/vectorlm/tables.jsonl"
@@ -31,13 +31,23 @@ _WITH_BATCH: Final = re.compile(r"([\d.]+) \(batch: (\d+)\)")
 def build_fms_fsdp(root: Path) -> BuildResult:
     """Build fms-fsdp's campaign from the files under `root`."""
     pages = read_pages(root / FMS)
-    return build("fms_fsdp", len(pages), (row for page in pages for row in _fms(page)))
+    return build(
+        "fms_fsdp",
+        len(pages),
+        (row for page in pages for row in _fms(page)),
+        shared={"stack": "ibm/fms-fsdp", NODE_SIZE: 8.0},
+    )
 
 
 def build_vectorlm(root: Path) -> BuildResult:
     """Build vectorlm's campaign from the files under `root`."""
     pages = read_pages(root / VECTORLM)
-    return build("vectorlm", len(pages), (row for page in pages for row in _vectorlm(page)))
+    return build(
+        "vectorlm",
+        len(pages),
+        (row for page in pages for row in _vectorlm(page)),
+        shared={"stack": "vector-institute"},
+    )
 
 
 def _fms(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
@@ -59,7 +69,10 @@ def _fms(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
                 figures[PER_ACCELERATOR] = number(text)
             if heading.startswith(("MFU", "HFU")) and part in heading:
                 figures[f"{heading[:3].casefold()}_ratio"] = ratio(text)
-        if figures:
+        if figures and PER_ACCELERATOR not in figures:
+            detail = "utilisation of a run whose tokens per second stand in the table above"
+            yield RejectedRow(f"{page.reference}:{part}", "repeated_run", detail)
+        elif figures:
             yield SourceRow(f"{page.reference}:{part}", cells | figures)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from builders.campaigns.build_result import BuildResult
 from builders.training_campaigns.duplicates import EXACT_RTOL
-from builders.training_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
+from builders.training_campaigns.source_rows import NODE_SIZE, Cells, RejectedRow, SourceRow, build
 from roofcast.data.errors import SchemaError
 
 RAW: Final = "raw/optimum_habana"
@@ -66,7 +66,13 @@ def build_habana(root: Path) -> BuildResult:
     """
     folder = root / RAW
     rows = [item for name in BASELINES for item in _read_rows(folder, name)]
-    return build("optimum_habana_training", len(rows), rows, EXACT_RTOL)
+    return build(
+        "optimum_habana_training",
+        len(rows),
+        rows,
+        EXACT_RTOL,
+        shared={"stack": "huggingface/optimum-habana", NODE_SIZE: 8.0},
+    )
 
 
 def _read_rows(folder: Path, name: str) -> Iterator[SourceRow | RejectedRow]:
@@ -95,7 +101,10 @@ def _row(
     setting = _setting(folder, match, part, tasks)
     if setting is None:
         return RejectedRow(reference, "no_configuration", "the collected configurations hold none of this test")
-    return SourceRow(reference, _cells(match, part, by_part[part], setting))
+    cells = _cells(match, part, by_part[part], setting)
+    if cells["packing"] != "packed":
+        return RejectedRow(reference, "unpacked", "samples of unknown length: their tokens cannot be counted")
+    return SourceRow(reference, cells)
 
 
 def _setting(folder: Path, match: re.Match[str], part: str, tasks: tuple[str, ...]) -> Mapping[str, Any] | None:

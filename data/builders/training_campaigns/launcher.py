@@ -11,7 +11,7 @@ from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages
 from builders.training_campaigns.headers import read_cells
 from builders.training_campaigns.recipes import RECIPES, method_of
-from builders.training_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
+from builders.training_campaigns.source_rows import NODE_SIZE, Cells, RejectedRow, SourceRow, build
 
 RAW: Final = "raw/nemo_framework_launcher/perf_tables.jsonl"
 
@@ -47,7 +47,12 @@ def build_launcher(root: Path) -> BuildResult:
     ``Nodes``: two runs per row. Their sections name DGX SuperPODs of A100 with 80 GB.
     """
     pages = read_pages(root / RAW)
-    return build("nemo_framework_launcher", len(pages), _read_rows(pages))
+    return build(
+        "nemo_framework_launcher",
+        len(pages),
+        _read_rows(pages),
+        shared={"stack": "nvidia/nemo-launcher", NODE_SIZE: 8.0},
+    )
 
 
 def read_examples(root: Path) -> Iterator[SourceRow | RejectedRow]:

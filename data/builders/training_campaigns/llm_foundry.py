@@ -10,7 +10,7 @@ from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages
 from builders.training_campaigns.duplicates import EXACT_RTOL
 from builders.training_campaigns.headers import normalize_heading, read_cells
-from builders.training_campaigns.source_rows import PER_ACCELERATOR, Cells, SourceRow, build
+from builders.training_campaigns.source_rows import NODE_SIZE, PER_ACCELERATOR, Cells, SourceRow, build
 
 RAW: Final = "raw/mosaic_llm_foundry/train_throughput_tables.jsonl"
 
@@ -25,7 +25,9 @@ def build_llm_foundry(root: Path) -> BuildResult:
     Revisions repeat every digit of a run, so rows that differ in any digit are separate measurements.
     """
     pages = read_pages(root / RAW)
-    return build("mosaic_llm_foundry", len(pages), _read_rows(pages), EXACT_RTOL)
+    return build(
+        "mosaic_llm_foundry", len(pages), _read_rows(pages), EXACT_RTOL, shared={"stack": "mosaicml", NODE_SIZE: 8.0}
+    )
 
 
 def _read_rows(pages: list[PageRow]) -> Iterator[SourceRow]:

@@ -12,7 +12,13 @@ from typing import Final
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import number
 from builders.training_campaigns.duplicates import EXACT_RTOL
-from builders.training_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
+from builders.training_campaigns.mlperf_systems import (
+    name_stack,
+    normalize_framework,
+    read_network,
+    read_precision,
+)
+from builders.training_campaigns.source_rows import NODE_SIZE, Cells, RejectedRow, SourceRow, build
 from roofcast.data.units import BYTE_PER_GB
 
 RAW: Final = "raw/mlperf_training/mlperf_training_llm.csv"
@@ -33,6 +39,7 @@ BENCHMARKS: Final[dict[str, Cells]] = {
 }  # fmt: skip
 """Cells fixed by the rules of each benchmark: model, sequence length and method."""
 
+_SWITCHES: Final = {"1": "on", "true": "on", "0": "off", "false": "off"}
 _MAX_SAMPLE_PER_S: Final = 1e4
 _SIZES: Final = ("tp", "pp", "cp")
 _CONFIGURATION: Final = re.compile(r"/benchmarks/(\w+)/.*_(\d+)x(\d+)x[^/]*tp(\d+)pp(\d+)cp(\d+)")
@@ -62,14 +69,18 @@ def _cells(row: dict[str, str]) -> Cells:
     hints = json.loads(row["hints"] or "{}")
     minutes, batch = number(row["minutes"]), number(row["gbs"])
     memory = number(row["max_mem_gb"])
+    precision, recipe = read_precision(row)
     cells: Cells = fixed | {
         "accelerator": row["accel"], "n_accelerator": number(row["n_accel"]), "n_node": number(row["nodes"]),
-        "framework": row["framework"][:80], "framework_version": f"mlperf-{row['round']}",
+        "framework": normalize_framework(row["framework"], row["benchmark"]), "software": row["framework"][:80],
+        "stack": name_stack(row["submitter"]), NODE_SIZE: number(row["accel_per_node"]), **read_network(row["net"]),
+        "compute_precision": precision, "precision_recipe": recipe, "framework_version": f"mlperf-{row['round']}",
         "n_global_batch_sequence": batch, "n_gradient_accumulation": number(row["ga"]),
         "step_time_s": number(row["step_time_s"]), "duration_s": None if minutes is None else minutes * 60.0,
         "memory_byte_per_accelerator": None if memory is None else memory * BYTE_PER_GB,
         "date": ROUNDS[row["round"]], "note": f"{row['submitter']} {row['system']} ({row['div']})"[:200],
         "vp": number(str(hints.get("vpp", ""))), "n_micro_batch_sequence": number(str(hints.get("mbs", ""))),
+        "sequence_parallel": _SWITCHES.get(str(hints.get("sp", "")).casefold(), ""),
         **_sizes(row, hints),
     }  # fmt: skip
     rate = number(row["throughput"])

@@ -12,7 +12,8 @@ from builders.campaigns.pages import PageRow, number, read_pages, split_brackets
 from builders.training_campaigns.headers import normalize_heading, read_cells
 from builders.training_campaigns.launcher import read_examples
 from builders.training_campaigns.recipes import RECIPES, method_of
-from builders.training_campaigns.source_rows import PER_ACCELERATOR, Cells, RejectedRow, SourceRow, build
+from builders.training_campaigns.releases import superseded_by
+from builders.training_campaigns.source_rows import NODE_SIZE, PER_ACCELERATOR, Cells, RejectedRow, SourceRow, build
 
 BRIDGE: Final = "raw/nemo_megatron_bridge/perf_summary_tables.jsonl"
 NEMO: Final = "raw/nemo/perf_tables.jsonl"
@@ -28,6 +29,9 @@ _VARIANT: Final = re.compile(r"\s*\(([^)]*)\)")
 _RECOUNTED: Final = ("2025-12-04", "GPT OSS 120B", "5630", "223")
 """First day, model, tokens and TFLOP/s of a row that its page replaces with other FLOP/s on the same day."""
 
+_NODE_SIZES: Final = {"DGX-H100": 8.0, "DGX-B200": 8.0, "DGX-B300": 8.0}
+"""Accelerators of a node by system; those of a rack-scale system share one NVLink domain."""
+
 _LONG: Final = "LLAMA2-7B (FP8)"
 """Model and precision of the table of long inputs, from ``performance_long_sequence.md`` of the same repository."""
 
@@ -39,7 +43,10 @@ def build_megatron_bridge(root: Path) -> BuildResult:
     (blocks of 32, on H100 of 128); the next release prints ``FP8-CS (FP8-MX)`` in such rows.
     """
     pages = read_pages(root / BRIDGE)
-    return build("nemo_megatron_bridge", len(pages), (row for page in pages for row in _bridge(page)))
+    rows = (row for page in pages for row in _bridge(page))
+    return build(
+        "nemo_megatron_bridge", len(pages), rows, shared={"stack": "nvidia/megatron-bridge"}, revise=superseded_by
+    )
 
 
 def build_nemo(root: Path) -> BuildResult:
@@ -49,13 +56,23 @@ def build_nemo(root: Path) -> BuildResult:
     """
     pages = read_pages(root / NEMO)
     examples = {_figures(row): row.reference for row in read_examples(root) if isinstance(row, SourceRow)}
-    return build("nemo", len(pages), (_unless_example(_nemo(page), examples) for page in pages))
+    return build(
+        "nemo",
+        len(pages),
+        (_unless_example(_nemo(page), examples) for page in pages),
+        shared={"stack": "nvidia/nemo"},
+    )
 
 
 def build_automodel(root: Path) -> BuildResult:
     """Build NeMo AutoModel's campaign from the files under `root`."""
     pages = read_pages(root / AUTOMODEL)
-    return build("nemo_automodel", len(pages), (_automodel(page) for page in pages))
+    return build(
+        "nemo_automodel",
+        len(pages),
+        (_automodel(page) for page in pages),
+        shared={"stack": "nvidia/nemo-automodel", NODE_SIZE: 8.0},
+    )
 
 
 def _bridge(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
@@ -80,6 +97,7 @@ def _bridge(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
         "model": _VARIANT.sub("", model).strip(), "note": "; ".join(_VARIANT.findall(model)),
         "accelerator": system, "framework": "megatron-bridge", "framework_version": release,
         "software": f"NeMo container {release}", "date": page.date, "method": method_of(page.heading),
+        NODE_SIZE: _NODE_SIZES.get(system),
     }  # fmt: skip
     has_precision = "Precision" in page.cells
     blocks = "FP8-SC" if system == "DGX-H100" else "FP8-MX"

@@ -48,7 +48,7 @@ def build_neuron(root: Path) -> BuildResult:
         )
         for reference, row in rows.items()
     )
-    return build("aws_neuron_training", len(rows), source_rows)
+    return build("aws_neuron_training", len(rows), source_rows, shared={"stack": "aws/neuron"})
 
 
 def _lines(file: Path) -> Iterator[tuple[int, dict[str, str]]]:

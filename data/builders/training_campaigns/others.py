@@ -9,7 +9,7 @@ from typing import Final
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages
 from builders.training_campaigns.headers import read_cells
-from builders.training_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
+from builders.training_campaigns.source_rows import NODE_SIZE, Cells, RejectedRow, SourceRow, build
 from roofcast.data.units import FLOP_PER_TFLOP
 
 JAX: Final = "raw/jax_toolbox/tables.jsonl"
@@ -34,19 +34,28 @@ _TOKENS: Final = {"k": 1024.0, "M": 1024.0**2}
 def build_jax_toolbox(root: Path) -> BuildResult:
     """Build JAX Toolbox's campaign from the files under `root`."""
     pages = read_pages(root / JAX)
-    return build("jax_toolbox", len(pages), (_jax(page) for page in pages))
+    return build(
+        "jax_toolbox",
+        len(pages),
+        (_jax(page) for page in pages),
+        shared={"stack": "nvidia/jax-toolbox", NODE_SIZE: 8.0},
+    )
 
 
 def build_xtuner(root: Path) -> BuildResult:
     """Build XTuner's campaign from the files under `root`; the hardware is named above its tables."""
     pages = read_pages(root / XTUNER)
-    return build("xtuner", len(pages), (_xtuner(page) for page in pages))
+    return build(
+        "xtuner", len(pages), (_xtuner(page) for page in pages), shared={"stack": "internlm/xtuner", NODE_SIZE: 8.0}
+    )
 
 
 def build_colossalai(root: Path) -> BuildResult:
     """Build Colossal-AI's campaign from the files under `root`."""
     pages = read_pages(root / COLOSSAL)
-    return build("colossalai", len(pages), (_colossal(page) for page in pages))
+    return build(
+        "colossalai", len(pages), (_colossal(page) for page in pages), shared={"stack": "hpcaitech/colossalai"}
+    )
 
 
 def _sizes(text: str) -> dict[str, float]:

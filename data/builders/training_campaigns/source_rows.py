@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +23,14 @@ from roofcast.data.training_campaigns.models import training_catalog
 
 PER_ACCELERATOR: Final = "throughput_token_per_s_per_accelerator"
 """Optional cell of a source row, in place of the total throughput."""
+
+NODE_SIZE: Final = "node_size"
+"""Optional cell of a source row: accelerators of a full node."""
+
+_MAX_ATTENTION_TOKEN: Final = 8192.0
+
+MAX_MFU: Final = 0.85
+"""Largest plausible share of the dense peak that the model's products take."""
 
 CAPACITY_SLACK: Final = 1.02
 """Maximum plausible reading relative to the memory; sources differ in the size of a gigabyte."""
@@ -60,15 +68,21 @@ class _RejectionError(Exception):
 
 
 def build(
-    campaign: str, n_read: int, rows: Iterable[SourceRow | RejectedRow], rtol: float = PRINTED_RTOL
+    campaign: str,
+    n_read: int,
+    rows: Iterable[SourceRow | RejectedRow],
+    rtol: float = PRINTED_RTOL,
+    *,
+    shared: Mapping[str, object] | None = None,
+    revise: Callable[[Mapping[str, Cells]], dict[str, str]] | None = None,
 ) -> BuildResult:
     """Return the campaign of the source rows that pass every rule.
 
     Rules, in order: `unknown_model` and `unknown_accelerator` if the catalogue lacks the name; `no_outcome` if no
     outcome is given; `impossible_split` if the parallel sizes do not divide the number of accelerators, or are all
     known and their product differs from it; `inconsistent` if throughput contradicts batch and step time, or FLOP/s;
-    `above_peak` and `above_capacity` if a value exceeds the accelerator's; `duplicate` if an earlier revision of the
-    source holds the same measurement.
+    `above_peak` and `above_capacity` if a value exceeds the accelerator's; `implausible` if the products alone take
+    more than `MAX_MFU` of the peak; `duplicate` if an earlier revision of the source holds the same measurement.
 
     A contradictory pair of micro batch and accumulation is blanked, and the row's note states it.
 
@@ -82,6 +96,10 @@ def build(
         Rows of the source, accepted and rejected ones.
     rtol
         Relative tolerance between outcomes of duplicates.
+    shared
+        Cells of every row that does not state them: the stack, the size of a node.
+    revise
+        Returns what supersedes a run, by reference; such runs are rejected as `superseded_release`.
     """
     catalog = training_catalog()
     accepted: list[SourceRow] = []
@@ -91,18 +109,22 @@ def build(
             rejected.append(item)
             continue
         try:
-            accepted.append(SourceRow(item.reference, _complete_cells(item.cells, catalog)))
+            stated = {name: value for name, value in item.cells.items() if value not in {None, ""}}
+            accepted.append(SourceRow(item.reference, _complete_cells({**(shared or {}), **stated}, catalog)))
         except _RejectionError as error:
             rejected.append(RejectedRow(item.reference, error.reason, error.detail))
     merged, originals = merge_duplicates({item.reference: item.cells for item in accepted}, rtol)
     rejected += [RejectedRow(copy, "duplicate", f"the same as {original}") for copy, original in originals.items()]
+    superseded = revise(merged) if revise else {}
+    rejected += [RejectedRow(reference, "superseded_release", text) for reference, text in superseded.items()]
+    merged = {reference: cells for reference, cells in merged.items() if reference not in superseded}
     table = pd.DataFrame([cells | {"campaign": campaign} for cells in merged.values()])
     quarantine = pd.DataFrame([(r.reference, r.reason, r.detail) for r in rejected], columns=list(QUARANTINE_COLUMNS))
     return BuildResult(validate_training_measurements(table, campaign), n_read, quarantine)
 
 
 def _complete_cells(source: Mapping[str, object], catalog: Catalog) -> Cells:
-    cells = {name: value for name, value in source.items() if value not in {None, ""}}
+    cells = dict(source)
     model = _model(str(cells.get("model", "")), catalog)
     cells["model"] = model.id
     accelerator = _accelerator(str(cells.get("accelerator", "")), catalog)
@@ -115,6 +137,9 @@ def _complete_cells(source: Mapping[str, object], catalog: Catalog) -> Cells:
         )
     if not any(name in cells for name in TRAINING_OUTCOME_COLUMNS) and cells.get("status", "ok") == "ok":
         raise _RejectionError("no_outcome", "the row holds no measured value")
+    if "memory_byte_per_accelerator" not in cells:
+        cells.pop("memory_kind", None)
+    _count_nodes(cells)
     _check_split(cells)
     _drop_wrong_accumulation(cells)
     _derive(cells)
@@ -134,6 +159,19 @@ def _accelerator(name: str, catalog: Catalog) -> AcceleratorSpec:
         return catalog.accelerator(ACCELERATOR_NAMES.get(name.casefold(), name))
     except UnknownNameError:
         raise _RejectionError("unknown_accelerator", name[:200] or "no accelerator is named") from None
+
+
+def _count_nodes(cells: Cells) -> None:
+    """Complete nodes and accelerators of the run in a node, of which full nodes have `NODE_SIZE`."""
+    n_accelerator, size = _n(cells, "n_accelerator"), cells.pop(NODE_SIZE, None)
+    if "n_node" in cells:
+        per_node = n_accelerator / _n(cells, "n_node")
+    elif size is not None:
+        per_node = min(n_accelerator, _float(size))
+    else:
+        return
+    if per_node.is_integer() and n_accelerator % per_node == 0:
+        cells |= {"n_node": n_accelerator / per_node, "n_accelerator_per_node": per_node}
 
 
 def _check_split(cells: Cells) -> None:
@@ -193,15 +231,34 @@ def _check_plausible(cells: Cells, model: ModelSpec, accelerator: AcceleratorSpe
     for name in ("mfu_ratio", "hfu_ratio"):
         if _float(cells.get(name, 0.0)) > 1.0:
             raise _RejectionError("above_peak", f"{name} is {_float(cells[name]):g}")
-    least = _least_flop_per_token(model, str(cells.get("method", ""))) * _float(
-        cells.get("throughput_token_per_s", 0)
+    published = max(
+        _float(cells.get("mfu_ratio", 0.0)), _float(cells.get("model_flop_per_s_per_accelerator", 0.0)) / peak
     )
-    if least > peak * _n(cells, "n_accelerator"):
-        raise _RejectionError("above_peak", f"the tokens need {least:g} FLOP/s, the peak is {peak:g} per accelerator")
+    if published > MAX_MFU:
+        raise _RejectionError("implausible", f"model FLOP/s are {published:.3g} of the peak")
+    _check_rate(cells, model, peak)
     _check_flop_per_token(cells, model)
     used = _float(cells.get("memory_byte_per_accelerator", 0.0))
     if used > accelerator.memory_byte * CAPACITY_SLACK:
         raise _RejectionError("above_capacity", f"{used:g} bytes of {accelerator.memory_byte:g}")
+
+
+def _check_rate(cells: Cells, model: ModelSpec, peak: float) -> None:
+    """Reject the row if the products of its tokens need more than the peak, or nearly all of it.
+
+    Attention counts to `_MAX_ATTENTION_TOKEN`: over long sequences, layers may attend to windows.
+    """
+    method, rate = str(cells.get("method", "")), _float(cells.get("throughput_token_per_s", 0))
+    least = _least_flop_per_token(model, method)
+    length = min(_float(cells.get("n_token_per_sequence", 0.0)), _MAX_ATTENTION_TOKEN)
+    attention = 6.0 * model.n_layer * model.n_head * model.head_dim * length
+    is_frozen = method in {"lora", "qlora", "adapter"}
+    capacity = peak * _n(cells, "n_accelerator")
+    detail = f"the tokens need {least * rate:g} FLOP/s, the peak is {peak:g} per accelerator"
+    if least * rate > capacity:
+        raise _RejectionError("above_peak", detail)
+    if (least + attention * (0.5 if is_frozen else 1.0)) * rate > MAX_MFU * capacity:
+        raise _RejectionError("implausible", f"{detail}; with attention it takes more than {MAX_MFU:g} of it")
 
 
 def _check_flop_per_token(cells: Cells, model: ModelSpec) -> None:

@@ -32,7 +32,9 @@ _GENERATIONS: Final = {"trillium": "TPU v6e", "v5p": "TPU v5p", "a3ultra": "H200
 def build_maxtext(root: Path) -> BuildResult:
     """Build MaxText's campaign from the files under `root`."""
     pages = read_pages(root / MAXTEXT)
-    return build("maxtext", len(pages), (row for page in pages for row in _maxtext(page)))
+    return build(
+        "maxtext", len(pages), (row for page in pages for row in _maxtext(page)), shared={"stack": "google/maxtext"}
+    )
 
 
 def build_tpu_recipes(root: Path) -> BuildResult:
@@ -41,7 +43,7 @@ def build_tpu_recipes(root: Path) -> BuildResult:
     with (root / LOGS).open(encoding="utf-8", newline="") as stream:
         lines = list(csv.DictReader(stream))
     rows = [*(_recipe(page) for page in pages), *_logged(lines)]
-    return build("tpu_recipes", len(pages) + len(lines), rows)
+    return build("tpu_recipes", len(pages) + len(lines), rows, shared={"stack": "google/tpu-recipes"})
 
 
 def _maxtext(page: PageRow) -> Iterator[SourceRow | RejectedRow]:

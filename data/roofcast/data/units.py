@@ -12,6 +12,7 @@ BYTE_PER_GB: Final = 1e9
 BYTE_PER_GIB: Final = 2.0**30
 BYTE_PER_MB: Final = 1e6
 BYTE_PER_MIB: Final = 2.0**20
+BYTE_PER_GBIT: Final = 1e9 / 8.0
 FLOP_PER_TFLOP: Final = 1e12
 TOKEN_PER_MTOKEN: Final = 1e6
 H_PER_MONTH: Final = 730.0

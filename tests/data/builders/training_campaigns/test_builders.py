@@ -7,7 +7,11 @@ import pandas as pd
 import pytest
 
 from builders.campaigns.build_result import BuildResult
+from builders.campaigns.pages import PageRow
 from builders.training_campaigns.build import TRAINING_BUILDERS, main
+from builders.training_campaigns.mlperf_systems import read_network, read_precision
+from builders.training_campaigns.source_rows import SourceRow
+from builders.training_campaigns.torch import _titan
 from roofcast.data.measurements.training_validation import training_row_ids
 from roofcast.data.training_campaigns import load_training_campaigns
 from tests.data.row_builders import SAMPLES
@@ -164,6 +168,36 @@ def test_bigscience_misprints_are_identified_by_cells() -> None:
     assert (found["tables.jsonl:14"], found["tables.jsonl:15"]) == ("superseded", "superseded")
 
 
+def test_torchtitan_local_batch_is_that_of_a_replica() -> None:
+    pages = [
+        PageRow(
+            "t:1", "docs/performance.md", "", "512 GPUs (FSDP 8, TP 8, PP8). Local batch size 32.", "", "",
+            {"Schedule": "1F1B", "TPS/GPU": "100"},
+        ),
+        PageRow(
+            "t:2", "docs/mxfp8.md", "MXFP8 on B200 GPUs", "8x power limited B200 GPUs, batch size 1", "", "",
+            {"Scaling Method": "None (bfloat16)", "Median tokens/s": "8307.5"},
+        ),
+    ]  # fmt: skip
+    piped, dense = (row.cells for page in pages for row in _titan(page) if isinstance(row, SourceRow))
+    assert (piped["n_global_batch_sequence"], piped["pipeline_schedule"]) == (32 * 8, "1f1b")
+    assert "n_micro_batch_sequence" not in piped
+    assert (dense["n_accelerator"], dense["compute_precision"], dense["precision_recipe"]) == (8, "bf16", "")
+    assert (dense["n_micro_batch_sequence"], dense["n_global_batch_sequence"]) == (1, 8)
+
+
+def test_mlperf_reads_precision_and_network() -> None:
+    row = {"benchmark": "llama31_8b", "round": "v5.1", "accel": "NVIDIA Blackwell GPU (GB200)", "configs": ""}
+    assert read_precision(row) == ("fp4", "nvfp4")
+    assert read_precision(row | {"round": "v5.0"}) == ("fp8", "")
+    assert read_precision(row | {"configs": "x/config_GB200_fp8.sh"}) == ("fp8", "")
+    assert read_precision(row | {"accel": "TPU-v5p"}) == ("", "")
+    assert read_precision(row | {"benchmark": "bert"}) == ("", "")
+    assert read_network("4x ConnectX-8 IB XDR 800 Gb/s") == {
+        "network": "infiniband", "node_bandwidth_byte_per_s": 4e11,
+    }  # fmt: skip
+
+
 def test_torchtune_adds_technique_to_technique() -> None:
     rows = built("torchtune").rows
     assert one(rows, note="Packed Dataset")["packing"] == "packed"
@@ -175,6 +209,10 @@ def test_fms_fsdp_splits_a_row_over_its_parts() -> None:
     rows = built("fms_fsdp").rows
     h100 = one(rows, accelerator="nvidia-h100-sxm-80gb", throughput_token_per_s=7500.0 * 96)
     assert (h100["model"], h100["n_accelerator"]) == ("meta-llama/Llama-2-7b-hf", 96)
+
+
+def test_fms_fsdp_utilisation_repeats_the_runs_of_the_rates() -> None:
+    assert built("fms_fsdp").rows["throughput_token_per_s"].notna().all()
 
 
 def test_vectorlm_nan_is_out_of_memory_if_the_page_states_it() -> None:

@@ -41,16 +41,11 @@ def test_batch_is_blank_with_context_parallelism() -> None:
     assert (shared["n_token_per_sequence"], shared["sharding"]) == (2048, "zero1")
 
 
-def test_prompts_are_adapters_over_padded_sequences() -> None:
-    prompt = row("adapter", model=LLAMA)
-    assert (prompt["packing"], prompt["n_token_per_sequence"]) == ("padded", 64)
-
-
-def test_step_time_without_throughput_if_length_is_unknown() -> None:
-    tuned = row("lora", model="Qwen/Qwen2-72B")
-    assert pd.isna(tuned["throughput_token_per_s"])
-    assert tuned["step_time_s"] == pytest.approx(8 * 8 * 8 / 7.554, rel=1e-5)
-    assert (tuned["recomputation"], tuned["sharding"]) == ("full", "zero3")
+def test_padded_samples_and_unknown_lengths_are_rejected() -> None:
+    rejected = built().rejected
+    unpacked = rejected[rejected["reason"] == "unpacked"]
+    assert len(unpacked) >= 2
+    assert set(built().rows["packing"]) == {"packed"}
 
 
 def test_language_model_has_default_block_length_of_script() -> None:
@@ -59,7 +54,13 @@ def test_language_model_has_default_block_length_of_script() -> None:
 
 def test_rejections_by_rule() -> None:
     reasons = built().rejected["reason"]
-    assert sorted(set(reasons)) == ["copied_baseline", "no_configuration", "not_training", "unknown_accelerator"]
+    assert sorted(set(reasons)) == [
+        "copied_baseline",
+        "no_configuration",
+        "not_training",
+        "unknown_accelerator",
+        "unpacked",
+    ]
 
 
 @pytest.mark.parametrize("text", ["[]", "{", "nothing"])
