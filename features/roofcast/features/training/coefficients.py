@@ -1,0 +1,137 @@
+"""Physical coefficients of the training estimate: prior, unit and source of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from roofcast.features.arrays import FloatArray
+from roofcast.features.engine.coefficients import Prior
+
+_TABLES: Final = "kernel tables of aiconfigurator-core 0.12.0 have forward products alone; see docs/TRAINING.md"
+_JUDGEMENT: Final = "judgement"
+_RUNS: Final = "judgement, with training runs of many stacks in view; see docs/TRAINING.md"
+_KORTHIKANTI: Final = "V. Korthikanti et al., 2022, section 4: exact for Megatron-LM"
+_FLASH: Final = (
+    "T. Dao, FlashAttention-2, 2023, section 4.1: five products backward for two forward; efficiency: runs"
+)
+
+
+def _prior(median: float, log_sd: float, unit: str, meaning: str, source: str, *, is_share: bool = False) -> Prior:
+    return Prior(median, log_sd, 0.0, unit, meaning, source, is_share=is_share)
+
+
+TRAINING_PRIORS: Final[dict[str, Prior]] = {
+    "gemm_ratio": _prior(1.0, 0.08, "1", "time of dense products relative to the kernel tables", _TABLES),
+    "backward_ratio": _prior(1.15, 0.1, "1", "time of a backward product relative to a forward one of the same "
+                             "shape", _RUNS),
+    "attention_ratio": _prior(1.1, 0.15, "1", "time of attention relative to the kernel tables", _TABLES),
+    "attention_backward_ratio": _prior(3.0, 0.2, "1", "time of backward attention over forward", _FLASH),
+    "expert_ratio": _prior(1.3, 0.3, "1", "time of grouped products of experts relative to dense products", _RUNS),
+    "dispatch_pass": _prior(8.0, 0.5, "pass", "passes over the hidden vector of each token-expert pair, forward: "
+                            "permutation, activation, weighting", _JUDGEMENT),
+    "linear_ratio": _prior(6.0, 0.7, "1", "passes over the mixer's widths in a layer of linear attention, "
+                           "relative to those of other layers", _JUDGEMENT),
+    "elementwise_ratio": _prior(1.2, 0.3, "1", "time of norms, residuals, rotations and activations over that of "
+                                "their bytes at peak bandwidth", _JUDGEMENT),
+    "eight_bit_ratio": _prior(1.15, 0.15, "1", "time of 8- and 4-bit products relative to the kernel tables",
+                              _RUNS),
+    "cast_pass": _prior(2.0, 0.5, "pass", "passes over the operands of an 8- or 4-bit product to scale and "
+                        "convert them", _JUDGEMENT),
+    "floor_s": _prior(0.8e-3, 0.7, "s", "least time of a layer for one micro-batch, forward and backward: launches "
+                      "from the host", _RUNS),
+    "tp_exposed": _prior(0.6, 0.3, "1", "share of tensor-parallel collectives that does not overlap", _RUNS,
+                         is_share=True),
+    "cp_exposed": _prior(0.5, 0.4, "1", "share of context-parallel transfers that does not overlap", _JUDGEMENT,
+                         is_share=True),
+    "ep_exposed": _prior(0.8, 0.3, "1", "share of expert-parallel transfers that does not overlap", _RUNS,
+                         is_share=True),
+    "dp_exposed": _prior(0.3, 0.4, "1", "share of data-parallel collectives that does not overlap although there "
+                         "is time", _RUNS, is_share=True),
+    "pp_exposed": _prior(0.7, 0.4, "1", "share of the messages between pipeline stages that does not overlap",
+                         _JUDGEMENT, is_share=True),
+    "network_ratio": _prior(0.7, 0.3, "1", "share of the network's nominal bandwidth that collectives achieve",
+                            _RUNS, is_share=True),
+    "network_step_s": _prior(10e-6, 0.7, "s", "latency of one step of a collective between nodes", _RUNS),
+    "all_to_all_ratio": _prior(1.5, 0.4, "1", "time of all-to-all relative to the kernel tables, for uneven "
+                               "traffic", _JUDGEMENT),
+    "optimizer_ratio": _prior(1.5, 0.4, "1", "time of the optimizer over that of its bytes at peak bandwidth",
+                              _JUDGEMENT),
+    "step_s": _prior(30e-3, 0.7, "s", "time of a step outside the model: data, logging, gradient norm", _RUNS),
+    "straggler": _prior(0.005, 0.7, "1", "added time for each doubling of the accelerators beyond eight", _RUNS),
+    "dequantise_ratio": _prior(3.0, 0.5, "1", "time to unpack quantised weights over that of their bytes",
+                               _JUDGEMENT),
+    "offload_exposed": _prior(0.7, 0.4, "1", "share of transfers to the host that does not overlap", _JUDGEMENT,
+                              is_share=True),
+    "activation_ratio": _prior(1.0, 0.15, "1", "kept activations relative to their formula", _KORTHIKANTI),
+    "selective_ratio": _prior(0.6, 0.4, "1", "share of kept activations that selective recomputation keeps, outside "
+                              "attention scores", _RUNS, is_share=True),
+    "logit_byte": _prior(12.0, 0.2, "byte", "peak for each logit: 16 and 32 bits, and their gradients", _RUNS),
+    "fragment_ratio": _prior(0.06, 0.7, "1", "memory that the allocator reserves beyond allocated", _JUDGEMENT),
+    "workspace_byte": _prior(0.5e9, 0.7, "byte", "buffers of kernels and collectives", _JUDGEMENT),
+    "context_byte": _prior(1.5e9, 0.5, "byte", "memory on the device outside the allocator: driver context, "
+                           "communicators", _JUDGEMENT),
+}  # fmt: skip
+
+TRAINING_NAMES: Final = tuple(TRAINING_PRIORS)
+_INDEX: Final = {name: i for i, name in enumerate(TRAINING_NAMES)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingCoefficients:
+    """Natural logarithms of the coefficients: shape (n_coefficient,), in the order of `TRAINING_PRIORS`.
+
+    A learner fits ``(logs - log(median)) / log_sd`` under a standard normal prior, see `from_standard`.
+    """
+
+    logs: FloatArray
+
+    def value(self, name: str) -> float:
+        """Return a coefficient in its unit.
+
+        Examples
+        --------
+        >>> DEFAULT_TRAINING_COEFFICIENTS.value("attention_backward_ratio")
+        3.0
+        """
+        prior = TRAINING_PRIORS[name]
+        value = float(np.exp(self.logs[_INDEX[name]]).round(12))
+        return min(value, 1.0) if prior.is_share else value
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether all values are equal."""
+        if not isinstance(other, TrainingCoefficients):
+            return NotImplemented
+        return np.array_equal(self.logs, other.logs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def with_values(self, **values: float) -> TrainingCoefficients:
+        """Return a copy with these values, in their units.
+
+        Examples
+        --------
+        >>> DEFAULT_TRAINING_COEFFICIENTS.with_values(tp_exposed=0.25).value("tp_exposed")
+        0.25
+        """
+        logs = self.logs.copy()
+        for name, value in values.items():
+            logs[_INDEX[name]] = np.log(value)
+        return TrainingCoefficients(logs)
+
+
+def from_standard(x: FloatArray) -> TrainingCoefficients:
+    """Return the coefficients at `x` prior standard deviations from the prior medians: shape (n_coefficient,).
+
+    Examples
+    --------
+    >>> from_standard(np.zeros(len(TRAINING_NAMES))) == DEFAULT_TRAINING_COEFFICIENTS
+    True
+    """
+    priors = TRAINING_PRIORS.values()
+    return TrainingCoefficients(np.log([p.median for p in priors]) + x * np.array([p.log_sd for p in priors]))
+
+
+DEFAULT_TRAINING_COEFFICIENTS: Final = from_standard(np.zeros(len(TRAINING_PRIORS)))

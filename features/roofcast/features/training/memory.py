@@ -1,0 +1,183 @@
+"""Peak memory of an accelerator by part and pipeline stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from roofcast.features.arrays import FloatArray
+from roofcast.features.training.coefficients import DEFAULT_TRAINING_COEFFICIENTS, TrainingCoefficients
+from roofcast.features.training.layer import ELEMENT_BYTE, expert_split, micro_batch_token
+from roofcast.features.training.parameters import LocalParameters, local_parameters, stage_layers
+from roofcast.features.training.runs import TrainingRuns
+
+SCORE_BYTE: Final = 5.0
+"""Bytes of each stored attention score: softmax (2), its dropout (2) and the mask (1)."""
+
+CHUNK_RATIO: Final = 0.125
+"""Share of the logits that a chunked loss holds at a time: torchtune's eight chunks."""
+
+MEMORY_KINDS: Final = ("allocated", "reserved", "device")
+"""Memory of tensors; of the framework's allocator; in use on the device, as nvidia-smi shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageMemory:
+    """Allocated memory of a rank of one pipeline stage by part, in bytes, each of shape (n_row,)."""
+
+    weights: FloatArray
+    gradients: FloatArray
+    optimizer: FloatArray
+    activations: FloatArray
+    logits: FloatArray
+    buffers: FloatArray
+
+    @property
+    def allocated(self) -> FloatArray:
+        """Sum over the parts."""
+        states = self.weights + self.gradients + self.optimizer
+        return states + self.activations + self.logits + self.buffers
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingMemory:
+    """Memory of the first and the last pipeline stage; the same stage if there is one alone."""
+
+    first: StageMemory
+    last: StageMemory
+    fragment_ratio: float
+    context_byte: float
+
+    @property
+    def allocated(self) -> FloatArray:
+        """Peak of allocated tensors over the stages: shape (n_row,)."""
+        return np.maximum(self.first.allocated, self.last.allocated)
+
+    @property
+    def reserved(self) -> FloatArray:
+        """Peak of memory that the allocator reserves."""
+        return self.allocated * (1.0 + self.fragment_ratio)
+
+    @property
+    def device(self) -> FloatArray:
+        """Peak of memory in use on the device."""
+        return self.reserved + self.context_byte
+
+
+def estimate_memory(runs: TrainingRuns, c: TrainingCoefficients = DEFAULT_TRAINING_COEFFICIENTS) -> TrainingMemory:
+    """Return the peak memory of an accelerator.
+
+    Notes
+    -----
+    States: weight, gradient and optimizer bytes of each trained weight, sharded by ZeRO in the order optimizer,
+    gradients, weights. The first stage of a 1F1B pipeline holds the activations of ``min(p, m)`` micro-batches, with
+    v chunks of ``p (1 + (p - 1) / (p v))``; the last stage those of one, and the logits.
+
+    References
+    ----------
+    V. Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, sections 4 and 5;
+    S. Rajbhandari et al., "ZeRO", 2020, section 5.
+    """
+    plan = runs.plan
+    local = local_parameters(runs.model, plan)
+    one = np.ones_like(plan.tp)
+    head_layer = runs.model.vocab_size * runs.model.hidden_size / plan.tp / np.maximum(_layer_weight(local), 1.0)
+    n_first, n_last = stage_layers(runs, head_layer)
+    flight = np.minimum(plan.pp, plan.n_micro_batch) * np.where(
+        plan.vp > 1.0, 1.0 + (plan.pp - 1.0) / (plan.pp * plan.vp), 1.0
+    )
+    is_single = plan.pp <= 1.0
+    first_embedding = np.where(is_single, 2.0 - runs.model.is_tied, one)
+    first = _stage(
+        runs, c, local, n_layer=n_first, n_embedding=first_embedding, n_flight=flight,
+        has_head=np.where(is_single, 1.0, 0.0),
+    )  # fmt: skip
+    last = _stage(runs, c, local, n_layer=n_last, n_embedding=first_embedding, n_flight=one, has_head=one)
+    return TrainingMemory(first, last, c.value("fragment_ratio"), c.value("context_byte"))
+
+
+def _layer_weight(local: LocalParameters) -> FloatArray:
+    return local.layer_dense + local.layer_expert
+
+
+def _stage(
+    runs: TrainingRuns,
+    c: TrainingCoefficients,
+    local: LocalParameters,
+    *,
+    n_layer: FloatArray,
+    n_embedding: FloatArray,
+    n_flight: FloatArray,
+    has_head: FloatArray,
+) -> StageMemory:
+    """Return the memory of a stage with `n_layer` layers, `n_flight` micro-batches in flight, and maybe the head."""
+    job, plan = runs.job, runs.plan
+    held = n_layer * _layer_weight(local) + n_embedding * local.embedding
+    adapters = job.n_param_trained / plan.tp / plan.pp
+    is_frozen = job.is_frozen > 0
+    trained = np.where(is_frozen, adapters, held)
+    shard = [np.where(plan.zero_stage >= stage, plan.n_shard, 1.0) for stage in (1.0, 2.0, 3.0)]
+    frozen = np.where(is_frozen, held * job.frozen_byte, 0.0)
+    on_device = 1.0 - job.offload_parameter
+    weights = on_device * (trained * job.weight_byte + frozen) / shard[2]
+    token = micro_batch_token(runs)
+    logit_share = np.where(job.is_loss_chunked > 0, CHUNK_RATIO, 1.0)
+    logits = has_head * token * runs.model.vocab_size / plan.tp * c.value("logit_byte") * logit_share
+    gathered = np.where(plan.zero_stage > 2, 2.0 * _layer_weight(local) + local.embedding, 0.0)
+    kept, working = _activation_byte(runs, c)
+    on_device_kept = np.where(job.offload_activation > 0, 0.0, kept)
+    return StageMemory(
+        weights=weights,
+        gradients=trained * job.gradient_byte / shard[1],
+        optimizer=(1.0 - job.offload_optimizer) * trained * job.optimizer_byte / shard[0],
+        activations=token * (n_layer * n_flight * on_device_kept + working),
+        logits=logits,
+        buffers=ELEMENT_BYTE * gathered + c.value("workspace_byte"),
+    )
+
+
+def layer_activation_byte(runs: TrainingRuns) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return bytes per token and layer: kept activations without scores, stored scores, and the layer's input.
+
+    Notes
+    -----
+    With hidden size h and width 4 h, dropout and sequence parallelism the first is 34 h / t, and the second
+    5 a s / t: the published formula. Norms keep their inputs, products theirs, the gated activation three widths.
+
+    References
+    ----------
+    V. Korthikanti et al., 2022, equations 1 to 4.
+    """
+    s, job, plan = runs.model, runs.job, runs.plan
+    norm_split = np.where(plan.is_sequence_parallel > 0, plan.tp, 1.0)
+    is_frozen = job.is_frozen > 0
+    inputs = np.where(is_frozen, 0.0, 4.0 * s.hidden_size)
+    hidden = 4.0 * s.hidden_size + inputs + 2.0 * s.hidden_size * job.has_dropout
+    mlp_width = s.mlp_width * s.n_mlp_layer / s.n_layer
+    n_kept = s.n_mlp_matrix - np.where(is_frozen, 1.0, 0.0)
+    out_width = np.where(is_frozen, 0.0, s.mixer_out_width)
+    split = ELEMENT_BYTE * (s.mixer_in_width + out_width + n_kept * mlp_width)
+    adapter = (1.0 - job.is_input_frozen) * ELEMENT_BYTE * job.n_adapter_width / 2.0
+    _, pair, expert_parts = expert_split(runs)
+    moe_share = s.n_moe_layer / s.n_layer
+    per_token = pair / np.maximum(micro_batch_token(runs), 1e-9)
+    expert = moe_share * per_token * ELEMENT_BYTE * (2.0 * s.hidden_size + n_kept * s.moe_width / expert_parts)
+    attended = (s.n_full_layer + s.n_sliding_layer) / s.n_layer
+    scores = (1.0 - job.is_flash) * attended * SCORE_BYTE * s.n_head * job.n_token / plan.tp
+    kept = hidden / norm_split + (split + adapter) / plan.tp + expert
+    return kept, scores, ELEMENT_BYTE * s.hidden_size / norm_split
+
+
+def _activation_byte(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[FloatArray, FloatArray]:
+    """Return bytes per token kept for each layer in flight, and of the layer that is worked on."""
+    kept, scores, layer_input = layer_activation_byte(runs)
+    ratio = c.value("activation_ratio")
+    level = runs.plan.recomputation
+    is_full, is_selective = level > 1.5, (level > 0.5) & (level < 1.5)
+    share = np.where(runs.job.is_flash > 0, c.value("selective_ratio"), 1.0)
+    selective = np.where(is_selective, share * kept, kept + scores)
+    per_layer = np.where(is_full, layer_input, ratio * selective)
+    working = np.where(is_full, ratio * (kept + scores), np.where(is_selective, ratio * scores, 0.0))
+    return per_layer, working

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from research.megatron_tables import ACTIVATION_GIB, STATE_GIB, korthikanti_rows
+from roofcast.data.training_campaigns import training_catalog
+from roofcast.features.training.memory import estimate_memory, layer_activation_byte
+from roofcast.features.training.plans import choose_plans
+from roofcast.features.training.run_table import build_jobs
+from tests.features.training.samples import runs_of
+
+STAGES = ["ddp", "zero1", "zero2", "zero3"]
+
+
+def device_byte(*changes: dict[str, Any]) -> list[float]:
+    return list(estimate_memory(runs_of(*changes)).device)
+
+
+@pytest.mark.parametrize("method", ["pretrain", "lora", "qlora"])
+def test_memory_adds_up_over_parts(method: str) -> None:
+    memory = estimate_memory(runs_of({"method": method, "pp": 2, "tp": 2}))
+    for stage in (memory.first, memory.last):
+        parts = [getattr(stage, name)[0] for name in stage.__slots__]
+        assert min(parts) >= 0
+        assert stage.allocated[0] == pytest.approx(sum(parts))
+    assert memory.allocated[0] <= memory.reserved[0] <= memory.device[0]
+
+
+@given(st.sampled_from([8, 16, 64]), st.sampled_from(["megatron-lm", "llm-foundry", "deepspeed"]))
+def test_more_zero_never_needs_more_memory(n: int, framework: str) -> None:
+    """Beyond the buffer in which a layer's weights are gathered."""
+    changes = [{"sharding": stage, "n_accelerator": n, "framework": framework} for stage in STAGES]
+    memory = estimate_memory(runs_of(*changes)).first
+    states = memory.weights + memory.gradients + memory.optimizer
+    assert (np.diff(states) <= 0).all()
+    assert (np.diff(memory.allocated) <= 0).all()
+
+
+def test_states_of_replicas_by_hand() -> None:
+    """Megatron-LM keeps 18 bytes a weight: 2 + 4 + 12; its distributed optimizer 6 + 12 / dp."""
+    first = estimate_memory(runs_of({"sharding": "ddp"}, {"sharding": "zero1"})).first
+    states = first.weights + first.gradients + first.optimizer
+    assert states[0] == pytest.approx(18 * 6.738e9, rel=1e-3)
+    assert states[1] == pytest.approx((6 + 12 / 8) * 6.738e9, rel=1e-3)
+
+
+def test_recomputation_and_adapters_save_memory() -> None:
+    none, selective, full = device_byte(*({"recomputation": level} for level in ("none", "selective", "full")))
+    assert none > selective > full
+    trained, lora, qlora = device_byte(
+        *({"method": m, "framework": "peft", "sharding": "ddp"} for m in ("full", "lora", "qlora"))
+    )
+    assert trained > lora > qlora
+
+
+def test_lora_fa_keeps_no_inputs() -> None:
+    lora, frozen = device_byte(*({"method": "lora", "adapter": a, "framework": "peft"} for a in ("lora", "lora-fa")))
+    assert frozen < lora
+
+
+def test_activations_and_states_of_korthikanti_figure_1() -> None:
+    """With t, p and v: L (1 + (p - 1) / (p v)) layers of sbh (10 + 24 / t + 5 a s / (h t)), or of 34 sbh / t."""
+    rows, models = korthikanti_rows()
+    rows = rows.assign(framework="megatron-deepspeed")
+    runs = choose_plans(build_jobs(rows, models, training_catalog().accelerators)).runs
+    kept, scores, _ = layer_activation_byte(runs)
+    plan = runs.plan
+    n_layer = runs.model.n_layer * (1 + np.where(plan.vp > 1, (plan.pp - 1) / (plan.pp * plan.vp), 0))
+    gib = plan.micro_batch * runs.job.n_token * n_layer * np.array([kept + scores, kept]) / 2**30
+    none, selective = gib[0, 0::2], gib[1, 1::2]
+    assert none == pytest.approx(np.array([row[0] for row in ACTIVATION_GIB]), rel=0.01)
+    assert selective == pytest.approx(np.array([row[1] for row in ACTIVATION_GIB]), rel=0.01)
+
+
+def test_states_of_korthikanti_figure_1() -> None:
+    """18 bytes a weight; the figure leaves out the embedding."""
+    rows, models = korthikanti_rows()
+    runs = choose_plans(build_jobs(rows, models, training_catalog().accelerators)).runs
+    first = estimate_memory(runs).first
+    embedding = 18 * runs.model.n_param_embedding / runs.plan.tp
+    gib = (first.weights + first.gradients + first.optimizer - embedding)[0::2] / 2**30
+    assert gib[1:] == pytest.approx(np.array(STATE_GIB)[1:], rel=0.01)

@@ -1,0 +1,218 @@
+"""Errors of the training estimate: ``python -m research.training_core``, with priors and with fitted coefficients.
+
+Prints mean and median absolute percentage errors of tokens/s per accelerator by group, with the priors and with
+coefficients of a robust fit that holds out lineages, accelerators or stacks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.specs import ModelSpec
+from roofcast.data.training_campaigns import load_training_campaigns, training_catalog
+from roofcast.features.arrays import FloatArray, take_rows
+from roofcast.features.training.coefficients import (
+    DEFAULT_TRAINING_COEFFICIENTS,
+    TRAINING_NAMES,
+    TRAINING_PRIORS,
+    TrainingCoefficients,
+    from_standard,
+)
+from roofcast.features.training.memory import estimate_memory
+from roofcast.features.training.plans import PlanChoice, choose_plans
+from roofcast.features.training.run_table import build_jobs
+from roofcast.features.training.runs import TrainingRuns
+from roofcast.features.training.step import estimate_training, throughput_token_per_s
+from roofcast.training.learner.robust_least_squares import levenberg_marquardt
+
+ERROR_SCALE: Final = 0.10
+MAX_STACK_WEIGHT: Final = 60.0
+"""Rows that one stack counts as at most, with a square root beyond."""
+
+N_FOLD: Final = 5
+STEP: Final = 0.05
+ENCODERS: Final = ("bert", "roberta", "mpnet", "t5", "transfo-xl")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows with a rate, their chosen plans, and the groups that are held out."""
+
+    rows: pd.DataFrame
+    choice: PlanChoice
+    target: FloatArray
+
+
+def load_rows(extra: Path | None, names: list[str]) -> tuple[pd.DataFrame, Catalog]:
+    """Return shipped rows and those of unshipped campaigns in `extra`, with the catalogue that holds their models."""
+    catalog = training_catalog()
+    shipped = load_training_campaigns()
+    if extra is None:
+        return shipped, catalog
+    tables = [pd.read_csv(extra / f"{name}.csv") for name in names if name not in set(shipped["campaign"])]
+    for table in tables:
+        measured = table["note"].astype(str).str.extract(r"all-reduce ([0-9.]+) GB/s")[0].astype(float)
+        if "all_reduce_bandwidth_byte_per_s" not in table:
+            table["all_reduce_bandwidth_byte_per_s"] = measured * 10**9
+    catalog = catalog.with_models(_shapes(extra / "shapes_new.csv", catalog))
+    joined = pd.concat([shipped, *tables], ignore_index=True)
+    for name in joined.select_dtypes(exclude="number").columns:
+        joined[name] = joined[name].fillna("")
+    known = joined["model"].isin(set(catalog.models)) & joined["accelerator"].isin(set(catalog.accelerators))
+    return joined[known].reset_index(drop=True), catalog
+
+
+def _shapes(path: Path, catalog: Catalog) -> list[ModelSpec]:
+    shapes = pd.read_csv(path)
+    specs = []
+    for row in shapes.to_dict("records"):
+        if row["model"] in catalog.models:
+            continue
+        fields = {str(k): v for k, v in row.items() if k not in {"model", "source"} and not pd.isna(v)}
+        whole = {k: int(v) for k, v in fields.items() if k not in {"mlp_gated", "tie_word_embeddings"}}
+        width = {"head_dim": max(1, whole["hidden_size"] // whole["n_head"])}
+        if whole.get("n_expert"):
+            width["moe_intermediate_size"] = whole["intermediate_size"]
+        specs.append(
+            ModelSpec.parse(
+                fields | whole | width | {"id": row["model"], "lineage": row["model"], "fold_group": row["model"]}
+                | {"attention": "gqa" if whole["n_kv_head"] < whole["n_head"] else "mha", "source": "shapes_new.csv"}
+            )
+        )  # fmt: skip
+    return specs
+
+
+def select_rows(rows: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
+    """Return rows of decoders with a rate, a batch and a length, that count no padding."""
+    types = rows["model"].map({name: spec.model_type for name, spec in catalog.models.items()})
+    n_encoder = rows["model"].map({name: spec.n_encoder_layer for name, spec in catalog.models.items()})
+    is_decoder = ~types.isin(ENCODERS) & (n_encoder == 0) & ~rows["model"].str.contains("bert|transformer-xl")
+    has = rows["throughput_token_per_s"].notna() & (rows["status"] == "ok") & is_decoder
+    has &= ~rows["campaign"].isin(["vectorlm"])
+    has &= ~((rows["packing"] == "padded") & rows["campaign"].isin(["optimum_habana_training"]))
+    has &= ~(rows["note"].astype(str).str.contains("before PP fix") & (rows["pp"] > 1))
+    return rows[has].reset_index(drop=True)
+
+
+def judge(rows: pd.DataFrame, catalog: Catalog, c: TrainingCoefficients) -> Judged:
+    """Return the rows with their fastest plans that fit."""
+    jobs = build_jobs(rows, catalog.models, catalog.accelerators)
+    target = rows["throughput_token_per_s"].to_numpy(float)
+    return Judged(rows, choose_plans(jobs, c), target)
+
+
+def log_errors(runs: TrainingRuns, target: FloatArray, c: TrainingCoefficients) -> FloatArray:
+    """Return log(measured / estimated) tokens per second."""
+    return np.asarray(np.log(target / throughput_token_per_s(runs, estimate_training(runs, c))))
+
+
+def row_weights(stacks: pd.Series) -> FloatArray:
+    """Return weights by which a stack counts as `MAX_STACK_WEIGHT` rows at most."""
+    n = stacks.map(stacks.value_counts()).to_numpy(float)
+    return np.minimum(1.0, MAX_STACK_WEIGHT / n)
+
+
+def fit(runs: TrainingRuns, target: FloatArray, weight: FloatArray) -> TrainingCoefficients:
+    """Return the coefficients of a robust fit under their priors."""
+
+    def residuals(x: FloatArray) -> FloatArray:
+        return log_errors(runs, target, from_standard(x)) / ERROR_SCALE
+
+    def jacobian(x: FloatArray, at: FloatArray) -> FloatArray:
+        columns = []
+        for i in range(len(TRAINING_NAMES)):
+            moved = x.copy()
+            moved[i] += STEP
+            columns.append((residuals(moved) - at) / STEP)
+        return np.stack(columns, axis=1)
+
+    return from_standard(levenberg_marquardt(residuals, jacobian, len(TRAINING_NAMES), weight))
+
+
+def hold_out(judged: Judged, groups: pd.Series, weight: FloatArray) -> FloatArray:
+    """Return log errors of each row with coefficients fitted to other groups, in `N_FOLD` folds."""
+    fold = groups.map(lambda name: zlib.crc32(str(name).encode()) % N_FOLD).to_numpy()
+    errors = np.full(len(fold), np.nan)
+    for k in range(N_FOLD):
+        inside, outside = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+        if len(inside) == 0:
+            continue
+        c = fit(take_rows(judged.choice.runs, outside), judged.target[outside], weight[outside])
+        errors[inside] = log_errors(take_rows(judged.choice.runs, inside), judged.target[inside], c)
+    return errors
+
+
+def ape(errors: FloatArray) -> FloatArray:
+    """Return absolute percentage errors of the estimate from log(measured / estimated)."""
+    return np.asarray(np.abs(np.exp(-errors) - 1.0))
+
+
+def summarize(errors: FloatArray, groups: npt.ArrayLike) -> pd.DataFrame:
+    """Return number, bias and errors by group."""
+    frame = pd.DataFrame({"group": groups, "error": errors, "ape": ape(errors)})
+    table = frame.groupby("group").agg(
+        n=("ape", "size"), bias=("error", "median"), mean=("ape", "mean"), median=("ape", "median")
+    )
+    return table.round(3)
+
+
+def memory_errors(rows: pd.DataFrame, catalog: Catalog, c: TrainingCoefficients) -> pd.DataFrame:
+    """Return log(measured / estimated) peak memory of rows that state it, with the plans chosen for them."""
+    has = rows["memory_byte_per_accelerator"].notna() & (rows["status"] == "ok")
+    rows = rows[has].reset_index(drop=True)
+    choice = choose_plans(build_jobs(rows, catalog.models, catalog.accelerators), c)
+    kind = rows["memory_kind"] if "memory_kind" in rows else pd.Series("reserved", index=rows.index)
+    memory = estimate_memory(choice.runs, c)
+    parts = {name: getattr(memory, name) for name in ("allocated", "reserved", "device")}
+    estimated = np.select([kind == "allocated", kind == "device"], [parts["allocated"], parts["device"]],
+                          parts["reserved"])  # fmt: skip
+    return rows.assign(error=np.log(rows["memory_byte_per_accelerator"].to_numpy(float) / estimated))
+
+
+def main() -> None:
+    """Print the errors."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--extra", type=Path, help="folder of unshipped campaigns: NAME.csv and shapes_new.csv")
+    parser.add_argument("--names", nargs="*", default=[], help="campaigns of --extra")
+    parser.add_argument("--hold-out", nargs="*", default=[], help="lineage, accelerator, stack")
+    parser.add_argument("--dump", type=Path)
+    options = parser.parse_args()
+    rows, catalog = load_rows(options.extra, options.names)
+    judged = judge(select_rows(rows, catalog), catalog, DEFAULT_TRAINING_COEFFICIENTS)
+    stack = judged.rows["stack"] if "stack" in judged.rows else judged.rows["campaign"]
+    stack = stack.where(stack != "", judged.rows["campaign"])
+    weight = row_weights(stack)
+    prior = log_errors(judged.choice.runs, judged.target, DEFAULT_TRAINING_COEFFICIENTS)
+    fitted = fit(judged.choice.runs, judged.target, weight)
+    judged = judge(judged.rows, catalog, fitted)
+    fitted = fit(judged.choice.runs, judged.target, weight)
+    errors = {"prior": prior, "fitted": log_errors(judged.choice.runs, judged.target, fitted)}
+    lineage = judged.rows["model"].map({name: spec.fold_group for name, spec in catalog.models.items()})
+    groups = {"lineage": lineage, "accelerator": judged.rows["accelerator"], "stack": stack.str.split("/").str[0]}
+    for name in options.hold_out:
+        errors[f"{name} out"] = hold_out(judged, groups[name], weight)
+    for name, values in errors.items():
+        print(f"{name}: mean {np.nanmean(ape(values)):.3f} median {np.nanmedian(ape(values)):.3f}")
+        medians = summarize(values, judged.rows["campaign"])
+        print(medians.to_string(), "\nmedian of medians", medians["median"].median())
+    for name, prior_value in TRAINING_PRIORS.items():
+        print(f"{name:28s} {prior_value.median:10.4g} -> {fitted.value(name):10.4g}")
+    if options.dump:
+        plan = {name: getattr(judged.choice.runs.plan, name) for name in judged.choice.runs.plan.__slots__}
+        parts = estimate_training(judged.choice.runs, fitted)
+        times = {name: getattr(parts, name) for name in parts.__slots__}
+        dumped = judged.rows.assign(**{f"plan_{k}": v for k, v in plan.items()}, **times, fits=judged.choice.fits)
+        dumped.assign(**{f"e_{k}": v for k, v in errors.items()}).to_csv(options.dump)
+
+
+if __name__ == "__main__":
+    main()
