@@ -59,8 +59,7 @@ def test_the_throughput_of_an_open_loop_is_its_rate(quick: RoofcastPredictor, me
     assert not answer.estimate.is_saturated.all()
     wanted = (0.05 * rate["workload.n_output_token"])[~answer.estimate.is_saturated]
     np.testing.assert_allclose(answer.median[THROUGHPUT][~answer.estimate.is_saturated], wanted, rtol=1e-6)
-    for bound in answer.interval(0.5):
-        np.testing.assert_array_equal(bound[THROUGHPUT], answer.median[THROUGHPUT])
+    assert (answer.log_sd[THROUGHPUT] > 0).all(), "a deployment may fall behind"
     points = CalibrationPoints(rate, pd.DataFrame({THROUGHPUT: answer.median[THROUGHPUT] / 2}))
     pd.testing.assert_frame_equal(
         quick.predict_distribution(means, points).median, quick.predict_distribution(means).median

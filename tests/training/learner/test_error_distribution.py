@@ -33,7 +33,13 @@ class Rows:
         """Return the distribution if the final predictor's residuals are a share of the errors."""
         every, residual = np.ones(len(self.error), dtype=bool), residual_share * self.error
         return fit_error_distribution(
-            self.features, self.places, self.held_out, self.groups, residual=residual, is_central=every
+            self.features,
+            self.places,
+            self.held_out,
+            self.groups,
+            residual=residual,
+            stack_residual=residual,
+            is_central=every,
         )[0]
 
     @property
@@ -125,7 +131,13 @@ def test_tails_count_for_the_scale_and_not_for_the_effects() -> None:
     rows = draw_rows(12, 4, 3)
     is_central = np.arange(48) % 4 > 0
     known, expected = fit_error_distribution(
-        rows.features, rows.places, rows.held_out, rows.groups, residual=rows.error, is_central=is_central
+        rows.features,
+        rows.places,
+        rows.held_out,
+        rows.groups,
+        residual=rows.error,
+        stack_residual=rows.error,
+        is_central=is_central,
     )
     assert is_central[known.training_row].all()
     assert known.conformal.n_group == 12
@@ -173,7 +185,13 @@ def fit_to_stacks() -> ErrorDistribution:
     owners = pd.Series(stack).astype(str)
     errors = np.stack([known, rows.error])
     return fit_error_distribution(
-        rows.features, rows.places, errors, (rows.group, owners), residual=0 * known, is_central=every
+        rows.features,
+        rows.places,
+        errors,
+        (rows.group, owners),
+        residual=0 * known,
+        stack_residual=0 * known,
+        is_central=every,
     )[0]
 
 

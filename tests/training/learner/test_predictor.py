@@ -174,6 +174,27 @@ def test_a_few_own_rows_shift_what_others_measured(subset: TrainingSet) -> None:
     assert told["apart"] < 0.97 * told["one"]
 
 
+def test_a_measured_stack_is_predicted_by_what_it_measured(subset: TrainingSet) -> None:
+    """One of three stacks takes twice as long as the others; the LLM in question was measured on none of them."""
+    lineage = subset.groups == LINEAGES[-1]
+    X = pd.concat([subset.X] * 3, ignore_index=True)
+    y, groups = (pd.concat([part] * 3, ignore_index=True) for part in (subset.y, subset.groups))
+    stacks = pd.Series(np.repeat(["fast/a", "slow/b", "fair/c"], len(subset.X)))
+    y[stacks == "slow/b"] *= 2
+    seen = (groups != LINEAGES[-1]).to_numpy()
+    fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(X[seen], y[seen], groups[seen], stacks=stacks[seen])
+    asked = subset.X[lineage.to_numpy()]
+    value = {
+        name: fitted.on_stack(name).predict_distribution(asked).median["tpot_s"] for name in ("slow/b", "fast/a")
+    }
+    assert (value["slow/b"] > 1.3 * value["fast/a"]).all()
+    together = fitted.on_stack(pd.Series("slow/b", asked.index)).predict_distribution(asked).median["tpot_s"]
+    pd.testing.assert_series_equal(together, value["slow/b"])
+    assert fitted.knows_stacks(pd.Series(["slow/b", "", "nobody"])).tolist() == [True, False, False]
+    with pytest.raises(OutOfRangeError, match="is of the stack 'nobody'"):
+        fitted.on_stack("nobody")
+
+
 def _training_points(predictor: RoofcastPredictor, campaign: TrainingSet, metric: str) -> npt.NDArray[np.intp]:
     is_known = (campaign.y[metric] > 0).to_numpy() & predictor.held_out_[metric].notna().to_numpy()
     return np.flatnonzero(is_known)[predictor.error_distributions_[metric].training_row]

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
 
@@ -45,6 +46,9 @@ class GuessingPredictor:
         assert (stacks != "").all(), "whoever asks has none of the stacks that are published"
         self.fitted.append(X)
         return self
+
+    def knows_stacks(self, names: pd.Series) -> npt.NDArray[np.bool_]:
+        return np.zeros(len(names), dtype=bool)
 
     def predict_distribution(self, X: pd.DataFrame, points: CalibrationPoints | None = None) -> Prediction:
         n_given = 0 if points is None else len(points.X)

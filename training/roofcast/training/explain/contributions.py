@@ -121,7 +121,7 @@ def _tree_contributions(
 ) -> pd.DataFrame:
     values, typical = shap_values(predictor.regressors_[metric], features)
     table = group_importance(values).assign(typical_ratio=typical)
-    return table.mul(predictor.gates_[metric].weight(X), axis=0) if metric in predictor.gates_ else table
+    return table.mul(predictor.correction_weight(metric, X), axis=0)
 
 
 def _derived_contributions(

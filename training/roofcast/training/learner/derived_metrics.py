@@ -29,6 +29,9 @@ E2E: Final = "e2e_s"
 THROUGHPUT: Final = "output_throughput_token_per_s"
 DERIVED: Final = (E2E, THROUGHPUT)
 
+REPEAT_SD: Final = 0.02
+"""Standard deviation of the logarithm of repeats of one measurement."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loads:
@@ -121,6 +124,33 @@ def source_shares(correction: ByMetric, estimate: Estimate, loads: Loads) -> dic
 def combine_sds(share: ByMetric, sd: ByMetric) -> FloatArray:
     """Return the standard deviation of a derived metric's logarithm, the errors of `SOURCES` taken as independent."""
     return np.asarray(np.hypot(*(share[metric] * sd[metric] for metric in SOURCES)))
+
+
+def sd_of_rate(rate_ratio: FloatArray, sd: FloatArray) -> FloatArray:
+    """Return the standard deviation of the logarithm of an open loop's throughput: shape (n_query,).
+
+    The deployment keeps up with the rate, to `REPEAT_SD`, unless its capacity is lower. It then falls behind by as
+    much as the capacity is off, so that the standard deviation `sd` of the capacity's logarithm counts with that
+    probability.
+
+    Parameters
+    ----------
+    rate_ratio : shape (n_query,)
+        Request rate over the estimated saturation rate.
+    sd : shape (n_query,)
+
+    Examples
+    --------
+    >>> sd_of_rate(np.array([0.1, 0.9, 1.0]), np.full(3, 0.3)).round(3)
+    array([0.02 , 0.108, 0.151])
+
+    References
+    ----------
+    G. Camilli, "Origin of the scaling constant d = 1.7 in item response theory", J. Educational and Behavioral
+    Statistics 1994: the logistic function of 1.702 z is within .01 of the normal distribution's at z.
+    """
+    odds = np.minimum(rate_ratio, 16.0) ** (1.702 / np.maximum(sd, REPEAT_SD))
+    return np.hypot(REPEAT_SD, odds / (1 + odds) * sd)
 
 
 def derived_scores(

@@ -160,14 +160,37 @@ class GroupedConformal:
 class ErrorDistribution:
     """Distribution of log(measurement / prediction) of one metric.
 
-    The error is a scale, given the features, times a Gaussian process; held-out lineages give the conformal
-    distribution of standardised errors. The process is conditioned on rows `training_row` of the fit.
+    The error is a scale, given the features, times a Gaussian process. Queries are about a stack that nobody
+    measured; `on_measured_stack` is the distribution of others.
+
+    Parameters
+    ----------
+    effects
+        The process, conditioned on what carries over of the errors on `training_row`, rows of the fit.
+    conformal
+        Distribution of standardised errors whose stack was held out.
+    stack_error : shape (n_training_row,)
+        Standardised errors on these rows with the stack's part.
+    lineage_conformal
+        Distribution of standardised errors whose lineage was held out and whose stack was known.
     """
 
     scale: ErrorScaleModel
     effects: RandomEffects
     conformal: GroupedConformal
     training_row: npt.NDArray[np.intp]
+    stack_error: FloatArray
+    lineage_conformal: GroupedConformal
+
+    def on_measured_stack(self) -> ErrorDistribution:
+        """Return the distribution of queries about stacks of the training rows."""
+        return replace(self, effects=self.effects.with_errors(self.stack_error), conformal=self.lineage_conformal)
+
+    def with_scores(self, scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> ErrorDistribution:
+        """Return the distribution with other held-out scores, as of `pool_scores`."""
+        return replace(
+            self, conformal=pool_scores(scores, groups), lineage_conformal=GroupedConformal(scores[0], groups[0])
+        )
 
     def build_cache(self) -> None:
         """Build lookup caches eagerly."""
@@ -210,11 +233,13 @@ def fit_error_distribution(
     groups: tuple[pd.Series, pd.Series],
     *,
     residual: FloatArray,
+    stack_residual: FloatArray,
     is_central: npt.NDArray[np.bool_],
 ) -> tuple[ErrorDistribution, FloatArray]:
     """Return the distribution of errors, and the standard deviation expected of each held-out error, NaN for tails.
 
-    1. A scale model predicts the size of held-out errors; each fold's scale comes from other lineages.
+    1. A scale model predicts the size of held-out errors; that of errors without the lineage, or the stack, is
+       predicted without it too.
     2. The standard deviations of the random effects are fitted to standardised errors of means and medians whose
        stack was held out, or whose lineage was where no stack could be; tails share these effects.
     3. Conformal scores are errors in units of the deviation left without the row's lineage, its stack being known,
@@ -231,7 +256,10 @@ def fit_error_distribution(
     groups
         Lineage of each row, and owner of its stack: shapes (n_row,).
     residual : shape (n_row,)
-        Logarithm of measurement over the prediction that learnt from all rows.
+        Logarithm of measurement over the prediction that learnt from all rows, as far as it carries over to other
+        stacks.
+    stack_residual : shape (n_row,)
+        The same of the prediction about the row's own stack.
     is_central : shape (n_row,)
         Whether the row is a mean or a median.
 
@@ -239,7 +267,7 @@ def fit_error_distribution(
     -------
     the distribution; shape (2, n_row)
     """
-    scale, final_scale = _fit_scales(features, keys, held_out_error, groups[0])
+    scale, final_scale = _fit_scales(features, keys, held_out_error, groups)
     central = np.flatnonzero(is_central)
     rows = central[select_training_points(keys.take(central))]
     standardised = held_out_error / scale
@@ -249,12 +277,18 @@ def fit_error_distribution(
     for i, queries in enumerate((keys, keys.on_target_stack())):
         known, group = central[~np.isnan(standardised[i, central])], groups[i].to_numpy()
         if len(known):
-            expected[i, known] = scale[known] * effects.predict_sd_left_out(
+            expected[i, known] = scale[i, known] * effects.predict_sd_left_out(
                 queries.take(known), group[known], group[rows]
             )
-    conformal = pool_scores(np.abs(held_out_error) / expected, groups)
-    effects = effects.with_errors(residual[rows] / final_scale.predict(features[rows]))
-    return ErrorDistribution(final_scale, effects, conformal, rows), expected
+    scores, size = np.abs(held_out_error) / expected, final_scale.predict(features[rows])
+    return ErrorDistribution(
+        final_scale,
+        effects.with_errors(residual[rows] / size),
+        pool_scores(scores, groups),
+        rows,
+        stack_residual[rows] / size,
+        GroupedConformal(scores[0], groups[0]),
+    ), expected
 
 
 def pool_scores(scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> GroupedConformal:
@@ -271,14 +305,15 @@ def pool_scores(scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> Grou
 
 
 def _fit_scales(
-    features: FloatArray, keys: GroupKeys, held_out_error: FloatArray, lineage: pd.Series
+    features: FloatArray, keys: GroupKeys, held_out_error: FloatArray, groups: tuple[pd.Series, pd.Series]
 ) -> tuple[FloatArray, ErrorScaleModel]:
-    """Return the scale of each row's errors by a model that did not see its lineage, and the model of all rows."""
+    """Return the scale of held-out errors by models without what was held out, (2, n_row), and that of all rows."""
     split, row = np.nonzero(~np.isnan(held_out_error))
     error, weight = held_out_error[split, row], row_weights(keys.keys[:, -1])[row]
-    scale = np.empty(len(features))
-    for train, test in leave_one_group_out(lineage, N_SCALE_FOLD):
-        is_train = np.isin(row, train)
-        fold = ErrorScaleModel.fit(features[row[is_train]], error[is_train], weight[is_train])
-        scale[test] = fold.predict(features[test])
+    scale = np.full(held_out_error.shape, np.nan)
+    for i in np.unique(split):
+        for train, test in leave_one_group_out(groups[i], N_SCALE_FOLD):
+            is_train = np.isin(row, train)
+            fold = ErrorScaleModel.fit(features[row[is_train]], error[is_train], weight[is_train])
+            scale[i, test] = fold.predict(features[test])
     return scale, ErrorScaleModel.fit(features[row], error, weight)

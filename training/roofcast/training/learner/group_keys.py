@@ -102,10 +102,14 @@ def build_group_keys(descriptors: pd.DataFrame, stacks: pd.Series | None = None)
     keys = joint_hashes(config_hashes(descriptors), tuple(TERMS))
     stack = np.full(len(keys), TARGET_STACK, dtype=np.uint64)
     if stacks is not None:
-        names = stacks.reindex(descriptors.index).fillna("")
-        stack = np.where(names == "", stack, pd.util.hash_array(names.to_numpy(dtype=object)))
+        stack = stack_keys(stacks.reindex(descriptors.index).fillna("").to_numpy(dtype=object))
     workload = np.rint(np.log(np.stack(sizes, axis=1)) / WORKLOAD_GRID) * WORKLOAD_GRID
     return GroupKeys(keys, workload, stack)
+
+
+def stack_keys(names: npt.NDArray[np.object_]) -> HashArray:
+    """Return the key of each stack; `TARGET_STACK` for an empty name."""
+    return np.where(names == "", np.uint64(TARGET_STACK), pd.util.hash_array(names))
 
 
 def select_training_points(X: GroupKeys, limit: int = MAX_TRAINING_POINT) -> IndexArray:

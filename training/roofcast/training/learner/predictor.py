@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ from roofcast.features.arrays import build_frame
 from roofcast.features.engine.estimate import Estimate
 from roofcast.training.dataset.stacks import stack_owners
 from roofcast.training.dataset.targets import log_ratio
+from roofcast.training.learner.carry_over import fit_carry_over
 from roofcast.training.learner.derived_metrics import (
     DERIVED,
     SOURCES,
@@ -37,33 +39,32 @@ from roofcast.training.learner.derived_metrics import (
     combine_sds,
     derived_scores,
     impute_source_errors,
+    sd_of_rate,
 )
 from roofcast.training.learner.error_distribution import (
     ErrorDistribution,
     GroupedConformal,
     fit_error_distribution,
-    pool_scores,
 )
 from roofcast.training.learner.estimator import check_is_fitted
-from roofcast.training.learner.group_keys import TARGET_STACK, GroupKeys, build_group_keys
+from roofcast.training.learner.group_keys import TARGET_STACK, GroupKeys, build_group_keys, stack_keys
 from roofcast.training.learner.ratio_model import (
     QUANTILE_INDEX,
     Progress,
     RatioModel,
     RatioPrediction,
     at_quantile,
+    fit_held_out,
+    predict_by_fold,
     predict_held_out,
     without_date,
 )
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 INTERCHANGEABLE: Final = (("tpot_s", "itl_s"), ("itl_s", "tpot_s"))
 """TPOT (per-request mean) and ITL (per-gap): the error of one stands in for the other."""
-
-
-CARRIED_OVER: Final = (THROUGHPUT,)
-"""Metrics whose residuals on other stacks shift predictions; those of the user's own stack always do."""
 
 MIN_STACK: Final = 3
 """Owners of stacks from which the spread of stacks can be told."""
@@ -78,9 +79,13 @@ class RoofcastPredictor(RatioModel):
         Predictions of the training rows with their lineage held out: shape (n_row, n_metric).
     error_distributions_
         `ErrorDistribution` by metric. A metric measured of one lineage alone has none and is not predicted.
+    stack_
+        Name of the measured stack that queries are about, or of each by its index; empty if nobody measured it.
     feature_range_
         Least and greatest value of each feature in training: shape (2, n_feature).
     """
+
+    stack_: str | pd.Series = ""
 
     def fit(
         self,
@@ -100,14 +105,19 @@ class RoofcastPredictor(RatioModel):
         stacks : shape (n_row,)
             Name of the stack that measured each row; empty, or None for all, for the one that queries are about.
         """
+        self.__dict__.pop("_on_measured_stacks", None)
         stacks = pd.Series("", index=X.index) if stacks is None else stacks.reindex(X.index)
         owners = stack_owners(stacks)
         self.held_out_ = predict_held_out(self, X, y, groups, progress, stacks=stacks)
         held_out = [self.held_out_, pd.DataFrame(np.nan, index=X.index, columns=list(self.metrics))]
+        self.carry_over_ = {}
         if owners.nunique() >= MIN_STACK:
-            held_out[1] = predict_held_out(self, X, y, groups, progress, stacks=stacks, held_out=owners)
+            folds = fit_held_out(self, X, y, groups, progress, stacks=stacks, held_out=owners)
+            self.carry_over_ = fit_carry_over(folds, X, y, owners)
+            held_out[1] = predict_by_fold(folds, X, self.carry_over_)
         super().fit(X, y, groups, stacks=stacks)
         prediction = self.predict_ratio(X)
+        full = self._with_full_correction().predict_ratio(X, estimate=prediction.estimate)
         self.feature_range_ = prediction.features.agg(["min", "max"])
         features, keys = without_date(prediction.features.to_numpy()), build_group_keys(X, stacks)
         is_central = (X["workload.quantile"] == 0.5).to_numpy()
@@ -125,14 +135,15 @@ class RoofcastPredictor(RatioModel):
                 keys.take(known),
                 error[:, known],
                 (groups.iloc[known], owners.iloc[known]),
-                residual=_carried_over(metric, log_ratio(measured, prediction.value[metric]), keys)[known],
+                residual=_own_residuals(log_ratio(measured, prediction.value[metric]), keys)[known],
+                stack_residual=log_ratio(measured, full.value[metric])[known],
                 is_central=is_central[known],
             )
         self.metrics_ = tuple(self.error_distributions_)
         if set(SOURCES) <= errors.keys():
             for metric, scores in derived_scores(prediction.shares(), prediction.loads, errors, expected).items():
-                conformal = pool_scores(scores, (groups, owners))
-                self.error_distributions_[metric] = replace(self.error_distributions_[metric], conformal=conformal)
+                distribution = self.error_distributions_[metric]
+                self.error_distributions_[metric] = distribution.with_scores(scores, (groups, owners))
         return self
 
     def predict_distribution(
@@ -150,7 +161,7 @@ class RoofcastPredictor(RatioModel):
         check_is_fitted(self)
         names = self.select_metrics(metrics)
         prediction, distributions = self.predict_ratio(X, names, estimate), self._condition(points, names)
-        features, keys = prediction.features.to_numpy(), build_group_keys(X)
+        features, keys = prediction.features.to_numpy(), self.group_keys(X)
         posterior = {metric: distributions[metric].predict(features, keys) for metric in names}
         median = prediction.apply_shifts({metric: mean for metric, (mean, _) in posterior.items()})
         log_sd = _derived_sds(prediction, distributions, keys, {metric: sd for metric, (_, sd) in posterior.items()})
@@ -178,7 +189,7 @@ class RoofcastPredictor(RatioModel):
         """
         check_is_fitted(self)
         prediction, distributions = self.predict_ratio(X), self._condition(points, self.metrics_)
-        features, keys = prediction.features.to_numpy(), build_group_keys(X)
+        features, keys = prediction.features.to_numpy(), self.group_keys(X)
         rng = np.random.default_rng(seed)
         draws: dict[str, FloatArray] = {}
         for metric in prediction.value:
@@ -194,12 +205,56 @@ class RoofcastPredictor(RatioModel):
         other.error_distributions_ = self._condition(points, self.metrics_)
         return other
 
+    def on_stack(self, stack: str | pd.Series) -> RoofcastPredictor:
+        """Return the predictor of queries about a stack that training rows name, as `owner/part`.
+
+        The whole correction applies, errors on the stack's own rows shift predictions, and intervals are those of
+        lineages left out.
+
+        Parameters
+        ----------
+        stack : shape (n_query,)
+            Of all queries, or of each by its index.
+
+        Raises
+        ------
+        OutOfRangeError
+            If no training point is of a stack.
+        """
+        names = pd.Series([stack]) if isinstance(stack, str) else stack
+        if not (known := self.knows_stacks(names)).all():
+            unknown = names[~known].iloc[0]
+            raise OutOfRangeError(f"no measurement that the predictor learnt from is of the stack {unknown!r}")
+        other = self._with_full_correction()
+        other.stack_, other.error_distributions_ = stack, dict(self._on_measured_stacks)
+        return other
+
+    def knows_stacks(self, names: pd.Series) -> BoolArray:
+        """Return whether training points of the random effects are of each stack: shape (n_name,)."""
+        known = [distribution.effects.training_points_.stack for distribution in self.error_distributions_.values()]
+        return np.isin(stack_keys(names.to_numpy(dtype=object)), np.concatenate(known))
+
+    def group_keys(self, X: pd.DataFrame) -> GroupKeys:
+        """Return the group keys of queries."""
+        return build_group_keys(X, pd.Series(self.stack_, X.index) if isinstance(self.stack_, str) else self.stack_)
+
+    @cached_property
+    def _on_measured_stacks(self) -> dict[str, ErrorDistribution]:
+        """Error distributions of queries about measured stacks, which share one factor."""
+        return {metric: known.on_measured_stack() for metric, known in self.error_distributions_.items()}
+
+    def _with_full_correction(self) -> RoofcastPredictor:
+        other = copy.copy(self)
+        other.carry_over_ = {}
+        return other
+
     def _condition(self, points: CalibrationPoints | None, metrics: Collection[str]) -> dict[str, ErrorDistribution]:
         """Return the error distributions of metrics, given calibration points."""
         distributions = {metric: self.error_distributions_[metric] for metric in metrics}
         if points is None or points.X.empty:
             return distributions
-        prediction, keys = self.predict_ratio(points.X), build_group_keys(points.X)
+        prediction = self.predict_ratio(points.X)
+        keys = self.group_keys(points.X) if points.stacks is None else build_group_keys(points.X, points.stacks)
         features = prediction.features.to_numpy()
         means = {metric: known.predict(features, keys)[0] for metric, known in self.error_distributions_.items()}
         surprise = _calibration_errors(points, prediction, prediction.apply_shifts(means))
@@ -300,20 +355,22 @@ class CalibrationPoints:
     X : shape (n_row, n_descriptor)
     y : shape (n_row, n_metric)
         Measured values; NaN or no column where unknown.
+    stacks : shape (n_row,)
+        Stack of each row, aligned by index; None for that of the queries.
     """
 
     X: pd.DataFrame
     y: pd.DataFrame
+    stacks: pd.Series | None = None
 
     def __post_init__(self) -> None:
         if len(self.X) != len(self.y):
             raise InputError("references", f"got {len(self.X)} questions and {len(self.y)} measurements")
 
 
-def _carried_over(metric: str, residual: FloatArray, keys: GroupKeys) -> FloatArray:
-    """Return the residuals that the process is conditioned on: 0 where they do not carry over to the user's stack."""
-    is_used = (keys.stack == TARGET_STACK) | (metric in CARRIED_OVER)
-    return np.where(is_used | np.isnan(residual), residual, 0.0)
+def _own_residuals(residual: FloatArray, keys: GroupKeys) -> FloatArray:
+    """Return the residuals of the user's own stack, and 0 for those of others, which do not carry over to it."""
+    return np.where((keys.stack == TARGET_STACK) | np.isnan(residual), residual, 0.0)
 
 
 def _calibration_errors(
@@ -345,8 +402,7 @@ def _derived_sds(
 ) -> dict[str, FloatArray]:
     """Return the standard deviations, those of derived metrics combined from TTFT's and TPOT's.
 
-    Throughput is of the run: it follows from the means, whatever percentile the query names. In an open loop it is
-    certain.
+    Throughput is of the run: it follows from the means, whatever percentile the query names.
     """
     result, features = dict(sds), prediction.features.to_numpy()
     shares = prediction.shares()
@@ -358,5 +414,6 @@ def _derived_sds(
         combined = combine_sds(shares[metric], sources)
         result[metric] = np.where(prediction.loads.is_derived[metric], combined, sds[metric])
     if THROUGHPUT in sds:
-        result[THROUGHPUT] = np.where(prediction.loads.is_open_loop, 0.0, result[THROUGHPUT])
+        of_rate = sd_of_rate(prediction.estimate.rate_ratio, sds[THROUGHPUT])
+        result[THROUGHPUT] = np.where(prediction.loads.is_open_loop, of_rate, result[THROUGHPUT])
     return result

@@ -115,7 +115,8 @@ class RandomEffects(Estimator):
         A point that is far off and alone in it has a smaller weight; see `student_t_weights`.
         """
         check_is_fitted(self)
-        self.build_cache()
+        if (X.stack == TARGET_STACK).any():
+            self.build_cache()
         noise = self._noise / student_t_weights(y, self.covariance(X, X), self._noise)
         before = self._calibration
         if before is not None:
@@ -136,8 +137,11 @@ class RandomEffects(Estimator):
         ``k K ** -1 errors`` and the variance explained ``k K ** -1 k``.
         """
         check_is_fitted(self)
-        mean, explained, is_cached = self._tables.look_up(X.keys, X.workload)
-        rest = np.flatnonzero(~(is_cached & (X.stack == TARGET_STACK)))
+        mean, explained, is_cached = np.zeros(len(X.keys)), np.zeros(len(X.keys)), X.stack == TARGET_STACK
+        if is_cached.any():
+            mean, explained, has_entry = self._tables.look_up(X.keys, X.workload)
+            is_cached &= has_entry
+        rest = np.flatnonzero(~is_cached)
         if len(rest):
             mean[rest], explained[rest] = self._by_kind(X.take(rest), self._solve)
         if self._calibration is not None and len(X.keys):

@@ -6,8 +6,10 @@ closed loop; trees of these metrics serve the other loads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import copy
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, Self
 
 import numpy as np
@@ -110,7 +112,11 @@ class RatioModel(Estimator):
         `SupportGate` by metric of `GATED`.
     metrics_
         The metrics that the training rows hold.
+    carry_over_
+        Share of the log correction that carries over to a stack that nobody measured, by metric; 1 if absent.
     """
+
+    carry_over_: Mapping[str, float] = MappingProxyType({})
 
     def __init__(
         self,
@@ -180,8 +186,7 @@ class RatioModel(Estimator):
                 value[m] = estimates[m]
                 continue
             log_correction = self.regressors_[m].predict_unchecked(rows.features)
-            if m in self.gates_:
-                log_correction = log_correction * rows.repeat(self.gates_[m].weight(X))
+            log_correction = log_correction * rows.repeat(self.correction_weight(m, X))
             value[m] = np.asarray(estimates[m] * np.exp(_rearrange(log_correction, rows, _sign(m))))
             if needs_sources and m in SOURCES:
                 mean_correction[m] = value[m] / estimates[m]
@@ -189,13 +194,26 @@ class RatioModel(Estimator):
         value = reconcile(value, estimates, mean_correction, estimate, loads)
         return RatioPrediction({m: value[m] for m in wanted}, estimates, mean_correction, features, estimate, loads)
 
+    def correction_weight(self, metric: str, X: pd.DataFrame) -> FloatArray:
+        """Return the weight of the trees' log correction for each query: shape (n_query,)."""
+        weight = np.full(len(X), self.carry_over_.get(metric, 1.0))
+        return weight * self.gates_[metric].weight(X) if metric in self.gates_ else weight
+
     def predict(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the predicted medians: shape (n_query, n_metric)."""
         prediction = self.predict_ratio(X)
         return build_frame(prediction.value, tuple(prediction.value), X.index)
 
 
-def predict_held_out(
+@dataclass(frozen=True, slots=True)
+class HeldOutModel:
+    """A ratio model and the rows that it never saw, or nothing of whose group: shape (n_test,)."""
+
+    model: RatioModel
+    test: npt.NDArray[np.intp]
+
+
+def fit_held_out(
     predictor: RatioModel,
     X: pd.DataFrame,
     y: pd.DataFrame,
@@ -205,8 +223,8 @@ def predict_held_out(
     trainable: npt.NDArray[np.bool_] | None = None,
     held_out: pd.Series | None = None,
     stacks: pd.Series | None = None,
-) -> pd.DataFrame:
-    """Return predictions of each row from a ratio model that never saw the row's group.
+) -> list[HeldOutModel]:
+    """Return a ratio model for each fold of rows that it does not see.
 
     Parameters
     ----------
@@ -217,7 +235,7 @@ def predict_held_out(
     progress
         Called as ``progress(folds, n_fold, label)``; passes the folds on.
     trainable : shape (n_row,)
-        Rows that may be trained on; None for all. Rows of a fold that leaves none are NaN.
+        Rows that may be trained on; None for all. Folds that leave none have no model.
     held_out : shape (n_row,)
         What is held out in place of `groups`.
     """
@@ -228,21 +246,49 @@ def predict_held_out(
         leave_one_group_out(groups if held_out is None else held_out, (predictor.config or TrainingConfig()).n_fold)
     )
 
-    def predict_fold(fold: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]) -> pd.DataFrame | None:
+    def fit_fold(fold: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]) -> HeldOutModel | None:
         rows, test = fold[0][allowed[fold[0]]], fold[1]
         if not len(rows):
             return None
         model = RatioModel(predictor.config, predictor.metrics, predictor.coefficients)
         own_stacks = None if stacks is None else stacks.iloc[rows]
-        return model.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows], stacks=own_stacks).predict(X.iloc[test])
+        return HeldOutModel(model.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows], stacks=own_stacks), test)
 
-    predicted = pd.DataFrame(np.nan, index=X.index, columns=list(predictor.metrics))
     pool = Parallel(n_jobs=N_THREAD, prefer="threads", return_as="generator")
-    results = pool(delayed(predict_fold)(fold) for fold in folds)
-    for values in progress(results, len(folds), "held-out lineages") if progress else results:
-        if values is not None:
-            predicted.loc[values.index, values.columns] = values
+    fitted = pool(delayed(fit_fold)(fold) for fold in folds)
+    label = "held-out lineages" if held_out is None else "held-out stacks"
+    return [fold for fold in (progress(fitted, len(folds), label) if progress else fitted) if fold is not None]
+
+
+def predict_by_fold(
+    folds: Sequence[HeldOutModel], X: pd.DataFrame, carry_over: Mapping[str, float] = MappingProxyType({})
+) -> pd.DataFrame:
+    """Return the prediction of each row by the model that never saw its group; NaN where there is none.
+
+    `carry_over` is `RatioModel.carry_over_`.
+    """
+    predicted = pd.DataFrame(np.nan, index=X.index, columns=list(folds[0].model.metrics if folds else ()))
+    for fold in folds:
+        model = copy.copy(fold.model)
+        model.carry_over_ = carry_over
+        values = model.predict(X.iloc[fold.test])
+        predicted.loc[values.index, values.columns] = values
     return predicted
+
+
+def predict_held_out(
+    predictor: RatioModel,
+    X: pd.DataFrame,
+    y: pd.DataFrame,
+    groups: pd.Series,
+    progress: Progress | None = None,
+    *,
+    trainable: npt.NDArray[np.bool_] | None = None,
+    stacks: pd.Series | None = None,
+) -> pd.DataFrame:
+    """Return predictions of each row from a ratio model that never saw the row's group; see `fit_held_out`."""
+    folds = fit_held_out(predictor, X, y, groups, progress, trainable=trainable, stacks=stacks)
+    return predict_by_fold(folds, X).reindex(columns=list(predictor.metrics))
 
 
 def at_quantile(features: FloatArray, quantile: float) -> FloatArray:

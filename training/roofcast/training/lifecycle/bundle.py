@@ -94,7 +94,7 @@ CLASSES: Final = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
     ),
     RoofcastPredictor: (
         "config", "metrics", "coefficients", "coefficients_", "metrics_", "regressors_", "gates_",
-        "feature_range_", "error_distributions_",
+        "carry_over_", "feature_range_", "error_distributions_",
     ),
 }  # fmt: skip
 """Classes of a bundle file, each with its stored attributes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 import numpy as np
@@ -108,14 +108,27 @@ def plain_predictions(
     predictor: RoofcastPredictor, rows: CampaignRows, test: npt.NDArray[np.intp]
 ) -> dict[str, pd.DataFrame]:
     """Return predictions and bounds without reference points; NaN if saturated or of rule `UNANSWERED`."""
-    X = rows.X.iloc[test]
-    answers: dict[str, pd.DataFrame] = {}
-    prediction = predictor.predict_distribution(X)
-    is_blank = is_unanswered(rows, test) | prediction.estimate.is_saturated
-    for level in LEVELS:
-        (low, high), name = prediction.interval(level), f"{level * 100:.0f}"
-        answers |= {"predicted": prediction.median, f"low_{name}": low, f"high_{name}": high}
-    return {name: table.mask(is_blank, axis=0) for name, table in answers.items()}
+    names = [f"{side}_{level * 100:.0f}" for level in LEVELS for side in ("low", "high")]
+    answers = {name: pd.DataFrame(np.nan, rows.X.index[test], list(COLUMNS)) for name in ("predicted", *names)}
+    for about, rows_of in by_stack(predictor, rows.stacks.iloc[test]):
+        part = test[rows_of]
+        prediction = about.predict_distribution(rows.X.iloc[part])
+        is_blank = is_unanswered(rows, part) | prediction.estimate.is_saturated
+        bounds = [table for level in LEVELS for table in prediction.interval(level)]
+        for name, table in zip(answers, (prediction.median, *bounds), strict=True):
+            answers[name].loc[table.index, table.columns] = table.mask(is_blank, axis=0)
+    return answers
+
+
+def by_stack(
+    predictor: RoofcastPredictor, stacks: pd.Series
+) -> Iterator[tuple[RoofcastPredictor, npt.NDArray[np.bool_]]]:
+    """Yield the predictor about the stacks of queries that it knows, then itself for the others, each with a mask."""
+    is_known = predictor.knows_stacks(stacks)
+    if is_known.any():
+        yield predictor.on_stack(stacks[is_known]), is_known
+    if not is_known.all():
+        yield predictor, ~is_known
 
 
 def is_unanswered(rows: CampaignRows, test: npt.NDArray[np.intp]) -> pd.Series:

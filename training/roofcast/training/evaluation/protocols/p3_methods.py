@@ -9,8 +9,10 @@ import pandas as pd
 
 from roofcast.data.campaigns.silicon_aiconfigurator import load_aiconfigurator_answers
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.training.dataset.stacks import name_stacks
 from roofcast.training.evaluation.protocols.baselines import analytic_estimate, boosted_raw
 from roofcast.training.evaluation.protocols.baselines import nearest_measured as nearest
+from roofcast.training.evaluation.protocols.fold_lines import by_stack
 from roofcast.training.evaluation.protocols.p3_silicon import COLUMNS, Fold, Method
 from roofcast.training.learner.calibration import fit_coefficients
 
@@ -19,8 +21,10 @@ LEVEL: Final = 0.5
 
 
 def roofcast(fold: Fold) -> pd.DataFrame:
-    """Return the predictor's predictions, trained on all campaigns without the held-out rows."""
-    return fold.predictor.predict_distribution(fold.test.X).median
+    """Return the predictions about each row's stack, trained on all campaigns without the held-out rows."""
+    X = fold.test.X
+    parts = by_stack(fold.predictor, name_stacks(fold.test.measurements))
+    return pd.concat([about.predict_distribution(X[rows]).median for about, rows in parts]).loc[X.index]
 
 
 def analytic_calibrated_all(fold: Fold) -> pd.DataFrame:

@@ -8,6 +8,7 @@ Baselines are fitted on the same folds.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -21,9 +22,11 @@ from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows
 from roofcast.training.evaluation.protocols.fold_lines import (
     BASELINES,
+    COLUMNS,
     LEVELS,
     SCORED_METRICS,
     Progress,
+    by_stack,
     interval_scores,
     is_unanswered,
     map_folds,
@@ -78,11 +81,18 @@ def _reference_predictions(
             points = _draw_reference_rows(rows, test, k, draw)
             reference_rows = test[points.to_numpy()]
             references = CalibrationPoints(rows.X.iloc[reference_rows], rows.y.iloc[reference_rows])
-            prediction = predictor.predict_distribution(rows.X.iloc[test], references)
-            is_blank = run.isin(run[points]) | is_unanswered(rows, test) | prediction.estimate.is_saturated
-            low, high = prediction.interval(LEVELS[-1])
-            tables = {"predicted": prediction.median, "low_90": low, "high_90": high}
-            answers |= {f"{name}_{k}_draw_{draw}": table.mask(is_blank, axis=0) for name, table in tables.items()}
+            names = [f"{name}_{k}_draw_{draw}" for name in ("predicted", "low_90", "high_90")]
+            answers |= {name: pd.DataFrame(np.nan, rows.X.index[test], list(COLUMNS)) for name in names}
+            for about, rows_of in by_stack(predictor, rows.stacks.iloc[test]):
+                part = test[rows_of]
+                own = (
+                    references if about is predictor else replace(references, stacks=rows.stacks.iloc[reference_rows])
+                )
+                prediction = about.predict_distribution(rows.X.iloc[part], own)
+                is_used = run.loc[rows.X.index[part]].isin(run[points])
+                is_blank = is_used | is_unanswered(rows, part) | prediction.estimate.is_saturated
+                for name, table in zip(names, (prediction.median, *prediction.interval(LEVELS[-1])), strict=True):
+                    answers[name].loc[table.index, table.columns] = table.mask(is_blank, axis=0)
     return answers
 
 
