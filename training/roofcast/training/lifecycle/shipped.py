@@ -32,8 +32,10 @@ MANIFEST: Final = FILE.with_suffix(".json")
 
 COMMAND: Final = "make predictor"
 
+_FEATURES: Final = ("arrays.py", "columns.py", "descriptors", "engine", "pipeline.py", "validity")
+
 CODE: Final = (
-    (roofcast.features, ""),
+    *((roofcast.features, name) for name in _FEATURES),
     (roofcast.training, "learner"),
     (roofcast.training, "dataset"),
     (roofcast.training, "config.py"),
