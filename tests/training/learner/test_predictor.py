@@ -178,7 +178,8 @@ def test_a_measured_stack_is_predicted_by_what_it_measured(subset: TrainingSet) 
     """One of three stacks takes twice as long as the others; the LLM in question was measured on none of them."""
     lineage = subset.groups == LINEAGES[-1]
     X = pd.concat([subset.X] * 3, ignore_index=True)
-    y, groups = (pd.concat([part] * 3, ignore_index=True) for part in (subset.y, subset.groups))
+    y = pd.concat([subset.y] * 3, ignore_index=True)
+    groups = pd.concat([subset.groups] * 3, ignore_index=True)
     stacks = pd.Series(np.repeat(["fast/a", "slow/b", "fair/c"], len(subset.X)))
     y[stacks == "slow/b"] *= 2
     seen = (groups != LINEAGES[-1]).to_numpy()
