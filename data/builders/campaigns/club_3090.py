@@ -88,7 +88,7 @@ def _add(builder: CampaignBuilder, row: MarkdownRow, speeds: str) -> None:
                 ("no_outcome", speeds[:40], tokens_per_s is None),
                 ("unknown_model", " / ".join(row.headings[1:])[:60], not model),
                 ("rig", rig[:60], len(gpus) != 1 or handle is None or _is_mixed(rig)),
-                ("precision", compose[:60], not precision),
+                ("unknown_precision", compose[:60], not precision),
                 ("speculation", "neither on nor off is stated", speculation is None),
             )
             if is_wrong

@@ -58,7 +58,7 @@ def build_dgx_spark_ollama(root: Path) -> BuildResult:
         if not cells["eval_count"]:
             builder.reject(reference, "timed_out", f"no answer within {number_of(cells['wall_latency_s']):g} s")
         elif cells["model"] in UNSURE_PRECISION:
-            builder.reject(reference, "precision", "the tag's quantisation is not stated")
+            builder.reject(reference, "unknown_precision", "the tag's quantisation is not stated")
         elif number_of(cells["eval_count"]) < MIN_OUTPUT_TOKEN:
             builder.reject(reference, "short_answer", f"{cells['eval_count']} tokens")
         else:

@@ -38,7 +38,7 @@ def build_iog(root: Path) -> BuildResult:
         if cells["doubt"]:
             builder.reject(reference, "doubtful", cells["doubt"])
         elif not builder.is_new(*(cells[name] for name in RUN)):
-            builder.reject(reference, "repeat", "another run has the same configuration and rate")
+            builder.reject(reference, "repeated_run", "another run has the same configuration and rate")
         else:
             builder.add(reference, rows_by_statistic(_common(cells), _outcomes(statistics)))
     return builder.build()

@@ -134,7 +134,9 @@ def _add_results(builder: CampaignBuilder, file: Path, host: str) -> None:
         record = json.loads(line)
         reference = f"{file.name.rpartition('__')[2]}:{number}"
         if record["quant"] not in PRECISIONS:
-            builder.reject(reference, "precision", f"{record['quant']} is none of the precisions of the table")
+            builder.reject(
+                reference, "unknown_precision", f"{record['quant']} is none of the precisions of the table"
+            )
             continue
         cells = _result_cells(record, host)
         key = tuple(cells.values())

@@ -182,7 +182,7 @@ def _add_july(builder: CampaignBuilder, row: MarkdownRow) -> None:
             "max_context_token": 8192 if engine == "vllm" else math.nan, **_july_load(row.cells),
         }  # fmt: skip
         if math.isnan(cell.get("avg in", math.nan)):
-            builder.reject(f"{row.reference} {engine}", "no_length", "the page has no input length")
+            builder.reject(f"{row.reference} {engine}", "no_lengths", "the page has no input length")
             continue
         outcomes: dict[str, Row] = {
             "mean": {

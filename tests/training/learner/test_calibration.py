@@ -12,8 +12,8 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, P
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import estimate_metrics
 from roofcast.training.learner.calibration import (
-    HALF_TRUST,
     MAX_ROWS_PER_CELL,
+    N_ROW_HALF_TRUST,
     balance,
     fit_coefficients,
     fitted_targets,
@@ -244,5 +244,5 @@ def test_a_fit_knows_the_stacks_of_its_rows() -> None:
 def test_owners_of_few_rows_weigh_less_and_own_rows_weigh_fully() -> None:
     groups, stacks = pd.Series(["a"] * 4), pd.Series(["lab/x", "lab/y", "lab/y", ""])
     weight = balance(np.ones(4), groups, stacks)
-    np.testing.assert_allclose(weight[:3], 3 / (3 + HALF_TRUST))
+    np.testing.assert_allclose(weight[:3], 3 / (3 + N_ROW_HALF_TRUST))
     assert weight[3] == 1.0

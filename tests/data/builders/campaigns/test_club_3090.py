@@ -46,7 +46,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
 
 def test_rejections_by_rule(result: BuildResult) -> None:
     assert rules(result) == {
-        "precision": 1, "speculation": 1, "rig": 1, "no_outcome": 1, "malformed": 1, "unknown_model": 1,
+        "unknown_precision": 1, "speculation": 1, "rig": 1, "no_outcome": 1, "malformed": 1, "unknown_model": 1,
     }  # fmt: skip
     assert result.n_read == 10
 

@@ -32,7 +32,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
 
 
 def test_rejections_by_rule(result: BuildResult) -> None:
-    assert rules(result) == {"short_answer": 1, "timed_out": 1, "precision": 1}
+    assert rules(result) == {"short_answer": 1, "timed_out": 1, "unknown_precision": 1}
     assert result.n_read == 6
 
 

@@ -30,7 +30,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
 
 
 def test_rejections_by_rule(result: BuildResult) -> None:
-    assert rules(result) == {"doubtful": 1, "repeat": 1}
+    assert rules(result) == {"doubtful": 1, "repeated_run": 1}
     assert result.n_read == 3
 
 

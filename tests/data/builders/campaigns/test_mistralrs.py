@@ -63,7 +63,7 @@ def result(root: Path) -> BuildResult:
 
 
 def test_rejections_by_rule(result: BuildResult) -> None:
-    assert rules(result) == {"precision": 1, "superseded": 1, "unknown_accelerator": 3}
+    assert rules(result) == {"unknown_precision": 1, "superseded": 1, "unknown_accelerator": 3}
     assert result.n_read == 11
 
 

@@ -78,7 +78,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
 
 def test_rejections_by_rule(result: BuildResult) -> None:
     assert rules(result) == {
-        "comparison": 1, "cached_prompt": 1, "mixed_load": 2, "uneven_load": 1, "metric_by_row": 1, "no_length": 2,
+        "comparison": 1, "cached_prompt": 1, "mixed_load": 2, "uneven_load": 1, "metric_by_row": 1, "no_lengths": 2,
     }  # fmt: skip
 
 

@@ -33,8 +33,9 @@ MAX_ROWS_PER_GROUP: Final = 6.0
 kernels. Its other rows share these choices. Each measured metric counts by itself, so that a row of TTFT and TPOT
 counts twice."""
 
-HALF_TRUST: Final = 1500.0
-"""Rows of an owner of stacks that have half of their weight: settings of a stack with few rows are its own."""
+N_ROW_HALF_TRUST: Final = 1500.0
+"""Number of rows of an owner of stacks at which they have half of their weight: a stack with few rows has settings of
+its own."""
 
 SPECULATION_WEIGHT: Final = 0.02
 """Weight of rows with speculation whose acceptance is unknown: they would set the typical one."""
@@ -133,8 +134,8 @@ def shrink_offsets(fitted: Coefficients, engine: IndexArray, stacks: pd.Series) 
 def balance(weight: FloatArray, groups: pd.Series, stacks: pd.Series | None) -> FloatArray:
     """Return the weights of rows, shape (n_row,), limited by lineage and by owner of the stack.
 
-    A lineage's rows weigh `MAX_ROWS_PER_GROUP` at most. Of an owner with n rows they weigh n / (n + `HALF_TRUST`) of
-    that; the user's own, whose stack has no name, weigh all of it.
+    A lineage's rows weigh `MAX_ROWS_PER_GROUP` at most. Of an owner with n rows they weigh
+    n / (n + `N_ROW_HALF_TRUST`) of that; the user's own, whose stack has no name, weigh all of it.
 
     Examples
     --------
@@ -147,7 +148,7 @@ def balance(weight: FloatArray, groups: pd.Series, stacks: pd.Series | None) -> 
     if stacks is None:
         return np.asarray(limited, dtype=np.float64)
     n_row = selected.groupby(stack_owners(stacks)).transform("sum").to_numpy()
-    return np.where(stacks == "", limited, limited * n_row / (n_row + HALF_TRUST))
+    return np.where(stacks == "", limited, limited * n_row / (n_row + N_ROW_HALF_TRUST))
 
 
 def select_rows(descriptors: pd.DataFrame, targets: pd.DataFrame) -> tuple[IndexArray, FloatArray]:
