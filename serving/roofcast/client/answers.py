@@ -67,6 +67,16 @@ class Check(TypedDict):
     detail: NotRequired[str]
 
 
+class FileAdded(TypedDict):
+    n_new: int
+    n_known: int
+    format: str
+    n_row: int
+    n_failed_run: int
+    warnings: list[str]
+    is_kept: bool
+
+
 class IntervalResponse(TypedDict):
     value: float
     low: float

@@ -57,11 +57,31 @@ def test_the_command_and_the_service_recommend_the_same(run: Run, shared: Client
 
 
 @pytest.mark.usefixtures("home")
-def test_a_recommendation_is_printed_as_tables(run: Run) -> None:
-    status, out, _ = recommend(run, "--rate", "3", "--provider", "aws", "--pricing", "spot", "--pricing", "on_demand")
-    assert status == 0
-    assert "least cost first" in out
-    assert "USD/Mtoken out" in out
+def test_a_recommendation_fits_in_80_columns(run: Run) -> None:
+    demand = ("--rate", "3", "--provider", "aws", "--pricing", "spot", "--pricing", "on_demand")
+    for more, reasons in (((), False), (("--why",), True)):
+        status, out, _ = recommend(run, *demand, *more)
+        assert status == 0
+        assert "least cost first" in out
+        assert ("per million input tokens" in out) == reasons
+        assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.usefixtures("home")
+def test_names_of_files_are_names_of_options(run: Run) -> None:
+    short = ("--isl", "120", "--osl", "20", "--rate", "3", "--slo", "itl:p50<=50ms", "--nodes", "1", "--top", "1")
+    names = {
+        "isl": "n_input_token", "osl": "n_output_token", "rate": "request_rate_per_s", "slo": "limit",
+        "nodes": "max_nodes", "top": "n_entry",
+    }  # fmt: skip
+    long = [f"--{names[part[2:]]}" if part.startswith("--") else part for part in short]
+    first, second = (run("recommend", "--model", MODEL, *demand, "--json") for demand in (short, long))
+    assert first[0] == 0, first
+    assert first == second
+
+
+@pytest.mark.usefixtures("home")
+def test_a_budget_that_is_too_small_is_a_reason(run: Run) -> None:
     status, out, _ = recommend(run, "--concurrency", "3", "--budget", "0.001")
     assert status == 0
     assert "over the budget of 0.00" in out
@@ -84,7 +104,7 @@ def test_owned_nodes_are_one_inventory_option_each(run: Run) -> None:
 @pytest.mark.parametrize(
     ("more", "status", "message"),
     [
-        ((), 2, "give exactly one of --concurrency, --rate and --users"),
+        ((), 2, "give exactly one of --concurrency, --request-rate and --users"),
         (("--users", "1", "--rate", "1"), 2, "give exactly one of"),
         (("--users", "0"), 2, "workload.users"),
         (("--users", "nan"), 2, "workload.users"),

@@ -289,5 +289,9 @@ def test_recommend_on_the_command_line(run: Run) -> None:
     assert {entry["engine"] for entry in answer["entries"]} == {"vllm"}
     status, out, _ = run("recommend", *demand, *bounds, "--slo", "tpot:p50<=60ms")
     assert status == 0
-    for text in ("limits met with probability 0.7", "cost of confidence", "accelerators without an entry"):
+    assert "limits met with probability 0.7" in out
+    assert "cost of confidence" not in out
+    status, out, _ = run("recommend", *demand, *bounds, "--limit", "tpot:p50<=60ms", "--why")
+    assert status == 0
+    for text in ("cost of confidence", "accelerators without an entry"):
         assert text in out

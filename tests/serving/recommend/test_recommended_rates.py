@@ -8,13 +8,9 @@ from importlib.metadata import version
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from roofcast.data.catalog import load_catalog
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.user_files import staleness_warnings
-from roofcast.serving.cli import console
-from roofcast.serving.cli.commands.recommend import show_recommendation
 from roofcast.serving.recommend import recommendation as recommending
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
@@ -134,30 +130,3 @@ def test_engine_names_ignore_case(shared: Client) -> None:
 
 def test_the_basis_of_an_answer_has_the_package_version(shared: Client) -> None:
     assert recommend(shared)["basis"]["package_version"] == version("roofcast")
-
-
-@pytest.mark.parametrize("n_entry", [0, 1])
-def test_a_mixed_fleet_is_printed_with_its_total(n_entry: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    offer = load_catalog().offers[0]
-    replica = {f"{name}_parallel": 1 for name in ("tensor", "pipeline", "data", "expert")}
-    part = {
-        "provider": offer.provider, "instance_type": offer.instance_type, "region": offer.region, "n_instance": 1,
-        "n_replica": 1, "accelerator": "a", "engine": "vllm", "weight_precision": "bf16",
-        "speculation": None, **replica,
-    }  # fmt: skip
-    entry = part | {
-        "cost_usd_per_h": 9.0, "cost_usd_per_million_output_token": 1.0, "load_per_replica": 1.23456,
-        "cost_usd_per_million_input_token": 0.1, "users_per_replica": 2.0, "in_flight_per_replica": 3.0,
-        "request_rate_per_replica": 4.0, "p_limits_met": 0.9, "predictions": [], "outside": False,
-    }  # fmt: skip
-    recorder = Console(record=True, width=200)
-    monkeypatch.setattr(console, "out", recorder)
-    show_recommendation({
-        "model": "m", "confidence": 0.8, "entries": [entry] * n_entry, "cost_of_confidence": [], "families": [],
-        "fleet": [entry | part | {"cost_usd_per_h": usd} for usd in (1.5, 2.0)], "n_configuration": 1,
-    })  # fmt: skip
-    text = recorder.export_text()
-    assert ("mixed fleet for 3.5 USD/h: cheaper than the first entry" in text) == (n_entry > 0)
-    assert ("2 users" in text) == (n_entry > 0)
-    assert text.count("1.235 of 3") == n_entry + 2
-    assert ("mixed fleet for 3.5 USD/h: no single instance type meets the demand" in text) == (n_entry == 0)

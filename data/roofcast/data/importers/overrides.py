@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -55,6 +55,25 @@ class MissingColumnsError(SchemaError):
     def examples(self) -> list[str]:
         """Options of the command line that set the missing columns."""
         return [part for column in self.columns for part in ("--set", f"{column}={EXAMPLES[column]}")]
+
+
+def parse_overrides(texts: Iterable[str]) -> dict[str, str]:
+    """Return columns and values from texts such as ``accelerator=nvidia-h100-sxm-80gb``.
+
+    Raises
+    ------
+    InputError
+        If a text has another form, or a column is given twice.
+    """
+    values: dict[str, str] = {}
+    for text in texts:
+        name, mark, value = text.partition("=")
+        if not (mark and name and value):
+            raise InputError("set", f"must be COLUMN=VALUE such as accelerator=nvidia-h100-sxm-80gb, got {text!r}")
+        if name in values:
+            raise InputError("set", f"must name each column once, got {name} twice")
+        values[name] = value
+    return values
 
 
 def check_overrides(overrides: Overrides) -> dict[str, object]:

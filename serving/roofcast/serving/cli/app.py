@@ -13,15 +13,23 @@ from roofcast.serving.cli.commands.predict import predict
 from roofcast.serving.cli.commands.predictor import export, measure_next, promote, retrain, rollback, scoreboard
 from roofcast.serving.cli.commands.recommend import recommend
 from roofcast.serving.cli.commands.service import serve
+from roofcast.serving.cli.commands.versions import runs, versions
 from roofcast.serving.cli.console import report_errors
 from roofcast.serving.logs import configure_logs
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, help=__doc__)
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help=__doc__,
+    context_settings={
+        "token_normalize_func": lambda name: name.replace("_", "-")
+    },  # names as in files: --n_input_token
+)
 
 for command in (serve, recommend, predict, explain, whatif, measure_next, measurements, retrain, promote, rollback):
     app.command()(command)
 app.command("import")(import_)
-for command in (models, accelerators, offers, campaigns, formats, export, scoreboard):
+for command in (versions, runs, models, accelerators, offers, campaigns, formats, export, scoreboard):
     app.command()(command)
 app.add_typer(keys, name="keys")
 

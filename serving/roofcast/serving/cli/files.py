@@ -153,23 +153,6 @@ def parse_configs(texts: Iterable[str]) -> list[tuple[str, Mapping[str, Any]]]:
     return [(name, read_config(path)[1]) for name, path in pairs]
 
 
-def parse_values(texts: Iterable[str]) -> dict[str, str]:
-    """Return columns and values from texts such as ``accelerator=nvidia-h100-sxm-80gb``.
-
-    Raises
-    ------
-    InputError
-        If a text has another form, or a column is given twice.
-    """
-    values: dict[str, str] = {}
-    for text in texts:
-        name, value = _pair("set", "COLUMN=VALUE such as accelerator=nvidia-h100-sxm-80gb", text)
-        if name in values:
-            raise InputError("set", f"must name each column once, got {name} twice")
-        values[name] = value
-    return values
-
-
 def parse_rates(texts: Iterable[str]) -> dict[str, Decimal]:
     """Return US dollars by currency from texts such as ``EUR=1.08``.
 

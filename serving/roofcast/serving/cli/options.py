@@ -15,13 +15,17 @@ from roofcast.data.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a command: its help, its type and, unless it is required, its default."""
+    """An option of a command: its help, its type and, unless it is required, its default.
+
+    `names` are its name in requests and files and then short forms; without them it has the name of its key.
+    """
 
     help: str
     type: Any = str
     default: Any = inspect.Parameter.empty
     metavar: str | None = None
     show_default: bool = False
+    names: tuple[str, ...] = ()
 
 
 def with_options(options: Mapping[str, Option]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -39,7 +43,9 @@ def with_options(options: Mapping[str, Option]) -> Callable[[Callable[..., None]
                 default=option.default,
                 annotation=Annotated[
                     option.type,
-                    typer.Option(help=option.help, metavar=option.metavar, show_default=option.show_default),
+                    typer.Option(
+                        *option.names, help=option.help, metavar=option.metavar, show_default=option.show_default
+                    ),
                 ],
             )
             for name, option in options.items()

@@ -25,6 +25,7 @@ from roofcast.serving.http.rate_limits import RateLimits
 from roofcast.serving.http.routes import (
     health,
     knowledge,
+    measurement_files,
     measurements,
     page,
     predictions,
@@ -40,7 +41,9 @@ from roofcast.serving.jobs.queue import JobQueue
 STARTUP_WAIT_S = 10.0
 """Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
 
-ROUTERS = (recommendations, predictions, measurements, retrainings, knowledge, promotions, health, page)
+ROUTERS = (
+    recommendations, predictions, measurements, measurement_files, retrainings, knowledge, promotions, health, page,
+)  # fmt: skip
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:

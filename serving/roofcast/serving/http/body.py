@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from roofcast.data.errors import InputError
 from roofcast.data.model_config.huggingface import parse_config
 from roofcast.serving.http.auth import CALLER
-from roofcast.serving.http.bulk.media import Kind, accepted_kind, bulk_kind
+from roofcast.serving.http.bulk.media import Kind, accepted_kind, bulk_kind, is_file_upload
 from roofcast.serving.http.errors import RETRY_AFTER_S, not_acceptable, problem_response, unsupported_media_type
 
 JSON_TYPE: Final = "application/json"
@@ -52,7 +52,7 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if bulk_kind(scope) is None:
+        if bulk_kind(scope) is None and not is_file_upload(scope):
             await self._forward(scope, receive, send, is_bulk=False)
             return
         caller = scope.get(CALLER, "")

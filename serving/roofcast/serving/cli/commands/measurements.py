@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from roofcast.data.errors import InputError, SchemaError, UnknownNameError, near_misses
+from roofcast.data.errors import InputError, SchemaError, UnknownNameError
 from roofcast.serving.cli.console import show, track, warn
 from roofcast.serving.cli.context import AsJson, count_own_campaigns, open_app_state, open_store
 
@@ -59,10 +59,11 @@ def import_(
 ) -> None:
     """Import benchmark files into the store: all rows, or none."""
     from roofcast.data.importers import detect_format, read_measurements
-    from roofcast.data.importers.overrides import MissingColumnsError
-    from roofcast.serving.cli.files import parse_configs, parse_values
+    from roofcast.data.importers.overrides import MissingColumnsError, parse_overrides
+    from roofcast.serving.app_state.import_warnings import count_failed_runs, import_warnings
+    from roofcast.serving.cli.files import parse_configs
 
-    configs, values = parse_configs(model_config or []), parse_values(given or [])
+    configs, values = parse_configs(model_config or []), parse_overrides(given or [])
     name = detect_format(paths).name if format_ == "auto" else format_
     try:
         table = read_measurements(name, paths, campaign, track, values)
@@ -72,33 +73,13 @@ def import_(
         example = "for example, with made-up values in place of yours:"
         problem = f"is not in the file; set what is missing, {example}\nroofcast {shlex.join(command)}"
         raise SchemaError(error.field, problem, error.source, error.line) from error
-    _warn_of_blank_engine(table)
-    _warn_of_names(table)
+    for warning in import_warnings(table):
+        warn(warning)
     added = _store(table, configs, dry_run=dry_run)
     counts = {"n_row": len(table), "n_new": added.n_new, "n_known": added.n_known}
+    counts["n_failed_run"] = count_failed_runs(table)
     names = {column: sorted(table[column].unique()) for column in ("campaign", "model", "accelerator")}
     show([{"format": name, **names, **counts, "is_kept": not dry_run}], as_json=as_json)
-
-
-def _warn_of_blank_engine(table: pd.DataFrame) -> None:
-    n_blank = int((table["engine"] == "").sum())
-    if n_blank:
-        cure = "set the engine that was measured, such as --set engine=vllm; rows stored without it stay stored"
-        warn(f"engine: is blank in {n_blank} of {len(table)} rows; {cure}")
-
-
-def _warn_of_names(table: pd.DataFrame) -> None:
-    from roofcast.data.campaigns import CAMPAIGNS
-    from roofcast.features.columns import ENGINES
-
-    for name in sorted(set(table["engine"]) - {*ENGINES, ""}):
-        near = near_misses(name, ENGINES, 1)
-        question = f"; did you mean {near[0]}?" if near else ""
-        warn(
-            f"engine: {name!r} is not an engine of the shipped measurements, and is stored under this name{question}"
-        )
-    for name in sorted(set(table["campaign"]) & set(CAMPAIGNS)):
-        warn(f"campaign: {name!r} is also the name of a shipped campaign; choose another name with --campaign")
 
 
 def _arguments(options: Mapping[str, list[str] | None]) -> list[str]:

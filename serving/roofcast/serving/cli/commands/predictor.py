@@ -83,8 +83,8 @@ def measure_next(
     accelerator: Annotated[
         list[str] | None, typer.Option(help="Repeatable. All accelerators with an offer by default.")
     ] = None,
-    isl: Annotated[float, typer.Option(help="Mean input tokens.")] = 1024,
-    osl: Annotated[float, typer.Option(help="Mean output tokens.")] = 256,
+    isl: Annotated[float, typer.Option("--n-input-token", "--isl", help="Mean input tokens.")] = 1024,
+    osl: Annotated[float, typer.Option("--n-output-token", "--osl", help="Mean output tokens.")] = 256,
     concurrency: Annotated[float, typer.Option(help="Requests in flight.")] = 16,
     n: Annotated[int, typer.Option(help="Number of measurements.", min=1, max=100)] = 5,
     as_json: AsJson = False,

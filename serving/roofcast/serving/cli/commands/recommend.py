@@ -1,29 +1,39 @@
-"""The command that ranks hardware by cost, and its tables."""
+"""The command that ranks hardware by cost."""
 
 # ruff: noqa: PLC0415  (a command imports what it needs when it runs)
 
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from roofcast.serving.cli.console import show, spinner, warn
+import typer
+
+from roofcast.serving.cli.console import spinner, warn
 from roofcast.serving.cli.context import AsJson, ReferenceFile, Server, load_predictor, open_app_state, today
 from roofcast.serving.cli.options import Option, with_options
+from roofcast.serving.cli.recommendation_text import recommendation_text
 
 Number = float | None
 Names = list[str] | None
 
 OPTIONS: Final = {
     "model": Option("Catalogue name, path of a config.json, or owner/name on the Hugging Face hub."),
-    "slo": Option("A limit such as 'ttft:p95<=500ms'; repeatable.", list[str]),
-    "isl": Option("Mean input tokens.", Number, None),
-    "osl": Option("Mean output tokens.", Number, None),
+    "slo": Option("A limit such as 'ttft:p95<=500ms'; repeatable.", list[str], names=("--limit", "--slo")),
+    "isl": Option("Mean input tokens.", Number, None, names=("--n-input-token", "--isl")),
+    "osl": Option("Mean output tokens.", Number, None, names=("--n-output-token", "--osl")),
     "preset": Option("A typical workload, such as chat, for lengths that are not given.", str | None, None),
     "concurrency": Option("Requests in flight at the peak.", Number, None),
-    "rate": Option("Requests per second at the peak.", Number, None),
+    "rate": Option(
+        "Requests per second at the peak.", Number, None, names=("--request-rate-per-s", "--request-rate", "--rate")
+    ),
     "users": Option("Users at the peak, each of whom waits for an answer and then thinks.", Number, None),
-    "think_time": Option("Seconds between an answer and the user's next request.", Number, None),
+    "think_time": Option(
+        "Seconds between an answer and the user's next request.",
+        Number,
+        None,
+        names=("--think-time-s", "--think-time"),
+    ),
     "headroom": Option("Share of the capacity to keep free at the peak.", Number, None),
     "prefix_cache_ratio": Option("Share of the input that the prefix cache holds.", Number, None),
     "provider": Option("Admit this provider; repeatable.", Names, None),
@@ -31,10 +41,17 @@ OPTIONS: Final = {
     "vendor": Option("Admit accelerators of this vendor; repeatable.", Names, None),
     "accelerator": Option("Admit this accelerator; repeatable.", Names, None),
     "engine": Option("Admit this engine; repeatable.", Names, None),
-    "precision": Option("Admit this weight precision in place of the checkpoint's; repeatable.", Names, None),
+    "precision": Option(
+        "Admit this weight precision in place of the checkpoint's; repeatable.",
+        Names,
+        None,
+        names=("--weight-precision", "--precision"),
+    ),
     "pricing": Option("Admit this kind of price; repeatable.", Names, None),
-    "budget": Option("Maximum USD per hour.", Number, None),
-    "nodes": Option("Maximum number of nodes of one replica.", int, 1, show_default=True),
+    "budget": Option("Maximum USD per hour.", Number, None, names=("--max-usd-per-h", "--budget")),
+    "nodes": Option(
+        "Maximum number of nodes of one replica.", int, 1, show_default=True, names=("--max-nodes", "--nodes")
+    ),
     "speculation": Option(
         "Search this kind of speculative decoding: none, mtp, eagle, draft or ngram; repeatable.", Names, None
     ),
@@ -50,7 +67,7 @@ OPTIONS: Final = {
     "confidence": Option("Minimum probability that all limits are met.", float, 0.8, show_default=True),
     "deployment": Option("Print how to run the first entry: vllm, sglang, trtllm, kubernetes or kserve.", str, ""),
     "level": Option("Probability of the intervals.", float, 0.8, show_default=True),
-    "top": Option("Maximum number of entries.", int, 10, show_default=True),
+    "top": Option("Maximum number of entries.", int, 10, show_default=True, names=("--n-entry", "--top")),
 }
 """Options of the request; `OPTION_FIELDS` of the request model names the field of each."""
 
@@ -59,7 +76,14 @@ N_REJECTION_JSON: Final = 500
 
 @with_options(OPTIONS)
 def recommend(
-    options: dict[str, Any], *, reference: ReferenceFile = None, server: Server = "", as_json: AsJson = False
+    options: dict[str, Any],
+    *,
+    reference: ReferenceFile = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Add capacities, token prices, and why other accelerators have no entry.")
+    ] = False,
+    server: Server = "",
+    as_json: AsJson = False,
 ) -> None:
     """Rank hardware and configurations that meet the limits by cost."""
     from roofcast.serving.cli.files import parse_inventory, read_references_table
@@ -73,7 +97,7 @@ def recommend(
     if as_json:
         print(json.dumps(response))
         return
-    show_recommendation(response)
+    print(recommendation_text(response, why=why), end="")
     if response["entries"] and response["entries"][0]["deployment"]:
         print(f"\n{response['entries'][0]['deployment']}", end="")
 
@@ -102,65 +126,3 @@ def _ask_service(url: str, options: dict[str, Any]) -> dict[str, Any]:
     fields: Any = request.model_dump(mode="json", exclude_unset=True)
     with ask(url) as client:
         return dict(client.recommend(**fields))
-
-
-def show_recommendation(response: dict[str, Any]) -> None:
-    """Print the entries, the mixed fleet, the cost of other confidences, and the best rejection by accelerator."""
-    entries = [
-        {
-            **_deployment(entry),
-            "USD/Mtoken in": entry["cost_usd_per_million_input_token"],
-            "USD/Mtoken out": entry["cost_usd_per_million_output_token"],
-            "per replica": _capacity(entry),
-        }
-        for entry in response["entries"]
-    ]
-    title = f"{response['model']}: least cost first, limits met with probability {response['confidence']:g}"
-    show(entries, as_json=False, title=title)
-    if response["fleet"]:
-        reason = "cheaper than the first entry" if entries else "no single instance type meets the demand"
-        total = sum(part["cost_usd_per_h"] for part in response["fleet"])
-        title = f"\nmixed fleet for {total:.4g} USD/h: {reason}"
-        show([_deployment(part) for part in response["fleet"]], as_json=False, title=title)
-    costs = [
-        {"P(limits met)": cost["confidence"], "USD/h": cost["cost_usd_per_h"]}
-        for cost in response["cost_of_confidence"]
-        if cost["cost_usd_per_h"] is not None
-    ]
-    show(costs, as_json=False, title="\ncost of confidence")
-    columns = ("accelerator", "engine", "tensor_parallel", "reason", "detail")
-    families = [{name: family[name] for name in columns} for family in response["families"]]
-    title = (
-        f"\n{len(families)} accelerators without an entry: the best of {response['n_configuration']} configurations"
-    )
-    show(families, as_json=False, title=title)
-
-
-def _deployment(entry: dict[str, Any]) -> dict[str, Any]:
-    names = {"tp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert"}
-    degrees = {short: entry[f"{name}_parallel"] for short, name in names.items()}
-    split = " ".join(f"{short}{n}" for short, n in degrees.items() if n > 1 or short == "tp")
-    accelerators = f"{entry['n_replica']} x {entry['accelerator']} {split}"
-    speculation = entry["speculation"]
-    drafts = f" {speculation['kind']} x {speculation['n_token']}" if speculation else ""
-    limited = [metric for metric in entry["predictions"] if metric["limit"] is not None]
-    return {
-        "USD/h": entry["cost_usd_per_h"],
-        "instance": f"{entry['n_instance']} x {entry['provider']} {entry['instance_type']} {entry['region']}",
-        "replica": f"{accelerators} {entry['engine']} {entry['weight_precision']}{drafts}",
-        "in flight": f"{entry['load_per_replica']:.4g} of {entry['in_flight_per_replica']:.4g}",
-        "P(limits met)": f"{entry['p_limits_met']:.2f}",
-        **{
-            f"{metric['metric']}:{metric['statistic']}": (
-                f"{metric['value']:.3g} ({metric['low']:.2g}-{metric['high']:.2g})"
-            )
-            for metric in limited
-        },
-        "outside": "yes" if entry["outside"] else "",
-    }
-
-
-def _capacity(entry: dict[str, Any]) -> str:
-    """Return the capacity of one replica in the unit of the demand."""
-    users = entry["users_per_replica"]
-    return f"{entry['request_rate_per_replica']:.4g} requests/s" if users is None else f"{users:.4g} users"

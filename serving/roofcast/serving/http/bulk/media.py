@@ -1,4 +1,4 @@
-"""Media types of prediction bodies, and content negotiation between them."""
+"""Media types of bulk bodies, and content negotiation between those of predictions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 PATH: Final = "/v1/predictions"
+FILES_PATH: Final = "/v1/measurements/files"
 VERSION_HEADER: Final = "X-Predictor-Version"
 LEVEL_HEADER: Final = "X-Prediction-Level"
 
@@ -30,6 +31,11 @@ def bulk_kind(scope: Scope) -> Kind | None:
         return None
     kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
     return Kind(kind) if kind in {Kind.NDJSON, Kind.PARQUET} else None
+
+
+def is_file_upload(scope: Scope) -> bool:
+    """Return whether a request uploads a benchmark file, which may be as large as a bulk body."""
+    return bool(scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == FILES_PATH)
 
 
 def accepted_kind(accept: str, default: Kind) -> Kind | None:

@@ -97,6 +97,16 @@ class MeasurementsAdded(BaseModel):
     n_known: int
 
 
+class FileAdded(MeasurementsAdded):
+    """Result of the import of a benchmark file; `n_failed_run` runs have no outcome."""
+
+    format: str
+    n_row: int
+    n_failed_run: int
+    warnings: list[str]
+    is_kept: bool
+
+
 class OwnCampaign(BaseModel):
     """Campaign of measurements stored here."""
 

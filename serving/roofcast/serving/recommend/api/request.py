@@ -271,7 +271,7 @@ class RecommendationRequest(Message):
         """
         given = {name: value for name, value in options.items() if value is not None and value != []}
         if len(given.keys() & {"concurrency", "rate", "users"}) != 1:
-            raise InputError("concurrency", "give exactly one of --concurrency, --rate and --users")
+            raise InputError("concurrency", "give exactly one of --concurrency, --request-rate and --users")
         fields: dict[str, Any] = {"workload": {}, "constraints": {}}
         for name, value in given.items():
             part, _, field = OPTION_FIELDS[name].rpartition(".")

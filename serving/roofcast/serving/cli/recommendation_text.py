@@ -1,0 +1,147 @@
+"""Text of a recommendation for a terminal of 80 columns: the entries, and on request the reasons."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Any, Final
+
+WIDTH: Final = 80
+INDENT: Final = "   "
+
+_MS_PER_S: Final = 1000
+
+
+def recommendation_text(response: dict[str, Any], *, why: bool = False) -> str:
+    """Return the entries and the mixed fleet of a response in JSON values, in lines of up to 80 characters.
+
+    Parameters
+    ----------
+    why
+        Whether to add the capacity and token prices of each entry, the cost of other confidences, and the reason of
+        each accelerator without an entry. The reasons are always added where no deployment meets the limits.
+    """
+    return "\n".join(_paragraphs(response, why=why)) + "\n"
+
+
+def _paragraphs(response: dict[str, Any], *, why: bool) -> Iterator[str]:
+    yield _fold(
+        f"{response['model']}: least cost first, limits met with probability {response['confidence']:g} or more", ""
+    )
+    for rank, entry in enumerate(response["entries"], start=1):
+        yield ""
+        yield from _entry(entry, f"{rank}.", why=why)
+    yield from _fleet(response)
+    if not response["entries"] and not response["fleet"]:
+        yield _fold("no deployment meets the limits", "")
+    if why or not response["entries"]:
+        yield from _costs(response)
+        yield from _families(response)
+    elif response["families"]:
+        n = len(response["families"])
+        yield _fold(f"\n{n} accelerators have no entry; --why says why, and shows capacity and token prices", "")
+
+
+def _entry(entry: dict[str, Any], label: str, *, why: bool) -> Iterator[str]:
+    costs = f"{_number(entry['cost_usd_per_h'])} USD/h, {_number(entry['cost_usd_per_month'])} USD a month"
+    yield f"{label} {costs}"
+    yield _fold(_deployment(entry))
+    limits = [_prediction(metric) for metric in entry["predictions"] if metric["limit"] is not None]
+    yield _fold(f"{'; '.join(limits)}; all limits with probability {entry['p_limits_met']:.2f}")
+    if entry["outside"]:
+        columns = ", ".join(entry["outside_columns"])
+        yield _fold(f"extrapolates{f' in {columns}' if columns else ''}: rests on the analytic estimate")
+    if why:
+        yield _fold(_capacity(entry))
+        yield _fold(
+            f"{_number(entry['cost_usd_per_million_input_token'])} USD per million input tokens, "
+            f"{_number(entry['cost_usd_per_million_output_token'])} output; price of {entry['price_as_of']}; "
+            f"bottleneck: {entry['bottleneck']}"
+        )
+
+
+def _deployment(entry: dict[str, Any]) -> str:
+    names = {"tp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert"}
+    degrees = {short: entry[f"{name}_parallel"] for short, name in names.items()}
+    split = " ".join(f"{short}{n}" for short, n in degrees.items() if n > 1 or short == "tp")
+    speculation = entry["speculation"]
+    drafts = f", {speculation['kind']} x {speculation['n_token']}" if speculation else ""
+    replicas = f"{entry['n_replica']} replica{'s' if entry['n_replica'] != 1 else ''}"
+    place = f"{entry['provider']}, {entry['region']}, {entry['pricing']}"
+    instance = f"{entry['n_instance']} x {entry['instance_type']} ({place})"
+    engine = f"{entry['engine']}, {entry['weight_precision']}{drafts}"
+    return f"{instance}: {replicas} on {entry['accelerator']} {split}, {engine}"
+
+
+def _prediction(metric: dict[str, Any]) -> str:
+    low, high, limit = (_quantity(metric["metric"], metric[name]) for name in ("low", "high", "limit"))
+    value = _quantity(metric["metric"], metric["value"])
+    name = f"{metric['metric'].removesuffix('_s')}:{metric['statistic']}"
+    return f"{name} {value} ({low} to {high}), limit {limit}"
+
+
+def _quantity(metric: str, value: float) -> str:
+    """Return a latency in ms or s, or another figure.
+
+    Examples
+    --------
+    >>> _quantity("ttft_s", 0.2425), _quantity("e2e_s", 8.438), _quantity("output_throughput_token_per_s", 1203)
+    ('242 ms', '8.44 s', '1,203')
+    """
+    if not metric.endswith("_s") or metric.endswith("per_s"):
+        return _number(value)
+    return f"{value * _MS_PER_S:.3g} ms" if value < 1 else f"{value:.3g} s"
+
+
+def _capacity(entry: dict[str, Any]) -> str:
+    users = entry["users_per_replica"]
+    most = f"{_number(entry['request_rate_per_replica'])} requests/s" if users is None else f"{_number(users)} users"
+    load, slots = _number(entry["load_per_replica"]), _number(entry["in_flight_per_replica"])
+    return f"each replica serves up to {most}; {load} of {slots} requests in flight"
+
+
+def _fleet(response: dict[str, Any]) -> Iterator[str]:
+    if not response["fleet"]:
+        return
+    reason = "cheaper than the first entry" if response["entries"] else "no single instance type meets the demand"
+    total = sum(part["cost_usd_per_h"] for part in response["fleet"])
+    yield _fold(f"\nmixed fleet for {_number(total)} USD/h: {reason}", "")
+    for part in response["fleet"]:
+        yield _fold(f"{_deployment(part)}; {_capacity(part)}")
+
+
+def _costs(response: dict[str, Any]) -> Iterator[str]:
+    costs = [cost for cost in response["cost_of_confidence"] if cost["cost_usd_per_h"] is not None]
+    if costs:
+        listed = ", ".join(f"{cost['confidence']:g}: {_number(cost['cost_usd_per_h'])}" for cost in costs)
+        yield _fold(f"\ncost of confidence in USD/h: {listed}", "")
+
+
+def _families(response: dict[str, Any]) -> Iterator[str]:
+    families = response["families"]
+    if not families:
+        return
+    n = response["n_configuration"]
+    yield _fold(f"\n{len(families)} accelerators without an entry, each by its best of {n} configurations", "")
+    for family in families:
+        split = f"{family['engine']} tp{family['tensor_parallel']}"
+        yield _fold(f"{family['accelerator']}, {split}: {family['reason']}: {family['detail']}")
+
+
+def _number(value: float) -> str:
+    """Return a number in four digits.
+
+    Examples
+    --------
+    >>> _number(9820.4), _number(0.072084), _number(4), _number(123456.0)
+    ('9,820', '0.07208', '4', '123,456')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _fold(text: str, indent: str = INDENT) -> str:
+    first = "\n" if text.startswith("\n") else ""
+    lines = textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent or INDENT, break_on_hyphens=False
+    )
+    return first + "\n".join(lines)

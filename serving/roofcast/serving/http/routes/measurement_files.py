@@ -1,0 +1,109 @@
+"""``/v1/measurements/files``: import of a benchmark client's own file."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from http import HTTPStatus
+from pathlib import Path
+from typing import IO, Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request
+
+from roofcast.data.errors import InputError
+from roofcast.data.importers import detect_format, read_measurements
+from roofcast.data.importers.format import no_progress
+from roofcast.data.importers.overrides import parse_overrides
+from roofcast.data.importers.sources import is_archive
+from roofcast.serving.app_state.import_warnings import count_failed_runs, import_warnings
+from roofcast.serving.app_state.measurement_import import import_rows
+from roofcast.serving.http.body import BODY
+from roofcast.serving.http.bulk.media import FILES_PATH
+from roofcast.serving.http.dependencies import State
+from roofcast.serving.http.errors import unsupported_media_type
+from roofcast.serving.http.schemas.resources import FileAdded
+
+router = APIRouter(tags=["measurements"])
+
+AUTO: Final = "auto"
+
+SUFFIXES: Final = {
+    "application/json": ".json",
+    "application/x-ndjson": ".jsonl",
+    "text/csv": ".csv",
+    "application/octet-stream": "",
+}
+"""Suffix of a file without a name, by media type. A form on another site's page can send none of these types."""
+
+_FILE_NAME: Final = r"^[^/\\\x00-\x1f]{1,200}$"
+_BINARY: Final[dict[str, Any]] = {"schema": {"type": "string", "format": "binary"}}
+
+
+@router.post(
+    FILES_PATH,
+    status_code=HTTPStatus.CREATED,
+    openapi_extra={"requestBody": {"required": True, "content": dict.fromkeys(SUFFIXES, _BINARY)}},
+)
+def post_file(
+    request: Request,
+    state: State,
+    *,
+    format_: Annotated[
+        str, Query(alias="format", max_length=40, description="A name of `roofcast formats`; detected by default.")
+    ] = AUTO,
+    name: Annotated[
+        str, Query(pattern=_FILE_NAME, description="File name, for messages; its suffix helps to detect the format.")
+    ] = "upload",
+    campaign: Annotated[
+        str | None,
+        Query(max_length=200, pattern=r"^[^\x00]+$", description="Campaign; the format's name by default."),
+    ] = None,
+    set_: Annotated[
+        list[Annotated[str, Query(max_length=400)]] | None,
+        Query(alias="set", max_length=100, description="`COLUMN=VALUE` that the file does not hold; repeatable."),
+    ] = None,
+    dry_run: Annotated[bool, Query(description="Validate and count the rows, and store nothing.")] = False,
+) -> FileAdded:
+    """Import a file as a benchmark client writes it (GuideLLM, AIPerf, vLLM, ...), as `roofcast import` does.
+
+    The body is the file itself, uncompressed. All of its rows are stored, or none.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in SUFFIXES:
+        raise unsupported_media_type(f"send the file as {', '.join(SUFFIXES)}")
+    overrides = parse_overrides(set_ or [])
+    with tempfile.TemporaryDirectory() as folder:
+        file = _save(request.scope[BODY], Path(folder) / _file_name(name, SUFFIXES[kind]))
+        chosen = detect_format([file]).name if format_ == AUTO else format_
+        table = read_measurements(chosen, [file], campaign, no_progress, overrides)
+    added = import_rows(state, table, dry_run=dry_run)
+    return FileAdded(
+        format=chosen,
+        n_row=len(table),
+        n_new=added.n_new,
+        n_known=added.n_known,
+        n_failed_run=count_failed_runs(table),
+        warnings=list(import_warnings(table)),
+        is_kept=not dry_run,
+    )
+
+
+def _file_name(name: str, suffix: str) -> str:
+    """Return a safe file name with a suffix.
+
+    Examples
+    --------
+    >>> _file_name("run 1.json", ".json"), _file_name("upload", ".csv"), _file_name("..", "")
+    ('run 1.json', 'upload.csv', '_.')
+    """
+    safe = re.sub(r"^\.", "_", name)
+    return safe if Path(safe).suffix else f"{safe}{suffix}"
+
+
+def _save(body: IO[bytes], file: Path) -> Path:
+    with file.open("wb") as stream:
+        shutil.copyfileobj(body, stream)
+    if is_archive(file):
+        raise InputError("body", "is compressed; send each file by itself, uncompressed")
+    return file

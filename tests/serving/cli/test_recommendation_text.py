@@ -1,0 +1,76 @@
+"""A recommendation is printed in lines of 80 characters, with reasons where they are asked for or all there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from roofcast.serving.cli.recommendation_text import WIDTH, recommendation_text
+
+
+def an_entry(**changes: Any) -> dict[str, Any]:
+    limited = {"metric": "ttft_s", "statistic": "p95", "value": 0.2425, "low": 0.1, "high": 1.5, "limit": 2.0}
+    return {
+        "provider": "aws", "region": "us-east-1", "instance_type": "p5.48xlarge", "pricing": "on_demand",
+        "price_as_of": "2026-10-10", "accelerator": "nvidia-h100-sxm-80gb", "engine": "vllm",
+        "weight_precision": "bf16", "tensor_parallel": 2, "pipeline_parallel": 1, "data_parallel": 1,
+        "expert_parallel": 1, "speculation": None, "n_instance": 1, "n_replica": 4, "cost_usd_per_h": 98.32,
+        "cost_usd_per_month": 71_773.6, "cost_usd_per_million_input_token": 0.1,
+        "cost_usd_per_million_output_token": 1.0, "load_per_replica": 1.23456, "in_flight_per_replica": 3.0,
+        "users_per_replica": 2.0, "request_rate_per_replica": 4.0, "p_limits_met": 0.9, "outside": False,
+        "outside_columns": [], "bottleneck": "memory bandwidth", "predictions": [limited], **changes,
+    }  # fmt: skip
+
+
+def a_response(**changes: Any) -> dict[str, Any]:
+    family = {
+        "accelerator": "google-tpu-v6e",
+        "engine": "vllm",
+        "tensor_parallel": 8,
+        "reason": "dearer",
+        "detail": "x",
+    }
+    cost = {"confidence": 0.9, "cost_usd_per_h": 120.0}
+    return {
+        "model": "owner/a-model-of-a-long-name", "confidence": 0.8, "entries": [an_entry()], "fleet": [],
+        "cost_of_confidence": [cost, {"confidence": 0.95, "cost_usd_per_h": None}], "families": [family],
+        "n_configuration": 390, **changes,
+    }  # fmt: skip
+
+
+def test_reasons_are_folded_until_they_are_asked_for() -> None:
+    folded, unfolded = (recommendation_text(a_response(), why=why) for why in (False, True))
+
+    assert "1. 98.32 USD/h, 71,774 USD a month" in folded
+    assert "ttft:p95 242 ms (100 ms to 1.5 s), limit 2 s" in folded
+    assert "1 accelerators have no entry; --why says why" in folded
+    for reason in ("google-tpu-v6e, vllm tp8: dearer", "up to 2 users; 1.235 of 3", "0.9: 120", "of 2026-10-10"):
+        assert reason in unfolded
+        assert reason not in folded
+    assert max(map(len, (folded + unfolded).splitlines())) <= WIDTH
+
+
+def test_without_an_entry_the_reasons_are_given() -> None:
+    text = recommendation_text(a_response(entries=[]))
+
+    assert "no deployment meets the limits" in text
+    assert "google-tpu-v6e, vllm tp8: dearer: x" in text
+
+
+@pytest.mark.parametrize("n_entry", [0, 1])
+def test_a_mixed_fleet_has_a_total(n_entry: int) -> None:
+    fleet = [an_entry(cost_usd_per_h=usd) for usd in (1.5, 2.0)]
+    text = recommendation_text(a_response(entries=[an_entry()] * n_entry, fleet=fleet))
+
+    reason = "cheaper than the first entry" if n_entry else "no single instance type meets the demand"
+    assert f"mixed fleet for 3.5 USD/h: {reason}" in text
+    assert text.count("1.235 of 3") == 2
+
+
+def test_an_extrapolation_names_its_columns() -> None:
+    entry = an_entry(outside=True, outside_columns=["model.n_layer"], speculation={"kind": "eagle", "n_token": 3})
+    text = recommendation_text(a_response(entries=[entry]))
+
+    assert "extrapolates in model.n_layer" in text
+    assert "eagle x 3" in text

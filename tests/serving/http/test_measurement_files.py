@@ -1,0 +1,80 @@
+"""A benchmark client's file is imported over HTTP as on the command line."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.http.app import create_app
+from tests.data.row_builders import SAMPLES
+from tests.serving.http_client import Client, problem_of, running
+
+PATH = "/v1/measurements/files"
+GUIDELLM = SAMPLES / "guidellm"
+ABOUT = "set=model=meta-llama/Llama-3.1-8B-Instruct&set=accelerator=nvidia-h100-sxm-80gb&set=n_accelerator=1"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with running(create_app(Settings(home=tmp_path_factory.mktemp("home")))) as client:
+        yield client
+
+
+def upload(client: Client, content: bytes, query: str = ABOUT, kind: str = "application/json") -> Any:
+    return client.send("POST", f"{PATH}?{query}", content, {"content-type": kind})
+
+
+def test_a_file_is_imported_in_its_own_format(service: Client) -> None:
+    content = (GUIDELLM / "rate.json").read_bytes()
+
+    counted = upload(service, content, f"{ABOUT}&dry_run=true").json()
+    stored = upload(service, content, f"{ABOUT}&campaign=nightly").json()
+
+    assert (counted["format"], counted["is_kept"], counted["n_new"]) == ("guidellm", False, counted["n_row"])
+    assert stored["is_kept"]
+    assert stored["n_new"] == stored["n_row"] == counted["n_row"] > 0
+    assert {row["campaign"] for row in service.get("/v1/measurements").json()} == {"nightly"}
+    assert upload(service, content, f"{ABOUT}&campaign=nightly").json()["n_known"] == stored["n_row"]
+
+
+def test_failed_runs_are_counted(service: Client) -> None:
+    added = upload(service, (GUIDELLM / "all_failed.json").read_bytes(), f"{ABOUT}&dry_run=1").json()
+
+    assert added["n_failed_run"] == added["n_row"] > 0
+    assert any("runs failed" in warning for warning in added["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("content", "query", "kind", "status", "problem"),
+    [
+        (b"{}", ABOUT, "multipart/form-data; boundary=x", 415, "send the file as application/json"),
+        (b"{}", ABOUT, "text/plain", 415, "send the file as"),
+        (b'{"a": [1,', ABOUT, "application/json", 422, "upload.json"),
+        (b"{}", ABOUT, "application/json", 422, "is in none of the known formats"),
+        (b"", ABOUT, "application/json", 422, "is empty"),
+        (b"{}", "format=guidelm", "application/json", 404, "did you mean 'guidellm'"),
+        (b"{}", "name=../../x.json", "application/json", 422, "name"),
+        (b"{}", "set=engine", "application/json", 422, "must be COLUMN=VALUE"),
+        (gzip.compress(b"{}"), ABOUT, "application/octet-stream", 422, "is compressed"),
+        ((GUIDELLM / "rate.json").read_bytes(), "", "application/json", 422, "accelerator"),
+    ],
+)
+def test_what_cannot_be_imported_is_refused(  # noqa: PLR0917  (a case)
+    service: Client, content: bytes, query: str, kind: str, status: int, problem: str
+) -> None:
+    response = upload(service, content, query, kind)
+
+    assert problem in problem_of(response, status)["detail"]
+
+
+def test_a_key_is_required(service: Client, tmp_path: Path) -> None:
+    service.use_key(None)
+    try:
+        assert upload(service, b"{}").status_code == 401
+    finally:
+        service.use_key(service.make_key("admin"))
