@@ -75,7 +75,7 @@ and the row that it repeats. The plots show the clean rows.
 
 | method | description |
 | --- | --- |
-| roofcast | the predictor, trained on all campaigns as for service |
+| roofcast | the predictor, trained on all campaigns as for service, asked about the stack that measured the row |
 | analytic_calibrated_all | the analytic estimate with that predictor's coefficients |
 | analytic_calibrated | the analytic estimate with coefficients fitted to the other folds of these rows |
 | analytic_priors | the analytic estimate with its priors, not fitted to these rows |
