@@ -33,12 +33,12 @@ LEVELS: Final = {0.5: "coverage_50", 0.8: "coverage_80", 0.9: "coverage_90"}
 _CAMPAIGNS: Final = """
 ## P4: all campaigns, {n_row:,} measurements
 
-{n_lineage} lineages in {n_campaign} campaigns; each row is predicted without training rows of its lineage. The query names
-the row's stack where the predictor was trained on rows of it: the harness is known, the LLM is not (P7 holds the stack
-out). Errors are absolute percentage errors as fractions. *Coverage* is the share of measurements inside the prediction interval of
-nominal level 50, 80 or 90 %; *width* is the median ratio of upper to lower bound at 90 %. Rows whose request rate
-exceeds the estimated saturation rate count as unanswered. The throughput of an open loop is its request rate, and a
-throughput that the source computed from latencies is no measurement: neither is scored.
+{n_lineage} lineages in {n_campaign} campaigns; each row is predicted without training rows of its lineage. The query
+names the row's stack where the predictor was trained on rows of it: the harness is known, the LLM is not (P7 holds
+the stack out). Errors are absolute percentage errors as fractions. *Coverage* is the share of measurements inside the
+prediction interval of nominal level 50, 80 or 90 %; *width* is the median ratio of upper to lower bound at 90 %. Rows
+whose request rate exceeds the estimated saturation rate count as unanswered. The throughput of an open loop is its
+request rate, and a throughput that the source computed from latencies is no measurement: neither is scored.
 """
 
 _DECISIONS: Final = """
