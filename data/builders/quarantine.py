@@ -9,7 +9,7 @@ import pandas as pd
 
 from roofcast.data.campaigns import CAMPAIGNS
 from roofcast.data.errors import UnknownNameError
-from roofcast.data.training_campaigns import TRAINING_CAMPAIGNS
+from roofcast.data.training_campaigns import TRAINING_CAMPAIGNS, TRAINING_JUDGES
 
 QUARANTINE_COLUMNS: Final = ("reference", "reason", "detail")
 """Identifier of the row in its source, short name of the rule, and detail."""
@@ -37,7 +37,8 @@ def load_quarantine(name: str) -> pd.DataFrame:
     >>> sorted(set(load_quarantine("torchtune")["reason"]))
     ['duplicate', 'not_training']
     """
-    if name not in {*CAMPAIGNS, *TRAINING_CAMPAIGNS}:
-        raise UnknownNameError("campaign", name, [*CAMPAIGNS, *TRAINING_CAMPAIGNS])
+    names = (*CAMPAIGNS, *TRAINING_CAMPAIGNS, *TRAINING_JUDGES)
+    if name not in names:
+        raise UnknownNameError("campaign", name, names)
     file = (QUARANTINE if name in CAMPAIGNS else TRAINING_QUARANTINE) / f"{name}.csv"
     return pd.read_csv(file, dtype=str, keep_default_na=False) if file.is_file() else empty_quarantine()

@@ -9,18 +9,28 @@ from typing import Final
 from builders.campaigns.build import run
 from builders.campaigns.build_result import BuildResult
 from builders.quarantine import TRAINING_QUARANTINE
+from builders.training_campaigns.adapters import build_fsdp_qlora, build_optimum_benchmark
+from builders.training_campaigns.alpa import build_alpa
 from builders.training_campaigns.bigscience import build_bigscience
+from builders.training_campaigns.clusters import build_internevo, build_kempner_forge
 from builders.training_campaigns.dgxc import build_dgxc
 from builders.training_campaigns.finetuning import build_litgpt, build_peft
 from builders.training_campaigns.fsdp import build_fms_fsdp, build_vectorlm
 from builders.training_campaigns.habana import build_habana
+from builders.training_campaigns.judges import build_megatron_papers
 from builders.training_campaigns.launcher import build_launcher
 from builders.training_campaigns.llm_foundry import build_llm_foundry
 from builders.training_campaigns.mlperf import build_mlperf
+from builders.training_campaigns.nanotron import build_nanotron
 from builders.training_campaigns.nemo import build_automodel, build_megatron_bridge, build_nemo
 from builders.training_campaigns.neuron import build_neuron
+from builders.training_campaigns.oneflow import build_dlperf_gpt, build_libai
 from builders.training_campaigns.others import build_colossalai, build_jax_toolbox, build_xtuner
+from builders.training_campaigns.pipelines import build_sailor, build_vtrain
+from builders.training_campaigns.qwen import build_ms_swift, build_qwen_finetune
+from builders.training_campaigns.readme_pages import build_a10_oke, build_paddlenlp, build_readme_tables
 from builders.training_campaigns.torch import build_torchtitan, build_torchtune
+from builders.training_campaigns.torchao import build_torchao
 from builders.training_campaigns.tpu import build_maxtext, build_tpu_recipes
 from roofcast.data import training_campaigns
 from roofcast.data.measurements.training_schema import TRAINING_KEY_COLUMNS
@@ -47,6 +57,23 @@ TRAINING_BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "colossalai": build_colossalai,
     "aws_neuron_training": build_neuron,
     "optimum_habana_training": build_habana,
+    "nanotron_ultrascale": build_nanotron,
+    "vtrain": build_vtrain,
+    "alpa_osdi22": build_alpa,
+    "ms_swift": build_ms_swift,
+    "libai": build_libai,
+    "qwen_finetune": build_qwen_finetune,
+    "internevo": build_internevo,
+    "optimum_benchmark": build_optimum_benchmark,
+    "dlperf_gpt": build_dlperf_gpt,
+    "fsdp_qlora": build_fsdp_qlora,
+    "kempner_forge": build_kempner_forge,
+    "torchao": build_torchao,
+    "sailor": build_sailor,
+    "paddlenlp": build_paddlenlp,
+    "readme_tables": build_readme_tables,
+    "a10_oke": build_a10_oke,
+    "megatron_papers": build_megatron_papers,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from builders.training_campaigns.other_models import OTHERS, other_spec, with_kin
+from builders.training_campaigns.sweep_models import SWEEP_MODELS
 from roofcast.data import training_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import ModelSpec
@@ -47,7 +48,7 @@ def build_models() -> list[ModelSpec]:
     ]  # fmt: skip
     specs += [gpt_spec(*shape, 32, GPT2_VOCABULARY, 1024, page=GPT2) for shape in GPT2_SHAPES.values()]
     specs += [gpt_spec(24, 2048, 16, GPT2_VOCABULARY, page=TR3), gpt_spec(32, 16384, 32, GPT2_VOCABULARY, page=TR8)]
-    specs += with_kin(map(other_spec, OTHERS), load_catalog().models.values())
+    specs += with_kin(map(other_spec, (*OTHERS, *SWEEP_MODELS)), load_catalog().models.values())
     for model, (layers, page) in CUTS.items():
         full_model = load_catalog().model(model)
         source = f"https://github.com/NVIDIA/dgxc-benchmarking: {page}; {full_model.source}"

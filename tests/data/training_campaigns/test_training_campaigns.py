@@ -16,9 +16,12 @@ from roofcast.data.measurements.training_validation import (
     validate_training_measurements,
 )
 from roofcast.data.training_campaigns import (
+    FIRST_TRAINING_CAMPAIGNS,
     TRAINING_CAMPAIGNS,
+    TRAINING_JUDGES,
     load_training_campaign_info,
     load_training_campaigns,
+    load_training_judges,
     load_training_quarantine_counts,
     training_catalog,
 )
@@ -27,6 +30,7 @@ REASONS = {
     "duplicate", "not_training", "unknown_accelerator", "unknown_model", "no_outcome", "superseded", "placeholder",
     "no_sequence_length", "above_peak", "above_capacity", "malformed", "inconsistent", "impossible_split",
     "not_a_run", "copied_baseline", "repeated_run", "unpacked", "implausible", "superseded_release",
+    "no_configuration",
 }  # fmt: skip
 
 
@@ -53,7 +57,7 @@ def test_every_campaign_is_complete(name: str, runs: pd.DataFrame) -> None:
 def test_rows_and_columns(runs: pd.DataFrame) -> None:
     assert tuple(runs.columns) == TRAINING_COLUMNS
     assert list(dict.fromkeys(runs["campaign"])) == list(TRAINING_CAMPAIGNS)
-    assert len(runs) >= 2_700
+    assert len(runs) >= 7_900
     pd.testing.assert_frame_equal(runs, validate_training_measurements(runs))
 
 
@@ -117,5 +121,23 @@ def test_an_unknown_campaign_lists_near_misses(load: object) -> None:
 
 def test_folders_builders_and_registry_agree() -> None:
     folder = Path(training_campaigns.__file__).parent
-    assert {file.parent.name for file in folder.glob("*/campaign.toml")} == set(TRAINING_CAMPAIGNS)
-    assert tuple(TRAINING_BUILDERS) == TRAINING_CAMPAIGNS
+    names = (*TRAINING_CAMPAIGNS, *TRAINING_JUDGES)
+    assert {file.parent.name for file in folder.glob("*/campaign.toml")} == set(names)
+    assert tuple(TRAINING_BUILDERS) == names
+
+
+def test_the_first_campaigns_never_change() -> None:
+    assert TRAINING_CAMPAIGNS[: len(FIRST_TRAINING_CAMPAIGNS)] == FIRST_TRAINING_CAMPAIGNS
+    assert len(FIRST_TRAINING_CAMPAIGNS) == 21
+
+
+def test_judges_are_no_campaigns(runs: pd.DataFrame) -> None:
+    judged = load_training_judges()
+    assert set(judged["campaign"]) == set(TRAINING_JUDGES)
+    assert not set(runs["campaign"]) & set(TRAINING_JUDGES)
+    assert set(judged["model"]) <= set(training_catalog().models)
+
+
+def test_every_row_has_a_stack(runs: pd.DataFrame) -> None:
+    assert (runs["stack"] != "").all()
+    assert runs["stack"].nunique() > 50

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 __all__ = [
     "FIRST_TRAINING_CAMPAIGNS",
     "TRAINING_CAMPAIGNS",
+    "TRAINING_JUDGES",
     "load_training_campaign_info",
     "load_training_campaigns",
+    "load_training_judges",
     "load_training_licence",
     "load_training_models",
     "load_training_quarantine_counts",
@@ -32,7 +34,14 @@ FIRST_TRAINING_CAMPAIGNS: Final[tuple[str, ...]] = (
 )  # fmt: skip
 """The campaigns that the headline figures of P6 judge, so that they compare from version to version."""
 
-TRAINING_CAMPAIGNS: Final[tuple[str, ...]] = (*FIRST_TRAINING_CAMPAIGNS,)
+TRAINING_CAMPAIGNS: Final[tuple[str, ...]] = (
+    *FIRST_TRAINING_CAMPAIGNS, "nanotron_ultrascale", "vtrain", "alpa_osdi22", "ms_swift", "libai", "qwen_finetune",
+    "internevo", "optimum_benchmark", "dlperf_gpt", "fsdp_qlora", "kempner_forge", "torchao", "sailor", "paddlenlp",
+    "readme_tables", "a10_oke",
+)  # fmt: skip
+
+TRAINING_JUDGES: Final[tuple[str, ...]] = ("megatron_papers",)
+"""Campaigns of the same form that judge alone: no fit, fold or reference reads them."""
 
 
 def _validate(rows: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -43,7 +52,10 @@ def _validate(rows: pd.DataFrame, source: str) -> pd.DataFrame:
 
 _SHIPPED: Final = ShippedCampaigns(__name__, TRAINING_CAMPAIGNS, _validate)
 
+_JUDGES: Final = ShippedCampaigns(__name__, TRAINING_JUDGES, _validate)
+
 load_training_campaigns: Final = _SHIPPED.rows
+load_training_judges: Final = _JUDGES.rows
 load_training_campaign_info: Final = _SHIPPED.info
 load_training_licence: Final = _SHIPPED.licence
 load_training_quarantine_counts: Final = _SHIPPED.quarantine_counts
