@@ -78,6 +78,7 @@ def _shapes(path: Path, catalog: Catalog) -> list[ModelSpec]:
         if row["model"] in catalog.models:
             continue
         fields = {str(k): v for k, v in row.items() if k not in {"model", "source"} and not pd.isna(v)}
+        fields.setdefault("n_param_active", fields["n_param"])
         whole = {k: int(v) for k, v in fields.items() if k not in {"mlp_gated", "tie_word_embeddings"}}
         width = {"head_dim": max(1, whole["hidden_size"] // whole["n_head"])}
         if whole.get("n_expert"):

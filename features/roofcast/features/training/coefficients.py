@@ -36,7 +36,8 @@ TRAINING_PRIORS: Final[dict[str, Prior]] = {
                            "relative to those of other layers", _JUDGEMENT),
     "elementwise_ratio": _prior(1.2, 0.3, "1", "time of norms, residuals, rotations and activations over that of "
                                 "their bytes at peak bandwidth", _JUDGEMENT),
-    "eight_bit_ratio": _prior(1.15, 0.15, "1", "time of 8- and 4-bit products relative to the kernel tables",
+    "eager_ratio": _prior(2.0, 0.3, "1", "the same without fused kernels relative to fused ones", _JUDGEMENT),
+    "eight_bit_ratio": _prior(0.9, 0.15, "1", "time of 8- and 4-bit products relative to the kernel tables",
                               _RUNS),
     "cast_pass": _prior(2.0, 0.5, "pass", "passes over the operands of an 8- or 4-bit product to scale and "
                         "convert them", _JUDGEMENT),
@@ -55,6 +56,8 @@ TRAINING_PRIORS: Final[dict[str, Prior]] = {
     "network_ratio": _prior(0.7, 0.3, "1", "share of the network's nominal bandwidth that collectives achieve",
                             _RUNS, is_share=True),
     "network_step_s": _prior(10e-6, 0.7, "s", "latency of one step of a collective between nodes", _RUNS),
+    "tensor_step_s": _prior(100e-6, 1.0, "s", "latency of one step between nodes of a tensor-parallel collective, "
+                            "behind which other kernels run", _RUNS),
     "all_to_all_ratio": _prior(1.5, 0.4, "1", "time of all-to-all relative to the kernel tables, for uneven "
                                "traffic", _JUDGEMENT),
     "optimizer_ratio": _prior(1.5, 0.4, "1", "time of the optimizer over that of its bytes at peak bandwidth",
@@ -66,8 +69,8 @@ TRAINING_PRIORS: Final[dict[str, Prior]] = {
     "offload_exposed": _prior(0.7, 0.4, "1", "share of transfers to the host that does not overlap", _JUDGEMENT,
                               is_share=True),
     "activation_ratio": _prior(1.0, 0.15, "1", "kept activations relative to their formula", _KORTHIKANTI),
-    "selective_ratio": _prior(0.6, 0.4, "1", "share of kept activations that selective recomputation keeps, outside "
-                              "attention scores", _RUNS, is_share=True),
+    "selective_ratio": _prior(0.4, 0.3, "1", "share of activations that selective recomputation by operators keeps",
+                              _RUNS, is_share=True),
     "logit_byte": _prior(12.0, 0.2, "byte", "peak for each logit: 16 and 32 bits, and their gradients", _RUNS),
     "fragment_ratio": _prior(0.06, 0.7, "1", "memory that the allocator reserves beyond allocated", _JUDGEMENT),
     "workspace_byte": _prior(0.5e9, 0.7, "byte", "buffers of kernels and collectives", _JUDGEMENT),

@@ -88,6 +88,17 @@ def group_links(
     return links_among(n, sheet, efficiency)
 
 
+def tensor_latency_s(runs: TrainingRuns, c: TrainingCoefficients) -> FloatArray:
+    """Return the latency between nodes of a layer's tensor-parallel collectives, forward or backward.
+
+    Each of four collectives passes every node of its ring once, or each rank if the ranks stand on different nodes.
+    """
+    plan, domain = runs.plan, runs.hardware.domain_size
+    is_strided = (runs.job.is_tensor_strided > 0) & (plan.pp > 1.0) & (runs.job.n_accelerator > domain)
+    spanned = np.where(is_strided, plan.tp, np.ceil(plan.tp / domain))
+    return np.where(spanned > 1.0, 4.0 * spanned, 0.0) * c.value("tensor_step_s")
+
+
 def _sharded_layer(
     runs: TrainingRuns, c: TrainingCoefficients, local: LocalParameters
 ) -> tuple[FloatArray, FloatArray]:

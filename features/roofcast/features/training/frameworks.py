@@ -26,6 +26,18 @@ class Framework:
         Whether layers are spread over pipeline stages by cost.
     has_dropout
         Whether pretraining keeps dropout masks.
+    is_tensor_strided
+        Whether tensor-parallel ranks of a pipeline on several nodes stand on different nodes.
+    launch_ratio
+        Launches of a layer relative to Megatron-LM's.
+    precision
+        Compute precision if blank, where the accelerator has it.
+    has_distributed_optimizer
+        Whether replicas shard the optimizer's states even where sharding is called DDP.
+    is_eager
+        Whether norms, rotations and activations run as many kernels if `compiled` is blank.
+    is_operator_recomputed
+        Whether selective recomputation keeps every second product and recomputes the rest, instead of attention.
     """
 
     weight_byte: float
@@ -38,31 +50,43 @@ class Framework:
     is_flash: bool = True
     is_stage_balanced: bool = False
     has_dropout: bool = False
+    is_tensor_strided: bool = False
+    launch_ratio: float = 1.0
+    precision: str = "bf16"
+    has_distributed_optimizer: bool = False
+    is_eager: bool = False
+    is_operator_recomputed: bool = False
 
 
 FRAMEWORKS: Final[dict[str, Framework]] = {
     "megatron": Framework(2.0, 4.0, 12.0, 4.0, "zero1", has_tensor_parallel=True),
+    "nemo": Framework(2.0, 2.0, 12.0, 2.0, "zero1", has_tensor_parallel=True, precision="fp8",
+                      has_distributed_optimizer=True),
     "megatron-deepspeed": Framework(2.0, 2.0, 12.0, 2.0, "zero1", has_tensor_parallel=True, is_flash=False,
                                     has_dropout=True),
-    "nanotron": Framework(2.0, 6.0, 12.0, 4.0, "ddp", has_tensor_parallel=True, is_stage_balanced=True),
-    "fsdp": Framework(4.0, 4.0, 8.0, 2.0, "fsdp"),
-    "deepspeed": Framework(2.0, 2.0, 12.0, 2.0, "zero2"),
-    "transformers": Framework(2.0, 2.0, 8.0, 2.0, "ddp"),
+    "nanotron": Framework(2.0, 6.0, 12.0, 4.0, "ddp", has_tensor_parallel=True, is_stage_balanced=True,
+                          is_tensor_strided=True, launch_ratio=2.0),
+    "fsdp": Framework(4.0, 4.0, 8.0, 2.0, "fsdp", is_operator_recomputed=True),
+    "torchtitan": Framework(4.0, 4.0, 8.0, 4.0, "fsdp", is_eager=True, is_operator_recomputed=True),
+    "deepspeed": Framework(2.0, 2.0, 12.0, 2.0, "zero2", is_eager=True),
+    "transformers": Framework(2.0, 2.0, 8.0, 2.0, "ddp", is_eager=True),
     "jax": Framework(4.0, 4.0, 8.0, 2.0, "fsdp", has_tensor_parallel=True, is_compiled=True),
     "neuron": Framework(2.0, 4.0, 12.0, 4.0, "zero1", has_tensor_parallel=True, is_compiled=True, is_flash=False),
 }  # fmt: skip
 """Conventions by family.
 
 Sources: Megatron-LM's README on the distributed optimizer (18 bytes a weight, 6 + 12 / dp); nanotron's
-``fp32 gradient accumulation``, measured at 2 + 2 + 4 + 12 bytes; torch's FSDP mixed precision (32-bit shards, 16-bit
-compute and reduction); S. Rajbhandari et al., "ZeRO", 2020, section 3.1; MaxText's 32-bit weights and Adam.
+``fp32 gradient accumulation``, measured at 2 + 2 + 4 + 12 bytes; Megatron Bridge's performance recipes (distributed
+optimizer, 16-bit reduction); NeMo's performance pages, whose tables without a precision agree with FP8
+(docs/TRAINING.md); torch's FSDP mixed precision (32-bit shards, 16-bit compute and reduction); S. Rajbhandari et al.,
+"ZeRO", 2020, section 3.1; MaxText's 32-bit weights and Adam.
 """
 
 _WORDS: Final = (
     ("megatron-deepspeed", "megatron-deepspeed"),
     ("nanotron", "nanotron"),
-    ("bridge", "megatron"),
-    ("automodel", "fsdp"),
+    ("bridge", "nemo"),
+    ("automodel", "torchtitan"),
     ("neuron", "neuron"),
     ("nxd", "neuron"),
     ("maxtext", "jax"),
@@ -70,15 +94,15 @@ _WORDS: Final = (
     ("t5x", "jax"),
     ("jax", "jax"),
     ("tpu", "jax"),
-    ("nemo", "megatron"),
+    ("nemo", "nemo"),
     ("megatron", "megatron"),
     ("foundry", "fsdp"),
     ("fsdp", "fsdp"),
-    ("torchtitan", "fsdp"),
+    ("torchtitan", "torchtitan"),
     ("vectorlm", "fsdp"),
     ("torchtune", "transformers"),
     ("litgpt", "transformers"),
-    ("kempner", "fsdp"),
+    ("kempner", "torchtitan"),
     ("deepspeed", "deepspeed"),
     ("habana", "transformers"),
     ("peft", "transformers"),
@@ -100,7 +124,7 @@ def framework_family(name: str) -> str:
     Examples
     --------
     >>> framework_family("NVIDIA NeMo Framework Release 25.09"), framework_family("llm-foundry")
-    ('megatron', 'fsdp')
+    ('nemo', 'fsdp')
     """
     lower = name.lower()
     return next((family for word, family in _WORDS if word in lower), FALLBACK)

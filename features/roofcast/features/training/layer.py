@@ -202,7 +202,8 @@ def _elementwise(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[FloatArra
     width = NORM_PASS * s.hidden_size / norm_split + 2.0 * split_width / plan.tp
     width = width + job.is_eight_bit * c.value("cast_pass") * operand_width / plan.tp
     adapter = ADAPTER_PASS * job.n_adapter_width / plan.tp
-    byte_s = ELEMENT_BYTE * token / runs.hardware.bandwidth_byte_per_s * c.value("elementwise_ratio")
+    eager = np.where(job.is_eager > 0, c.value("eager_ratio"), 1.0)
+    byte_s = ELEMENT_BYTE * token / runs.hardware.bandwidth_byte_per_s * c.value("elementwise_ratio") * eager
     return byte_s * (width + adapter), 2.0 * byte_s * (width + adapter)
 
 

@@ -176,7 +176,7 @@ def _activation_byte(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[Float
     ratio = c.value("activation_ratio")
     level = runs.plan.recomputation
     is_full, is_selective = level > 1.5, (level > 0.5) & (level < 1.5)
-    share = np.where(runs.job.is_flash > 0, c.value("selective_ratio"), 1.0)
+    share = np.where(runs.job.is_operator_recomputed > 0, c.value("selective_ratio"), 1.0)
     selective = np.where(is_selective, share * kept, kept + scores)
     per_layer = np.where(is_full, layer_input, ratio * selective)
     working = np.where(is_full, ratio * (kept + scores), np.where(is_selective, ratio * scores, 0.0))

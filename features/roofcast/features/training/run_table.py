@@ -58,8 +58,9 @@ def build_jobs(
     specs = [models[str(name)] for name in model_ids]
     model = take_rows(build_model_shape(specs), model_codes) if len(specs) > 1 else build_model_shape(specs)
     framework = _families(text_column(rows, "framework", ""))
-    job = _job(rows, specs, model_codes, framework)
-    return TrainingJobs(model, _hardware(rows, accelerators), job, _stated(rows, framework, job))
+    precision = compute_precisions(rows, accelerators, framework)
+    job = _job(rows, specs, model_codes, framework, precision)
+    return TrainingJobs(model, _hardware(rows, accelerators, precision), job, _stated(rows, framework, job))
 
 
 def _families(names: ColumnArray) -> ColumnArray:
@@ -72,9 +73,22 @@ def _convention(framework: ColumnArray, read: Callable[[Any], float | bool]) -> 
     return np.array([float(read(FRAMEWORKS[str(name)])) for name in distinct])[codes]
 
 
-def _hardware(rows: PredictionInput, accelerators: Mapping[str, AcceleratorSpec]) -> TrainingHardware:
+def compute_precisions(
+    rows: PredictionInput, accelerators: Mapping[str, AcceleratorSpec], framework: ColumnArray
+) -> ColumnArray:
+    """Return the precision of the products: the stated one, or the framework's where the accelerator has it."""
+    names = np.asarray(rows["accelerator"], dtype=object)
+    default = [
+        FRAMEWORKS[family].precision if FRAMEWORKS[family].precision in accelerators[name].peak_flop_per_s else "bf16"
+        for family, name in zip(framework, names, strict=True)
+    ]
+    return text_column(rows, "compute_precision", np.array(default, dtype=object))
+
+
+def _hardware(
+    rows: PredictionInput, accelerators: Mapping[str, AcceleratorSpec], precision: ColumnArray
+) -> TrainingHardware:
     accelerator = np.asarray(rows["accelerator"], dtype=object)
-    precision = text_column(rows, "compute_precision", "bf16")
     recipe = text_column(rows, "precision_recipe", "")
     block = (precision == "fp8") & np.array(["block" in str(text) for text in recipe])
     precision = np.where(block, "fp8_block", precision)
@@ -99,7 +113,13 @@ def _hardware(rows: PredictionInput, accelerators: Mapping[str, AcceleratorSpec]
     )
 
 
-def _job(rows: PredictionInput, specs: Sequence[ModelSpec], codes: ColumnArray, framework: ColumnArray) -> Job:
+def _job(
+    rows: PredictionInput,
+    specs: Sequence[ModelSpec],
+    codes: ColumnArray,
+    framework: ColumnArray,
+    precision: ColumnArray,
+) -> Job:
     method = text_column(rows, "method", "pretrain")
     is_frozen = np.isin(method.astype(str), FROZEN_METHODS)
     weight = text_column(rows, "weight_precision", np.where(method == "qlora", "int4", "bf16"))
@@ -111,7 +131,6 @@ def _job(rows: PredictionInput, specs: Sequence[ModelSpec], codes: ColumnArray, 
     compiled = _switch(rows, "compiled", np.zeros(len(method)))
     is_compiled = np.maximum(_convention(framework, lambda f: f.is_compiled), 0.5 * compiled)
     default_flash = _convention(framework, lambda f: f.is_flash)
-    precision = text_column(rows, "compute_precision", "bf16").astype(str)
     pretrain = (method == "pretrain").astype(float)
     return Job(
         n_accelerator=number_column(rows, "n_accelerator", 1.0),
@@ -126,7 +145,11 @@ def _job(rows: PredictionInput, specs: Sequence[ModelSpec], codes: ColumnArray, 
         is_flash=_switch(rows, "flash_attention", default_flash),
         is_loss_chunked=(text_column(rows, "loss", "full") == "chunked").astype(float),
         is_compiled=is_compiled,
-        is_eight_bit=np.isin(precision, EIGHT_BIT).astype(float),
+        is_eager=_convention(framework, lambda f: f.is_eager) * (1.0 - compiled),
+        is_operator_recomputed=_convention(framework, lambda f: f.is_operator_recomputed),
+        is_tensor_strided=_convention(framework, lambda f: f.is_tensor_strided),
+        launch_ratio=_convention(framework, lambda f: f.launch_ratio),
+        is_eight_bit=np.isin(precision.astype(str), EIGHT_BIT).astype(float),
         offload_optimizer=(np.char.find(offload, "optimizer") >= 0).astype(float),
         offload_parameter=(np.char.find(offload, "parameters") >= 0).astype(float),
         offload_activation=(np.char.find(offload, "activations") >= 0).astype(float),
@@ -190,6 +213,8 @@ def _stated(rows: PredictionInput, framework: ColumnArray, job: Job) -> StatedPl
     is_partial |= ~is_parallel
     tp, pp, cp, vp = (np.where(is_partial & np.isnan(value), 1.0, value) for value in (tp, pp, cp, vp))
     default = np.array([FRAMEWORKS[str(name)].sharding for name in framework], dtype=object)
+    has_own = _convention(framework, lambda f: f.has_distributed_optimizer) > 0
+    sharding = np.where(has_own & (sharding == "ddp"), "zero1", sharding)
     stage = np.array([ZERO_STAGE[s or d] for s, d in zip(sharding, default, strict=True)])
     per_node = np.full(len(tp), HOST_SIZE)
     recomputation = text_column(rows, "recomputation", "").astype(str)

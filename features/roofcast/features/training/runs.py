@@ -119,6 +119,14 @@ class Job:
     has_dropout, is_flash, is_loss_chunked, is_compiled
         Dropout of activations; attention without stored scores; loss without all logits; a compiled program, which
         needs no launches from the host.
+    is_eager
+        1 if norms, rotations and activations run as many kernels.
+    is_tensor_strided
+        1 if tensor-parallel ranks of a pipeline on several nodes stand on different nodes.
+    launch_ratio
+        Launches of a layer relative to Megatron-LM's.
+    is_operator_recomputed
+        1 if selective recomputation keeps every second product and recomputes the rest.
     is_eight_bit
         1 if products take 8- or 4-bit operands.
     offload_optimizer, offload_parameter, offload_activation
@@ -144,6 +152,10 @@ class Job:
     is_flash: FloatArray
     is_loss_chunked: FloatArray
     is_compiled: FloatArray
+    is_eager: FloatArray
+    is_operator_recomputed: FloatArray
+    is_tensor_strided: FloatArray
+    launch_ratio: FloatArray
     is_eight_bit: FloatArray
     offload_optimizer: FloatArray
     offload_parameter: FloatArray

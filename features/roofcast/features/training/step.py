@@ -15,6 +15,7 @@ from roofcast.features.training.communication import (
     gradient_s,
     layer_traffic,
     stage_message_s,
+    tensor_latency_s,
 )
 from roofcast.features.training.flops import model_flop
 from roofcast.features.training.layer import LayerTime, estimate_layer, micro_batch_token
@@ -132,8 +133,10 @@ def _layer_parts(runs: TrainingRuns, c: TrainingCoefficients, layer: LayerTime, 
     """Return the parts of a layer's time; launches from the host bound their sum from below."""
     level = runs.plan.recomputation
     is_full, is_selective = level > 1.5, (level > 0.5) & (level < 1.5)
-    attention_s = layer.forward.attention_s
-    again = np.where(is_full, layer.forward.total_s, np.where(is_selective, attention_s, 0.0))
+    f = layer.forward
+    by_operator_s = 0.5 * f.dense_s + f.expert_s + f.elementwise_s
+    selective_s = np.where(runs.job.is_operator_recomputed > 0, by_operator_s, f.attention_s)
+    again = np.where(is_full, f.total_s, np.where(is_selective, selective_s, 0.0))
     n_pass = np.where(is_full, 3.0, 2.0)
     context = 3.0 * traffic.context_s
     hidden_context = np.maximum(context - layer.forward.attention_s - layer.backward.attention_s, 0.0)
@@ -151,7 +154,8 @@ def _layer_parts(runs: TrainingRuns, c: TrainingCoefficients, layer: LayerTime, 
         expert_s=c.value("ep_exposed") * n_pass * traffic.expert_s,
         data_s=data,
     )
-    floor_s = c.value("floor_s") * n_pass / 2.0 * (1.0 - runs.job.is_compiled)
+    floor_s = c.value("floor_s") * runs.job.launch_ratio * n_pass / 2.0 * (1.0 - runs.job.is_compiled)
+    floor_s = floor_s + n_pass * tensor_latency_s(runs, c)
     total = parts.total_s
     launch_s = joint_s(total, floor_s) - total
     return _LayerParts(
