@@ -23,7 +23,6 @@ from roofcast.features.arrays import FloatArray, take_rows
 from roofcast.features.training.coefficients import (
     DEFAULT_TRAINING_COEFFICIENTS,
     TRAINING_NAMES,
-    TRAINING_PRIORS,
     TrainingCoefficients,
     from_standard,
 )
@@ -98,7 +97,7 @@ def select_rows(rows: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
     n_encoder = rows["model"].map({name: spec.n_encoder_layer for name, spec in catalog.models.items()})
     is_decoder = ~types.isin(ENCODERS) & (n_encoder == 0) & ~rows["model"].str.contains("bert|transformer-xl")
     has = rows["throughput_token_per_s"].notna() & (rows["status"] == "ok") & is_decoder
-    has &= ~rows["campaign"].isin(["vectorlm"])
+    has &= rows["n_token_per_sequence"].notna()
     has &= ~((rows["packing"] == "padded") & rows["campaign"].isin(["optimum_habana_training"]))
     has &= ~(rows["note"].astype(str).str.contains("before PP fix") & (rows["pp"] > 1))
     return rows[has].reset_index(drop=True)
@@ -205,8 +204,8 @@ def main() -> None:
         print(f"{name}: mean {np.nanmean(ape(values)):.3f} median {np.nanmedian(ape(values)):.3f}")
         medians = summarize(values, judged.rows["campaign"])
         print(medians.to_string(), "\nmedian of medians", medians["median"].median())
-    for name, prior_value in TRAINING_PRIORS.items():
-        print(f"{name:28s} {prior_value.median:10.4g} -> {fitted.value(name):10.4g}")
+    for name in TRAINING_NAMES:
+        print(f"{name:28s} {DEFAULT_TRAINING_COEFFICIENTS.value(name):10.4g} -> {fitted.value(name):10.4g}")
     if options.dump:
         plan = {name: getattr(judged.choice.runs.plan, name) for name in judged.choice.runs.plan.__slots__}
         parts = estimate_training(judged.choice.runs, fitted)

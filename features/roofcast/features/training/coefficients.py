@@ -78,13 +78,33 @@ TRAINING_PRIORS: Final[dict[str, Prior]] = {
                            "communicators", _JUDGEMENT),
 }  # fmt: skip
 
-TRAINING_NAMES: Final = tuple(TRAINING_PRIORS)
+_SEMIANALYSIS: Final = "SemiAnalysis, MI300X vs H100 vs H200 Benchmark: Training, 2024: 620 of 1307 TFLOP/s in BF16"
+_JIA: Final = (
+    "Z. Jia et al., Dissecting the NVIDIA Volta GPU Architecture, 2018: 83 of 125 TFLOP/s at sustained clocks"
+)
+
+FAMILY_PRIORS: Final[dict[str, Prior]] = {
+    "Volta": _prior(1.15, 0.12, "1", "time of products relative to other families", _JIA),
+    "Ampere": _prior(1.0, 0.08, "1", "time of products relative to other families", _TABLES),
+    "Hopper": _prior(1.0, 0.08, "1", "time of products relative to other families", _TABLES),
+    "Ada Lovelace": _prior(1.0, 0.12, "1", "time of products relative to other families", _TABLES),
+    "Blackwell": _prior(1.0, 0.12, "1", "time of products relative to other families", _TABLES),
+    "CDNA3": _prior(1.5, 0.2, "1", "time of products relative to other families", _SEMIANALYSIS),
+    "CDNA4": _prior(1.25, 0.2, "1", "time of products relative to other families", _JUDGEMENT),
+    "TPU": _prior(1.0, 0.15, "1", "time of products relative to other families", _JUDGEMENT),
+    "Gaudi": _prior(1.0, 0.2, "1", "time of products relative to other families", _JUDGEMENT),
+    "Trainium": _prior(1.2, 0.2, "1", "time of products relative to other families", _JUDGEMENT),
+    "other": _prior(1.0, 0.2, "1", "time of products relative to other families", _JUDGEMENT),
+}
+"""Ratios by family of accelerators, see `family_code`."""
+
+TRAINING_NAMES: Final = (*TRAINING_PRIORS, *FAMILY_PRIORS)
 _INDEX: Final = {name: i for i, name in enumerate(TRAINING_NAMES)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingCoefficients:
-    """Natural logarithms of the coefficients: shape (n_coefficient,), in the order of `TRAINING_PRIORS`.
+    """Natural logarithms of the coefficients: shape (n_coefficient,), in the order of `TRAINING_NAMES`.
 
     A learner fits ``(logs - log(median)) / log_sd`` under a standard normal prior, see `from_standard`.
     """
@@ -99,9 +119,13 @@ class TrainingCoefficients:
         >>> DEFAULT_TRAINING_COEFFICIENTS.value("attention_backward_ratio")
         3.0
         """
-        prior = TRAINING_PRIORS[name]
+        prior = TRAINING_PRIORS[name] if name in TRAINING_PRIORS else FAMILY_PRIORS[name]
         value = float(np.exp(self.logs[_INDEX[name]]).round(12))
         return min(value, 1.0) if prior.is_share else value
+
+    def family_ratio(self, code: FloatArray) -> FloatArray:
+        """Return the ratio of each row's family of accelerators, by `family_code`."""
+        return np.asarray(np.exp(self.logs[len(TRAINING_PRIORS) :])[code.astype(np.intp)])
 
     def __eq__(self, other: object) -> bool:
         """Return whether all values are equal."""
@@ -125,6 +149,18 @@ class TrainingCoefficients:
         return TrainingCoefficients(logs)
 
 
+def family_code(architecture: str) -> float:
+    """Return the index in `FAMILY_PRIORS` of an accelerator's architecture.
+
+    Examples
+    --------
+    >>> list(FAMILY_PRIORS)[int(family_code("Blackwell Ultra"))], list(FAMILY_PRIORS)[int(family_code("Gaudi 2"))]
+    ('Blackwell', 'Gaudi')
+    """
+    names = list(FAMILY_PRIORS)
+    return float(next((i for i, name in enumerate(names) if architecture.startswith(name)), len(names) - 1))
+
+
 def from_standard(x: FloatArray) -> TrainingCoefficients:
     """Return the coefficients at `x` prior standard deviations from the prior medians: shape (n_coefficient,).
 
@@ -133,8 +169,8 @@ def from_standard(x: FloatArray) -> TrainingCoefficients:
     >>> from_standard(np.zeros(len(TRAINING_NAMES))) == DEFAULT_TRAINING_COEFFICIENTS
     True
     """
-    priors = TRAINING_PRIORS.values()
+    priors = [*TRAINING_PRIORS.values(), *FAMILY_PRIORS.values()]
     return TrainingCoefficients(np.log([p.median for p in priors]) + x * np.array([p.log_sd for p in priors]))
 
 
-DEFAULT_TRAINING_COEFFICIENTS: Final = from_standard(np.zeros(len(TRAINING_PRIORS)))
+DEFAULT_TRAINING_COEFFICIENTS: Final = from_standard(np.zeros(len(TRAINING_NAMES)))

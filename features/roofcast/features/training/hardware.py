@@ -13,6 +13,7 @@ from roofcast.features.arrays import FloatArray
 from roofcast.features.descriptors.precisions import peak_flop_per_s
 from roofcast.features.descriptors.prediction_input import PredictionInput, number_column
 from roofcast.features.engine.kernels.coefficients import efficiency_of, family_of
+from roofcast.features.training.coefficients import family_code
 from roofcast.features.training.runs import TrainingHardware
 
 HOST_SIZE: Final = 8.0
@@ -60,11 +61,16 @@ def build_hardware(specs: Sequence[AcceleratorSpec], precisions: Sequence[str]) 
         domain_size=np.where(is_bus, np.maximum(domain, HOST_SIZE), domain),
         network_byte_per_s=np.where(is_bus, BUS_NETWORK_BYTE_PER_S, network),
         host_byte_per_s=np.array([HOST_BYTE_PER_S[spec.pcie_gen or 4] for spec in specs]),
+        family=np.array([family_code(_architecture(spec)) for spec in specs]),
         gemm=gemm,
         half_gemm=half.gemm,
         attention=half.prefill_attention,
         **{name: getattr(half, _LINK_KERNELS[name]) for name in _LINK_KERNELS},
     )
+
+
+def _architecture(spec: AcceleratorSpec) -> str:
+    return "TPU" if "tpu" in spec.id else ("Trainium" if "trainium" in spec.id else spec.architecture)
 
 
 _LINK_KERNELS: Final = {"all_reduce": "nccl_all_reduce", "all_gather": "all_gather", "all_to_all": "all_to_all"}

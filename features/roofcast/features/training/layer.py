@@ -88,7 +88,9 @@ def _product(
     efficiency = h.half_gemm if is_head else h.gemm
     peak = h.half_flop_per_s if is_head else h.flop_per_s
     is_eight_bit = np.zeros_like(m) if is_head else runs.job.is_eight_bit
-    ratio = c.value("gemm_ratio") * np.where(is_eight_bit > 0, c.value("eight_bit_ratio"), 1.0)
+    ratio = (
+        c.value("gemm_ratio") * c.family_ratio(h.family) * np.where(is_eight_bit > 0, c.value("eight_bit_ratio"), 1.0)
+    )
     byte = np.where(is_eight_bit > 0, 1.0, ELEMENT_BYTE)
 
     def product_s(rows: FloatArray, columns: FloatArray, depth: FloatArray) -> FloatArray:
@@ -181,7 +183,8 @@ def _attention(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[FloatArray,
     core = s.n_full_layer * attention_s(s.sparse_top_k)
     if (s.n_sliding_layer > 0).any():
         core = core + s.n_sliding_layer * attention_s(s.sliding_window)
-    core = c.value("attention_ratio") * rank_share * core
+    uneven = 1.0 + job.is_context_uneven * s.is_causal * (1.0 - 1.0 / plan.cp)
+    core = c.value("attention_ratio") * rank_share * uneven * core
     token = micro_batch_token(runs)
     width = (s.mixer_in_width + s.mixer_out_width) / plan.tp
     linear_byte = c.value("linear_ratio") * ELEMENT_BYTE * token * width * s.n_linear_layer / s.n_layer

@@ -174,7 +174,7 @@ def _grid(j: _JobKey) -> FloatArray:
         [j.tp] if j.tp > 0 else _powers(min(j.domain, j.n, MAX_TENSOR) if is_free else 1.0),
         [j.pp] if j.pp > 0 else _powers(min(j.n, j.n_layer, MAX_STAGE) if is_free else 1.0),
         [j.cp] if j.cp > 0 else _powers(min(j.n, j.n_token / LEAST_CONTEXT_TOKEN) if is_free else 1.0),
-        [j.ep] if j.ep > 0 else _powers(min(j.n, j.n_expert, MAX_EXPERT) if is_free and j.n_expert > 0 else 1.0),
+        [j.ep] if j.ep > 0 else _powers(min(j.n, j.n_expert, MAX_EXPERT) if j.n_expert > 0 else 1.0),
         [j.recomputation] if j.recomputation >= 0 else [0.0, 1.0, 2.0],
         [j.micro_batch] if j.micro_batch > 0 else _powers(MAX_MICRO_BATCH),
         [j.vp] if j.vp > 0 else ([1.0] if j.pp > 0 or not is_free else _powers(MAX_CHUNK)),

@@ -9,6 +9,8 @@ import numpy as np
 
 from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
 from roofcast.features.arrays import FloatArray, take_rows
+from roofcast.features.descriptors.descriptor_table import TYPICAL_TDP_W
+from roofcast.features.descriptors.host_settings import clock_ratio
 from roofcast.features.descriptors.precisions import WEIGHT_BYTE
 from roofcast.features.descriptors.prediction_input import (
     ColumnArray,
@@ -103,10 +105,14 @@ def _hardware(
     domain = np.where(is_small & (per_node > 0), np.fmin(hardware.domain_size, per_node), hardware.domain_size)
     network = network_byte_per_s(rows, per_node, hardware.network_byte_per_s)
     link = number_column(rows, "link_bandwidth_byte_per_s", np.nan)
+    tdp = np.array([accelerators[name].tdp_w or TYPICAL_TDP_W for name in accelerator])
+    clock = clock_ratio(number_column(rows, "power_limit_w", np.nan), tdp)
     return TrainingHardware(
         **{name: getattr(hardware, name) for name in hardware.__slots__}
         | {
             "domain_size": domain,
+            "flop_per_s": clock * hardware.flop_per_s,
+            "half_flop_per_s": clock * hardware.half_flop_per_s,
             "network_byte_per_s": network,
             "link_byte_per_s": np.where(np.isnan(link), hardware.link_byte_per_s, 2.0 * link),
         }
@@ -147,6 +153,7 @@ def _job(
         is_compiled=is_compiled,
         is_eager=_convention(framework, lambda f: f.is_eager) * (1.0 - compiled),
         is_operator_recomputed=_convention(framework, lambda f: f.is_operator_recomputed),
+        is_context_uneven=_convention(framework, lambda f: f.is_context_uneven),
         is_tensor_strided=_convention(framework, lambda f: f.is_tensor_strided),
         launch_ratio=_convention(framework, lambda f: f.launch_ratio),
         is_eight_bit=np.isin(precision.astype(str), EIGHT_BIT).astype(float),

@@ -71,6 +71,8 @@ class TrainingHardware:
         Nominal bandwidth of one accelerator between domains, one direction.
     host_byte_per_s
         Bandwidth to the memory of the host, one direction.
+    family
+        Code of the family, see `roofcast.features.training.coefficients.family_code`.
     """
 
     flop_per_s: FloatArray
@@ -81,6 +83,7 @@ class TrainingHardware:
     domain_size: FloatArray
     network_byte_per_s: FloatArray
     host_byte_per_s: FloatArray
+    family: FloatArray
     gemm: GemmEfficiency
     half_gemm: GemmEfficiency
     attention: PrefillAttentionEfficiency
@@ -121,6 +124,8 @@ class Job:
         needs no launches from the host.
     is_eager
         1 if norms, rotations and activations run as many kernels.
+    is_context_uneven
+        1 if context-parallel ranks hold consecutive tokens, so that the last has the most attention.
     is_tensor_strided
         1 if tensor-parallel ranks of a pipeline on several nodes stand on different nodes.
     launch_ratio
@@ -154,6 +159,7 @@ class Job:
     is_compiled: FloatArray
     is_eager: FloatArray
     is_operator_recomputed: FloatArray
+    is_context_uneven: FloatArray
     is_tensor_strided: FloatArray
     launch_ratio: FloatArray
     is_eight_bit: FloatArray
