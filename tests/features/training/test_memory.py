@@ -50,7 +50,10 @@ def test_states_of_replicas_by_hand() -> None:
 
 
 def test_recomputation_and_adapters_save_memory() -> None:
-    none, selective, full = device_byte(*({"recomputation": level} for level in ("none", "selective", "full")))
+    """Megatron-LM's selective recomputation leaves out attention scores, which fused attention never stores."""
+    none, selective, full = device_byte(
+        *({"recomputation": level, "flash_attention": "off"} for level in ("none", "selective", "full"))
+    )
     assert none > selective > full
     trained, lora, qlora = device_byte(
         *({"method": m, "framework": "peft", "sharding": "ddp"} for m in ("full", "lora", "qlora"))
