@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from roofcast.serving.cli.recommendation_text import WIDTH, recommendation_text
+from roofcast.serving.recommend.api.response import FleetResponse
 
 
 def an_entry(**changes: Any) -> dict[str, Any]:
@@ -60,7 +61,8 @@ def test_without_an_entry_the_reasons_are_given() -> None:
 
 @pytest.mark.parametrize("n_entry", [0, 1])
 def test_a_mixed_fleet_has_a_total(n_entry: int) -> None:
-    fleet = [an_entry(cost_usd_per_h=usd) for usd in (1.5, 2.0)]
+    parts = [an_entry(cost_usd_per_h=usd) for usd in (1.5, 2.0)]
+    fleet = [{name: part[name] for name in FleetResponse.model_fields if name in part} for part in parts]
     text = recommendation_text(a_response(entries=[an_entry()] * n_entry, fleet=fleet))
 
     reason = "cheaper than the first entry" if n_entry else "no single instance type meets the demand"

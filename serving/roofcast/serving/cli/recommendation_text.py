@@ -96,8 +96,12 @@ def _quantity(metric: str, value: float) -> str:
 def _capacity(entry: dict[str, Any]) -> str:
     users = entry["users_per_replica"]
     most = f"{_number(entry['request_rate_per_replica'])} requests/s" if users is None else f"{_number(users)} users"
+    return f"each replica serves up to {most}; {_in_flight(entry)}"
+
+
+def _in_flight(entry: dict[str, Any]) -> str:
     load, slots = _number(entry["load_per_replica"]), _number(entry["in_flight_per_replica"])
-    return f"each replica serves up to {most}; {load} of {slots} requests in flight"
+    return f"{load} of {slots} requests in flight"
 
 
 def _fleet(response: dict[str, Any]) -> Iterator[str]:
@@ -107,7 +111,7 @@ def _fleet(response: dict[str, Any]) -> Iterator[str]:
     total = sum(part["cost_usd_per_h"] for part in response["fleet"])
     yield _fold(f"\nmixed fleet for {_number(total)} USD/h: {reason}", "")
     for part in response["fleet"]:
-        yield _fold(f"{_deployment(part)}; {_capacity(part)}")
+        yield _fold(f"{_deployment(part)}; {_in_flight(part)} on each replica")
 
 
 def _costs(response: dict[str, Any]) -> Iterator[str]:
