@@ -9,6 +9,12 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 
+class AcceleratorName(TypedDict):
+    id: str
+    name: str
+    vendor: str
+
+
 class AcceleratorSpec(TypedDict):
     id: str
     vendor: str
@@ -207,6 +213,16 @@ class PredictorResponse(TypedDict):
     highest_level: float
 
 
+class PresetResponse(TypedDict):
+    name: str
+    meaning: str
+    n_input_token: float
+    n_output_token: float
+    observed: str
+    source: str
+    basis: str
+
+
 class ProblemResponse(TypedDict):
     type: str
     title: str
@@ -252,6 +268,20 @@ class SpeculationResponse(TypedDict):
     kind: str
     n_token: int
     acceptance_ratio: float
+
+
+class ChoicesResponse(TypedDict):
+    presets: list[PresetResponse]
+    accelerators: list[AcceleratorName]
+    vendors: list[str]
+    providers: list[str]
+    regions: list[str]
+    pricing: list[str]
+    engines: list[str]
+    weight_precisions: list[str]
+    speculations: list[str]
+    deployments: list[str]
+    highest_level: float
 
 
 class EntryResponse(TypedDict):

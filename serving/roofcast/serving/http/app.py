@@ -23,6 +23,7 @@ from roofcast.serving.http.body import BodyLimit
 from roofcast.serving.http.errors import REQUEST_ID_HEADER, RESPONSES, describe_problems, install_handlers
 from roofcast.serving.http.rate_limits import RateLimits
 from roofcast.serving.http.routes import (
+    choices,
     health,
     knowledge,
     measurement_files,
@@ -42,7 +43,8 @@ STARTUP_WAIT_S = 10.0
 """Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
 
 ROUTERS = (
-    recommendations, predictions, measurements, measurement_files, retrainings, knowledge, promotions, health, page,
+    recommendations, predictions, measurements, measurement_files, retrainings, knowledge, choices, promotions,
+    health, page,
 )  # fmt: skip
 
 

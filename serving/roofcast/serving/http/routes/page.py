@@ -1,42 +1,109 @@
-"""The page at ``/``: a form for recommendations in the browser, which uses the public API."""
+"""The page at ``/`` and its files: own scripts and styles, and BokehJS from the installed package."""
 
 from __future__ import annotations
 
-from importlib.resources import files
-from typing import Final
+import functools
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from string import Template
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Header, Response
+from starlette.exceptions import HTTPException
 
 router = APIRouter(include_in_schema=False)
 
-HEADERS: Final = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cache-control": "no-cache",
-}
+FOLDER: Final = Path(__file__).parents[1] / "page"
+INDEX: Final = "index.html"
+
+CHART_FILES: Final = ("bokeh.min.js", "bokeh-api.min.js")
+"""Files of BokehJS that the page loads: models and views, and the plotting interface."""
+
+MEDIA_TYPES: Final = {".js": "text/javascript", ".css": "text/css"}
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'$nonce; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+"""Content security policy; a nonce admits the style elements that BokehJS makes, and nothing inline otherwise."""
+
+HEADERS: Final = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
+IMMUTABLE: Final = "public, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    """Content of a file of the page, with its media type, and its validator for conditional requests."""
+
+    content: bytes
+    media_type: str
+    etag: str
+    cache_control: str
 
 
 @router.head("/")
 @router.get("/")
 def index() -> Response:
-    """Return the page."""
-    return _file("index.html", "text/html")
+    """Return the page, with a nonce of this response and the address of BokehJS."""
+    nonce = secrets.token_urlsafe(16)
+    text = _index_template().substitute(nonce=nonce, charts=f"page/{_chart_folder()}")
+    policy = Template(POLICY).substitute(nonce=f" 'nonce-{nonce}'")
+    headers = HEADERS | {"content-security-policy": policy, "cache-control": "no-cache"}
+    return Response(text, media_type="text/html", headers=headers)
 
 
-@router.get("/page.js")
-def script() -> Response:
-    """Return the page's script."""
-    return _file("page.js", "text/javascript")
+@router.get("/page/{name:path}")
+def file(name: str, if_none_match: Annotated[str, Header()] = "") -> Response:
+    """Return a file of the page; 304 if the client has it."""
+    page_file = page_files().get(name)
+    if page_file is None:
+        raise HTTPException(404, f"the page has no file {name[:200]!r}")
+    policy = Template(POLICY).substitute(nonce="")
+    headers = HEADERS | {
+        "content-security-policy": policy,
+        "cache-control": page_file.cache_control,
+        "etag": page_file.etag,
+    }
+    if page_file.etag in if_none_match:
+        return Response(status_code=304, headers=headers)
+    return Response(page_file.content, media_type=page_file.media_type, headers=headers)
 
 
-@router.get("/page.css")
-def style() -> Response:
-    """Return the page's style."""
-    return _file("page.css", "text/css")
+@functools.cache
+def page_files() -> Mapping[str, PageFile]:
+    """Return the files of the page by their path under ``/page/``."""
+    own = {
+        path.relative_to(FOLDER).as_posix(): _read(path, "no-cache")
+        for path in sorted(FOLDER.rglob("*"))
+        if path.suffix in MEDIA_TYPES
+    }
+    charts = {f"{_chart_folder()}/{name}": _read(_bokeh_folder() / name, IMMUTABLE) for name in CHART_FILES}
+    return own | charts
 
 
-def _file(name: str, kind: str) -> Response:
-    content = files("roofcast.serving.http").joinpath("page", name).read_bytes()
-    return Response(content, media_type=kind, headers=HEADERS)
+def _read(path: Path, cache_control: str) -> PageFile:
+    content = path.read_bytes()
+    etag = f'"{hashlib.blake2b(content, digest_size=8).hexdigest()}"'
+    return PageFile(content, MEDIA_TYPES[path.suffix], etag, cache_control)
+
+
+@functools.cache
+def _index_template() -> Template:
+    return Template((FOLDER / INDEX).read_text(encoding="utf-8"))
+
+
+def _chart_folder() -> str:
+    return f"bokeh-{version('bokeh')}"
+
+
+def _bokeh_folder() -> Path:
+    """Return the folder of BokehJS without importing bokeh, which takes long."""
+    spec = find_spec("bokeh")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("bokeh is not installed; install roofcast with its dependencies")
+    return Path(spec.origin).parent / "server" / "static" / "js"

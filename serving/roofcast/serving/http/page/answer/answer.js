@@ -1,0 +1,66 @@
+// An answer: a line of facts, warnings, the alternatives, two charts, and why the others are not among them.
+
+import { at, copyButton, download, h } from "../shared/dom.js";
+import { count, percent, plural, usd } from "../shared/format.js";
+import { showConfidence } from "../charts/confidence.js";
+import { showPareto } from "../charts/pareto.js";
+import { linkTo } from "../question/permalink.js";
+import { csvOf } from "./csv.js";
+import { card, fleetCard } from "./cards.js";
+import { compareBar } from "./compare.js";
+import { levers } from "./levers.js";
+import { rejections } from "./rejections.js";
+
+const FIRST = 3;
+
+/** Show an answer in place of the one before. */
+export function showAnswer(request, answer) {
+  const { entries } = answer;
+  at("status").textContent = entries.length
+    ? `${plural(entries.length, "alternative")} of ${count(answer.n_configuration)} configurations at ${count(answer.n_offer)} offers, the cheapest first. The cheapest costs ${usd(entries[0].cost_usd_per_month)} per month.`
+    : `None of ${count(answer.n_configuration)} configurations meets the limits with a confidence of ${percent(answer.confidence)}.`;
+  const bar = compareBar(entries);
+  const cards = entries.map((entry) => card(request, answer, entry, bar));
+  const paretoPlace = h("div", { class: "chart", id: "pareto" });
+  const confidencePlace = h("div", { class: "chart", id: "confidence-chart" });
+  at("answer").replaceChildren(...[
+    warnings(answer), echo(answer),
+    fleetCard(answer),
+    h("ol", { class: "cards" }, cards.slice(0, FIRST)),
+    cards.length > FIRST ? h("details", { class: "more" }, h("summary", {}, `${plural(cards.length - FIRST, "more alternative")}`), h("ol", { class: "cards", start: FIRST + 1 }, cards.slice(FIRST))) : null,
+    levers(answer),
+    answer.pareto.length ? h("section", { class: "panel figures", "aria-label": "Charts" },
+      h("figure", {}, h("figcaption", {}, "Cost against latency", h("span", { class: "hint" }, " no other deployment is both cheaper and faster; choose a point to see it")), paretoPlace),
+      h("figure", {}, h("figcaption", {}, "Cost of confidence", h("span", { class: "hint" }, " what more certainty costs")), confidencePlace)) : null,
+    rejections(request, answer),
+    footer(request, answer),
+    bar.element,
+  ].filter(Boolean));
+  if (answer.pareto.length) {
+    showPareto(paretoPlace, answer);
+    showConfidence(confidencePlace, answer);
+  }
+}
+
+function warnings({ warnings: texts }) {
+  if (!texts.length) return null;
+  if (texts.length === 1) return h("p", { class: "warning box" }, texts[0]);
+  return h("details", { class: "warning box" }, h("summary", {}, plural(texts.length, "warning")), h("ul", {}, texts.map((text) => h("li", {}, text))));
+}
+
+/** How the load was read, where the answer says so. */
+function echo(answer) {
+  return typeof answer.load === "string" ? h("p", { class: "hint" }, answer.load) : null;
+}
+
+function footer(request, answer) {
+  const { basis } = answer;
+  const save = (name, type, text) => h("button", { type: "button", on: { click: () => download(name, type, text()) } }, `Save ${name.split(".").at(-1).toUpperCase()}`);
+  return h("footer", { class: "answer-foot" },
+    h("div", { class: "row" },
+      copyButton("Copy link", () => linkTo(request)),
+      save(`roofcast-${answer.id}.csv`, "text/csv", () => csvOf(answer.entries)),
+      save(`roofcast-${answer.id}.json`, "application/json", () => JSON.stringify({ request, answer }, null, 1))),
+    h("p", { class: "hint" }, `Answer ${answer.id}, predictor ${basis.predictor_version}, roofcast ${basis.package_version}`,
+      basis.prices_as_of ? `, prices up to ${basis.prices_as_of}` : ""));
+}

@@ -1,0 +1,97 @@
+// Why this: where the time of an entry goes, the corrections that were learnt, and the nearest measurements.
+
+import { h, problemBox, showDialog, table } from "../shared/dom.js";
+import { ask } from "../shared/api.js";
+import { few, METRICS, nAccelerator, ofMetric, percent, replicaName, runs, seconds } from "../shared/format.js";
+import { showRoofline } from "../charts/roofline.js";
+import { showTimes } from "../charts/times.js";
+import { lengthsOf } from "../question/question.js";
+
+const STEADY = 1e9;
+
+/** Show the explanation of an entry. */
+export async function showReasons(request, answer, entry) {
+  const place = h("div", { class: "reasons" }, h("p", {}, "Explaining …"));
+  showDialog(`Why ${replicaName(entry)}?`, h("p", { class: "hint" }, runs(entry)), place);
+  try {
+    const { rows } = await ask("v1/explanations", { body: questionOf(request, entry, answer.level) });
+    show(place, answer, entry, rows[0]);
+  } catch (error) {
+    place.replaceChildren(problemBox(error));
+  }
+}
+
+/** Return the explanation request of an entry: one replica under its share of the load, in a steady state. */
+function questionOf(request, entry, level) {
+  const isNamed = typeof request.model === "string";
+  const row = {
+    model: isNamed ? request.model : request.model.name, accelerator: entry.accelerator, n_accelerator: nAccelerator(entry),
+    engine: entry.engine, weight_precision: entry.weight_precision, tp: entry.tensor_parallel, pp: entry.pipeline_parallel,
+    ...lengthsOf(request.workload), concurrency: Math.max(1, entry.load_per_replica), statistic: "p50", n_request: STEADY,
+  };
+  if (entry.data_parallel > 1) row.dp = entry.data_parallel;
+  if (entry.expert_parallel > 1) row.ep = entry.expert_parallel;
+  if (entry.speculation) {
+    row.speculation = entry.speculation.kind;
+    row.n_speculative_token = entry.speculation.n_token;
+    row.acceptance_ratio = entry.speculation.acceptance_ratio;
+  }
+  return { rows: [row], level, models: isNamed ? [] : [request.model] };
+}
+
+function show(place, answer, entry, row) {
+  const roofline = h("div", { class: "chart" });
+  const times = h("div", { class: "chart" });
+  place.replaceChildren(...[
+    h("p", {}, sentence(answer, entry)),
+    row.remarks.length ? h("ul", { class: "warning box" }, row.remarks.map((text) => h("li", {}, text))) : null,
+    h("h3", {}, "Where the time goes"), times,
+    h("h3", {}, "Operators under the roofs of one accelerator"), roofline,
+    h("h3", {}, "From the estimate to the prediction"), corrections(row.prediction),
+    h("h3", {}, "Nearest measurements"), nearest(row.prediction),
+  ].filter(Boolean));
+  showTimes(times, row);
+  showRoofline(roofline, row);
+}
+
+function sentence(answer, entry) {
+  const other = answer.runner_up_usd_per_h;
+  const first = `It meets all limits with a probability of ${percent(entry.p_limits_met)} and is bound by ${entry.bottleneck}.`;
+  if (entry.rank > 1 || other === null || !entry.cost_usd_per_h) return first;
+  return `${first} The cheapest on another accelerator costs ${few(other / entry.cost_usd_per_h)} times as much.`;
+}
+
+const GROUPS = {
+  estimate: "analytic estimate", typical_ratio: "what all measurements depart by", model: "model", hardware: "hardware",
+  config: "configuration", workload: "workload", memory: "memory", roofline: "roofline", effects: "similar measurements",
+  references: "references",
+};
+
+function corrections(prediction) {
+  const metrics = ["ttft_s", "tpot_s"].filter((metric) => prediction?.[metric]);
+  if (!metrics.length) return h("p", {}, prediction?.reason ?? "There is no prediction.");
+  const names = Object.keys(prediction[metrics[0]].contributions);
+  const columns = { "Factor": (name) => GROUPS[name] ?? name };
+  for (const metric of metrics) {
+    columns[METRICS[metric]] = (name) => (name === "predicted"
+      ? `${ofMetric(metric, prediction[metric].value)} (${seconds(prediction[metric].low)} to ${seconds(prediction[metric].high)})`
+      : factor(name, prediction[metric].contributions[name] ?? 0));
+  }
+  return table("The estimate times each factor is the prediction", columns, [...names, "predicted"]);
+}
+
+const factor = (name, log) => (name === "estimate" ? seconds(Math.exp(log)) : `× ${Math.exp(log).toFixed(2)}`);
+
+function nearest(prediction) {
+  const rows = ["tpot_s", "ttft_s"].flatMap((metric) => (prediction?.[metric]?.nearest ?? []).slice(0, 4).map((one) => ({ ...one, metric })));
+  if (!rows.length) return h("p", {}, "No measurement is near enough to inform this; it rests on the estimate and the general correction.");
+  return table("Measurements whose errors correlate most with this prediction's", {
+    "Measured": (r) => `${METRICS[r.metric]} ${ofMetric(r.metric, r.measured)}`,
+    "Model": (r) => r.model,
+    "On": (r) => `${few(r.n_accelerator)} × ${r.accelerator}`,
+    "Engine": (r) => [r.engine, r.weight_precision].filter(Boolean).join(", "),
+    "Differs in": (r) => r.differs.join(", ") || "nothing",
+    "Correlation": (r) => few(r.correlation, 2),
+    "Campaign": (r) => [r.campaign, r.date].filter(Boolean).join(", "),
+  }, rows);
+}

@@ -1,0 +1,95 @@
+// BokehJS, loaded from the installed package when the first chart is drawn, and charts in the colours of the page.
+
+import { h } from "../shared/dom.js";
+
+const SCRIPT = document.querySelector("script[nonce]");
+const FILES = ["bokeh.min.js", "bokeh-api.min.js"];
+const drawn = new Map();
+let loading = null;
+
+/** Draw a chart into an element, described by a label and a table; again when the theme changes. */
+export async function draw(place, { label, asTable, build }) {
+  const canvas = h("div", { class: "canvas", role: "img", "aria-label": label });
+  place.replaceChildren(canvas, asTable ? h("details", { class: "quiet" }, h("summary", {}, "As a table"), asTable) : "");
+  await paint(canvas, build);
+}
+
+async function paint(canvas, build) {
+  const Bokeh = await (loading ??= load());
+  for (const [other, { view }] of drawn) if (!other.isConnected || other === canvas) dispose(Bokeh, other, view);
+  if (!canvas.isConnected) return;
+  canvas.replaceChildren();
+  const view = await Bokeh.Plotting.show(build(Bokeh, colours()), canvas);
+  drawn.set(canvas, { view, build });
+  canvas.dataset.drawn = "";
+}
+
+function dispose(Bokeh, canvas, view) {
+  drawn.delete(canvas);
+  const { document } = view.model;
+  document.clear();
+  const index = Bokeh.documents.indexOf(document);
+  if (index >= 0) Bokeh.documents.splice(index, 1);
+}
+
+/** Draw all charts again, in the colours of another theme. */
+export function redraw() {
+  for (const [canvas, { build }] of [...drawn]) paint(canvas, build);
+}
+
+/** The content security policy admits inline styles with the nonce of the page only; BokehJS's get it here. */
+async function load() {
+  const create = document.createElement.bind(document);
+  document.createElement = (name, options) => {
+    const element = create(name, options);
+    if (name === "style") element.nonce = SCRIPT.nonce;
+    return element;
+  };
+  for (const file of FILES) await run(`${SCRIPT.dataset.charts}/${file}`);
+  window.Bokeh.set_log_level("error");
+  return window.Bokeh;
+}
+
+function run(source) {
+  return new Promise((resolve, reject) => {
+    document.head.append(h("script", { src: source, on: { load: resolve, error: () => reject(new Error(`${source} does not load`)) } }));
+  });
+}
+
+function colours() {
+  const style = getComputedStyle(document.body);
+  const names = ["ink", "quiet", "line", "panel", "accent", "good", "doubt", "bad", "c1", "c2", "c3", "c4", "c5", "c6"];
+  const probe = h("span", { hidden: true });
+  document.body.append(probe);
+  const all = Object.fromEntries(names.map((name) => {
+    probe.style.color = style.getPropertyValue(`--${name}`);
+    return [name, getComputedStyle(probe).color];
+  }));
+  probe.remove();
+  return all;
+}
+
+/** Return an empty figure in the colours of the page. */
+export function figure(Bokeh, colour, { x, y, height = 300, ...options }) {
+  const fig = Bokeh.Plotting.figure({
+    height, sizing_mode: "stretch_width", toolbar_location: null, tools: [], background_fill_alpha: 0,
+    border_fill_alpha: 0, outline_line_color: null, min_border_right: 12, ...options,
+  });
+  for (const [axis, label] of [[fig.xaxis, x], [fig.yaxis, y]]) {
+    Object.assign(axis, {
+      axis_label: label, axis_label_text_color: colour.quiet, axis_label_text_font_style: "normal", axis_label_text_font: "system-ui",
+      axis_label_text_font_size: "12px", major_label_text_color: colour.quiet, major_label_text_font: "system-ui",
+      major_label_text_font_size: "12px", axis_line_color: colour.line, major_tick_line_color: colour.line, minor_tick_line_color: null,
+    });
+  }
+  for (const grid of [fig.xgrid, fig.ygrid]) Object.assign(grid, { grid_line_color: colour.line, grid_line_alpha: 0.6 });
+  return fig;
+}
+
+/** Show a legend below a figure. */
+export function legendBelow(fig, colour) {
+  Object.assign(fig.legend, {
+    background_fill_alpha: 0, border_line_color: null, label_text_color: colour.ink, label_text_font: "system-ui",
+    label_text_font_size: "12px", padding: 4, spacing: 2,
+  });
+}

@@ -1,0 +1,50 @@
+// Shares of TTFT and TPOT by operator.
+
+import { table } from "../shared/dom.js";
+import { percent, seconds } from "../shared/format.js";
+import { draw, figure, legendBelow } from "./bokeh.js";
+
+const PHASES = { TTFT: ["prefill", "queue"], TPOT: ["decode"] };
+const LEAST = 0.002;
+
+/** Draw where the time of an explained row goes. */
+export function showTimes(place, { operators }) {
+  const parts = Object.entries(PHASES).flatMap(([metric, phases]) => {
+    const of = operators.filter((one) => phases.includes(one.phase));
+    const total = of.reduce((sum, one) => sum + one.seconds, 0);
+    return of.map((one) => ({ ...one, metric, share: one.seconds / total })).filter((one) => one.share >= LEAST);
+  });
+  const names = [...new Set(parts.map((one) => one.operator))];
+  draw(place, {
+    label: `Largest parts: ${["TTFT", "TPOT"].map((metric) => {
+      const [largest] = parts.filter((one) => one.metric === metric).sort((a, b) => b.share - a.share);
+      return largest ? `${metric}: ${largest.operator} ${percent(largest.share)}` : metric;
+    }).join("; ")}`,
+    asTable: table("Estimated time by operator", {
+      "Operator": (p) => p.operator, "Of": (p) => p.metric, "Time": (p) => seconds(p.seconds), "Share": (p) => percent(p.share), "Bound by": (p) => p.bound,
+    }, parts),
+    build: (Bokeh, colour) => {
+      const palette = [colour.c1, colour.c2, colour.c3, colour.c4, colour.c5, colour.c6, colour.quiet, colour.good, colour.doubt];
+      const fig = figure(Bokeh, colour, { x: "share of the time", y: "", height: 170 + 18 * Math.ceil(names.length / 2), x_range: new Bokeh.Range1d({ start: 0, end: 1 }), y_range: new Bokeh.FactorRange({ factors: ["TPOT", "TTFT"] }) });
+      fig.yaxis.axis_label = null;
+      fig.xaxis.formatter = new Bokeh.NumeralTickFormatter({ format: "0%" });
+      fig.ygrid.grid_line_color = null;
+      fig.add_layout(new Bokeh.Legend({ orientation: "horizontal", ncols: 2 }), "below");
+      const renderers = names.map((name, i) => fig.hbar({ field: "y" }, 0.62, { field: "right" }, { field: "left" }, {
+        source: sourceOf(Bokeh, parts, name), fill_color: palette[i % palette.length], line_color: null, legend_label: name,
+      }));
+      fig.add_tools(new Bokeh.HoverTool({ renderers, tooltips: [["", "@name"], ["time", "@time"], ["share", "@share"], ["bound by", "@bound"]] }));
+      legendBelow(fig, colour);
+      return fig;
+    },
+  });
+}
+
+function sourceOf(Bokeh, parts, name) {
+  const own = parts.filter((one) => one.operator === name);
+  const left = own.map((one) => parts.slice(0, parts.indexOf(one)).filter((other) => other.metric === one.metric).reduce((sum, other) => sum + other.share, 0));
+  return new Bokeh.ColumnDataSource({ data: {
+    y: own.map((one) => one.metric), left, right: own.map((one, i) => left[i] + one.share), name: own.map(() => name),
+    time: own.map((one) => seconds(one.seconds)), share: own.map((one) => percent(one.share)), bound: own.map((one) => one.bound),
+  } });
+}

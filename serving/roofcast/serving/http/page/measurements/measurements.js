@@ -1,0 +1,2 @@
+export const start = async () => {};
+export const load = start;

@@ -1,0 +1,102 @@
+// The form and the request that it stands for.
+
+import { at, h } from "../shared/dom.js";
+import { few } from "../shared/format.js";
+import { buildConstraints, readConstraints, writeConstraints } from "./constraints.js";
+import { addLimit, readLimits, writeLimits } from "./limits.js";
+import { bindModel, readModel, writeModel } from "./model.js";
+import { buildSlider, setSlider } from "./sliders.js";
+
+const LENGTHS = ["n_input_token", "n_output_token"];
+const presets = new Map();
+const kind = () => document.querySelector("input[name=kind]:checked").value;
+const number = (id) => Number(at(id).value);
+
+/** Build the fields that need no answer of the service; `changed` is called after every change. */
+export function buildForm(changed) {
+  document.querySelectorAll("#question .slider").forEach(buildSlider);
+  addLimit("ttft", changed);
+  addLimit("tpot", changed);
+  at("preset").addEventListener("change", choosePreset);
+  for (const radio of document.querySelectorAll("input[name=kind]")) radio.addEventListener("change", showKind);
+  for (const name of LENGTHS) {
+    for (const id of [name, `${name}-range`]) at(id).addEventListener("input", (event) => { if (event.isTrusted) leavePreset(); });
+  }
+  bindModel(at("question"), changed);
+  at("question").addEventListener("input", changed);
+  at("question").addEventListener("change", changed);
+}
+
+/** Fill in the names that `/v1/choices` lists. */
+export function fillChoices(choices, changed) {
+  presets.clear();
+  for (const preset of choices.presets) presets.set(preset.name, preset);
+  at("preset").append(...choices.presets.map(({ name }) => h("option", { value: name }, name.replaceAll("_", " "))));
+  buildConstraints(choices, changed);
+}
+
+function choosePreset() {
+  const preset = presets.get(at("preset").value);
+  if (preset) {
+    for (const name of LENGTHS) setSlider(name, preset[name]);
+    if (preset.think_time_s) setSlider("think_time_s", preset.think_time_s);
+  }
+  showPreset();
+}
+
+function leavePreset() {
+  at("preset").value = "";
+  showPreset();
+}
+
+function showPreset() {
+  const preset = presets.get(at("preset").value);
+  at("preset-facts").replaceChildren(...(preset
+    ? [`${preset.meaning}: ${preset.basis}, ${preset.observed}. `, h("a", { href: preset.source, rel: "noreferrer" }, "Source")] : []));
+}
+
+function showKind() {
+  for (const one of ["users", "request_rate_per_s"]) slider(one).hidden = one !== kind();
+  slider("think_time_s").hidden = kind() !== "users";
+}
+
+const slider = (name) => document.querySelector(`.slider[data-name=${name}]`);
+
+/** Return the request; throws if a pasted config.json is no JSON. */
+export function readQuestion() {
+  const workload = { [kind()]: number(kind()) };
+  if (kind() === "users" && number("think_time_s") > 0) workload.think_time_s = number("think_time_s");
+  if (at("preset").value) workload.preset = at("preset").value;
+  else for (const name of LENGTHS) workload[name] = number(name);
+  return { model: readModel(), workload, limits: readLimits(), confidence: number("confidence") / 100, constraints: readConstraints() };
+}
+
+/** Show a request in the form. */
+export function writeQuestion(request, changed) {
+  const { workload = {} } = request;
+  if (request.model) writeModel(request.model);
+  at("preset").value = presets.has(workload.preset) ? workload.preset : "";
+  const radio = document.querySelector(`input[name=kind][value=${workload.request_rate_per_s ? "request_rate_per_s" : "users"}]`);
+  radio.checked = true;
+  choosePreset();
+  for (const name of ["users", "request_rate_per_s", ...LENGTHS]) if (typeof workload[name] === "number") setSlider(name, workload[name]);
+  setSlider("think_time_s", workload.think_time_s ?? 0);
+  if (request.limits) writeLimits(request.limits, changed);
+  if (request.confidence) setSlider("confidence", Number((request.confidence * 100).toPrecision(4)));
+  writeConstraints(request.constraints ?? {}, changed);
+  showKind();
+}
+
+/** Return the lengths of the request in tokens, those of the preset included. */
+export function lengthsOf(workload) {
+  const preset = presets.get(workload.preset) ?? {};
+  return Object.fromEntries(LENGTHS.map((name) => [name, workload[name] ?? preset[name]]));
+}
+
+/** Return the question in a line. */
+export function summary(request) {
+  const { workload } = request;
+  const name = typeof request.model === "string" ? request.model : request.model.name;
+  const load = workload.users ? `${few(workload.users)} users` : `${few(workload.request_rate_per_s)} requests/s`;
+  return [name.split("/").at(-1), load, ...request.limits].join(" · ");
+}

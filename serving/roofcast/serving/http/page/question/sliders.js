@@ -1,0 +1,44 @@
+// A range and a number field for one value; both say the same.
+
+import { at, h } from "../shared/dom.js";
+
+const STEPS = 400;
+
+/** Turn an element with `data-name`, `data-min`, `data-max` and so on into a slider with a number field. */
+export function buildSlider(element) {
+  const { name, label, unit = "", value, scale = "log" } = element.dataset;
+  const [min, max] = [Number(element.dataset.min), Number(element.dataset.max)];
+  const toPosition = (x) => Math.round(STEPS * (scale === "log" ? Math.log(x / min) / Math.log(max / min) : (x - min) / (max - min)));
+  const toValue = (p) => nice(scale === "log" ? min * (max / min) ** (p / STEPS) : min + (max - min) * (p / STEPS), scale);
+  const range = h("input", { type: "range", min: 0, max: STEPS, "aria-label": label, id: `${name}-range` });
+  const number = h("input", { type: "number", id: name, min, step: "any", value });
+  const show = () => {
+    const x = Number(number.value) || min;
+    range.value = toPosition(Math.min(max, Math.max(min, x)));
+    range.setAttribute("aria-valuetext", `${number.value} ${unit}`.trim());
+    range.style.setProperty("--share", `${range.value / STEPS * 100}%`);
+  };
+  range.addEventListener("input", () => { number.value = toValue(Number(range.value)); show(); });
+  number.addEventListener("input", show);
+  element.replaceChildren(
+    h("label", { for: name }, label),
+    h("span", { class: "amount" }, number, unit ? h("span", { class: "unit" }, unit) : null),
+    range,
+  );
+  show();
+  return { name, get: () => Number(number.value), set: (x) => { number.value = x; show(); } };
+}
+
+/** Round to two digits on a logarithmic scale, to whole steps on a linear one. */
+function nice(value, scale) {
+  if (scale === "linear") return Math.round(value);
+  return value >= 1 ? Math.round(Number(value.toPrecision(2))) : Number(value.toPrecision(2));
+}
+
+/** Set a slider by its name; without an element of that name nothing happens. */
+export function setSlider(name, value) {
+  const number = at(name);
+  if (!number || value === undefined || value === null) return;
+  number.value = value;
+  number.dispatchEvent(new Event("input", { bubbles: false }));
+}

@@ -1,0 +1,58 @@
+// Numbers, units and names as people read them.
+
+export const few = (value, digits = 3) =>
+  Number(value.toPrecision(digits)).toLocaleString("en", { maximumSignificantDigits: digits });
+export const count = (value) => Math.round(value).toLocaleString("en");
+export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
+export const usd = (value) =>
+  `$${value.toLocaleString("en", value < 1000
+    ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumFractionDigits: 0 })}`;
+export const percent = (share) => `${Math.floor(share * 1000 + 1e-9) / 10}%`;
+export const gigabytes = (byte) => `${few(byte / 1e9)} GB`;
+
+/** Return a duration with its unit, such as 415 ms or 8.3 s. */
+export function seconds(value) {
+  if (value >= 1) return `${few(value)} s`;
+  return value >= 1e-3 ? `${few(value * 1e3)} ms` : `${few(value * 1e6)} µs`;
+}
+
+/** Return a count with an SI prefix, such as 8.03 B parameters. */
+export function big(value) {
+  const scales = [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"]];
+  const [scale, letter] = scales.find(([least]) => value >= least) ?? [1, ""];
+  return `${few(value / scale)}${letter}`;
+}
+
+export const METRICS = {
+  ttft_s: "TTFT", tpot_s: "TPOT", itl_s: "ITL", e2e_s: "End to end", nttft_s_per_token: "TTFT per input token",
+  output_throughput_token_per_s: "Throughput",
+};
+export const isTime = (metric) => metric in METRICS && metric !== "output_throughput_token_per_s";
+export const ofMetric = (metric, value) => (isTime(metric) ? seconds(value) : `${few(value)} tokens/s`);
+
+const names = new Map();
+
+/** Register display names of accelerators, from `/v1/choices`. */
+export const nameAccelerators = (accelerators) => accelerators.forEach((one) => names.set(one.id, one.name));
+export const accelerator = (id) => names.get(id) ?? id;
+
+const PRICING = { on_demand: "on demand", spot: "spot", reserved_1y: "reserved 1 year", reserved_3y: "reserved 3 years" };
+export const pricing = (name) => PRICING[name] ?? name;
+
+/** Return the parallel degrees of a replica above one, such as TP4 PP2. */
+export function split(replica) {
+  const degrees = { TP: replica.tensor_parallel, PP: replica.pipeline_parallel, DP: replica.data_parallel, EP: replica.expert_parallel };
+  return Object.entries(degrees).filter(([, n]) => n > 1).map(([name, n]) => name + n).join(" ");
+}
+
+export const nAccelerator = (replica) =>
+  replica.tensor_parallel * replica.pipeline_parallel * replica.data_parallel;
+export const replicaName = (r) => `${nAccelerator(r) > 1 ? `${nAccelerator(r)} × ` : ""}${accelerator(r.accelerator)}`;
+
+/** Return how a replica runs, such as vllm, fp8, TP2, eagle with 3 tokens. */
+export function runs(replica) {
+  const draft = replica.speculation ? `${replica.speculation.kind} with ${plural(replica.speculation.n_token, "token")}` : "";
+  return [replica.engine, replica.weight_precision, split(replica), draft].filter(Boolean).join(", ");
+}
+export const offer = (o) =>
+  [o.provider, o.instance_type, o.region, pricing(o.pricing)].filter(Boolean).join(" · ");

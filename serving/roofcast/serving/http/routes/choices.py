@@ -1,0 +1,46 @@
+"""``GET /v1/choices``: the names that the fields of a recommendation request may have."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import get_args
+
+from fastapi import APIRouter
+
+from roofcast.data.specs import Precision, Pricing
+from roofcast.serving.http.dependencies import ActiveModel, State
+from roofcast.serving.http.schemas.choices import AcceleratorName, ChoicesResponse, PresetResponse
+from roofcast.serving.recommend.api.request import Artefact, SpeculationKind
+from roofcast.serving.recommend.demand.presets import PRESETS
+
+router = APIRouter(tags=["knowledge"])
+
+
+@router.get("/v1/choices")
+def get_choices(state: State, active: ActiveModel) -> ChoicesResponse:
+    """Return the valid names of request fields, for forms and completion."""
+    offers = state.catalog.offers
+    priced = {offer.accelerator for offer in offers}
+    specs = sorted(
+        (spec for spec in state.catalog.accelerators.values() if spec.id in priced),
+        key=lambda spec: (spec.vendor, -(spec.year or 0), spec.name),
+    )
+    presets = [
+        PresetResponse.model_validate(
+            {name: value for name, value in dataclasses.asdict(preset).items() if name in PresetResponse.model_fields}
+        )
+        for preset in PRESETS.values()
+    ]
+    return ChoicesResponse(
+        presets=presets,
+        accelerators=[AcceleratorName(id=spec.id, name=spec.name, vendor=spec.vendor) for spec in specs],
+        vendors=sorted({spec.vendor for spec in specs}),
+        providers=sorted({offer.provider for offer in offers}),
+        regions=sorted({offer.region for offer in offers if offer.region}),
+        pricing=[*get_args(Pricing)],
+        engines=[*active.bundle.engines],
+        weight_precisions=[*get_args(Precision)],
+        speculations=[*get_args(SpeculationKind)],
+        deployments=[kind for kind in get_args(Artefact) if kind],
+        highest_level=active.bundle.predictor.highest_level(),
+    )
