@@ -14,6 +14,7 @@ _TABLES: Final = "kernel tables of aiconfigurator-core 0.12.0 have forward produ
 _JUDGEMENT: Final = "judgement"
 _RUNS: Final = "judgement, with training runs of many stacks in view; see docs/TRAINING.md"
 _KORTHIKANTI: Final = "V. Korthikanti et al., 2022, section 4: exact for Megatron-LM"
+_SHAH: Final = "J. Shah et al., FlashAttention-3, 2024: FlashAttention-2 reaches 35 % of the peak on H100"
 _FLASH: Final = (
     "T. Dao, FlashAttention-2, 2023, section 4.1: five products backward for two forward; efficiency: runs"
 )
@@ -29,6 +30,8 @@ TRAINING_PRIORS: Final[dict[str, Prior]] = {
                              "shape", _RUNS),
     "attention_ratio": _prior(1.1, 0.15, "1", "time of attention relative to the kernel tables", _TABLES),
     "attention_backward_ratio": _prior(3.0, 0.2, "1", "time of backward attention over forward", _FLASH),
+    "portable_attention_ratio": _prior(1.8, 0.2, "1", "time of attention without the kernels of Hopper and later "
+                                       "relative to with them", _SHAH),
     "expert_ratio": _prior(1.3, 0.3, "1", "time of grouped products of experts relative to dense products", _RUNS),
     "dispatch_pass": _prior(8.0, 0.5, "pass", "passes over the hidden vector of each token-expert pair, forward: "
                             "permutation, activation, weighting", _JUDGEMENT),
@@ -71,6 +74,8 @@ TRAINING_PRIORS: Final[dict[str, Prior]] = {
     "activation_ratio": _prior(1.0, 0.15, "1", "kept activations relative to their formula", _KORTHIKANTI),
     "selective_ratio": _prior(0.4, 0.3, "1", "share of activations that selective recomputation by operators keeps",
                               _RUNS, is_share=True),
+    "module_ratio": _prior(0.65, 0.15, "1", "share of activations that selective recomputation by modules keeps: "
+                           "without norms and activations", _JUDGEMENT, is_share=True),
     "logit_byte": _prior(12.0, 0.2, "byte", "peak for each logit: 16 and 32 bits, and their gradients", _RUNS),
     "fragment_ratio": _prior(0.06, 0.7, "1", "memory that the allocator reserves beyond allocated", _JUDGEMENT),
     "workspace_byte": _prior(0.5e9, 0.7, "byte", "buffers of kernels and collectives", _JUDGEMENT),
@@ -159,6 +164,10 @@ def family_code(architecture: str) -> float:
     """
     names = list(FAMILY_PRIORS)
     return float(next((i for i, name in enumerate(names) if architecture.startswith(name)), len(names) - 1))
+
+
+NEW_ATTENTION: Final = tuple(family_code(name) for name in ("Hopper", "Blackwell"))
+"""Codes of families with attention kernels that older libraries do not use."""
 
 
 def from_standard(x: FloatArray) -> TrainingCoefficients:

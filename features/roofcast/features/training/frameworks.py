@@ -26,6 +26,8 @@ class Framework:
         Whether layers are spread over pipeline stages by cost.
     has_dropout
         Whether pretraining keeps dropout masks.
+    is_attention_portable
+        Whether attention does not use the kernels of Hopper and later: FlashAttention-2 and before.
     is_context_uneven
         Whether context-parallel ranks hold consecutive tokens, so that the last has the most attention.
     is_tensor_strided
@@ -52,6 +54,7 @@ class Framework:
     is_flash: bool = True
     is_stage_balanced: bool = False
     has_dropout: bool = False
+    is_attention_portable: bool = False
     is_context_uneven: bool = False
     is_tensor_strided: bool = False
     launch_ratio: float = 1.0
@@ -68,12 +71,13 @@ FRAMEWORKS: Final[dict[str, Framework]] = {
     "megatron-deepspeed": Framework(2.0, 2.0, 12.0, 2.0, "zero1", has_tensor_parallel=True, is_flash=False,
                                     has_dropout=True),
     "nanotron": Framework(2.0, 6.0, 12.0, 4.0, "ddp", has_tensor_parallel=True, is_stage_balanced=True,
-                          is_tensor_strided=True, launch_ratio=2.0),
-    "fsdp": Framework(4.0, 4.0, 8.0, 2.0, "fsdp", is_operator_recomputed=True),
+                          is_attention_portable=True, is_tensor_strided=True, launch_ratio=2.0),
+    "fsdp": Framework(4.0, 4.0, 8.0, 2.0, "fsdp", is_operator_recomputed=True,
+                      is_attention_portable=True),
     "torchtitan": Framework(4.0, 4.0, 8.0, 4.0, "fsdp", is_eager=True, is_operator_recomputed=True,
-                            is_context_uneven=True),
-    "deepspeed": Framework(2.0, 2.0, 12.0, 2.0, "zero2", is_eager=True),
-    "transformers": Framework(2.0, 2.0, 8.0, 2.0, "ddp", is_eager=True),
+                            is_attention_portable=True, is_context_uneven=True),
+    "deepspeed": Framework(2.0, 2.0, 12.0, 2.0, "zero2", is_eager=True, is_attention_portable=True),
+    "transformers": Framework(2.0, 2.0, 8.0, 2.0, "ddp", is_eager=True, is_attention_portable=True),
     "jax": Framework(4.0, 4.0, 8.0, 2.0, "fsdp", has_tensor_parallel=True, is_compiled=True),
     "neuron": Framework(2.0, 4.0, 12.0, 4.0, "zero1", has_tensor_parallel=True, is_compiled=True, is_flash=False),
 }  # fmt: skip

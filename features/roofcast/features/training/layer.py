@@ -11,7 +11,7 @@ from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.attention import prefill_attention_s
 from roofcast.features.engine.kernels.efficiency import GemmEfficiency
 from roofcast.features.engine.kernels.gemm import gemm_s
-from roofcast.features.training.coefficients import TrainingCoefficients
+from roofcast.features.training.coefficients import NEW_ATTENTION, TrainingCoefficients
 from roofcast.features.training.runs import TrainingRuns
 
 ELEMENT_BYTE: Final = 2.0
@@ -184,7 +184,9 @@ def _attention(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[FloatArray,
     if (s.n_sliding_layer > 0).any():
         core = core + s.n_sliding_layer * attention_s(s.sliding_window)
     uneven = 1.0 + job.is_context_uneven * s.is_causal * (1.0 - 1.0 / plan.cp)
-    core = c.value("attention_ratio") * rank_share * uneven * core
+    is_old = (job.is_attention_portable > 0) & np.isin(h.family, NEW_ATTENTION)
+    portable = np.where(is_old, c.value("portable_attention_ratio"), 1.0)
+    core = c.value("attention_ratio") * rank_share * uneven * portable * core
     token = micro_batch_token(runs)
     width = (s.mixer_in_width + s.mixer_out_width) / plan.tp
     linear_byte = c.value("linear_ratio") * ELEMENT_BYTE * token * width * s.n_linear_layer / s.n_layer

@@ -144,7 +144,7 @@ def layer_activation_byte(runs: TrainingRuns) -> tuple[FloatArray, FloatArray, F
     Notes
     -----
     With hidden size h and width 4 h, dropout and sequence parallelism the first is 34 h / t, and the second
-    5 a s / t: the published formula. Norms keep their inputs, products theirs, the gated activation three widths.
+    5 a s / t: the published formula. Norms keep their inputs, products theirs (one byte an element in 8 bits), the gated activation three widths.
 
     References
     ----------
@@ -153,12 +153,13 @@ def layer_activation_byte(runs: TrainingRuns) -> tuple[FloatArray, FloatArray, F
     s, job, plan = runs.model, runs.job, runs.plan
     norm_split = np.where(plan.is_sequence_parallel > 0, plan.tp, 1.0)
     is_frozen = job.is_frozen > 0
-    inputs = np.where(is_frozen, 0.0, 4.0 * s.hidden_size)
+    operand_byte = np.where(job.is_eight_bit > 0, 1.0, ELEMENT_BYTE)
+    inputs = np.where(is_frozen, 0.0, 2.0 * operand_byte * s.hidden_size)
     hidden = 4.0 * s.hidden_size + inputs + 2.0 * s.hidden_size * job.has_dropout
     mlp_width = s.mlp_width * s.n_mlp_layer / s.n_layer
-    n_kept = s.n_mlp_matrix - np.where(is_frozen, 1.0, 0.0)
-    out_width = np.where(is_frozen, 0.0, s.mixer_out_width)
-    split = ELEMENT_BYTE * (s.mixer_in_width + out_width + n_kept * mlp_width)
+    n_kept = s.n_mlp_matrix - 1.0 + np.where(is_frozen, 0.0, operand_byte / ELEMENT_BYTE)
+    out_byte = np.where(is_frozen, 0.0, operand_byte * s.mixer_out_width)
+    split = ELEMENT_BYTE * (s.mixer_in_width + n_kept * mlp_width) + out_byte
     adapter = (1.0 - job.is_input_frozen) * ELEMENT_BYTE * job.n_adapter_width / 2.0
     _, pair, expert_parts = expert_split(runs)
     moe_share = s.n_moe_layer / s.n_layer
@@ -176,7 +177,8 @@ def _activation_byte(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[Float
     ratio = c.value("activation_ratio")
     level = runs.plan.recomputation
     is_full, is_selective = level > 1.5, (level > 0.5) & (level < 1.5)
-    share = np.where(runs.job.is_operator_recomputed > 0, c.value("selective_ratio"), 1.0)
+    modules = np.where(runs.job.is_flash > 0, c.value("module_ratio"), 1.0)
+    share = np.where(runs.job.is_operator_recomputed > 0, c.value("selective_ratio"), modules)
     selective = np.where(is_selective, share * kept, kept + scores)
     per_layer = np.where(is_full, layer_input, ratio * selective)
     working = np.where(is_full, ratio * (kept + scores), np.where(is_selective, ratio * scores, 0.0))

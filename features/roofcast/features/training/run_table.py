@@ -153,6 +153,7 @@ def _job(
         is_compiled=is_compiled,
         is_eager=_convention(framework, lambda f: f.is_eager) * (1.0 - compiled),
         is_operator_recomputed=_convention(framework, lambda f: f.is_operator_recomputed),
+        is_attention_portable=_convention(framework, lambda f: f.is_attention_portable),
         is_context_uneven=_convention(framework, lambda f: f.is_context_uneven),
         is_tensor_strided=_convention(framework, lambda f: f.is_tensor_strided),
         launch_ratio=_convention(framework, lambda f: f.launch_ratio),

@@ -124,6 +124,8 @@ class Job:
         needs no launches from the host.
     is_eager
         1 if norms, rotations and activations run as many kernels.
+    is_attention_portable
+        1 if attention does not use the kernels of Hopper and later.
     is_context_uneven
         1 if context-parallel ranks hold consecutive tokens, so that the last has the most attention.
     is_tensor_strided
@@ -159,6 +161,7 @@ class Job:
     is_compiled: FloatArray
     is_eager: FloatArray
     is_operator_recomputed: FloatArray
+    is_attention_portable: FloatArray
     is_context_uneven: FloatArray
     is_tensor_strided: FloatArray
     launch_ratio: FloatArray
@@ -183,7 +186,7 @@ class Plan:
     n_shard
         Ranks over which they are sharded, at most ``cp dp`` (fewer for HSDP).
     recomputation
-        0 none, 1 selective (attention's core), 2 full.
+        0 none, 1 selective (operators, modules, or attention's scores if they are stored), 2 full.
     is_sequence_parallel
         1 if norms and residuals are split over the tensor-parallel ranks.
     micro_batch
