@@ -34,6 +34,8 @@ class Framework:
         Whether tensor-parallel ranks of a pipeline on several nodes stand on different nodes.
     launch_ratio
         Launches of a layer relative to Megatron-LM's.
+    activation_ratio
+        Kept activations relative to fused kernels': copies in 32 bits, rotated heads, activations before products.
     precision
         Compute precision if blank, where the accelerator has it.
     has_distributed_optimizer
@@ -58,6 +60,7 @@ class Framework:
     is_context_uneven: bool = False
     is_tensor_strided: bool = False
     launch_ratio: float = 1.0
+    activation_ratio: float = 1.0
     precision: str = "bf16"
     has_distributed_optimizer: bool = False
     is_eager: bool = False
@@ -71,13 +74,14 @@ FRAMEWORKS: Final[dict[str, Framework]] = {
     "megatron-deepspeed": Framework(2.0, 2.0, 12.0, 2.0, "zero1", has_tensor_parallel=True, is_flash=False,
                                     has_dropout=True),
     "nanotron": Framework(2.0, 6.0, 12.0, 4.0, "ddp", has_tensor_parallel=True, is_stage_balanced=True,
-                          is_attention_portable=True, is_tensor_strided=True, launch_ratio=2.0),
+                          is_attention_portable=True, is_tensor_strided=True, launch_ratio=2.0, activation_ratio=1.4),
     "fsdp": Framework(4.0, 4.0, 8.0, 2.0, "fsdp", is_operator_recomputed=True,
                       is_attention_portable=True),
     "torchtitan": Framework(4.0, 4.0, 8.0, 4.0, "fsdp", is_eager=True, is_operator_recomputed=True,
                             is_attention_portable=True, is_context_uneven=True),
     "deepspeed": Framework(2.0, 2.0, 12.0, 2.0, "zero2", is_eager=True, is_attention_portable=True),
-    "transformers": Framework(2.0, 2.0, 8.0, 2.0, "ddp", is_eager=True, is_attention_portable=True),
+    "transformers": Framework(2.0, 2.0, 8.0, 2.0, "ddp", is_eager=True, is_attention_portable=True,
+                              activation_ratio=1.5),
     "jax": Framework(4.0, 4.0, 8.0, 2.0, "fsdp", has_tensor_parallel=True, is_compiled=True),
     "neuron": Framework(2.0, 4.0, 12.0, 4.0, "zero1", has_tensor_parallel=True, is_compiled=True, is_flash=False),
 }  # fmt: skip

@@ -144,7 +144,8 @@ def layer_activation_byte(runs: TrainingRuns) -> tuple[FloatArray, FloatArray, F
     Notes
     -----
     With hidden size h and width 4 h, dropout and sequence parallelism the first is 34 h / t, and the second
-    5 a s / t: the published formula. Norms keep their inputs, products theirs (one byte an element in 8 bits), the gated activation three widths.
+    5 a s / t: the published formula. Norms keep their inputs, products theirs (one byte an element in 8 bits), the
+    gated activation three widths.
 
     References
     ----------
@@ -174,7 +175,7 @@ def layer_activation_byte(runs: TrainingRuns) -> tuple[FloatArray, FloatArray, F
 def _activation_byte(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[FloatArray, FloatArray]:
     """Return bytes per token kept for each layer in flight, and of the layer that is worked on."""
     kept, scores, layer_input = layer_activation_byte(runs)
-    ratio = c.value("activation_ratio")
+    ratio = c.value("activation_ratio") * runs.job.activation_ratio
     level = runs.plan.recomputation
     is_full, is_selective = level > 1.5, (level > 0.5) & (level < 1.5)
     modules = np.where(runs.job.is_flash > 0, c.value("module_ratio"), 1.0)
