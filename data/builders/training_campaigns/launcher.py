@@ -10,7 +10,7 @@ from typing import Final
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages
 from builders.training_campaigns.headers import read_cells
-from builders.training_campaigns.recipes import RECIPES, method_of
+from builders.training_campaigns.recipes import RECIPES, UNSTATED_PRECISION, method_of
 from builders.training_campaigns.source_rows import NODE_SIZE, Cells, RejectedRow, SourceRow, build
 
 RAW: Final = "raw/nemo_framework_launcher/perf_tables.jsonl"
@@ -85,7 +85,7 @@ def _example(page: PageRow) -> SourceRow | RejectedRow:
     if (*figures[:2], figures[2][: len(_RECOUNTED[2])]) == _RECOUNTED:
         return RejectedRow(page.reference, "superseded", "FLOP/s recomputed by the source on the next day")
     match = _PRECISION.search(page.intro)
-    compute, recipe = RECIPES.get(page.cells.get("Precision") or (match[1] if match else ""), ("", ""))
+    compute, recipe = RECIPES[page.cells.get("Precision") or (match[1] if match else UNSTATED_PRECISION)]
     return SourceRow(page.reference, read_cells(page.cells) | {
         "model": page.cells.get("Model", ""), "accelerator": page.cells.get("GPU", "H100"),
         "framework": "nemo-framework-launcher", "date": page.date,

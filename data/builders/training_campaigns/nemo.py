@@ -11,7 +11,7 @@ from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages, split_brackets
 from builders.training_campaigns.headers import normalize_heading, read_cells
 from builders.training_campaigns.launcher import read_examples
-from builders.training_campaigns.recipes import RECIPES, method_of
+from builders.training_campaigns.recipes import RECIPES, UNSTATED_PRECISION, method_of
 from builders.training_campaigns.releases import superseded_by
 from builders.training_campaigns.source_rows import NODE_SIZE, PER_ACCELERATOR, Cells, RejectedRow, SourceRow, build
 
@@ -101,9 +101,7 @@ def _bridge(page: PageRow) -> Iterator[SourceRow | RejectedRow]:
     }  # fmt: skip
     has_precision = "Precision" in page.cells
     blocks = "FP8-SC" if system == "DGX-H100" else "FP8-MX"
-    yield SourceRow(
-        page.reference, shared | _bridge_cells(outside, "" if inside is None or has_precision else "FP8-CS")
-    )
+    yield SourceRow(page.reference, shared | _bridge_cells(outside, "" if has_precision else "FP8-CS"))
     if inside is not None:
         yield SourceRow(f"{page.reference}()", shared | _bridge_cells(inside, "" if has_precision else blocks))
 
@@ -140,6 +138,8 @@ def _unless_example(row: SourceRow, examples: Mapping[tuple[object, ...], str]) 
 def _nemo(page: PageRow) -> SourceRow:
     heading = f"{page.heading} {_LONG}" if "Long Input Sequences" in page.heading else page.heading
     precision = page.cells.get("Precision") or _first(_PRECISION, f"{page.intro} {heading}")
+    if "Performance Benchmarks" in page.heading:
+        precision = precision or UNSTATED_PRECISION
     compute, recipe = RECIPES.get(precision, ("", ""))
     task = page.cells.get("Task", "")
     context: Cells = {

@@ -15,6 +15,9 @@ RECIPES: Final = {
 }
 """Compute precision and scaling recipe by printed precision; one scale per tensor, block of 128, or block of 32."""
 
+UNSTATED_PRECISION: Final = "FP8"
+"""Precision of the tables of 2024 on H100 without a column of it, by the sentence above the tables."""
+
 _METHODS: Final = (
     ("lora", "lora"),
     ("peft", "lora"),

@@ -257,7 +257,8 @@ def _check_rate(cells: Cells, model: ModelSpec, peak: float) -> None:
     detail = f"the tokens need {least * rate:g} FLOP/s, the peak is {peak:g} per accelerator"
     if least * rate > capacity:
         raise _RejectionError("above_peak", detail)
-    if (least + attention * (0.5 if is_frozen else 1.0)) * rate > MAX_MFU * capacity:
+    likely = max(least, _least_flop_per_token(model, "lora" if is_frozen else method))
+    if (likely + attention * (0.5 if is_frozen else 1.0)) * rate > MAX_MFU * capacity:
         raise _RejectionError("implausible", f"{detail}; with attention it takes more than {MAX_MFU:g} of it")
 
 

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from roofcast.data.measurements.training_validation import validate_training_measurements
+from roofcast.data.training_campaigns import load_training_campaigns
+from roofcast.features.training.plans import choose_plans
+from roofcast.training.dataset.training_runs import TrainingRunRows, build_training_run_rows
+from roofcast.training.evaluation.protocols.p6_baselines import METHODS, RunPrediction, constant_mfu, read_memory
+from roofcast.training.evaluation.protocols.p6_training import (
+    SPLITS,
+    of_first_campaigns,
+    predict_training,
+    training_figures,
+    training_parts,
+)
+
+CHEAP = {name: METHODS[name] for name in ("constant_mfu", "nearest_measured", "states_alone")}
+
+
+@pytest.fixture(scope="module")
+def rows() -> TrainingRunRows:
+    table = load_training_campaigns(["torchtitan", "fms_fsdp", "dgxc_benchmarking", "fsdp_qlora", "kempner_forge"])
+    return build_training_run_rows(table.iloc[::3])
+
+
+@pytest.fixture(scope="module")
+def dump(rows: TrainingRunRows) -> pd.DataFrame:
+    return predict_training(rows, CHEAP, n_fold=3)
+
+
+def a_run(**changes: object) -> dict[str, object]:
+    return {
+        "model": "meta-llama/Llama-2-7b-hf", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 8,
+        "n_global_batch_sequence": 128, "n_token_per_sequence": 4096, "throughput_token_per_s": 80_000.0,
+        "n_micro_batch_sequence": 1, "memory_byte_per_accelerator": 5e10, "campaign": "ours", "stack": "lab/a",
+    } | changes  # fmt: skip
+
+
+def run_rows(*changes: dict[str, object]) -> TrainingRunRows:
+    return build_training_run_rows(validate_training_measurements(pd.DataFrame([a_run(**c) for c in changes])))
+
+
+def test_rates_are_judged_where_the_work_is_known() -> None:
+    rows = run_rows(
+        {}, {"packing": "padded"}, {"n_token_per_sequence": None}, {"model": "google-bert/bert-large-uncased"}
+    )
+    assert rows.rate[0] == 10_000.0
+    assert np.isnan(rows.rate[1:]).all()
+
+
+def test_a_run_that_did_not_fit_is_judged_with_a_micro_batch() -> None:
+    failed: dict[str, object] = {
+        "status": "out_of_memory",
+        "throughput_token_per_s": None,
+        "memory_byte_per_accelerator": None,
+    }
+    rows = run_rows({}, failed, failed | {"n_micro_batch_sequence": None}, failed | {"status": "failed"})
+    assert rows.is_out_of_memory[:2].tolist() == [0.0, 1.0]
+    assert np.isnan(rows.is_out_of_memory[2:]).all()
+    assert np.isnan(rows.memory[1:]).all()
+
+
+def test_no_row_of_the_held_out_group_is_learnt_from(rows: TrainingRunRows) -> None:
+    seen: list[tuple[set[str], set[str]]] = []
+
+    def spy(train: TrainingRunRows, queries: TrainingRunRows) -> RunPrediction:
+        seen.append((set(train.owners), set(queries.owners)))
+        return constant_mfu(train, queries)
+
+    lines = predict_training(rows, {"spy": spy}, n_fold=3)
+    by_stack = seen[-lines.loc[lines["split"] == "leave_one_stack_out", "fold"].nunique() :]
+    assert all(not train & judged for train, judged in by_stack)
+    assert set.union(*(judged for _, judged in by_stack)) == set(rows.owners)
+
+
+def test_every_split_judges_every_row_once(rows: TrainingRunRows, dump: pd.DataFrame) -> None:
+    n_judged = np.isfinite(rows.rate).sum()
+    for split in SPLITS:
+        lines = dump[(dump["split"] == split) & (dump["quantity"] == "throughput")]
+        assert len(lines) == lines["row"].nunique() == n_judged
+        assert lines["by_constant_mfu"].gt(0).all()
+
+
+def test_figures_are_those_of_the_dump(dump: pd.DataFrame) -> None:
+    figures = training_figures(dump)
+    lines = dump[(dump["split"] == SPLITS[0]) & (dump["quantity"] == "throughput")]
+    errors = (lines["by_nearest_measured"] - lines["measured"]).abs() / lines["measured"]
+    scores = figures[SPLITS[0]]["nearest_measured"]["throughput"]
+    assert (scores["mape"], scores["median_ape"]) == pytest.approx((errors.mean(), errors.median()))
+    assert math.isnan(figures[SPLITS[0]]["constant_mfu"]["memory"]["mape"])
+    assert set(figures[SPLITS[0]]["states_alone"]["out_of_memory"]) == {"recall", "false_alarm", "n_failed", "n_ran"}
+
+
+def test_parts_count_their_rows(dump: pd.DataFrame) -> None:
+    parts = training_parts(dump)
+    throughput = parts[(parts["quantity"] == "throughput") & (parts["split"] == SPLITS[0])]
+    assert throughput["n_row"].sum() == len(dump[(dump["split"] == SPLITS[0]) & (dump["quantity"] == "throughput")])
+    assert set(training_parts(dump, "is_mixture")["is_mixture"]) <= {True, False}
+
+
+def test_headline_lines_are_of_the_first_campaigns(dump: pd.DataFrame) -> None:
+    assert set(of_first_campaigns(dump)["campaign"]) == {"torchtitan", "fms_fsdp", "dgxc_benchmarking"}
+
+
+@pytest.mark.parametrize("name", ["analytic_priors", "raw_trees"])
+def test_baselines_answer_every_row(name: str, rows: TrainingRunRows) -> None:
+    prediction = METHODS[name](rows, rows)
+    assert np.isfinite(prediction.rate).all()
+    assert np.isfinite(prediction.memory).all()
+    assert ((prediction.p_out_of_memory >= 0) & (prediction.p_out_of_memory <= 1)).all()
+
+
+def test_memory_is_of_the_kind_that_the_row_states() -> None:
+    rows = run_rows({"memory_kind": "allocated"}, {"memory_kind": ""}, {"memory_kind": "device"})
+    allocated, reserved, device = read_memory(rows, choose_plans(rows.jobs))
+    assert allocated < reserved < device
