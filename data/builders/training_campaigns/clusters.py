@@ -73,7 +73,7 @@ def _intern(row: MarkdownRow) -> Iterator[SourceRow | RejectedRow]:
                 micro = 2.0 * float(match[1])
                 plan = _intern_plan(float(gpus[1]), float(match[1]), match[2]) | {"n_micro_batch_sequence": micro}
                 yield SourceRow(f"{row.reference}:{heading}", plan | _ROCE | {
-                    "n_gradient_accumulation": 4.0, "recomputation": "none", "packing": "padded",
+                    "n_gradient_accumulation": 4.0, "recomputation": "none", "packing": "packed",
                     "n_token_per_sequence": 2048.0, PER_ACCELERATOR: number(text),
                     "n_global_batch_sequence": micro * 4.0 * float(gpus[1]) / float(match[1]),
                 })  # fmt: skip

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,11 +15,13 @@ from roofcast.training.dataset.training_runs import TrainingRunRows, build_train
 from roofcast.training.evaluation.protocols.p6_baselines import METHODS, RunPrediction, constant_mfu, read_memory
 from roofcast.training.evaluation.protocols.p6_training import (
     SPLITS,
-    of_first_campaigns,
+    of_first_training_campaigns,
     predict_training,
     training_figures,
     training_parts,
 )
+from roofcast.training.evaluation.scoreboard import run_scoreboard
+from roofcast.training.evaluation.scoreboard_page import write_page
 
 CHEAP = {name: METHODS[name] for name in ("constant_mfu", "nearest_measured", "states_alone")}
 
@@ -30,7 +34,7 @@ def rows() -> TrainingRunRows:
 
 @pytest.fixture(scope="module")
 def dump(rows: TrainingRunRows) -> pd.DataFrame:
-    return predict_training(rows, CHEAP, n_fold=3)
+    return predict_training(rows, CHEAP, n_fold=2)
 
 
 def a_run(**changes: object) -> dict[str, object]:
@@ -104,7 +108,7 @@ def test_parts_count_their_rows(dump: pd.DataFrame) -> None:
 
 
 def test_headline_lines_are_of_the_first_campaigns(dump: pd.DataFrame) -> None:
-    assert set(of_first_campaigns(dump)["campaign"]) == {"torchtitan", "fms_fsdp", "dgxc_benchmarking"}
+    assert set(of_first_training_campaigns(dump)["campaign"]) == {"torchtitan", "fms_fsdp", "dgxc_benchmarking"}
 
 
 @pytest.mark.parametrize("name", ["analytic_priors", "raw_trees"])
@@ -113,6 +117,17 @@ def test_baselines_answer_every_row(name: str, rows: TrainingRunRows) -> None:
     assert np.isfinite(prediction.rate).all()
     assert np.isfinite(prediction.memory).all()
     assert ((prediction.p_out_of_memory >= 0) & (prediction.p_out_of_memory <= 1)).all()
+
+
+def test_scoreboard_and_page_hold_p6(rows: TrainingRunRows, tmp_path: Path) -> None:
+    board = run_scoreboard(["P6"], training=rows.take(np.arange(0, len(rows.measurements), 4)), n_fold=2)
+    figures = json.loads(board.to_json())
+    assert list(figures) == ["P6", "P6_all"]
+    assert set(figures["P6"]) == set(SPLITS)
+    assert set(figures["P6"][SPLITS[0]]) == set(METHODS)
+    assert {path.name for path in board.dump(tmp_path)} == {"P6.csv", "P6_parts.csv"}
+    (page,) = write_page(board, tmp_path)
+    assert "## P6: training runs" in page.read_text(encoding="utf-8")
 
 
 def test_memory_is_of_the_kind_that_the_row_states() -> None:

@@ -19,6 +19,7 @@ import pandas as pd
 from roofcast.data.campaigns.llm_pilot_peers import PEERS
 from roofcast.data.errors import UnknownNameError
 from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset.training_runs import TrainingRunRows, load_training_run_rows
 from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows, load_campaign_rows
 from roofcast.training.evaluation.protocols.capacity import Rule, cheapest
 from roofcast.training.evaluation.protocols.fold_lines import DERIVED
@@ -47,6 +48,13 @@ from roofcast.training.evaluation.protocols.p4_p5_campaigns import (
     reference_figures,
     with_sources,
 )
+from roofcast.training.evaluation.protocols.p6_training import N_FOLD as N_FOLD_TRAINING
+from roofcast.training.evaluation.protocols.p6_training import (
+    of_first_training_campaigns,
+    predict_training,
+    training_figures,
+    training_parts,
+)
 from roofcast.training.evaluation.protocols.p7_p8_stacks import N_FOLD as N_FOLD_STACK
 from roofcast.training.evaluation.protocols.p7_p8_stacks import (
     N_OWN_RUN,
@@ -65,9 +73,10 @@ from roofcast.training.evaluation.protocols.regret import (
     without_price,
 )
 
-PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5", "P7", "P8")
+PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5", "P6", "P7", "P8")
 """Protocols of `run_scoreboard`. P3 has two results, all rows and ``P3_clean``; P4 also has ``P4_methods``, with its
-baselines, and ``decisions``; P7 also has ``P7_all``. P4 and P5 share one run, and so do P7 and P8."""
+baselines, and ``decisions``; P6 and P7 also have ``P6_all`` and ``P7_all``. P4 and P5 share one run, and so do P7 and
+P8."""
 
 OWN: Final = "roofcast"
 """Name of roofcast's own scores."""
@@ -82,6 +91,8 @@ _PATHS: Final[Mapping[str, tuple[str, ...]]] = {
     "P4_methods": ("method", "metric"),
     "P5": ("n_reference", "questions", "metric"),
     "decisions": (),
+    "P6": ("split", "method", "quantity"),
+    "P6_all": ("split", "method", "quantity"),
     "P7": ("method", "metric", "over"),
     "P7_all": ("method", "metric", "over"),
     "P8": ("own_runs_of", "n_own_run", "metric"),
@@ -141,6 +152,7 @@ def run_scoreboard(
     campaigns: CampaignRows | None = None,
     config: TrainingConfig | None = None,
     n_fold: int | None = None,
+    training: TrainingRunRows | None = None,
 ) -> Scoreboard:
     """Return the scoreboard of the given protocols.
 
@@ -165,7 +177,9 @@ def run_scoreboard(
     config
         Settings of the predictor under P3 to P5; None for the defaults.
     n_fold
-        Number of folds under P4, P5, P7 and P8; None for the protocols' own.
+        Number of folds under P4 to P8; None for the protocols' own.
+    training
+        Rows of P6; None for the shipped training campaigns.
 
     Raises
     ------
@@ -192,6 +206,11 @@ def run_scoreboard(
         dump = with_sources(predict_campaigns(rows, config, progress, n_fold or N_FOLD), rows)
         results |= _campaign_results(dump) if "P4" in names else {}
         results |= {"P5": _reference_result(dump)} if "P5" in names else {}
+    if "P6" in names:
+        runs_of_p6 = training or load_training_run_rows()
+        results |= _training_results(
+            predict_training(runs_of_p6, progress=progress, n_fold=n_fold or N_FOLD_TRAINING)
+        )
     if {"P7", "P8"} & set(names):
         rows = campaigns or load_campaign_rows()
         dump = predict_stacks(rows, config, progress, n_fold or N_FOLD_STACK)
@@ -202,7 +221,7 @@ def run_scoreboard(
 
 def _in_order(names: Iterable[str], results: Mapping[str, object]) -> list[str]:
     """Return the names of the results in the requested order, each followed by the results that it includes."""
-    included = {"P3": ("P3_clean",), "P4": ("P4_methods", "decisions"), "P7": ("P7_all",)}
+    included = {"P3": ("P3_clean",), "P4": ("P4_methods", "decisions"), "P6": ("P6_all",), "P7": ("P7_all",)}
     return [part for name in names for part in (name, *included.get(name, ())) if part in results]
 
 
@@ -273,6 +292,14 @@ def _reference_result(dump: pd.DataFrame) -> ProtocolResult:
     columns = [name for name in map(str, dump) if name not in plain]
     lines = dump.loc[dump["metric"] != DERIVED, columns].reset_index(drop=True)
     return ProtocolResult(reference_figures(lines), {"P5": lines})
+
+
+def _training_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
+    tables = {"P6": dump, "P6_parts": training_parts(dump)}
+    return {
+        "P6": ProtocolResult(training_figures(of_first_training_campaigns(dump)), tables),
+        "P6_all": ProtocolResult(training_figures(dump), {}),
+    }
 
 
 def _stack_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:

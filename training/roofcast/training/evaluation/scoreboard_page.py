@@ -27,6 +27,7 @@ from roofcast.training.evaluation.scoreboard_stacks import (
     stack_plots,
     stack_section,
 )
+from roofcast.training.evaluation.scoreboard_training import training_section
 
 PAGE: Final = "SCOREBOARD.md"
 FOLDER: Final = "scoreboard"
@@ -119,6 +120,8 @@ def write_page(board: Scoreboard, folder: Path) -> list[Path]:
         section_plots = reference_plots(board.results["P5"])
         text.append(reference_section(board.results["P5"], [f"{FOLDER}/{file}" for file in section_plots]))
         plots_by_file |= section_plots
+    if "P6" in board.results:
+        text.append(training_section(board.results))
     if "P7" in board.results:
         section_plots = stack_plots(board.results)
         text.append(stack_section(board.results, [f"{FOLDER}/{file}" for file in section_plots]))

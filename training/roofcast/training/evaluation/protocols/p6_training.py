@@ -86,7 +86,7 @@ def _lines(
         yield context[known].assign(quantity=quantity, measured=values[known], **columns)
 
 
-def of_first_campaigns(dump: pd.DataFrame) -> pd.DataFrame:
+def of_first_training_campaigns(dump: pd.DataFrame) -> pd.DataFrame:
     """Return the lines of the campaigns that the headline figures judge."""
     return dump[dump["campaign"].isin(FIRST_TRAINING_CAMPAIGNS)]
 

@@ -1,0 +1,56 @@
+"""Section of the scoreboard page on P6."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import pandas as pd
+
+from roofcast.training.evaluation.markdown import format_number, markdown_table
+from roofcast.training.evaluation.scoreboard import ProtocolResult
+from roofcast.training.evaluation.scoreboard_campaigns import figure_table
+
+_TRAINING: Final = """
+## P6: training runs, {n_row:,} rates
+
+Tokens per second and accelerator, and peak memory, of training and fine-tuning runs: each run is predicted without
+training rows of its lineage, of its accelerator, or of its stack's owner. Encoders, padded samples and lengths that
+no source states are not judged. *Median of stacks* is the median over stacks of their median errors. Of runs that did
+not fit, *recall* is the share that was foreseen, *false alarm* the share of runs that ran although foreseen not to
+fit.
+
+The first table judges the first 21 campaigns, so that it compares from version to version; the second all of them.
+
+| method | description |
+| --- | --- |
+| analytic_priors | the analytic core, not fitted to these rows; an unknown plan is the fastest that fits |
+| raw_trees | gradient boosting on raw descriptors of model, hardware and plan |
+| nearest_measured | the MFU and memory of the nearest training row |
+| constant_mfu | the median MFU of the training rows |
+| conventional_mfu | an MFU of 40 % |
+| states_alone | weights, gradients and optimizer states, compared with the memory |
+"""
+
+
+def training_section(results: Mapping[str, ProtocolResult]) -> str:
+    """Return the section on P6."""
+    tables = results["P6"].tables
+    rates = tables["P6"][tables["P6"]["quantity"] == "throughput"]
+    text = [_TRAINING.format(n_row=rates["row"].nunique()), figure_table("P6", results["P6"])]
+    text += ["\n### All training campaigns\n", figure_table("P6_all", results["P6_all"])]
+    return "\n".join([*text, "\n### Training runs by campaign, stack out\n", _campaign_table(tables["P6_parts"])])
+
+
+def _campaign_table(parts: pd.DataFrame) -> str:
+    shown = parts[parts["split"] == "leave_one_stack_out"]
+    methods = [name.removesuffix("_median_ape") for name in parts.columns if name.endswith("_median_ape")]
+    rows = [
+        (str(row["campaign"]), str(row["quantity"]), f"{row['n_row']:,}", *(_cell(row, name) for name in methods))
+        for _, row in shown.iterrows()
+    ]
+    return markdown_table(["campaign", "quantity", "rows", *(name.replace("_", " ") for name in methods)], rows)
+
+
+def _cell(row: pd.Series, method: str) -> str:
+    return f"{format_number(row[f'{method}_mape'])} / {format_number(row[f'{method}_median_ape'])}"
