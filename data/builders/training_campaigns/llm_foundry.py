@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -11,12 +12,15 @@ from builders.campaigns.pages import PageRow, number, read_pages
 from builders.training_campaigns.duplicates import EXACT_RTOL
 from builders.training_campaigns.headers import normalize_heading, read_cells
 from builders.training_campaigns.source_rows import NODE_SIZE, PER_ACCELERATOR, Cells, SourceRow, build
+from roofcast.data.units import BYTE_PER_GBIT
 
 RAW: Final = "raw/mosaic_llm_foundry/train_throughput_tables.jsonl"
 
 _ACCELERATORS: Final = {"a100_40gb": "A100 40GB", "a100_80gb": "A100 80GB", "h100_80gb": "H100 80GB"}
 _PRECISIONS: Final = {"amp_bf16": "bf16", "bf16": "bf16", "amp_fp8": "fp8", "fp8": "fp8", "amp_fp16": "fp16"}
 _SHARDINGS: Final = {"FULL_SHARD": "fsdp", "SHARD_GRAD_OP": "zero2", "NO_SHARD": "ddp"}
+
+_INTERCONNECT: Final = re.compile(r"(\d+) Gbps node-node interconnect \(RoCE\)")
 
 
 def build_llm_foundry(root: Path) -> BuildResult:
@@ -37,7 +41,13 @@ def _read_rows(pages: list[PageRow]) -> Iterator[SourceRow]:
         cells = read_cells(aligned)
         if "throughput_token_per_s" in cells:
             cells.pop(PER_ACCELERATOR, None)  # the same figure with fewer digits
-        yield SourceRow(page.reference, cells | _context(texts) | {"date": page.date})
+        yield SourceRow(page.reference, cells | _context(texts) | _network(page.heading) | {"date": page.date})
+
+
+def _network(heading: str) -> Cells:
+    match = _INTERCONNECT.search(heading)
+    bandwidth = float(match[1]) * BYTE_PER_GBIT if match else None
+    return {"network": "roce", "node_bandwidth_byte_per_s": bandwidth} if bandwidth else {}
 
 
 def _align(cells: dict[str, str]) -> dict[str, str]:
