@@ -9,8 +9,12 @@ from typing import Final
 import platformdirs
 
 from roofcast.data.errors import NotReadyError
+from roofcast.data.private_files import make_private_folder
 
 HOME_VARIABLE: Final = "ROOFCAST_HOME"
+
+DATABASE_NAME: Final = "roofcast.sqlite"
+"""File of the store in the state folder."""
 
 
 def home_path() -> Path:
@@ -29,7 +33,7 @@ def roofcast_home() -> Path:
     """
     home = home_path()
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        make_private_folder(home, DATABASE_NAME)
     except OSError as error:
         problem = f"the state folder {home} cannot be created ({error.strerror})"
         raise NotReadyError(f"{problem}; set {HOME_VARIABLE} to a folder that can be written") from error

@@ -43,8 +43,8 @@ def test_each_key_and_each_address_has_its_own_count(limited: Client) -> None:
     )
 
 
-def test_there_is_no_rate_limit_by_default(shared: Client) -> None:
-    assert not [name for name in shared.get(MODELS).headers if name.startswith("ratelimit")]
+def test_rates_are_limited_by_default(shared: Client) -> None:
+    assert shared.get(MODELS).headers["ratelimit-policy"] == "1000;w=1"
 
 
 def test_the_headers_describe_the_tightest_of_several_limits() -> None:

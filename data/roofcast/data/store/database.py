@@ -16,6 +16,7 @@ from sqlalchemy.pool import StaticPool
 
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.store.database_problems import LOCKED, problem_of
+from roofcast.data.store.sqlite_file import DatabaseLostError, SqliteFile
 from roofcast.data.units import ms_from_s
 
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ class Database:
         if self._is_sqlite:
             sa.event.listen(self.engine, "connect", _configure_sqlite)
             sa.event.listen(self.engine, "begin", _begin_sqlite)
+        name = self.url.database
+        is_file = self._is_sqlite and name not in _IN_MEMORY and not str(name).startswith("file:")
+        self._file = SqliteFile(Path(str(name))) if is_file else None
         self._counter: sa.PoolProxiedConnection | None = None
         self._counter_lock = threading.Lock()
         self._is_closed = False
@@ -78,8 +82,10 @@ class Database:
         Raises
         ------
         NotReadyError
-            If the database cannot be reached or read, or has no schema yet.
+            If the database cannot be reached or read, or has no schema yet; `DatabaseLostError` if its file was
+            deleted.
         """
+        self._check_present()
         with self._translated_errors(), self.engine.connect() as connection:
             yield connection
 
@@ -87,15 +93,50 @@ class Database:
     def writing(self) -> Iterator[sa.Connection]:
         """Open a transaction for writing: committed at the end, rolled back if an error escapes.
 
+        An SQLite file is checked for damage before the first transaction; before and after each one, that it was not
+        deleted.
+
         Raises
         ------
         NotReadyError
-            If the database cannot be reached or written, or has no schema yet.
+            If the database cannot be reached or written, is damaged, or has no schema yet; `DatabaseLostError` if its
+            file was deleted, or deleted during the transaction.
         """
+        self.check()
         with self._translated_errors(), self.engine.connect() as connection:
             writer = connection.execution_options(begin="BEGIN IMMEDIATE")
             with writer.begin():
                 yield writer
+                if self._file:
+                    self._file.check_log_present()
+        self._check_present()
+
+    def check(self) -> None:
+        """Check that an SQLite file is still there and, once, that it is undamaged.
+
+        Raises
+        ------
+        NotReadyError
+            If it is damaged or cannot be read; `DatabaseLostError` if it was deleted or replaced.
+        """
+        if self._file is None:
+            return
+        self._check_present()
+        if not self._file.is_checked:
+            with self._translated_errors(), self.engine.connect() as connection:
+                self._file.check_content(connection)
+        self._file.check_undamaged()
+
+    def _check_present(self) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.check_present()
+        except DatabaseLostError:
+            with self._counter_lock:
+                self._close_counter()
+            self.engine.dispose()
+            raise
 
     def version(self) -> int | None:
         """Return a counter that changes with every commit (SQLite's `data_version`); None if the backend has none.
@@ -137,8 +178,7 @@ class Database:
         NotReadyError
             If the database cannot be read, or comes from a newer version of roofcast.
         """
-        name = self.url.database
-        if self._is_sqlite and name not in _IN_MEMORY and not (name.startswith("file:") or Path(name).exists()):
+        if self._file and not self._file.path.exists():
             return "none"
         with self.reading() as connection:
             current = _known_revision(connection)
@@ -154,6 +194,8 @@ class Database:
         """
         if self._is_sqlite:
             self._use_write_ahead_log()
+        if self.schema_state() == "current":
+            return
         with self.writing() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
@@ -180,11 +222,15 @@ class Database:
     def _use_write_ahead_log(self) -> None:
         """Switch the SQLite file to write-ahead logging; here SQLite does not wait for locks itself."""
         deadline = time.monotonic() + BUSY_TIMEOUT_S
+        if self._file:
+            self._file.create()
         while True:
             try:
                 with self._translated_errors(), self.engine.connect() as connection:
                     outside = connection.execution_options(begin="")
-                    outside.exec_driver_sql("PRAGMA journal_mode = WAL")
+                    mode = outside.exec_driver_sql("PRAGMA journal_mode = WAL").scalar_one()
+                if self._file:
+                    self._file.has_write_ahead_log = mode == "wal"
                 return
             except NotReadyError as error:
                 if LOCKED not in str(error) or time.monotonic() > deadline:
@@ -235,6 +281,7 @@ def _configure_sqlite(connection: Any, _record: object) -> None:
     cursor.execute(f"PRAGMA busy_timeout = {int(ms_from_s(BUSY_TIMEOUT_S))}")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA cell_size_check = ON")
     cursor.close()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -13,8 +13,12 @@ from roofcast.data.home import home_path
 from roofcast.data.model_config.huggingface import MAX_CONFIG_BYTE
 from roofcast.training.config import TrainingConfig
 
+NO_RATE_LIMIT: Final = "off"
+
 
 def _check_rate(text: str) -> str:
+    if text == NO_RATE_LIMIT:
+        return ""
     if text:
         from limits import parse_many  # noqa: PLC0415  (needed only with a rate limit)
 
@@ -57,7 +61,15 @@ class Settings(BaseSettings):
         ``write``: only writing needs an API key; ``all``: reading, predicting and metrics do too.
     rate_limit
         Largest rate of requests of one key or address, such as ``600/minute`` or ``20/second; 10000/day``, counted by
-        each server process; blank for no limit.
+        each server process; ``off`` for no limit.
+    max_running
+        Predictions that a server process computes at once, and half as many as the other requests that are not dear.
+    max_dear
+        Recommendations, explanations and predictions of many rows that a server process computes at once.
+    max_waiting
+        Most requests that wait for a slot, for each of these three kinds.
+    max_wait_s
+        Longest time that a request waits for a slot, in seconds; then it is answered 503.
     drain_s
         Time between a stop signal and the stop, in which `/readyz` reports it, in seconds.
     log_format
@@ -83,7 +95,11 @@ class Settings(BaseSettings):
     max_bulk_row: int = Field(default=200_000, ge=1)
     max_bulk_request: int = Field(default=4, ge=1)
     require_key: Literal["write", "all"] = "write"
-    rate_limit: Rate = ""
+    rate_limit: Rate = "1000/second"
+    max_running: int = Field(default=2, ge=1, le=32)
+    max_dear: int = Field(default=2, ge=1, le=32)
+    max_waiting: int = Field(default=64, ge=0)
+    max_wait_s: float = Field(default=0.7, gt=0, le=60)
     drain_s: float = Field(default=1.0, ge=0, le=600)
     log_format: Literal["auto", "json", "text"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roofcast.data.errors import NotReadyError
+from roofcast.data.home import DATABASE_NAME
+from roofcast.data.private_files import make_private_folder
 from roofcast.serving.app_state.settings import Settings
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ def open_store(settings: Settings) -> MeasurementStore:
 
 
 def make_home(home: Path) -> Path:
-    """Create the state folder if it does not exist, and return it.
+    """Create the state folder if it does not exist, for its owner alone, and return it.
 
     Raises
     ------
@@ -35,7 +37,7 @@ def make_home(home: Path) -> Path:
         If it cannot be created.
     """
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        make_private_folder(home, DATABASE_NAME)
     except OSError as error:
         problem = f"the state folder {home} cannot be created: {error.strerror}"
         raise NotReadyError(f"{problem}; set ROOFCAST_HOME to another folder") from error

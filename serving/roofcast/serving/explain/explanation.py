@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Any, Final
 
@@ -48,7 +49,7 @@ NAMED_STEPS: Final[Mapping[str, Collection[str]]] = {"node": NODES, "dram": DRAM
 KINDS: Final = (*FACTORS, *NAMED_STEPS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Explanation:
     """Explanation of a table of questions; arrays have shape (n_question,).
 
@@ -77,10 +78,25 @@ class Explanation:
     power_w: FloatArray
     prediction: list[dict[str, Any]]
 
+    @cached_property
+    def _metrics(self) -> Mapping[str, FloatArray]:
+        return estimate_metrics(self.d, self.estimate)
+
+    @cached_property
+    def _flags(self) -> pd.DataFrame:
+        return find_flags(pd.DataFrame(self.d))
+
+    @cached_property
+    def _breakdown(self) -> pd.DataFrame:
+        return breakdown_table(self.operators)
+
+    @cached_property
+    def _assumed(self) -> Sequence[str]:
+        return assumed_columns({str(name): self.table[name].to_numpy() for name in self.table})
+
     def metrics(self, i: int) -> dict[str, float]:
         """Return the estimated metrics of question `i`, and the mean power of its replica."""
-        values = estimate_metrics(self.d, self.estimate)
-        return {name: float(values[name][i]) for name in ANSWER_METRICS} | {"power_w": float(self.power_w[i])}
+        return {name: float(self._metrics[name][i]) for name in ANSWER_METRICS} | {"power_w": float(self.power_w[i])}
 
     def bounds(self, i: int) -> dict[str, dict[Bound, float]]:
         """Return the share of TTFT and of TPOT by bound."""
@@ -107,21 +123,22 @@ class Explanation:
 
     def remarks(self, i: int = 0) -> list[str]:
         """Return the warnings about question `i`, which has an answer nevertheless."""
-        flags = find_flags(pd.DataFrame(self.d)).iloc[i]
+        flags = self._flags.iloc[i]
         assumed = [LOAD_REMARK] if self.table[ASSUMED_LOAD].iloc[i] else []
         saturated = [SATURATION_REMARK] if self.estimate.is_saturated[i] else []
         return [*assumed, *saturated, *(FLAGS[str(name)] for name in flags.index[flags])]
 
     def to_json(self, i: int = 0) -> dict[str, Any]:
         """Return the explanation of question `i` as JSON values."""
-        rows = breakdown_table(self.operators).query("question == @i").drop(columns="question")
+        n = len(self.operators)
+        rows = self._breakdown.iloc[i * n : (i + 1) * n].drop(columns="question")
         return {
             "question": rows_from_table(self.table.iloc[[i]].drop(columns=ASSUMED_LOAD))[0],
             "accelerator": self.parts[i].model_dump(mode="json"),
             "estimate": {name: value if isfinite(value) else None for name, value in self.metrics(i).items()},
             "is_saturated": bool(self.estimate.is_saturated[i]),
             "remarks": self.remarks(i),
-            "assumed": assumed_columns({str(name): self.table[name].to_numpy() for name in self.table})[i].split(),
+            "assumed": self._assumed[i].split(),
             "bounds": self.bounds(i),
             "operators": rows_from_table(rows),
             "memory": self.memory(i),

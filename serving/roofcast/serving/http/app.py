@@ -21,6 +21,7 @@ from roofcast.serving.app_state.state_folder import make_home
 from roofcast.serving.http.auth import Admission, KeyRing, describe_access
 from roofcast.serving.http.body import BodyLimit
 from roofcast.serving.http.errors import REQUEST_ID_HEADER, RESPONSES, describe_problems, install_handlers
+from roofcast.serving.http.load_shedding import LoadShedding
 from roofcast.serving.http.rate_limits import RateLimits
 from roofcast.serving.http.routes import (
     choices,
@@ -34,6 +35,7 @@ from roofcast.serving.http.routes import (
     recommendations,
     retrainings,
 )
+from roofcast.serving.http.safe_responses import SafeResponses, serve_docs
 from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.http.telemetry.request_log import RequestLog, is_request_id
 from roofcast.serving.http.telemetry.tracing import trace
@@ -68,13 +70,16 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         description="Predict how an LLM performs on hardware, and recommend the cheapest hardware within limits.",
         lifespan=_lifespan(settings),
         responses=RESPONSES,
+        docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # Starlette builds the address of a redirect from the request's Host
         swagger_ui_parameters={"validatorUrl": None},
     )
     install_handlers(app)
     _install_middleware(app, settings)
     for module in ROUTERS:
         app.include_router(module.router)
+    serve_docs(app)
     _describe(app, settings)
     trace(app)
     return app
@@ -124,6 +129,13 @@ def _install_middleware(app: FastAPI, settings: Settings) -> None:
     """Add the middleware, the innermost first."""
     rates = RateLimits(settings.rate_limit) if settings.rate_limit else None
     app.add_middleware(
+        LoadShedding,
+        max_running=settings.max_running,
+        max_dear=settings.max_dear,
+        max_waiting=settings.max_waiting,
+        max_wait_s=settings.max_wait_s,
+    )
+    app.add_middleware(
         BodyLimit,
         max_byte=settings.max_body_byte,
         max_s=settings.max_body_s,
@@ -131,5 +143,6 @@ def _install_middleware(app: FastAPI, settings: Settings) -> None:
         max_bulk_request=settings.max_bulk_request,
     )
     app.add_middleware(Admission, require=settings.require_key, rates=rates)
+    app.add_middleware(SafeResponses)
     app.add_middleware(RequestLog)
     app.add_middleware(CorrelationIdMiddleware, header_name=REQUEST_ID_HEADER, validator=is_request_id)

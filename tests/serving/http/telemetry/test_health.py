@@ -151,3 +151,12 @@ def test_readiness_ends_before_the_server_stops(client: Client, handler: list[in
     assert problem["detail"] == STOPPING
     assert problem["checks"]["predictor"]["ok"]
     assert client.post("/v1/predictions", QUESTION).status_code == 200
+
+
+def test_a_database_file_that_was_deleted_makes_the_service_unready(client: Client, home: Path) -> None:
+    assert client.post("/v1/measurements", ROWS).status_code == 201
+    (home / "roofcast.sqlite").unlink()
+    assert "was deleted" in problem_of(client.post("/v1/measurements", ROWS), 503)["detail"]
+    wait_until(lambda: client.get("/readyz").status_code == 503)
+    assert "was deleted" in problem_of(client.get("/readyz"), 503)["detail"]
+    assert client.post("/v1/predictions", QUESTION).status_code == 200

@@ -29,11 +29,13 @@ async def healthz() -> dict[str, str]:
 async def readyz(state: State, monitor: Health) -> ReadinessResponse | JSONResponse:
     """Return whether the service predicts, and the state of predictor, store and registry.
 
-    The service predicts without store and registry, so only a missing predictor or a shutdown is a 503.
+    The service predicts without store and registry, so only a missing predictor, a shutdown, or a database file that
+    was deleted is a 503.
     """
     checks = monitor.checks
-    if monitor.is_stopping or not checks["predictor"].ok:
-        detail = STOPPING if monitor.is_stopping else checks["predictor"].detail
+    if monitor.is_stopping or monitor.is_store_lost or not checks["predictor"].ok:
+        part = "store" if monitor.is_store_lost else "predictor"
+        detail = STOPPING if monitor.is_stopping else checks[part].detail
         return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", detail, checks=checks)
     status = "ready" if all(check.ok for check in checks.values()) else "degraded"
     return ReadinessResponse(status=status, predictor_version=state.active_model.champion.version, checks=checks)

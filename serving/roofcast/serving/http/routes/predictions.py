@@ -10,6 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from roofcast.data.errors import InputError
+from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.registered_models import with_configs
@@ -145,5 +146,8 @@ def post_explanations(request: ExplanationRequest, state: State, active: ActiveM
         level=options.level,
         references=options.references,
     )
-    rows = [ExplanationResponse.model_validate(explanation.to_json(i)) for i in range(len(request.rows))]
+    rows = []
+    for i in range(len(request.rows)):
+        stop_if_abandoned()
+        rows.append(ExplanationResponse.model_validate(explanation.to_json(i)))
     return ExplanationsResponse(predictor_version=active.champion.version, rows=rows)

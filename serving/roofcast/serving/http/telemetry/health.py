@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from roofcast.data.errors import NotReadyError, RoofcastError
+from roofcast.data.store.sqlite_file import DatabaseLostError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.http.schemas.resources import Check
 
@@ -32,6 +33,7 @@ class HealthMonitor:
     def __init__(self, state: AppState) -> None:
         self._state = state
         self.is_stopping = False
+        self.is_store_lost = False
         self.retrainings: dict[str, int] = {}
         self._registry = Check(ok=True)
         self._store = Check(ok=True)
@@ -59,11 +61,12 @@ class HealthMonitor:
             self._registry = Check(ok=False, detail=UNEXPECTED)
 
     async def check_store(self) -> None:
-        """Count the retrainings, which also shows whether the store answers."""
+        """Count the retrainings, which also shows whether the store answers and its file is there and undamaged."""
         try:
             self.retrainings = await asyncio.to_thread(self._count_retrainings)
-            self._store = Check(ok=True)
+            self._store, self.is_store_lost = Check(ok=True), False
         except RoofcastError as error:
+            self.is_store_lost = isinstance(error, DatabaseLostError)
             if self._store.ok:
                 logger.warning("store check failed: %s", error)
             self._store = Check(ok=False, detail=str(error))
@@ -73,7 +76,9 @@ class HealthMonitor:
 
     def _count_retrainings(self) -> dict[str, int]:
         _ = self._state.catalog  # loads the models registered here before the first request needs them
-        return self._state.store.retrainings.count_by_state()
+        store = self._state.store
+        store.database.check()
+        return store.retrainings.count_by_state()
 
     async def poll(self, check: Callable[[], Awaitable[None]]) -> None:
         """Repeat a check for ever."""

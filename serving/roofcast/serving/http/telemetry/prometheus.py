@@ -33,6 +33,13 @@ RECOMMENDATIONS = Counter(
     "roofcast_recommendations", "Recommendations by whether anything meets the limits.", ("found",), registry=_OWN
 )
 
+SHED = Counter(
+    "roofcast_requests_shed",
+    "Requests that got no slot, by kind of request and by whether they were refused or their client had left.",
+    ("lane", "reason"),
+    registry=_OWN,
+)
+
 
 def count_answers(answers: Mapping[str, ColumnArray]) -> None:
     """Count the rows of a prediction."""

@@ -15,6 +15,7 @@ from roofcast.features.descriptors.descriptor_table import QUANTILE
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.engine.memory import Memory, estimate_memory
 from roofcast.features.pipeline import estimate_statistics
+from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.recommend.search.confidence import Medians, Quantity
 from roofcast.training.learner.predictor import Prediction, RoofcastPredictor
 from roofcast.training.lifecycle.bundle import ModelBundle
@@ -137,6 +138,7 @@ class Evaluator:
 
     def predict_table(self, table: pd.DataFrame, metrics: Collection[str], means: Estimate) -> Prediction:
         """Return the predictions of some metrics of each row of a descriptor table."""
+        stop_if_abandoned()
         self.n_predicted += len(table)
         return self.predictor.predict_distribution(table, metrics=metrics, estimate=means)
 

@@ -1,0 +1,157 @@
+"""Bounded queues in front of the computations: a request waits briefly for a slot, or is answered 503."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final
+
+from anyio import move_on_after
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from roofcast.serving.abandonment import IS_ABANDONED, AbandonedError
+from roofcast.serving.http.auth import API, CALLER
+from roofcast.serving.http.bulk.media import PATH as PREDICTIONS
+from roofcast.serving.http.bulk.media import bulk_kind
+from roofcast.serving.http.errors import problem_response
+from roofcast.serving.http.telemetry.prometheus import SHED
+
+DEAR_PATHS: Final = frozenset({
+    "/v1/recommendations", "/v1/explanations", "/v1/training/recommendations", "/v1/training/predictions",
+})  # fmt: skip
+"""Routes whose POST computes for tenths of a second or longer."""
+
+DEAR_BYTE: Final = 32_768
+"""Body from which a prediction counts as dear: about 150 rows."""
+
+RETRY_AFTER_S: Final = 1
+CALLER_SHARE: Final = 0.75
+"""Largest share of a queue that one caller may have."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """Slots for one kind of request, and the queue for them.
+
+    Parameters
+    ----------
+    n_slot
+        Requests computed at once.
+    max_waiting
+        Most requests in the queue.
+    """
+
+    name: str
+    n_slot: int
+    max_waiting: int
+    slots: asyncio.Semaphore = field(init=False)
+    waiting: Counter[str] = field(init=False, default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.slots = asyncio.Semaphore(self.n_slot)
+
+    def is_full(self, caller: str) -> bool:
+        """Return whether the queue has no place for a caller."""
+        if self.waiting.total() >= self.max_waiting:
+            return True
+        return self.waiting[caller] >= max(1, int(CALLER_SHARE * self.max_waiting))
+
+
+class LoadShedding:
+    """ASGI middleware that computes few requests at once, and answers 503 to what would wait too long.
+
+    Predictions, dear requests and those that use the store have slots of their own, so that none of them blocks the
+    others. A request whose client leaves while it waits is dropped; one that is computed stops at its next
+    `stop_if_abandoned`. Probes, pages and bulk requests, which have their own limit, pass.
+
+    Parameters
+    ----------
+    max_waiting
+        Most requests that wait in each of the three queues.
+    max_wait_s
+        Longest time in a queue.
+    """
+
+    def __init__(self, app: ASGIApp, max_running: int, max_dear: int, max_waiting: int, max_wait_s: float) -> None:
+        self.app = app
+        self.max_wait_s = max_wait_s
+        self._predictions = Lane("predictions", max_running, max_waiting)
+        self._dear = Lane("dear", max_dear, max_waiting)
+        self._others = Lane("others", 2 * max_running, max_waiting)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Call the application in a slot, or answer in its place."""
+        if scope["type"] != "http" or not scope["path"].startswith(API) or bulk_kind(scope):
+            await self.app(scope, receive, send)
+            return
+        first = await receive()
+        if first["type"] == "http.disconnect":
+            return
+        lane, departure = self._lane(scope, first), asyncio.ensure_future(_departure(receive))
+        problem = "not entered"
+        try:
+            problem = await self._enter(lane, scope.get(CALLER, ""), departure)
+            if departure.done():
+                SHED.labels(lane.name, "left").inc()
+            elif problem:
+                SHED.labels(lane.name, "refused").inc()
+                await _busy_response(problem)(scope, receive, send)
+            else:
+                await self._compute(first, departure, scope, send)
+        finally:
+            departure.cancel()
+            if not problem:
+                lane.slots.release()
+
+    def _lane(self, scope: Scope, first: Message) -> Lane:
+        if scope["method"] != "POST":
+            return self._others
+        if scope["path"] == PREDICTIONS:
+            return self._dear if len(first.get("body", b"")) > DEAR_BYTE else self._predictions
+        return self._dear if scope["path"] in DEAR_PATHS else self._others
+
+    async def _enter(self, lane: Lane, caller: str, departure: asyncio.Future[None]) -> str:
+        """Take a slot, waiting for it up to the limit; return the problem if there was none, else a blank."""
+        if lane.slots.locked() and lane.is_full(caller):
+            return f"{lane.waiting[caller]} of your requests wait already, and {lane.waiting.total()} of all callers"
+        problem = f"no slot was free within {self.max_wait_s:g} seconds"
+        lane.waiting[caller] += 1
+        try:
+            with move_on_after(self.max_wait_s) as waiting:
+                departure.add_done_callback(lambda _: waiting.cancel())
+                await lane.slots.acquire()
+                problem = ""
+        finally:
+            lane.waiting -= Counter([caller])
+        return problem
+
+    async def _compute(self, first: Message, departure: asyncio.Future[None], scope: Scope, send: Send) -> None:
+        pending = [first]
+
+        async def receive() -> Message:
+            if not pending:
+                await asyncio.shield(departure)
+            return pending.pop() if pending else {"type": "http.disconnect"}
+
+        token = IS_ABANDONED.set(departure.done)
+        try:
+            with suppress(AbandonedError):
+                await self.app(scope, receive, send)
+        finally:
+            IS_ABANDONED.reset(token)
+
+
+async def _departure(receive: Receive) -> None:
+    """Return when the client has left, or has its response."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _busy_response(problem: str) -> Response:
+    detail = f"the service is busy: {problem}; try again in {RETRY_AFTER_S} second"
+    headers = {"retry-after": str(RETRY_AFTER_S)}
+    return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "busy", detail, headers=headers)

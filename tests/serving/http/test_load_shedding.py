@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from roofcast.serving.abandonment import AbandonedError, stop_if_abandoned
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.http import load_shedding
+from roofcast.serving.http.app import create_app
+from roofcast.serving.http.auth import CALLER
+from roofcast.serving.http.load_shedding import LoadShedding
+from roofcast.serving.http.routes import predictions
+from tests.serving.http_client import a_question, running
+
+PREDICTIONS, EXPLANATIONS, MODELS = "/v1/predictions", "/v1/explanations", "/v1/models"
+
+
+class Exchange:
+    """A request and its client, which stays until `leaves` is set."""
+
+    def __init__(self, path: str = PREDICTIONS, caller: str = "a", method: str = "POST", body: bytes = b"{}") -> None:
+        self.scope = {"type": "http", "method": method, "path": path, "headers": [], CALLER: caller}
+        self.leaves = anyio.Event()
+        self.answer: list[Mapping[str, Any]] = []
+        self._pending = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive(self) -> Any:
+        if not self._pending:
+            await self.leaves.wait()
+        return self._pending.pop() if self._pending else {"type": "http.disconnect"}
+
+    async def send(self, message: Any) -> None:
+        self.answer.append(message)
+
+    @property
+    def status(self) -> int:
+        """Status of the response; 0 without one."""
+        return int(self.answer[0]["status"]) if self.answer else 0
+
+
+class Computation:
+    """An application whose computations end when `may_end` is set."""
+
+    def __init__(self) -> None:
+        self.may_end = anyio.Event()
+        self.n_running = self.n_started = self.most_running = 0
+
+    async def __call__(self, _scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        self.n_started += 1
+        self.n_running += 1
+        self.most_running = max(self.most_running, self.n_running)
+        await self.may_end.wait()
+        self.n_running -= 1
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+def shedding(app: Any, **limits: Any) -> LoadShedding:
+    return LoadShedding(app, **{"max_running": 1, "max_dear": 1, "max_waiting": 4, "max_wait_s": 30.0, **limits})
+
+
+def run(scenario: Any) -> None:
+    anyio.run(scenario)
+
+
+def test_requests_beyond_the_queue_are_refused_at_once() -> None:
+    async def scenario() -> None:
+        app = Computation()
+        shed = shedding(app, max_waiting=2)
+        admitted, refused = [Exchange(caller=name) for name in "abc"], Exchange(caller="d")
+        async with anyio.create_task_group() as group:
+            for each in admitted:
+                group.start_soon(shed, each.scope, each.receive, each.send)
+            await anyio.wait_all_tasks_blocked()
+            await shed(refused.scope, refused.receive, refused.send)
+            app.may_end.set()
+        assert refused.status == 503
+        assert dict(refused.answer[0]["headers"])[b"retry-after"] == b"1"
+        assert [each.status for each in admitted] == [200] * 3
+        assert app.most_running == 1
+
+    run(scenario)
+
+
+def test_a_request_that_waits_too_long_is_refused() -> None:
+    async def scenario() -> None:
+        app = Computation()
+        shed = shedding(app, max_wait_s=0.01)
+        first, second, third = Exchange(), Exchange(), Exchange()
+        async with anyio.create_task_group() as group:
+            group.start_soon(shed, first.scope, first.receive, first.send)
+            await anyio.wait_all_tasks_blocked()
+            await shed(second.scope, second.receive, second.send)
+            app.may_end.set()
+        await shed(third.scope, third.receive, third.send)
+        assert [each.status for each in (first, second, third)] == [200, 503, 200]
+        assert b"no slot was free within 0.01 seconds" in second.answer[1]["body"]
+
+    run(scenario)
+
+
+def test_a_request_whose_client_left_is_never_computed() -> None:
+    async def scenario() -> None:
+        app = Computation()
+        shed = shedding(app)
+        first, gone, last = Exchange(), Exchange(), Exchange()
+        async with anyio.create_task_group() as group:
+            for each in (first, gone, last):
+                group.start_soon(shed, each.scope, each.receive, each.send)
+                await anyio.wait_all_tasks_blocked()
+            gone.leaves.set()
+            await anyio.wait_all_tasks_blocked()
+            app.may_end.set()
+        assert [each.status for each in (first, gone, last)] == [200, 0, 200]
+        assert app.n_started == 2
+
+    run(scenario)
+
+
+def test_one_caller_cannot_fill_the_queue() -> None:
+    async def scenario() -> None:
+        app = Computation()
+        shed = shedding(app)
+        greedy, other = [Exchange() for _ in range(5)], Exchange(caller="b")
+        async with anyio.create_task_group() as group:
+            for each in (*greedy, other):
+                group.start_soon(shed, each.scope, each.receive, each.send)
+                await anyio.wait_all_tasks_blocked()
+            app.may_end.set()
+        assert [each.status for each in greedy] == [200] * 4 + [503]
+        assert other.status == 200
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "body"),
+    [
+        pytest.param(EXPLANATIONS, "POST", b"{}", id="explanations"),
+        pytest.param(PREDICTIONS, "POST", b" " * (load_shedding.DEAR_BYTE + 1), id="predictions of many rows"),
+        pytest.param(MODELS, "GET", b"", id="listings"),
+    ],
+)
+def test_predictions_do_not_wait_for_other_kinds(path: str, method: str, body: bytes) -> None:
+    async def scenario() -> None:
+        others, prediction = Computation(), Computation()
+        prediction.may_end.set()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await (prediction if scope["id"] == "prediction" else others)(scope, receive, send)
+
+        shed = shedding(app)
+        async with anyio.create_task_group() as group:
+            for each in [Exchange(path, name, method, body) for name in "abcd"]:
+                group.start_soon(shed, {**each.scope, "id": ""}, each.receive, each.send)
+            await anyio.wait_all_tasks_blocked()
+            quick = Exchange()
+            await shed({**quick.scope, "id": "prediction"}, quick.receive, quick.send)
+            assert quick.status == 200
+            assert others.n_started == (2 if method == "GET" else 1)
+            others.may_end.set()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/", "/docs"])
+def test_probes_and_pages_never_wait(path: str) -> None:
+    async def scenario() -> None:
+        app, busy = Computation(), Exchange()
+        shed = shedding(app)
+        probe = Exchange(path, method="GET")
+        async with anyio.create_task_group() as group:
+            group.start_soon(shed, busy.scope, busy.receive, busy.send)
+            group.start_soon(shed, probe.scope, probe.receive, probe.send)
+            await anyio.wait_all_tasks_blocked()
+            assert app.n_running == 2
+            app.may_end.set()
+
+    run(scenario)
+
+
+def test_a_computation_in_a_thread_stops_when_its_client_leaves() -> None:
+    async def scenario() -> None:
+        has_left, stopped = threading.Event(), []
+
+        def compute() -> None:
+            has_left.wait()
+            try:
+                stop_if_abandoned()
+            except AbandonedError:
+                stopped.append(True)
+                raise
+
+        async def app(_scope: Any, receive: Any, _send: Any) -> None:
+            await receive()
+            await anyio.to_thread.run_sync(compute)
+
+        shed, exchange = shedding(app), Exchange()
+        async with anyio.create_task_group() as group:
+            group.start_soon(shed, exchange.scope, exchange.receive, exchange.send)
+            await anyio.wait_all_tasks_blocked()
+            exchange.leaves.set()
+            await anyio.wait_all_tasks_blocked()
+            has_left.set()
+        assert stopped == [True]
+        assert exchange.status == 0
+        stop_if_abandoned()
+
+    run(scenario)
+
+
+def test_an_error_of_the_application_frees_its_slot() -> None:
+    async def scenario() -> None:
+        async def app(*_: Any) -> None:
+            raise ZeroDivisionError
+
+        shed = shedding(app)
+        for _ in range(3):
+            each = Exchange()
+            with pytest.raises(ZeroDivisionError):
+                await shed(each.scope, each.receive, each.send)
+
+    run(scenario)
+
+
+def test_an_explanation_stops_between_its_rows(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    explained: list[int] = []
+
+    class Explained:
+        def to_json(self, i: int) -> dict[str, Any]:
+            explained.append(i)
+            return {}
+
+    def leave_at_the_third() -> None:
+        if len(explained) == 2:
+            raise AbandonedError
+
+    monkeypatch.setattr(predictions, "explain", lambda *_, **__: Explained())
+    monkeypatch.setattr(predictions.ExplanationResponse, "model_validate", lambda row: row)
+    monkeypatch.setattr(predictions, "stop_if_abandoned", leave_at_the_third)
+    exchange = Exchange(EXPLANATIONS, body=json.dumps({"rows": [a_question()] * 5}).encode())
+    exchange.scope |= {"headers": [(b"content-type", b"application/json")], "query_string": b"", "client": None}
+    with running(create_app(Settings(home=home, poll_s=3600))) as client:
+        client.run(lambda: client.app(exchange.scope, exchange.receive, exchange.send))
+    assert exchange.status == 0
+    assert explained == [0, 1]
+
+
+def test_the_limits_are_settings(home: Path) -> None:
+    with running(create_app(Settings(home=home, poll_s=3600, max_waiting=0, max_running=1))) as client:
+        assert client.post(PREDICTIONS, {"rows": [a_question()]}).status_code == 200
+        assert "roofcast_requests_shed_total" in client.get("/metrics").text
