@@ -74,11 +74,12 @@ def _resident_byte(pid: int) -> int:
 
 
 @contextmanager
-def serving(home: Path, log: Path, n_worker: int, **environment: str) -> Iterator[Service]:
-    """Run a service until the block ends, and yield it once it is ready."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+def serving(home: Path, log: Path, n_worker: int, port: int = 0, **environment: str) -> Iterator[Service]:
+    """Run a service until the block ends, and yield it once it is ready; at a free port by default."""
+    if not port:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
     command = [*_COMMAND, "--port", str(port), "--workers", str(n_worker)]
     variables = {**os.environ, "ROOFCAST_HOME": str(home), **environment}
     with log.open("wb") as stream:

@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 
 from roofcast.serving.cli.commands.service import N_THREAD
+from tests.attack.service import serving
 from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import a_demand
 from tests.serving.jobs.test_queue import is_working, workers_of
@@ -59,3 +61,16 @@ def test_the_service_starts_answers_and_stops_with_its_worker(home: Path) -> Non
         process.wait()
     assert workers_of(process.pid) == []
     assert not is_working(home)
+
+
+@pytest.mark.slow  # two starts of three processes
+def test_servers_and_worker_end_with_a_parent_that_is_killed_and_the_port_is_free(home: Path, tmp_path: Path) -> None:
+    with serving(home, tmp_path / "first.log", 2) as service:
+        servers, port = service.servers(), service.address[1]
+        wait_until(lambda: bool(workers_of(service.process.pid)))
+        service.process.kill()
+        service.process.wait()
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in servers))
+        wait_until(lambda: not workers_of(service.process.pid))
+    with serving(home, tmp_path / "second.log", 2, port=port) as service:
+        assert httpx.get(f"{service.url}/readyz").json()["status"] == "ready"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import sqlite3
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock, Timeout
+from huey.exceptions import HueyException
 
 from roofcast.data.errors import NotReadyError, OutOfRangeError
 from roofcast.serving.app_state import app_state
@@ -200,6 +202,23 @@ def test_jobs_of_a_dead_worker_are_recovered(queue: JobQueue) -> None:
     assert len(queue.huey) == 1
     queue.recover()
     assert len(queue.huey) == 1
+
+
+def test_a_row_of_the_queue_runs_no_code(queue: JobQueue, home: Path, tmp_path: Path) -> None:
+    class Attack:
+        def __reduce__(self) -> tuple[Callable[..., object], tuple[str]]:
+            return os.mkdir, (str(tmp_path / "executed"),)
+
+    for row in (pickle.dumps(Attack()), b"[]", b'{"id": "1", "name": "os.system", "args": ["true"]}', b"\xff"):
+        with sqlite3.connect(home / "jobs.sqlite") as connection:
+            connection.execute("INSERT INTO task (queue, data, priority) VALUES ('roofcast', ?, 0)", (row,))
+        connection.close()
+        with pytest.raises((ValueError, HueyException)):
+            queue.huey.dequeue()
+    assert not (tmp_path / "executed").exists()
+    record = queue.submit()
+    assert queue.huey.dequeue().args == [record.id]
+    assert (home / "jobs.sqlite").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_queue_that_cannot_be_written_fails_the_retraining(queue: JobQueue, home: Path) -> None:

@@ -196,7 +196,8 @@ def test_a_champion_promoted_during_the_fit_is_compared_with(
 
 def _copy(history: History, home: Path) -> Registry:
     original = history.registry._home
-    shutil.copy(original / "mlflow.db", home)
+    for name in ("mlflow.db", "bundle.key"):
+        shutil.copy(original / name, home)
     shutil.copytree(original / "bundles", home / "bundles")
     return Registry(home)
 

@@ -47,7 +47,8 @@ class AppState:
         self.user_files = UserFiles(settings.home, warn)
         self._store = StoreAccess(settings)
         self.live_catalog = LiveCatalog(self.user_files, self._store)
-        self._registry = Registry(settings.home, settings.mlflow_tracking_uri or None, shipped_predictor())
+        uri, key_file = settings.mlflow_tracking_uri or None, settings.bundle_key
+        self._registry = Registry(settings.home, uri, shipped_predictor(), key_file)
         self._champion = ChampionLoader(self._registry, settings.home)
 
     def open(self) -> Self:

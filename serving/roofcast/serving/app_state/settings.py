@@ -41,6 +41,9 @@ class Settings(BaseSettings):
         Database of measurements; blank for an SQLite file under `home`.
     mlflow_tracking_uri
         ``MLFLOW_TRACKING_URI``: an MLflow server; blank for the embedded store under `home`.
+    bundle_key
+        File of the key that signs versions of the predictor, and must have signed those that are served; by default
+        ``bundle.key`` under `home`. Services that share an MLflow server have copies of one key.
     poll_s
         Interval at which a running service checks for a new champion, in seconds.
     max_body_byte
@@ -87,6 +90,7 @@ class Settings(BaseSettings):
     home: Folder = Field(default_factory=home_path)
     database_url: str = ""
     mlflow_tracking_uri: str = Field(default="", validation_alias="MLFLOW_TRACKING_URI")
+    bundle_key: Folder | None = None
     poll_s: float = Field(default=2.0, gt=0, le=3600)
     max_body_byte: int = Field(default=1_000_000, ge=1000, le=MAX_CONFIG_BYTE)
     max_body_s: float = Field(default=30.0, gt=0, le=3600)

@@ -39,6 +39,7 @@ from roofcast.serving.http.safe_responses import SafeResponses, serve_docs
 from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.http.telemetry.request_log import RequestLog, is_request_id
 from roofcast.serving.http.telemetry.tracing import trace
+from roofcast.serving.jobs.parent_death import end_with_parent
 from roofcast.serving.jobs.queue import JobQueue
 
 STARTUP_WAIT_S = 10.0
@@ -63,6 +64,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     InputError
         If a setting in the environment is invalid.
     """
+    end_with_parent()
     settings = settings or load_settings()
     app = FastAPIOffline(
         title="roofcast",

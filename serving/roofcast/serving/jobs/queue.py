@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any, Final
 from filelock import FileLock, Timeout
 
 from roofcast.data.errors import InputError, NotReadyError, RoofcastError
+from roofcast.data.private_files import make_private_file
+from roofcast.serving.jobs.parent_death import signal_at_parent_death
 
 if TYPE_CHECKING:
     from roofcast.data.store.retrainings import Retraining
@@ -58,9 +60,12 @@ class JobQueue:
     def __init__(self, home: Path, state: AppState) -> None:
         from huey import SqliteHuey
 
+        from roofcast.serving.jobs.messages import JsonSerializer
+
         self._state = state
         self.owner = owner_id(home)
-        self.huey = SqliteHuey("roofcast", filename=str(home / "jobs.sqlite"), results=False, fsync=True)
+        file, serializer = make_private_file(home / "jobs.sqlite"), JsonSerializer()
+        self.huey = SqliteHuey("roofcast", filename=str(file), serializer=serializer, results=False, fsync=True)
         self._task: Any = self.huey.task(name="retrain")(self.run)
 
     def submit(self) -> Retraining:
@@ -175,6 +180,7 @@ def work(settings: Settings, parent: int | None = None) -> None:
     from roofcast.serving.app_state.app_state import AppState
 
     if parent is not None:
+        signal_at_parent_death(signal.SIGTERM)
         threading.Thread(target=_stop_after, args=(parent,), daemon=True).start()
     settings.home.mkdir(parents=True, exist_ok=True)
     try:

@@ -11,22 +11,26 @@ import contextlib
 import functools
 import logging
 import os
-import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock, Timeout
 
-from roofcast.data.errors import NoAnswerError, NotReadyError, UnknownNameError
+from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
+from roofcast.data.private_files import make_private_file
+from roofcast.training.lifecycle.artifact_paths import relocate
 from roofcast.training.lifecycle.bundle import ModelBundle, load_bundle, sha256
 from roofcast.training.lifecycle.bundle_cache import BundleCache
+from roofcast.training.lifecycle.bundle_key import KEY_NAME, BundleKey
 from roofcast.training.lifecycle.mlflow_store import import_mlflow, reachable, set_mlflow_uri
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
     from mlflow.tracking import MlflowClient
+
+logger = logging.getLogger(__name__)
 
 audit = logging.getLogger("roofcast.audit")
 """Audit log: every change of the champion, with its caller."""
@@ -41,6 +45,7 @@ MAX_EARLIER: Final = 100
 """Most versions in `HISTORY_TAG`; a tag holds a few thousand characters."""
 
 CHECKSUM_TAG: Final = "sha256"
+SIGNATURE_TAG: Final = "signature"
 
 NO_EARLIER: Final = (
     "there is no earlier champion to go back to; `roofcast promote VERSION` puts any version in service"
@@ -60,11 +65,12 @@ NO_CHAMPION: Final = "no predictor is promoted yet; run `roofcast retrain`"
 
 @dataclass(frozen=True, slots=True)
 class Champion:
-    """A registered version and what identifies its bundle."""
+    """A registered version and what identifies its bundle; the signature is that of `BundleKey`."""
 
     version: str
     run_id: str
     sha256: str
+    signature: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,9 @@ class Registry:
         Address of an MLflow server; None for the embedded store.
     shipped
         Champion where no version is promoted; `promote` and `rollback` accept it like a registered version.
+    key_file
+        Key that signs the versions registered here, and must have signed those that are loaded; by default one of the
+        state folder.
 
     Raises
     ------
@@ -93,8 +102,15 @@ class Registry:
         From every method, if the store cannot be reached.
     """
 
-    def __init__(self, home: Path, tracking_uri: str | None = None, shipped: ShippedPredictor | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        tracking_uri: str | None = None,
+        shipped: ShippedPredictor | None = None,
+        key_file: Path | None = None,
+    ) -> None:
         self._home = home
+        self._key = BundleKey(key_file or home / KEY_NAME)
         self.shipped = shipped
         self.tracking_uri = tracking_uri or f"sqlite:///{home / 'mlflow.db'}"
         self._creating = FileLock(home / "mlflow.lock")
@@ -125,16 +141,20 @@ class Registry:
     def _client(self) -> MlflowClient:
         """The MLflow client; an embedded store is created on first use, by one process at a time.
 
-        The file is opened with SQLite first: MLflow retries for minutes if that fails.
+        The file is opened with SQLite first: MLflow retries for minutes if that fails. In a copied or moved state
+        folder the places of files are rewritten to those of the copy.
         """
         import_mlflow()
         from mlflow.tracking import MlflowClient
 
         if not self._artifact_location:
             return MlflowClient(tracking_uri=self.tracking_uri, registry_uri=self.tracking_uri)
-        with self._creating:
-            with contextlib.closing(sqlite3.connect(self._home / "mlflow.db")) as connection:
-                connection.execute("PRAGMA schema_version")
+        with self._creating, reachable(self.tracking_uri):
+            file = make_private_file(self._home / "mlflow.db")
+            if relocate(file, EXPERIMENT, self._artifact_location):
+                logger.warning(
+                    "the state folder was copied or moved: its runs now write to %s", self._artifact_location
+                )
             client = MlflowClient(tracking_uri=self.tracking_uri, registry_uri=self.tracking_uri)
             client.search_experiments(max_results=1)
             return client
@@ -175,7 +195,10 @@ class Registry:
         with reachable(self.tracking_uri):
             self._make_registered_model()
             version = self._client.create_model_version(
-                MODEL_NAME, source=model_uri, run_id=run_id, tags={CHECKSUM_TAG: checksum}
+                MODEL_NAME,
+                source=model_uri,
+                run_id=run_id,
+                tags={CHECKSUM_TAG: checksum, SIGNATURE_TAG: self._key.sign(checksum)},
             )
         return str(version.version)
 
@@ -336,10 +359,15 @@ class Registry:
         Raises
         ------
         InputError
-            If the version has no bundle, it is damaged or of another layout, or its trees are out of range.
+            If the version is not signed by the key, has no bundle, or that is damaged or of another layout, or its
+            trees are out of range.
         """
         if self._is_shipped(champion):
             return load_bundle(self.file(champion), champion.sha256)
+        if not self._key.has_signed(champion.sha256, champion.signature):
+            problem = f"version {champion.version} is not signed by the key {self._key.file}"
+            cure = "retrain, or copy the key of the state folder that registered it"
+            raise InputError("bundle", f"{problem}; {cure}")
         return self._bundles.load(champion.version, champion.sha256, self._download_uri)
 
     def has(self, champion: Champion) -> bool:
@@ -376,4 +404,5 @@ def _log_change(action: str, by: str, before: Champion | None, after: Champion) 
 
 
 def _champion(version: ModelVersion) -> Champion:
-    return Champion(str(version.version), str(version.run_id), str(version.tags.get(CHECKSUM_TAG, "")))
+    checksum, signature = (str(version.tags.get(name, "")) for name in (CHECKSUM_TAG, SIGNATURE_TAG))
+    return Champion(str(version.version), str(version.run_id), checksum, signature)
