@@ -16,7 +16,9 @@ MAX_FILE_LINE = 450
 MAX_FUNCTION_LINE = 60
 
 
-NOUNS = {"blocking", "retraining", "root_finding", "sqlite_listing", "streaming", "tracing", "tracking"}
+NOUNS = {
+    "blocking", "load_shedding", "retraining", "root_finding", "sqlite_listing", "streaming", "tracing", "tracking",
+}  # fmt: skip
 """Names in -ing that the field uses as nouns or adjectives."""
 BANNED_PHRASES = (
     "tells of", "told of", "stands for", "anew", "of which there is", "in vain", "by whoever", "that of whoever",

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Final
+
+MAX_SIMILAR_LENGTH: Final = 200
+"""Longest name for which similar ones are looked up."""
 
 
 class RoofcastError(Exception):
@@ -96,6 +100,8 @@ def near_misses(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     >>> near_misses("LLAMA-7", ["llama-7b", "llama-13b", "t5"])[0]
     'llama-7b'
     """
+    if len(name) > MAX_SIMILAR_LENGTH:
+        return []
     by_lower = {candidate.lower(): candidate for candidate in known}
     lower = name.lower()
     containing = [candidate for candidate in by_lower if len(lower) > 2 and lower in candidate]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.registered_models import with_configs
 from roofcast.serving.app_state.settings import Settings
-from tests.serving.http_client import CONFIG, MODEL, Client, a_measurement, a_question, problem_of
+from roofcast.serving.http.app import create_app
+from tests.serving.http_client import CONFIG, MODEL, Client, a_measurement, a_question, problem_of, running
 
 PATH = "/v1/measurements"
 MODELS = [{"name": "mine", "config": CONFIG}]
@@ -122,3 +124,14 @@ def test_models_registered_by_another_process_are_known_at_once(client: Client, 
         other.store.models.add(spec, dict(config))
     other.store.close()
     assert "mine" in client.state.catalog.models
+
+
+def test_the_number_of_registered_models_is_limited(home: Path) -> None:
+    def measured(*names: str) -> dict[str, Any]:
+        models = [{"name": name, "config": CONFIG} for name in names]
+        return {"rows": [a_measurement(model=name) for name in names], "models": models}
+
+    with running(create_app(Settings(home=home, poll_s=3600, max_registered_model=2))) as client:
+        assert client.post("/v1/measurements", measured("one", "two")).status_code == 201
+        assert "at most 2 models" in problem_of(client.post("/v1/measurements", measured("three")), 422)["detail"]
+        assert client.post("/v1/measurements", measured("one", "two")).status_code == 201

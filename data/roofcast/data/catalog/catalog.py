@@ -74,6 +74,14 @@ class Catalog:
         """
         return self.accelerators[_find("accelerator", name, self._accelerator_index, self.accelerators)]
 
+    def knows_model(self, name: str) -> bool:
+        """Return whether there is a model of this name; much faster than `model` if there is none."""
+        return _key(name) in self._model_index
+
+    def knows_accelerator(self, name: str) -> bool:
+        """Return whether there is an accelerator of this name; much faster than `accelerator` if there is none."""
+        return _key(name) in self._accelerator_index
+
     def with_models(self, specs: Iterable[ModelSpec]) -> Self:
         """Return a catalogue with these models added; one of a known id replaces it.
 

@@ -14,6 +14,7 @@ from roofcast.data.store.sqlite_listing import current_spec
 from roofcast.data.store.tables import MODEL
 
 _ALL: Final = sa.select(MODEL.c.spec, MODEL.c.config).order_by(MODEL.c.id)
+_STAMP: Final = sa.select(sa.func.count(), sa.func.max(MODEL.c.added_at))
 
 
 class RegisteredModels:
@@ -21,7 +22,8 @@ class RegisteredModels:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._cache: tuple[int | None, list[ModelSpec]] = None, []
+        self._version: int | None = None
+        self._cache: tuple[tuple[Any, ...], list[ModelSpec]] = (), []
 
     def add(self, spec: ModelSpec, config: dict[str, Any]) -> None:
         """Register a model; the same model again changes nothing.
@@ -50,11 +52,15 @@ class RegisteredModels:
     def load(self) -> list[ModelSpec]:
         """Return the registered models by id, each as this version reads its configuration.
 
-        The result is cached until the database changes, if the database has a change counter.
+        The result is cached until a model is added; models never change. A database with a change counter is not even
+        queried before it changes.
         """
         version = self._database.version()
-        if version is None or version != self._cache[0]:
+        if version is None or version != self._version:
             with self._database.reading() as connection:
-                rows = connection.execute(_ALL).all()
-            self._cache = version, [current_spec(spec, config) for spec, config in rows]
+                stamp = tuple(connection.execute(_STAMP).one())
+                if stamp != self._cache[0]:
+                    rows = connection.execute(_ALL).all()
+                    self._cache = stamp, [current_spec(spec, config) for spec, config in rows]
+            self._version = version
         return [*self._cache[1]]

@@ -40,17 +40,27 @@ def import_rows(
     UnknownNameError
         If a row has an unknown model or accelerator.
     InputError
-        If a configuration is not a language model's, another model has its name, or latencies are in milliseconds.
+        If a configuration is not a language model's, another model has its name, too many models are registered, or
+        latencies are in milliseconds.
     NotReadyError
         If the store cannot be read or written.
     """
     if dry_run:
         return _count_rows(state, table, configs)
     catalog, new = with_configs(state.catalog, configs)
+    _check_number(len(new), state)
     added = state.store.add(_resolve_names(table, catalog), [(spec, dict(config)) for spec, config in new])
     if new:
         state.live_catalog.reload_models()
     return added
+
+
+def _check_number(n_new: int, state: AppState) -> None:
+    """Refuse new models beyond the limit: every process holds all of them."""
+    limit = state.settings.max_registered_model
+    if n_new and len(state.store.models.load()) + n_new > limit:
+        cure = "use registered ones, or raise ROOFCAST_MAX_REGISTERED_MODEL"
+        raise InputError("models", f"at most {limit} models can be registered; {cure}")
 
 
 def _count_rows(state: AppState, table: pd.DataFrame, configs: Iterable[tuple[str, Config]]) -> Added:

@@ -60,6 +60,8 @@ class Settings(BaseSettings):
     max_bulk_request
         Largest number of concurrent bulk requests of a server process, each with its body on disk; one less for a
         single key or address. Further ones are refused with ``Retry-After``.
+    max_registered_model
+        Most models that are registered with their ``config.json``, by imports and over HTTP.
     require_key
         ``write``: only writing needs an API key; ``all``: reading, predicting and metrics do too.
     rate_limit
@@ -98,6 +100,7 @@ class Settings(BaseSettings):
     max_bulk_byte: int = Field(default=64_000_000, ge=1000)
     max_bulk_row: int = Field(default=200_000, ge=1)
     max_bulk_request: int = Field(default=4, ge=1)
+    max_registered_model: int = Field(default=500, ge=0)
     require_key: Literal["write", "all"] = "write"
     rate_limit: Rate = "1000/second"
     max_running: int = Field(default=2, ge=1, le=32)

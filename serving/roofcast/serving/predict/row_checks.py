@@ -26,6 +26,12 @@ MAX_RATE_RATIO: Final = 4.0
 runs above it, all of which reached 0.96 of their rate or more, 133 are within."""
 
 
+MAX_SUGGESTION: Final = 20
+"""Unknown names of a table for which similar names are looked up, which takes milliseconds each."""
+
+NO_MORE_SUGGESTIONS: Final = f"similar names are suggested for the first {MAX_SUGGESTION} unknown names"
+
+
 def check_table(table: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, list[Problem | None]]:
     """Return `check_rows` of a table, as a table.
 
@@ -68,11 +74,18 @@ def check_rows(columns: Mapping[str, ColumnArray], catalog: Catalog) -> tuple[Ta
 
 
 def _resolve_names(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
-    for column, find in (("model", catalog.model), ("accelerator", catalog.accelerator)):
+    finders = (
+        ("model", catalog.model, catalog.knows_model),
+        ("accelerator", catalog.accelerator, catalog.knows_accelerator),
+    )
+    for column, find, knows in finders:
         names = table[column]
         specs: dict[str, Any] = {}
         errors: dict[str, Problem] = {}
         for name in dict.fromkeys(names.tolist()):
+            if len(errors) >= MAX_SUGGESTION and isinstance(name, str) and not knows(name):
+                errors[name] = Problem("unknown_name", column, f"no {name!r} is known; {NO_MORE_SUGGESTIONS}")
+                continue
             try:
                 specs[name] = find(name)
             except InputError as error:

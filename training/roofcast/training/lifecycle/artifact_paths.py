@@ -1,4 +1,4 @@
-"""Places of files in an embedded MLflow store: they are absolute, so a copy would write into the original's folder."""
+"""Places of files in an embedded MLflow store, absolute ones: a copy would write into the original's folder."""
 
 from __future__ import annotations
 

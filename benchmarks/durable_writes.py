@@ -1,0 +1,87 @@
+"""Measurements acknowledged per second over HTTP, each in the database file; prints JSON on the last line.
+
+    python -m benchmarks.durable_writes --seconds 20 [--home FOLDER] [--workers 1]
+
+Each request has new rows. The service is killed at the end, and the rows in the store are counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import tempfile
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.load import MEASURED, Connection, Request
+from benchmarks.over_http import ENVIRONMENT, report, train_if_needed
+from roofcast.data.store.api_keys import KeyStore
+from roofcast.data.store.database import Database
+from roofcast.data.store.measurement_store import MeasurementStore
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.logs import configure_logs
+from tests.attack.service import Service, serving
+
+N_ROW: Final = 500
+N_CLIENT: Final = 2
+
+
+def post_rows(service: Service, key: str, client: int, until_s: float, acknowledged: list[int]) -> None:
+    """Post new rows until a time; append the number of rows of each acknowledged request."""
+    connection, headers = Connection(service.address), {"authorization": f"Bearer {key}"}
+    for request in itertools.count():
+        if time.time() > until_s:
+            break
+        rows = [{**MEASURED, "ttft_s": 0.05 + client + (request * N_ROW + i) * 1e-7} for i in range(N_ROW)]
+        status, body = connection.send(Request.of("POST", "/v1/measurements", {"rows": rows}, headers))
+        if status != 201 or json.loads(body)["n_new"] != N_ROW:
+            raise AssertionError(f"measurements returned status {status}: {body[:200]!r}")
+        acknowledged.append(N_ROW)
+    connection.close()
+
+
+def run(service: Service, key: str, seconds: float) -> dict[str, Any]:
+    """Post rows from several clients, kill the service, and return the figures."""
+    acknowledged: list[int] = []
+    start_s = time.time()
+    clients = [
+        threading.Thread(target=post_rows, args=(service, key, i, start_s + seconds, acknowledged))
+        for i in range(N_CLIENT)
+    ]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    took_s = time.time() - start_s
+    service.process.kill()
+    return {"acknowledged": sum(acknowledged), "rows_per_s": sum(acknowledged) / took_s, "rows_a_request": N_ROW}
+
+
+def main() -> None:
+    """Run the writes and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--home", type=Path, help="state folder with a predictor; by default, a predictor is trained")
+    options = parser.parse_args()
+    configure_logs()
+    with tempfile.TemporaryDirectory() as folder:
+        home = train_if_needed(options.home or Path(folder, "home"))
+        url = Settings(home=home).store_url
+        with closing(Database(url)) as database:
+            key = KeyStore(database).create(f"writes-{time.time():.0f}", "write", None)[1]
+        with MeasurementStore(url) as store:
+            n_before = store.count()
+        with serving(home, Path(folder, "log"), options.workers, **ENVIRONMENT) as service:
+            figures = run(service, key, options.seconds)
+        with MeasurementStore(url) as store:
+            figures["stored"] = store.count() - n_before
+        report(figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import near_misses
+from roofcast.serving.predict import row_checks
+from roofcast.serving.predict.row_checks import MAX_SUGGESTION, check_rows
+from tests.serving.http_client import ACCELERATOR, MODEL
+
+
+def test_similar_names_are_looked_up_for_few_rows_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 3 * MAX_SUGGESTION
+    names = np.array([*(f"{MODEL}-{i}" for i in range(n)), MODEL], dtype=object)
+    columns = {"model": names, "accelerator": np.array([ACCELERATOR] * (n + 1), dtype=object)}
+    columns |= {name: np.full(n + 1, 100.0) for name in ("n_input_token", "n_output_token")}
+    n_lookup = []
+    monkeypatch.setattr("roofcast.data.errors.near_misses", lambda *_: n_lookup.append(1) or ["similar"])
+    _, problems = check_rows(columns, load_catalog())
+    assert len(n_lookup) == MAX_SUGGESTION
+    assert [problem and problem.status for problem in problems] == ["unknown_name"] * n + [None]
+    assert "did you mean" in str(problems[0])
+    assert str(problems[n - 1]) == f"model: no {names[n - 1]!r} is known; {row_checks.NO_MORE_SUGGESTIONS}"
+
+
+def test_nothing_is_similar_to_an_endless_name() -> None:
+    assert near_misses("llama" * 100, ["llama"]) == []
