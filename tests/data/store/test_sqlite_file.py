@@ -78,12 +78,15 @@ def test_a_deleted_write_ahead_log_is_noticed(file: Path, database: Database) ->
         write(database, "second")
 
 
-def test_a_file_that_comes_back_is_used_again(file: Path, database: Database) -> None:
+def test_a_file_that_comes_back_is_not_trusted(file: Path, database: Database) -> None:
     away = file.rename(file.with_name("away"))
     with pytest.raises(DatabaseLostError):
         write(database, "second")
+    assert database.version() is None
+    assert not file.exists()
     away.rename(file)
-    write(database, "second")
+    with pytest.raises(DatabaseLostError):
+        write(database, "second")
 
 
 def test_a_damaged_file_is_not_written(file: Path, database: Database) -> None:

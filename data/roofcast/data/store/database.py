@@ -153,10 +153,12 @@ class Database:
             if self._is_closed:
                 return None
             try:
+                if self._file:
+                    self._file.check_present()  # a new connection would create a file
                 if self._counter is None:
                     self._counter = self.engine.raw_connection()
                 return int(self._counter.driver_connection.execute("PRAGMA data_version").fetchone()[0])  # type: ignore[union-attr]
-            except (sqlite3.Error, sa.exc.SQLAlchemyError):
+            except (sqlite3.Error, sa.exc.SQLAlchemyError, DatabaseLostError):
                 self._close_counter()
                 return None
 

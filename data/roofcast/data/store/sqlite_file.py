@@ -41,6 +41,7 @@ class SqliteFile:
         self._checking = threading.Lock()
         self._is_checked = False
         self._damage = ""
+        self._loss = ""
 
     def create(self) -> None:
         """Create the file for its owner alone, unless it exists; SQLite reports it if that is impossible."""
@@ -50,6 +51,8 @@ class SqliteFile:
     def check_present(self) -> None:
         """Check that the path still names the file of the first call that found one.
 
+        A loss is final, because the inode of a deleted file may be given to a new one.
+
         Raises
         ------
         DatabaseLostError
@@ -58,9 +61,11 @@ class SqliteFile:
         present = _identity(self.path)
         if self._identity is None:
             self._identity = present
-        elif present != self._identity:
+        elif not self._loss and present != self._identity:
             fate = "deleted" if present is None else "replaced by another file"
-            raise DatabaseLostError(f"the database {self.path} was {fate} while it was in use; {LOST}")
+            self._loss = f"the database {self.path} was {fate} while it was in use; {LOST}"
+        if self._loss:
+            raise DatabaseLostError(self._loss)
 
     def check_log_present(self) -> None:
         """Check that the write-ahead log is there; call it within a transaction.
@@ -72,7 +77,8 @@ class SqliteFile:
         """
         log = self.path.with_name(f"{self.path.name}-wal")
         if self.has_write_ahead_log and not log.exists():
-            raise DatabaseLostError(f"the write-ahead log {log} was deleted while it was in use; {LOST}")
+            self._loss = f"the write-ahead log {log} was deleted while it was in use; {LOST}"
+            raise DatabaseLostError(self._loss)
 
     @property
     def is_checked(self) -> bool:

@@ -105,7 +105,7 @@ def _lifespan(settings: Settings) -> Any:
         checks = (monitor.check_store, monitor.check_registry)
         first = [asyncio.create_task(check()) for check in checks]
         await asyncio.wait(first[:1] if is_resumed else first, timeout=STARTUP_WAIT_S)
-        polls = [asyncio.create_task(monitor.poll(check)) for check in checks]
+        polls = [asyncio.create_task(monitor.poll(check)) for check in (*checks, monitor.return_memory)]
         polls.append(asyncio.create_task(asyncio.to_thread(import_learning_libraries)))
         with monitor.drain_at_sigterm(settings.drain_s):
             yield

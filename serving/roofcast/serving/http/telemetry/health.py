@@ -13,6 +13,7 @@ from types import FrameType
 from roofcast.data.errors import NotReadyError, RoofcastError
 from roofcast.data.store.sqlite_file import DatabaseLostError
 from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.process_memory import MemoryReturn
 from roofcast.serving.http.schemas.resources import Check
 
 logger = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class HealthMonitor:
         self.retrainings: dict[str, int] = {}
         self._registry = Check(ok=True)
         self._store = Check(ok=True)
+        self._memory = MemoryReturn()
 
     @property
     def checks(self) -> dict[str, Check]:
@@ -73,6 +75,10 @@ class HealthMonitor:
         except Exception:
             logger.exception("store check failed")
             self._store = Check(ok=False, detail=UNEXPECTED)
+
+    async def return_memory(self) -> None:
+        """Return what large requests have freed to the operating system."""
+        await asyncio.to_thread(self._memory.return_if_grown)
 
     def _count_retrainings(self) -> dict[str, int]:
         _ = self._state.catalog  # loads the models registered here before the first request needs them
