@@ -16,6 +16,7 @@ from roofcast.serving.http.app import create_app
 from roofcast.serving.http.auth import CALLER
 from roofcast.serving.http.load_shedding import LoadShedding
 from roofcast.serving.http.routes import predictions
+from roofcast.serving.http.schemas.explanations import ExplanationResponse
 from tests.serving.http_client import a_question, running
 
 PREDICTIONS, EXPLANATIONS, MODELS = "/v1/predictions", "/v1/explanations", "/v1/models"
@@ -25,7 +26,7 @@ class Exchange:
     """A request and its client, which stays until `leaves` is set."""
 
     def __init__(self, path: str = PREDICTIONS, caller: str = "a", method: str = "POST", body: bytes = b"{}") -> None:
-        self.scope = {"type": "http", "method": method, "path": path, "headers": [], CALLER: caller}
+        self.scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "headers": [], CALLER: caller}
         self.leaves = anyio.Event()
         self.answer: list[Mapping[str, Any]] = []
         self._pending = [{"type": "http.request", "body": body, "more_body": False}]
@@ -242,7 +243,7 @@ def test_an_explanation_stops_between_its_rows(home: Path, monkeypatch: pytest.M
             raise AbandonedError
 
     monkeypatch.setattr(predictions, "explain", lambda *_, **__: Explained())
-    monkeypatch.setattr(predictions.ExplanationResponse, "model_validate", lambda row: row)
+    monkeypatch.setattr(ExplanationResponse, "model_validate", lambda row: row)
     monkeypatch.setattr(predictions, "stop_if_abandoned", leave_at_the_third)
     exchange = Exchange(EXPLANATIONS, body=json.dumps({"rows": [a_question()] * 5}).encode())
     exchange.scope |= {"headers": [(b"content-type", b"application/json")], "query_string": b"", "client": None}

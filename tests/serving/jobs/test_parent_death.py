@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,6 @@ def test_a_child_ends_with_a_parent_that_is_killed(way: str, tmp_path: Path) -> 
 
 
 def test_a_process_that_a_user_starts_outlives_the_shell() -> None:
-    before = parent_death.threading.active_count()
+    before = threading.active_count()
     parent_death.end_with_parent()
-    assert parent_death.threading.active_count() == before
+    assert threading.active_count() == before

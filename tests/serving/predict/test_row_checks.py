@@ -15,10 +15,15 @@ def test_similar_names_are_looked_up_for_few_rows_of_a_request(monkeypatch: pyte
     names = np.array([*(f"{MODEL}-{i}" for i in range(n)), MODEL], dtype=object)
     columns = {"model": names, "accelerator": np.array([ACCELERATOR] * (n + 1), dtype=object)}
     columns |= {name: np.full(n + 1, 100.0) for name in ("n_input_token", "n_output_token")}
-    n_lookup = []
-    monkeypatch.setattr("roofcast.data.errors.near_misses", lambda *_: n_lookup.append(1) or ["similar"])
+    looked_up: list[str] = []
+
+    def look_up(name: str, *_: object) -> list[str]:
+        looked_up.append(name)
+        return ["similar"]
+
+    monkeypatch.setattr("roofcast.data.errors.near_misses", look_up)
     _, problems = check_rows(columns, load_catalog())
-    assert len(n_lookup) == MAX_SUGGESTION
+    assert looked_up == names[:MAX_SUGGESTION].tolist()
     assert [problem and problem.status for problem in problems] == ["unknown_name"] * n + [None]
     assert "did you mean" in str(problems[0])
     assert str(problems[n - 1]) == f"model: no {names[n - 1]!r} is known; {row_checks.NO_MORE_SUGGESTIONS}"
