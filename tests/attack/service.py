@@ -7,8 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,15 +73,21 @@ def _resident_byte(pid: int) -> int:
     return int(_read(pid, "statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def serving(home: Path, log: Path, n_worker: int, **environment: str) -> AbstractContextManager[Service]:
+    """Run a service at a free port until the block ends, and yield it once it is ready."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return serving_at(port, home, log, n_worker, environment)
+
+
 @contextmanager
-def serving(home: Path, log: Path, n_worker: int, port: int = 0, **environment: str) -> Iterator[Service]:
-    """Run a service until the block ends, and yield it once it is ready; at a free port by default."""
-    if not port:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+def serving_at(
+    port: int, home: Path, log: Path, n_worker: int, environment: Mapping[str, str] | None = None
+) -> Iterator[Service]:
+    """Run a service at a port until the block ends, and yield it once it is ready."""
     command = [*_COMMAND, "--port", str(port), "--workers", str(n_worker)]
-    variables = {**os.environ, "ROOFCAST_HOME": str(home), **environment}
+    variables = {**os.environ, "ROOFCAST_HOME": str(home), **(environment or {})}
     with log.open("wb") as stream:
         process = subprocess.Popen(command, env=variables, stderr=stream)  # noqa: S603  (our own command)
     service = Service(process, f"http://127.0.0.1:{port}", log)

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from roofcast.serving.cli.commands.service import N_THREAD
-from tests.attack.service import serving
+from tests.attack.service import serving, serving_at
 from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import a_demand
 from tests.serving.jobs.test_queue import is_working, workers_of
@@ -72,5 +72,5 @@ def test_servers_and_worker_end_with_a_parent_that_is_killed_and_the_port_is_fre
         service.process.wait()
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in servers))
         wait_until(lambda: not workers_of(service.process.pid))
-    with serving(home, tmp_path / "second.log", 2, port=port) as service:
+    with serving_at(port, home, tmp_path / "second.log", 2) as service:
         assert httpx.get(f"{service.url}/readyz").json()["status"] == "ready"

@@ -71,8 +71,8 @@ class ChampionCache:
                 logger.warning("champion cache ignored: %s", problem)
                 return None
             fields = json.loads(self._file.read_text(encoding="utf-8"))
-            known = (str(fields[name]) for name in ("version", "run_id", "sha256"))
-            champion = Champion(*known, signature=str(fields.get("signature", "")))
+            version, run_id, checksum = (str(fields[name]) for name in ("version", "run_id", "sha256"))
+            champion = Champion(version, run_id, checksum, str(fields.get("signature", "")))
             return champion, str(fields.get("stamp", ""))
         except (OSError, ValueError, TypeError, KeyError):
             return None
