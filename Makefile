@@ -7,7 +7,7 @@ RESOLVE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit
 INSTALL := requirements/install.sh $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-slow check predictor bench attack soak scoreboard experiments notebooks reference client lock clean
+.PHONY: help serve test test-slow check docs predictor bench attack soak scoreboard experiments notebooks reference client lock clean
 
 help:            ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -30,6 +30,10 @@ check: $(VENV)/.dev    ## Lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(VENV)/.dev     ## Build the documentation site into out/site; warnings are errors
+	$(BIN)/roofcast reference --commands > docs/reference/commands.md
+	$(BIN)/zensical build --strict --clean
+
 predictor: $(VENV)/.serve   ## Fit the shipped predictor to the shipped campaigns and store it; some minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m roofcast.training.lifecycle.shipped
 
@@ -51,9 +55,9 @@ experiments: $(VENV)/.dev   ## Compare learners by nested search, into MLflow an
 notebooks: $(VENV)/.dev     ## Execute the notebooks and keep their figures
 	$(BIN)/python -m tests.notebooks.execution notebooks/*.ipynb
 
-reference: $(VENV)/.serve   ## Write docs/REFERENCE.md and the tables of METRICS.md and REVIEW_RULES.md
+reference: $(VENV)/.serve   ## Write docs/REFERENCE.md and the tables of README.md, METRICS.md, WORKLOADS.md and REVIEW_RULES.md
 	$(BIN)/roofcast reference > docs/REFERENCE.md
-	$(BIN)/python -m builders.docs_tables docs/METRICS.md docs/WORKLOADS.md
+	$(BIN)/python -m builders.docs_tables README.md docs/METRICS.md docs/WORKLOADS.md docs/decisions/index.md
 	$(BIN)/python -m research.review_rules docs/REVIEW_RULES.md
 
 client: $(VENV)/.dev        ## Generate the blocking client, and the types of both from the OpenAPI document

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Final
 
 from roofcast.data.importers import FORMATS
 from roofcast.data.measurements.metrics import CONVERSIONS, LOAD_MEANINGS, QUANTITIES, SPREAD, STATISTIC_MEANINGS
+from roofcast.serving.app_state.published_figures import OWN_DOCS, SHIPPED
 from roofcast.serving.recommend.demand.presets import PRESETS
 from roofcast.training.evaluation.markdown import markdown_table
 
@@ -120,6 +122,52 @@ def _ratio(ratio: float) -> str:
     return "" if math.isnan(ratio) else f"{ratio:.2f}"
 
 
+def _decisions() -> str:
+    """Return the list of decision records, by number."""
+    files = sorted((OWN_DOCS / "decisions").glob("0*.md"))
+    titles = [file.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ") for file in files]
+    return "\n".join(f"- [{title}]({file.name})" for title, file in zip(titles, files, strict=True))
+
+
+def _headline() -> str:
+    """Return the figures of the shipped scoreboard that the README opens with, rounded to roofcast's disadvantage."""
+    shipped = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    unseen, choice = shipped["P4"], shipped["P2"]
+    peer, own = choice["figures"]["LLM-Pilot"], choice["figures"]["roofcast"]
+    rows = [
+        (
+            f"median error for an LLM that it has not seen (P4, {unseen['computed_on']})",
+            "; ".join(f"{name} {_up(figures['median_ape'])}" for name, figures in _metrics(unseen["figures"])),
+        ),
+        (
+            "measurements inside the 90 % interval (P4)",
+            "; ".join(f"{name} {_down(figures['coverage_90'])}" for name, figures in _metrics(unseen["figures"])),
+        ),
+        (
+            f"recommendations that hold, of ninety questions for each LLM (P2, {choice['computed_on']})",
+            f"{_down(own['success'])}; LLM-Pilot {_up(peer['success'])}",
+        ),
+        (
+            "their cost over that of the cheapest that holds (P2)",
+            f"+{_up(own['overspend'])}; LLM-Pilot +{_down(peer['overspend'])}",
+        ),
+    ]
+    return plain_table(("protocol", "figure"), rows)
+
+
+def _metrics(figures: Mapping[str, Mapping[str, float]]) -> Iterable[tuple[str, Mapping[str, float]]]:
+    names = {"tpot": "TPOT", "ttft": "TTFT", "output_throughput": "throughput"}
+    return ((name, figures[metric]) for metric, name in names.items())
+
+
+def _up(ratio: float) -> str:
+    return f"{math.ceil(ratio * 1000) / 10:.1f} %"
+
+
+def _down(ratio: float) -> str:
+    return f"{math.floor(ratio * 1000) / 10:.1f} %"
+
+
 TABLES: Final[Tables] = {
     "quantities": _quantities,
     "statistics": _statistics,
@@ -127,8 +175,10 @@ TABLES: Final[Tables] = {
     "conversions": _conversions,
     "formats": _formats,
     "presets": _presets,
+    "headline": _headline,
+    "decisions": _decisions,
 }
-"""Tables of ``docs/METRICS.md`` and ``docs/WORKLOADS.md``, by marker."""
+"""Tables of ``README.md``, ``docs/METRICS.md``, ``docs/WORKLOADS.md`` and ``docs/decisions/index.md``, by marker."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from roofcast.serving.cli.commands.catalog import accelerators, models
@@ -35,8 +37,15 @@ app.add_typer(keys, name="keys")
 
 
 @app.command()
-def reference() -> None:
-    """Print the reference of settings, errors and columns in Markdown."""
+def reference(
+    commands: Annotated[bool, typer.Option("--commands", help="Print the reference of the commands.")] = False,
+) -> None:
+    """Print the reference of settings, errors and columns, or of the commands, in Markdown."""
+    if commands:
+        from roofcast.serving.cli.command_reference import command_reference  # noqa: PLC0415
+
+        print(command_reference(typer.main.get_group(app)), end="")
+        return
     from roofcast.serving.cli.reference import reference as markdown  # noqa: PLC0415  (needs pandas)
 
     print(markdown(), end="")

@@ -127,6 +127,20 @@ def write_table(header: Sequence[str], rows: Iterable[Sequence[object]], path: P
         raise InputError("out", f"{path} cannot be written: {error.strerror or error}") from error
 
 
+def write_text(text: str, path: Path) -> None:
+    """Write a text file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError("out", f"{path} cannot be written: {error.strerror or error}") from error
+
+
 def make_folder(folder: Path) -> None:
     """Create a folder and its parents.
 

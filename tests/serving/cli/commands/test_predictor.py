@@ -19,14 +19,14 @@ from roofcast.training.lifecycle.retraining import RetrainingReport
 from tests.builders import a_model
 from tests.serving.http_client import ACCELERATOR, MODEL, Run
 
-README = (Path(__file__).parents[4] / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "how-to" / "retrain-nightly.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("home")
-def test_the_embedding_example_of_the_readme_imports_neither_mlflow_nor_serving(run: Run, tmp_path: Path) -> None:
+def test_the_embedding_example_of_the_page_imports_neither_mlflow_nor_serving(run: Run, tmp_path: Path) -> None:
     status, out, _ = run("export", tmp_path / "predictor.roofcast", "--json")
     assert (status, json.loads(out)["sha256"]) == (0, sha256(tmp_path / "predictor.roofcast"))
-    example = next(b for b in re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S) if "load_bundle" in b)
+    example = next(b for b in re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S) if "load_bundle" in b)
     code = f"{example}\nimport sys\nassert not {{'mlflow', 'fastapi', 'roofcast.serving'}} & set(sys.modules)\n"
     run_result = subprocess.run(  # noqa: S603
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, check=False, capture_output=True, text=True

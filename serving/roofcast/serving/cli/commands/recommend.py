@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from roofcast.serving.cli.console import spinner, warn
 from roofcast.serving.cli.context import AsJson, ReferenceFile, Server, load_predictor, open_app_state, today
-from roofcast.serving.cli.options import Option, with_options
+from roofcast.serving.cli.options import Option, require_with, with_options
 from roofcast.serving.cli.recommendation_text import recommendation_text
 
 Number = float | None
@@ -79,6 +80,9 @@ def recommend(
     options: dict[str, Any],
     *,
     reference: ReferenceFile = None,
+    deployment_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --deployment: write it to a file instead.")
+    ] = None,
     why: Annotated[
         bool, typer.Option("--why", help="Add capacities, token prices, and why other accelerators have no entry.")
     ] = False,
@@ -86,20 +90,24 @@ def recommend(
     as_json: AsJson = False,
 ) -> None:
     """Rank hardware and configurations that meet the limits by cost."""
-    from roofcast.serving.cli.files import parse_inventory, read_references_table
+    from roofcast.serving.cli.files import parse_inventory, read_references_table, write_text
 
     options["inventory"] = parse_inventory(options["inventory"] or [])
     options["reference"] = read_references_table(reference).records() if reference else []
     options["rejections"] = N_REJECTION_JSON if as_json else 0
+    require_with("deployment", options["deployment"], {"deployment-file": deployment_file})
     response = _ask_service(server, options) if server else _recommend(options)
     for warning in response["warnings"]:
         warn(warning)
+    artefact = response["entries"][0]["deployment"] if response["entries"] else None
+    if artefact and deployment_file:
+        write_text(artefact, deployment_file)
     if as_json:
         print(json.dumps(response))
         return
     print(recommendation_text(response, why=why), end="")
-    if response["entries"] and response["entries"][0]["deployment"]:
-        print(f"\n{response['entries'][0]['deployment']}", end="")
+    if artefact and not deployment_file:
+        print(f"\n{artefact}", end="")
 
 
 def _recommend(options: dict[str, Any]) -> dict[str, Any]:
