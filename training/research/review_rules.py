@@ -65,6 +65,7 @@ PUBLISHED: Final = tuple(
         ("malformed", "table's kind", "cells are missing or under a wrong heading"),
         ("metric_by_row", "table's kind", "one metric a row, without its run"),
         ("mixed_load", "configuration", "requests of two kinds at once"),
+        ("near_peak", "physics", "the products alone would take more than 0.85 of the peak"),
         ("no_generation", "names", "no token generation with known lengths"),
         ("no_kv_cache", "configuration", "no KV cache: each token recomputes the prefix"),
         ("no_language_model", "names", "not a language model"),
@@ -95,6 +96,7 @@ PUBLISHED: Final = tuple(
         ("short_answer", "physics", "answers of a few tokens"),
         ("speculation", "configuration", "speculation is neither stated on nor off"),
         ("superseded", "revisions", "a later revision corrects the row"),
+        ("superseded_release", "revisions", "a later release or a repaired program runs it much faster"),
         ("timed_out", "status", "no answer within the time limit"),
         ("uneven_load", "configuration", "a stream ended before the run"),
         ("unfinished_run", "status", "part of the requests did not succeed"),
@@ -102,6 +104,7 @@ PUBLISHED: Final = tuple(
         ("unknown_accelerator", "names", "accelerator is not in the catalogue"),
         ("unknown_model", "names", "model is not in the catalogue"),
         ("unknown_precision", "names", "precision of the weights is not stated, or not one of the table's"),
+        ("unpacked", "table's kind", "samples are padded or of unknown length, so that tokens cannot be counted"),
         ("worker_count_unknown", "ids, dates", "worker counts are neither stated nor in a dated configuration"),
     )
 )

@@ -39,7 +39,7 @@ def build_megatron_papers(root: Path) -> BuildResult:
                 reference = f"{name}:{line}"
                 if name == UCI:
                     detail = "four A100 of unknown form; precision and recomputation not stated"
-                    rows.append(RejectedRow(reference, "no_configuration", detail))
+                    rows.append(RejectedRow(reference, "settings_not_stated", detail))
                 else:
                     rows.append(SourceRow(reference, _cells(row)))
     shared = {"stack": "nvidia/megatron-papers", NODE_SIZE: 8.0}

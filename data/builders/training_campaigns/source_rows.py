@@ -81,7 +81,7 @@ def build(
     Rules, in order: `unknown_model` and `unknown_accelerator` if the catalogue lacks the name; `no_outcome` if no
     outcome is given; `impossible_split` if the parallel sizes do not divide the number of accelerators, or are all
     known and their product differs from it; `inconsistent` if throughput contradicts batch and step time, or FLOP/s;
-    `above_peak` and `above_capacity` if a value exceeds the accelerator's; `implausible` if the products alone take
+    `above_peak` and `above_capacity` if a value exceeds the accelerator's; `near_peak` if the products alone take
     more than `MAX_MFU` of the peak; `duplicate` if an earlier revision of the source holds the same measurement.
 
     A contradictory pair of micro batch and accumulation is blanked, and the row's note states it.
@@ -235,7 +235,7 @@ def _check_plausible(cells: Cells, model: ModelSpec, accelerator: AcceleratorSpe
         _float(cells.get("mfu_ratio", 0.0)), _float(cells.get("model_flop_per_s_per_accelerator", 0.0)) / peak
     )
     if published > MAX_MFU:
-        raise _RejectionError("implausible", f"model FLOP/s are {published:.3g} of the peak")
+        raise _RejectionError("near_peak", f"model FLOP/s are {published:.3g} of the peak")
     _check_rate(cells, model, peak)
     _check_flop_per_token(cells, model)
     used = _float(cells.get("memory_byte_per_accelerator", 0.0))
@@ -259,7 +259,7 @@ def _check_rate(cells: Cells, model: ModelSpec, peak: float) -> None:
         raise _RejectionError("above_peak", detail)
     likely = max(least, _least_flop_per_token(model, "lora" if is_frozen else method))
     if (likely + attention * (0.5 if is_frozen else 1.0)) * rate > MAX_MFU * capacity:
-        raise _RejectionError("implausible", f"{detail}; with attention it takes more than {MAX_MFU:g} of it")
+        raise _RejectionError("near_peak", f"{detail}; with attention it takes more than {MAX_MFU:g} of it")
 
 
 def _check_flop_per_token(cells: Cells, model: ModelSpec) -> None:

@@ -29,8 +29,8 @@ from roofcast.data.training_campaigns import (
 REASONS = {
     "duplicate", "not_training", "unknown_accelerator", "unknown_model", "no_outcome", "superseded", "placeholder",
     "no_sequence_length", "above_peak", "above_capacity", "malformed", "inconsistent", "impossible_split",
-    "not_a_run", "copied_baseline", "repeated_run", "unpacked", "implausible", "superseded_release",
-    "no_configuration",
+    "not_a_run", "copied_baseline", "repeated_run", "unpacked", "near_peak", "superseded_release",
+    "settings_not_stated",
 }  # fmt: skip
 
 

@@ -102,7 +102,7 @@ def test_embedding_tables_need_no_flop(step_time_s: float, kept: bool) -> None:
     assert (aside == {}) == kept
 
 
-@pytest.mark.parametrize(("step_time_s", "reason"), [(3.6, None), (3.0, "implausible"), (2.5, "above_peak")])
+@pytest.mark.parametrize(("step_time_s", "reason"), [(3.6, None), (3.0, "near_peak"), (2.5, "above_peak")])
 def test_products_take_at_most_most_of_the_peak(step_time_s: float, reason: str | None) -> None:
     """128 x 4096 tokens of 6.61e9 weights outside the embedding take 2.63 s at the peak of eight H100."""
     _, aside = built(a_source_row(compute_precision="bf16", step_time_s=step_time_s))
