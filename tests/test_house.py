@@ -46,8 +46,12 @@ def test_the_namespace_has_no_init_file(root: str) -> None:
     assert not (ROOT / root / "roofcast" / "__init__.py").exists()
 
 
+def is_generated(path: Path) -> bool:
+    return "; generated from the OpenAPI document" in path.read_text(encoding="utf-8").partition("\n")[0]
+
+
 def test_files_and_functions_are_small() -> None:
-    every_file = [*modules(), *sorted((ROOT / "tests").rglob("*.py"))]
+    every_file = [p for p in (*modules(), *sorted((ROOT / "tests").rglob("*.py"))) if not is_generated(p)]
     long_files = {
         str(p.relative_to(ROOT)): n for p in every_file if (n := len(p.read_text().splitlines())) > MAX_FILE_LINE
     }

@@ -63,9 +63,37 @@ class CampaignInfo(TypedDict):
     notes: NotRequired[list[str]]
 
 
+class CampaignReport(TypedDict):
+    campaign: str
+    n_kept: int
+    n_learnable: int
+    not_learnt: str
+
+
+class CampaignRow(TypedDict):
+    question: dict[str, float | int | str | bool | None]
+    measured: dict[str, float]
+    is_learnt: bool
+
+
+class CampaignRows(TypedDict):
+    campaign: str
+    n_row: int
+    n_learnt: int
+    rows: list[CampaignRow]
+
+
 class CertaintyResponse(TypedDict):
     confidence: float
     cost_usd_per_h: float | None
+
+
+class ChangeResponse(TypedDict):
+    at: str
+    action: Literal["promotion", "rollback"]
+    caller: str
+    version_before: str
+    version: str
 
 
 class Check(TypedDict):
@@ -221,6 +249,7 @@ class PresetResponse(TypedDict):
     observed: str
     source: str
     basis: str
+    think_time_s: NotRequired[float | None]
 
 
 class ProblemResponse(TypedDict):
@@ -268,6 +297,13 @@ class SpeculationResponse(TypedDict):
     kind: str
     n_token: int
     acceptance_ratio: float
+
+
+class VersionResponse(TypedDict):
+    version: str
+    sha256: str
+    run_id: str
+    in_service: bool
 
 
 class ChoicesResponse(TypedDict):

@@ -18,6 +18,10 @@ from roofcast.client import bulk
 from roofcast.client.answers import (
     AcceleratorSpec,
     CampaignInfo,
+    CampaignReport,
+    CampaignRows,
+    ChangeResponse,
+    ChoicesResponse,
     ExplanationsResponse,
     MeasurementsAdded,
     ModelSpec,
@@ -29,6 +33,7 @@ from roofcast.client.answers import (
     RecommendationResponse,
     RetrainingResponse,
     ScoreboardResponse,
+    VersionResponse,
 )
 from roofcast.client.calls import Call, Row, client_options, get, post, read_json
 from roofcast.client.errors import UnreachableError
@@ -193,6 +198,18 @@ class AsyncClient:
         """List the measurement campaigns."""
         return await self._send(get("/v1/campaigns"))
 
+    async def campaign_report(self) -> list[CampaignReport]:
+        """Report the imported campaigns: rows stored, rows that training uses, and why it skips the others."""
+        return await self._send(get("/v1/campaigns/report"))
+
+    async def campaign_rows(self, name: str, limit: int = 300) -> CampaignRows:
+        """List measurements of a campaign, evenly spread, and whether the predictor has learnt from each."""
+        return await self._send(get(f"/v1/campaigns/{quote(name, safe='')}/measurements", limit=limit))
+
+    async def choices(self) -> ChoicesResponse:
+        """Return the valid names of request fields."""
+        return await self._send(get("/v1/choices"))
+
     async def predictor(self) -> PredictorResponse:
         """Return the active predictor: version, training data and held-out errors."""
         return await self._send(get("/v1/predictor"))
@@ -200,6 +217,14 @@ class AsyncClient:
     async def scoreboard(self) -> ScoreboardResponse:
         """Return the held-out errors of the active predictor, and the figures of the evaluation protocols."""
         return await self._send(get("/v1/scoreboard"))
+
+    async def versions(self) -> list[VersionResponse]:
+        """List the versions of the predictor, the newest first."""
+        return await self._send(get("/v1/predictor/versions"))
+
+    async def changes(self, limit: int = 100) -> list[ChangeResponse]:
+        """List the promotions and rollbacks, the latest first, with their callers."""
+        return await self._send(get("/v1/predictor/changes", limit=limit))
 
     async def promote(self, **request: Unpack[PromotionRequest]) -> PredictorResponse:
         """Promote a version of the registry."""

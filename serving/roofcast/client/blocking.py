@@ -17,6 +17,10 @@ from roofcast.client import bulk
 from roofcast.client.answers import (
     AcceleratorSpec,
     CampaignInfo,
+    CampaignReport,
+    CampaignRows,
+    ChangeResponse,
+    ChoicesResponse,
     ExplanationsResponse,
     MeasurementsAdded,
     ModelSpec,
@@ -28,6 +32,7 @@ from roofcast.client.answers import (
     RecommendationResponse,
     RetrainingResponse,
     ScoreboardResponse,
+    VersionResponse,
 )
 from roofcast.client.calls import Call, Row, client_options, get, post, read_json
 from roofcast.client.errors import UnreachableError
@@ -192,6 +197,18 @@ class Client:
         """List the measurement campaigns."""
         return self._send(get("/v1/campaigns"))
 
+    def campaign_report(self) -> list[CampaignReport]:
+        """Report the imported campaigns: rows stored, rows that training uses, and why it skips the others."""
+        return self._send(get("/v1/campaigns/report"))
+
+    def campaign_rows(self, name: str, limit: int = 300) -> CampaignRows:
+        """List measurements of a campaign, evenly spread, and whether the predictor has learnt from each."""
+        return self._send(get(f"/v1/campaigns/{quote(name, safe='')}/measurements", limit=limit))
+
+    def choices(self) -> ChoicesResponse:
+        """Return the valid names of request fields."""
+        return self._send(get("/v1/choices"))
+
     def predictor(self) -> PredictorResponse:
         """Return the active predictor: version, training data and held-out errors."""
         return self._send(get("/v1/predictor"))
@@ -199,6 +216,14 @@ class Client:
     def scoreboard(self) -> ScoreboardResponse:
         """Return the held-out errors of the active predictor, and the figures of the evaluation protocols."""
         return self._send(get("/v1/scoreboard"))
+
+    def versions(self) -> list[VersionResponse]:
+        """List the versions of the predictor, the newest first."""
+        return self._send(get("/v1/predictor/versions"))
+
+    def changes(self, limit: int = 100) -> list[ChangeResponse]:
+        """List the promotions and rollbacks, the latest first, with their callers."""
+        return self._send(get("/v1/predictor/changes", limit=limit))
 
     def promote(self, **request: Unpack[PromotionRequest]) -> PredictorResponse:
         """Promote a version of the registry."""

@@ -135,7 +135,7 @@ def test_a_change_waits_for_another_one_up_to_a_limit(
 
 def test_every_change_is_in_the_audit_log(three_versions: Versions, caplog: pytest.LogCaptureFixture) -> None:
     registry, _ = three_versions
-    with caplog.at_level(logging.INFO, registry_module.audit.name):
+    with caplog.at_level(logging.INFO, "roofcast.audit"):
         registry.promote("1", by="me")
         registry.promote("2")
         registry.rollback(by="you")

@@ -24,6 +24,7 @@ from roofcast.serving.http.errors import REQUEST_ID_HEADER, RESPONSES, describe_
 from roofcast.serving.http.load_shedding import LoadShedding
 from roofcast.serving.http.rate_limits import RateLimits
 from roofcast.serving.http.routes import (
+    campaigns,
     choices,
     health,
     knowledge,
@@ -31,6 +32,7 @@ from roofcast.serving.http.routes import (
     measurements,
     page,
     predictions,
+    predictor_history,
     promotions,
     recommendations,
     retrainings,
@@ -46,8 +48,8 @@ STARTUP_WAIT_S = 10.0
 """Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
 
 ROUTERS = (
-    recommendations, predictions, measurements, measurement_files, retrainings, knowledge, choices, promotions,
-    health, page,
+    recommendations, predictions, measurements, measurement_files, retrainings, campaigns, knowledge, choices,
+    predictor_history, promotions, health, page,
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from roofcast.training.lifecycle.artifact_paths import relocate
 from roofcast.training.lifecycle.bundle import ModelBundle, load_bundle, sha256
 from roofcast.training.lifecycle.bundle_cache import BundleCache
 from roofcast.training.lifecycle.bundle_key import KEY_NAME, BundleKey
+from roofcast.training.lifecycle.champion_changes import record_change
 from roofcast.training.lifecycle.mlflow_store import import_mlflow, reachable, set_mlflow_uri
 
 if TYPE_CHECKING:
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 logger = logging.getLogger(__name__)
-
-audit = logging.getLogger("roofcast.audit")
-"""Audit log: every change of the champion, with its caller."""
 
 MODEL_NAME: Final = "roofcast"
 EXPERIMENT: Final = "roofcast"
@@ -272,7 +270,7 @@ class Registry:
                     self._set_earlier([*self._earlier(), before.version])
                 if before != champion or not self._is_shipped(champion):
                     self._set_champion(champion)
-            _log_change("promotion", by, before, champion)
+            record_change(self._home, "promotion", by, before.version if before else "none", champion.version)
         return champion
 
     def previous(self) -> Champion:
@@ -310,7 +308,7 @@ class Registry:
             with reachable(self.tracking_uri):
                 self._set_champion(target)
                 self._set_earlier([version.version for version in earlier])
-            _log_change("rollback", by, champion, target)
+            record_change(self._home, "rollback", by, champion.version if champion else "none", target.version)
         return target
 
     def _earlier_champions(self, champion: Champion | None) -> list[Champion]:
@@ -395,12 +393,6 @@ class Registry:
                 if error.error_code in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
                     return None
                 raise
-
-
-def _log_change(action: str, by: str, before: Champion | None, after: Champion) -> None:
-    version_before = before.version if before else "none"
-    fields = {"action": action, "caller": by, "version_before": version_before, "version": after.version}
-    audit.info("%s caller=%s version_before=%s version=%s", *fields.values(), extra=fields)
 
 
 def _champion(version: ModelVersion) -> Champion:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import get_args
 
 from fastapi import APIRouter
@@ -11,7 +12,7 @@ from roofcast.data.specs import Precision, Pricing
 from roofcast.serving.http.dependencies import ActiveModel, State
 from roofcast.serving.http.schemas.choices import AcceleratorName, ChoicesResponse, PresetResponse
 from roofcast.serving.recommend.api.request import Artefact, SpeculationKind
-from roofcast.serving.recommend.demand.presets import PRESETS
+from roofcast.serving.recommend.demand.presets import PRESETS, Preset
 
 router = APIRouter(tags=["knowledge"])
 
@@ -25,14 +26,8 @@ def get_choices(state: State, active: ActiveModel) -> ChoicesResponse:
         (spec for spec in state.catalog.accelerators.values() if spec.id in priced),
         key=lambda spec: (spec.vendor, -(spec.year or 0), spec.name),
     )
-    presets = [
-        PresetResponse.model_validate(
-            {name: value for name, value in dataclasses.asdict(preset).items() if name in PresetResponse.model_fields}
-        )
-        for preset in PRESETS.values()
-    ]
     return ChoicesResponse(
-        presets=presets,
+        presets=[_preset(preset) for preset in PRESETS.values()],
         accelerators=[AcceleratorName(id=spec.id, name=spec.name, vendor=spec.vendor) for spec in specs],
         vendors=sorted({spec.vendor for spec in specs}),
         providers=sorted({offer.provider for offer in offers}),
@@ -44,3 +39,13 @@ def get_choices(state: State, active: ActiveModel) -> ChoicesResponse:
         deployments=[kind for kind in get_args(Artefact) if kind],
         highest_level=active.bundle.predictor.highest_level(),
     )
+
+
+def _preset(preset: Preset) -> PresetResponse:
+    """Return a preset; JSON has no NaN."""
+    values = {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in dataclasses.asdict(preset).items()
+        if name in PresetResponse.model_fields
+    }
+    return PresetResponse.model_validate(values)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
+from typing import Annotated
+
+from pydantic import BaseModel, Field
 
 
 class PresetResponse(BaseModel):
@@ -15,6 +17,9 @@ class PresetResponse(BaseModel):
     observed: str
     source: str
     basis: str
+    think_time_s: Annotated[
+        float | None, Field(description="Between a response and the next request; null if it was not measured.")
+    ] = None
 
 
 class AcceleratorName(BaseModel):

@@ -12,6 +12,7 @@ import { levers } from "./levers.js";
 import { rejections } from "./rejections.js";
 
 const FIRST = 3;
+const NARROW = matchMedia("(max-width: 40rem)");
 
 /** Show an answer in place of the one before. */
 export function showAnswer(request, answer) {
@@ -30,15 +31,16 @@ export function showAnswer(request, answer) {
     cards.length > FIRST ? h("details", { class: "more" }, h("summary", {}, `${plural(cards.length - FIRST, "more alternative")}`), h("ol", { class: "cards", start: FIRST + 1 }, cards.slice(FIRST))) : null,
     levers(answer),
     answer.pareto.length ? h("section", { class: "panel figures", "aria-label": "Charts" },
-      h("figure", {}, h("figcaption", {}, "Cost against latency", h("span", { class: "hint" }, " no other deployment is both cheaper and faster; choose a point to see it")), paretoPlace),
-      h("figure", {}, h("figcaption", {}, "Cost of confidence", h("span", { class: "hint" }, " what more certainty costs")), confidencePlace)) : null,
+      h("figure", {}, h("figcaption", {}, "Cost against latency", h("span", { class: "hint" }, " choose a point to see it")), paretoPlace),
+      h("details", { open: !NARROW.matches, on: { toggle: (event) => { if (event.target.open && !confidencePlace.children.length) showConfidence(confidencePlace, answer); } } },
+        h("summary", {}, h("strong", {}, "Cost of confidence"), h("span", { class: "hint" }, " what more certainty costs")), confidencePlace)) : null,
     rejections(request, answer),
     footer(request, answer),
     bar.element,
   ].filter(Boolean));
   if (answer.pareto.length) {
     showPareto(paretoPlace, answer);
-    showConfidence(confidencePlace, answer);
+    if (!NARROW.matches) showConfidence(confidencePlace, answer);
   }
 }
 
@@ -50,7 +52,7 @@ function warnings({ warnings: texts }) {
 
 /** How the load was read, where the answer says so. */
 function echo(answer) {
-  return typeof answer.load === "string" ? h("p", { class: "hint" }, answer.load) : null;
+  return answer.load?.text ? h("p", { class: "hint", id: "load" }, answer.load.text) : null;
 }
 
 function footer(request, answer) {

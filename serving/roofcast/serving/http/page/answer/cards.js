@@ -46,6 +46,8 @@ function tags(entry) {
   if (entry.p_runs !== null && entry.p_runs < 0.95) list.push([`${percent(entry.p_runs)} likely to fit in memory`, "doubt"]);
   if (entry.outside) list.push([`extrapolates: ${entry.outside_columns.length ? entry.outside_columns.join(", ") : "outside what was measured"}`, "doubt"]);
   if (entry.market === "marketplace") list.push(["marketplace of third-party hosts", "doubt"]);
+  if (entry.needs_quantised_copy) list.push(["needs a quantised checkpoint", "doubt"]);
+  for (const text of entry.warnings ?? []) list.push([text, "doubt"]);
   if (entry.pricing === "spot") list.push(["may be interrupted", "doubt"]);
   return list;
 }
@@ -59,6 +61,7 @@ function facts(entry) {
     ["Power of the accelerators", `${count(entry.power_w)} W`],
     ["Price of an instance", `${usd(entry.price_usd_per_h)}/h as of ${entry.price_as_of}`],
   ];
+  for (const other of entry.also_at ?? []) rows.push([`Also at ${offer(other)}`, `${usd(other.cost_usd_per_h)}/h`]);
   return h("dl", {}, rows.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 

@@ -1,8 +1,19 @@
-// What would change the cost: fewer users, another precision, a looser limit.
+// What would change the cost: another precision, fewer users, a looser limit, another offer.
 
-import { h } from "../shared/dom.js";
+import { h, table } from "../shared/dom.js";
+import { offer, percent, plural, replicaName, runs, usd } from "../shared/format.js";
 
-/** Return the list of levers that an answer has; null if it has none. */
+const HOURS_PER_MONTH = 730;
+
+/** Return the levers of an answer, each with its price; null if it has none. */
 export function levers({ levers: list }) {
-  return list?.length ? h("section", {}, h("h3", {}, "What would change this")) : null;
+  if (!list?.length) return null;
+  return h("section", { class: "panel", id: "levers" }, h("h3", {}, "What would change this"),
+    table("Each change by itself, and the cheapest deployment with it", {
+      "Change": (l) => [l.change, l.needs_quantised_copy ? h("span", { class: "hint" }, " needs a quantised checkpoint") : null].filter(Boolean),
+      "Per month": (l) => usd(l.cost_usd_per_h * HOURS_PER_MONTH),
+      "Saves": (l) => (l.saving_ratio === null ? "" : percent(l.saving_ratio)),
+      "Deployment": (l) => `${plural(l.n_replica, "replica")} on ${replicaName(l)}, ${runs(l)}`,
+      "Offer": offer,
+    }, list));
 }

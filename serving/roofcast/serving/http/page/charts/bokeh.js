@@ -4,6 +4,7 @@ import { h } from "../shared/dom.js";
 
 const SCRIPT = document.querySelector("script[nonce]");
 const FILES = ["bokeh.min.js", "bokeh-api.min.js"];
+const NARROW = matchMedia("(max-width: 40rem)");
 const drawn = new Map();
 let loading = null;
 
@@ -70,7 +71,7 @@ function colours() {
 }
 
 /** Return an empty figure in the colours of the page. */
-export function figure(Bokeh, colour, { x, y, height = 300, ...options }) {
+export function figure(Bokeh, colour, { x, y, height = NARROW.matches ? 230 : 300, ...options }) {
   const fig = Bokeh.Plotting.figure({
     height, sizing_mode: "stretch_width", toolbar_location: null, tools: [], background_fill_alpha: 0,
     border_fill_alpha: 0, outline_line_color: null, min_border_right: 12, ...options,

@@ -1,2 +1,40 @@
-export const start = async () => {};
-export const load = start;
+// The view of measurements: import files, what was kept and why not, one's own stack before and after.
+
+import { at, h, table } from "../shared/dom.js";
+import { ask } from "../shared/api.js";
+import { count } from "../shared/format.js";
+import { panel } from "../predictor/predictor.js";
+import { stackPanel } from "./own_stack.js";
+import { uploadPanel } from "./upload.js";
+
+export async function start() {
+  at("measurements").replaceChildren(
+    h("h2", { id: "measurements-title" }, "Measurements"),
+    panel("Import benchmark files", async () => uploadPanel(load)),
+    h("div", { class: "columns" }, panel("Kept, and learnt from", kept), panel("Your stack, before and after", stackPanel)),
+    panel("Shipped campaigns", shipped),
+  );
+}
+
+/** Show what is stored, again after an import; the import itself stays. */
+export async function load() {
+  const columns = at("measurements").querySelector(".columns");
+  columns?.replaceChildren(panel("Kept, and learnt from", kept), panel("Your stack, before and after", stackPanel));
+}
+
+async function kept() {
+  const rows = await ask("v1/campaigns/report");
+  if (!rows.length) return h("p", { class: "hint" }, "Nothing is imported yet. Rows of your own make the predictor yours: give them as references, or retrain.");
+  return table("Imported campaigns", {
+    "Campaign": (r) => r.campaign, "Stored": (r) => count(r.n_kept), "Training uses": (r) => count(r.n_learnable),
+    "Not learnt, by rule": (r) => r.not_learnt.replaceAll("_", " ") || "",
+  }, rows);
+}
+
+async function shipped() {
+  const campaigns = (await ask("v1/campaigns")).filter((one) => one.title);
+  return h("details", {}, h("summary", {}, `${campaigns.length} campaigns, ${count(campaigns.reduce((sum, one) => sum + one.n_row, 0))} measurements`),
+    table("What the predictor learns from", {
+      "Campaign": (c) => c.name, "Title": (c) => c.title, "Rows": (c) => count(c.n_row), "Set aside": (c) => count(c.n_quarantined), "Licence": (c) => c.licence,
+    }, campaigns));
+}

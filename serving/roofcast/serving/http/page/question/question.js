@@ -8,6 +8,7 @@ import { bindModel, readModel, writeModel } from "./model.js";
 import { buildSlider, setSlider } from "./sliders.js";
 
 const LENGTHS = ["n_input_token", "n_output_token"];
+const USUAL = "chat";
 const presets = new Map();
 const kind = () => document.querySelector("input[name=kind]:checked").value;
 const number = (id) => Number(at(id).value);
@@ -33,6 +34,8 @@ export function fillChoices(choices, changed) {
   for (const preset of choices.presets) presets.set(preset.name, preset);
   at("preset").append(...choices.presets.map(({ name }) => h("option", { value: name }, name.replaceAll("_", " "))));
   buildConstraints(choices, changed);
+  at("preset").value = presets.has(USUAL) ? USUAL : "";
+  choosePreset();
 }
 
 function choosePreset() {
@@ -98,5 +101,7 @@ export function summary(request) {
   const { workload } = request;
   const name = typeof request.model === "string" ? request.model : request.model.name;
   const load = workload.users ? `${few(workload.users)} users` : `${few(workload.request_rate_per_s)} requests/s`;
-  return [name.split("/").at(-1), load, ...request.limits].join(" · ");
+  return [name.split("/").at(-1), load, ...request.limits.map(words)].join(" · ");
 }
+
+const words = (limit) => limit.replace(/^(ttft|tpot|itl|e2e)/, (metric) => metric.toUpperCase()).replace(":", " ").replace("<=", " ≤ ").replace(">=", " ≥ ").replace(/(\d)(ms|s)$/, "$1 $2");

@@ -25,12 +25,17 @@ export class Problem extends Error {
 }
 
 /** Return the JSON of a route; `body` makes it a POST unless `method` says otherwise. */
-export async function ask(path, { body, method = body === undefined ? "GET" : "POST", signal } = {}) {
+export function ask(path, { body, method = body === undefined ? "GET" : "POST", signal } = {}) {
+  if (body === undefined) return send(path, { method, signal });
+  return send(path, { method, signal, body: JSON.stringify(body), type: "application/json" });
+}
+
+async function send(path, { method, body, type, signal }) {
   const headers = key ? { authorization: `Bearer ${key}` } : {};
-  if (body !== undefined) headers["content-type"] = "application/json";
+  if (type) headers["content-type"] = type;
   let response;
   try {
-    response = await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
+    response = await fetch(path, { method, headers, signal, body });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, { detail: "the service does not answer; check that it runs, then try again" });
@@ -45,4 +50,16 @@ export async function ask(path, { body, method = body === undefined ? "GET" : "P
   }
   if (!response.ok) throw new Problem(response.status, answer);
   return answer;
+}
+
+const MEDIA_TYPES = { json: "application/json", jsonl: "application/x-ndjson", ndjson: "application/x-ndjson", csv: "text/csv" };
+
+/** Import a benchmark file, or only check it. */
+export function uploadFile(file, { campaign, values, isDryRun }) {
+  const query = new URLSearchParams({ name: file.name });
+  if (campaign) query.set("campaign", campaign);
+  for (const value of values) query.append("set", value);
+  if (isDryRun) query.set("dry_run", "true");
+  const type = MEDIA_TYPES[file.name.split(".").at(-1).toLowerCase()] ?? "application/octet-stream";
+  return send(`v1/measurements/files?${query}`, { method: "POST", body: file, type });
 }

@@ -1,0 +1,77 @@
+// Import of benchmark files: checked first, stored then.
+
+import { h, problemBox, table } from "../shared/dom.js";
+import { uploadFile } from "../shared/api.js";
+import { count, plural } from "../shared/format.js";
+
+const MISSING = "A benchmark client does not know the hardware behind the address it measures: name it here.";
+
+/** Return the form; `imported` is called once rows are stored. */
+export function uploadPanel(imported) {
+  const files = h("input", { type: "file", multiple: true, "aria-label": "Benchmark files" });
+  const campaign = h("input", { placeholder: "the format's name", maxlength: 200 });
+  const values = h("textarea", { rows: 2, placeholder: "accelerator=nvidia-h100-sxm-80gb\nn_accelerator=1", spellcheck: "false" });
+  const place = h("div", { "aria-live": "polite" });
+  const drop = h("div", { class: "drop" }, h("p", {}, "Drop files of vLLM, SGLang, GuideLLM, AIPerf, LLM-Pilot, InferenceMAX, MLPerf or CSV here"), h("label", { class: "beside" }, "or choose them ", files));
+  const settings = () => ({ campaign: campaign.value.trim(), values: values.value.split("\n").map((line) => line.trim()).filter(Boolean) });
+  const check = (list) => run([...list], settings(), place, imported);
+  files.addEventListener("change", () => check(files.files));
+  for (const kind of ["dragover", "dragenter"]) drop.addEventListener(kind, (event) => { event.preventDefault(); drop.classList.add("dropping"); });
+  drop.addEventListener("dragleave", () => drop.classList.remove("dropping"));
+  drop.addEventListener("drop", (event) => { event.preventDefault(); drop.classList.remove("dropping"); check(event.dataTransfer.files); });
+  return [
+    drop,
+    h("div", { class: "columns" },
+      h("label", { class: "stack" }, "Campaign", campaign),
+      h("label", { class: "stack" }, "Values that the files do not hold, one COLUMN=VALUE a line", values, h("span", { class: "hint" }, MISSING))),
+    place,
+  ];
+}
+
+/** Check every file without storing, then offer to store those that are sound. */
+async function run(files, settings, place, imported) {
+  const bar = h("progress", { max: files.length, value: 0, "aria-label": "Files checked" });
+  place.replaceChildren(bar);
+  const results = [];
+  for (const file of files) {
+    results.push({ file, ...(await send(file, settings, true)) });
+    bar.value = results.length;
+  }
+  const sound = results.filter((one) => one.added);
+  const store = h("button", { type: "button", class: "primary", on: { click: () => storeAll(sound, settings, place, imported) } }, `Store ${plural(sound.reduce((sum, one) => sum + one.added.n_new, 0), "new row")}`);
+  place.replaceChildren(report("Checked, nothing is stored yet", results), ...(sound.some((one) => one.added.n_new) ? [store] : []));
+}
+
+async function storeAll(results, settings, place, imported) {
+  const bar = h("progress", { max: results.length, value: 0, "aria-label": "Files stored" });
+  place.append(bar);
+  const stored = [];
+  for (const { file } of results) {
+    stored.push({ file, ...(await send(file, settings, false)) });
+    bar.value = stored.length;
+  }
+  place.replaceChildren(report("Stored", stored));
+  imported();
+}
+
+async function send(file, { campaign, values }, isDryRun) {
+  try {
+    return { added: await uploadFile(file, { campaign, values, isDryRun }) };
+  } catch (error) {
+    return { error };
+  }
+}
+
+function report(title, results) {
+  return h("div", {},
+    table(title, {
+      "File": (r) => r.file.name,
+      "Format": (r) => r.added?.format ?? "",
+      "Rows": (r) => (r.added ? count(r.added.n_row) : "none"),
+      "New": (r) => (r.added ? count(r.added.n_new) : ""),
+      "Stored before": (r) => (r.added ? count(r.added.n_known) : ""),
+      "Failed runs": (r) => (r.added ? count(r.added.n_failed_run) : ""),
+    }, results),
+    results.flatMap(({ added }) => (added?.warnings ?? []).map((text) => h("p", { class: "warning box" }, text))),
+    results.filter((one) => one.error).map(({ error }) => problemBox(error)));
+}

@@ -1,0 +1,55 @@
+// Predictions of a campaign's measurements, against what was measured.
+
+import { h, problemBox } from "../shared/dom.js";
+import { ask } from "../shared/api.js";
+import { METRICS, percent } from "../shared/format.js";
+import { medianError, predictRows } from "../shared/predictions.js";
+import { showAccuracy } from "../charts/accuracy.js";
+
+const SHOWN = ["tpot_s", "ttft_s", "e2e_s", "output_throughput_token_per_s"];
+
+/** Return a choice of campaign and metric, and their chart. */
+export async function accuracyPanel() {
+  const campaigns = (await ask("v1/campaigns")).filter((one) => one.n_row > 0);
+  const campaign = h("select", {}, campaigns.map(({ name, n_row }) => h("option", { value: name }, `${name} (${n_row.toLocaleString("en")})`)));
+  const metric = h("select", {}, SHOWN.map((name) => h("option", { value: name }, METRICS[name])));
+  const place = h("div", { "aria-live": "polite" });
+  let rows = null;
+  const draw = () => show(place, rows, metric.value);
+  const load = async () => {
+    place.replaceChildren(h("p", { class: "hint" }, "Predicting the measurements …"));
+    try {
+      rows = await predicted(campaign.value);
+      draw();
+    } catch (error) {
+      place.replaceChildren(problemBox(error));
+    }
+  };
+  campaign.addEventListener("change", load);
+  metric.addEventListener("change", () => rows && draw());
+  if (campaigns.length) load();
+  return [h("div", { class: "row" }, h("label", { class: "beside" }, "Campaign ", campaign), h("label", { class: "beside" }, "Metric ", metric)), place];
+}
+
+async function predicted(campaign) {
+  const { rows, n_row, n_learnt } = await ask(`v1/campaigns/${encodeURIComponent(campaign)}/measurements?limit=300`);
+  return Object.assign(await predictRows(rows), { n_row, n_learnt });
+}
+
+function show(place, rows, metric) {
+  const points = rows.filter((row) => row[metric] > 0 && row[`measured_${metric}`] > 0);
+  const chart = h("div", { class: "chart" });
+  if (!points.length) {
+    place.replaceChildren(h("p", { class: "hint" }, `${METRICS[metric]} was not measured in this campaign.`));
+    return;
+  }
+  const unseen = points.filter((row) => !row.isLearnt);
+  const errors = [[points.filter((row) => row.isLearnt), "that the predictor learnt from"], [unseen, "that it never saw"]]
+    .filter(([some]) => some.length)
+    .map(([some, which]) => `${percent(medianError(some, metric))} over ${some.length} measurements ${which}`);
+  place.replaceChildren(
+    h("p", {}, `Median error ${errors.join(", and ")}.`),
+    h("p", { class: "hint" }, `${points.length} of ${rows.n_row.toLocaleString("en")} rows are shown. Errors on what was learnt from flatter; the scoreboard holds models out.`),
+    chart);
+  showAccuracy(chart, points, metric);
+}

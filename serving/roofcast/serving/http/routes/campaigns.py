@@ -1,0 +1,57 @@
+"""``/v1/campaigns/...``: what became of imported rows, and the measurements of a campaign."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from fastapi import APIRouter, Path, Query
+
+from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
+from roofcast.data.errors import UnknownNameError
+from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
+from roofcast.data.measurements.validation import row_ids
+from roofcast.serving.app_state.import_report import own_campaign_report
+from roofcast.serving.http.dependencies import ActiveModel, State
+from roofcast.serving.http.schemas.history import CampaignReport, CampaignRow, CampaignRows
+from roofcast.serving.predict.json_rows import rows_from_table
+from roofcast.serving.request_fields import Value
+
+router = APIRouter(tags=["measurements"])
+
+
+@router.get("/v1/campaigns/report")
+def get_report(state: State) -> list[CampaignReport]:
+    """Report the imported campaigns: rows stored, rows that training uses, and why it skips the others."""
+    rows = own_campaign_report(state.store.load(), state.catalog)
+    return [CampaignReport.model_validate({k: row[k] for k in CampaignReport.model_fields}) for row in rows]
+
+
+@router.get("/v1/campaigns/{name}/measurements")
+def list_campaign_rows(
+    name: Annotated[str, Path(max_length=400, pattern=r"^[^\x00]+$")],
+    state: State,
+    active: ActiveModel,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 300,
+) -> CampaignRows:
+    """List measurements of a shipped or imported campaign; those beyond the limit are skipped evenly."""
+    own = () if name in CAMPAIGNS else tuple(state.store.campaigns())
+    if name not in CAMPAIGNS and name not in own:
+        raise UnknownNameError("campaign", name, (*CAMPAIGNS, *own))
+    table = load_campaigns((name,)) if name in CAMPAIGNS else state.store.load(name)
+    learnt = set(active.bundle.row_ids)
+    is_learnt = np.array([row_id in learnt for row_id in row_ids(table)])
+    index = np.unique(np.linspace(0, len(table) - 1, min(limit, len(table))).astype(int))
+    shown = rows_from_table(table.iloc[index])
+    rows = [_campaign_row(row, is_learnt=bool(is_learnt[i])) for i, row in zip(index, shown, strict=True)]
+    return CampaignRows(campaign=name, n_row=len(table), n_learnt=int(is_learnt.sum()), rows=rows)
+
+
+def _campaign_row(row: dict[str, Value], *, is_learnt: bool) -> CampaignRow:
+    """Return a measurement without its blanks, split into question and outcomes."""
+    filled = {name: value for name, value in row.items() if value not in {None, ""}}
+    return CampaignRow(
+        question={name: value for name, value in filled.items() if name in INPUT_COLUMNS},
+        measured={name: float(value) for name in REFERENCE_METRICS if isinstance(value := filled.get(name), float)},
+        is_learnt=is_learnt,
+    )

@@ -1,0 +1,31 @@
+"""``/v1/predictor/versions`` and ``/v1/predictor/changes``."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from roofcast.serving.http.dependencies import State
+from roofcast.serving.http.schemas.history import ChangeResponse, VersionResponse
+from roofcast.training.lifecycle.champion_changes import read_changes
+
+router = APIRouter(tags=["knowledge"])
+
+
+@router.get("/v1/predictor/versions")
+def list_versions(state: State) -> list[VersionResponse]:
+    """List the versions of the predictor, the newest first, then the shipped one."""
+    champion = state.registry.champion()
+    return [
+        VersionResponse(version=v.version, sha256=v.sha256, run_id=v.run_id, in_service=v == champion)
+        for v in state.registry.versions()
+    ]
+
+
+@router.get("/v1/predictor/changes")
+def list_changes(state: State, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[ChangeResponse]:
+    """List the promotions and rollbacks made in this state folder, the latest first, with their callers."""
+    changes = read_changes(state.settings.home, limit)
+    return [ChangeResponse.model_validate(dataclasses.asdict(change)) for change in changes]

@@ -1,0 +1,55 @@
+"""Response models of the predictor's versions, of changes of the champion, and of campaigns in detail."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from roofcast.serving.request_fields import Value
+
+
+class VersionResponse(BaseModel):
+    """A version of the predictor."""
+
+    version: str
+    sha256: str
+    run_id: str
+    in_service: bool
+
+
+class ChangeResponse(BaseModel):
+    """A promotion or rollback, and who made it."""
+
+    at: dt.datetime
+    action: Literal["promotion", "rollback"]
+    caller: str
+    version_before: str
+    version: str
+
+
+class CampaignReport(BaseModel):
+    """Rows of an imported campaign: stored, learnt from, and why not."""
+
+    campaign: str
+    n_kept: int
+    n_learnable: int
+    not_learnt: Annotated[str, Field(description="Rules of `docs/REVIEW_RULES.md`, with the number of rows of each.")]
+
+
+class CampaignRow(BaseModel):
+    """A measurement: its question as `/v1/predictions` reads it, outcomes, and whether the predictor learnt them."""
+
+    question: dict[str, Value]
+    measured: dict[str, float]
+    is_learnt: bool
+
+
+class CampaignRows(BaseModel):
+    """Measurements of a campaign, evenly spread if there are more than asked for."""
+
+    campaign: str
+    n_row: int
+    n_learnt: int
+    rows: list[CampaignRow]

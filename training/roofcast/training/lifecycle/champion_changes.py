@@ -1,0 +1,73 @@
+"""Audit trail of the champion: one JSON line in the state folder for each promotion and rollback."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+audit = logging.getLogger("roofcast.audit")
+"""Audit log: every change of the champion, with its caller."""
+
+logger = logging.getLogger(__name__)
+
+FILE_NAME: Final = "champion_changes.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class ChampionChange:
+    """A change of the champion.
+
+    Parameters
+    ----------
+    at
+        Time, ISO 8601, UTC.
+    action
+        ``promotion`` or ``rollback``.
+    caller
+        A key (``key:NAME``), an address, ``the command line`` or ``a retraining``.
+    version_before
+        ``none`` if there was no champion.
+    """
+
+    at: str
+    action: str
+    caller: str
+    version_before: str
+    version: str
+
+
+def record_change(home: Path, action: str, caller: str, version_before: str, version: str) -> None:
+    """Log a change and append it to the file of the state folder; a file that cannot be written is logged."""
+    fields = {"action": action, "caller": caller, "version_before": version_before, "version": version}
+    audit.info("%s caller=%s version_before=%s version=%s", *fields.values(), extra=fields)
+    change = ChampionChange(dt.datetime.now(dt.UTC).isoformat(timespec="seconds"), **fields)
+    try:
+        with (home / FILE_NAME).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(change)) + "\n")
+    except OSError as error:
+        logger.warning("champion change not recorded, file=%s: %s", home / FILE_NAME, error)
+
+
+def read_changes(home: Path, limit: int) -> list[ChampionChange]:
+    """Return the latest changes, the newest first; lines that a crash cut off are skipped.
+
+    Examples
+    --------
+    >>> read_changes(Path("no such folder"), 10)
+    []
+    """
+    try:
+        lines = (home / FILE_NAME).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    changes = []
+    for line in reversed(lines):
+        try:
+            changes.append(ChampionChange(**json.loads(line)))
+        except (ValueError, TypeError):
+            continue
+    return changes[:limit]
