@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from builders.catalog.additions import model_row
 from builders.catalog.convert import ACCELERATOR_COLUMNS, Row, SkippedRow, convert_offer, name_key, offer_key
-from builders.catalog.repairs import OFFER_REPAIRS
+from builders.catalog.repairs import OFFER_DUPLICATES, OFFER_REPAIRS
 from roofcast.data import catalog
 from roofcast.data.model_config.huggingface import load_model_config, model_from_config
 from roofcast.data.specs import ModelSpec
@@ -65,7 +65,7 @@ def merged_offers(raw: Path, offers: Sequence[Row]) -> tuple[list[Row], Counter[
             merged[offer_key(row)] = convert_offer(row) | OFFER_REPAIRS.get(offer_key(row), {})
         except SkippedRow as reason:
             skipped[f"offers.csv: {reason}"] += 1
-    return [merged[key] for key in sorted(merged.keys() - doubles)], skipped
+    return [merged[key] for key in sorted(merged.keys() - doubles - OFFER_DUPLICATES)], skipped
 
 
 def added_models(configs: Path, models: Sequence[Row], added: Path) -> list[Row]:

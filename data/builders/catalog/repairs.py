@@ -177,10 +177,12 @@ Gemma 4's experts' layers (``enable_moe_block``, ``intermediate_size`` 2112) run
 
 OFFER_REPAIRS: Final[Mapping[tuple[str, ...], Row]] = {
     ("vultr", "global", "NVIDIA GH200", "on_demand"): {"accelerator": "nvidia-gh200-96gb"},
-    ("vultr", "global", "NVIDIA L40S", "on_demand"): {"price_usd_per_h": "1.671"},
 }
 """Corrected cells by provider, region, instance type and pricing, from the file that the row's source names: the part
-by its memory (96 GB), and the price of one GPU, not that of one in a node of eight."""
+by its memory (96 GB)."""
+
+OFFER_DUPLICATES: Final = frozenset({("vultr", "global", "NVIDIA L40S", "on_demand")})
+"""Offers that a newer list has under another name, by provider, region, instance type and pricing."""
 
 DIFFERENCES: Final = (
     ("tied embedding stored twice", "the published count holds the tied embedding twice"),

@@ -28,7 +28,7 @@ def test_tables_are_of_the_expected_size() -> None:
 
     assert len(catalog.models) >= 225
     assert len(catalog.accelerators) >= 127
-    assert len(catalog.offers) >= 2830
+    assert len(catalog.offers) >= 2829
 
 
 def test_it_is_read_once() -> None:

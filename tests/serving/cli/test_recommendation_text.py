@@ -43,10 +43,15 @@ def a_response(**changes: Any) -> dict[str, Any]:
 def test_reasons_are_folded_until_they_are_asked_for() -> None:
     folded, unfolded = (recommendation_text(a_response(), why=why) for why in (False, True))
 
-    assert "1. 98.32 USD/h, 71,774 USD a month" in folded
+    assert "1. 98.32 USD/h, 71,774 USD a month; price of 2026-10-10" in folded
     assert "ttft:p95 242 ms (100 ms to 1.5 s), limit 2 s" in folded
     assert "1 accelerators have no entry; --why says why" in folded
-    for reason in ("google-tpu-v6e, vllm tp8: dearer", "up to 2 users; 1.235 of 3", "0.9: 120", "of 2026-10-10"):
+    for reason in (
+        "google-tpu-v6e, vllm tp8: dearer",
+        "up to 2 users; 1.235 of 3",
+        "0.9: 120",
+        "0.1 USD per million input",
+    ):
         assert reason in unfolded
         assert reason not in folded
     assert max(map(len, (folded + unfolded).splitlines())) <= WIDTH

@@ -88,7 +88,7 @@ class PriceBook:
         >>> from roofcast.data.catalog import load_catalog
         >>> book = PriceBook(load_catalog().offers, dt.date(2026, 11, 20))
         >>> book.staleness_warning(dt.date(2026, 11, 20), max_age_day=180)
-        '585 of 2830 prices are more than 180 days old; the oldest is of 2024-12-23, 697 days ago'
+        '585 of 2829 prices are more than 180 days old; the oldest is of 2024-12-23, 697 days ago'
         """
         old = self.stale(today, max_age_day)
         if not old:

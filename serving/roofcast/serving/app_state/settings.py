@@ -54,7 +54,7 @@ class Settings(BaseSettings):
     max_row
         Largest number of rows of a JSON prediction request.
     max_bulk_byte
-        Largest body of a bulk prediction request, in NDJSON or Parquet.
+        Largest body of a bulk prediction request, in NDJSON or Parquet, and largest uploaded benchmark file.
     max_bulk_row
         Largest number of rows of a bulk request.
     max_bulk_request

@@ -44,7 +44,7 @@ def _paragraphs(response: dict[str, Any], *, why: bool) -> Iterator[str]:
 
 def _entry(entry: dict[str, Any], label: str, *, why: bool) -> Iterator[str]:
     costs = f"{_number(entry['cost_usd_per_h'])} USD/h, {_number(entry['cost_usd_per_month'])} USD a month"
-    yield f"{label} {costs}"
+    yield f"{label} {costs}; price of {entry['price_as_of']}"
     yield _fold(_deployment(entry))
     limits = [_prediction(metric) for metric in entry["predictions"] if metric["limit"] is not None]
     yield _fold(f"{'; '.join(limits)}; all limits with probability {entry['p_limits_met']:.2f}")
@@ -55,7 +55,7 @@ def _entry(entry: dict[str, Any], label: str, *, why: bool) -> Iterator[str]:
         yield _fold(_capacity(entry))
         yield _fold(
             f"{_number(entry['cost_usd_per_million_input_token'])} USD per million input tokens, "
-            f"{_number(entry['cost_usd_per_million_output_token'])} output; price of {entry['price_as_of']}; "
+            f"{_number(entry['cost_usd_per_million_output_token'])} output; "
             f"bottleneck: {entry['bottleneck']}"
         )
 
