@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from roofcast.data.errors import InputError
+from roofcast.serving.cli.completion import Complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class Option:
     """An option of a command: its help, its type and, unless it is required, its default.
 
     `names` are its name in requests and files and then short forms; without them it has the name of its key.
+    `complete` completes its values in the shell.
     """
 
     help: str
@@ -26,6 +28,7 @@ class Option:
     metavar: str | None = None
     show_default: bool = False
     names: tuple[str, ...] = ()
+    complete: Complete | None = None
 
 
 def with_options(options: Mapping[str, Option]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -44,7 +47,11 @@ def with_options(options: Mapping[str, Option]) -> Callable[[Callable[..., None]
                 annotation=Annotated[
                     option.type,
                     typer.Option(
-                        *option.names, help=option.help, metavar=option.metavar, show_default=option.show_default
+                        *option.names,
+                        help=option.help,
+                        metavar=option.metavar,
+                        show_default=option.show_default,
+                        autocompletion=option.complete,
                     ),
                 ],
             )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from roofcast.serving.cli.completion import complete_accelerator, complete_model
 from roofcast.serving.cli.options import Option
 
 QUESTION_OPTIONS: Final = {
-    "model": Option("Catalogue name, path of a config.json, or owner/name on the Hugging Face hub."),
-    "accelerator": Option("Catalogue name."),
+    "model": Option(
+        "Catalogue name, path of a config.json, or owner/name on the Hugging Face hub.", complete=complete_model
+    ),
+    "accelerator": Option("Catalogue name.", complete=complete_accelerator),
     "n_accelerator": Option("Accelerators of the replica; 1 by default.", default=""),
     "engine": Option("Such as vllm, sglang or trtllm.", default=""),
     "engine_version": Option("Version of the engine.", default=""),

@@ -10,6 +10,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from roofcast.serving.cli.completion import (
+    complete_accelerator,
+    complete_model,
+    complete_provider,
+    complete_region,
+)
 from roofcast.serving.cli.console import spinner, warn
 from roofcast.serving.cli.context import AsJson, ReferenceFile, Server, load_predictor, open_app_state, today
 from roofcast.serving.cli.options import Option, require_with, with_options
@@ -19,7 +25,9 @@ Number = float | None
 Names = list[str] | None
 
 OPTIONS: Final = {
-    "model": Option("Catalogue name, path of a config.json, or owner/name on the Hugging Face hub."),
+    "model": Option(
+        "Catalogue name, path of a config.json, or owner/name on the Hugging Face hub.", complete=complete_model
+    ),
     "slo": Option("A limit such as 'ttft:p95<=500ms'; repeatable.", list[str], names=("--limit", "--slo")),
     "isl": Option("Mean input tokens.", Number, None, names=("--n-input-token", "--isl")),
     "osl": Option("Mean output tokens.", Number, None, names=("--n-output-token", "--osl")),
@@ -37,10 +45,15 @@ OPTIONS: Final = {
     ),
     "headroom": Option("Share of the capacity to keep free at the peak.", Number, None),
     "prefix_cache_ratio": Option("Share of the input that the prefix cache holds.", Number, None),
-    "provider": Option("Admit this provider; repeatable.", Names, None),
-    "region": Option("Admit this region; repeatable. Without it the cheapest of an instance counts.", Names, None),
+    "provider": Option("Admit this provider; repeatable.", Names, None, complete=complete_provider),
+    "region": Option(
+        "Admit this region; repeatable. Without it the cheapest of an instance counts.",
+        Names,
+        None,
+        complete=complete_region,
+    ),
     "vendor": Option("Admit accelerators of this vendor; repeatable.", Names, None),
-    "accelerator": Option("Admit this accelerator; repeatable.", Names, None),
+    "accelerator": Option("Admit this accelerator; repeatable.", Names, None, complete=complete_accelerator),
     "engine": Option("Admit this engine; repeatable.", Names, None),
     "precision": Option(
         "Admit this weight precision in place of the checkpoint's; repeatable.",
