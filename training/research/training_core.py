@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from research.megatron_tables import korthikanti_rows, narayanan_rows, time_errors
 from roofcast.data.catalog import Catalog
 from roofcast.data.specs import ModelSpec
 from roofcast.data.training_campaigns import load_training_campaigns, training_catalog
@@ -98,7 +99,7 @@ def select_rows(rows: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
     is_decoder = ~types.isin(ENCODERS) & (n_encoder == 0) & ~rows["model"].str.contains("bert|transformer-xl")
     has = rows["throughput_token_per_s"].notna() & (rows["status"] == "ok") & is_decoder
     has &= rows["n_token_per_sequence"].notna()
-    has &= ~((rows["packing"] == "padded") & rows["campaign"].isin(["optimum_habana_training"]))
+    has &= rows["packing"] != "padded"
     has &= ~(rows["note"].astype(str).str.contains("before PP fix") & (rows["pp"] > 1))
     return rows[has].reset_index(drop=True)
 
@@ -206,6 +207,8 @@ def main() -> None:
         print(medians.to_string(), "\nmedian of medians", medians["median"].median())
     for name in TRAINING_NAMES:
         print(f"{name:28s} {DEFAULT_TRAINING_COEFFICIENTS.value(name):10.4g} -> {fitted.value(name):10.4g}")
+    for name, table in (("Korthikanti", korthikanti_rows()), ("Narayanan", narayanan_rows())):
+        print(f"{name}: {np.abs(time_errors(*table, fitted)).mean():.3f} with fitted coefficients")
     if options.dump:
         plan = {name: getattr(judged.choice.runs.plan, name) for name in judged.choice.runs.plan.__slots__}
         parts = estimate_training(judged.choice.runs, fitted)

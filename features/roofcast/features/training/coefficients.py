@@ -15,6 +15,9 @@ _JUDGEMENT: Final = "judgement"
 _RUNS: Final = "judgement, with training runs of many stacks in view; see docs/TRAINING.md"
 _KORTHIKANTI: Final = "V. Korthikanti et al., 2022, section 4: exact for Megatron-LM"
 _SHAH: Final = "J. Shah et al., FlashAttention-3, 2024: FlashAttention-2 reaches 35 % of the peak on H100"
+_ANTHONY: Final = (
+    "Q. Anthony et al., The Case for Co-Designing Model Architectures with Hardware, 2024, names it; size: runs"
+)
 _FLASH: Final = (
     "T. Dao, FlashAttention-2, 2023, section 4.1: five products backward for two forward; efficiency: runs"
 )
@@ -25,13 +28,15 @@ def _prior(median: float, log_sd: float, unit: str, meaning: str, source: str, *
 
 
 TRAINING_PRIORS: Final[dict[str, Prior]] = {
-    "gemm_ratio": _prior(1.0, 0.08, "1", "time of dense products relative to the kernel tables", _TABLES),
-    "backward_ratio": _prior(1.15, 0.1, "1", "time of a backward product relative to a forward one of the same "
+    "gemm_ratio": _prior(1.0, 0.04, "1", "time of dense products relative to the kernel tables", _TABLES),
+    "backward_ratio": _prior(1.15, 0.03, "1", "time of a backward product relative to a forward one of the same "
                              "shape", _RUNS),
-    "attention_ratio": _prior(1.1, 0.15, "1", "time of attention relative to the kernel tables", _TABLES),
+    "attention_ratio": _prior(1.1, 0.08, "1", "time of attention relative to the kernel tables", _TABLES),
     "attention_backward_ratio": _prior(3.0, 0.2, "1", "time of backward attention over forward", _FLASH),
     "portable_attention_ratio": _prior(1.8, 0.2, "1", "time of attention without the kernels of Hopper and later "
                                        "relative to with them", _SHAH),
+    "misaligned_ratio": _prior(6.0, 0.4, "1", "time of unfused attention whose head width is no multiple of eight",
+                               _ANTHONY),
     "expert_ratio": _prior(1.3, 0.3, "1", "time of grouped products of experts relative to dense products", _RUNS),
     "dispatch_pass": _prior(8.0, 0.5, "pass", "passes over the hidden vector of each token-expert pair, forward: "
                             "permutation, activation, weighting", _JUDGEMENT),

@@ -120,7 +120,8 @@ def _sharded_layer(
         has = n_param > 0
         gather = gather + np.where(has, all_gather_s(weight_byte * n_param, n, links), 0.0)
         reduce = reduce + np.where(has, all_gather_s(reduced_byte * n_param, n, links), 0.0)
-    return np.where(is_sharded, gather, 0.0), np.where(is_sharded & (job.is_frozen < 1), reduce, 0.0)
+    ratio = np.where(is_sharded, job.gather_ratio, 0.0)
+    return ratio * gather, np.where(job.is_frozen > 0, 0.0, ratio * reduce)
 
 
 def gradient_s(runs: TrainingRuns, c: TrainingCoefficients, n_dense: FloatArray, n_expert: FloatArray) -> FloatArray:

@@ -34,6 +34,8 @@ class Framework:
         Whether tensor-parallel ranks of a pipeline on several nodes stand on different nodes.
     launch_ratio
         Launches of a layer relative to Megatron-LM's.
+    gather_ratio
+        Time of collectives of sharded weights (ZeRO-3) relative to one collective a layer at the links' bandwidth.
     activation_ratio
         Kept activations relative to fused kernels': copies in 32 bits, rotated heads, activations before products.
     precision
@@ -60,6 +62,7 @@ class Framework:
     is_context_uneven: bool = False
     is_tensor_strided: bool = False
     launch_ratio: float = 1.0
+    gather_ratio: float = 1.0
     activation_ratio: float = 1.0
     precision: str = "bf16"
     has_distributed_optimizer: bool = False
@@ -72,7 +75,7 @@ FRAMEWORKS: Final[dict[str, Framework]] = {
     "nemo": Framework(2.0, 2.0, 12.0, 2.0, "zero1", has_tensor_parallel=True, precision="fp8",
                       has_distributed_optimizer=True),
     "megatron-deepspeed": Framework(2.0, 2.0, 12.0, 2.0, "zero1", has_tensor_parallel=True, is_flash=False,
-                                    has_dropout=True),
+                                    has_dropout=True, gather_ratio=4.0),
     "nanotron": Framework(2.0, 6.0, 12.0, 4.0, "ddp", has_tensor_parallel=True, is_stage_balanced=True,
                           is_attention_portable=True, is_tensor_strided=True, launch_ratio=2.0, activation_ratio=1.4),
     "fsdp": Framework(4.0, 4.0, 8.0, 2.0, "fsdp", is_operator_recomputed=True,

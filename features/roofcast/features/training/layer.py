@@ -167,13 +167,16 @@ def _without_launch(efficiency: GemmEfficiency) -> GemmEfficiency:
 
 
 def _attention(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[FloatArray, FloatArray]:
-    """Return attention with the queries of a sequence shared evenly among the context-parallel ranks."""
+    """Return attention with the queries of a sequence shared evenly among the context-parallel ranks.
+
+    Unfused attention computes all pairs of tokens, also those that the causal mask hides.
+    """
     s, h, job, plan = runs.model, runs.hardware, runs.job, runs.plan
 
     def attention_s(window: FloatArray) -> FloatArray:
         return prefill_attention_s(
             n_sequence=np.maximum(plan.micro_batch, 1.0), n_query=job.n_token,
-            n_context=job.n_token * (1.5 - 0.5 * s.is_causal), n_head=s.n_head / plan.tp,
+            n_context=job.n_token * (1.5 - 0.5 * s.is_causal * job.is_flash), n_head=s.n_head / plan.tp,
             n_kv_head=np.maximum(s.n_kv_head / plan.tp, 1.0), qk_dim=s.qk_dim, v_dim=s.v_dim, window=window,
             kv_byte=ELEMENT_BYTE, flop_per_s=h.half_flop_per_s, bandwidth_byte_per_s=h.bandwidth_byte_per_s,
             efficiency=h.attention,
@@ -186,7 +189,9 @@ def _attention(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[FloatArray,
     uneven = 1.0 + job.is_context_uneven * s.is_causal * (1.0 - 1.0 / plan.cp)
     is_old = (job.is_attention_portable > 0) & np.isin(h.family, NEW_ATTENTION)
     portable = np.where(is_old, c.value("portable_attention_ratio"), 1.0)
-    core = c.value("attention_ratio") * rank_share * uneven * portable * core
+    is_misaligned = (job.is_flash < 1) & (s.qk_dim % 8.0 > 0)
+    misaligned = np.where(is_misaligned, c.value("misaligned_ratio"), 1.0)
+    core = c.value("attention_ratio") * rank_share * uneven * portable * misaligned * core
     token = micro_batch_token(runs)
     width = (s.mixer_in_width + s.mixer_out_width) / plan.tp
     linear_byte = c.value("linear_ratio") * ELEMENT_BYTE * token * width * s.n_linear_layer / s.n_layer

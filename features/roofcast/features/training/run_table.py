@@ -157,6 +157,7 @@ def _job(
         is_context_uneven=_convention(framework, lambda f: f.is_context_uneven),
         is_tensor_strided=_convention(framework, lambda f: f.is_tensor_strided),
         launch_ratio=_convention(framework, lambda f: f.launch_ratio),
+        gather_ratio=_convention(framework, lambda f: f.gather_ratio),
         activation_ratio=_convention(framework, lambda f: f.activation_ratio),
         is_eight_bit=np.isin(precision.astype(str), EIGHT_BIT).astype(float),
         offload_optimizer=(np.char.find(offload, "optimizer") >= 0).astype(float),

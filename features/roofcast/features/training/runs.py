@@ -132,6 +132,8 @@ class Job:
         1 if tensor-parallel ranks of a pipeline on several nodes stand on different nodes.
     launch_ratio
         Launches of a layer relative to Megatron-LM's.
+    gather_ratio
+        Time of collectives of sharded weights relative to one collective a layer.
     activation_ratio
         Kept activations relative to fused kernels'.
     is_operator_recomputed
@@ -167,6 +169,7 @@ class Job:
     is_context_uneven: FloatArray
     is_tensor_strided: FloatArray
     launch_ratio: FloatArray
+    gather_ratio: FloatArray
     activation_ratio: FloatArray
     is_eight_bit: FloatArray
     offload_optimizer: FloatArray
