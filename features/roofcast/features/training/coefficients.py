@@ -108,7 +108,17 @@ FAMILY_PRIORS: Final[dict[str, Prior]] = {
 }
 """Ratios by family of accelerators, see `family_code`."""
 
-TRAINING_NAMES: Final = (*TRAINING_PRIORS, *FAMILY_PRIORS)
+FRAMEWORK_PRIORS: Final[dict[str, Prior]] = {
+    name: _prior(1.0, log_sd, "1", "time of a layer relative to Megatron-LM's kernels", _JUDGEMENT)
+    for name, log_sd in (
+        ("megatron", 0.04), ("nemo", 0.04), ("megatron-deepspeed", 0.1), ("nanotron", 0.1), ("fsdp", 0.1),
+        ("torchtitan", 0.1), ("deepspeed", 0.1), ("transformers", 0.1), ("jax", 0.1), ("neuron", 0.1),
+    )
+}  # fmt: skip
+"""Ratios by family of frameworks, in the order of `roofcast.features.training.frameworks.FRAMEWORKS`."""
+
+TRAINING_NAMES: Final = (*TRAINING_PRIORS, *FAMILY_PRIORS, *FRAMEWORK_PRIORS)
+_PRIORS: Final = {**TRAINING_PRIORS, **FAMILY_PRIORS, **FRAMEWORK_PRIORS}
 _INDEX: Final = {name: i for i, name in enumerate(TRAINING_NAMES)}
 
 
@@ -129,13 +139,17 @@ class TrainingCoefficients:
         >>> DEFAULT_TRAINING_COEFFICIENTS.value("attention_backward_ratio")
         3.0
         """
-        prior = TRAINING_PRIORS[name] if name in TRAINING_PRIORS else FAMILY_PRIORS[name]
+        prior = _PRIORS[name]
         value = float(np.exp(self.logs[_INDEX[name]]).round(12))
         return min(value, 1.0) if prior.is_share else value
 
     def family_ratio(self, code: FloatArray) -> FloatArray:
         """Return the ratio of each row's family of accelerators, by `family_code`."""
-        return np.asarray(np.exp(self.logs[len(TRAINING_PRIORS) :])[code.astype(np.intp)])
+        return np.asarray(np.exp(self.logs[len(TRAINING_PRIORS) + code.astype(np.intp)]))
+
+    def framework_ratio(self, code: FloatArray) -> FloatArray:
+        """Return the ratio of each row's family of frameworks, by its index in `FRAMEWORK_PRIORS`."""
+        return np.asarray(np.exp(self.logs[len(TRAINING_PRIORS) + len(FAMILY_PRIORS) + code.astype(np.intp)]))
 
     def __eq__(self, other: object) -> bool:
         """Return whether all values are equal."""
@@ -183,7 +197,7 @@ def from_standard(x: FloatArray) -> TrainingCoefficients:
     >>> from_standard(np.zeros(len(TRAINING_NAMES))) == DEFAULT_TRAINING_COEFFICIENTS
     True
     """
-    priors = [*TRAINING_PRIORS.values(), *FAMILY_PRIORS.values()]
+    priors = _PRIORS.values()
     return TrainingCoefficients(np.log([p.median for p in priors]) + x * np.array([p.log_sd for p in priors]))
 
 

@@ -60,7 +60,7 @@ def layer_traffic(runs: TrainingRuns, c: TrainingCoefficients, local: LocalParam
     tensor = all_reduce_s(hidden_byte, plan.tp, group_links(runs, c, h.all_reduce, plan.tp, 1.0))
     kv_byte = ELEMENT_BYTE * plan.micro_batch * job.n_token * s.n_kv_head * (s.qk_dim + s.v_dim) / plan.tp
     context = all_gather_s(kv_byte, plan.cp, group_links(runs, c, h.all_gather, plan.cp, plan.tp))
-    sent_byte = hidden_byte * s.n_expert_per_token / np.where(plan.ep > 1.0, plan.tp, 1.0)
+    sent_byte = ELEMENT_BYTE * token * s.dispatch_width * s.n_expert_per_token / np.where(plan.ep > 1.0, plan.tp, 1.0)
     expert = all_to_all_s(sent_byte, plan.ep, group_links(runs, c, h.all_to_all, plan.ep, 1.0))
     gather, reduce = _sharded_layer(runs, c, local)
     return LayerTraffic(

@@ -75,7 +75,10 @@ def estimate_layer(runs: TrainingRuns, c: TrainingCoefficients) -> LayerTime:
     expert = _experts(runs, c)
     attention = _attention(runs, c)
     elementwise = _elementwise(runs, c)
-    forward, backward = (OperatorTime(dense[i], expert[i], attention[i], elementwise[i]) for i in (0, 1))
+    ratio = c.framework_ratio(runs.job.framework)
+    forward, backward = (
+        OperatorTime(*(ratio * part[i] for part in (dense, expert, attention, elementwise))) for i in (0, 1)
+    )
     head = _head(runs, c)
     return LayerTime(forward, backward, *head)
 
@@ -154,7 +157,7 @@ def _experts(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[FloatArray, F
     grouped = replace(runs, hardware=replace(runs.hardware, gemm=_without_launch(runs.hardware.gemm)))
     up = _product(grouped, c, rows, (s.n_mlp_matrix - 1.0) * width, s.hidden_size)
     down = _product(grouped, c, rows, s.hidden_size, width)
-    passes_s = c.value("dispatch_pass") * ELEMENT_BYTE * pair * s.hidden_size / runs.hardware.bandwidth_byte_per_s
+    passes_s = c.value("dispatch_pass") * ELEMENT_BYTE * pair * s.dispatch_width / runs.hardware.bandwidth_byte_per_s
     share = np.where(s.n_moe_layer > 0, s.n_moe_layer / s.n_layer, 0.0)
     n_product = c.value("expert_ratio") * n_local
     forward = share * (n_product * (up[0] + down[0]) + passes_s)

@@ -165,7 +165,7 @@ def layer_activation_byte(runs: TrainingRuns) -> tuple[FloatArray, FloatArray, F
     _, pair, expert_parts = expert_split(runs)
     moe_share = s.n_moe_layer / s.n_layer
     per_token = pair / np.maximum(micro_batch_token(runs), 1e-9)
-    expert = moe_share * per_token * ELEMENT_BYTE * (2.0 * s.hidden_size + n_kept * s.moe_width / expert_parts)
+    expert = moe_share * per_token * ELEMENT_BYTE * (2.0 * s.dispatch_width + n_kept * s.moe_width / expert_parts)
     attended = (s.n_full_layer + s.n_sliding_layer) / s.n_layer
     scores = (1.0 - job.is_flash) * attended * SCORE_BYTE * s.n_head * job.n_token / plan.tp
     kept = hidden / norm_split + (split + adapter) / plan.tp + expert

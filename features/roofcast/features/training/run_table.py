@@ -19,6 +19,7 @@ from roofcast.features.descriptors.prediction_input import (
     number_column,
     text_column,
 )
+from roofcast.features.training.coefficients import FRAMEWORK_PRIORS
 from roofcast.features.training.frameworks import FRAMEWORKS, framework_family
 from roofcast.features.training.hardware import HOST_SIZE, build_hardware, network_byte_per_s
 from roofcast.features.training.methods import (
@@ -39,6 +40,8 @@ FROZEN_METHODS: Final = ("lora", "qlora", "adapter")
 
 TYPICAL_TOKEN: Final = 2048.0
 """Tokens of a sequence where the length is unknown."""
+
+_FRAMEWORK_CODE: Final = {name: code for code, name in enumerate(FRAMEWORK_PRIORS)}
 
 ADAPTER_STATE_BYTE: Final = (4.0, 4.0, 8.0)
 """Weight, gradient and optimizer bytes of adapters, which stay in 32 bits."""
@@ -139,6 +142,7 @@ def _job(
     default_flash = _convention(framework, lambda f: f.is_flash)
     pretrain = (method == "pretrain").astype(float)
     return Job(
+        framework=np.array([_FRAMEWORK_CODE[str(name)] for name in framework], dtype=float),
         n_accelerator=number_column(rows, "n_accelerator", 1.0),
         n_token=number_column(rows, "n_token_per_sequence", TYPICAL_TOKEN),
         n_global_batch=number_column(rows, "n_global_batch_sequence", np.nan),

@@ -20,6 +20,8 @@ class ModelShape:
         Width of an MLP, layers that have one, and its matrices: three if gated, two if plain.
     moe_width, n_moe_layer
         The same for one routed expert.
+    dispatch_width
+        Width of the vectors that are sent to experts.
     n_full_layer, n_sliding_layer, n_linear_layer
         Layers by kind of attention; `sliding_window` in tokens. A full layer reads at most `sparse_top_k` tokens, if
         positive.
@@ -38,6 +40,7 @@ class ModelShape:
     n_mlp_matrix: FloatArray
     moe_width: FloatArray
     n_moe_layer: FloatArray
+    dispatch_width: FloatArray
     n_expert: FloatArray
     n_expert_per_token: FloatArray
     n_head: FloatArray
@@ -98,6 +101,8 @@ class Job:
 
     Parameters
     ----------
+    framework
+        Code of the family of frameworks: its index in `roofcast.features.training.coefficients.FRAMEWORK_PRIORS`.
     n_accelerator, n_token
         Accelerators of the run, and tokens of a sequence.
     n_global_batch
@@ -146,6 +151,7 @@ class Job:
         1 if layers are spread over pipeline stages by cost, 0 if evenly.
     """
 
+    framework: FloatArray
     n_accelerator: FloatArray
     n_token: FloatArray
     n_global_batch: FloatArray
