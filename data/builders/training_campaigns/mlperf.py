@@ -31,7 +31,7 @@ BENCHMARKS: Final[dict[str, Cells]] = {
     "gpt3": {"model": "gpt3-175b", "n_token_per_sequence": 2048, "method": "pretrain"},
     "llama2_70b_lora": {
         "model": "llama2-70b", "n_token_per_sequence": 8192, "method": "lora", "adapter_rank": 16,
-        "packing": "packed",
+        "packing": "packed", "adapter": "lora", "adapter_targets": "q k v o",
     },
     "llama31_405b": {"model": "llama3.1-405b", "n_token_per_sequence": 8192, "method": "pretrain"},
     "llama31_8b": {"model": "llama3.1-8b", "n_token_per_sequence": 8192, "method": "pretrain"},

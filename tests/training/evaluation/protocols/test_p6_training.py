@@ -122,10 +122,11 @@ def test_baselines_answer_every_row(name: str, rows: TrainingRunRows) -> None:
 def test_scoreboard_and_page_hold_p6(rows: TrainingRunRows, tmp_path: Path) -> None:
     board = run_scoreboard(["P6"], training=rows.take(np.arange(0, len(rows.measurements), 4)), n_fold=2)
     figures = json.loads(board.to_json())
-    assert list(figures) == ["P6", "P6_all"]
+    assert list(figures) == ["P6", "P6_all", "P6_judges"]
+    assert set(figures["P6_judges"]) == {"Korthikanti et al. 2022, table 5", "Narayanan et al. 2021, table 1"}
     assert set(figures["P6"]) == set(SPLITS)
     assert set(figures["P6"][SPLITS[0]]) == set(METHODS)
-    assert {path.name for path in board.dump(tmp_path)} == {"P6.csv", "P6_parts.csv"}
+    assert {path.name for path in board.dump(tmp_path)} == {"P6.csv", "P6_parts.csv", "P6_judges.csv"}
     (page,) = write_page(board, tmp_path)
     assert "## P6: training runs" in page.read_text(encoding="utf-8")
 

@@ -9,7 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.data.training_campaigns import FIRST_TRAINING_CAMPAIGNS, load_training_campaigns, training_catalog
+from roofcast.data.training_campaigns import (
+    FIRST_TRAINING_CAMPAIGNS,
+    load_training_campaigns,
+    load_training_judges,
+    training_catalog,
+)
 from roofcast.features.arrays import take_rows
 from roofcast.features.training.flops import model_flop
 from roofcast.features.training.plans import TrainingJobs
@@ -112,3 +117,8 @@ def build_training_run_rows(measurements: pd.DataFrame) -> TrainingRunRows:
 def load_training_run_rows() -> TrainingRunRows:
     """Return the rows of all shipped training campaigns, without the judges."""
     return build_training_run_rows(load_training_campaigns())
+
+
+def load_training_judge_rows() -> TrainingRunRows:
+    """Return the published runs that judge alone."""
+    return build_training_run_rows(load_training_judges())

@@ -19,7 +19,11 @@ import pandas as pd
 from roofcast.data.campaigns.llm_pilot_peers import PEERS
 from roofcast.data.errors import UnknownNameError
 from roofcast.training.config import TrainingConfig
-from roofcast.training.dataset.training_runs import TrainingRunRows, load_training_run_rows
+from roofcast.training.dataset.training_runs import (
+    TrainingRunRows,
+    load_training_judge_rows,
+    load_training_run_rows,
+)
 from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows, load_campaign_rows
 from roofcast.training.evaluation.protocols.capacity import Rule, cheapest
 from roofcast.training.evaluation.protocols.fold_lines import DERIVED
@@ -50,7 +54,9 @@ from roofcast.training.evaluation.protocols.p4_p5_campaigns import (
 )
 from roofcast.training.evaluation.protocols.p6_training import N_FOLD as N_FOLD_TRAINING
 from roofcast.training.evaluation.protocols.p6_training import (
+    judge_figures,
     of_first_training_campaigns,
+    predict_judges,
     predict_training,
     training_figures,
     training_parts,
@@ -75,8 +81,8 @@ from roofcast.training.evaluation.protocols.regret import (
 
 PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5", "P6", "P7", "P8")
 """Protocols of `run_scoreboard`. P3 has two results, all rows and ``P3_clean``; P4 also has ``P4_methods``, with its
-baselines, and ``decisions``; P6 and P7 also have ``P6_all`` and ``P7_all``. P4 and P5 share one run, and so do P7 and
-P8."""
+baselines, and ``decisions``; P6 also has ``P6_all`` and ``P6_judges``, P7 ``P7_all``. P4 and P5 share one run, and so
+do P7 and P8."""
 
 OWN: Final = "roofcast"
 """Name of roofcast's own scores."""
@@ -93,6 +99,7 @@ _PATHS: Final[Mapping[str, tuple[str, ...]]] = {
     "decisions": (),
     "P6": ("split", "method", "quantity"),
     "P6_all": ("split", "method", "quantity"),
+    "P6_judges": ("table", "method"),
     "P7": ("method", "metric", "over"),
     "P7_all": ("method", "metric", "over"),
     "P8": ("own_runs_of", "n_own_run", "metric"),
@@ -207,10 +214,7 @@ def run_scoreboard(
         results |= _campaign_results(dump) if "P4" in names else {}
         results |= {"P5": _reference_result(dump)} if "P5" in names else {}
     if "P6" in names:
-        runs_of_p6 = training or load_training_run_rows()
-        results |= _training_results(
-            predict_training(runs_of_p6, progress=progress, n_fold=n_fold or N_FOLD_TRAINING)
-        )
+        results |= _training_results(training or load_training_run_rows(), progress, n_fold or N_FOLD_TRAINING)
     if {"P7", "P8"} & set(names):
         rows = campaigns or load_campaign_rows()
         dump = predict_stacks(rows, config, progress, n_fold or N_FOLD_STACK)
@@ -221,7 +225,12 @@ def run_scoreboard(
 
 def _in_order(names: Iterable[str], results: Mapping[str, object]) -> list[str]:
     """Return the names of the results in the requested order, each followed by the results that it includes."""
-    included = {"P3": ("P3_clean",), "P4": ("P4_methods", "decisions"), "P6": ("P6_all",), "P7": ("P7_all",)}
+    included = {
+        "P3": ("P3_clean",),
+        "P4": ("P4_methods", "decisions"),
+        "P6": ("P6_all", "P6_judges"),
+        "P7": ("P7_all",),
+    }
     return [part for name in names for part in (name, *included.get(name, ())) if part in results]
 
 
@@ -294,11 +303,14 @@ def _reference_result(dump: pd.DataFrame) -> ProtocolResult:
     return ProtocolResult(reference_figures(lines), {"P5": lines})
 
 
-def _training_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
+def _training_results(rows: TrainingRunRows, progress: Progress | None, n_fold: int) -> dict[str, ProtocolResult]:
+    dump = predict_training(rows, progress=progress, n_fold=n_fold)
+    judged = predict_judges(rows, load_training_judge_rows())
     tables = {"P6": dump, "P6_parts": training_parts(dump)}
     return {
         "P6": ProtocolResult(training_figures(of_first_training_campaigns(dump)), tables),
         "P6_all": ProtocolResult(training_figures(dump), {}),
+        "P6_judges": ProtocolResult(judge_figures(judged), {"P6_judges": judged}),
     }
 
 

@@ -86,6 +86,28 @@ def _lines(
         yield context[known].assign(quantity=quantity, measured=values[known], **columns)
 
 
+def predict_judges(
+    rows: TrainingRunRows, judges: TrainingRunRows, methods: Mapping[str, RunMethod] = METHODS
+) -> pd.DataFrame:
+    """Return predictions of published runs that no training reads, by methods that learnt from all other rows.
+
+    Returns
+    -------
+    Context of the run, `table` (where it was published), `measured` and ``by_NAME`` tokens per second and accelerator
+    """
+    columns = {f"by_{name}": method(rows, judges).rate for name, method in methods.items()}
+    context = judges.measurements[[*_CONTEXT, "recomputation"]]
+    return context.assign(table=judges.measurements["note"], measured=judges.rate, **columns)
+
+
+def judge_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the scores of `predict_judges` by published table and method."""
+    return {
+        str(table): {name: error_summary(of["measured"], of[f"by_{name}"]) for name in _method_names(dump)}
+        for table, of in dump.groupby("table", sort=False)
+    }
+
+
 def of_first_training_campaigns(dump: pd.DataFrame) -> pd.DataFrame:
     """Return the lines of the campaigns that the headline figures judge."""
     return dump[dump["campaign"].isin(FIRST_TRAINING_CAMPAIGNS)]
