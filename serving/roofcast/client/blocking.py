@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack, overload
 from urllib.parse import quote
@@ -22,6 +23,7 @@ from roofcast.client.answers import (
     ChangeResponse,
     ChoicesResponse,
     ExplanationsResponse,
+    FileAdded,
     MeasurementsAdded,
     ModelSpec,
     Offer,
@@ -34,7 +36,7 @@ from roofcast.client.answers import (
     ScoreboardResponse,
     VersionResponse,
 )
-from roofcast.client.calls import Call, Row, client_options, get, post, read_json
+from roofcast.client.calls import Call, Row, client_options, get, post, read_json, upload
 from roofcast.client.errors import UnreachableError
 from roofcast.client.requests import (
     ExplanationRequest,
@@ -147,6 +149,35 @@ class Client:
     def add_measurements(self, **request: Unpack[MeasurementsRequest]) -> MeasurementsAdded:
         """Store measured rows and the models that they bring along: all of them, or none."""
         return self._send(post("/v1/measurements", request))
+
+    def import_file(
+        self,
+        file: Path,
+        *,
+        format_: str = "auto",
+        name: str | None = None,
+        campaign: str | None = None,
+        values: Mapping[str, object] | None = None,
+        dry_run: bool = False,
+    ) -> FileAdded:
+        """Import the file of a benchmark client as it is: all of its rows, or none.
+
+        Parameters
+        ----------
+        format_
+            A name of `roofcast formats`; detected by default.
+        name
+            Name of the file for messages; its own by default.
+        campaign
+            The format's name by default.
+        values
+            Value by column, for what the file does not hold.
+        dry_run
+            Validate and count only.
+        """
+        set_ = [f"{column}={value}" for column, value in (values or {}).items()]
+        params = {"format": format_, "name": name, "campaign": campaign, "set": set_, "dry_run": dry_run}
+        return self._send(upload("/v1/measurements/files", file, **params))
 
     def measurements(self, campaign: str | None = None, offset: int = 0, limit: int = 100) -> list[Row]:
         """List the measurements stored at the service."""

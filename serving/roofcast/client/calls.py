@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import httpx
@@ -18,6 +19,9 @@ Row = dict[str, float | int | str | bool | None]
 T = TypeVar("T")
 
 JSON: Final = "application/json"
+
+FILE_TYPES: Final = {".json": JSON, ".jsonl": "application/x-ndjson", ".csv": "text/csv"}
+"""Media type of an uploaded file by its suffix."""
 
 BUSY: Final = (429, 503)
 """Statuses of requests that the service did not act on."""
@@ -85,6 +89,13 @@ def get(path: str, **params: Any) -> Call[Any]:
 def post(path: str, body: object) -> Call[Any]:
     """Return a call with a JSON body; NaN becomes null, which is blank."""
     return Call("POST", path, read_json, content=to_json(body, inf_nan_mode="null"))
+
+
+def upload(path: str, file: Path, **params: Any) -> Call[Any]:
+    """Return a call with the content of a file; parameters that are None are left out."""
+    kind = FILE_TYPES.get(file.suffix.lower(), "application/octet-stream")
+    given = {"name": file.name} | {name: value for name, value in params.items() if value is not None}
+    return Call("POST", path, read_json, given, content=file.read_bytes(), content_type=kind)
 
 
 def client_options(

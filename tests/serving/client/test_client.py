@@ -18,6 +18,7 @@ from typing_extensions import is_typeddict
 from codegen.client import FOLDER, generate_modules
 from roofcast.client import AsyncClient, Client, answers, blocking, bulk, requests
 from roofcast.client.bulk import MAX_JSON_ROW
+from tests.data.row_builders import SAMPLES
 from tests.serving.http_client import CONFIG, a_demand, a_measurement, a_question
 from tests.serving.http_client import Client as Bridge
 
@@ -29,6 +30,7 @@ METHOD_OF = {
     "post_predictions": "predict",
     "post_explanations": "explain",
     "post_measurements": "add_measurements",
+    "post_file": "import_file",
     "list_measurements": "measurements",
     "post_retraining": "retrain",
     "get_retraining": "retraining",
@@ -50,7 +52,9 @@ METHOD_OF = {
     "readyz": "ready",
     "metrics": "metrics",
 }
-RENAMED = {"reference": "references"}
+GUIDELLM = SAMPLES / "guidellm" / "rate.json"
+ABOUT = {"model": "llama-3.1-8b", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 1}
+RENAMED = {"reference": "references", "set": "values", "format": "format_"}
 
 
 class Wire(httpx.BaseTransport):
@@ -101,7 +105,8 @@ def test_every_operation_has_a_method_with_its_parameters(shared: Bridge) -> Non
         expected = {RENAMED.get(p["name"], p["name"]) for p in operation.get("parameters", [])}
         if "requestBody" in operation:
             schema = operation["requestBody"]["content"]["application/json"]["schema"]
-            expected |= set(schemas[schema["$ref"].rpartition("/")[2]]["properties"])
+            is_file = schema.get("format") == "binary"
+            expected |= {"file"} if is_file else set(schemas[schema["$ref"].rpartition("/")[2]]["properties"])
         for kind in (Client, AsyncClient):
             assert parameters_of(getattr(kind, method_name(operation_id))) == expected, operation_id
 
@@ -134,6 +139,7 @@ def test_each_answer_has_the_return_type_of_its_method(client: Client) -> None:
         "predict": lambda: client.predict([a_question()]),
         "explain": lambda: client.explain(rows=[a_question()]),
         "add_measurements": lambda: client.add_measurements(rows=[a_measurement()]),
+        "import_file": lambda: client.import_file(GUIDELLM, values=ABOUT, dry_run=True),
         "measurements": lambda: client.measurements(limit=1),
         "retrainings": client.retrainings,
         "models": client.models,
