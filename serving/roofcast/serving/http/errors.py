@@ -128,7 +128,8 @@ async def _on_roofcast_error(_: Request, error: Exception) -> JSONResponse:
 
 async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101  (as registered)
-    first = error.errors()[0]
+    found = error.errors()
+    first = next((part for part in found if part["type"] == "extra_forbidden"), found[0])  # why another is missing
     place, *path = first["loc"]
     field = _field(path, error.body) if place == "body" else ".".join(map(str, path))
     message, near = str(first["msg"]).removeprefix("Value error, "), []

@@ -46,7 +46,7 @@ def accelerators(
 
         print(accelerator_template(), end="")
     elif add:
-        _add_accelerator(add, replace=replace)
+        _add_accelerator(add, replace=replace, as_json=as_json)
     elif lint:
         _show_findings(as_json=as_json)
     else:
@@ -55,7 +55,7 @@ def accelerators(
         show([spec.model_dump(mode="json", include=None if as_json else columns) for spec in specs], as_json=as_json)
 
 
-def _add_accelerator(file: Path, *, replace: bool) -> None:
+def _add_accelerator(file: Path, *, replace: bool, as_json: bool) -> None:
     from roofcast.data.catalog import load_catalog
     from roofcast.data.catalog.accelerator_file import load_accelerator_file
     from roofcast.data.catalog.accelerator_lint import check_sheet_units
@@ -72,7 +72,10 @@ def _add_accelerator(file: Path, *, replace: bool) -> None:
     spec, path, findings = add_accelerator(file, home, open_catalog(), replace=replace)
     for finding in findings:
         warn(str(finding))
-    print(f"{spec.id} is stored in {path}")
+    if as_json:
+        show([{"id": spec.id, "path": path}], as_json=True)
+    else:
+        print(f"{spec.id} is stored in {path}")
     if findings:
         step("if a number is wrong, correct your file and add it again with --replace")
 

@@ -82,11 +82,11 @@ def offers(
 
         print(OWNED_TEMPLATE, end="")
     elif add:
-        _add_offers(add, rate or [], replace=replace)
+        _add_offers(add, rate or [], replace=replace, as_json=as_json)
     elif add_owned:
-        _add_owned(add_owned)
+        _add_owned(add_owned, as_json=as_json)
     elif add_skypilot:
-        _add_skypilot(add_skypilot, provider, as_of, licence)
+        _add_skypilot(add_skypilot, _stated("add-skypilot", provider, as_of), licence, as_json=as_json)
     elif refresh:
         refreshes = _refresh_skypilot(provider) if refresh == SKYPILOT else [_refresh(refresh, provider, as_of)]
         show([asdict(part) for part in refreshes], as_json=as_json)
@@ -94,29 +94,30 @@ def offers(
         _list_offers(open_catalog(), (provider, region, accelerator, pricing), as_json=as_json)
 
 
-def _add_offers(file: Path, rates: list[str], *, replace: bool) -> None:
+def _add_offers(file: Path, rates: list[str], *, replace: bool, as_json: bool) -> None:
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.app_state.user_catalog import add_offers
     from roofcast.serving.cli.files import parse_rates
 
     parsed = parse_rates(rates)
-    _show_added(add_offers(file, load_settings().home, open_catalog(), parsed, replace=replace))
+    added = add_offers(file, load_settings().home, open_catalog(), parsed, replace=replace)
+    _show_added(added, as_json=as_json)
 
 
-def _add_owned(file: Path) -> None:
+def _add_owned(file: Path, *, as_json: bool) -> None:
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.app_state.user_catalog import add_owned
 
-    _show_added(add_owned(file, load_settings().home, open_catalog(), today()))
+    _show_added(add_owned(file, load_settings().home, open_catalog(), today()), as_json=as_json)
 
 
-def _add_skypilot(file: Path, provider: str | None, as_of: dt.datetime | None, licence: str | None) -> None:
+def _add_skypilot(file: Path, about: tuple[str, dt.date], licence: str | None, *, as_json: bool) -> None:
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.app_state.user_catalog import add_skypilot
 
-    name, day = _stated("add-skypilot", provider, as_of)
-    home = load_settings().home
-    _show_added(add_skypilot(file, home, open_catalog(), provider=name, as_of=day, licence=licence or ""))
+    home, (name, day) = load_settings().home, about
+    added = add_skypilot(file, home, open_catalog(), provider=name, as_of=day, licence=licence or "")
+    _show_added(added, as_json=as_json)
 
 
 def _stated(option: str, provider: str | None, as_of: dt.datetime | None) -> tuple[str, dt.date]:
@@ -125,10 +126,12 @@ def _stated(option: str, provider: str | None, as_of: dt.datetime | None) -> tup
     return provider, as_of.date()
 
 
-def _show_added(added: AddedOffers) -> None:
+def _show_added(added: AddedOffers, *, as_json: bool) -> None:
     for remark in added.remarks:
         warn(remark)
-    if len(added.offers) == 1:
+    if as_json:
+        show([{"ids": [offer.id for offer in added.offers], "path": added.path}], as_json=True)
+    elif len(added.offers) == 1:
         (offer,) = added.offers
         print(f"{offer.id} at {offer.price_usd_per_h.normalize():f} USD/h is stored in {added.path}")
     else:
