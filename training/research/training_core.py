@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ from roofcast.data.training_campaigns import load_training_campaigns, training_c
 from roofcast.features.arrays import FloatArray, take_rows
 from roofcast.features.training.coefficients import (
     DEFAULT_TRAINING_COEFFICIENTS,
+    MEMORY_NAMES,
     TRAINING_NAMES,
     TrainingCoefficients,
     from_standard,
@@ -122,21 +124,30 @@ def row_weights(stacks: pd.Series) -> FloatArray:
     return np.minimum(1.0, MAX_STACK_WEIGHT / n)
 
 
-def fit(runs: TrainingRuns, target: FloatArray, weight: FloatArray) -> TrainingCoefficients:
-    """Return the coefficients of a robust fit under their priors."""
+def fit(
+    residuals: Callable[[TrainingCoefficients], FloatArray],
+    weight: FloatArray,
+    names: Sequence[str],
+) -> TrainingCoefficients:
+    """Return the coefficients `names` of a robust fit under their priors; the others keep their medians."""
+    index = [TRAINING_NAMES.index(name) for name in names]
 
-    def residuals(x: FloatArray) -> FloatArray:
-        return log_errors(runs, target, from_standard(x)) / ERROR_SCALE
+    def coefficients(x: FloatArray) -> TrainingCoefficients:
+        standard = np.zeros(len(TRAINING_NAMES))
+        standard[index] = x
+        return from_standard(standard)
 
     def jacobian(x: FloatArray, at: FloatArray) -> FloatArray:
-        columns = []
-        for i in range(len(TRAINING_NAMES)):
-            moved = x.copy()
-            moved[i] += STEP
-            columns.append((residuals(moved) - at) / STEP)
-        return np.stack(columns, axis=1)
+        moved = [residuals(coefficients(x + STEP * unit)) for unit in np.eye(len(index))]
+        return np.stack([(values - at) / STEP for values in moved], axis=1)
 
-    return from_standard(levenberg_marquardt(residuals, jacobian, len(TRAINING_NAMES), weight))
+    return coefficients(levenberg_marquardt(lambda x: residuals(coefficients(x)), jacobian, len(index), weight))
+
+
+def fit_time(runs: TrainingRuns, target: FloatArray, weight: FloatArray) -> TrainingCoefficients:
+    """Return the coefficients of time fitted to tokens per second."""
+    names = [name for name in TRAINING_NAMES if name not in MEMORY_NAMES]
+    return fit(lambda c: log_errors(runs, target, c) / ERROR_SCALE, weight, names)
 
 
 def hold_out(judged: Judged, groups: pd.Series, weight: FloatArray) -> FloatArray:
@@ -147,7 +158,7 @@ def hold_out(judged: Judged, groups: pd.Series, weight: FloatArray) -> FloatArra
         inside, outside = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
         if len(inside) == 0:
             continue
-        c = fit(take_rows(judged.choice.runs, outside), judged.target[outside], weight[outside])
+        c = fit_time(take_rows(judged.choice.runs, outside), judged.target[outside], weight[outside])
         errors[inside] = log_errors(take_rows(judged.choice.runs, inside), judged.target[inside], c)
     return errors
 
@@ -166,17 +177,40 @@ def summarize(errors: FloatArray, groups: npt.ArrayLike) -> pd.DataFrame:
     return table.round(3)
 
 
-def memory_errors(rows: pd.DataFrame, catalog: Catalog, c: TrainingCoefficients) -> pd.DataFrame:
-    """Return log(measured / estimated) peak memory of rows that state it, with the plans chosen for them."""
+def memory_of_kind(runs: TrainingRuns, kind: pd.Series, c: TrainingCoefficients) -> FloatArray:
+    """Return the estimated peak memory of the kind that each row states; reserved if it states none."""
+    memory = estimate_memory(runs, c)
+    choices = [memory.allocated, memory.device]
+    return np.asarray(np.select([kind == "allocated", kind == "device"], choices, memory.reserved))
+
+
+def print_memory_errors(rows: pd.DataFrame, catalog: Catalog) -> None:
+    """Print errors of peak memory with priors, and with coefficients fitted to other stacks."""
     has = rows["memory_byte_per_accelerator"].notna() & (rows["status"] == "ok")
+    has &= rows["n_token_per_sequence"].notna() & ~rows["model"].str.contains("bert")
     rows = rows[has].reset_index(drop=True)
-    choice = choose_plans(build_jobs(rows, catalog.models, catalog.accelerators), c)
-    kind = rows["memory_kind"] if "memory_kind" in rows else pd.Series("reserved", index=rows.index)
-    memory = estimate_memory(choice.runs, c)
-    parts = {name: getattr(memory, name) for name in ("allocated", "reserved", "device")}
-    estimated = np.select([kind == "allocated", kind == "device"], [parts["allocated"], parts["device"]],
-                          parts["reserved"])  # fmt: skip
-    return rows.assign(error=np.log(rows["memory_byte_per_accelerator"].to_numpy(float) / estimated))
+    runs = choose_plans(build_jobs(rows, catalog.models, catalog.accelerators)).runs
+    target, kind = rows["memory_byte_per_accelerator"].to_numpy(float), rows["memory_kind"]
+    weight = row_weights(rows["campaign"])
+    held_out = np.full(len(rows), np.nan)
+    for campaign in rows["campaign"].unique():
+        inside, outside = (
+            np.flatnonzero(flags) for flags in (rows["campaign"] == campaign, rows["campaign"] != campaign)
+        )
+        others, other_kind = take_rows(runs, outside), kind.iloc[outside]
+
+        def residuals(
+            c: TrainingCoefficients, others: TrainingRuns = others, other_kind: pd.Series = other_kind,
+            measured: FloatArray = target[outside],
+        ) -> FloatArray:  # fmt: skip
+            return np.asarray(np.log(measured / memory_of_kind(others, other_kind, c)) / ERROR_SCALE)
+
+        c = fit(residuals, weight[outside], MEMORY_NAMES)
+        held_out[inside] = np.log(target[inside] / memory_of_kind(take_rows(runs, inside), kind.iloc[inside], c))
+    prior = np.log(target / memory_of_kind(runs, kind, DEFAULT_TRAINING_COEFFICIENTS))
+    for name, errors in (("memory, prior", prior), ("memory, campaign out", held_out)):
+        print(f"{name}: mean {ape(errors).mean():.3f} median {np.median(ape(errors)):.3f}")
+        print(summarize(errors, rows["campaign"]).to_string())
 
 
 def main() -> None:
@@ -185,17 +219,21 @@ def main() -> None:
     parser.add_argument("--extra", type=Path, help="folder of unshipped campaigns: NAME.csv and shapes_new.csv")
     parser.add_argument("--names", nargs="*", default=[], help="campaigns of --extra")
     parser.add_argument("--hold-out", nargs="*", default=[], help="lineage, accelerator, stack")
+    parser.add_argument("--memory", action="store_true", help="peak memory instead of tokens/s")
     parser.add_argument("--dump", type=Path)
     options = parser.parse_args()
     rows, catalog = load_rows(options.extra, options.names)
+    if options.memory:
+        print_memory_errors(rows, catalog)
+        return
     judged = judge(select_rows(rows, catalog), catalog, DEFAULT_TRAINING_COEFFICIENTS)
     stack = judged.rows["stack"] if "stack" in judged.rows else judged.rows["campaign"]
     stack = stack.where(stack != "", judged.rows["campaign"])
     weight = row_weights(stack)
     prior = log_errors(judged.choice.runs, judged.target, DEFAULT_TRAINING_COEFFICIENTS)
-    fitted = fit(judged.choice.runs, judged.target, weight)
+    fitted = fit_time(judged.choice.runs, judged.target, weight)
     judged = judge(judged.rows, catalog, fitted)
-    fitted = fit(judged.choice.runs, judged.target, weight)
+    fitted = fit_time(judged.choice.runs, judged.target, weight)
     errors = {"prior": prior, "fitted": log_errors(judged.choice.runs, judged.target, fitted)}
     lineage = judged.rows["model"].map({name: spec.fold_group for name, spec in catalog.models.items()})
     groups = {"lineage": lineage, "accelerator": judged.rows["accelerator"], "stack": stack.str.split("/").str[0]}

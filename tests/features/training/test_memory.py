@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from research.megatron_tables import ACTIVATION_GIB, STATE_GIB, korthikanti_rows
@@ -31,6 +31,7 @@ def test_memory_adds_up_over_parts(method: str) -> None:
     assert memory.allocated[0] <= memory.reserved[0] <= memory.device[0]
 
 
+@settings(max_examples=9)
 @given(st.sampled_from([8, 16, 64]), st.sampled_from(["megatron-lm", "llm-foundry", "deepspeed"]))
 def test_more_zero_never_needs_more_memory(n: int, framework: str) -> None:
     """Beyond the buffer in which a layer's weights are gathered."""

@@ -118,6 +118,12 @@ FRAMEWORK_PRIORS: Final[dict[str, Prior]] = {
 """Ratios by family of frameworks, in the order of `roofcast.features.training.frameworks.FRAMEWORKS`."""
 
 TRAINING_NAMES: Final = (*TRAINING_PRIORS, *FAMILY_PRIORS, *FRAMEWORK_PRIORS)
+MEMORY_NAMES: Final = (
+    "activation_ratio", "selective_ratio", "module_ratio", "logit_byte", "fragment_ratio", "workspace_byte",
+    "context_byte",
+)  # fmt: skip
+"""Coefficients of memory; the others are of time."""
+
 _PRIORS: Final = {**TRAINING_PRIORS, **FAMILY_PRIORS, **FRAMEWORK_PRIORS}
 _INDEX: Final = {name: i for i, name in enumerate(TRAINING_NAMES)}
 

@@ -224,7 +224,7 @@ def _stated(rows: PredictionInput, framework: ColumnArray, job: Job) -> StatedPl
     is_parallel = _convention(framework, lambda f: f.has_tensor_parallel) > 0
     is_fsdp = np.isin(sharding, ("fsdp", "hsdp", "zero3", "zero2"))
     is_partial = ~np.isnan(tp) | ~np.isnan(pp) | is_fsdp | (job.n_accelerator <= 1)
-    is_partial |= ~is_parallel
+    is_partial |= ~is_parallel | (number_column(rows, "dp", np.nan) >= job.n_accelerator)
     tp, pp, cp, vp = (np.where(is_partial & np.isnan(value), 1.0, value) for value in (tp, pp, cp, vp))
     default = np.array([FRAMEWORKS[str(name)].sharding for name in framework], dtype=object)
     has_own = _convention(framework, lambda f: f.has_distributed_optimizer) > 0
