@@ -14,10 +14,10 @@ from roofcast.serving.cli import console
 from roofcast.serving.cli.console import report_errors, show, track, track_retraining
 
 
-def retrain(n_round: int) -> None:
+def retrain(*labels: str) -> None:
     progress = track_retraining()
-    for _ in range(n_round):
-        assert list(progress("ab", 2, "held-out lineages")) == ["a", "b"]
+    for label in labels:
+        assert list(progress("ab", 2, label)) == ["a", "b"]
 
 
 def redirect_errors(monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool) -> io.StringIO:
@@ -28,21 +28,24 @@ def redirect_errors(monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool) -> io
 
 def test_without_a_terminal_each_step_of_a_retraining_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     output = redirect_errors(monkeypatch, is_terminal=False)
-    retrain(2)
+    retrain("held-out lineages", "held-out stacks", "held-out lineages")
     assert output.getvalue().splitlines() == [
         "loading the measurements",
         "candidate, held-out lineages: 1 of 2",
         "candidate, held-out lineages: 2 of 2",
-        "fitting the candidate to all measurements",
+        "candidate, held-out lineages: done",
+        "candidate, held-out stacks: 1 of 2",
+        "candidate, held-out stacks: 2 of 2",
+        "candidate, held-out stacks: done",
         "champion, held-out lineages: 1 of 2",
         "champion, held-out lineages: 2 of 2",
-        "comparing",
+        "champion, held-out lineages: done",
     ]
 
 
 def test_on_a_terminal_a_retraining_has_a_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     output = redirect_errors(monkeypatch, is_terminal=True)
-    retrain(1)
+    retrain("held-out lineages")
     assert "candidate, held-out lineages" in output.getvalue()
     assert "100%" in output.getvalue()
     assert "1 of 2" not in output.getvalue()

@@ -115,7 +115,7 @@ def test_an_unknown_retraining_is_404(shared: Client) -> None:
 def test_a_job_runs_once(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    def fail() -> RetrainingReport:
+    def fail(_progress: object) -> RetrainingReport:
         calls.append(1)
         raise OutOfRangeError("too few rows")
 
@@ -128,7 +128,7 @@ def test_a_job_runs_once(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_an_unexpected_error_fails_the_job_and_is_raised(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> RetrainingReport:
+    def fail(_progress: object) -> RetrainingReport:
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(queue._state, "retrain", fail)
@@ -148,7 +148,7 @@ def test_the_result_of_a_job_is_recorded_when_the_store_answers_again(
     )  # fmt: skip
     pauses: list[float] = []
 
-    def retrain() -> RetrainingReport:
+    def retrain(_progress: object) -> RetrainingReport:
         if end == "fail":
             raise OutOfRangeError("too few rows")
         return report
@@ -181,7 +181,7 @@ def test_a_change_whose_acknowledgement_was_lost_can_be_repeated(
         if next(lost):
             raise NotReadyError("the connection was lost")
 
-    def retrain() -> RetrainingReport:
+    def retrain(_progress: object) -> RetrainingReport:
         raise OutOfRangeError("too few rows")
 
     monkeypatch.setattr(store.retrainings, "fail", fail_silently)

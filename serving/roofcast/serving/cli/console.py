@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain, repeat
 from typing import Any
 
 from rich.console import Console
@@ -107,19 +106,21 @@ def track(items: Iterable[Any], total: int | None = None, label: str = "reading"
 
 
 def track_retraining() -> Callable[[Iterable[Any], int, str], Iterator[Any]]:
-    """Return the progress callback of a retraining: a bar on a terminal, elsewhere a line for each step.
+    """Return the progress callback of a retraining: a bar by stage on a terminal, elsewhere a line for each step.
 
-    It is called once for each round over the held-out lineages: first of the candidate, then of the champion.
+    It is called once for each round over held-out lineages or stacks; what follows a round has no steps of its own.
     """
-    rounds = chain([("candidate", "fitting the candidate to all measurements")], repeat(("champion", "comparing")))
+    from roofcast.serving.app_state.retraining_stages import name_stages
+
+    stage_of = name_stages()
 
     def progress(items: Iterable[Any], total: int, label: str) -> Iterator[Any]:
-        who, next_step = next(rounds)
-        for i, item in enumerate(track(items, total, f"{who}, {label}"), 1):
+        stage = stage_of(label)
+        for i, item in enumerate(track(items, total, stage), 1):
             yield item
             if not err.is_terminal:
-                step(f"{who}, {label}: {i} of {total}")
-        step(next_step)
+                step(f"{stage}: {i} of {total}")
+        step(f"{stage}: done")
 
     step("loading the measurements")
     return progress

@@ -26,6 +26,7 @@ from filelock import FileLock, Timeout
 
 from roofcast.data.errors import InputError, NotReadyError, RoofcastError
 from roofcast.data.private_files import make_private_file
+from roofcast.serving.app_state.retraining_stages import log_stages
 from roofcast.serving.jobs.parent_death import signal_at_parent_death
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class JobQueue:
         except InputError:
             return
         try:
-            report = self._state.retrain()
+            report = self._state.retrain(log_stages(retraining_id))
         except RoofcastError as error:
             self._fail(retraining_id, str(error))
         except Exception as error:
