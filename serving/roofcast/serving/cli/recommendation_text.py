@@ -128,8 +128,8 @@ def _families(response: dict[str, Any]) -> Iterator[str]:
     n = response["n_configuration"]
     yield _fold(f"\n{len(families)} accelerators without an entry, each by its best of {n} configurations", "")
     for family in families:
-        split = f"{family['engine']} tp{family['tensor_parallel']}"
-        yield _fold(f"{family['accelerator']}, {split}: {family['reason']}: {family['detail']}")
+        split = f", {family['engine']} tp{family['tensor_parallel']}" if family["engine"] else ""
+        yield _fold(f"{family['accelerator']}{split}: {family['detail']}")
 
 
 def _number(value: float) -> str:
@@ -146,6 +146,6 @@ def _number(value: float) -> str:
 def _fold(text: str, indent: str = INDENT) -> str:
     first = "\n" if text.startswith("\n") else ""
     lines = textwrap.wrap(
-        text, WIDTH, initial_indent=indent, subsequent_indent=indent or INDENT, break_on_hyphens=False
+        text.lstrip("\n"), WIDTH, initial_indent=indent, subsequent_indent=indent or INDENT, break_on_hyphens=False
     )
     return first + "\n".join(lines)
