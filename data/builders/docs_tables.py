@@ -101,7 +101,17 @@ def _formats() -> str:
 
 
 def _presets() -> str:
-    header = ("preset", "what", "input tokens", "output tokens", "variation", "cached", "observed", "figures")
+    header = (
+        "preset",
+        "what",
+        "input tokens",
+        "output tokens",
+        "variation",
+        "cached",
+        "think time",
+        "observed",
+        "figures",
+    )
     rows = (
         (
             f"`{preset.name}`",
@@ -110,8 +120,10 @@ def _presets() -> str:
             f"{preset.n_output_token:,}",
             _ratio(preset.length_variation),
             _ratio(preset.prefix_cache_ratio),
+            "" if math.isnan(preset.think_time_s) else f"{preset.think_time_s:g} s",
             preset.observed,
-            f"[{preset.basis}]({preset.source})",
+            f"[{preset.basis}]({preset.source})"
+            + (f"; think time: [{preset.think_basis}]({preset.think_source})" if preset.think_source else ""),
         )
         for preset in PRESETS.values()
     )

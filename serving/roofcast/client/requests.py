@@ -49,7 +49,7 @@ class WorkloadRequest(TypedDict):
     length_variation: NotRequired[float | None]
     prefix_cache_ratio: NotRequired[float | None]
     users: NotRequired[float | None]
-    think_time_s: NotRequired[float]
+    think_time_s: NotRequired[float | None]
     request_rate_per_s: NotRequired[float | None]
     peak_factor: NotRequired[float]
     headroom: NotRequired[float]
@@ -73,6 +73,7 @@ class ConstraintsRequest(TypedDict):
     acceptance_ratio: NotRequired[float | None]
     draft_model: NotRequired[str | None]
     inventory: NotRequired[list[InventoryItem]]
+    marketplaces: NotRequired[bool]
 
 
 class ExplanationRequest(TypedDict):
@@ -98,4 +99,5 @@ class RecommendationRequest(TypedDict):
     level: NotRequired[float]
     n_entry: NotRequired[int]
     n_rejection: NotRequired[int]
+    levers: NotRequired[bool]
     deployment: NotRequired[Literal["", "vllm", "sglang", "trtllm", "kubernetes", "kserve"]]

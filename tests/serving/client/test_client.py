@@ -203,7 +203,9 @@ def test_rows_and_tables_over_one_bulk_request_are_sent_in_parts(
     monkeypatch.setattr(bulk, "MAX_BULK_ROW", 2)
     monkeypatch.setattr(bulk, "MAX_JSON_ROW", 2)
     monkeypatch.setattr(bulk, "MIN_PARQUET_ROW", min_parquet_row)
-    rows = [a_question(concurrency=n, engine=engine) for n, engine in enumerate(["vllm", "x", "vllm", None, "x"], 1)]
+    rows = [
+        a_question(concurrency=n, engine=engine) for n, engine in enumerate(["vllm", "tgi", "vllm", None, "tgi"], 1)
+    ]
     answers = client.predict(rows)["rows"]
     assert [row["concurrency"] for row in answers] == [1, 2, 3, 4, 5]
     assert answers[1]["reason"] == answers[4]["reason"]

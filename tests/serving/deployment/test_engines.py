@@ -171,14 +171,15 @@ def test_a_quantised_checkpoint_needs_no_option(engine: str, precision: str) -> 
         ("trtllm", "nvidia-h100-sxm-80gb", "bf16", "fp8"),
     ],
 )
-def test_conversions_that_an_engine_lacks_are_refused(
+def test_conversions_that_an_engine_lacks_need_a_copy(
     engine: str, accelerator: str, stored: str, precision_wanted: str
 ) -> None:
     question = a_question(a_model(weight_precision=stored), weight_precision=precision_wanted)
-    with pytest.raises(
-        InputError, match=rf"constraints\.weight_precision: {engine} cannot serve weights of {stored}"
-    ):
-        options(an_engine_config(engine, an_entry(accelerator), question))
+    text = command(an_engine_config(engine, an_entry(accelerator), question))
+    copy = f"replace-me/{question.checkpoint.rpartition('/')[2]}-{precision_wanted}"
+    assert f"# needs a copy of {question.checkpoint} in {precision_wanted}; {copy} is a placeholder" in text
+    assert text.count(copy) == 2
+    assert "--quantization" not in text
 
 
 @pytest.mark.parametrize(

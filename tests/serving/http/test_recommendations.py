@@ -103,10 +103,10 @@ def test_costs_can_be_recomputed_by_hand(shared: Client) -> None:
         per_h = entry["n_instance"] * entry["price_usd_per_h"]
         throughput = metric(entry, "output_throughput_token_per_s", "mean")["value"]
         request_per_h = throughput / 20 * 200 / entry["load_per_replica"] * 3600
-        assert entry["cost_usd_per_h"] == pytest.approx(per_h)
-        assert entry["cost_usd_per_month"] == pytest.approx(per_h * 730)
-        assert entry["cost_usd_per_million_token"] == pytest.approx(per_h / (request_per_h * 140) * 1e6)
-        assert request_cost(entry, 120, 20) == pytest.approx(per_h / request_per_h)
+        assert entry["cost_usd_per_h"] == pytest.approx(per_h, rel=1e-5)
+        assert entry["cost_usd_per_month"] == pytest.approx(per_h * 730, rel=1e-5)
+        assert entry["cost_usd_per_million_token"] == pytest.approx(per_h / (request_per_h * 140) * 1e6, rel=1e-4)
+        assert request_cost(entry, 120, 20) == pytest.approx(per_h / request_per_h, rel=1e-4)
         assert min(entry["cost_usd_per_million_input_token"], entry["cost_usd_per_million_output_token"]) > 0
 
 
@@ -121,11 +121,11 @@ def test_a_peak_factor_raises_the_price_of_tokens(shared: Client, load: dict[str
     workload = {"n_input_token": 1000, "n_output_token": 200, "peak_factor": 10, **load}
     entry = recommend(shared, workload=workload, n_entry=1)["entries"][0]
     if "request_rate_per_s" in load:
-        assert request_cost(entry, 1000, 200) * 4 * 3600 * 730 == pytest.approx(entry["cost_usd_per_month"])
+        assert request_cost(entry, 1000, 200) * 4 * 3600 * 730 == pytest.approx(entry["cost_usd_per_month"], rel=1e-4)
     at_peak = recommend(shared, workload=workload | {name: 10 * load[name] for name in load if name != "think_time_s"}
                  | {"peak_factor": 1}, n_entry=1)["entries"][0]  # fmt: skip
     assert at_peak["cost_usd_per_h"] == pytest.approx(entry["cost_usd_per_h"])
-    assert request_cost(at_peak, 1000, 200) * 10 == pytest.approx(request_cost(entry, 1000, 200))
+    assert request_cost(at_peak, 1000, 200) * 10 == pytest.approx(request_cost(entry, 1000, 200), rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def test_the_number_of_replicas_can_be_recomputed(shared: Client, load: dict[str
         assert (entry["users_per_replica"] is None) == at_rate
         served = entry["request_rate_per_replica"] if at_rate else entry["users_per_replica"]
         peak = load.get("users", load.get("request_rate_per_s", 0.0)) * 1.5
-        assert math.ceil(peak / 0.8 / served * (1 - 1e-9)) == entry["n_replica"]
+        assert math.ceil(peak / 0.8 / served * (1 - 1e-5)) == entry["n_replica"]
         thinking = entry["request_rate_per_replica"] * load.get("think_time_s", 0)
-        assert at_rate or served == pytest.approx(entry["in_flight_per_replica"] + thinking)
+        assert at_rate or served == pytest.approx(entry["in_flight_per_replica"] + thinking, rel=1e-4)
 
 
 VARIED = {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150, "users": 20}
@@ -181,7 +181,7 @@ def test_a_request_rate_is_served_by_the_replicas(shared: Client) -> None:
     assert (slow["n_replica"], slow["n_instance"]) == (1, 1)
     assert 0 < slow["load_per_replica"] < 1
     assert slow["load_per_replica"] <= slow["in_flight_per_replica"]
-    assert request_cost(slow, 120, 20) == pytest.approx(slow["cost_usd_per_h"] / (0.1 * 3600))
+    assert request_cost(slow, 120, 20) == pytest.approx(slow["cost_usd_per_h"] / (0.1 * 3600), rel=1e-4)
     fast = recommend(shared, workload=workload | {"request_rate_per_s": 300})["entries"][0]
     assert 1 < fast["load_per_replica"] <= fast["in_flight_per_replica"]
     assert fast["cost_usd_per_h"] > slow["cost_usd_per_h"]
@@ -227,7 +227,7 @@ def test_a_model_that_exceeds_the_memory_is_rejected_for_it(shared: Client) -> N
     reasons = {r["reason"] for r in answer["rejections"]}
     assert "does_not_fit" in reasons
     assert all(r["excess"] >= 1 for r in answer["rejections"])
-    assert all("GB usable" in r["detail"] for r in answer["rejections"] if r["reason"] == "does_not_fit")
+    assert all("GB are usable" in r["detail"] for r in answer["rejections"] if r["reason"] == "does_not_fit")
 
 
 def test_a_budget_that_nothing_meets_yields_rejections(shared: Client) -> None:
@@ -344,15 +344,15 @@ def test_each_entry_has_the_requested_deployment(shared: Client) -> None:
     assert recommend(shared, **request)["entries"][0]["deployment"] is None
 
 
-def test_a_deployment_that_cannot_be_written_is_a_warning(shared: Client) -> None:
+def test_a_deployment_of_a_copy_has_a_placeholder_and_an_unknown_one_is_refused(shared: Client) -> None:
     answer = recommend(shared, deployment="trtllm", constraints={"vendors": ["AMD"]}, n_entry=2)
     assert answer["entries"] == []
     assert "none of trtllm is known to run on AMD" in answer["families"][0]["detail"]
     fp8 = recommend(
         shared, deployment="trtllm", n_entry=1, constraints={"vendors": ["NVIDIA"], "weight_precision": "fp8"}
     )
-    assert fp8["entries"][0]["deployment"] is None
-    assert any("trtllm cannot serve weights of bf16 in fp8" in warning for warning in fp8["warnings"])
+    assert fp8["entries"][0]["needs_quantised_copy"]
+    assert "needs a copy of my-14b in fp8; replace-me/my-14b-fp8 is a placeholder" in fp8["entries"][0]["deployment"]
     unknown = a_demand(deployment="vllm", constraints={"engine": "tgis"})
     assert problem_of(shared.post(PATH, unknown), 404)["field"] == "constraints.engines"
     assert problem_of(shared.post(PATH, a_demand(deployment="helm")), 422)["field"] == "deployment"

@@ -18,7 +18,7 @@ MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
     ("changes", "status", "message"),
     [
         ({"tp": 3, "n_accelerator": 3}, "invalid", "tp: must divide the model's 32 attention heads, got 3"),
-        ({"tp": 3, "n_accelerator": 3, "engine": "transformers-neuronx"}, "ok", ""),
+        ({"tp": 3, "n_accelerator": 3, "engine": "transformers-neuronx", "accelerator": "aws-inferentia2"}, "ok", ""),
         ({"n_accelerator": 3}, "invalid", "tp: is blank, and 3 for 3 accelerators must divide the model's 32"),
         ({"n_accelerator": 3, "pp": 3}, "ok", ""),
         ({"n_accelerator": 3, "engine": "deepspeed"}, "ok", ""),
@@ -39,11 +39,13 @@ def test_a_split_that_the_model_does_not_admit_is_invalid(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"accelerator": "nvidia-v100-sxm2-32gb", "engine": "vllm"}, "vllm does not serve bf16 on NVIDIA Tesla V100"),
+        ({"accelerator": "nvidia-t4-16gb", "engine": "sglang"}, "weight_precision: sglang does not serve bf16 on"),
+        ({"accelerator": "amd-mi300x-192gb", "engine": "trtllm"}, "engine: trtllm does not run on AMD"),
         (
-            {"accelerator": "nvidia-v100-sxm2-32gb", "engine": "vllm"},
-            "capability 8.0 on, and NVIDIA Tesla V100",
+            {"accelerator": "nvidia-v100-sxm2-32gb", "engine": "vllm", "engine_version": "0.32.0"},
+            "engine_version: vllm 0.32.0 does not run on NVIDIA Tesla V100",
         ),
-        ({"accelerator": "nvidia-t4-16gb", "engine": "sglang"}, "weight_precision: sglang serves bf16 from"),
         ({"accelerator": "nvidia-t4-16gb", "engine": "vllm", "weight_precision": "fp16"}, ""),
         ({"accelerator": "nvidia-t4-16gb", "engine": "vllm", "weight_precision": ""}, ""),
         ({"accelerator": "nvidia-t4-16gb"}, ""),
@@ -56,6 +58,12 @@ def test_weight_precisions_that_the_engine_does_not_support_are_invalid(
     (row,) = shared.post("/v1/predictions", {"rows": [a_question(**row_changes | changes)]}).json()["rows"]
     assert row["status"] == ("invalid" if message else "ok"), row["reason"]
     assert message in row["reason"]
+
+
+def test_an_engine_that_nobody_knows_is_unknown(shared: Client) -> None:
+    (row,) = shared.post("/v1/predictions", {"rows": [a_question(engine="vlm")]}).json()["rows"]
+    assert row["status"] == "unknown_name"
+    assert "did you mean 'vllm'" in row["reason"]
 
 
 def test_an_assumed_split_is_refused_in_an_explanation(shared: Client) -> None:

@@ -45,13 +45,13 @@ class Market:
         self.accelerators: dict[str, AcceleratorSpec] = {name: catalog.accelerators[name] for name in self.names}
         offers: dict[tuple[str, int], Offer] = {}
         for offer in catalog.offers:
-            if offer.accelerator in self.names and offer.pricing == "on_demand":
+            if offer.accelerator in self.names and (offer.pricing, offer.market) == ("on_demand", "provider"):
                 offers.setdefault((offer.accelerator, offer.n_accelerator), offer)
         self.offers = tuple(offers.values())
 
 
 def exhaustive(state: AppState, model: ModelSpec, demand: Demand, confidence: float) -> list[tuple[float, str]]:
-    """Return cost and offer of the cheapest replica on each offer, by predicting every load of every replica."""
+    """Return cost and name of the cheapest deployment of each alternative, by predicting every load of every one."""
     bundle, market, bounds = state.active_model.bundle, Market(), Constraints()
     replicas, _ = enumerate_replicas(model, market.accelerators, market.offers, bounds)
     table = replica_table(replicas, model, demand, bounds)
@@ -76,8 +76,8 @@ def exhaustive(state: AppState, model: ModelSpec, demand: Demand, confidence: fl
     pairs = Pairs.build(replicas, market.offers, market.accelerators, 1)
     cost = pairs.size(slice(None), demand.required_load, capacity[pairs.row]).cost
     least_cost: dict[str, float] = {}
-    for k, offer in enumerate(pairs.offer):
-        name = market.offers[offer].id
+    for k, row in enumerate(pairs.row):
+        name = f"{replicas[row].accelerator} {replicas[row].weight_precision}"
         least_cost[name] = min(least_cost.get(name, np.inf), float(cost[k]))
     return sorted((cost, name) for name, cost in least_cost.items() if np.isfinite(cost))
 
@@ -99,7 +99,8 @@ def test_the_search_finds_the_result_of_an_exhaustive_search(
         result = recommend(state.active_model.bundle, model, Market(), demand, confidence=confidence, n_entry=n_entry)
         assert result.entries
         assert [e.cost_usd_per_h for e in result.entries] == pytest.approx([cost for cost, _ in expected[:n_entry]])
-    assert {entry.offer.id for entry in result.entries} == {name for _, name in expected}
+    names = {f"{entry.replica.accelerator} {entry.replica.weight_precision}" for entry in result.entries}
+    assert names == {name for _, name in expected}
 
 
 def test_the_search_predicts_less_than_a_third_of_the_candidates(state: AppState) -> None:

@@ -149,6 +149,28 @@ def bound_seconds(parts: list[OperatorTime], phases: tuple[Phase, ...]) -> dict[
     return {bound: sum((part.bound_s.get(bound, none) for part in selected), start=none) for bound in BOUNDS}
 
 
+def bottleneck(parts: list[OperatorTime], n_output_token: FloatArray) -> npt.NDArray[np.str_]:
+    """Return the bound of most of the time of a request: shape (n_row,), of `BOUNDS`.
+
+    Parameters
+    ----------
+    n_output_token : shape (n_row,)
+        The first comes with the prefill, each further one takes a decode step.
+
+    Examples
+    --------
+    >>> one = np.ones(1)
+    >>> prefill = OperatorTime("prefill", "head", {"compute": 3 * one}, one, one)
+    >>> parts = [prefill, OperatorTime("decode", "attention", {"memory": one}, one, one)]
+    >>> [str(bottleneck(parts, np.array([n]))[0]) for n in (2.0, 100.0)]
+    ['compute', 'memory']
+    """
+    first, further = (bound_seconds(parts, phases) for phases in METRIC_PHASES.values())
+    n_step = np.maximum(n_output_token - 1.0, 0.0)
+    seconds = np.array([first[bound] + n_step * further[bound] for bound in BOUNDS])
+    return np.asarray(np.array(BOUNDS)[seconds.argmax(axis=0)], dtype=np.str_)
+
+
 def breakdown_table(parts: list[OperatorTime], index: pd.Index | None = None) -> pd.DataFrame:
     """Return one row for each query, phase and operator, in the order of the queries.
 

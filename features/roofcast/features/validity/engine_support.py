@@ -1,136 +1,141 @@
-"""Which serving engine runs on which accelerator, and with weights of which precision."""
+"""Which serving engine runs on which accelerator, in which version, and with weights of which precision."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection
 from functools import cache
 from typing import Final
 
 from roofcast.data.catalog import load_catalog
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec
+from roofcast.features.columns import ENGINES
+from roofcast.features.descriptors.engines import ALIASES, OTHER, nearest_engine
 from roofcast.features.descriptors.precisions import served_precision
-from roofcast.features.pipeline import ENGINES_SEEN_WIDELY
+from roofcast.features.validity.support_table import NEWEST, OTHER_ENGINES, SUPPORT, WIDE, Support
 
 ANY_ENGINE: Final = ""
 """Engine of an accelerator whose vendor is not in the shipped catalogue: its support is unknown."""
 
-ENGINES_BY_VENDOR: Final[Mapping[str, tuple[str, ...]]] = {"NVIDIA": ("vllm", "sglang", "trtllm")}
+DOCUMENTED_ENGINES: Final = tuple(dict.fromkeys(row.engine for row in SUPPORT))
+"""Engines with rows in the table; any other engine is admitted everywhere."""
 
-ENGINES_BY_ARCHITECTURE: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    ("AMD", "CDNA3"): ("vllm", "sglang"),
-    ("AMD", "CDNA4"): ("vllm", "sglang"),
-    ("Intel", "Gaudi 2"): ("vllm",),
-    ("Intel", "Gaudi 3"): ("vllm",),
-    ("Intel", "Xe2-HPG"): ("vllm",),
-    ("AWS", "NeuronCore-v3"): ("vllm",),
-}
+KNOWN_ENGINES: Final = frozenset({*DOCUMENTED_ENGINES, *OTHER_ENGINES, *ENGINES, *ALIASES})
+"""Names of engines that a question may have, besides spellings of them and engines that were measured."""
 
-ENGINES_BY_ID: Final[Mapping[str, tuple[str, ...]]] = {"google-tpu-v5e": ("vllm",), "google-tpu-v6e": ("vllm",)}
-"""Engines by vendor, architecture or accelerator; `roofcast.serving.deployment.platforms` has their images and
-sources."""
-
-COMPUTE_CAPABILITY: Final[Mapping[str, float]] = {"Pascal": 6.0, "Volta": 7.0, "Turing": 7.5}
-"""NVIDIA compute capability of the architectures before Ampere (8.0).
-
-References
-----------
-NVIDIA, "CUDA GPU Compute Capability: Legacy".
-"""
-
-MIN_CAPABILITY: Final[Mapping[str, float]] = {"vllm": 7.0, "sglang": 8.0, "trtllm": 8.0}
-"""Least compute capability that the current version of an engine supports.
-
-References
-----------
-vLLM, "GPU" installation (compute capability 7.0 or higher); SGLang, issue 6006, "sm75 EOL", and issue 24224 (no
-kernels for 7.5); TensorRT-LLM, "Supported Hardware" (Ampere and later).
-"""
-
-MIN_CAPABILITY_BY_PRECISION: Final[Mapping[str, Mapping[str, float]]] = {
-    "vllm": {"bf16": 8.0, "fp8": 7.5, "int8": 7.5, "fp4": 7.5},
-    "sglang": {"bf16": 8.0},
-    "trtllm": {"bf16": 8.0},
-}
-"""Least compute capability at which an engine serves weights of a precision, where it has such a limit.
-
-References
-----------
-vLLM 0.32: issue 946 ("Bfloat16 is only supported on GPUs with compute capability of at least 8.0"), "FP8 W8A8"
-(weights alone from 7.5), and "Quantization", table "Supported Hardware" (INT8 and Marlin FP4 not on Volta). SGLang,
-``model_runner.py``: "Compute capability below sm80. Use float16 due to lack of bfloat16 support". TensorRT-LLM,
-"Support Matrix", row "Precision" (BF16 from Ampere).
-"""
-
-EMULATED_PRECISIONS: Final = ("fp32", "bf16", "fp16", "int4")
-"""Precisions that every accelerator serves, computing in 16 or 32 bits if it has no units for them."""
+_NUMBER: Final = re.compile(r"\d+")
+_VERSION: Final = re.compile(r"v?\d+(\.\d+)+")
 
 
 def engines_on(accelerator: AcceleratorSpec) -> tuple[str, ...]:
-    """Return the widely measured engines that run on an accelerator; empty if there is none.
+    """Return the engines that a recommendation searches on an accelerator; empty if there is none.
 
     Examples
     --------
     >>> accelerators = load_catalog().accelerators
     >>> engines_on(accelerators["nvidia-l4-24gb"]), engines_on(accelerators["amd-mi300x-192gb"])
     (('vllm', 'sglang', 'trtllm'), ('vllm', 'sglang'))
-    >>> engines_on(accelerators["nvidia-t4-16gb"]), engines_on(accelerators["aws-inferentia2"])
+    >>> engines_on(accelerators["nvidia-t4-16gb"]), engines_on(accelerators["nvidia-v100-sxm2-16gb"])
     (('vllm',), ())
     """
-    vendor, architecture = accelerator.vendor, accelerator.architecture
-    engines = (
-        ENGINES_BY_VENDOR.get(vendor)
-        or ENGINES_BY_ID.get(accelerator.id)
-        or ENGINES_BY_ARCHITECTURE.get((vendor, architecture))
-    )
-    if engines is None:
-        return () if vendor in _shipped_vendors() else (ANY_ENGINE,)
-    capability = COMPUTE_CAPABILITY.get(architecture)
-    return tuple(engine for engine in engines if capability is None or capability >= MIN_CAPABILITY[engine])
+    if accelerator.vendor not in _shipped_vendors():
+        return (ANY_ENGINE,)
+    rows = (row for engine in DOCUMENTED_ENGINES for row in _rows(engine, accelerator))
+    return tuple(dict.fromkeys(row.engine for row in rows if row.is_searched and not row.last))
 
 
 def can_run(engine: str, accelerator: AcceleratorSpec) -> bool:
-    """Return whether an engine may run on an accelerator; true for an engine whose support is unknown."""
-    engines = engines_on(accelerator)
-    return engine not in ENGINES_SEEN_WIDELY or engine in engines or ANY_ENGINE in engines
+    """Return whether the current version of an engine runs on an accelerator; true if its support is unknown."""
+    if engine not in DOCUMENTED_ENGINES or accelerator.vendor not in _shipped_vendors():
+        return True
+    return any(not row.last for row in _rows(engine, accelerator))
 
 
-@cache
-def _shipped_vendors() -> frozenset[str]:
-    return frozenset(accelerator.vendor for accelerator in load_catalog().accelerators.values())
+def served_precisions(engine: str, accelerator: AcceleratorSpec) -> tuple[str, ...]:
+    """Return the weight precisions that the current version of an engine serves on an accelerator.
+
+    Of an engine or a vendor that is not in the table these are 16 and 32 bits, INT4, which every accelerator unpacks,
+    and those that the accelerator computes in.
+
+    Examples
+    --------
+    >>> served_precisions("trtllm", load_catalog().accelerator("nvidia-a100-sxm-80gb"))
+    ('fp32', 'bf16', 'fp16', 'int8', 'int4')
+    """
+    if engine in DOCUMENTED_ENGINES and accelerator.vendor in _shipped_vendors():
+        rows = _rows(engine, accelerator)
+        return tuple(dict.fromkeys(one for row in rows if not row.last for one in row.precisions))
+    return tuple(dict.fromkeys((*WIDE, "int4", *map(str, accelerator.peak_flop_per_s))))
 
 
-def can_compute(precision: str, accelerator: AcceleratorSpec) -> bool:
-    """Return whether an accelerator has units for weights of a precision, or emulates them."""
-    return precision in EMULATED_PRECISIONS or precision in accelerator.peak_flop_per_s
+def is_engine(engine: str, measured: Collection[str] = ()) -> bool:
+    """Return whether a name is one of an engine: of the table, of the learner, a spelling of these, or measured.
+
+    Parameters
+    ----------
+    measured
+        Engines of the training data.
+
+    Examples
+    --------
+    >>> is_engine("vLLM (tenstorrent fork)"), is_engine("vlm")
+    (True, False)
+    """
+    return engine in KNOWN_ENGINES or engine in measured or nearest_engine(engine) != OTHER
 
 
-def precision_error(engine: str, precision: str, accelerator: AcceleratorSpec) -> InputError | None:
+def unknown_engine_error(engine: str, measured: Collection[str] = ()) -> UnknownNameError:
+    """Return the error of a name that is none of an engine, with near misses.
+
+    Examples
+    --------
+    >>> print(unknown_engine_error("vlm"))
+    engine: no 'vlm' is known; did you mean 'vllm' or 'vllm-mlx' or 'llm-d'?
+    """
+    return UnknownNameError("engine", engine, {*KNOWN_ENGINES, *measured} - {""})
+
+
+def support_error(engine: str, precision: str, accelerator: AcceleratorSpec, version: str = "") -> InputError | None:
     """Return why an engine does not serve weights of a precision on an accelerator; None if it may.
 
     Parameters
     ----------
     engine
-        An unknown engine has no limits.
+        An engine without rows in the table has no limits.
     precision
-        Of the weights; blank for the checkpoint's own.
+        Of the weights; blank for the checkpoint's own, which the engine may convert.
+    version
+        Of the engine; if blank, or not a number, one of its versions has to run.
 
     Examples
     --------
-    >>> v100 = load_catalog().accelerator("nvidia-v100-sxm2-16gb")
-    >>> print(precision_error("vllm", "bf16", v100).problem)
-    vllm serves bf16 from compute capability 8.0 on, and NVIDIA Tesla V100 SXM2 16GB has 7.0; ask for fp16
-    >>> precision_error("vllm", "fp16", v100)
+    >>> accelerators = load_catalog().accelerators
+    >>> print(support_error("trtllm", "", accelerators["amd-mi300x-192gb"]))
+    engine: trtllm does not run on AMD Instinct MI300X; vllm, sglang do
+    >>> v100 = accelerators["nvidia-v100-sxm2-16gb"]
+    >>> print(support_error("vllm", "bf16", v100))
+    weight_precision: vllm does not serve bf16 on NVIDIA Tesla V100 SXM2 16GB, but fp32, fp16, int4
+    >>> print(support_error("vllm", "fp16", v100, "0.32.0"))
+    engine_version: vllm 0.32.0 does not run on NVIDIA Tesla V100 SXM2 16GB; the last version that does is 0.19
+    >>> support_error("vllm", "fp16", v100)
     """
-    required = MIN_CAPABILITY_BY_PRECISION.get(engine, {}).get(precision, 0.0)
-    capability = COMPUTE_CAPABILITY.get(accelerator.architecture)
-    if accelerator.vendor != "NVIDIA" or capability is None or capability >= required:
+    if engine not in DOCUMENTED_ENGINES or accelerator.vendor not in _shipped_vendors():
         return None
-    return InputError(
-        "weight_precision",
-        f"{engine} serves {precision} from compute capability {required:.1f} on, and "
-        f"{accelerator.vendor} {accelerator.name} has {capability:.1f}; ask for fp16",
-    )
+    name = f"{accelerator.vendor} {accelerator.name}"
+    rows = _rows(engine, accelerator)
+    if not rows:
+        engines = ", ".join(filter(None, engines_on(accelerator)))
+        return InputError("engine", f"{engine} does not run on {name}" + (f"; {engines} do" if engines else ""))
+    admitted = [row for row in rows if not row.last or not _is_later(version, row.last)]
+    if not admitted:
+        problem = f"{engine} {version} does not run on {name}; the last version that does is {rows[0].last}"
+        return InputError("engine_version", problem)
+    precisions = tuple(dict.fromkeys(one for row in admitted for one in row.precisions))
+    if precision and precision not in precisions:
+        problem = f"{engine} does not serve {precision} on {name}, but {', '.join(precisions)}"
+        return InputError("weight_precision", problem)
+    return None
 
 
 def default_precision(engine: str, checkpoint_precision: str, accelerator: AcceleratorSpec) -> str:
@@ -147,4 +152,60 @@ def default_precision(engine: str, checkpoint_precision: str, accelerator: Accel
     ['fp16', 'bf16']
     """
     precision = served_precision(checkpoint_precision)
-    return "fp16" if precision == "bf16" and precision_error(engine, precision, accelerator) else precision
+    return "fp16" if precision == "bf16" and support_error(engine, precision, accelerator) else precision
+
+
+def needs_copy(engine: str, stored: str, precision: str, accelerator: AcceleratorSpec) -> bool:
+    """Return whether serving in a precision needs a copy of the checkpoint that is published in it.
+
+    Engines convert between 16 and 32 bits, and some quantise these to FP8 while loading.
+
+    Examples
+    --------
+    >>> h100 = load_catalog().accelerator("nvidia-h100-sxm-80gb")
+    >>> [needs_copy(engine, "bf16", "fp8", h100) for engine in ("vllm", "sglang", "trtllm")]
+    [False, False, True]
+    >>> needs_copy("vllm", "bf16", "int4", h100), needs_copy("vllm", "fp8", "fp8", h100)
+    (True, False)
+    """
+    if precision in ("", stored, served_precision(stored)):
+        return False
+    if stored not in WIDE:
+        return True
+    if precision in WIDE:
+        return engine == "trtllm"
+    return not (precision == "fp8" and any(row.quantises for row in _rows(engine, accelerator) if not row.last))
+
+
+def _rows(engine: str, accelerator: AcceleratorSpec) -> tuple[Support, ...]:
+    """Return the rows of an engine on an accelerator: those of the most specific family that it belongs to."""
+    architecture = accelerator.architecture
+    vendor = accelerator.vendor
+    if vendor in NEWEST and architecture not in _shipped_architectures():
+        architecture = NEWEST[vendor]
+    return _rows_of(engine, accelerator.id, f"{vendor} {architecture} ")
+
+
+@cache
+def _rows_of(engine: str, accelerator_id: str, family: str) -> tuple[Support, ...]:
+    own = [(row, name) for row in SUPPORT if row.engine == engine for name in row.families]
+    by_id = tuple(row for row, name in own if name == accelerator_id)
+    return by_id or tuple(row for row, name in own if not name or family.startswith(f"{name} "))
+
+
+def _is_later(version: str, last: str) -> bool:
+    """Return whether a version is later than the series `last`, as 0.20.1 than 0.19; false if it is no number."""
+    if not _VERSION.match(version.strip()):
+        return False
+    numbers = [int(n) for n in _NUMBER.findall(version)[: last.count(".") + 1]]
+    return numbers > [int(n) for n in _NUMBER.findall(last)]
+
+
+@cache
+def _shipped_vendors() -> frozenset[str]:
+    return frozenset(accelerator.vendor for accelerator in load_catalog().accelerators.values())
+
+
+@cache
+def _shipped_architectures() -> frozenset[str]:
+    return frozenset(accelerator.architecture for accelerator in load_catalog().accelerators.values())

@@ -13,9 +13,10 @@ from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors.precisions import served_precision
 from roofcast.features.engine.memory import ENGINE_MEMORY
 from roofcast.features.validity.context import context_limit
+from roofcast.features.validity.engine_support import can_run, engines_on, needs_copy
 from roofcast.features.validity.splits import split_error
 from roofcast.serving.deployment.names import check_argument
-from roofcast.serving.deployment.platforms import Platform, platform_of
+from roofcast.serving.deployment.platforms import REPLACE, Platform, platform_of
 from roofcast.serving.recommend.answer.recommendation import Entry
 from roofcast.serving.recommend.demand.demand import Constraints, Demand, Speculation
 from roofcast.serving.recommend.demand.presets import Lengths
@@ -50,7 +51,9 @@ class EngineConfig:
     Parameters
     ----------
     checkpoint
-        Hub repository or path of the weights.
+        Hub repository or path of the weights; a placeholder if `copy_of` is not blank.
+    copy_of
+        Checkpoint of which a copy in `weight_precision` is needed; blank if the engine serves it as it is.
     tp, pp, dp, ep
         Degrees of parallelism in the devices that the engine counts.
     stored_precision, weight_precision, kv_precision
@@ -90,6 +93,7 @@ class EngineConfig:
     n_replica: int
     speculation: Speculation | None = None
     draft_model: str = ""
+    copy_of: str = ""
 
 
 def checkpoint_of(name: str, model: ModelSpec, catalog: Catalog) -> str:
@@ -140,8 +144,8 @@ def configure_engine(engine: str, entry: Entry, question: Question) -> EngineCon
         cure = f"request engine {engine}"
         raise InputError("deployment", f"the prediction is for {own_engine}, not for {engine}; {cure}")
     platform = platform_of(accelerator)
-    if engine not in platform.images:
-        supported = " or ".join(platform.images)
+    if not can_run(engine, accelerator) or engine not in platform.images:
+        supported = " or ".join(name for name in engines_on(accelerator) if name in platform.images) or "none"
         raise InputError(
             "deployment", f"{engine} does not run on {accelerator.vendor} {accelerator.name}; {supported} does"
         )
@@ -154,9 +158,13 @@ def configure_engine(engine: str, entry: Entry, question: Question) -> EngineCon
         raise InputError("deployment", f"{accelerator.name} is {platform.n_device} devices to {engine}; {error}")
     longest = longest_request(demand)
     n_token = math.ceil(min(longest, context_limit(model)))
+    checkpoint = check_argument("model", question.checkpoint)
+    precision = replica.weight_precision or bounds.weight_precision or served_precision(model.weight_precision)
+    is_copy = needs_copy(engine, model.weight_precision, precision, accelerator)
     return EngineConfig(
         engine=engine,
-        checkpoint=check_argument("model", question.checkpoint),
+        checkpoint=f"{REPLACE}/{checkpoint.rstrip('/').rpartition('/')[2]}-{precision}" if is_copy else checkpoint,
+        copy_of=checkpoint if is_copy else "",
         platform=platform,
         accelerator=accelerator.id,
         offer=entry.offer,
@@ -166,9 +174,7 @@ def configure_engine(engine: str, entry: Entry, question: Question) -> EngineCon
         ep=replica.ep * platform.n_device if replica.ep > 1 else 1,
         is_moe=model.n_expert > 0,
         stored_precision=model.weight_precision,
-        weight_precision=replica.weight_precision
-        or bounds.weight_precision
-        or served_precision(model.weight_precision),
+        weight_precision=precision,
         kv_precision=bounds.kv_precision,
         n_token=n_token,
         refused_ratio=_share_longer(demand, n_token) if n_token < longest else 0.0,
@@ -232,11 +238,16 @@ def _share_longer(demand: Demand, n_token: int) -> float:
 
 
 def remark(config: EngineConfig) -> str:
-    """Return a comment on refused requests, for a shell and for YAML; empty if there are none."""
-    if not config.refused_ratio:
-        return ""
-    longer = f"{100 * config.refused_ratio:.2g} % of the requests"
-    return f"# {longer} are longer than {config.n_token} tokens, the context of the model, and are refused\n"
+    """Return comments on a needed copy and on refused requests, for a shell and for YAML; empty if there are none."""
+    text = ""
+    if config.copy_of:
+        text = (
+            f"# needs a copy of {config.copy_of} in {config.weight_precision}; {config.checkpoint} is a placeholder\n"
+        )
+    if config.refused_ratio:
+        longer = f"{100 * config.refused_ratio:.2g} % of the requests"
+        text += f"# {longer} are longer than {config.n_token} tokens, the context of the model, and are refused\n"
+    return text
 
 
 def _memory_ratio(engine: str, own_engine: str, memory_byte: float) -> float | None:

@@ -57,7 +57,8 @@ def command(config: EngineConfig) -> str:
     """
     words = " \\\n    ".join(shlex.join(option) for option in options(config))
     parts = f"{config.n_accelerator} x {label_value(config.accelerator)}"
-    return f"# one of {config.n_replica} replicas, each on {parts}\n{remark(config)}{words}\n"
+    which = f"one of {config.n_replica} replicas, each" if config.n_replica > 1 else "the only replica,"
+    return f"# {which} on {parts}\n{remark(config)}{words}\n"
 
 
 def _vllm(config: EngineConfig) -> list[Option]:
@@ -174,19 +175,11 @@ def _share(option: str, config: EngineConfig) -> list[Option]:
 
 
 def _weights(config: EngineConfig) -> list[Option]:
-    """Return the options that serve a checkpoint in the predicted precision."""
+    """Return the options that serve a checkpoint in the predicted precision; a copy in that precision needs none."""
     stored, precision = config.stored_precision, config.weight_precision
-    if precision in (stored, served_precision(stored)):
-        return [("--dtype", DTYPE[precision])] if precision == "fp32" else []
-    if config.engine != "trtllm" and stored in DTYPE:
-        if precision in DTYPE:
-            return [("--dtype", DTYPE[precision])]
-        if precision == "fp8" and config.platform.quantises:
-            return [("--quantization", "fp8")]
-    raise InputError(
-        "constraints.weight_precision",
-        f"{config.engine} cannot serve weights of {stored} in {precision} here; name a copy published in {precision}",
-    )
+    if config.copy_of or (precision in (stored, served_precision(stored)) and precision != "fp32"):
+        return []
+    return [("--dtype", DTYPE[precision])] if precision in DTYPE else [("--quantization", precision)]
 
 
 def _cache(option: str, config: EngineConfig) -> list[Option]:

@@ -22,11 +22,9 @@ class Platform:
     resource
         Kubernetes resource; one unit is one accelerator.
     images
-        Container image by engine; the engines are those of `roofcast.features.validity.engine_support`.
+        Container image by engine; of the engines of `roofcast.features.validity.support_table` with artefacts.
     n_device
         Devices of tensor parallelism per accelerator.
-    quantises
-        Whether 16-bit weights can be quantised to FP8 while loading.
     fp8_cache
         Name of the FP8 cache in vLLM.
     """
@@ -34,7 +32,6 @@ class Platform:
     resource: str
     images: Mapping[str, str]
     n_device: int = 1
-    quantises: bool = False
     fp8_cache: str = "fp8"
 
 
@@ -45,7 +42,6 @@ NVIDIA: Final = Platform(
         "sglang": "lmsysorg/sglang:v0.5.19",
         "trtllm": "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc27",
     },
-    quantises=True,
 )
 AMD: Final = Platform(
     "amd.com/gpu",
@@ -53,7 +49,6 @@ AMD: Final = Platform(
         "vllm": "rocm/vllm:rocm7.14.0_cdna_ubuntu24.04_py3.14_pytorch_2.11.0_vllm_0.23.0",
         "sglang": f"{REPLACE}/sglang-rocm",
     },
-    quantises=True,
 )
 GAUDI: Final = Platform("habana.ai/gaudi", {"vllm": f"{REPLACE}/vllm-gaudi"}, fp8_cache="fp8_inc")
 INTEL_GPU: Final = Platform("gpu.intel.com/xe", {"vllm": f"{REPLACE}/vllm-xpu"})
@@ -84,11 +79,11 @@ def platform_of(accelerator: AcceleratorSpec) -> Platform:
     ----------
     Resources: Kubernetes documentation, "Schedule GPUs" (NVIDIA, AMD); AWS Neuron 2.33, "Neuron device plugin";
     Intel Gaudi documentation, "Intel Gaudi Device Plugin for Kubernetes"; Intel GPU device plugin 0.35, README
-    (``xe`` is the newer driver's, ``i915`` the older's); Google Cloud, "TPUs in GKE". Devices: AWS Neuron 2.33, "Best
-    practices for training" (four logical cores on a Trainium2), and the vLLM Neuron plugin (Trainium2 and 3 only);
-    vLLM TPU quickstart (v5e, v6e, v7x) and Ray Serve, "TPU serving" (tensor parallelism counts chips). FP8 on the
-    fly: vLLM 0.32, "FP8 W8A8" (NVIDIA and AMD). ``fp8_inc``: vLLM, ``CacheConfig.cache_dtype``. Images: vLLM "Using
-    Docker"; SGLang "Install"; ROCm "vLLM inference and serving on ROCm"; TensorRT-LLM on NGC.
+    (``xe`` is the newer driver's, ``i915`` the older's); Google Cloud, "TPUs in GKE". Devices: AWS Neuron 2.33,
+    "Best practices for training" (four logical cores on a Trainium2), and the vLLM Neuron plugin (Trainium2 and 3
+    only); vLLM TPU quickstart (v5e, v6e, v7x) and Ray Serve, "TPU serving" (tensor parallelism counts chips).
+    ``fp8_inc``: vLLM, ``CacheConfig.cache_dtype``. Images: vLLM "Using Docker"; SGLang "Install"; ROCm "vLLM
+    inference and serving on ROCm"; TensorRT-LLM on NGC.
 
     Examples
     --------

@@ -17,6 +17,7 @@ from roofcast.features.analysis.breakdown import (
     METRIC_PHASES,
     Bound,
     OperatorTime,
+    bottleneck,
     bound_seconds,
     break_down,
     breakdown_table,
@@ -140,6 +141,7 @@ class Explanation:
             "remarks": self.remarks(i),
             "assumed": self._assumed[i].split(),
             "bounds": self.bounds(i),
+            "bottleneck": str(bottleneck(self.operators, self.d["workload.n_output_token"])[i]),
             "operators": rows_from_table(rows),
             "memory": self.memory(i),
             "prediction": self.prediction[i] if self.prediction else None,
@@ -175,7 +177,7 @@ def explain(
     SchemaError
         If a question has no answer; with the row and the problem of the first.
     """
-    table, problems = check_table(questions, catalog)
+    table, problems = check_table(questions, catalog, bundle.engines if bundle else ())
     _raise_first(problems)
     used = list(parts) or [catalog.accelerators[name] for name in table["accelerator"]]
     table["accelerator"] = [part.id for part in used]

@@ -84,7 +84,7 @@ def answer(table: pd.DataFrame, options: PredictOptions) -> pd.DataFrame:
 
 def answer_columns(columns: Mapping[str, ColumnArray], options: PredictOptions) -> dict[str, ColumnArray]:
     """Return the answer columns alone, from input columns given as arrays; otherwise as `answer`."""
-    table, problems = check_rows(columns, options.catalog)
+    table, problems = check_rows(columns, options.catalog, options.bundle.engines)
     n_row = len(problems)
     answers: dict[str, ColumnArray] = {name: np.full(n_row, np.nan) for name in METRIC_COLUMNS}
     answers |= {"status": object_column(n_row, "ok"), "reason": object_column(n_row, "")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +16,7 @@ from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.descriptors.prediction_input import ColumnArray, factorize
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.validity.context import context_error, context_limit
-from roofcast.features.validity.engine_support import precision_error
+from roofcast.features.validity.engine_support import is_engine, support_error, unknown_engine_error
 from roofcast.features.validity.splits import assumed_split_error, split_error
 from roofcast.serving.predict.row_parser import Table, object_column, parse_rows
 from roofcast.serving.problem import Problem, add_problems
@@ -32,7 +32,9 @@ MAX_SUGGESTION: Final = 20
 NO_MORE_SUGGESTIONS: Final = f"similar names are suggested for the first {MAX_SUGGESTION} unknown names"
 
 
-def check_table(table: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, list[Problem | None]]:
+def check_table(
+    table: pd.DataFrame, catalog: Catalog, engines: Collection[str] | None = None
+) -> tuple[pd.DataFrame, list[Problem | None]]:
     """Return `check_rows` of a table, as a table.
 
     Raises
@@ -40,7 +42,7 @@ def check_table(table: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, li
     SchemaError
         If a column is unknown or given twice, or `model` or `accelerator` is missing.
     """
-    columns, problems = check_rows(table_columns(table), catalog)
+    columns, problems = check_rows(table_columns(table), catalog, engines)
     return pd.DataFrame(columns), problems
 
 
@@ -57,8 +59,15 @@ def table_columns(table: pd.DataFrame) -> dict[str, ColumnArray]:
     return {str(name): table[name].to_numpy() for name in table}
 
 
-def check_rows(columns: Mapping[str, ColumnArray], catalog: Catalog) -> tuple[Table, list[Problem | None]]:
+def check_rows(
+    columns: Mapping[str, ColumnArray], catalog: Catalog, engines: Collection[str] | None = None
+) -> tuple[Table, list[Problem | None]]:
     """Return typed columns with catalogue ids and `ASSUMED_LOAD`, and the first problem of each row.
+
+    Parameters
+    ----------
+    engines
+        Engines of the training data, known besides those of the support table; None admits any name.
 
     Raises
     ------
@@ -68,7 +77,7 @@ def check_rows(columns: Mapping[str, ColumnArray], catalog: Catalog) -> tuple[Ta
     table, problems = parse_rows(columns)
     _resolve_names(table, problems, catalog)
     _check_splits(table, problems, catalog)
-    _check_precisions(table, problems, catalog)
+    _check_engines(table, problems, catalog, engines)
     _check_contexts(table, problems, catalog)
     return table, problems
 
@@ -129,18 +138,31 @@ def _check_splits(table: Table, problems: list[Problem | None], catalog: Catalog
             problems[i] = Problem.from_error(error) if error else None
 
 
-def _check_precisions(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
-    """Check that each engine serves the given weight precision on the accelerator."""
-    errors: dict[tuple[str, str, str], InputError | None] = {}
-    keys = zip(table["engine"], table["weight_precision"], table["accelerator"], strict=True)
-    for i, key in enumerate(keys):
-        engine, precision, accelerator = key
-        if not engine or not precision or problems[i] is not None:
+def _check_engines(
+    table: Table, problems: list[Problem | None], catalog: Catalog, engines: Collection[str] | None
+) -> None:
+    """Check that each engine is known, and serves the weight precision on the accelerator in its version."""
+    names = ("engine", "weight_precision", "accelerator", "engine_version")
+    blank = object_column(len(problems), "")
+    unknown: dict[str, Problem] = {}
+    errors: dict[tuple[str, ...], Problem | None] = {}
+    for i, key in enumerate(zip(*(table.get(name, blank) for name in names), strict=True)):
+        engine, precision, accelerator, version = key
+        if not engine or problems[i] is not None:
+            continue
+        if engines is not None and not is_engine(engine, engines):
+            problems[i] = unknown[engine] = unknown.get(engine) or _unknown_engine(engine, engines, len(unknown))
             continue
         if key not in errors:
-            errors[key] = precision_error(engine, precision, catalog.accelerators[accelerator])
-        if error := errors[key]:
-            problems[i] = Problem.from_error(error)
+            error = support_error(engine, precision, catalog.accelerators[accelerator], version)
+            errors[key] = Problem.from_error(error) if error else None
+        problems[i] = errors[key]
+
+
+def _unknown_engine(engine: str, engines: Collection[str], n_before: int) -> Problem:
+    if n_before >= MAX_SUGGESTION:
+        return Problem("unknown_name", "engine", f"no {engine[:40]!r} is known; {NO_MORE_SUGGESTIONS}")
+    return Problem.from_error(unknown_engine_error(engine, engines))
 
 
 def _check_contexts(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
@@ -180,7 +202,7 @@ def capacity_problems(estimate: Estimate) -> list[Problem | None]:
     problems: list[Problem | None] = [None] * len(memory.fits)
     for i in np.flatnonzero(~memory.fits).tolist():
         needed, usable = memory.needed_byte[i] / BYTE_PER_GB, memory.usable_byte[i] / BYTE_PER_GB
-        message = f"weights and one request need {needed:.1f} GB of {usable:.1f} GB usable; use more accelerators"
+        message = f"weights and one request need {needed:.1f} GB; {usable:.1f} GB are usable; use more accelerators"
         problems[i] = Problem("does_not_fit", "n_accelerator", message)
     message = f"is more than {MAX_RATE_RATIO:g} times what one replica can serve; use more replicas"
     add_problems(problems, estimate.rate_ratio > MAX_RATE_RATIO, "out_of_range", "request_rate", message)

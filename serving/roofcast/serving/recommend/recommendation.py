@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -14,8 +15,10 @@ from roofcast.features.descriptors.prediction_input import factorize
 from roofcast.features.validity.context import context_error
 from roofcast.serving.recommend.answer.entries import build_entries
 from roofcast.serving.recommend.answer.fleet import mixed_fleet
+from roofcast.serving.recommend.answer.levers import find_levers
+from roofcast.serving.recommend.answer.other_offers import other_offers
 from roofcast.serving.recommend.answer.pareto_front import pareto_front
-from roofcast.serving.recommend.answer.recommendation import Entry, Recommendation, Rejection
+from roofcast.serving.recommend.answer.recommendation import Entry, FrontPoint, Recommendation, Rejection
 from roofcast.serving.recommend.answer.rejections import (
     describe_rejections,
     find_rejections,
@@ -24,6 +27,7 @@ from roofcast.serving.recommend.answer.rejections import (
 )
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
+from roofcast.serving.recommend.search.alternatives import group_alternatives
 from roofcast.serving.recommend.search.confidence import ROUNDING, LimitModel, check_floors
 from roofcast.serving.recommend.search.configurations import (
     assume_acceptance,
@@ -55,6 +59,7 @@ def recommend(
     n_entry: int = 10,
     n_rejection: int = 20,
     references: CalibrationPoints | None = None,
+    has_levers: bool = True,
 ) -> Recommendation:
     """Return the cheapest deployments that meet the demand with a confidence.
 
@@ -72,6 +77,8 @@ def recommend(
         Most entries and rejections returned.
     references
         Measurements of the model, or of the user's own stack, to condition the predictions on.
+    has_levers
+        Whether to search what would change the cost.
 
     Raises
     ------
@@ -86,7 +93,7 @@ def recommend(
     if not offers:
         raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
     replicas, no_engine = enumerate_replicas(model, market.accelerators, offers, constraints)
-    confidences = [one for one in CONFIDENCES if one <= limits.highest_confidence + ROUNDING]
+    confidences = sorted({confidence, *(c for c in CONFIDENCES if c <= limits.highest_confidence + ROUNDING)})
     if not replicas:
         return _no_replica(no_engine, len(offers), n_rejection, confidences)
     replicas = assume_acceptance(replicas, bundle.predictor.coefficients_)
@@ -105,7 +112,13 @@ def recommend(
         confidence=confidence,
         level=level,
     )
-    return _search(Search(problem, limits), confidences, n_entry, n_rejection, no_engine)
+    search = Search(problem, limits)
+    result = _search(search, confidences, n_entry, n_rejection, no_engine)
+    if not has_levers:
+        return result
+    rejected = [rejection.replica.accelerator for rejection in result.families if rejection.reason != "no_engine"]
+    levers = find_levers(search, result.entries, [one.replica.accelerator for one in result.entries] or rejected)
+    return replace(result, levers=levers)
 
 
 def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: float, level: float) -> LimitModel:
@@ -145,13 +158,21 @@ def _search(
     search: Search, confidences: list[float], n_entry: int, n_rejection: int, no_engine: list[Rejection]
 ) -> Recommendation:
     problem, pairs = search.problem, search.pairs
-    target = SearchTarget(problem.confidence, pairs.offer, n_entry)
+    alternatives = group_alternatives(problem.replicas, problem.offers, pairs)
+    target = SearchTarget(problem.confidence, alternatives, n_entry)
     accelerator_index = factorize(problem.table["accelerator"])[0]
     rival = SearchTarget(problem.confidence, accelerator_index[pairs.row], 2)
     by_confidence = {one: SearchTarget(one, np.zeros_like(pairs.offer), 1) for one in confidences}
     search.run([target, rival, *by_confidence.values()])
     winners = search.winners(target)
-    entries = build_entries(search.deployments(winners, problem.confidence), search)
+    entries = tuple(
+        replace(entry, also_at=others)
+        for entry, others in zip(
+            build_entries(search.deployments(winners, problem.confidence), search),
+            other_offers(search, target, winners),
+            strict=True,
+        )
+    )
     rejections = find_rejections(search, target, winners)
     owned = owned_rejections(search, target, winners)
     rented = {offer.accelerator for offer in problem.offers if not isinstance(offer, OwnedNodes)}
@@ -160,6 +181,7 @@ def _search(
     nearest = rejections.by_accelerator(search, except_for=reported)
     described = [*describe_rejections(rejections, rejections.order[:n_rejection], search), *no_engine]
     costs = search.costs(rival)
+    least = {one: min(search.costs(goal), default=math.inf) for one, goal in by_confidence.items()}
     recommendation = Recommendation(
         entries=entries,
         fleet=_fleet(search, target, entries),
@@ -168,7 +190,7 @@ def _search(
         families=(*owned, *describe_rejections(rejections, nearest, search), *no_engine),
         pareto=(),
         runner_up_usd_per_h=costs[1] if len(costs) > 1 else None,
-        cost_of_confidence={one: next(iter(search.costs(goal)), None) for one, goal in by_confidence.items()},
+        cost_of_confidence={},
         n_configuration=len(problem.replicas),
         n_candidate=int(np.maximum(search.top + 1, 1).sum()),
         n_offer=len(problem.offers),
@@ -176,7 +198,27 @@ def _search(
         warnings=() if entries else unmet_limit_warnings(search),
     )
     front = pareto_front(search, entries)
-    return replace(recommendation, pareto=front, n_predicted=search.evaluator.n_predicted)
+    return replace(
+        recommendation,
+        pareto=front,
+        cost_of_confidence=_cost_of_confidence(least, [*entries, *front]),
+        n_predicted=search.evaluator.n_predicted,
+    )
+
+
+def _cost_of_confidence(
+    least: Mapping[float, float], deployments: Iterable[Entry | FrontPoint]
+) -> dict[float, float | None]:
+    """Return the least cost by confidence, of the search or of a deployment of the answer that reaches it.
+
+    The search sizes replicas by load levels; at its own load, between two levels, a deployment may reach more.
+    """
+    reached = [(one.p_limits_met, one.cost_usd_per_h) for one in deployments]
+    costs = {
+        confidence: min([cost, *(other for p, other in reached if p >= confidence)])
+        for confidence, cost in least.items()
+    }
+    return {confidence: cost if math.isfinite(cost) else None for confidence, cost in costs.items()}
 
 
 def _fleet(search: Search, target: SearchTarget, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:

@@ -138,3 +138,18 @@ def test_enumeration_and_solver_find_the_same_fleet(needed: float, monkeypatch: 
     enumerated = cheapest_fleet(types, needed)
     monkeypatch.setattr("roofcast.serving.recommend.search.fleet_mix.MAX_ENUMERATED", 0)
     assert enumerated == cheapest_fleet(types, needed)
+
+
+@pytest.mark.parametrize("max_kinds", [1, 2, 3, None])
+@pytest.mark.parametrize("pools", [{}, {"a": 6.0}])
+def test_a_fleet_has_at_most_the_kinds_asked_for(max_kinds: int | None, pools: dict[str, float]) -> None:
+    types = [
+        FleetType(9.0, 16.0, 1, "a", 2.0),
+        FleetType(5.1, 8.0, 1),
+        FleetType(3.0, 4.0, 1),
+        FleetType(2.0, 2.0, 1),
+    ]
+    fleet = cheapest_fleet(types, 29, pools, max_kinds)
+    assert sum(n > 0 for n in fleet.counts) <= (max_kinds or len(types))
+    assert fleet.missing == {1: 13.0, 2: 5.0, 3: 1.0, None: 0.0}[max_kinds]
+    assert cheapest_fleet(types, 20, pools, 2).counts == (1, 0, 1, 0)

@@ -124,7 +124,7 @@ class GroupedConformal:
         if level > self.highest_level + 1e-9:
             raise OutOfRangeError(
                 f"a level of {level:g} needs {int(np.ceil(level / (1 - level) - 1e-9))} groups of measurements, "
-                f"there are {self.n_group}; ask for at most {self.highest_level:.3f}"
+                f"there are {self.n_group}; ask for at most {np.floor(self.highest_level * 10**3) / 10**3:.3f}"
             )
         index = int(np.searchsorted(self._cumulative, level - 1e-9))
         return max(float(self._scores[min(index, len(self._scores) - 1)]), MIN_QUANTILE)

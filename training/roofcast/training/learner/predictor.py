@@ -282,8 +282,9 @@ class RoofcastPredictor(RatioModel):
             If there are too few measured lineages.
         """
         check_is_fitted(self)
-        for metric in self.select_metrics(metrics):
-            self.error_distributions_[metric].conformal.quantile(level)
+        conformals = [self.error_distributions_[metric].conformal for metric in self.select_metrics(metrics)]
+        for conformal in sorted(conformals, key=lambda one: one.highest_level):
+            conformal.quantile(level)
 
     def highest_level(self, metrics: Collection[str] | None = None) -> float:
         """Return the highest level that each of some metrics, or of all, supports."""

@@ -76,6 +76,7 @@ class ExplanationResponse(BaseModel):
     remarks: list[str]
     assumed: Annotated[list[str], Field(description="Blank columns whose usual values the answer rests on.")]
     bounds: Annotated[dict[str, dict[str, float]], Field(description="Share of each latency by its bound.")]
+    bottleneck: Annotated[str, Field(description="Bound of most of the time of a request.")]
     operators: list[dict[str, Value]]
     memory: dict[str, Value]
     prediction: PredictionReasons

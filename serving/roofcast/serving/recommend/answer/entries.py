@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.units import H_PER_MONTH
-from roofcast.features.analysis.breakdown import break_down
+from roofcast.features.analysis.breakdown import bottleneck, break_down
 from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.arrays import take_rows
 from roofcast.features.engine.estimate import estimate
+from roofcast.features.validity.engine_support import needs_copy
 from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.recommend.answer.nearest import nearest
 from roofcast.serving.recommend.answer.recommendation import Entry, PredictedMetric
@@ -115,6 +116,7 @@ class _Predictions:
         d, means = evaluator.descriptors(row, load, "mean"), take_rows(self.means, np.arange(len(row)))
         parts = break_down(d, evaluator.coefficients, means)
         self.power_w, self.prefill_share = replica_power_w(d, means, parts), prefill_share(d, means, parts)
+        self.bottleneck = bottleneck(parts, d["workload.n_output_token"])
         first = problem.demand.limits[0]
         table = evaluator.descriptor_table(row, load, [first.statistic])
         self.p_runs: FloatArray | None = None
@@ -135,10 +137,12 @@ class _Predictions:
         """Return the entry of a deployment from row k."""
         memory, batch, capacity = self.means.memory, self.means.batch, self.capacity
         rate = float(self.value[THROUGHPUT][k]) / self.demand.n_output_token
+        replica, model = self.problem.replicas[deployment.row], self.problem.model
+        accelerator = self.problem.market.accelerators[replica.accelerator]
         costs = token_costs(self.demand, deployment.cost, deployment.load, rate, float(self.prefill_share[k]))
         return Entry(
             offer=self.problem.offers[deployment.offer],
-            replica=self.problem.replicas[deployment.row],
+            replica=replica,
             users_per_replica=None if capacity.users is None else float(capacity.users[k]),
             in_flight_per_replica=float(capacity.in_flight[k]),
             request_rate_per_replica=float(capacity.request_rate_per_s[k]),
@@ -157,10 +161,13 @@ class _Predictions:
             power_w=float(self.power_w[k]) * deployment.n_replica,
             memory_used_byte=float(memory.weight_byte[k] + batch[k] * memory.kv_byte_per_sequence[k]),
             memory_usable_byte=float(memory.usable_byte[k]),
-            bottleneck=bottleneck(self.features.iloc[k]),
+            bottleneck=str(self.bottleneck[k]),
             nearest=self.nearest[k],
             outside=bool(self.outside_columns[k]),
             outside_columns=self.outside_columns[k],
+            needs_quantised_copy=needs_copy(
+                replica.engine, model.weight_precision, replica.weight_precision, accelerator
+            ),
         )
 
     def _metrics(self, k: int, load: float) -> tuple[PredictedMetric, ...]:
@@ -205,17 +212,3 @@ def waiting_users(load: FloatArray, users: FloatArray, e2e_s: FloatArray, demand
 
 def _columns(table: pd.DataFrame) -> dict[str, FloatArray]:
     return {str(name): table[name].to_numpy(dtype=float) for name in table}
-
-
-def bottleneck(features: pd.Series) -> str:
-    """Return the largest part of the estimated time."""
-    if features["roofline.queue_ratio"] > 0.5:
-        return "queue"
-    if features["roofline.prefill_ratio"] > 0.5:
-        return "prefill"
-    parts = {
-        "memory bandwidth": features["roofline.weight_time_ratio"] + features["roofline.kv_time_ratio"],
-        "launches": features["roofline.overhead_ratio"],
-        "links": features["roofline.link_time_ratio"],
-    }
-    return max(parts, key=lambda name: parts[name])

@@ -16,6 +16,9 @@ FloatArray = npt.NDArray[np.float64]
 MAX_TYPES: Final = 30
 """Kinds of instances in the mix: those that serve most for their price."""
 
+MAX_KINDS: Final = 3
+"""Most kinds of instances in a fleet: each is operated by itself."""
+
 MIN_SAVING: Final = 0.995
 """Cost of a mixed fleet over that of one kind below which it is recommended."""
 
@@ -44,7 +47,7 @@ def mixed_fleet(search: Search, target: SearchTarget, single_cost: float) -> lis
     types, served = types[is_known], served[is_known]
     price, n_node = pairs.price[types], pairs.n_node[types]
     kinds = [FleetType(float(p), float(s), float(n)) for p, s, n in zip(price, served, n_node, strict=True)]
-    fleet = cheapest_fleet(kinds, required)
+    fleet = cheapest_fleet(kinds, required, max_kinds=MAX_KINDS)
     counts = np.array(fleet.counts, dtype=np.intp)
     is_cheaper = fleet.cost < MIN_SAVING * single_cost and fleet.cost <= search.budget
     if fleet.missing or not is_cheaper or (counts > 0).sum() < 2:

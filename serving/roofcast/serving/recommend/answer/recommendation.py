@@ -21,6 +21,9 @@ REASONS: Final = (
 )
 """Reasons of rejections, the nearest miss first."""
 
+LEVERS: Final = ("precision", "users", "limit", "pricing", "region", "provider")
+"""Kinds of changes that may lower the cost."""
+
 
 @dataclass(frozen=True, slots=True)
 class Replica:
@@ -80,6 +83,15 @@ class PredictedMetric:
 
 
 @dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Another offer of the same configuration, and the deployment on it; the cost is in US dollars per hour."""
+
+    offer: Offer
+    n_instance: int
+    cost_usd_per_h: float
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """Deployment that meets the demand; costs are of the whole deployment.
 
@@ -107,6 +119,10 @@ class Entry:
         The most informative measurements.
     outside, outside_columns
         Whether the entry extrapolates, and in which columns.
+    needs_quantised_copy
+        Whether the engine needs a copy of the checkpoint that is published in the weight precision.
+    also_at
+        Other offers of the same configuration, by rising cost.
     """
 
     offer: Offer
@@ -133,6 +149,13 @@ class Entry:
     nearest: tuple[Mapping[str, Any], ...]
     outside: bool
     outside_columns: tuple[str, ...]
+    needs_quantised_copy: bool
+    also_at: tuple[Elsewhere, ...] = ()
+
+    @property
+    def n_accelerator(self) -> int:
+        """Accelerators of all instances."""
+        return self.n_instance * self.offer.n_accelerator
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +183,38 @@ class FrontPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Lever:
+    """A change of the question, and the cheapest deployment found with it.
+
+    Parameters
+    ----------
+    kind
+        One of `LEVERS`.
+    change
+        In words.
+    saving_ratio
+        Saving over the cost of the first entry; None if there is none.
+    """
+
+    kind: str
+    change: str
+    offer: Offer
+    replica: Replica
+    n_replica: int
+    n_instance: int
+    cost_usd_per_h: float
+    saving_ratio: float | None
+    needs_quantised_copy: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Recommendation:
     """Entries by rising cost, with rejections, fleet and Pareto front.
 
     Parameters
     ----------
     entries
-        The best replica of each of the cheapest offers.
+        The cheapest deployment of each of the cheapest alternatives.
     fleet
         Parts of a mixed fleet that costs less than the first entry, or serves what no single kind serves; empty if
         there is none. Each part meets the limits with the confidence. Token costs of a part are its share.
@@ -179,13 +227,16 @@ class Recommendation:
     runner_up_usd_per_h
         Least cost on another accelerator than the first entry's; None if there is none.
     cost_of_confidence
-        Least cost by confidence, for those that the measurements guarantee; None where nothing meets the limits.
+        Least cost of one kind of instance by confidence, for those that the measurements guarantee; None where
+        nothing meets the limits.
     n_configuration, n_candidate, n_offer
         Configurations, configurations times load levels, and offers within the constraints.
     n_predicted
         Rows predicted.
     warnings
         Limits out of reach, with the best prediction.
+    levers
+        What would change the cost, by rising cost.
     """
 
     entries: tuple[Entry, ...]
@@ -201,6 +252,7 @@ class Recommendation:
     n_offer: int
     n_predicted: int
     warnings: tuple[str, ...] = ()
+    levers: tuple[Lever, ...] = ()
 
     @property
     def offers(self) -> tuple[Offer, ...]:

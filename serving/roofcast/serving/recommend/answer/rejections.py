@@ -147,6 +147,9 @@ def owned_rejections(search: Search, target: SearchTarget, winners: IndexArray) 
     nearest = []
     for k, nodes in enumerate(search.problem.offers):
         if isinstance(nodes, OwnedNodes) and k not in search.pairs.offer[winners]:
+            if shortage := _shortage(k, nodes, search, target.confidence):
+                nearest.append(shortage)
+                continue
             rejections = find_rejections(search, target, winners, k)
             accelerators = [search.problem.replicas[i].accelerator for i in rejections.order]
             rows = rejections.order[[name == nodes.accelerator for name in accelerators]][:1]
@@ -155,12 +158,46 @@ def owned_rejections(search: Search, target: SearchTarget, winners: IndexArray) 
     return nearest
 
 
+def _shortage(offer: int, nodes: OwnedNodes, search: Search, confidence: float) -> Rejection | None:
+    """Return how much of the demand owned nodes serve, and how many would serve it; None if that is not the reason.
+
+    The model is evaluated until the capacities of the replicas that serve most are known.
+    """
+    pairs, grid, demand = search.pairs, search.grid, search.demand
+    pair = np.flatnonzero(pairs.offer == offer)
+    if not len(pair):
+        return None
+    row = pairs.row[pair]
+    while True:
+        capacity = search.state(confidence).capacity[row]
+        served = np.where(capacity >= 0, grid.served[row, np.maximum(capacity, 0)], 0.0)
+        per_node = served * pairs.per_instance[pair]
+        best = int(per_node.argmax())
+        wanted = search.around_capacity(row[best : best + 1], confidence) & ~grid.is_known
+        if not wanted.any():
+            break
+        search.evaluate(wanted)
+    sizes = pairs.size(pair[best : best + 1], demand.required_load, served[best : best + 1])
+    n_needed = float(sizes.n_instance[0])
+    if served[best] <= 0 or n_needed <= nodes.n_node:
+        return None
+    n_replica = np.floor(nodes.n_node * pairs.per_instance[pair[best]] + 1e-9)
+    share = n_replica * served[best] / demand.required_load
+    load = demand.peak_load
+    unit = "users" if demand.users is not None else "requests a second"
+    serves = f"{np.floor(load * share):g}" if demand.users is not None else f"{load * share:.3g}"
+    n = nodes.n_accelerator
+    text = f"{nodes.n_node * n} {nodes.accelerator} serve {serves} of {load:.10g} {unit}; {n_needed * n:g} would do"
+    replica = search.problem.replicas[int(row[best])]
+    return Rejection(replica, "too_few_nodes", text, n_needed / nodes.n_node)
+
+
 def _detail(i: int, rejections: Rejections, search: Search) -> str:
     reason = REASONS[rejections.reason[i]]
     if reason == "does_not_fit":
         memory = search.memory
         needed, usable = memory.needed_byte[i] / BYTE_PER_GB, memory.usable_byte[i] / BYTE_PER_GB
-        return f"weights and one request need {needed:.1f} GB of {usable:.1f} GB usable"
+        return f"weights and one request need {needed:.1f} GB; {usable:.1f} GB are usable"
     if reason == "too_few_nodes":
         return "needs more nodes than there are"
     if reason == "no_offer":

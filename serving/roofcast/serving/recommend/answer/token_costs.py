@@ -79,7 +79,8 @@ def prefill_share(d: Mapping[str, FloatArray], e: Estimate, parts: list[Operator
 
     Notes
     -----
-    A prefill occupies one data-parallel rank, a decode step is shared by the requests on it. Waiting does not count,
+    A prefill occupies one data-parallel rank, and one stage of a pipeline at a time, as others follow it; a decode
+    step is shared by the requests on the rank. Waiting does not count,
     and prefills that interrupt decoding count as prefills, as in `roofcast.features.analysis.power`.
 
     References
@@ -100,7 +101,7 @@ def prefill_share(d: Mapping[str, FloatArray], e: Estimate, parts: list[Operator
     >>> bool(0 < long < short < 1)
     True
     """
-    prompt = _work_s(parts, "prefill") / d["config.dp"]
+    prompt = _work_s(parts, "prefill") / (d["config.dp"] * d["config.pp"])
     response = _work_s(parts, "decode") * d["workload.n_output_token"] / np.maximum(e.batch, 1.0)
     return np.asarray(prompt / (prompt + response), dtype=np.float64)
 

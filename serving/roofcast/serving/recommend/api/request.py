@@ -64,8 +64,14 @@ class WorkloadRequest(Message):
     ] = None
     users: Annotated[float, Field(ge=1, le=1_000_000)] | None = None
     think_time_s: Annotated[
-        float, Field(ge=0, le=86_400, description="Mean time of a user between a response and the next request.")
-    ] = 0.0
+        float | None,
+        Field(
+            ge=0,
+            le=86_400,
+            description="Mean time of a user between a response and the next request; by default that of the preset "
+            "if it was measured, else 0.",
+        ),
+    ] = None
     request_rate_per_s: Annotated[float, Field(ge=1e-9, le=1_000_000)] | None = None
     peak_factor: Annotated[float, Field(ge=1, le=1000, description="Peak load over the load given.")] = 1.0
     headroom: Annotated[float, Field(ge=0, le=0.99, description="Share of the capacity kept free at the peak.")] = 0.0
@@ -110,13 +116,16 @@ class WorkloadRequest(Message):
         if self.n_output_token is not None:
             lengths = _lengths(self.n_output_token)
             shape |= {"n_output_token": lengths.mean, "length_variation": lengths.variation}
+        think_time_s = self.think_time_s
+        if think_time_s is None and self.preset is not None and self.users is not None:
+            think_time_s = find_preset(self.preset).think_time_s
         own = {"length_variation": self.length_variation, "prefix_cache_ratio": self.prefix_cache_ratio}
         return Demand(
             **shape | {name: value for name, value in own.items() if value is not None},
             users=self.users,
             request_rate_per_s=self.request_rate_per_s,
             limits=tuple(map(parse_limit, limits)),
-            think_time_s=self.think_time_s,
+            think_time_s=0.0 if think_time_s is None or math.isnan(think_time_s) else think_time_s,
             headroom=self.headroom,
             peak_factor=self.peak_factor,
         )
@@ -165,6 +174,13 @@ class ConstraintsRequest(Message):
     ] = None
     draft_model: Annotated[Text | None, Field(description="Checkpoint of the drafts, for `deployment`.")] = None
     inventory: list[InventoryItem] = Field(default_factory=list, max_length=50, description="Owned nodes.")
+    marketplaces: Annotated[
+        bool,
+        Field(
+            description="Whether to admit marketplaces and community clouds, where third parties host the instances; "
+            "those of a provider that is named are admitted anyway."
+        ),
+    ] = False
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -232,6 +248,7 @@ class RecommendationRequest(Message):
     level: Level = 0.8
     n_entry: Annotated[int, Field(ge=1, le=200)] = 10
     n_rejection: Annotated[int, Field(ge=0, le=500)] = 20
+    levers: Annotated[bool, Field(description="Whether to search what would change the cost.")] = True
     deployment: Annotated[Artefact, Field(description="Kind of command line or manifest to add to each entry.")] = ""
 
     model_config = ConfigDict(
@@ -273,6 +290,8 @@ class RecommendationRequest(Message):
         if len(given.keys() & {"concurrency", "rate", "users"}) != 1:
             raise InputError("concurrency", "give exactly one of --concurrency, --request-rate and --users")
         fields: dict[str, Any] = {"workload": {}, "constraints": {}}
+        if "concurrency" in given:
+            given.setdefault("think_time", 0.0)
         for name, value in given.items():
             part, _, field = OPTION_FIELDS[name].rpartition(".")
             (fields[part] if part else fields)[field] = value

@@ -5,17 +5,31 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import math
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
 from roofcast.serving.recommend.answer.nearest import LEAST_CORRELATION
-from roofcast.serving.recommend.answer.recommendation import Entry, FrontPoint, PredictedMetric, Rejection, Replica
+from roofcast.serving.recommend.answer.recommendation import (
+    Elsewhere,
+    Entry,
+    FrontPoint,
+    Lever,
+    PredictedMetric,
+    Rejection,
+    Replica,
+)
 
 Reason = Literal[
     "same_cost", "dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"
 ]
 """Those of `roofcast.serving.recommend.answer.recommendation.REASONS`."""
+
+LeverKind = Literal["precision", "users", "limit", "pricing", "region", "provider"]
+"""Those of `roofcast.serving.recommend.answer.recommendation.LEVERS`."""
+
+N_DIGIT: Final = 6
+"""Significant digits of the floats of a deployment."""
 
 ResponseT = TypeVar("ResponseT", bound=BaseModel)
 
@@ -60,14 +74,22 @@ class ReplicaResponse(BaseModel):
 
 
 class OfferResponse(BaseModel):
-    """Priced instance."""
+    """Priced instance; third parties host those of the market `marketplace`."""
 
     provider: str
     region: str
     instance_type: str
     pricing: str
+    market: str
     price_usd_per_h: float
     price_as_of: dt.date
+
+
+class ElsewhereResponse(OfferResponse):
+    """Another offer of the same configuration, and the deployment on it."""
+
+    n_instance: int
+    cost_usd_per_h: float
 
 
 class EntryResponse(ReplicaResponse, OfferResponse):
@@ -131,7 +153,14 @@ class EntryResponse(ReplicaResponse, OfferResponse):
     power_w: Annotated[float, Field(description="Mean power of the accelerators.")]
     memory_used_byte: float
     memory_usable_byte: float
-    bottleneck: str
+    bottleneck: Annotated[str, Field(description="Bound of most of the time of a request, as in `/v1/explanations`.")]
+    needs_quantised_copy: Annotated[
+        bool,
+        Field(description="Whether the engine needs a copy of the checkpoint published in the weight precision."),
+    ]
+    also_at: Annotated[
+        list[ElsewhereResponse], Field(description="The same configuration at other providers, by rising cost.")
+    ]
     nearest: Annotated[
         list[dict[str, Any]],
         Field(
@@ -141,6 +170,7 @@ class EntryResponse(ReplicaResponse, OfferResponse):
     ]
     outside: bool
     outside_columns: list[str]
+    warnings: Annotated[list[str], Field(description="Such as a number of accelerators that few providers have.")]
     deployment: Annotated[str | None, Field(description="The command line or manifest requested.")] = None
 
 
@@ -207,6 +237,38 @@ class CertaintyResponse(BaseModel):
     cost_usd_per_h: float | None
 
 
+class LoadResponse(BaseModel):
+    """Load at the peak: users who think are not requests in flight."""
+
+    users: float | None
+    think_time_s: float
+    request_rate_per_s: float | None
+    requests_in_flight: Annotated[
+        float | None,
+        Field(description="On the first entry; null without one, unless users without think time determine it."),
+    ]
+    text: Annotated[str, Field(description="Such as `300 users, 20 s think time = 41 requests in flight`.")]
+
+
+class LeverResponse(ReplicaResponse, OfferResponse):
+    """A change of the question, and the cheapest deployment that was found with it."""
+
+    kind: LeverKind
+    change: Annotated[str, Field(description="In words, such as `FP8 weights`.")]
+    n_replica: int
+    n_instance: int
+    cost_usd_per_h: float
+    saving_ratio: Annotated[
+        float | None, Field(description="Saving over the cost of the first entry; null if there is none.")
+    ]
+    needs_quantised_copy: bool
+
+    @classmethod
+    def of(cls, lever: Lever) -> LeverResponse:
+        """Return a lever."""
+        return deployment_response(cls, lever)
+
+
 class BasisResponse(BaseModel):
     """Versions and hashes that the response depends on, besides the request."""
 
@@ -219,11 +281,15 @@ class BasisResponse(BaseModel):
 
 
 class RecommendationResponse(BaseModel):
-    """Entries by rising cost, the best of each offer; rejections with the nearest miss first."""
+    """Entries by rising cost, one of each alternative; rejections with the nearest miss first.
+
+    Alternatives differ in accelerator, precision, speculation or pricing. Floats have six significant digits.
+    """
 
     id: Annotated[str, Field(description="Equal for equal requests on the same basis.")]
     basis: BasisResponse
     model: str
+    load: LoadResponse
     confidence: float
     level: float
     predictor_version: str
@@ -234,12 +300,16 @@ class RecommendationResponse(BaseModel):
     fleet: Annotated[
         list[FleetResponse], Field(description="A mixed fleet cheaper than the first entry; empty if there is none.")
     ]
+    levers: Annotated[list[LeverResponse], Field(description="What would change the cost, by rising cost.")]
     runner_up_usd_per_h: Annotated[
         float | None, Field(description="Least cost on another accelerator than the first entry's.")
     ]
     cost_of_confidence: Annotated[
         list[CertaintyResponse],
-        Field(description="Without the confidences that the measurements cannot guarantee for these limits."),
+        Field(
+            description="The confidence requested and others, without those that the measurements cannot guarantee "
+            "for these limits."
+        ),
     ]
     pareto: list[FrontResponse]
     n_rejected: int
@@ -253,13 +323,17 @@ class RecommendationResponse(BaseModel):
     warnings: Annotated[list[str], Field(description="Such as old prices, or limits out of reach.")] = []
 
 
-def deployment_response(kind: type[ResponseT], deployment: Entry | FrontPoint, **more: Any) -> ResponseT:
-    """Return the fields of an entry, a part of a fleet or a point of the front that its response has."""
+def deployment_response(
+    kind: type[ResponseT], deployment: Entry | FrontPoint | Lever | Elsewhere, **more: Any
+) -> ResponseT:
+    """Return the fields of an entry, a part of a fleet, a point of the front, or the like, that its response has."""
     offer = deployment.offer
     values = {field.name: getattr(deployment, field.name) for field in dataclasses.fields(deployment)}
     if "predictions" in values:
         names = [field.name for field in dataclasses.fields(PredictedMetric)]
         values["predictions"] = [{name: getattr(one, name) for name in names} for one in values["predictions"]]
+    if "also_at" in values:
+        values["also_at"] = [deployment_response(ElsewhereResponse, one) for one in values["also_at"]]
     fields = {
         "provider": offer.provider,
         "region": offer.region,
@@ -267,11 +341,23 @@ def deployment_response(kind: type[ResponseT], deployment: Entry | FrontPoint, *
         "pricing": offer.pricing,
         "price_usd_per_h": float(offer.price_usd_per_h),
         "price_as_of": offer.as_of,
-        **_replica_fields(deployment.replica),
+        "market": offer.market,
+        **(_replica_fields(deployment.replica) if not isinstance(deployment, Elsewhere) else {}),
         **values,
         **more,
     }
-    return kind.model_validate({name: value for name, value in fields.items() if name in kind.model_fields})
+    return kind.model_validate({name: rounded(fields[name]) for name in kind.model_fields.keys() & fields})
+
+
+def rounded(value: Any) -> Any:
+    """Return a value with its floats in `N_DIGIT` significant digits."""
+    if isinstance(value, float):
+        return float(f"{value:.{N_DIGIT}g}")
+    if isinstance(value, list | tuple):
+        return [rounded(one) for one in value]
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    return value
 
 
 def _replica_fields(replica: Replica) -> dict[str, Any]:

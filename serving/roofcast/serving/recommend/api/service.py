@@ -23,6 +23,8 @@ from roofcast.serving.predict.references import references_of
 from roofcast.serving.predict.unknown_names import unknown_name_error
 from roofcast.serving.recommend.answer.basis import Basis, BasisFactory
 from roofcast.serving.recommend.answer.recommendation import Recommendation
+from roofcast.serving.recommend.api.cautions import demand_warnings, entry_warnings
+from roofcast.serving.recommend.api.load import load_response
 from roofcast.serving.recommend.api.request import ConstraintsRequest, RecommendationRequest
 from roofcast.serving.recommend.api.response import (
     BasisResponse,
@@ -30,23 +32,17 @@ from roofcast.serving.recommend.api.response import (
     EntryResponse,
     FleetResponse,
     FrontResponse,
+    LeverResponse,
     RecommendationResponse,
     RejectionResponse,
     deployment_response,
+    rounded,
 )
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.inventory import override_prices, owned_nodes
 from roofcast.serving.recommend.recommendation import recommend
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundle import ModelBundle
-
-PREFILL_METRICS: Final = frozenset({"ttft_s", "nttft_s_per_token", "e2e_s"})
-"""Metrics that include queueing and the request's own prefill."""
-
-TAIL_STATISTICS: Final = frozenset({"p90", "p95", "p99"})
-
-LONG_PROMPT_RATIO: Final = 1.5
-"""p95 over the mean of prompt lengths above which tail limits need a warning."""
 
 basis_of: Final = BasisFactory()
 
@@ -95,10 +91,11 @@ def answer_recommendation(
         n_entry=request.n_entry,
         n_rejection=request.n_rejection,
         references=_references(request, model, catalog, loaded.bundle),
+        has_levers=request.levers,
     )
-    response = _response(result, model, request, basis_of(catalog, loaded.champion))
+    response = _response(result, model, demand, request, basis_of(catalog, loaded.champion))
     response.warnings += unpriced + staleness_warnings(result.offers, today)
-    response.warnings += _long_prompt_warnings(demand) + _queueing_warnings(response, demand)
+    response.warnings += demand_warnings(demand, result)
     if request.deployment:
         question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, constraints)
         _add_artefacts(response, result, request.deployment, question)
@@ -143,12 +140,13 @@ def _references(
 
 
 def _response(
-    result: Recommendation, model: ModelSpec, request: RecommendationRequest, basis: Basis
+    result: Recommendation, model: ModelSpec, demand: Demand, request: RecommendationRequest, basis: Basis
 ) -> RecommendationResponse:
     return RecommendationResponse(
         id=basis.answer_id(request.model_dump(mode="json")),
         basis=BasisResponse(**dataclasses.asdict(basis)),
         model=model.id,
+        load=load_response(demand, result),
         confidence=request.confidence,
         level=request.level,
         predictor_version=basis.predictor_version,
@@ -156,12 +154,14 @@ def _response(
         n_candidate=result.n_candidate,
         n_offer=result.n_offer,
         entries=[
-            deployment_response(EntryResponse, entry, rank=rank) for rank, entry in enumerate(result.entries, start=1)
+            deployment_response(EntryResponse, entry, rank=rank, warnings=entry_warnings(entry, demand))
+            for rank, entry in enumerate(result.entries, start=1)
         ],
         fleet=[deployment_response(FleetResponse, part) for part in result.fleet],
-        runner_up_usd_per_h=result.runner_up_usd_per_h,
+        levers=[LeverResponse.of(lever) for lever in result.levers],
+        runner_up_usd_per_h=rounded(result.runner_up_usd_per_h),
         cost_of_confidence=[
-            CertaintyResponse(confidence=confidence, cost_usd_per_h=cost)
+            CertaintyResponse(confidence=confidence, cost_usd_per_h=rounded(cost))
             for confidence, cost in result.cost_of_confidence.items()
         ],
         pareto=[deployment_response(FrontResponse, point) for point in result.pareto],
@@ -170,35 +170,6 @@ def _response(
         families=[RejectionResponse.of(rejection) for rejection in result.families],
         warnings=[*result.warnings],
     )
-
-
-def _long_prompt_warnings(demand: Demand) -> list[str]:
-    """Return a warning if tail limits depend on long prompts, as predictions take every prompt at the mean length."""
-    limits = [
-        limit.text
-        for limit in demand.limits
-        if limit.metric in PREFILL_METRICS and limit.statistic in TAIL_STATISTICS
-    ]
-    prompt = demand.lengths[0]
-    if not limits or not (p95 := prompt.percentile("p95")) > LONG_PROMPT_RATIO * prompt.mean:
-        return []
-    return [
-        f"workload.n_input_token: every prompt is taken to have the mean length, {prompt.mean:.0f} tokens, so "
-        f"{', '.join(limits)} ignores long prompts; for the worst case repeat the request with n_input_token "
-        f"{p95:.0f}, their p95, as a number"
-    ]
-
-
-def _queueing_warnings(response: RecommendationResponse, demand: Demand) -> list[str]:
-    """Return a warning if requests of the first entry mostly wait for their first token, and no limit bounds that."""
-    if not response.entries or {limit.metric for limit in demand.limits} & PREFILL_METRICS:
-        return []
-    median = {one.metric: one.value for one in response.entries[0].predictions if one.statistic == "p50"}
-    ttft_s, e2e_s = median["ttft_s"], median["e2e_s"]
-    if ttft_s < e2e_s / 2:
-        return []
-    share = f"the median request of the first entry waits {ttft_s:.3g} s of {e2e_s:.3g} s for its first token"
-    return [f"{share}, and no limit bounds that; add one on ttft or e2e"]
 
 
 def _add_artefacts(response: RecommendationResponse, result: Recommendation, kind: str, question: Question) -> None:
@@ -261,6 +232,7 @@ def resolve_constraints(
         speculations=request.speculations(),
         draft_model=request.draft_model or "",
         inventory=inventory,
+        marketplaces=request.marketplaces,
     )
 
 

@@ -175,6 +175,8 @@ class Constraints:
         Checkpoint of the draft model or head, for artefacts.
     inventory
         Owned nodes; providers, regions and pricing do not apply to them.
+    marketplaces
+        Whether to admit instances of third-party hosts; those of a provider that is named are admitted anyway.
     """
 
     providers: frozenset[str] = frozenset()
@@ -189,6 +191,7 @@ class Constraints:
     speculations: tuple[Speculation | None, ...] = (None,)
     draft_model: str = ""
     inventory: tuple[OwnedNodes, ...] = ()
+    marketplaces: bool = False
 
     def __post_init__(self) -> None:
         if self.max_nodes < 1:
@@ -224,6 +227,7 @@ class Constraints:
             and (not self.pricing or offer.pricing in self.pricing)
             and (not self.providers or offer.provider in self.providers)
             and (not self.regions or offer.region in self.regions)
+            and (self.marketplaces or offer.market == "provider" or offer.provider in self.providers)
         )
 
 

@@ -39,6 +39,10 @@ class Preset:
         Coefficient of variation of the output lengths; NaN if the source does not have it.
     prefix_cache_ratio
         Share of the input that was found in the prefix cache; NaN if the source does not have it.
+    think_time_s
+        Mean time between a response and the next request of the user or agent; NaN if it was not measured.
+    think_source, think_basis
+        Where it is published, and how it follows from it.
     """
 
     name: str
@@ -50,6 +54,9 @@ class Preset:
     basis: str
     length_variation: float = math.nan
     prefix_cache_ratio: float = math.nan
+    think_time_s: float = math.nan
+    think_source: str = ""
+    think_basis: str = ""
 
 
 PRESETS: Final[Mapping[str, Preset]] = {
@@ -59,12 +66,18 @@ PRESETS: Final[Mapping[str, Preset]] = {
             "chat", "a turn of a conversation with an assistant, history included", 1155, 211, "2023-11",
             _AZURE + "AzureLLMInferenceDataset2023.md",
             "means over the 19,366 requests of the conversation trace",
+            think_time_s=100.0,
+            think_source="https://arxiv.org/abs/2505.09999",
+            think_basis="times between the turns of a conversation, the response included, concentrate there",
         ),
         Preset(
             "rag", "a question answered from retrieved passages", 3050, 290, "2025-09",
             "https://github.com/flashserve/RAGPulse",
             "means and variation over 233 of the 7,106 requests of the first release, from four parts of its week",
             length_variation=0.70,
+            think_time_s=47.0,
+            think_source="https://github.com/flashserve/RAGPulse",
+            think_basis="mean of the 29 times between requests of a session among the first 59, with the response",
         ),
         Preset(
             "code", "a completion in an editor", 2048, 28, "2023-11",
@@ -82,6 +95,9 @@ PRESETS: Final[Mapping[str, Preset]] = {
             _AZURE + "GitHubCopilotCodingAgentDataset2026.md",
             "prompt, completion and cached tokens of the week over its 9.31 million model calls",
             prefix_cache_ratio=0.857,
+            think_time_s=16.8,
+            think_source="https://github.com/uw-syfi/TraceLab",
+            think_basis="mean time of the tools of a step, over 4,258 sessions of two coding agents",
         ),
         Preset(
             "long_context", "a question about long documents", 9429, 685, "2025-04",

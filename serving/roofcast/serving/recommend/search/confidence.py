@@ -94,7 +94,7 @@ class LimitModel:
         if confidence > self.highest_confidence + ROUNDING:
             raise OutOfRangeError(
                 f"a confidence of {confidence:g} is above what the measurements can guarantee for these limits; ask "
-                f"for at most {self.highest_confidence - 0.0005:.3f}"
+                f"for at most {math.floor(self.highest_confidence * 10**3) / 10**3:.3f}"
             )
 
 

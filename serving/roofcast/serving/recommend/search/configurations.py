@@ -16,14 +16,9 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.descriptors.engines import OTHER, describe_engines
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.features.engine.coefficients import Coefficients
-from roofcast.features.validity.engine_support import (
-    can_compute,
-    can_run,
-    default_precision,
-    engines_on,
-    precision_error,
-)
+from roofcast.features.validity.engine_support import can_run, default_precision, engines_on, served_precisions
 from roofcast.features.validity.splits import NO_ATTENTION_DP_ENGINES, split_error
+from roofcast.features.validity.support_table import NO_SPECULATION_ENGINES
 from roofcast.serving.recommend.answer.recommendation import Rejection, Replica
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 
@@ -69,7 +64,7 @@ def enumerate_replicas(
                 for speculation in constraints.speculations
                 if not split_error(model, tp, ep, engine)
                 and not (dp > 1 and engine in NO_ATTENTION_DP_ENGINES)
-                and not (pp > 1 and speculation)
+                and not (speculation and (pp > 1 or engine in NO_SPECULATION_ENGINES))
             ]
     return replicas, rejections
 
@@ -104,16 +99,14 @@ def _served_precisions(
     if not engines:
         names = ", ".join(sorted(constraints.engines) or ["vllm", "sglang", "trtllm"])
         return [], f"none of {names} is known to run on {accelerator.vendor} {accelerator.name}"
+    named = constraints.weight_precisions
     pairs = []
     for engine in engines:
-        default = default_precision(engine, model.weight_precision, accelerator)
-        precisions = sorted(constraints.weight_precisions) or [default]
-        pairs += [(p, engine) for p in precisions if p == default or can_compute(p, accelerator)]
-    if not pairs:
-        return [], f"{accelerator.name} does not compute in the weight precisions admitted"
-    errors = [precision_error(engine, precision, accelerator) for precision, engine in pairs]
-    served = sorted(pair for pair, error in zip(pairs, errors, strict=True) if error is None)
-    return served, "" if served else next(error.problem for error in errors if error)
+        wanted = named or {default_precision(engine, model.weight_precision, accelerator)}
+        pairs += [(precision, engine) for precision in wanted & {*served_precisions(engine, accelerator)}]
+    wanted_names = ", ".join(sorted(named)) or model.weight_precision
+    problem = f"none of {', '.join(engines)} serves {wanted_names} on {accelerator.name}"
+    return sorted(pairs), "" if pairs else problem
 
 
 def assume_acceptance(replicas: Iterable[Replica], coefficients: Coefficients) -> list[Replica]:

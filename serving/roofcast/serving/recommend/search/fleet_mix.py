@@ -65,7 +65,12 @@ class Fleet:
     missing: float
 
 
-def cheapest_fleet(types: Sequence[FleetType], needed: float, pools: Mapping[str, float] | None = None) -> Fleet:
+def cheapest_fleet(
+    types: Sequence[FleetType],
+    needed: float,
+    pools: Mapping[str, float] | None = None,
+    max_kinds: int | None = None,
+) -> Fleet:
     """Return the cheapest fleet that serves a demand; among costs within `ALIKE` one of the fewest instances.
 
     Parameters
@@ -74,6 +79,8 @@ def cheapest_fleet(types: Sequence[FleetType], needed: float, pools: Mapping[str
         Their order only decides between identical types.
     pools
         Accelerators of each pool; a pool that is not named is unlimited.
+    max_kinds
+        Most types in a fleet; None for any number.
 
     Returns
     -------
@@ -108,7 +115,8 @@ def cheapest_fleet(types: Sequence[FleetType], needed: float, pools: Mapping[str
     counts = np.zeros(len(types))
     used = _undominated(types) if needed > 0 else []
     if used:
-        counts[used] = _Programme([types[i] for i in used], float(needed), pools or {}).counts()
+        programme = _Programme([types[i] for i in used], float(needed), pools or {}, max_kinds or len(used))
+        counts[used] = programme.counts()
     cost, served = (np.array([getattr(t, name) for t in types], dtype=float) for name in ("cost", "served"))
     total = float(counts @ served)
     missing = needed - total
@@ -158,7 +166,8 @@ def _dominates(one: FleetType, other: FleetType) -> bool:
 class _Programme:
     """Integer programme; `coverage` is the share of the demand that one instance of each type serves."""
 
-    def __init__(self, types: Sequence[FleetType], needed: float, pools: Mapping[str, float]) -> None:
+    def __init__(self, types: Sequence[FleetType], needed: float, pools: Mapping[str, float], max_kinds: int) -> None:
+        self.max_kinds = max_kinds
         cost = np.array([t.cost for t in types])
         self.coverage = np.array([t.served for t in types]) / needed
         self.most = np.minimum(np.floor([t.most for t in types]), np.ceil(1 / self.coverage))
@@ -192,7 +201,8 @@ class _Programme:
         counts[others] = np.indices(sizes).reshape(len(sizes), -1) if sizes else counts[others]
         left = 1 - TOLERANCE - self.coverage @ counts
         counts[last] = np.maximum(np.ceil(left / self.coverage[last]), 0.0)
-        cost = np.where(counts[last] <= self.most[last], self.price @ counts, math.inf)
+        is_admitted = (counts[last] <= self.most[last]) & ((counts > 0).sum(axis=0) <= self.max_kinds)
+        cost = np.where(is_admitted, self.price @ counts, math.inf)
         best = int(cost.argmin())
         return counts[:, best] if cost[best] < math.inf else None
 
@@ -200,15 +210,24 @@ class _Programme:
         """Return the counts that minimise an objective and serve a share of the demand; None if there are none."""
         from scipy import optimize  # noqa: PLC0415  (only fleets of several instance types need it)
 
+        n = len(objective)
+        if self.max_kinds >= n:
+            rows = np.vstack([self.coverage, *self.takes])
+            low, high, most = [coverage, *(-math.inf for _ in self.holds)], [math.inf, *self.holds], self.most
+        else:  # a second variable for each type: 1 if the fleet has any of it
+            none = np.zeros((1 + len(self.takes), n))
+            of_counts = np.hstack([np.vstack([self.coverage, *self.takes]), none])
+            links = np.hstack([np.eye(n), -np.diag(self.most)])
+            kinds = np.concatenate([np.zeros(n), np.ones(n)])
+            rows = np.vstack([of_counts, links, kinds])
+            low = [coverage, *(-math.inf for _ in range(len(rows) - 1))]
+            high = [math.inf, *self.holds, *(0.0 for _ in range(n)), float(self.max_kinds)]
+            objective, most = np.concatenate([objective, np.zeros(n)]), np.concatenate([self.most, np.ones(n)])
         solution = optimize.milp(
             objective,
             integrality=np.ones(len(objective), dtype=np.int64),
-            bounds=optimize.Bounds(0, self.most),
-            constraints=optimize.LinearConstraint(
-                np.vstack([self.coverage, *self.takes]),
-                [coverage, *(-math.inf for _ in self.holds)],
-                [math.inf, *self.holds],
-            ),
+            bounds=optimize.Bounds(0, most),
+            constraints=optimize.LinearConstraint(rows, low, high),
             options={"mip_rel_gap": ALIKE, "node_limit": _MAX_NODE, "presolve": False},  # presolving may print
         )
-        return None if solution.x is None else np.asarray(np.round(solution.x), dtype=np.float64)
+        return None if solution.x is None else np.asarray(np.round(solution.x[:n]), dtype=np.float64)

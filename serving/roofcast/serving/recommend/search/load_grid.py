@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from copy import copy
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +84,18 @@ class LoadGrid:
             self._sds[quantity][rows, levels] = medians[quantity].sd
         self.is_known[rows, levels] = True
         self._interpolate(np.unique(rows))
+
+    def with_limits(self, limits: LimitModel) -> Self:
+        """Return a copy with other values of the limits on the same quantities; it keeps what was evaluated."""
+        grid = copy(self)
+        grid.limits, grid.demand, grid.is_known = limits, limits.demand, self.is_known.copy()
+        grid._offsets = {quantity: values.copy() for quantity, values in self._offsets.items()}
+        grid._sds = {quantity: values.copy() for quantity, values in self._sds.items()}
+        grid.p_met = np.empty_like(self.p_met)
+        if self.has_think_time:
+            grid.served, grid.max_served = self.served.copy(), self.max_served.copy()
+        grid._interpolate(np.arange(len(self.top)))
+        return grid
 
     def medians(self, rows: IndexArray) -> dict[Quantity, Medians]:
         """Return the log medians and standard deviations of some replicas at every level."""

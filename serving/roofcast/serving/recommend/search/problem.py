@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pandas as pd
@@ -13,6 +13,7 @@ from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.recommend.answer.recommendation import Replica
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.search.confidence import Quantity
+from roofcast.serving.recommend.search.configurations import describe_replicas, replica_table
 from roofcast.serving.recommend.search.deployment_sizes import Market
 from roofcast.serving.recommend.search.evaluation import THROUGHPUT
 from roofcast.training.learner.predictor import RoofcastPredictor
@@ -56,11 +57,27 @@ class SearchProblem:
     level: float
 
 
+def with_replicas(problem: SearchProblem, constraints: Constraints, replicas: list[Replica]) -> SearchProblem:
+    """Return the problem with other replicas, under other constraints; their offers stay."""
+    table = replica_table(replicas, problem.model, problem.demand, constraints)
+    return replace(
+        problem,
+        constraints=constraints,
+        replicas=replicas,
+        table=table,
+        descriptors=describe_replicas(table, problem.model, problem.market.accelerators),
+    )
+
+
 def reported_limits(demand: Demand) -> dict[Quantity, float | None]:
-    """Return each quantity of an entry with the tightest limit on it; None without a limit of one replica."""
+    """Return each quantity of an entry with the tightest limit on it; None without a limit of one replica.
+
+    TPOT is reported beside a limited ITL: it has the rare long gaps that a percentile of ITL misses.
+    """
     limits: dict[Quantity, float] = {}
     for limit in demand.limits:
         if not limit.is_floor:
             limits[limit.quantity] = min(limit.value, limits.get(limit.quantity, math.inf))
     limited = dict.fromkeys(limit.quantity for limit in demand.limits)
+    limited |= {("tpot_s", limit.statistic): None for limit in demand.limits if limit.metric == "itl_s"}
     return {**limited, **dict.fromkeys(REPORTED), **limits}

@@ -8,8 +8,9 @@ exhaustive evaluation.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -117,6 +118,12 @@ class Search:
         )
         self.budget = problem.constraints.budget_usd_per_h
         self._states: dict[float, SearchState] = {}
+
+    def with_limits(self, limits: LimitModel) -> Self:
+        """Return a search with other values of the limits on the same quantities; it keeps what was evaluated."""
+        search = copy(self)
+        search.grid, search._states = self.grid.with_limits(limits), {}
+        return search
 
     def _load_levels(self) -> tuple[FloatArray, IndexArray]:
         """Return the load levels, up to the most users per accelerator in the training data."""

@@ -68,7 +68,7 @@ const slider = (name) => document.querySelector(`.slider[data-name=${name}]`);
 /** Return the request; throws if a pasted config.json is no JSON. */
 export function readQuestion() {
   const workload = { [kind()]: number(kind()) };
-  if (kind() === "users" && number("think_time_s") > 0) workload.think_time_s = number("think_time_s");
+  if (kind() === "users") workload.think_time_s = number("think_time_s");
   if (at("preset").value) workload.preset = at("preset").value;
   else for (const name of LENGTHS) workload[name] = number(name);
   return { model: readModel(), workload, limits: readLimits(), confidence: number("confidence") / 100, constraints: readConstraints() };

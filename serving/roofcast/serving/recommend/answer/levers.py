@@ -1,0 +1,197 @@
+"""Levers: changes of the question that lower the cost, each with the cheapest deployment that is found with it.
+
+Levers of price and of load combine what the search has evaluated, so they cost nothing and are bounds from above. A
+looser limit and other precisions are searched, exactly among their candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from roofcast.data.specs import Offer
+from roofcast.data.units import ms_from_s
+from roofcast.features.descriptors.precisions import WEIGHT_BYTE
+from roofcast.features.validity.engine_support import needs_copy
+from roofcast.serving.app_state.user_files import OWNED
+from roofcast.serving.recommend.answer.recommendation import Entry, Lever
+from roofcast.serving.recommend.demand.demand import Constraints
+from roofcast.serving.recommend.search.confidence import LimitModel
+from roofcast.serving.recommend.search.configurations import enumerate_replicas
+from roofcast.serving.recommend.search.deployment_sizes import Pairs
+from roofcast.serving.recommend.search.problem import SearchProblem, with_replicas
+from roofcast.serving.recommend.search.search import Search, SearchTarget
+
+IndexArray = npt.NDArray[np.intp]
+
+MAX_LEVERS: Final = 6
+MIN_SAVING: Final = 0.05
+"""Share of the cost below which a lever does not matter."""
+
+QUANTISED: Final = ("fp8", "fp4", "int4")
+MAX_ACCELERATORS: Final = 6
+"""Accelerators on which other precisions are searched: those of the first entries."""
+
+LOAD_SHARES: Final = (0.9, 0.75, 0.5)
+LOOSER: Final = 1.5
+"""Factor by which the limit that binds is raised."""
+
+_PRICING: Final = {
+    "spot": "spot instances, which the provider may take back",
+    "reserved_1y": "a commitment of one year",
+    "reserved_3y": "a commitment of three years",
+    "on_demand": "on demand",
+}
+
+
+def find_levers(search: Search, entries: Sequence[Entry], accelerators: Sequence[str]) -> tuple[Lever, ...]:
+    """Return the levers that matter, by rising cost: one of each pricing, precision, and kind of change.
+
+    Parameters
+    ----------
+    entries
+        Of the recommendation; levers are compared with the first.
+    accelerators
+        Those on which other precisions are searched, the first `MAX_ACCELERATORS`.
+    """
+    cost = entries[0].cost_usd_per_h if entries else math.inf
+    levers = [*_price_levers(search), *_load_levers(search, cost), *_precision_levers(search, accelerators)]
+    if entries:
+        levers += _limit_levers(search, entries[0])
+    matters = [lever for lever in levers if lever.cost_usd_per_h < (1 - MIN_SAVING) * cost]
+    if math.isfinite(cost):
+        matters = [replace(lever, saving_ratio=1 - lever.cost_usd_per_h / cost) for lever in matters]
+    return tuple(sorted(matters, key=lambda lever: lever.cost_usd_per_h)[:MAX_LEVERS])
+
+
+def _price_levers(search: Search) -> Iterator[Lever]:
+    """Yield other pricings, and regions and providers beyond those named."""
+    constraints = replace(search.problem.constraints, inventory=())
+    if constraints.providers and constraints.providers <= {OWNED}:
+        return
+    for pricing, text in _PRICING.items():
+        if constraints.pricing and pricing not in constraints.pricing:
+            yield from _cheapest(search, "pricing", text, replace(constraints, pricing=frozenset({pricing})))
+    if constraints.regions:
+        yield from _cheapest(search, "region", "any region", replace(constraints, regions=frozenset()))
+    if constraints.providers:
+        any_provider = replace(constraints, providers=frozenset(), regions=frozenset())
+        yield from _cheapest(search, "provider", "any provider and region", any_provider)
+
+
+def _cheapest(search: Search, kind: str, change: str, constraints: Constraints) -> Iterator[Lever]:
+    """Yield the cheapest deployment of the replicas of known capacity on other offers."""
+    problem = search.problem
+    offers = constraints.admissible_offers(problem.market.offers)
+    if offers:
+        yield from _cheapest_on(search, kind, change, offers, search.demand.required_load)
+
+
+def _cheapest_on(search: Search, kind: str, change: str, offers: list[Offer], required: float) -> Iterator[Lever]:
+    problem, state = search.problem, search.state(search.problem.confidence)
+    rows = np.flatnonzero(state.is_known & (state.capacity >= 0))
+    replicas = [problem.replicas[row] for row in rows]
+    pairs = Pairs.build(replicas, offers, problem.market.accelerators, problem.constraints.max_nodes)
+    served = search.grid.served[rows, state.capacity[rows]][pairs.row]
+    sizes = pairs.size(slice(None), required, served)
+    if not len(sizes.cost) or not np.isfinite(sizes.cost.min()):
+        return
+    k = int(sizes.cost.argmin())
+    size = (sizes.n_replica[k], sizes.n_instance[k], sizes.cost[k])
+    yield replace(_lever(problem, int(rows[pairs.row[k]]), offers[pairs.offer[k]], size), kind=kind, change=change)
+
+
+def _load_levers(search: Search, cost: float) -> Iterator[Lever]:
+    """Yield the largest share of the load that costs less."""
+    demand = search.demand
+    unit = "users" if demand.users is not None else "requests a second"
+    for share in LOAD_SHARES:
+        load = math.floor(demand.peak_load * share) if demand.users is not None else demand.peak_load * share
+        if load <= 0:
+            return
+        change = f"{load:.4g} instead of {demand.peak_load:.10g} {unit}"
+        required = demand.required_load * load / demand.peak_load
+        for lever in _cheapest_on(search, "users", change, search.problem.offers, required):
+            if lever.cost_usd_per_h < (1 - MIN_SAVING) * cost:
+                yield lever
+                return
+
+
+def _limit_levers(search: Search, first: Entry) -> Iterator[Lever]:
+    """Yield the limit that binds, raised by `LOOSER`."""
+    demand = search.demand
+    used = {(one.metric, one.statistic): one.high for one in first.predictions}
+    latencies = [limit for limit in demand.limits if not limit.is_floor]
+    if not latencies:
+        return
+    binding = max(latencies, key=lambda limit: used[limit.quantity] / limit.value)
+    looser = replace(binding, value=binding.value * LOOSER)
+    limits = tuple(looser if limit == binding else limit for limit in demand.limits)
+    model = LimitModel(replace(demand, limits=limits), search.problem.bundle.predictor)
+    value = f"{ms_from_s(looser.value):.4g} {binding.unit.replace('s', 'ms', 1)}"
+    change = f"{binding.text} raised to {value}"
+    yield from _search(search.with_limits(model), "limit", change)
+
+
+def _precision_levers(search: Search, accelerators: Sequence[str]) -> Iterator[Lever]:
+    """Yield the precisions of fewer bytes than the checkpoint's, in one search."""
+    problem = search.problem
+    stored, constraints = problem.model.weight_precision, problem.constraints
+    least = min(WEIGHT_BYTE.get(one, 2.0) for one in constraints.weight_precisions or {stored})
+    precisions = [one for one in QUANTISED if WEIGHT_BYTE[one] < least]
+    wanted = set(dict.fromkeys(accelerators[:MAX_ACCELERATORS]))
+    offers = [offer for offer in problem.offers if offer.accelerator in wanted]
+    if not precisions or not offers:
+        return
+    bounds = replace(constraints, weight_precisions=frozenset(precisions), speculations=(None,))
+    replicas, _ = enumerate_replicas(problem.model, problem.market.accelerators, offers, bounds)
+    replicas = [replica for replica in replicas if replica.pp == 1]
+    if not replicas:
+        return
+    quantised = with_replicas(replace(problem, offers=offers), bounds, replicas)
+    inner = Search(quantised, search.grid.limits)
+    for precision, lever in _by_precision(inner, precisions):
+        yield replace(lever, change=f"weights in {precision.upper()}")
+
+
+def _by_precision(search: Search, precisions: list[str]) -> Iterator[tuple[str, Lever]]:
+    index = np.array(
+        [precisions.index(replica.weight_precision) for replica in search.problem.replicas], dtype=np.intp
+    )
+    for lever in _search(search, "precision", "", index[search.pairs.row], len(precisions)):
+        yield lever.replica.weight_precision, lever
+
+
+def _search(search: Search, kind: str, change: str, group: IndexArray | None = None, n: int = 1) -> Iterator[Lever]:
+    """Yield the cheapest deployment of each group, after a search."""
+    problem = search.problem
+    group = np.zeros_like(search.pairs.offer) if group is None else group
+    target = SearchTarget(problem.confidence, group, n)
+    search.run([target])
+    for one in search.deployments(search.winners(target), problem.confidence):
+        size = (one.n_replica, one.n_instance, one.cost)
+        yield replace(_lever(problem, one.row, problem.offers[one.offer], size), kind=kind, change=change)
+
+
+def _lever(problem: SearchProblem, row: int, offer: Offer, size: tuple[float, float, float]) -> Lever:
+    """Return the lever of a replica on an offer, with replicas, instances and cost, its change left blank."""
+    replica = problem.replicas[row]
+    accelerator = problem.market.accelerators[replica.accelerator]
+    return Lever(
+        kind="",
+        change="",
+        offer=offer,
+        replica=replica,
+        n_replica=int(size[0]),
+        n_instance=int(size[1]),
+        cost_usd_per_h=float(size[2]),
+        saving_ratio=None,
+        needs_quantised_copy=needs_copy(
+            replica.engine, problem.model.weight_precision, replica.weight_precision, accelerator
+        ),
+    )

@@ -1,0 +1,104 @@
+"""Warnings of an answer about its demand, and about single entries."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roofcast.serving.recommend.answer.recommendation import Entry, Recommendation
+from roofcast.serving.recommend.demand.demand import Demand
+from roofcast.serving.recommend.demand.inventory import OwnedNodes
+from roofcast.serving.recommend.demand.presets import PRESETS
+
+PREFILL_METRICS: Final = frozenset({"ttft_s", "nttft_s_per_token", "e2e_s"})
+"""Metrics that include queueing and the request's own prefill."""
+
+TAIL_STATISTICS: Final = frozenset({"p90", "p95", "p99"})
+
+LONG_PROMPT_RATIO: Final = 1.5
+"""p95 over the mean of prompt lengths above which tail limits need a warning."""
+
+MANY_ACCELERATORS: Final = 64
+"""Rented accelerators of one kind above which an entry has a warning: eight nodes of eight."""
+
+TPOT_RATIO: Final = 2.0
+"""TPOT over a limit on ITL above which the entry has a warning."""
+
+
+def demand_warnings(demand: Demand, result: Recommendation) -> list[str]:
+    """Return the warnings about users without think time, long prompts, queueing, and a limit on ITL."""
+    return [
+        *_think_time_warnings(demand),
+        *_long_prompt_warnings(demand),
+        *_queueing_warnings(demand, result),
+        *_itl_warnings(demand, result),
+    ]
+
+
+def entry_warnings(entry: Entry, demand: Demand) -> list[str]:
+    """Return the warnings about an entry: what it needs, and what it may lack."""
+    warnings = []
+    offer, n = entry.offer, entry.n_accelerator
+    if entry.needs_quantised_copy:
+        warnings.append(f"needs a copy of the checkpoint in {entry.replica.weight_precision}; the engine makes none")
+    if n > MANY_ACCELERATORS and not isinstance(offer, OwnedNodes):
+        warnings.append(f"{n} accelerators are more than {offer.provider} may have free: ask for the quota first")
+    if offer.market == "marketplace":
+        warnings.append(f"third parties host the instances of {offer.provider}")
+    warnings += [f"{text}; TPOT is what users feel" for text in _above_itl(entry, demand)]
+    return warnings
+
+
+def _above_itl(entry: Entry, demand: Demand) -> list[str]:
+    """Return the limits on ITL that the TPOT of an entry exceeds several times."""
+    tpot = {one.statistic: one.value for one in entry.predictions if one.metric == "tpot_s"}
+    return [
+        f"TPOT {limit.statistic} is {tpot[limit.statistic]:.3g} s, {tpot[limit.statistic] / limit.value:.1f} times "
+        f"the limit {limit.text} on ITL"
+        for limit in demand.limits
+        if limit.metric == "itl_s" and tpot[limit.statistic] > TPOT_RATIO * limit.value
+    ]
+
+
+def _think_time_warnings(demand: Demand) -> list[str]:
+    if not demand.users or demand.think_time_s or demand.users < 2:
+        return []
+    measured = ", ".join(name for name, preset in PRESETS.items() if preset.think_time_s > 0)
+    return [
+        f"workload.think_time_s: is 0, so {demand.peak_load:.10g} users keep as many requests in flight at all times;"
+        f" people read and write between requests: give their think time, or a preset that has one ({measured})"
+    ]
+
+
+def _long_prompt_warnings(demand: Demand) -> list[str]:
+    """Return a warning if tail limits depend on long prompts, as predictions take every prompt at the mean length."""
+    limits = [
+        limit.text
+        for limit in demand.limits
+        if limit.metric in PREFILL_METRICS and limit.statistic in TAIL_STATISTICS
+    ]
+    prompt = demand.lengths[0]
+    if not limits or not (p95 := prompt.percentile("p95")) > LONG_PROMPT_RATIO * prompt.mean:
+        return []
+    return [
+        f"workload.n_input_token: every prompt is taken to have the mean length, {prompt.mean:.0f} tokens, so "
+        f"{', '.join(limits)} ignores long prompts; for the worst case repeat the request with n_input_token "
+        f"{p95:.0f}, their p95, as a number"
+    ]
+
+
+def _queueing_warnings(demand: Demand, result: Recommendation) -> list[str]:
+    """Return a warning if requests of the first entry mostly wait for their first token, and no limit bounds that."""
+    if not result.entries or {limit.metric for limit in demand.limits} & PREFILL_METRICS:
+        return []
+    median = {one.metric: one.value for one in result.entries[0].predictions if one.statistic == "p50"}
+    ttft_s, e2e_s = median["ttft_s"], median["e2e_s"]
+    if ttft_s < e2e_s / 2:
+        return []
+    share = f"the median request of the first entry waits {ttft_s:.3g} s of {e2e_s:.3g} s for its first token"
+    return [f"{share}, and no limit bounds that; add one on ttft or e2e"]
+
+
+def _itl_warnings(demand: Demand, result: Recommendation) -> list[str]:
+    """Return a warning if a limit on ITL lets the first entry stream several times slower."""
+    above = _above_itl(result.entries[0], demand) if result.entries else []
+    return [f"of the first entry, {text}: gaps that ITL misses count in TPOT; limit tpot" for text in above]

@@ -1,0 +1,30 @@
+"""Load of an answer: users who think are not requests in flight."""
+
+from __future__ import annotations
+
+from roofcast.serving.recommend.answer.recommendation import Recommendation
+from roofcast.serving.recommend.api.response import LoadResponse, rounded
+from roofcast.serving.recommend.demand.demand import Demand
+
+
+def load_response(demand: Demand, result: Recommendation) -> LoadResponse:
+    """Return the load at the peak: users or request rate, think time, and requests in flight on the first entry.
+
+    Without an entry the requests in flight of users who think are unknown, as those of arrivals at a rate are.
+    """
+    entry = result.entries[0] if result.entries else None
+    in_flight = None if entry is None else entry.load_per_replica * entry.n_replica
+    if demand.users is not None and not demand.think_time_s:
+        in_flight = demand.peak_load
+    who = (
+        f"{demand.peak_load:.10g} users, {demand.think_time_s:.3g} s think time"
+        if demand.users is not None
+        else f"{demand.peak_load:.10g} requests a second"
+    )
+    return LoadResponse(
+        users=demand.peak_load if demand.users is not None else None,
+        think_time_s=demand.think_time_s,
+        request_rate_per_s=demand.peak_load if demand.users is None else None,
+        requests_in_flight=None if in_flight is None else rounded(in_flight),
+        text=who if in_flight is None else f"{who} = {in_flight:.3g} requests in flight",
+    )

@@ -1,0 +1,184 @@
+"""The answer of a recommendation: alternatives, load, levers, owned hardware, warnings, consistency."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from roofcast.data.catalog import load_catalog
+from roofcast.serving.recommend.answer.recommendation import LEVERS
+from roofcast.serving.recommend.api.cautions import MANY_ACCELERATORS
+from roofcast.serving.recommend.api.request import RecommendationRequest
+from roofcast.serving.recommend.api.response import LeverKind
+from roofcast.serving.recommend.demand.demand import Constraints
+from roofcast.serving.recommend.demand.presets import PRESETS
+from tests.serving.http_client import Client
+
+CHAT = {
+    "model": "meta-llama/Llama-3.1-8B",
+    "workload": {"n_input_token": 1000, "n_output_token": 200, "users": 300},
+    "limits": ["ttft:p95<=2s", "tpot:p95<=60ms"],
+    "constraints": {"vendors": ["NVIDIA"]},
+}
+
+
+def ask(client: Client, **changes: Any) -> dict[str, Any]:
+    response = client.post("/v1/recommendations", CHAT | changes)
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+@pytest.fixture(scope="module")
+def answer(shared: Client) -> dict[str, Any]:
+    return ask(shared)
+
+
+def test_entries_are_alternatives_and_other_sellers_fold_into_them(answer: dict[str, Any]) -> None:
+    entries = answer["entries"]
+    kinds = [(one["accelerator"], one["weight_precision"], one["pricing"]) for one in entries]
+    assert len(kinds) == len(set(kinds)) > 2
+    others = [(entry, other) for entry in entries for other in entry["also_at"]]
+    assert others
+    for entry, other in others:
+        assert (other["provider"], other["region"]) != (entry["provider"], entry["region"])
+        assert other["cost_usd_per_h"] >= entry["cost_usd_per_h"]
+        assert other["cost_usd_per_h"] == pytest.approx(other["n_instance"] * other["price_usd_per_h"], rel=1e-5)
+
+
+def test_levers_cost_less_than_the_first_entry_and_say_what_they_need(answer: dict[str, Any]) -> None:
+    first, levers = answer["entries"][0], answer["levers"]
+    costs = [lever["cost_usd_per_h"] for lever in levers]
+    assert costs == sorted(costs)
+    assert levers
+    for lever in levers:
+        assert lever["saving_ratio"] == pytest.approx(1 - lever["cost_usd_per_h"] / first["cost_usd_per_h"], rel=1e-3)
+        assert lever["saving_ratio"] > 0.05
+        if lever["kind"] == "pricing":
+            assert lever["pricing"] != "on_demand"
+        assert lever["needs_quantised_copy"] <= (lever["kind"] == "precision")
+
+
+def test_levers_can_be_left_out(shared: Client) -> None:
+    assert ask(shared, levers=False)["levers"] == []
+
+
+def test_a_lever_of_precision_costs_what_the_recommendation_in_that_precision_does(
+    shared: Client, answer: dict[str, Any]
+) -> None:
+    (fp8,) = [one for one in answer["levers"] if one["kind"] == "precision" and one["weight_precision"] == "fp8"]
+    own = ask(shared, constraints={**CHAT["constraints"], "weight_precisions": ["fp8"]}, levers=False)  # type: ignore[dict-item]
+    assert own["entries"][0]["cost_usd_per_h"] <= fp8["cost_usd_per_h"] * (1 + 1e-5)
+
+
+def test_every_kind_of_lever_is_in_the_response_model() -> None:
+    assert set(LEVERS) == set(LeverKind.__args__)  # type: ignore[attr-defined]
+
+
+def test_users_without_think_time_are_all_in_flight_and_warned_of(answer: dict[str, Any]) -> None:
+    assert answer["load"]["requests_in_flight"] == 300
+    assert answer["load"]["text"] == "300 users, 0 s think time = 300 requests in flight"
+    assert any("think_time_s: is 0" in warning for warning in answer["warnings"])
+
+
+def test_a_preset_brings_its_measured_think_time(shared: Client) -> None:
+    workload = {"preset": "chat", "users": 300}
+    chat = ask(shared, workload=workload, levers=False)
+    assert chat["load"]["think_time_s"] == PRESETS["chat"].think_time_s == 100
+    assert 0 < chat["load"]["requests_in_flight"] < 100
+    assert not any("think_time_s" in warning for warning in chat["warnings"])
+    own = ask(shared, workload=workload | {"think_time_s": 0}, levers=False)
+    assert own["load"]["requests_in_flight"] == 300
+    assert own["entries"][0]["cost_usd_per_h"] > chat["entries"][0]["cost_usd_per_h"]
+
+
+def test_arrivals_at_a_rate_do_not_think(shared: Client) -> None:
+    load = ask(shared, workload={"preset": "chat", "request_rate_per_s": 4}, levers=False)["load"]
+    assert load["users"] is None
+    assert load["think_time_s"] == 0
+    assert load["text"].startswith("4 requests a second = ")
+
+
+def test_costs_of_confidence_agree_with_the_entries(answer: dict[str, Any]) -> None:
+    costs = {one["confidence"]: one["cost_usd_per_h"] for one in answer["cost_of_confidence"]}
+    assert costs[answer["confidence"]] == pytest.approx(answer["entries"][0]["cost_usd_per_h"])
+    for one in (*answer["entries"], *answer["pareto"]):
+        for confidence, cost in costs.items():
+            assert one["p_limits_met"] < confidence or cost <= one["cost_usd_per_h"] * (1 + 1e-5)
+
+
+def test_owned_hardware_that_is_too_small_says_how_far_it_reaches(shared: Client) -> None:
+    owned = {"accelerator": "h100-sxm-80gb", "count": 2, "n_per_node": 1, "usd_per_h": 0.0}
+    many = {**CHAT["workload"], "users": 3000}  # type: ignore[dict-item]
+
+    def ask_owned(count: int) -> dict[str, Any]:
+        bounds = {"inventory": [owned | {"count": count}], "providers": ["owned"]}
+        return ask(shared, workload=many, constraints=bounds, levers=False)
+
+    answer = ask_owned(2)
+    (family,) = answer["families"]
+    assert answer["entries"] == []
+    assert family["reason"] == "too_few_nodes"
+    words = family["detail"].split()
+    words = words[words.index("2") :]
+    assert words[:3] == ["2", "nvidia-h100-sxm-80gb", "serve"]
+    assert 0 < float(words[3]) < 3000
+    assert words[4:7] == ["of", "3000", "users;"]
+    assert ask_owned(int(words[7]))["entries"]
+
+
+def test_marketplaces_are_admitted_by_name_or_on_request() -> None:
+    offers = load_catalog().offers
+    markets = [{one.market for one in bounds.admissible_offers(offers)} for bounds in (
+        Constraints(), Constraints(marketplaces=True), Constraints(providers=frozenset({"tensordock"}))
+    )]  # fmt: skip
+    assert markets == [{"provider"}, {"provider", "marketplace"}, {"marketplace"}]
+
+
+def test_many_accelerators_are_warned_of(shared: Client) -> None:
+    many = ask(shared, workload=CHAT["workload"] | {"users": 30_000}, levers=False)["entries"]  # type: ignore[operator]
+    for entry in many:
+        n = int("".join(filter(str.isdigit, (entry["warnings"] or ["0"])[0].split()[0])))
+        assert n == 0 or n > MANY_ACCELERATORS
+    assert any("quota" in warning for entry in many for warning in entry["warnings"])
+
+
+def test_tpot_is_shown_beside_a_limited_itl(shared: Client) -> None:
+    (entry,) = ask(shared, limits=["itl:p90<=60ms", "ttft<=5s"], n_entry=1, levers=False)["entries"]
+    assert {("itl_s", "p90"), ("tpot_s", "p90")} <= {
+        (one["metric"], one["statistic"]) for one in entry["predictions"]
+    }
+
+
+def test_the_bottleneck_is_that_of_the_explanation(shared: Client, answer: dict[str, Any]) -> None:
+    entry = answer["entries"][0]
+    names = ("model", "accelerator", "engine", "weight_precision")
+    row = {name: entry.get(name, CHAT["model"]) for name in names} | {
+        "n_accelerator": entry["tensor_parallel"] * entry["pipeline_parallel"], "tp": entry["tensor_parallel"],
+        "pp": entry["pipeline_parallel"], "n_input_token": 1000, "n_output_token": 200, "n_request": 1e9,
+        "concurrency": entry["load_per_replica"],
+    }  # fmt: skip
+    explanation = shared.post("/v1/explanations", {"rows": [row]}).json()["rows"][0]
+    assert explanation["bottleneck"] == entry["bottleneck"]
+
+
+def test_output_tokens_cost_at_least_their_share_of_reading_the_weights(answer: dict[str, Any]) -> None:
+    catalog = load_catalog()
+    for entry in answer["entries"]:
+        n = entry["tensor_parallel"] * entry["pipeline_parallel"]
+        byte = catalog.model(str(CHAT["model"])).n_param_active * 2.0
+        step_s = byte / (n * catalog.accelerators[entry["accelerator"]].bandwidth_byte_per_s)
+        usd_per_s = entry["cost_usd_per_h"] / entry["n_replica"] / 3600
+        floor = usd_per_s * step_s / entry["load_per_replica"] * 1e6
+        assert entry["cost_usd_per_million_output_token"] > floor
+
+
+def test_numbers_are_rounded(answer: dict[str, Any]) -> None:
+    values = [one for entry in answer["entries"] for metric in entry["predictions"] for one in metric.values()]
+    assert all(value == float(f"{value:.6g}") for value in values if isinstance(value, float))
+
+
+def test_a_concurrency_of_the_command_line_has_no_think_time() -> None:
+    options = {"model": "llama-3.1-8b", "preset": "chat", "concurrency": 8.0, "slo": ["ttft<=1s"]}
+    assert RecommendationRequest.from_options(options).workload.demand(["ttft<=1s"]).think_time_s == 0
