@@ -101,6 +101,18 @@ class Check(TypedDict):
     detail: NotRequired[str]
 
 
+class ElsewhereResponse(TypedDict):
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    market: str
+    price_usd_per_h: float
+    price_as_of: str
+    n_instance: int
+    cost_usd_per_h: float
+
+
 class FileAdded(TypedDict):
     n_new: int
     n_known: int
@@ -115,6 +127,14 @@ class IntervalResponse(TypedDict):
     value: float
     low: float
     high: float
+
+
+class LoadResponse(TypedDict):
+    users: float | None
+    think_time_s: float
+    request_rate_per_s: float | None
+    requests_in_flight: float | None
+    text: str
 
 
 class MeasurementsAdded(TypedDict):
@@ -325,6 +345,7 @@ class EntryResponse(TypedDict):
     region: str
     instance_type: str
     pricing: str
+    market: str
     price_usd_per_h: float
     price_as_of: str
     accelerator: str
@@ -354,9 +375,12 @@ class EntryResponse(TypedDict):
     memory_used_byte: float
     memory_usable_byte: float
     bottleneck: str
+    needs_quantised_copy: bool
+    also_at: list[ElsewhereResponse]
     nearest: list[dict[str, Any]]
     outside: bool
     outside_columns: list[str]
+    warnings: list[str]
     deployment: NotRequired[str | None]
 
 
@@ -365,6 +389,7 @@ class FleetResponse(TypedDict):
     region: str
     instance_type: str
     pricing: str
+    market: str
     price_usd_per_h: float
     price_as_of: str
     accelerator: str
@@ -395,6 +420,7 @@ class FrontResponse(TypedDict):
     region: str
     instance_type: str
     pricing: str
+    market: str
     price_usd_per_h: float
     price_as_of: str
     accelerator: str
@@ -411,6 +437,31 @@ class FrontResponse(TypedDict):
     load_per_replica: float
     n_replica: int
     n_instance: int
+
+
+class LeverResponse(TypedDict):
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    market: str
+    price_usd_per_h: float
+    price_as_of: str
+    accelerator: str
+    engine: str
+    weight_precision: str
+    tensor_parallel: int
+    pipeline_parallel: int
+    data_parallel: int
+    expert_parallel: int
+    speculation: SpeculationResponse | None
+    kind: Literal["precision", "users", "limit", "pricing", "region", "provider"]
+    change: str
+    n_replica: int
+    n_instance: int
+    cost_usd_per_h: float
+    saving_ratio: float | None
+    needs_quantised_copy: bool
 
 
 class MetricReasons(TypedDict):
@@ -458,6 +509,7 @@ class ExplanationResponse(TypedDict):
     remarks: list[str]
     assumed: list[str]
     bounds: dict[str, dict[str, float]]
+    bottleneck: str
     operators: list[dict[str, float | int | str | bool | None]]
     memory: dict[str, float | int | str | bool | None]
     prediction: PredictionReasons
@@ -472,6 +524,7 @@ class RecommendationResponse(TypedDict):
     id: str
     basis: BasisResponse
     model: str
+    load: LoadResponse
     confidence: float
     level: float
     predictor_version: str
@@ -480,6 +533,7 @@ class RecommendationResponse(TypedDict):
     n_offer: int
     entries: list[EntryResponse]
     fleet: list[FleetResponse]
+    levers: list[LeverResponse]
     runner_up_usd_per_h: float | None
     cost_of_confidence: list[CertaintyResponse]
     pareto: list[FrontResponse]
