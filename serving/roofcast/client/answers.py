@@ -319,6 +319,52 @@ class SpeculationResponse(TypedDict):
     acceptance_ratio: float
 
 
+class StackAdded(TypedDict):
+    name: str
+    n_new: int
+    n_known: int
+    n_row: int
+
+
+class StackErrors(TypedDict):
+    mape: float
+    median_ape: float
+    bias: float
+    coverage: float
+
+
+class StackMetric(TypedDict):
+    metric: str
+    n_row: int
+    before: StackErrors
+    after: StackErrors | None
+
+
+class StackRemoved(TypedDict):
+    name: str
+    n_row: int
+
+
+class StackReport(TypedDict):
+    name: str
+    level: float
+    n_row: int
+    n_run: int
+    models: list[str]
+    accelerators: list[str]
+    engines: list[str]
+    errors: list[StackMetric]
+    measure_next: list[dict[str, float | int | str | bool | dict[str, float] | None]]
+
+
+class StackSummary(TypedDict):
+    name: str
+    n_row: int
+    created_at: str
+    changed_at: str
+    is_shared: bool
+
+
 class VersionResponse(TypedDict):
     version: str
     sha256: str

@@ -35,6 +35,10 @@ from roofcast.client.answers import (
     RecommendationResponse,
     RetrainingResponse,
     ScoreboardResponse,
+    StackAdded,
+    StackRemoved,
+    StackReport,
+    StackSummary,
     VersionResponse,
 )
 from roofcast.client.calls import Call, Row, client_options, get, post, read_json, upload
@@ -45,6 +49,7 @@ from roofcast.client.requests import (
     ModelConfig,
     PromotionRequest,
     RecommendationRequest,
+    StackRequest,
 )
 
 if TYPE_CHECKING:
@@ -113,11 +118,14 @@ class AsyncClient:
         *,
         models: Sequence[ModelConfig] = (),
         references: Sequence[Row] = (),
+        stack: str | None = None,
         level: float | None = None,
     ) -> PredictionResponse: ...
 
     @overload
-    async def predict(self, rows: pd.DataFrame, *, level: float | None = None) -> pd.DataFrame: ...
+    async def predict(
+        self, rows: pd.DataFrame, *, stack: str | None = None, level: float | None = None
+    ) -> pd.DataFrame: ...
 
     async def predict(
         self,
@@ -125,6 +133,7 @@ class AsyncClient:
         *,
         models: Sequence[ModelConfig] = (),
         references: Sequence[Row] = (),
+        stack: str | None = None,
         level: float | None = None,
     ) -> PredictionResponse | pd.DataFrame:
         """Predict any number of rows; a table is answered with a table.
@@ -135,12 +144,14 @@ class AsyncClient:
             Configurations of models that are not in the catalogue.
         references
             Reference measurements to condition the predictions on.
+        stack
+            Name of a stack profile whose rows condition them too.
         level
             Probability of the intervals; None for the service's default.
         """
         if not isinstance(rows, Sequence):
-            return bulk.join_tables([await self._send(call) for call in bulk.table_calls(rows, level)])
-        calls = bulk.prediction_calls(rows, models, references, level)
+            return bulk.join_tables([await self._send(call) for call in bulk.table_calls(rows, stack, level)])
+        calls = bulk.prediction_calls(rows, models, references, stack, level)
         return bulk.join_responses([await self._send(call) for call in calls])
 
     async def explain(self, **request: Unpack[ExplanationRequest]) -> ExplanationsResponse:
@@ -183,6 +194,22 @@ class AsyncClient:
     async def measurements(self, campaign: str | None = None, offset: int = 0, limit: int = 100) -> list[Row]:
         """List the measurements stored at the service."""
         return await self._send(get("/v1/measurements", campaign=campaign, offset=offset, limit=limit))
+
+    async def add_stack(self, **request: Unpack[StackRequest]) -> StackAdded:
+        """Add rows to a stack profile, which is made if it is new: all of them, or none."""
+        return await self._send(post("/v1/stacks", request))
+
+    async def stacks(self) -> list[StackSummary]:
+        """List the stack profiles."""
+        return await self._send(get("/v1/stacks"))
+
+    async def stack(self, name: str, level: float = 0.8, n_next: int = 3) -> StackReport:
+        """Return a stack profile's errors without it and with its other runs, and what to measure next for it."""
+        return await self._send(get(f"/v1/stacks/{quote(name, safe='')}", level=level, n_next=n_next))
+
+    async def remove_stack(self, name: str) -> StackRemoved:
+        """Remove a stack profile."""
+        return await self._send(Call("DELETE", f"/v1/stacks/{quote(name, safe='')}", read_json, is_idempotent=False))
 
     async def retrain(self) -> RetrainingResponse:
         """Queue a retraining."""

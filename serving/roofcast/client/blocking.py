@@ -34,6 +34,10 @@ from roofcast.client.answers import (
     RecommendationResponse,
     RetrainingResponse,
     ScoreboardResponse,
+    StackAdded,
+    StackRemoved,
+    StackReport,
+    StackSummary,
     VersionResponse,
 )
 from roofcast.client.calls import Call, Row, client_options, get, post, read_json, upload
@@ -44,6 +48,7 @@ from roofcast.client.requests import (
     ModelConfig,
     PromotionRequest,
     RecommendationRequest,
+    StackRequest,
 )
 
 if TYPE_CHECKING:
@@ -112,11 +117,14 @@ class Client:
         *,
         models: Sequence[ModelConfig] = (),
         references: Sequence[Row] = (),
+        stack: str | None = None,
         level: float | None = None,
     ) -> PredictionResponse: ...
 
     @overload
-    def predict(self, rows: pd.DataFrame, *, level: float | None = None) -> pd.DataFrame: ...
+    def predict(
+        self, rows: pd.DataFrame, *, stack: str | None = None, level: float | None = None
+    ) -> pd.DataFrame: ...
 
     def predict(
         self,
@@ -124,6 +132,7 @@ class Client:
         *,
         models: Sequence[ModelConfig] = (),
         references: Sequence[Row] = (),
+        stack: str | None = None,
         level: float | None = None,
     ) -> PredictionResponse | pd.DataFrame:
         """Predict any number of rows; a table is answered with a table.
@@ -134,12 +143,14 @@ class Client:
             Configurations of models that are not in the catalogue.
         references
             Reference measurements to condition the predictions on.
+        stack
+            Name of a stack profile whose rows condition them too.
         level
             Probability of the intervals; None for the service's default.
         """
         if not isinstance(rows, Sequence):
-            return bulk.join_tables([self._send(call) for call in bulk.table_calls(rows, level)])
-        calls = bulk.prediction_calls(rows, models, references, level)
+            return bulk.join_tables([self._send(call) for call in bulk.table_calls(rows, stack, level)])
+        calls = bulk.prediction_calls(rows, models, references, stack, level)
         return bulk.join_responses([self._send(call) for call in calls])
 
     def explain(self, **request: Unpack[ExplanationRequest]) -> ExplanationsResponse:
@@ -182,6 +193,22 @@ class Client:
     def measurements(self, campaign: str | None = None, offset: int = 0, limit: int = 100) -> list[Row]:
         """List the measurements stored at the service."""
         return self._send(get("/v1/measurements", campaign=campaign, offset=offset, limit=limit))
+
+    def add_stack(self, **request: Unpack[StackRequest]) -> StackAdded:
+        """Add rows to a stack profile, which is made if it is new: all of them, or none."""
+        return self._send(post("/v1/stacks", request))
+
+    def stacks(self) -> list[StackSummary]:
+        """List the stack profiles."""
+        return self._send(get("/v1/stacks"))
+
+    def stack(self, name: str, level: float = 0.8, n_next: int = 3) -> StackReport:
+        """Return a stack profile's errors without it and with its other runs, and what to measure next for it."""
+        return self._send(get(f"/v1/stacks/{quote(name, safe='')}", level=level, n_next=n_next))
+
+    def remove_stack(self, name: str) -> StackRemoved:
+        """Remove a stack profile."""
+        return self._send(Call("DELETE", f"/v1/stacks/{quote(name, safe='')}", read_json, is_idempotent=False))
 
     def retrain(self) -> RetrainingResponse:
         """Queue a retraining."""

@@ -34,14 +34,18 @@ MIN_PARQUET_ROW: Final = 5_000
 
 
 def prediction_calls(
-    rows: Sequence[Row], models: Sequence[ModelConfig], references: Sequence[Row], level: float | None
+    rows: Sequence[Row],
+    models: Sequence[ModelConfig],
+    references: Sequence[Row],
+    stack: str | None,
+    level: float | None,
 ) -> Iterator[Call[PredictionResponse]]:
     """Yield the calls that predict rows: of `MAX_BULK_ROW` each, or of `MAX_JSON_ROW` with models or references."""
     if len(rows) > MAX_JSON_ROW and not models and not references:
         for start in range(0, len(rows), MAX_BULK_ROW):
             part = rows[start : start + MAX_BULK_ROW]
             lines = b"".join(to_json(row, inf_nan_mode="null") + b"\n" for row in part)
-            yield _bulk_call(lines, NDJSON, _read_response, level)
+            yield _bulk_call(lines, NDJSON, _read_response, stack, level)
         return
     for start in range(0, len(rows) or 1, MAX_JSON_ROW):
         request: PredictionRequest = {
@@ -49,6 +53,8 @@ def prediction_calls(
             "models": list(models),
             "references": list(references),
         }
+        if stack is not None:
+            request["stack"] = stack
         if level is not None:
             request["level"] = level
         yield post(PATH, request)
@@ -59,7 +65,7 @@ def join_responses(responses: Sequence[PredictionResponse]) -> PredictionRespons
     return {**responses[-1], "rows": [row for response in responses for row in response["rows"]]}
 
 
-def table_calls(table: pd.DataFrame, level: float | None) -> Iterator[Call[pd.DataFrame]]:
+def table_calls(table: pd.DataFrame, stack: str | None, level: float | None) -> Iterator[Call[pd.DataFrame]]:
     """Yield the calls that predict the rows of a table, in parts of `MAX_BULK_ROW`.
 
     Raises
@@ -75,7 +81,7 @@ def table_calls(table: pd.DataFrame, level: float | None) -> Iterator[Call[pd.Da
     is_parquet = len(table) > MIN_PARQUET_ROW and importlib.util.find_spec("pyarrow") is not None
     for start in range(0, len(table), MAX_BULK_ROW):
         part = table.iloc[start : start + MAX_BULK_ROW]
-        yield _parquet_call(part, level) if is_parquet else _lines_call(part, level)
+        yield _parquet_call(part, stack, level) if is_parquet else _lines_call(part, stack, level)
 
 
 def join_tables(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -85,22 +91,25 @@ def join_tables(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
 
-def _parquet_call(table: pd.DataFrame, level: float | None) -> Call[pd.DataFrame]:
+def _parquet_call(table: pd.DataFrame, stack: str | None, level: float | None) -> Call[pd.DataFrame]:
     content = io.BytesIO()
     table.to_parquet(content, index=False, engine="pyarrow")
-    return _bulk_call(content.getvalue(), PARQUET, _read_parquet, level)
+    return _bulk_call(content.getvalue(), PARQUET, _read_parquet, stack, level)
 
 
-def _lines_call(table: pd.DataFrame, level: float | None) -> Call[pd.DataFrame]:
+def _lines_call(table: pd.DataFrame, stack: str | None, level: float | None) -> Call[pd.DataFrame]:
     plain = table.astype(object).where(table.notna(), None)
     lines = b"".join(
         to_json(row, inf_nan_mode="null", fallback=_plain_number) + b"\n" for row in plain.to_dict("records")
     )
-    return _bulk_call(lines, NDJSON, lambda response: _table(_read_rows(response), table), level)
+    return _bulk_call(lines, NDJSON, lambda response: _table(_read_rows(response), table), stack, level)
 
 
-def _bulk_call(content: bytes, kind: str, read: Callable[[httpx.Response], T], level: float | None) -> Call[T]:
-    params = {} if level is None else {"level": level}
+def _bulk_call(
+    content: bytes, kind: str, read: Callable[[httpx.Response], T], stack: str | None, level: float | None
+) -> Call[T]:
+    given = {"stack": stack, "level": level}
+    params = {name: value for name, value in given.items() if value is not None}
     return Call("POST", PATH, read, params, content, kind, accept=kind)
 
 

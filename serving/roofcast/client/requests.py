@@ -26,6 +26,7 @@ class PredictionRequest(TypedDict):
     rows: list[dict[str, float | int | str | bool | None]]
     models: NotRequired[list[ModelConfig]]
     references: NotRequired[list[dict[str, float | int | str | bool | None]]]
+    stack: NotRequired[str | None]
     level: NotRequired[float]
 
 
@@ -40,6 +41,12 @@ class PriceOverride(TypedDict):
 
 class PromotionRequest(TypedDict):
     version: str
+
+
+class StackRequest(TypedDict):
+    name: str
+    rows: list[dict[str, float | int | str | bool | None]]
+    models: NotRequired[list[ModelConfig]]
 
 
 class WorkloadRequest(TypedDict):
@@ -80,6 +87,7 @@ class ExplanationRequest(TypedDict):
     rows: list[dict[str, float | int | str | bool | None]]
     models: NotRequired[list[ModelConfig]]
     references: NotRequired[list[dict[str, float | int | str | bool | None]]]
+    stack: NotRequired[str | None]
     level: NotRequired[float]
 
 
@@ -96,6 +104,7 @@ class RecommendationRequest(TypedDict):
     constraints: NotRequired[ConstraintsRequest]
     price_overrides: NotRequired[list[PriceOverride]]
     references: NotRequired[list[dict[str, float | int | str | bool | None]]]
+    stack: NotRequired[str | None]
     level: NotRequired[float]
     n_entry: NotRequired[int]
     n_rejection: NotRequired[int]

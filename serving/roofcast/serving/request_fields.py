@@ -42,6 +42,14 @@ References = Annotated[
     ),
 ]
 
+StackName = Annotated[
+    Text | None,
+    Field(
+        description="Name of a stack profile, whose rows condition the predictions as references do: of your own, or "
+        "made by the command line of the service."
+    ),
+]
+
 QWEN_LIKE_CONFIG: Config = {
     "model_type": "qwen3",
     "hidden_size": 5120,

@@ -192,3 +192,22 @@ def test_a_blank_cell_is_left_out(world: World) -> None:
 def test_questions_and_measurements_are_as_many(world: World) -> None:
     with pytest.raises(InputError, match="references: got 2 questions and 1 measurements"):
         CalibrationPoints(world.X.head(2), pd.DataFrame({"tpot_s": [1.0]}))
+
+
+def test_a_run_left_out_is_predicted_from_the_other_runs(world: World) -> None:
+    points = world.points(5)
+    runs = np.array([0, 0, 1, 2, 2])
+    left_out = world.predictor.predict_left_out(points, runs, np.ones(5, dtype=bool))
+    for run in range(3):
+        own, others = np.flatnonzero(runs == run), np.flatnonzero(runs != run)
+        rest = CalibrationPoints(points.X.iloc[others], points.y.iloc[others])
+        wanted = world.predictor.predict_distribution(points.X.iloc[own], rest)
+        pd.testing.assert_frame_equal(left_out.median.iloc[own], wanted.median)
+        pd.testing.assert_frame_equal(left_out.log_sd.iloc[own], wanted.log_sd)
+
+
+def test_a_predictor_is_conditioned_once_on_the_same_points(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = world.points(2)
+    first = world.shift(points)
+    monkeypatch.setattr(type(world.predictor), "_condition_metrics", None)
+    np.testing.assert_array_equal(world.shift(points), first)

@@ -143,6 +143,29 @@ def test_conditioning_on_what_is_likely_is_the_process_with_the_rows_added() -> 
     np.testing.assert_array_equal(again[1], sd)
 
 
+def test_queries_of_other_stacks_are_conditioned_too() -> None:
+    X, y, asked = distinct_points(20), 0.3 * errors_of(20), random_places(10, seed=5)
+    later = prior().fit(X.take(np.arange(14)), y[:14]).condition_on(X.take(np.arange(14, 20)), y[14:])
+    other = replace(asked, stack=np.full_like(asked.stack, 7))
+    wanted_mean, wanted = plain_process(X, y, other, later.sd_)
+    np.testing.assert_allclose(later.predict(other)[0], wanted_mean, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(later.predict(other)[1] ** 2, np.diag(wanted) + later.sd_[-1] ** 2, rtol=1e-8)
+
+
+def test_a_group_left_out_is_predicted_from_the_points_of_the_others() -> None:
+    fitted = prior().fit(distinct_points(20), errors_of(20))
+    points, y = random_places(12, seed=5), errors_of(12, seed=6)
+    groups, is_point = np.arange(12) // 3, np.arange(12) % 3 > 0
+    mean, sd = fitted.predict_left_out(points, y, groups, is_point)
+    for group in range(4):
+        own, others = groups == group, (groups != group) & is_point
+        wanted = fitted.condition_on(points.take(others), y[others]).predict(points.take(own))
+        np.testing.assert_allclose(mean[own], wanted[0], rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(sd[own], wanted[1], rtol=1e-8)
+    alone = fitted.predict_left_out(points, y, np.zeros(12), is_point)
+    np.testing.assert_allclose(alone[0], fitted.predict(points)[0], rtol=1e-8, atol=1e-10)
+
+
 def test_conditioning_keeps_the_fitted_deviations() -> None:
     fitted = RandomEffects(5).fit(distinct_points(20), errors_of(20))
     np.testing.assert_array_equal(fitted.condition_on(random_places(3), errors_of(3)).sd_, fitted.sd_)

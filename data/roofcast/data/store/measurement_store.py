@@ -17,6 +17,7 @@ from roofcast.data.specs import ModelSpec
 from roofcast.data.store.database import Database
 from roofcast.data.store.registered_models import RegisteredModels
 from roofcast.data.store.retrainings import Retrainings
+from roofcast.data.store.stack_profiles import StackProfiles
 from roofcast.data.store.tables import MEASUREMENT
 
 
@@ -34,7 +35,7 @@ class Added:
 
 
 class MeasurementStore:
-    """Measurements in a database; `models` and `retrainings` are the other tables of the same database.
+    """Measurements in a database; `models`, `retrainings` and `stacks` are other tables of the same database.
 
     Every method is one transaction. Any number of threads and processes may use the same database.
     All raise `NotReadyError` if the database cannot be used.
@@ -49,6 +50,7 @@ class MeasurementStore:
         self.database = Database(url or default_url())
         self.models = RegisteredModels(self.database)
         self.retrainings = Retrainings(self.database)
+        self.stacks = StackProfiles(self.database)
 
     def __enter__(self) -> Self:
         return self

@@ -79,3 +79,15 @@ API_KEY: Final = sa.Table(
     sa.Column("expires_at", UtcDateTime, nullable=True),
     sa.Column("revoked_at", UtcDateTime, nullable=True),
 )
+
+STACK_ROW: Final = sa.Table(
+    "stack_row",
+    METADATA,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("owner", sa.String(100), nullable=False),
+    sa.Column("stack", sa.String(100), nullable=False),
+    sa.Column("cells", sa.JSON, nullable=False),
+    sa.Column("added_at", UtcDateTime, nullable=False),
+    sa.Index("stack_row_owner_stack", "owner", "stack"),
+)
+"""Rows of stack profiles; the owner is the name of an API key, empty for the command line."""

@@ -15,6 +15,7 @@ from roofcast.serving.cli.commands.predict import predict
 from roofcast.serving.cli.commands.predictor import export, measure_next, promote, retrain, rollback, scoreboard
 from roofcast.serving.cli.commands.recommend import recommend
 from roofcast.serving.cli.commands.service import serve
+from roofcast.serving.cli.commands.stacks import stacks
 from roofcast.serving.cli.commands.versions import runs, versions
 from roofcast.serving.cli.console import report_errors
 from roofcast.serving.logs import configure_logs
@@ -34,6 +35,7 @@ app.command("import")(import_)
 for command in (versions, runs, models, accelerators, offers, campaigns, formats, export, scoreboard):
     app.command()(command)
 app.add_typer(keys, name="keys")
+app.add_typer(stacks, name="stacks")
 
 
 @app.command()

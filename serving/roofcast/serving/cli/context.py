@@ -41,6 +41,16 @@ ReferenceFile = Annotated[
     ),
 ]
 
+StackOption = Annotated[
+    str,
+    typer.Option(
+        "--stack",
+        metavar="NAME",
+        help="Stack of own runs that calibrate the predictions; see `roofcast stacks`.",
+        show_default=False,
+    ),
+]
+
 
 def open_catalog() -> Catalog:
     """Return the shipped catalogue with the accelerators and offers of the state folder.

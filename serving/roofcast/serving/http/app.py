@@ -36,6 +36,7 @@ from roofcast.serving.http.routes import (
     promotions,
     recommendations,
     retrainings,
+    stacks,
 )
 from roofcast.serving.http.safe_responses import SafeResponses, serve_docs
 from roofcast.serving.http.telemetry.health import HealthMonitor
@@ -48,7 +49,7 @@ STARTUP_WAIT_S = 10.0
 """Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
 
 ROUTERS = (
-    recommendations, predictions, measurements, measurement_files, retrainings, campaigns, knowledge, choices,
+    recommendations, predictions, measurements, measurement_files, stacks, retrainings, campaigns, knowledge, choices,
     predictor_history, promotions, health, page,
 )  # fmt: skip
 

@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.http.auth import CALLER
 from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.jobs.queue import JobQueue
 
@@ -41,8 +42,15 @@ async def today() -> dt.date:
     return dt.datetime.now(dt.UTC).date()
 
 
+async def owner(request: Request) -> str:
+    """Return the name of the caller's API key, which owns its stack profiles; empty without a valid key."""
+    kind, _, name = str(request.scope.get(CALLER, "")).partition(":")
+    return name if kind == "key" else ""
+
+
 State = Annotated[AppState, Depends(app_state)]
 ActiveModel = Annotated[LoadedModel, Depends(active_model)]
 Jobs = Annotated[JobQueue, Depends(job_queue)]
 Today = Annotated[dt.date, Depends(today)]
+Owner = Annotated[str, Depends(owner)]
 Health = Annotated[HealthMonitor, Depends(health_monitor)]

@@ -21,7 +21,7 @@ USUAL: Final = {
     "speculation": "none",
     "n_speculative_token": "3",
     "acceptance_ratio": "the coefficient `acceptance`",
-    "prefix_cache_ratio": "0: prompts that share nothing",
+    "prefix_cache_ratio": "0: prompts that share nothing, the median of measured runs whose cache is on",
     "chunk_size_token": "the engine's default",
     "max_num_seqs": "the engine's default",
     "graphs": "on; off for engines that launch every kernel",

@@ -202,7 +202,27 @@ class ErrorDistribution:
 
         All quantiles of a query share the mean of its median, so that they keep their order.
         """
-        mean, sd = self.effects.predict(keys)
+        return self._scaled(features, *self.effects.predict(keys))
+
+    def predict_left_out(
+        self,
+        features: FloatArray,
+        keys: GroupKeys,
+        error: FloatArray,
+        groups: npt.NDArray[np.intp],
+        is_point: npt.NDArray[np.bool_],
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what `predict` does of each calibration point, given the points of other groups alone.
+
+        The arguments are of n rows; the log error is NaN where it is unknown, and such a row is no point.
+        """
+        standardised = error / self.scale.predict(at_quantile(features, 0.5))
+        is_point = is_point & ~np.isnan(error)
+        effects = self.effects.predict_left_out(keys, np.nan_to_num(standardised), groups, is_point)
+        return self._scaled(features, *effects)
+
+    def _scaled(self, features: FloatArray, mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard deviation of effects in natural logarithms."""
         is_tail = features[:, QUANTILE_INDEX] != 0.5
         scales = self.scale.predict(np.concatenate([features, at_quantile(features[is_tail], 0.5)]))
         scale, scale_of_median = scales[: len(features)], scales[: len(features)].copy()

@@ -156,6 +156,60 @@ def build_lookup_tables(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Product of the covariance of queries about `TARGET_STACK` with the training points, and a matrix.
+
+    Parameters
+    ----------
+    level : shape (n_level,)
+        Keys of far effects that training points have, sorted.
+    far : shape (n_level + 1, k)
+        Contribution of each level to the product; the last is 0, for unknown keys.
+    configuration, member
+        Keys of the last term, sorted, and the training points of each, padded with -1.
+    workload, matrix : shape (n, 3), shape (n, k)
+        Of the n training points.
+    near_variance
+        Variances of the two near effects; see `LookupTables`.
+    """
+
+    level: HashArray
+    far: FloatArray
+    configuration: HashArray
+    member: IndexArray
+    workload: FloatArray
+    matrix: FloatArray
+    near_variance: tuple[float, float]
+
+    def apply(self, keys: HashArray, workload: FloatArray) -> FloatArray:
+        """Return the product of queries: shape (n_query, k)."""
+        product = np.zeros((len(keys), self.matrix.shape[1]))
+        for key in keys_by_term(keys[:, :-1]).T:
+            level, is_level = _search(self.level, key)
+            product += self.far[np.where(is_level, level, len(self.level))]
+        row, is_row = _search(self.configuration, keys[:, -1])
+        near = np.flatnonzero(is_row)
+        for member in self.member[row[near]].T:
+            at = near[member >= 0]
+            point = member[member >= 0]
+            kernel = workload_kernel(workload[at] - self.workload[point])
+            product[at] += (self.near_variance[0] + self.near_variance[1] * kernel)[:, None] * self.matrix[point]
+        return product
+
+
+def build_projection(
+    points: GroupKeys, covariance: FloatArray, workload_variance: float, matrix: FloatArray
+) -> Projection:
+    """Return the projection by a matrix, shape (n, k); the other parameters are as of `build_lookup_tables`."""
+    level, of_point = np.unique(keys_by_term(points.keys[:, :-1]), return_inverse=True)
+    far = np.zeros((len(level) + 1, matrix.shape[1]))
+    for at, size in zip(of_point.reshape(len(points.keys), -1).T, covariance.T, strict=False):
+        np.add.at(far, at, size[:, None] * matrix)
+    near_variance = (float(covariance[0, -1]), workload_variance)
+    return Projection(level, far, *_members(points.keys[:, -1]), points.workload, matrix, near_variance)
+
+
 def _members(keys: HashArray) -> tuple[HashArray, IndexArray]:
     """Return the distinct keys, shape (n_key,), and the rows of each, padded with -1."""
     distinct, of_row, size = np.unique(keys, return_inverse=True, return_counts=True)

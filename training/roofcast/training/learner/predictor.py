@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -35,11 +36,7 @@ from roofcast.training.learner.carry_over import fit_carry_over
 from roofcast.training.learner.derived_metrics import (
     DERIVED,
     SOURCES,
-    THROUGHPUT,
-    combine_sds,
     derived_scores,
-    impute_source_errors,
-    sd_of_rate,
 )
 from roofcast.training.learner.error_distribution import (
     ErrorDistribution,
@@ -48,12 +45,11 @@ from roofcast.training.learner.error_distribution import (
 )
 from roofcast.training.learner.estimator import check_is_fitted
 from roofcast.training.learner.group_keys import TARGET_STACK, GroupKeys, build_group_keys, stack_keys
+from roofcast.training.learner.prediction_errors import calibration_surprises, derived_sds
 from roofcast.training.learner.ratio_model import (
-    QUANTILE_INDEX,
     Progress,
     RatioModel,
     RatioPrediction,
-    at_quantile,
     fit_held_out,
     predict_by_fold,
     predict_held_out,
@@ -62,9 +58,6 @@ from roofcast.training.learner.ratio_model import (
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
-
-INTERCHANGEABLE: Final = (("tpot_s", "itl_s"), ("itl_s", "tpot_s"))
-"""TPOT (per-request mean) and ITL (per-gap): the error of one stands in for the other."""
 
 MIN_STACK: Final = 3
 """Owners of stacks from which the spread of stacks can be told."""
@@ -163,15 +156,28 @@ class RoofcastPredictor(RatioModel):
         prediction, distributions = self.predict_ratio(X, names, estimate), self._condition(points, names)
         features, keys = prediction.features.to_numpy(), self.group_keys(X)
         posterior = {metric: distributions[metric].predict(features, keys) for metric in names}
-        median = prediction.apply_shifts({metric: mean for metric, (mean, _) in posterior.items()})
-        log_sd = _derived_sds(prediction, distributions, keys, {metric: sd for metric, (_, sd) in posterior.items()})
-        return Prediction(
-            build_frame(median, names, X.index),
-            build_frame(log_sd, names, X.index),
-            {metric: distributions[metric].conformal for metric in names},
-            prediction.estimate,
-            prediction.features,
-        )
+        return _build_prediction(prediction, distributions, keys, posterior)
+
+    def predict_left_out(
+        self, points: CalibrationPoints, groups: npt.NDArray[np.intp], is_point: npt.NDArray[np.bool_]
+    ) -> Prediction:
+        """Return the predictive distribution of each row of calibration points, conditioned on other groups alone.
+
+        Parameters
+        ----------
+        groups : shape (n_row,)
+            Such as the run of each row.
+        is_point : shape (n_row,)
+            Whether the row conditions the predictions of other groups.
+        """
+        check_is_fitted(self)
+        prediction, error, keys = self._calibration_errors(points)
+        features, distributions = prediction.features.to_numpy(), self.error_distributions_
+        posterior = {
+            metric: distributions[metric].predict_left_out(features, keys, error[metric], groups, is_point)
+            for metric in self.metrics_
+        }
+        return _build_prediction(prediction, distributions, keys, posterior)
 
     def select_metrics(self, metrics: Collection[str] | None = None) -> tuple[str, ...]:
         """Return those of the predicted metrics that are wanted, and the sources of derived ones; None for all."""
@@ -253,18 +259,33 @@ class RoofcastPredictor(RatioModel):
         distributions = {metric: self.error_distributions_[metric] for metric in metrics}
         if points is None or points.X.empty:
             return distributions
+        conditioned = points.conditioned.setdefault(self, {})
+        if missing := set(metrics) - conditioned.keys():
+            conditioned.update(self._condition_metrics(points, missing))
+        return {metric: conditioned[metric] for metric in metrics}
+
+    def _condition_metrics(self, points: CalibrationPoints, metrics: Collection[str]) -> dict[str, ErrorDistribution]:
+        distributions = {metric: self.error_distributions_[metric] for metric in metrics}
+        prediction, error, keys = self._calibration_errors(points)
+        features = prediction.features.to_numpy()
+        for metric in metrics:
+            known = np.flatnonzero(~np.isnan(error[metric]))
+            if len(known):
+                distributions[metric] = distributions[metric].condition_on(
+                    features[known], keys.take(known), error[metric][known]
+                )
+        return distributions
+
+    def _calibration_errors(
+        self, points: CalibrationPoints
+    ) -> tuple[RatioPrediction, dict[str, FloatArray], GroupKeys]:
+        """Return the predictions of calibration points, their log errors without random effects, and their keys."""
         prediction = self.predict_ratio(points.X)
         keys = self.group_keys(points.X) if points.stacks is None else build_group_keys(points.X, points.stacks)
         features = prediction.features.to_numpy()
         means = {metric: known.predict(features, keys)[0] for metric, known in self.error_distributions_.items()}
-        surprise = _calibration_errors(points, prediction, prediction.apply_shifts(means))
-        for metric in metrics:
-            error = surprise[metric] + means[metric]
-            known = np.flatnonzero(~np.isnan(error))
-            if len(known):
-                conditioned = distributions[metric].condition_on(features[known], keys.take(known), error[known])
-                distributions[metric] = conditioned
-        return distributions
+        surprise = calibration_surprises(points.X, points.y, prediction, prediction.apply_shifts(means))
+        return prediction, {metric: surprise[metric] + mean for metric, mean in means.items()}, keys
 
     def build_cache(self, metrics: Collection[str]) -> Self:
         """Build the lookup caches of some metrics eagerly and return the predictor."""
@@ -358,11 +379,19 @@ class CalibrationPoints:
         Measured values; NaN or no column where unknown.
     stacks : shape (n_row,)
         Stack of each row, aligned by index; None for that of the queries.
+
+    Attributes
+    ----------
+    conditioned
+        Cache: the error distributions that a predictor has conditioned on these points, by metric.
     """
 
     X: pd.DataFrame
     y: pd.DataFrame
     stacks: pd.Series | None = None
+    conditioned: WeakKeyDictionary[RoofcastPredictor, dict[str, ErrorDistribution]] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if len(self.X) != len(self.y):
@@ -374,47 +403,20 @@ def _own_residuals(residual: FloatArray, keys: GroupKeys) -> FloatArray:
     return np.where((keys.stack == TARGET_STACK) | np.isnan(residual), residual, 0.0)
 
 
-def _calibration_errors(
-    points: CalibrationPoints, prediction: RatioPrediction, expected: Mapping[str, FloatArray]
-) -> dict[str, FloatArray]:
-    """Return log(measurement / expected) of calibration points: shapes (n_row,), NaN where there is no information.
-
-    A mean or median of ITL informs TPOT, and the other way round. A measurement of a derived metric informs the TTFT
-    or TPOT that its row lacks, so that the three agree. Throughput of an open loop is its rate and informs nothing.
-    """
-    measured = points.y.reindex(columns=list(expected)).astype(float)
-    error = {metric: log_ratio(measured[metric].to_numpy(), value) for metric, value in expected.items()}
-    if THROUGHPUT in error:
-        error[THROUGHPUT] = np.where(prediction.loads.is_open_loop, np.nan, error[THROUGHPUT])
-    is_central = (points.X["workload.quantile"] == 0.5).to_numpy()
-    for metric, other in INTERCHANGEABLE:
-        if metric in error and other in error:
-            error[metric] = np.where(is_central & np.isnan(error[metric]), error[other], error[metric])
-    if prediction.mean_correction:
-        impute_source_errors(error, prediction.loads.is_derived)
-    return error
-
-
-def _derived_sds(
+def _build_prediction(
     prediction: RatioPrediction,
     distributions: Mapping[str, ErrorDistribution],
     keys: GroupKeys,
-    sds: Mapping[str, FloatArray],
-) -> dict[str, FloatArray]:
-    """Return the standard deviations, those of derived metrics combined from TTFT's and TPOT's.
-
-    Throughput is of the run: it follows from the means, whatever percentile the query names.
-    """
-    result, features = dict(sds), prediction.features.to_numpy()
-    shares = prediction.shares()
-    for metric in sds.keys() & shares.keys():
-        sources = {source: sds[source] for source in SOURCES}
-        if metric == THROUGHPUT and (features[:, QUANTILE_INDEX] != 0.5).any():
-            central = at_quantile(features, 0.5)
-            sources = {source: distributions[source].predict(central, keys)[1] for source in SOURCES}
-        combined = combine_sds(shares[metric], sources)
-        result[metric] = np.where(prediction.loads.is_derived[metric], combined, sds[metric])
-    if THROUGHPUT in sds:
-        of_rate = sd_of_rate(prediction.estimate.rate_ratio, sds[THROUGHPUT])
-        result[THROUGHPUT] = np.where(prediction.loads.is_open_loop, of_rate, result[THROUGHPUT])
-    return result
+    posterior: Mapping[str, tuple[FloatArray, FloatArray]],
+) -> Prediction:
+    """Return the predictive distribution, given mean and standard deviation of the log error of each metric."""
+    names, index = tuple(posterior), prediction.features.index
+    median = prediction.apply_shifts({metric: mean for metric, (mean, _) in posterior.items()})
+    log_sd = derived_sds(prediction, distributions, keys, {metric: sd for metric, (_, sd) in posterior.items()})
+    return Prediction(
+        build_frame(median, names, index),
+        build_frame(log_sd, names, index),
+        {metric: distributions[metric].conformal for metric in names},
+        prediction.estimate,
+        prediction.features,
+    )

@@ -29,7 +29,13 @@ from roofcast.training.learner.group_keys import (
 )
 from roofcast.training.learner.hyperparameters import fit_standard_deviations
 from roofcast.training.learner.lazy_scipy import linalg
-from roofcast.training.learner.lookup_tables import LookupTables, build_lookup_tables, workload_kernel
+from roofcast.training.learner.lookup_tables import (
+    LookupTables,
+    Projection,
+    build_lookup_tables,
+    build_projection,
+    workload_kernel,
+)
 
 ERROR_CLIP: Final = 3.0
 """Errors are winsorised at this many scaled units."""
@@ -126,8 +132,9 @@ class RandomEffects(Estimator):
         posterior = self.covariance(X, X) - cross @ gain + np.diag(noise)
         factor = np.asarray(np.linalg.cholesky(posterior), dtype=np.float64)
         weights = linalg.cho_solve((factor, True), y - gain.T @ self.errors_)
+        explained = build_projection(self.training_points_, self._target_covariance, self._variances[2], gain)
         other = RandomEffects(self.n_iteration)
-        other.__dict__.update(self.__dict__, _calibration=_Calibration(self, X, y, noise, gain, factor, weights))
+        other.__dict__.update(self.__dict__, _calibration=_Calibration(self, X, y, noise, explained, factor, weights))
         return other
 
     def predict(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
@@ -160,6 +167,36 @@ class RandomEffects(Estimator):
             mean = mean + further @ self._calibration.weights
             covariance = covariance - further @ linalg.cho_solve((self._calibration.factor, True), further.T)
         return mean, covariance
+
+    def predict_left_out(
+        self, X: GroupKeys, y: FloatArray, groups: npt.NDArray[Any], is_point: BoolArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard deviation of the error of each row, conditioned on the points of other groups.
+
+        `predict` of a group says the same after `condition_on` the points of all others.
+
+        Parameters
+        ----------
+        X, y : of n rows
+            Calibration points and their errors.
+        groups : shape (n,)
+        is_point : shape (n,)
+            Whether other groups are conditioned on the row.
+        """
+        prior, (mean, posterior) = self.covariance(X, X), self.predict_joint(X)
+        mean, variance = mean.copy(), np.diag(posterior) + self._noise
+        start = mean.copy()
+        for group in np.unique(groups):
+            own, others = np.flatnonzero(groups == group), np.flatnonzero((groups != group) & is_point)
+            if not len(others):
+                continue
+            noise = self._noise / student_t_weights(y[others], prior[np.ix_(others, others)], self._noise)
+            factor = np.linalg.cholesky(posterior[np.ix_(others, others)] + np.diag(noise))
+            surprise, cross = y[others] - start[others], posterior[np.ix_(others, own)]
+            half = linalg.solve_triangular(factor, np.column_stack([surprise, cross]), lower=True, check_finite=False)
+            mean[own] += half[:, 1:].T @ half[:, 0]
+            variance[own] -= (half[:, 1:] ** 2).sum(axis=0)
+        return mean, np.sqrt(np.maximum(variance, self._noise))
 
     def predict_sd_left_out(
         self, X: GroupKeys, groups: npt.NDArray[Any], training_groups: npt.NDArray[Any]
@@ -216,6 +253,13 @@ class RandomEffects(Estimator):
         stack_variance[[*STACK_TERM_INDEX]] = variance[len(TERMS) : -2]
         return variance[: len(TERMS)], stack_variance, float(variance[-2])
 
+    @property
+    def _target_covariance(self) -> FloatArray:
+        """Covariance of each training point with queries about `TARGET_STACK` that share its key of a term."""
+        variance, stack_variance, _ = self._variances
+        is_target = self.training_points_.stack == TARGET_STACK
+        return np.asarray(variance + stack_variance * is_target[:, None], dtype=np.float64)
+
     @cached_property
     def _factor(self) -> FloatArray:
         """Cholesky factor of the covariance of the training points' errors."""
@@ -230,11 +274,9 @@ class RandomEffects(Estimator):
     @cached_property
     def _tables(self) -> LookupTables:
         """Lookup tables of queries about `TARGET_STACK`; the factor is dropped, being larger than all else here."""
-        variance, stack_variance, workload_variance = self._variances
-        covariance = variance + stack_variance * (self.training_points_.stack == TARGET_STACK)[:, None]
-        weights = self._weights
+        weights, inverse = self._weights, inverse_from_factor(self._factor)
         tables = build_lookup_tables(
-            self.training_points_, covariance, workload_variance, inverse_from_factor(self._factor), weights
+            self.training_points_, self._target_covariance, self._variances[2], inverse, weights
         )
         self.__dict__.pop("_factor", None)
         return tables
@@ -273,8 +315,9 @@ class _Calibration:
     ----------
     error, noise : shape (k,)
         Their errors, and the variance of the noise of each.
-    gain : shape (n_training_point, k)
-        Inverse covariance of the training points times their covariance with the calibration points.
+    explained
+        Covariance of queries with the training points, times the inverse covariance of these, times their covariance
+        with the calibration points.
     factor : shape (k, k)
         Cholesky factor of the posterior covariance of the calibration points, noise included.
     weights : shape (k,)
@@ -285,14 +328,16 @@ class _Calibration:
     points: GroupKeys
     error: FloatArray
     noise: FloatArray
-    gain: FloatArray
+    explained: Projection
     factor: FloatArray
     weights: FloatArray
 
     def covariance(self, X: GroupKeys) -> FloatArray:
         """Return the posterior covariance of queries with the calibration points: shape (n, k)."""
         prior = self.process.covariance(X, self.points)
-        return prior - self.process.covariance(X, self.process.training_points_) @ self.gain
+        if (X.stack == TARGET_STACK).all():
+            return prior - self.explained.apply(X.keys, X.workload)
+        return prior - self.process.covariance(X, self.process.training_points_) @ self.explained.matrix
 
     def solve(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
         """Return what the points add to the mean and to the variance explained: shapes (n,)."""

@@ -14,7 +14,7 @@ import typer
 
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.serving.cli.console import note, show, spinner, warn
-from roofcast.serving.cli.context import AsJson, ReferenceFile, Server, load_predictor, open_app_state
+from roofcast.serving.cli.context import AsJson, ReferenceFile, Server, StackOption, load_predictor, open_app_state
 from roofcast.serving.cli.options import with_options
 from roofcast.serving.cli.question_options import QUESTION_OPTIONS
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
     from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.explain.explanation import Explanation
+    from roofcast.training.learner.predictor import CalibrationPoints
     from roofcast.training.lifecycle.bundle import ModelBundle
 
 PlotFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a plot: PNG, SVG or PDF.")]
@@ -40,6 +41,7 @@ def explain(
     ] = None,
     level: Annotated[float, typer.Option(help="Probability of the predicted intervals.")] = 0.8,
     reference: ReferenceFile = None,
+    stack: StackOption = "",
     plot: PlotFile = None,
     server: Server = "",
     as_json: AsJson = False,
@@ -50,10 +52,10 @@ def explain(
             raise InputError(
                 "server", "cannot be combined with --scale or --plot, which need the command's own predictor"
             )
-        document = _ask_service(server, question, level, reference)
+        document = _ask_service(server, question, level, reference, stack)
     else:
         with spinner("explaining"):
-            explanation = _explain(question, scale or [], level, reference)
+            explanation = _explain(question, scale or [], level, reference, stack)
         if plot:
             from roofcast.serving.explain.plots import plot_explanation
 
@@ -65,7 +67,9 @@ def explain(
         _show(document)
 
 
-def _explain(question: dict[str, str], scale: list[str], level: float, reference: Path | None) -> Explanation:
+def _explain(
+    question: dict[str, str], scale: list[str], level: float, reference: Path | None, stack: str
+) -> Explanation:
     from roofcast.serving.cli.files import read_references_table
     from roofcast.serving.explain.explanation import explain as explain_questions
     from roofcast.serving.explain.explanation import scale_accelerator
@@ -82,10 +86,22 @@ def _explain(question: dict[str, str], scale: list[str], level: float, reference
         if not bundle:
             raise InputError("reference", "needs a predictor; run `roofcast retrain`")
         known = read_references(rows.frame(), catalog, bundle.predictor, reference.name, rows.lines)
-    return explain_questions(table, catalog, bundle, parts=[part], level=level, references=known)
+    points = _points(state, bundle, stack, known)
+    return explain_questions(table, catalog, bundle, parts=[part], level=level, references=points)
 
 
-def _ask_service(url: str, question: dict[str, str], level: float, reference: Path | None) -> dict[str, Any]:
+def _points(
+    state: AppState, bundle: ModelBundle | None, stack: str, known: CalibrationPoints | None = None
+) -> CalibrationPoints | None:
+    """Return the points of a stack, if one is named, and of reference measurements."""
+    if stack and not bundle:
+        raise InputError("stack", "needs a predictor; run `roofcast retrain`")
+    return state.profiles.points(state, "", stack, known)
+
+
+def _ask_service(
+    url: str, question: dict[str, str], level: float, reference: Path | None, stack: str
+) -> dict[str, Any]:
     from roofcast.serving.cli.files import read_references_table
     from roofcast.serving.cli.remote import ask, model_and_configs
 
@@ -93,6 +109,7 @@ def _ask_service(url: str, question: dict[str, str], level: float, reference: Pa
     references = read_references_table(reference).records() if reference else []
     row = {column: value for column, value in question.items() if value} | {"model": name}
     request: dict[str, Any] = {"rows": [row], "models": configs, "references": references, "level": level}
+    request |= {"stack": stack} if stack else {}
     with ask(url) as client:
         response = client.explain(**request)
     return dict(response["rows"][0])
@@ -110,10 +127,11 @@ def whatif(
             "first of which is the accelerator's own.",
         ),
     ],
+    stack: StackOption = "",
     plot: PlotFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate one question on hypothetical hardware, for each step of a sweep."""
+    """Estimate one question on hypothetical hardware, for each step of a sweep; with a stack, predict it too."""
     if len(sweep) != 1:
         raise InputError("sweep", f"one at a time, got {len(sweep)}: {' and '.join(sweep)}")
     from roofcast.serving.explain.explanation import explain as explain_questions
@@ -124,13 +142,18 @@ def whatif(
         table, catalog = _question(question, state)
         parts = sweep_accelerator(catalog.accelerator(question["accelerator"]), sweep[0])
         repeated = table.loc[table.index.repeat(len(parts))].reset_index(drop=True)
-        explanation = explain_questions(repeated, catalog, _bundle(state), parts=parts)
+        bundle = _bundle(state)
+        points = _points(state, bundle, stack)
+        explanation = explain_questions(repeated, catalog, bundle, parts=parts, references=points)
     kind, labels = parse_option(sweep[0])
     if plot:
         from roofcast.serving.explain.plots import plot_sweep
 
         _save(plot_sweep(explanation, kind, labels), plot)
-    show([{kind: label} | _step(explanation, i) for i, label in enumerate(labels)], as_json=as_json)
+    rows = [{kind: label} | _step(explanation, i) for i, label in enumerate(labels)]
+    if stack:
+        rows = [row | _predicted(explanation.prediction[i]) for i, row in enumerate(rows)]
+    show(rows, as_json=as_json)
 
 
 def _step(explanation: Explanation, i: int) -> dict[str, Any]:
@@ -141,6 +164,16 @@ def _step(explanation: Explanation, i: int) -> dict[str, Any]:
         "tpot_bound": max(bounds, key=lambda name: bounds[name]),
         "fits": memory["fits"],
         "greatest_concurrency": memory["greatest_concurrency"],
+    }
+
+
+def _predicted(prediction: dict[str, Any]) -> dict[str, float]:
+    """Return the predictions of a step, and their values without the stack."""
+    metrics = {name: reasons for name, reasons in prediction.items() if isinstance(reasons, dict)}
+    return {
+        f"{name}_{text}": reasons["value"]
+        for name, of_metric in metrics.items()
+        for text, reasons in (("predicted", of_metric), ("uncalibrated", of_metric["uncalibrated"]))
     }
 
 

@@ -14,7 +14,7 @@ import typer
 
 from roofcast.data.errors import InputError
 from roofcast.serving.cli.console import spinner
-from roofcast.serving.cli.context import AsJson, ReferenceFile, Server, load_predictor, open_app_state
+from roofcast.serving.cli.context import AsJson, ReferenceFile, Server, StackOption, load_predictor, open_app_state
 
 if TYPE_CHECKING:
     from roofcast.serving.cli.files import CsvTable
@@ -32,6 +32,7 @@ def predict(
     rows: Annotated[Path, typer.Option(help="CSV of questions, blank where unknown; --example prints one.")],
     out: Annotated[Path, typer.Option(help="CSV to write.")],
     reference: ReferenceFile = None,
+    stack: StackOption = "",
     level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
     example: Annotated[  # noqa: ARG001  (its callback does it all)
         bool,
@@ -55,10 +56,10 @@ def predict(
     questions = table.inputs()
     references = read_references_table(reference) if reference else None
     if server:
-        names, answers = _ask_service(server, questions, references, level)
+        names, answers = _ask_service(server, questions, references, stack, level)
     else:
         with spinner("predicting"):
-            names, answers = _predict(questions, references, level, reference)
+            names, answers = _predict(questions, references, stack, level, reference)
     header = [f"measured_{name}" if name in names else name for name in table.header]
     write_table([*header, *names], map(_joined, table.rows, answers), out)
     status, reason = names.index("status"), names.index("reason")
@@ -75,7 +76,7 @@ def _joined(question: Sequence[str], answer: Sequence[Any]) -> list[Any]:
 
 
 def _predict(
-    questions: CsvTable, references: CsvTable | None, level: float, reference: Path | None
+    questions: CsvTable, references: CsvTable | None, stack: str, level: float, reference: Path | None
 ) -> tuple[list[str], list[list[Any]]]:
     """Return the columns and rows of the answers of the active predictor."""
     from roofcast.serving.predict.answers import PredictOptions, answer
@@ -86,14 +87,15 @@ def _predict(
     known = None
     if references and reference:
         known = read_references(references.frame(), catalog, bundle.predictor, reference.name, references.lines)
-    answers = answer(questions.frame(), PredictOptions(bundle, catalog, level, known))
+    points = state.profiles.points(state, "", stack, known)
+    answers = answer(questions.frame(), PredictOptions(bundle, catalog, level, points))
     answers = answers.iloc[:, len(questions.header) :]
     values = answers.astype(object).where(answers.notna(), None)
     return [str(name) for name in answers.columns], values.to_numpy().tolist()
 
 
 def _ask_service(
-    url: str, questions: CsvTable, references: CsvTable | None, level: float
+    url: str, questions: CsvTable, references: CsvTable | None, stack: str, level: float
 ) -> tuple[list[str], list[list[Any]]]:
     """Return the columns and rows of the answers of a service."""
     from roofcast.serving.cli.remote import ask
@@ -102,6 +104,7 @@ def _ask_service(
     if not rows:
         raise InputError("rows", "there are none; give at least one")
     with ask(url) as client:
-        response = client.predict(rows, references=references.records() if references else (), level=level)
+        known = references.records() if references else ()
+        response = client.predict(rows, references=known, stack=stack or None, level=level)
     names = [name for name in response["rows"][0] if name not in questions.header]
     return names, [[row[name] for name in names] for row in response["rows"]]

@@ -17,7 +17,15 @@ from roofcast.serving.cli.completion import (
     complete_region,
 )
 from roofcast.serving.cli.console import spinner, warn
-from roofcast.serving.cli.context import AsJson, ReferenceFile, Server, load_predictor, open_app_state, today
+from roofcast.serving.cli.context import (
+    AsJson,
+    ReferenceFile,
+    Server,
+    StackOption,
+    load_predictor,
+    open_app_state,
+    today,
+)
 from roofcast.serving.cli.options import Option, require_with, with_options
 from roofcast.serving.cli.recommendation_text import recommendation_text
 
@@ -93,6 +101,7 @@ def recommend(
     options: dict[str, Any],
     *,
     reference: ReferenceFile = None,
+    stack: StackOption = "",
     deployment_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --deployment: write it to a file instead.")
     ] = None,
@@ -107,6 +116,7 @@ def recommend(
 
     options["inventory"] = parse_inventory(options["inventory"] or [])
     options["reference"] = read_references_table(reference).records() if reference else []
+    options["stack"] = stack or None
     options["rejections"] = N_REJECTION_JSON if as_json else 0
     require_with("deployment", options["deployment"], {"deployment-file": deployment_file})
     response = _ask_service(server, options) if server else _recommend(options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field, TypeAdapter, ValidationError
@@ -21,7 +21,7 @@ from roofcast.serving.http.bulk.chunks import Chunk
 from roofcast.serving.http.bulk.media import LEVEL_HEADER, PATH, VERSION_HEADER, Kind, bulk_kind
 from roofcast.serving.http.bulk.openapi import BULK_REQUEST, BULK_RESPONSES
 from roofcast.serving.http.bulk.streaming import stream
-from roofcast.serving.http.dependencies import ActiveModel, State
+from roofcast.serving.http.dependencies import ActiveModel, Owner, State
 from roofcast.serving.http.errors import unsupported_media_type
 from roofcast.serving.http.schemas.explanations import ExplanationResponse, ExplanationsResponse
 from roofcast.serving.http.schemas.resources import ExplanationRequest, PredictionRequest, PredictionResponse
@@ -29,7 +29,7 @@ from roofcast.serving.http.telemetry.prometheus import count_answers
 from roofcast.serving.predict.answers import PredictOptions, answer_columns
 from roofcast.serving.predict.json_rows import columns_from_rows, rows_from_columns, table_from_rows
 from roofcast.serving.predict.references import references_of
-from roofcast.serving.request_fields import DEFAULT_LEVEL, Level, ModelConfig, Row
+from roofcast.serving.request_fields import DEFAULT_LEVEL, Level, ModelConfig, Row, StackName
 
 _ROW: Final = TypeAdapter(Row)
 
@@ -53,9 +53,19 @@ QueryReferences = Annotated[
 ]
 
 
+QueryStack = Annotated[StackName, Query(description="Name of a stack profile; overrides the body's.")]
+
+
 @bulk.post(PATH, include_in_schema=False)
 async def post_bulk(
-    request: Request, state: State, active: ActiveModel, reference: QueryReferences, level: QueryLevel = None
+    request: Request,
+    *,
+    state: State,
+    active: ActiveModel,
+    owner: Owner,
+    reference: QueryReferences,
+    level: QueryLevel = None,
+    stack: QueryStack = None,
 ) -> Response:
     """Predict the rows of an NDJSON or Parquet body, chunk by chunk."""
     kind = bulk_kind(request.scope) or Kind.NDJSON
@@ -63,18 +73,28 @@ async def post_bulk(
     if request.headers.get("content-encoding", "identity") != "identity":
         raise unsupported_media_type(f"send the body without content-encoding, or as {Kind.PARQUET}, which is small")
     _check_parquet(kind, accepted)
-    references = _parse_references(reference)
-    options = await run_in_threadpool(_options, state, active, level or DEFAULT_LEVEL, [], references)
+    own = OwnRuns(owner, stack, _parse_references(reference))
+    options = await run_in_threadpool(_options, state, active, level or DEFAULT_LEVEL, [], own)
     version, max_row = active.champion.version, state.settings.max_bulk_row
     parts = answer_body(request.scope[BODY], (kind, accepted), options, version, max_row)
     return await stream(parts, accepted, _headers(active, options.level))
 
 
+class OwnRuns(NamedTuple):
+    """What conditions the predictions of a request: the caller's stack profile, if it names one, and references."""
+
+    owner: str
+    stack: str | None
+    references: list[Row]
+
+
 def _options(
-    state: AppState, active: LoadedModel, level: float, models: list[ModelConfig], references: list[Row]
+    state: AppState, active: LoadedModel, level: float, models: list[ModelConfig], own: OwnRuns
 ) -> PredictOptions:
     catalog, _ = with_configs(state.catalog, [(model.name, model.config) for model in models])
-    return PredictOptions(active.bundle, catalog, level, references_of(references, catalog, active.bundle.predictor))
+    references = references_of(own.references, catalog, active.bundle.predictor)
+    points = state.profiles.points(state, own.owner, own.stack, references)
+    return PredictOptions(active.bundle, catalog, level, points)
 
 
 def _check_parquet(*kinds: Kind) -> None:
@@ -106,12 +126,14 @@ def post_predictions(
     http: Request,
     state: State,
     active: ActiveModel,
+    owner: Owner,
     reference: QueryReferences,
     level: QueryLevel = None,
+    stack: QueryStack = None,
 ) -> Any:
     """Predict TTFT, TPOT and output throughput of each row, with intervals; an invalid row gets its own status.
 
-    With `references`, each number is also given without them, in fields that end in `_uncalibrated`.
+    With `references` or a `stack`, each number is also given without them, in fields that end in `_uncalibrated`.
 
     NDJSON (one row per line) and Parquet (one row per row) may have many more rows than JSON, and are answered in
     chunks. The media type of the response is chosen by `Accept`; by default it is that of the request.
@@ -121,8 +143,8 @@ def post_predictions(
     rows, version = request.rows, active.champion.version
     if len(rows) > state.settings.max_row:
         raise InputError("rows", f"must be at most {state.settings.max_row}, got {len(rows)}; send them in parts")
-    references = [*request.references, *_parse_references(reference)]
-    options = _options(state, active, level or request.level, request.models, references)
+    own = OwnRuns(owner, stack or request.stack, [*request.references, *_parse_references(reference)])
+    options = _options(state, active, level or request.level, request.models, own)
     if accepted == Kind.JSON:
         columns = columns_from_rows(rows)
         answers = answer_columns(columns, options)
@@ -136,9 +158,12 @@ def post_predictions(
 
 
 @router.post("/v1/explanations")
-def post_explanations(request: ExplanationRequest, state: State, active: ActiveModel) -> ExplanationsResponse:
+def post_explanations(
+    request: ExplanationRequest, state: State, active: ActiveModel, owner: Owner
+) -> ExplanationsResponse:
     """Explain each row: operators and their bounds, memory, and the factors of its prediction."""
-    options = _options(state, active, request.level, request.models, request.references)
+    own = OwnRuns(owner, request.stack, request.references)
+    options = _options(state, active, request.level, request.models, own)
     explanation = explain(
         table_from_rows(request.rows),
         options.catalog,

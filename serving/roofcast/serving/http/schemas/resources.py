@@ -16,6 +16,7 @@ from roofcast.serving.request_fields import (
     Message,
     References,
     Row,
+    StackName,
     Text,
     Value,
 )
@@ -36,6 +37,7 @@ class _RowsRequest(Message):
     rows: Annotated[list[Row], Field(min_length=1)]
     models: InlineModelList = Field(default_factory=list)
     references: References = Field(default_factory=list)
+    stack: StackName = None
     level: Level = DEFAULT_LEVEL
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"rows": [EXAMPLE_ROW]}]})

@@ -22,6 +22,7 @@ from roofcast.serving.request_fields import (
     Message,
     ModelChoice,
     References,
+    StackName,
     Text,
     Tokens,
 )
@@ -227,6 +228,7 @@ OPTION_FIELDS: Final[Mapping[str, str]] = {
     "inventory": "constraints.inventory",
     "confidence": "confidence",
     "reference": "references",
+    "stack": "stack",
     "deployment": "deployment",
     "level": "level",
     "top": "n_entry",
@@ -245,6 +247,7 @@ class RecommendationRequest(Message):
     constraints: ConstraintsRequest = ConstraintsRequest()
     price_overrides: Annotated[list[PriceOverride], Field(max_length=200)] = Field(default_factory=list)
     references: References = Field(default_factory=list)
+    stack: StackName = None
     level: Level = 0.8
     n_entry: Annotated[int, Field(ge=1, le=200)] = 10
     n_rejection: Annotated[int, Field(ge=0, le=500)] = 20

@@ -48,9 +48,11 @@ basis_of: Final = BasisFactory()
 
 
 def answer_recommendation(
-    request: RecommendationRequest, bench: AppState, loaded: LoadedModel, today: dt.date
+    request: RecommendationRequest, bench: AppState, loaded: LoadedModel, today: dt.date, owner: str = ""
 ) -> RecommendationResponse:
     """Return the response to a request, with warnings such as old prices.
+
+    `owner` is the API key whose stack profiles the request may name; empty for the command line.
 
     Raises
     ------
@@ -90,7 +92,9 @@ def answer_recommendation(
         level=request.level,
         n_entry=request.n_entry,
         n_rejection=request.n_rejection,
-        references=_references(request, model, catalog, loaded.bundle),
+        references=bench.profiles.points(
+            bench, owner, request.stack, _references(request, model, catalog, loaded.bundle)
+        ),
         has_levers=request.levers,
     )
     response = _response(result, model, demand, request, basis_of(catalog, loaded.champion))

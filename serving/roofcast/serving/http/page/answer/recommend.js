@@ -5,7 +5,7 @@ import { ask } from "../shared/api.js";
 import { nameAccelerators } from "../shared/format.js";
 import { listModels } from "../question/model.js";
 import { keepInAddress, questionOfAddress } from "../question/permalink.js";
-import { buildForm, fillChoices, readQuestion, summary, writeQuestion } from "../question/question.js";
+import { buildForm, fillChoices, fillStacks, readQuestion, summary, writeQuestion } from "../question/question.js";
 import { showAnswer } from "./answer.js";
 
 const WAIT_MS = 120;
@@ -27,6 +27,7 @@ export async function load() {
     const choices = await ask("v1/choices");
     nameAccelerators(choices.accelerators);
     if (!at("pricing").children.length) fillChoices(choices, changed);
+    fillStacks(await ask("v1/stacks").catch(() => []));
     if (!readAddress()) submit();
     listModels(await ask("v1/models"));
   } catch (error) {

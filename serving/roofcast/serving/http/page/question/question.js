@@ -38,6 +38,15 @@ export function fillChoices(choices, changed) {
   choosePreset();
 }
 
+/** Offer the stack profiles that the caller may read; none of them hides the choice. */
+export function fillStacks(stacks) {
+  const chosen = at("stack").value;
+  at("stack").replaceChildren(h("option", { value: "" }, "none"),
+    ...stacks.map(({ name, n_row }) => h("option", { value: name }, `${name} (${few(n_row)} rows)`)));
+  at("stack").value = stacks.some(({ name }) => name === chosen) ? chosen : "";
+  at("own-runs").hidden = !stacks.length;
+}
+
 function choosePreset() {
   const preset = presets.get(at("preset").value);
   if (preset) {
@@ -71,7 +80,9 @@ export function readQuestion() {
   if (kind() === "users") workload.think_time_s = number("think_time_s");
   if (at("preset").value) workload.preset = at("preset").value;
   else for (const name of LENGTHS) workload[name] = number(name);
-  return { model: readModel(), workload, limits: readLimits(), confidence: number("confidence") / 100, constraints: readConstraints() };
+  const request = { model: readModel(), workload, limits: readLimits(), confidence: number("confidence") / 100, constraints: readConstraints() };
+  if (at("stack").value) request.stack = at("stack").value;
+  return request;
 }
 
 /** Show a request in the form. */
@@ -86,6 +97,7 @@ export function writeQuestion(request, changed) {
   setSlider("think_time_s", workload.think_time_s ?? 0);
   if (request.limits) writeLimits(request.limits, changed);
   if (request.confidence) setSlider("confidence", Number((request.confidence * 100).toPrecision(4)));
+  if ([...at("stack").options].some(({ value }) => value === request.stack)) at("stack").value = request.stack;
   writeConstraints(request.constraints ?? {}, changed);
   showKind();
 }

@@ -1,0 +1,145 @@
+"""The commands on stack profiles: add own runs, list, show their effect, remove."""
+
+# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from roofcast.data.errors import InputError
+from roofcast.serving.cli.console import note, show, spinner, track
+from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+stacks = typer.Typer(
+    no_args_is_help=True,
+    help="Profiles of own runs, which `--stack NAME` of predict, recommend, explain and whatif use.",
+)
+
+Name = Annotated[str, typer.Argument(help="Name of the stack, such as rack-7.")]
+
+OWNER: Final = ""
+"""Owner of the profiles that the command line makes."""
+
+
+@stacks.command()
+def add(
+    name: Name,
+    paths: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files in a format of `roofcast formats`.")],
+    model_config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=PATH", help="The config.json of a model that is not in the catalogue."),
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="COLUMN=VALUE", help="A value that files lack, such as engine=vllm."),
+    ] = None,
+    server: Server = "",
+    as_json: AsJson = False,
+) -> None:
+    """Add runs to a stack, which is made if it is new: all, or none. A CSV has columns of references."""
+    from roofcast.serving.cli.files import parse_configs
+
+    configs = parse_configs(model_config or [])
+    rows, n_left_out = _read_rows(paths, given or [])
+    if n_left_out:
+        note(f"{n_left_out} rows are left out: they failed, or have no metric of references")
+    if server:
+        from roofcast.serving.cli.remote import ask
+
+        models: Any = [{"name": model, "config": dict(config)} for model, config in configs]
+        with ask(server) as client:
+            added: Mapping[str, Any] = client.add_stack(name=name, rows=rows, models=models)
+    else:
+        from roofcast.serving.stacks.profiles import add_rows
+
+        with spinner("checking"):
+            added = asdict(add_rows(load_predictor(open_app_state()), OWNER, name, rows, configs))
+    show([dict(added)], as_json=as_json)
+
+
+def _read_rows(paths: list[Path], given: list[str]) -> tuple[list[dict[str, Any]], int]:
+    """Return the rows of a profile in files, and the number of those left out."""
+    from roofcast.data.importers import read_measurements
+    from roofcast.data.importers.overrides import parse_overrides
+    from roofcast.serving.stacks.profiles import rows_of_measurements
+
+    rows, n_left_out = rows_of_measurements(read_measurements(None, paths, None, track, parse_overrides(given)))
+    if not rows:
+        raise InputError("FILE", "no row has a TTFT, TPOT, ITL, E2E latency or throughput of a run that worked")
+    return rows, n_left_out
+
+
+@stacks.command("list")
+def list_(server: Server = "", as_json: AsJson = False) -> None:
+    """List the stacks."""
+    if server:
+        from roofcast.serving.cli.remote import ask
+
+        with ask(server) as client:
+            rows: list[dict[str, Any]] = [dict(summary) for summary in client.stacks()]
+    else:
+        rows = [asdict(summary) for summary in open_store()[0].stacks.summaries(OWNER)]
+    show(rows, as_json=as_json)
+
+
+@stacks.command("show")
+def show_(
+    name: Name,
+    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.8,
+    n: Annotated[int, typer.Option(help="Number of measurements to suggest.", min=0, max=20)] = 3,
+    server: Server = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show the errors of a stack's rows without it and with its other runs, and what to measure next for it."""
+    if server:
+        from roofcast.serving.cli.remote import ask
+
+        with ask(server) as client:
+            report: dict[str, Any] = dict(client.stack(name, level=level, n_next=n))
+    else:
+        if not 0 < level < 1:
+            raise InputError("level", f"must be a probability between 0 and 1, got {level:g}")
+        from roofcast.serving.stacks.report import stack_report
+
+        with spinner("leaving out each run"):
+            state = load_predictor(open_app_state())
+            profile = state.profiles.load(state, OWNER, name)
+            predictor = state.active_model.bundle.predictor
+            report = stack_report(profile, predictor, state.catalog, level=level, n_next=n)
+    if as_json:
+        print(json.dumps(report, allow_nan=False))
+        return
+    lines = [
+        {"metric": one["metric"], "rows": one["n_row"], "predicted": text, **(errors or {"mape": None})}
+        for one in report["errors"]
+        for text, errors in (("without the stack", one["before"]), ("with its other runs", one["after"]))
+    ]
+    title = f"{report['name']}: {report['n_run']} runs of {', '.join(report['models'])}"
+    show(lines, as_json=False, title=f"{title}; errors as fractions, coverage of intervals of {level:g}")
+    rows = [
+        {name: value for name, value in row.items() if name != "narrower"} | row["narrower"]
+        for row in report["measure_next"]
+    ]
+    title = "\nmeasure next; relative decrease of the intervals' width in logarithms, by metric"
+    show(rows, as_json=False, title=title)
+
+
+@stacks.command()
+def remove(name: Name, server: Server = "", as_json: AsJson = False) -> None:
+    """Remove a stack."""
+    if server:
+        from roofcast.serving.cli.remote import ask
+
+        with ask(server) as client:
+            removed: Mapping[str, Any] = client.remove_stack(name)
+    else:
+        removed = {"name": name, "n_row": open_store()[0].stacks.remove(OWNER, name)}
+    show([dict(removed)], as_json=as_json)

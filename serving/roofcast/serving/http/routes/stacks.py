@@ -1,0 +1,55 @@
+"""``/v1/stacks``: profiles of the callers' own runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from roofcast.serving.http.body import JsonRoute
+from roofcast.serving.http.dependencies import ActiveModel, Owner, State
+from roofcast.serving.http.schemas.stacks import StackAdded, StackRemoved, StackReport, StackRequest, StackSummary
+from roofcast.serving.request_fields import DEFAULT_LEVEL, Level
+from roofcast.serving.stacks.profiles import add_rows
+from roofcast.serving.stacks.report import stack_report
+
+router = APIRouter(tags=["stacks"], route_class=JsonRoute)
+
+Name = Annotated[str, Path(max_length=100, pattern=r"^[^\x00]*$")]
+
+
+@router.post("/v1/stacks", status_code=HTTPStatus.CREATED)
+def post_stack(request: StackRequest, state: State, owner: Owner) -> StackAdded:
+    """Add rows to a stack profile of the caller's key: all of them, or none. The profile is made if it is new."""
+    configs = [(model.name, model.config) for model in request.models]
+    return StackAdded(**asdict(add_rows(state, owner, request.name, request.rows, configs)))
+
+
+@router.get("/v1/stacks")
+def list_stacks(state: State, owner: Owner) -> list[StackSummary]:
+    """List the profiles of the caller's key, and those that the command line of the service made."""
+    return [StackSummary(**asdict(summary)) for summary in state.store.stacks.summaries(owner)]
+
+
+@router.get("/v1/stacks/{name}")
+def get_stack(
+    name: Name,
+    *,
+    state: State,
+    active: ActiveModel,
+    owner: Owner,
+    level: Annotated[Level, Query()] = DEFAULT_LEVEL,
+    n_next: Annotated[int, Query(ge=0, le=20, description="Number of measurements to suggest.")] = 3,
+) -> StackReport:
+    """Return a profile's errors without it and with its other runs, and what to measure next for it."""
+    profile = state.profiles.load(state, owner, name)
+    report = stack_report(profile, active.bundle.predictor, state.catalog, level=level, n_next=n_next)
+    return StackReport.model_validate(report)
+
+
+@router.delete("/v1/stacks/{name}")
+def delete_stack(name: Name, state: State, owner: Owner) -> StackRemoved:
+    """Remove a profile of the caller's key."""
+    return StackRemoved(name=name, n_row=state.store.stacks.remove(owner, name))

@@ -1,0 +1,1 @@
+"""Stack profiles: named sets of own runs that predictions are conditioned on."""

@@ -1,0 +1,188 @@
+"""Profiles: from the rows of a user to calibration points, and the points of those in use."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.measurements.schema import DEFAULTS, INPUT_COLUMNS, REFERENCE_METRICS
+from roofcast.serving.app_state.registered_models import Config, with_configs
+from roofcast.serving.predict.json_rows import rows_from_table, table_from_rows
+from roofcast.serving.predict.references import read_references
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
+
+if TYPE_CHECKING:
+    from roofcast.serving.app_state.app_state import AppState
+
+Cells = Mapping[str, Any]
+
+CENTRAL: Final = frozenset({"mean", "p50"})
+"""Statistics that predictions are conditioned on: those of a run's tail follow from them."""
+
+MAX_CACHED: Final = 16
+"""Profiles whose points stay in memory; those of 50 runs take some 20 MB."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_STORED: Final = (*INPUT_COLUMNS, *REFERENCE_METRICS)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A profile that a predictor can be conditioned on.
+
+    Parameters
+    ----------
+    rows
+        As stored.
+    points
+        All rows with their descriptors.
+    central
+        Those that predictions are conditioned on: means and medians.
+    """
+
+    name: str
+    rows: Sequence[Cells]
+    points: CalibrationPoints
+    central: CalibrationPoints
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileAdded:
+    """Numbers of rows that were new to a profile, that it had already, and that it has now."""
+
+    name: str
+    n_new: int
+    n_known: int
+    n_row: int
+
+
+def add_rows(
+    state: AppState, owner: str, name: str, rows: Sequence[Cells], configs: Iterable[tuple[str, Config]] = ()
+) -> ProfileAdded:
+    """Add rows to a profile, and the models of named configurations to the store: all of them, or none.
+
+    Parameters
+    ----------
+    owner
+        Name of the API key; empty for the command line.
+    rows
+        Columns of references.
+
+    Raises
+    ------
+    InputError
+        If the name is malformed, a row cannot be used, or the profile would have too many rows.
+    NotReadyError
+        If the store cannot be written, or no predictor is in service to compare the rows with.
+    """
+    check_name(name)
+    catalog, new = with_configs(state.catalog, configs)
+    cells = [without_blanks(row) for row in rows]
+    build_profile(name, cells, catalog, state.active_model.bundle.predictor)
+    for spec, config in new:
+        state.store.models.add(spec, dict(config))
+    if new:
+        state.live_catalog.reload_models()
+    n_new = state.store.stacks.add(owner, name, cells)
+    return ProfileAdded(name, n_new, len(cells) - n_new, len(state.store.stacks.load(owner, name)))
+
+
+def check_name(name: str) -> None:
+    """Raise `InputError` if a profile cannot have this name."""
+    if not _NAME.fullmatch(name):
+        problem = f"must be up to 100 letters, digits, dots, dashes or underscores, got {name[:120]!r}"
+        raise InputError("stack", problem)
+
+
+def without_blanks(row: Cells) -> dict[str, Any]:
+    """Return the cells of a row that say something: neither blank nor the default of their column."""
+    blank = (None, "")
+    return {column: value for column, value in row.items() if value not in blank and DEFAULTS.get(column) != value}
+
+
+def build_profile(
+    name: str, rows: Sequence[Cells], catalog: Catalog, predictor: RoofcastPredictor, source: str = "rows"
+) -> Profile:
+    """Return the profile of some rows.
+
+    Raises
+    ------
+    SchemaError
+        If there is no row, one cannot be used, or none is a mean or a median; names the row and its field.
+    """
+    points = read_references(table_from_rows(rows), catalog, predictor, source)
+    is_central = central_rows(rows)
+    if not is_central.any():
+        raise SchemaError("statistic", "is neither mean nor p50 in any row; give one of at least one run", source)
+    central = CalibrationPoints(points.X[is_central], points.y[is_central])
+    return Profile(name, rows, points, central)
+
+
+def central_rows(rows: Sequence[Cells]) -> npt.NDArray[np.bool_]:
+    """Return whether each row is a mean or a median: shape (n_row,)."""
+    return np.array([row.get("statistic", "mean") in CENTRAL for row in rows], dtype=bool)
+
+
+class ProfileCache:
+    """The profiles in use; the points of each are built, and conditioned on, once for a champion and a catalogue."""
+
+    def __init__(self) -> None:
+        self._cache: OrderedDict[tuple[str, ...], tuple[list[dict[str, Any]], Catalog, Profile]] = OrderedDict()
+
+    def load(self, state: AppState, owner: str, name: str) -> Profile:
+        """Return the owner's profile of a name, or else the shared one.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is neither.
+        SchemaError
+            If a row cannot be used any more, as when its accelerator was removed.
+        """
+        rows, catalog, active = state.store.stacks.load(owner, name), state.catalog, state.active_model
+        key = owner, name, active.champion.sha256
+        cached = self._cache.get(key)
+        if cached and cached[0] == rows and cached[1] is catalog:
+            profile = cached[2]
+        else:
+            profile = build_profile(name, rows, catalog, active.bundle.predictor, f"stack {name}")
+        self._cache[key] = rows, catalog, profile
+        self._cache.move_to_end(key)
+        while len(self._cache) > MAX_CACHED:
+            self._cache.popitem(last=False)
+        return profile
+
+    def points(
+        self, state: AppState, owner: str, name: str | None, references: CalibrationPoints | None = None
+    ) -> CalibrationPoints | None:
+        """Return what a request's predictions are conditioned on: a profile, if one is named, and its references."""
+        if not name:
+            return references
+        central = self.load(state, owner, name).central
+        if references is None:
+            return central
+        parts = (central, references)
+        return CalibrationPoints(
+            pd.concat([part.X for part in parts], ignore_index=True),
+            pd.concat([part.y for part in parts], ignore_index=True),
+        )
+
+
+def rows_of_measurements(table: pd.DataFrame) -> tuple[list[dict[str, Any]], int]:
+    """Return validated measurements as rows of a profile, and the number of those left out.
+
+    Left out are runs that failed and rows without a metric of references.
+    """
+    has_metric = table[list(REFERENCE_METRICS)].notna().any(axis=1)
+    usable = table[has_metric & (table["status"] == "ok")]
+    rows = rows_from_table(usable[[name for name in _STORED if name in usable]])
+    return [without_blanks(row) for row in rows], len(table) - len(usable)

@@ -1,0 +1,175 @@
+"""Report of a profile: errors with and without it by leave-one-run-out, and what to measure next for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
+from roofcast.data.specs import ModelSpec
+from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.serving.predict.json_rows import table_from_rows
+from roofcast.serving.predict.measure_next import RANKED_METRICS
+from roofcast.serving.predict.row_checks import assumed_split_problems, capacity_problems, check_table
+from roofcast.serving.stacks.profiles import Cells, Profile, central_rows
+from roofcast.training.explain.measure_next import rank_measurements
+from roofcast.training.learner.predictor import Prediction, RoofcastPredictor
+
+Errors = Mapping[str, float]
+
+MAX_SETUP: Final = 4
+"""Setups of a profile, the most frequent ones, for which the next measurement is sought."""
+
+MAX_MODEL: Final = 12
+"""Models for which it is sought: the profile's, and recent ones of other lineages, spread evenly over the sizes."""
+
+N_RECENT: Final = 40
+"""Lineages that count as recent."""
+
+_SETUP: Final = ("accelerator", "n_accelerator", "engine", "tp", "pp", "dp", "ep")
+_LOAD: Final = ("concurrency", "request_rate")
+_SHOWN: Final = (
+    "model", "accelerator", "n_accelerator", "engine", "tp", "weight_precision", "n_input_token", "n_output_token",
+    *_LOAD,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class MetricErrors:
+    """Errors of predictions of a profile's own rows of one metric.
+
+    `before` is without the profile, `after` with its other runs; None where there are none. Each has mean and median
+    absolute percentage error, the median of log(measured / predicted) and the coverage of the intervals.
+    """
+
+    metric: str
+    n_row: int
+    before: Errors
+    after: Errors | None
+
+
+def profile_errors(profile: Profile, predictor: RoofcastPredictor, level: float) -> list[MetricErrors]:
+    """Return the errors of each measured metric; a row's own run is never among what its prediction is given.
+
+    Raises
+    ------
+    OutOfRangeError
+        If the measurements cannot support the level.
+    """
+    runs = run_numbers(profile.rows)
+    before = predictor.predict_distribution(profile.points.X)
+    after = None
+    if len(np.unique(runs)) > 1:
+        after = predictor.predict_left_out(profile.points, runs, central_rows(profile.rows))
+    table = table_from_rows(profile.rows)
+    errors = []
+    for metric in REFERENCE_METRICS:
+        if metric in table and metric in before.median:
+            measured = pd.to_numeric(table[metric]).to_numpy(dtype=float)
+            parts = [_errors(measured, part, metric, level) if part else None for part in (before, after)]
+            errors.append(MetricErrors(metric, int((~np.isnan(measured)).sum()), parts[0] or {}, parts[1]))
+    return errors
+
+
+def run_numbers(rows: Sequence[Cells]) -> npt.NDArray[np.intp]:
+    """Return the number of each row's run: rows that differ in their statistic alone are of one run."""
+    names = [name for name in INPUT_COLUMNS if name != "statistic"]
+    keys = [json.dumps([row.get(name) for name in names]) for row in rows]
+    return np.unique(keys, return_inverse=True)[1]
+
+
+def _errors(measured: npt.NDArray[np.float64], prediction: Prediction, metric: str, level: float) -> Errors:
+    known = ~np.isnan(measured)
+    low, high = (part[metric].to_numpy()[known] for part in prediction.interval(level))
+    truth, predicted = measured[known], prediction.median[metric].to_numpy()[known]
+    relative = np.abs(predicted - truth) / truth
+    return {
+        "mape": float(relative.mean()),
+        "median_ape": float(np.median(relative)),
+        "bias": float(np.median(np.log(truth / predicted))),
+        "coverage": float(((truth >= low) & (truth <= high)).mean()),
+    }
+
+
+def next_measurements(
+    profile: Profile, predictor: RoofcastPredictor, catalog: Catalog, n: int
+) -> list[dict[str, Any]]:
+    """Return the runs on the profile's setups that would narrow the intervals there most, given its rows.
+
+    Candidates are models of the catalogue on each setup of the profile, at the least and the greatest load that the
+    profile has of it.
+    """
+    table, problems = check_table(table_from_rows([*_candidates(profile, catalog)]), catalog)
+    table = table[[problem is None for problem in problems]].reset_index(drop=True)
+    if table.empty:
+        return []
+    X = describe(table, catalog.models, catalog.accelerators)
+    checks = assumed_split_problems(X, table, catalog), capacity_problems(predictor.predict_ratio(X, ()).estimate)
+    can_run = np.array([not any(pair) for pair in zip(*checks, strict=True)], dtype=bool)
+    if not can_run.any():
+        return []
+    table, X = table[can_run].reset_index(drop=True), X[can_run].reset_index(drop=True)
+    metrics = [metric for metric in RANKED_METRICS if metric in predictor.metrics_]
+    ranked = rank_measurements(predictor.condition_on(profile.central), X, metrics, n)
+    shown = table.reindex(columns=list(_SHOWN)).astype(object)
+    shown = shown.where(shown.notna() & (shown != ""), None)
+    settings = [{str(name): cell for name, cell in shown.loc[one.row].items()} for one in ranked]
+    return [
+        {"rank": rank, **setting, "narrower": dict(one.narrower)}
+        for rank, (setting, one) in enumerate(zip(settings, ranked, strict=True), 1)
+    ]
+
+
+def _candidates(profile: Profile, catalog: Catalog) -> Iterator[dict[str, Any]]:
+    rows = pd.DataFrame(list(profile.rows), dtype=object).reindex(columns=list(INPUT_COLUMNS))
+    models = _models({str(row["model"]) for row in profile.rows}, catalog)
+    by_setup = sorted(rows.groupby(list(_SETUP), dropna=False), key=lambda pair: -len(pair[1]))
+    for _, setup in by_setup[:MAX_SETUP]:
+        load = pd.to_numeric(setup["concurrency"].fillna(setup["request_rate"])).fillna(1.0)
+        ends = setup.loc[[load.idxmin(), load.idxmax()]] if load.min() < load.max() else setup.loc[[load.idxmin()]]
+        for cells in ends.to_dict("records"):
+            base: dict[str, Any] = {str(name): value for name, value in cells.items() if pd.notna(value)}
+            yield from (base | {"model": model, "statistic": "mean"} for model in models)
+
+
+def _models(own: Iterable[str], catalog: Catalog) -> list[str]:
+    """Return the profile's models, and recent ones of other lineages at even distances in the order of size."""
+    specs = [catalog.model(name) for name in sorted(own)]
+    known = {spec.fold_group for spec in specs}
+    others: dict[str, ModelSpec] = {}
+    for spec in sorted(catalog.models.values(), key=lambda spec: str(spec.released or ""), reverse=True):
+        if spec.fold_group not in known:
+            others.setdefault(spec.fold_group, spec)
+    ordered = sorted([*others.values()][:N_RECENT], key=lambda spec: (spec.n_param, spec.id))
+    n = max(MAX_MODEL - len(specs), 0)
+    picks = {int(i) for i in np.linspace(0, len(ordered) - 1, min(n, len(ordered)))}
+    return [spec.id for spec in specs][:MAX_MODEL] + [ordered[i].id for i in sorted(picks)]
+
+
+def stack_report(
+    profile: Profile, predictor: RoofcastPredictor, catalog: Catalog, *, level: float = 0.8, n_next: int = 3
+) -> dict[str, Any]:
+    """Return a profile's errors before and after, and what to measure next, as JSON values."""
+    return {
+        "name": profile.name,
+        "level": level,
+        **profile_contents(profile.rows),
+        "errors": [asdict(one) for one in profile_errors(profile, predictor, level)],
+        "measure_next": next_measurements(profile, predictor, catalog, n_next) if n_next else [],
+    }
+
+
+def profile_contents(rows: Sequence[Cells]) -> dict[str, Any]:
+    """Return the number of rows and runs of a profile, and the names in it."""
+    names = {
+        f"{name}s": sorted({str(row[name]) for row in rows if row.get(name)})
+        for name in ("model", "accelerator", "engine")
+    }
+    return {"n_row": len(rows), "n_run": len(np.unique(run_numbers(rows))), **names}

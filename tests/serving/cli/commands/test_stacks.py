@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+from tests.serving.http_client import ACCELERATOR, MODEL, Run
+from tests.serving.user_files import write_file
+
+HEADER = "model,accelerator,n_accelerator,engine,n_input_token,n_output_token,concurrency,load,statistic,tpot_s\n"
+RUNS = "".join(f"{MODEL},{ACCELERATOR},1,vllm,120,20,{c},closed_loop,mean,0.06\n" for c in (8, 16, 32))
+QUESTION = (
+    "--model", MODEL, "--accelerator", ACCELERATOR, "--engine", "vllm", "--n-input-token", "120",
+    "--n-output-token", "20", "--concurrency", "16",
+)  # fmt: skip
+
+
+def test_a_stack_calibrates_predictions_explanations_and_sweeps(run: Run, home: Path, tmp_path: Path) -> None:
+    own = write_file(tmp_path, "own.csv", HEADER + RUNS)
+    status, out, err = run("stacks", "add", "rack-7", own, "--json")
+    assert status == 0, err
+    assert json.loads(out) == [{"name": "rack-7", "n_new": 3, "n_known": 0, "n_row": 3}]
+    assert json.loads(run("stacks", "list", "--json")[1])[0]["name"] == "rack-7"
+    report = json.loads(run("stacks", "show", "rack-7", "--n", "1", "--json")[1])
+    assert report["n_run"] == 3
+    (tpot,) = (one for one in report["errors"] if one["metric"] == "tpot_s")
+    assert tpot["after"]["median_ape"] < tpot["before"]["median_ape"]
+    assert "with its other runs" in run("stacks", "show", "rack-7", "--n", "0")[1]
+    rows = write_file(
+        tmp_path, "in.csv", "".join(HEADER.rpartition(",")[:1]) + "\n" + RUNS.splitlines()[0][:-5] + "\n"
+    )
+    status, _, err = run("predict", "--rows", rows, "--out", tmp_path / "out.csv", "--stack", "rack-7")
+    assert status == 0, err
+    (answer,) = csv.DictReader((tmp_path / "out.csv").open())
+    assert float(answer["tpot_s"]) > 1.2 * float(answer["tpot_s_uncalibrated"])
+    status, out, err = run("explain", *QUESTION, "--stack", "rack-7", "--json")
+    assert status == 0, err
+    assert json.loads(out)["prediction"]["tpot_s"]["contributions"]["references"] > 0.1
+    status, out, err = run("whatif", *QUESTION, "--sweep", "bandwidth=1,2", "--stack", "rack-7", "--json")
+    assert status == 0, err
+    assert all(step["tpot_s_predicted"] > step["tpot_s_uncalibrated"] for step in json.loads(out))
+    assert json.loads(run("stacks", "remove", "rack-7", "--json")[1]) == [{"name": "rack-7", "n_row": 3}]
+
+
+def test_an_unknown_stack_is_an_error(run: Run, home: Path) -> None:
+    status, _, err = run("explain", *QUESTION, "--stack", "rack-8")
+    assert status == 2
+    assert "stack: no 'rack-8' is known" in err
+
+
+def test_a_file_without_metrics_is_an_error(run: Run, home: Path, tmp_path: Path) -> None:
+    own = write_file(tmp_path, "own.csv", HEADER.replace("tpot_s", "power_w") + RUNS.replace("0.06", "300"))
+    status, _, err = run("stacks", "add", "rack-7", own)
+    assert status == 2
+    assert "FILE: no row has a TTFT" in err

@@ -1,0 +1,72 @@
+"""``/v1/stacks``, and requests that name a stack."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from roofcast.serving.predict.answers import UNCALIBRATED_COLUMNS
+from tests.serving.http_client import Client, a_demand, a_question, problem_of
+from tests.serving.stacks.test_profiles import a_run
+
+STACKS, PREDICT = "/v1/stacks", "/v1/predictions"
+
+
+def add(client: Client, name: str, *rows: dict[str, Any]) -> dict[str, Any]:
+    response = client.post(STACKS, {"name": name, "rows": list(rows)})
+    assert response.status_code == 201, response.text
+    return dict(response.json())
+
+
+def test_a_stack_is_kept_listed_shown_and_removed(shared: Client) -> None:
+    assert add(shared, "rack", a_run(), a_run(64)) == {"name": "rack", "n_new": 2, "n_known": 0, "n_row": 2}
+    assert add(shared, "rack", a_run(64))["n_known"] == 1
+    (summary,) = shared.get(STACKS).json()
+    assert (summary["name"], summary["n_row"], summary["is_shared"]) == ("rack", 2, False)
+    report = shared.get(f"{STACKS}/rack?n_next=1&level=0.5").json()
+    assert (report["n_run"], report["level"], len(report["measure_next"])) == (2, 0.5, 1)
+    assert {one["metric"] for one in report["errors"]} >= {"ttft_s", "tpot_s"}
+    assert shared.send("DELETE", f"{STACKS}/rack").json() == {"name": "rack", "n_row": 2}
+    assert problem_of(shared.get(f"{STACKS}/rack"), 404)["field"] == "stack"
+
+
+def test_requests_that_name_a_stack_are_answered_as_with_its_rows_as_references(shared: Client) -> None:
+    rows = [a_run(slower=3), a_run(64, slower=3)]
+    add(shared, "slow", *rows)
+    body = {"rows": [a_question(engine="vllm")]}
+    plain, by_stack, by_rows = (
+        shared.post(PREDICT, body | more).json()["rows"][0] for more in ({}, {"stack": "slow"}, {"references": rows})
+    )
+    assert by_stack == by_rows
+    assert set(by_stack) - set(plain) == set(UNCALIBRATED_COLUMNS)
+    assert by_stack["tpot_s_uncalibrated"] == plain["tpot_s"]
+    kind = {"content-type": "application/x-ndjson"}
+    line = shared.send("POST", f"{PREDICT}?stack=slow", json.dumps(body["rows"][0]) + "\n", kind).json()
+    assert line["tpot_s"] == by_stack["tpot_s"]
+    explanation = shared.post("/v1/explanations", body | {"stack": "slow"}).json()["rows"][0]["prediction"]
+    assert explanation["tpot_s"]["value"] == by_stack["tpot_s"]
+    assert explanation["tpot_s"]["uncalibrated"]["value"] == plain["tpot_s"]
+    demand = a_demand(limits=["itl:p50<=5s", "ttft:p50<=50s"], constraints={"engines": ["vllm"]}, n_entry=1)
+    (entry,) = shared.post("/v1/recommendations", demand | {"stack": "slow"}).json()["entries"]
+    assert all(one["uncalibrated"] is not None for one in entry["predictions"])
+
+
+def test_a_stack_belongs_to_the_key_that_made_it(shared: Client) -> None:
+    add(shared, "mine", a_run())
+    own = shared._client.headers["authorization"]
+    shared.use_key(shared.make_key("write"))
+    try:
+        body = {"rows": [a_question()], "stack": "mine"}
+        assert problem_of(shared.post(PREDICT, body), 404)["field"] == "stack"
+        assert problem_of(shared.send("DELETE", f"{STACKS}/mine"), 404)["field"] == "stack"
+        assert "mine" not in {one["name"] for one in shared.get(STACKS).json()}
+    finally:
+        shared._client.headers["authorization"] = own
+
+
+def test_an_invalid_row_refuses_all(shared: Client) -> None:
+    body = {"name": "broken", "rows": [a_run(), a_run(tpot_s=-1)]}
+    problem = problem_of(shared.post(STACKS, body), 422)
+    assert problem["field"] == "tpot_s"
+    assert "line 2" in problem["detail"]
+    assert problem_of(shared.get(f"{STACKS}/broken"), 404)

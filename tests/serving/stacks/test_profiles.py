@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.measurements.validation import validate_measurements
+from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.stacks.profiles import ProfileCache, add_rows, build_profile, rows_of_measurements
+from roofcast.serving.stacks.report import next_measurements, profile_errors, run_numbers
+from roofcast.training.dataset.targets import outcomes
+from roofcast.training.evaluation.protocols.fold_lines import SCORED_METRICS
+from roofcast.training.learner.predictor import CalibrationPoints
+from tests.serving.http_client import ACCELERATOR, MODEL, Client, a_question
+
+
+def a_run(concurrency: float = 16, slower: float = 1.0, **changes: Any) -> dict[str, Any]:
+    """Return a row of a profile."""
+    run = {"n_accelerator": 1, "engine": "vllm", "concurrency": concurrency, "statistic": "mean"}
+    return a_question(**run) | {"ttft_s": 0.06 * slower, "tpot_s": 0.02 * slower} | changes
+
+
+@pytest.fixture(scope="module")
+def state(shared: Client) -> AppState:
+    return shared.state
+
+
+def test_a_profile_is_the_points_of_the_protocol_that_judges_own_runs(state: AppState) -> None:
+    table = pd.DataFrame([a_run(c, campaign="mine", load="closed_loop") for c in (4, 16, 64)])
+    measured = validate_measurements(table)
+    rows, n_left_out = rows_of_measurements(measured)
+    assert n_left_out == 0
+    catalog, predictor = state.catalog, state.active_model.bundle.predictor
+    named = measured.assign(model=catalog.model(MODEL).id, accelerator=catalog.accelerator(ACCELERATOR).id)
+    judged = CalibrationPoints(describe(named, catalog.models, catalog.accelerators), outcomes(named))
+    profile = build_profile("mine", rows, catalog, predictor)
+    X = judged.X.iloc[:1]
+    scored = [metric for metric in SCORED_METRICS.values() if metric in predictor.metrics_]
+    by_protocol, by_profile = (predictor.predict_distribution(X, points) for points in (judged, profile.central))
+    pd.testing.assert_frame_equal(by_protocol.median[scored], by_profile.median[scored])
+    pd.testing.assert_frame_equal(by_protocol.log_sd[scored], by_profile.log_sd[scored])
+
+
+def test_failed_runs_and_rows_without_a_metric_are_left_out() -> None:
+    rows = [
+        a_run(campaign="mine", load="closed_loop"),
+        a_run(campaign="mine", load="closed_loop", status="failed", concurrency=32),
+        a_run(campaign="mine", load="closed_loop", ttft_s=None, tpot_s=None, power_w=300.0, concurrency=64),
+    ]
+    kept, n_left_out = rows_of_measurements(validate_measurements(pd.DataFrame(rows)))
+    assert n_left_out == 2
+    assert [row["concurrency"] for row in kept] == [16]
+    assert "engine_version" not in kept[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [({"tpot_s": 20.0}, "tpot_s"), ({"acelerator": "x"}, "acelerator"), ({"statistic": "p99"}, "statistic")],
+)
+def test_a_row_that_cannot_be_used_is_named(state: AppState, change: dict[str, Any], field: str) -> None:
+    with pytest.raises(SchemaError) as error:
+        build_profile("mine", [a_run() | change], state.catalog, state.active_model.bundle.predictor)
+    assert error.value.field == field
+
+
+def test_a_malformed_name_is_refused(state: AppState) -> None:
+    with pytest.raises(InputError, match="stack: must be up to 100 letters"):
+        add_rows(state, "ann", "my rack", [a_run()])
+
+
+def test_points_are_built_once_until_the_rows_change(state: AppState) -> None:
+    cache = ProfileCache()
+    add_rows(state, "ann", "cached", [a_run()])
+    first = cache.load(state, "ann", "cached")
+    assert cache.load(state, "ann", "cached") is first
+    add_rows(state, "ann", "cached", [a_run(32)])
+    assert len(cache.load(state, "ann", "cached").points.X) == 2
+    references = first.central
+    points = cache.points(state, "ann", "cached", references)
+    assert points is not None
+    assert len(points.X) == 3
+    assert cache.points(state, "ann", None, references) is references
+
+
+def test_other_runs_of_a_profile_lower_the_error_of_each(state: AppState) -> None:
+    predictor = state.active_model.bundle.predictor
+    rows = [a_run(c) for c in (1, 4, 16, 64)]
+    X = build_profile("slow", rows, state.catalog, predictor).points.X
+    tpot_s = 1.5 * predictor.predict_distribution(X).median["tpot_s"]
+    slow = [row | {"tpot_s": value, "ttft_s": None} for row, value in zip(rows, tpot_s, strict=True)]
+    profile = build_profile("slow", slow, state.catalog, predictor)
+    (errors,) = (one for one in profile_errors(profile, predictor, 0.8) if one.metric == "tpot_s")
+    assert errors.n_row == 4
+    assert errors.before["bias"] == pytest.approx(0.405, abs=0.01)
+    assert errors.after is not None
+    assert errors.after["median_ape"] < 0.6 * errors.before["median_ape"]
+    one = build_profile("slow", slow[:1], state.catalog, predictor)
+    assert profile_errors(one, predictor, 0.8)[0].after is None
+
+
+def test_rows_of_one_run_differ_in_their_statistic() -> None:
+    assert run_numbers([a_run(), a_run(statistic="p50"), a_run(32)]).tolist() == [0, 0, 1]
+
+
+def test_the_next_measurement_is_on_a_setup_of_the_profile(state: AppState) -> None:
+    predictor = state.active_model.bundle.predictor
+    profile = build_profile("mine", [a_run(), a_run(64)], state.catalog, predictor)
+    ranked = next_measurements(profile, predictor, state.catalog, 2)
+    assert [one["rank"] for one in ranked] == [1, 2]
+    for one in ranked:
+        assert one["accelerator"] == state.catalog.accelerator(ACCELERATOR).id
+        assert one["concurrency"] in (16, 64)
+        assert one["narrower"]["tpot_s"] > 0
