@@ -15,7 +15,7 @@ from roofcast.data.store.api_keys import KeyStore, Scope
 from roofcast.data.store.database import Database
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
-from tests.attack.service import Service, serving
+from tests.attack.service import PATIENT, Service, serving
 from tests.conftest import QUICK
 from tests.serving.http_client import Client, running
 
@@ -60,7 +60,9 @@ def service(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder = tmp_path_factory.mktemp("service")
     with (
         home_without_retraining(trained_home, folder) as home,
-        serving(home, folder / "log", 2, ROOFCAST_MAX_BODY_S=WAIT_S, TMPDIR=str(folder)) as running_service,
+        serving(
+            home, folder / "log", 2, ROOFCAST_MAX_BODY_S=WAIT_S, TMPDIR=str(folder), **PATIENT
+        ) as running_service,
     ):
         yield running_service
     log = (folder / "log").read_text()

@@ -7,7 +7,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from roofcast.training.lifecycle.registry import CHECKSUM_TAG, MODEL_NAME, Champion
+from roofcast.training.lifecycle.registry import CHECKSUM_TAG, MODEL_NAME, SIGNATURE_TAG, Champion
 
 SHORT_TIMEOUTS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "2"}
 """Environment variables of a service that queries it."""
@@ -57,6 +57,7 @@ class MlflowServer:
 
     def answer(self) -> dict[str, Any]:
         """Return MLflow's answer about the champion."""
-        tags = [{"key": CHECKSUM_TAG, "value": self.champion.sha256}]
+        values = {CHECKSUM_TAG: self.champion.sha256, SIGNATURE_TAG: self.champion.signature}
+        tags = [{"key": key, "value": value} for key, value in values.items()]
         version = {"name": MODEL_NAME, "version": self.champion.version, "run_id": self.champion.run_id, "tags": tags}
         return {"model_version": version}

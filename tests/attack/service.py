@@ -11,12 +11,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import httpx
 
 from tests.conditions import PATIENCE_S, wait_until
 
 _COMMAND = (sys.executable, "-c", "from roofcast.serving.cli.app import main; main()", "serve")
+
+
+PATIENT: Final = {"ROOFCAST_MAX_WAIT_S": "60"}
+"""Setting with which a loaded machine refuses no request of a test."""
 
 
 @dataclass(frozen=True)

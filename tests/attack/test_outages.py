@@ -18,7 +18,7 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from tests.attack.conftest import EFFORT, home_without_retraining, make_key
 from tests.attack.mlflow_server import SHORT_TIMEOUTS, MlflowServer
-from tests.attack.service import Service, serving
+from tests.attack.service import PATIENT, Service, serving
 from tests.conditions import PATIENCE_S, wait_until
 from tests.postgres import new_database
 from tests.serving.http.telemetry.test_health import set_open
@@ -65,7 +65,9 @@ def platform(
         mlflow = MlflowServer(champion)
         mlflow.start()
         variables = {"ROOFCAST_DATABASE_URL": url, "MLFLOW_TRACKING_URI": mlflow.url, "ROOFCAST_POLL_S": "0.2"}
-        with serving(home, folder / "log", 2, TMPDIR=str(folder), **variables, **SHORT_TIMEOUTS) as service:
+        with serving(
+            home, folder / "log", 2, TMPDIR=str(folder), **variables, **SHORT_TIMEOUTS, **PATIENT
+        ) as service:
             yield Platform(service, mlflow, postgres_server, url, make_key(url, "platform"))
         mlflow.stop()
     assert '"level": "ERROR"' not in (folder / "log").read_text()

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from roofcast.serving.cli.commands.service import MAX_HEADER_BYTE
+from tests.attack.service import PATIENT
 from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http.telemetry.test_request_log import metrics_of, value
 from tests.serving.http.test_serve import answers, free_port
@@ -32,6 +33,7 @@ def service(home: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes
         "ROOFCAST_HOME": str(home),
         "ROOFCAST_DRAIN_S": "20",
         "ROOFCAST_MAX_BODY_S": "10",
+        **PATIENT,
         "TMPDIR": str(tmp_path),
     }
     with log.open("wb") as stream:
