@@ -14,7 +14,7 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http import load_shedding
 from roofcast.serving.http.app import create_app
 from roofcast.serving.http.auth import CALLER
-from roofcast.serving.http.load_shedding import LoadShedding
+from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes, LoadShedding
 from roofcast.serving.http.routes import predictions
 from roofcast.serving.http.schemas.explanations import ExplanationResponse
 from tests.serving.http_client import a_question, running
@@ -63,7 +63,8 @@ class Computation:
 
 
 def shedding(app: Any, **limits: Any) -> LoadShedding:
-    return LoadShedding(app, **{"max_running": 1, "max_dear": 1, "max_waiting": 4, "max_wait_s": 30.0, **limits})
+    max_wait_s = limits.pop("max_wait_s", 30.0)
+    return LoadShedding(app, Lanes(**{"max_running": 1, "max_dear": 1, "max_waiting": 4, **limits}), max_wait_s)
 
 
 def run(scenario: Any) -> None:
@@ -85,6 +86,41 @@ def test_requests_beyond_the_queue_are_refused_at_once() -> None:
         assert dict(refused.answer[0]["headers"])[b"retry-after"] == b"1"
         assert [each.status for each in admitted] == [200] * 3
         assert app.most_running == 1
+
+    run(scenario)
+
+
+def test_a_full_queue_is_noticed_before_anything_else_is_done() -> None:
+    async def scenario() -> None:
+        app, calls = Computation(), []
+        shed = shedding(app, max_waiting=1)
+
+        async def middle(scope: Any, receive: Any, send: Any) -> None:
+            calls.append(scope["path"])
+            await shed(scope, receive, send)
+
+        early = EarlyRefusal(middle, shed.lanes)
+        admitted = [Exchange(), Exchange()]
+        large = Exchange()
+        large.scope["headers"] = [(b"content-length", b"%d" % (load_shedding.DEAR_BYTE + 1))]
+        probe = Exchange("/healthz", method="GET")
+        refused = [Exchange(), Exchange()]
+        async with anyio.create_task_group() as group:
+            for each in admitted:
+                group.start_soon(early, each.scope, each.receive, each.send)
+                await anyio.wait_all_tasks_blocked()
+            for each in refused:
+                await early(each.scope, each.receive, each.send)
+            assert [each.status for each in refused] == [503, 503]
+            assert len(calls) == 2
+            group.start_soon(early, probe.scope, probe.receive, probe.send)
+            group.start_soon(early, large.scope, large.receive, large.send)
+            await anyio.wait_all_tasks_blocked()
+            assert len(calls) == 4
+            app.may_end.set()
+        headers = dict(refused[0].answer[0]["headers"])
+        assert headers[b"retry-after"] == b"1"
+        assert headers[b"content-type"] == b"application/problem+json"
 
     run(scenario)
 

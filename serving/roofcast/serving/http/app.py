@@ -21,7 +21,7 @@ from roofcast.serving.app_state.state_folder import make_home
 from roofcast.serving.http.auth import Admission, KeyRing, describe_access
 from roofcast.serving.http.body import BodyLimit
 from roofcast.serving.http.errors import REQUEST_ID_HEADER, RESPONSES, describe_problems, install_handlers
-from roofcast.serving.http.load_shedding import LoadShedding
+from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes, LoadShedding
 from roofcast.serving.http.rate_limits import RateLimits
 from roofcast.serving.http.routes import (
     campaigns,
@@ -133,13 +133,8 @@ def _describe(app: FastAPI, settings: Settings) -> None:
 def _install_middleware(app: FastAPI, settings: Settings) -> None:
     """Add the middleware, the innermost first."""
     rates = RateLimits(settings.rate_limit) if settings.rate_limit else None
-    app.add_middleware(
-        LoadShedding,
-        max_running=settings.max_running,
-        max_dear=settings.max_dear,
-        max_waiting=settings.max_waiting,
-        max_wait_s=settings.max_wait_s,
-    )
+    lanes = Lanes(settings.max_running, settings.max_dear, settings.max_waiting)
+    app.add_middleware(LoadShedding, lanes=lanes, max_wait_s=settings.max_wait_s)
     app.add_middleware(
         BodyLimit,
         max_byte=settings.max_body_byte,
@@ -151,3 +146,4 @@ def _install_middleware(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(SafeResponses)
     app.add_middleware(RequestLog)
     app.add_middleware(CorrelationIdMiddleware, header_name=REQUEST_ID_HEADER, validator=is_request_id)
+    app.add_middleware(EarlyRefusal, lanes=lanes)

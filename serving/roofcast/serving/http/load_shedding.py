@@ -61,37 +61,85 @@ class Lane:
         return self.waiting[caller] >= max(1, int(CALLER_SHARE * self.max_waiting))
 
 
-class LoadShedding:
-    """ASGI middleware that computes few requests at once, and answers 503 to what would wait too long.
+class Lanes:
+    """Lanes of a server process, which its middlewares share.
 
     Predictions, dear requests and those that use the store have slots of their own, so that none of them blocks the
-    others. A request whose client leaves while it waits is dropped; one that is computed stops at its next
-    `stop_if_abandoned`. Probes, pages and bulk requests, which have their own limit, pass.
+    others.
 
     Parameters
     ----------
+    max_running, max_dear
+        Slots for predictions and for dear requests; the others have twice those for predictions.
     max_waiting
         Most requests that wait in each of the three queues.
-    max_wait_s
-        Longest time in a queue.
     """
 
-    def __init__(self, app: ASGIApp, max_running: int, max_dear: int, max_waiting: int, max_wait_s: float) -> None:
-        self.app = app
-        self.max_wait_s = max_wait_s
+    def __init__(self, max_running: int, max_dear: int, max_waiting: int) -> None:
         self._predictions = Lane("predictions", max_running, max_waiting)
         self._dear = Lane("dear", max_dear, max_waiting)
         self._others = Lane("others", 2 * max_running, max_waiting)
 
+    def lane(self, scope: Scope, body_byte: int) -> Lane | None:
+        """Return the lane of a request with a body of this size; None if it never waits: probes, pages, bulk."""
+        if scope["type"] != "http" or not scope["path"].startswith(API) or bulk_kind(scope):
+            return None
+        if scope["method"] != "POST":
+            return self._others
+        if scope["path"] == PREDICTIONS:
+            return self._dear if body_byte > DEAR_BYTE else self._predictions
+        return self._dear if scope["path"] in DEAR_PATHS else self._others
+
+
+class EarlyRefusal:
+    """ASGI middleware that answers 503 before anything else is done for a request that would find its queue full.
+
+    It goes outermost: under overload, what a refusal costs is missing for the requests that are served.
+    """
+
+    def __init__(self, app: ASGIApp, lanes: Lanes) -> None:
+        self.app = app
+        self.lanes = lanes
+        self._refusal = _busy_response("its queue is full")
+        self._refusal.headers["x-content-type-options"] = "nosniff"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Call the application, or refuse in its place."""
+        lane = self.lanes.lane(scope, _declared_byte(scope))
+        if lane and lane.slots.locked() and lane.waiting.total() >= lane.max_waiting:
+            SHED.labels(lane.name, "refused").inc()
+            await self._refusal(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+
+class LoadShedding:
+    """ASGI middleware that computes few requests at once, and answers 503 to what would wait too long.
+
+    A request whose client leaves while it waits is dropped; one that is computed stops at its next
+    `stop_if_abandoned`. It goes innermost, where bodies have arrived.
+
+    Parameters
+    ----------
+    max_wait_s
+        Longest time in a queue.
+    """
+
+    def __init__(self, app: ASGIApp, lanes: Lanes, max_wait_s: float) -> None:
+        self.app = app
+        self.lanes = lanes
+        self.max_wait_s = max_wait_s
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the application in a slot, or answer in its place."""
-        if scope["type"] != "http" or not scope["path"].startswith(API) or bulk_kind(scope):
+        if self.lanes.lane(scope, 0) is None:
             await self.app(scope, receive, send)
             return
         first = await receive()
-        if first["type"] == "http.disconnect":
+        lane = self.lanes.lane(scope, len(first.get("body", b"")))
+        if lane is None or first["type"] == "http.disconnect":
             return
-        lane, departure = self._lane(scope, first), asyncio.ensure_future(_departure(receive))
+        departure = asyncio.ensure_future(_departure(receive))
         problem = "not entered"
         try:
             problem = await self._enter(lane, scope.get(CALLER, ""), departure)
@@ -106,13 +154,6 @@ class LoadShedding:
             departure.cancel()
             if not problem:
                 lane.slots.release()
-
-    def _lane(self, scope: Scope, first: Message) -> Lane:
-        if scope["method"] != "POST":
-            return self._others
-        if scope["path"] == PREDICTIONS:
-            return self._dear if len(first.get("body", b"")) > DEAR_BYTE else self._predictions
-        return self._dear if scope["path"] in DEAR_PATHS else self._others
 
     async def _enter(self, lane: Lane, caller: str, departure: asyncio.Future[None]) -> str:
         """Take a slot, waiting for it up to the limit; return the problem if there was none, else a blank."""
@@ -143,6 +184,11 @@ class LoadShedding:
                 await self.app(scope, receive, send)
         finally:
             IS_ABANDONED.reset(token)
+
+
+def _declared_byte(scope: Scope) -> int:
+    length = next((value for name, value in scope.get("headers", ()) if name == b"content-length"), b"0")
+    return int(length) if length.isdigit() and len(length) < 10 else 0
 
 
 async def _departure(receive: Receive) -> None:
