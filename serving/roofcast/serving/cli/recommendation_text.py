@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any, Final
 
+from roofcast.data.units import ms_from_s
+
 WIDTH: Final = 80
 INDENT: Final = "   "
-
-_MS_PER_S: Final = 1000
 
 
 def recommendation_text(response: dict[str, Any], *, why: bool = False) -> str:
@@ -90,7 +90,7 @@ def _quantity(metric: str, value: float) -> str:
     """
     if not metric.endswith("_s") or metric.endswith("per_s"):
         return _number(value)
-    return f"{value * _MS_PER_S:.3g} ms" if value < 1 else f"{value:.3g} s"
+    return f"{ms_from_s(value):.3g} ms" if value < 1 else f"{value:.3g} s"
 
 
 def _capacity(entry: dict[str, Any]) -> str:
