@@ -49,7 +49,7 @@ TRAINING_PRIORS: Final[dict[str, Prior]] = {
                               _RUNS),
     "cast_pass": _prior(2.0, 0.5, "pass", "passes over the operands of an 8- or 4-bit product to scale and "
                         "convert them", _JUDGEMENT),
-    "floor_s": _prior(0.8e-3, 0.7, "s", "least time of a layer for one micro-batch, forward and backward: launches "
+    "floor_s": _prior(1.5e-3, 0.6, "s", "least time of a layer for one micro-batch, forward and backward: launches "
                       "from the host", _RUNS),
     "tp_exposed": _prior(0.6, 0.3, "1", "share of tensor-parallel collectives that does not overlap", _RUNS,
                          is_share=True),
@@ -64,7 +64,7 @@ TRAINING_PRIORS: Final[dict[str, Prior]] = {
     "network_ratio": _prior(0.7, 0.3, "1", "share of the network's nominal bandwidth that collectives achieve",
                             _RUNS, is_share=True),
     "network_step_s": _prior(10e-6, 0.7, "s", "latency of one step of a collective between nodes", _RUNS),
-    "tensor_step_s": _prior(100e-6, 1.0, "s", "latency of one step between nodes of a tensor-parallel collective, "
+    "tensor_step_s": _prior(200e-6, 0.7, "s", "latency of one step between nodes of a tensor-parallel collective, "
                             "behind which other kernels run", _RUNS),
     "all_to_all_ratio": _prior(1.5, 0.4, "1", "time of all-to-all relative to the kernel tables, for uneven "
                                "traffic", _JUDGEMENT),
