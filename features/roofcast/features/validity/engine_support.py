@@ -125,8 +125,9 @@ def support_error(engine: str, precision: str, accelerator: AcceleratorSpec, ver
     name = f"{accelerator.vendor} {accelerator.name}"
     rows = _rows(engine, accelerator)
     if not rows:
-        engines = ", ".join(filter(None, engines_on(accelerator)))
-        return InputError("engine", f"{engine} does not run on {name}" + (f"; {engines} do" if engines else ""))
+        others = [*filter(None, engines_on(accelerator))]
+        cure = f"; {', '.join(others)} {'does' if len(others) == 1 else 'do'}" if others else ""
+        return InputError("engine", f"{engine} does not run on {name}{cure}")
     admitted = [row for row in rows if not row.last or not _is_later(version, row.last)]
     if not admitted:
         problem = f"{engine} {version} does not run on {name}; the last version that does is {rows[0].last}"

@@ -133,8 +133,9 @@ def _limit_levers(search: Search, first: Entry) -> Iterator[Lever]:
     looser = replace(binding, value=binding.value * LOOSER)
     limits = tuple(looser if limit == binding else limit for limit in demand.limits)
     model = LimitModel(replace(demand, limits=limits), search.problem.bundle.predictor)
-    value = f"{ms_from_s(looser.value):.4g} {binding.unit.replace('s', 'ms', 1)}"
-    change = f"{binding.text} raised to {value}"
+    is_long = looser.value >= 1
+    number, unit = (looser.value, binding.unit) if is_long else (ms_from_s(looser.value), f"m{binding.unit}")
+    change = f"{binding.text} raised to {number:.4g} {unit}"
     yield from _search(search.with_limits(model), "limit", change)
 
 
