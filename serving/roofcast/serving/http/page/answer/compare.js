@@ -54,6 +54,6 @@ function showComparison(pair) {
     const cells = pair.map(cell);
     return h("tr", { class: cells[0] === cells[1] ? "" : "differs" }, h("th", { scope: "row" }, name), cells.map((text) => h("td", {}, text)));
   });
-  const head = h("tr", {}, h("td"), pair.map((e) => h("th", { scope: "col" }, `${e.rank}. ${replicaName(e)}`)));
+  const head = h("tr", {}, h("td", {}, ""), pair.map((e) => h("th", { scope: "col" }, `${e.rank}. ${replicaName(e)}`)));
   showDialog("Compare", h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Comparison" }, h("table", { class: "compare" }, h("thead", {}, head), h("tbody", {}, body))));
 }

@@ -1,6 +1,6 @@
 // The view of a recommendation: asks whenever the question changes, shows one answer or one problem.
 
-import { at, h, problemBox } from "../shared/dom.js";
+import { at, problemBox } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
 import { nameAccelerators } from "../shared/format.js";
 import { listModels } from "../question/model.js";
@@ -8,9 +8,9 @@ import { keepInAddress, questionOfAddress } from "../question/permalink.js";
 import { buildForm, fillChoices, fillStacks, readQuestion, summary, writeQuestion } from "../question/question.js";
 import { showAnswer } from "./answer.js";
 
-const WAIT_MS = 120;
 let timer = 0;
-let running = null;
+let isRunning = false;
+let isWaiting = false;
 
 /** Build the view and answer the question of the address, or the one in the form. */
 export async function start() {
@@ -44,36 +44,45 @@ function readAddress() {
   return request !== null;
 }
 
-function changed() {
+/** Ask again after a change: `wait_ms` later, and only once the answer under way has come. */
+function changed(wait_ms = 0) {
   at("answer").classList.add("outdated");
   clearTimeout(timer);
-  timer = setTimeout(submit, WAIT_MS);
+  timer = setTimeout(submit, wait_ms);
 }
 
+/** Answer the question of the form; one request is under way at a time, the latest question follows it. */
 async function submit() {
   clearTimeout(timer);
-  running?.abort();
-  const current = running = new AbortController();
+  isWaiting = true;
+  if (isRunning) return;
+  isRunning = true;
+  setBusy(true);
+  while (isWaiting) {
+    isWaiting = false;
+    await answerOnce();
+  }
+  isRunning = false;
+  setBusy(false);
+}
+
+async function answerOnce() {
   try {
     const request = readQuestion();
     at("question-summary").textContent = summary(request);
-    setBusy(true);
-    const answer = await ask("v1/recommendations", { body: request, signal: current.signal });
+    const answer = await ask("v1/recommendations", { body: request });
     keepInAddress(request);
     at("problem").replaceChildren();
     showAnswer(request, answer);
   } catch (error) {
-    if (error.name === "AbortError") return;
     show(problemBox(error));
-  } finally {
-    if (current === running) setBusy(false);
   }
 }
 
 function show(problem) {
   at("answer").replaceChildren();
   at("status").textContent = "";
-  at("problem").replaceChildren(problem ?? h("span"));
+  at("problem").replaceChildren(problem);
 }
 
 function setBusy(isBusy) {

@@ -30,7 +30,7 @@ const COLUMNS = {
   "Tried": (row) => runs(row),
   "Reason": (row) => REASONS[row.reason] ?? row.reason,
   "Detail": (row) => row.detail,
-  "Over": (row) => (row.excess === null || row.excess <= 1 ? "" : `${few(row.excess)} ×`),
+  "Over": (row) => (row.excess === null || row.excess <= 1 ? "" : `${few(row.excess)}\u00a0×`),
 };
 
 const textOf = (row) => Object.values(COLUMNS).map((cell) => cell(row)).join(" ").toLowerCase();

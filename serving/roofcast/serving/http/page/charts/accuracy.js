@@ -17,7 +17,7 @@ export function showAccuracy(place, points, metric) {
       for (const factor of [0.5, 1, 2]) {
         fig.line(ends, ends.map((x) => x * factor), { color: colour.quiet, line_dash: factor === 1 ? "solid" : "dashed", line_width: factor === 1 ? 1.5 : 1 });
       }
-      fig.add_layout(new Bokeh.Legend({ orientation: "horizontal" }), "below");
+      fig.add_layout(new Bokeh.Legend({ orientation: "horizontal", location: "left" }), "below");
       const groups = [[true, "learnt from", colour.c1], [false, "never seen", colour.c2]];
       const renderers = groups.filter(([is]) => points.some((row) => row.isLearnt === is)).map(([is, label, fill]) => {
         const own = points.filter((row) => row.isLearnt === is);

@@ -46,7 +46,7 @@ function build(Bokeh, colour, points, peaks, { bandwidth_byte_per_s: bandwidth }
     fig.line(span, span.map((x) => Math.min(x * slope, peak)), { color: colour.quiet, line_width: 1.5 });
     fig.text([last], [peak], [`${few(peak)} (${names.join(", ")})`], { text_align: "right", text_baseline: "bottom", text_color: colour.quiet, text_font: "system-ui", text_font_size: "11px" });
   }
-  fig.add_layout(new Bokeh.Legend({ orientation: "horizontal", ncols: 2 }), "below");
+  fig.add_layout(new Bokeh.Legend({ orientation: "horizontal", ncols: 2, location: "left" }), "below");
   const phases = { prefill: colour.c1, decode: colour.c2, queue: colour.c3 };
   const renderers = Object.keys(phases).filter((phase) => points.some((p) => p.phase === phase)).map((phase) => {
     const own = points.filter((p) => p.phase === phase);

@@ -29,7 +29,7 @@ export function showTimes(place, { operators }) {
       fig.yaxis.axis_label = null;
       fig.xaxis.formatter = new Bokeh.NumeralTickFormatter({ format: "0%" });
       fig.ygrid.grid_line_color = null;
-      fig.add_layout(new Bokeh.Legend({ orientation: "horizontal", ncols: 2 }), "below");
+      fig.add_layout(new Bokeh.Legend({ orientation: "horizontal", ncols: 2, location: "left" }), "below");
       const renderers = names.map((name, i) => fig.hbar({ field: "y" }, 0.62, { field: "right" }, { field: "left" }, {
         source: sourceOf(Bokeh, parts, name), fill_color: palette[i % palette.length], line_color: null, legend_label: name,
       }));

@@ -38,7 +38,7 @@ async function predicted(campaign) {
 
 function show(place, rows, metric) {
   const points = rows.filter((row) => row[metric] > 0 && row[`measured_${metric}`] > 0);
-  const chart = h("div", { class: "chart" });
+  const chart = h("div", { class: "chart square" });
   if (!points.length) {
     place.replaceChildren(h("p", { class: "hint" }, `${METRICS[metric]} was not measured in this campaign.`));
     return;

@@ -40,7 +40,7 @@ function tables(figures, title = "") {
   if (plain.length) parts.push(table(title || "Figures", { "Figure": ([name]) => label(name), "Value": ([, value]) => text(value) }, plain));
   if (rows.length) {
     const names = [...new Set(rows.flatMap(([, value]) => Object.keys(value)))];
-    const columns = { "": ([name]) => label(name) };
+    const columns = { "Of": ([name]) => label(name) };
     for (const name of names) columns[label(name)] = ([, value]) => text(value[name]);
     parts.push(table(title || "Figures", columns, rows));
   }

@@ -13,7 +13,7 @@ export function versionsPanel(reload) {
       table("The newest first, the shipped one last", {
         "Version": (v) => v.version,
         "SHA-256": (v) => h("code", {}, v.sha256.slice(0, 12)),
-        "": (v) => (v.in_service ? h("span", { class: "hint" }, "in service") : h("button", { type: "button", on: { click: () => act("v1/predictor", "PUT", { version: v.version }) } }, "Promote")),
+        "State": (v) => (v.in_service ? h("span", { class: "hint" }, "in service") : h("button", { type: "button", on: { click: () => act("v1/predictor", "PUT", { version: v.version }) } }, "Promote")),
       }, versions),
       h("div", { class: "row" }, h("button", { type: "button", disabled: versions.length < 2, on: { click: () => act("v1/predictor/rollback", "POST") } }, "Roll back"),
         h("span", { class: "hint" }, "Both need a key of the scope admin.")),

@@ -14,6 +14,9 @@ export function listModels(list) {
   showFacts();
 }
 
+/** Whether the catalogue has a model of this name. */
+export const isModel = (name) => models.has(name.trim().toLowerCase());
+
 /** Return the model as the API reads it; throws if the pasted text is no JSON object. */
 export function readModel() {
   const text = at("config").value.trim();

@@ -4,11 +4,12 @@ import { at, h } from "../shared/dom.js";
 import { few } from "../shared/format.js";
 import { buildConstraints, readConstraints, writeConstraints } from "./constraints.js";
 import { addLimit, readLimits, writeLimits } from "./limits.js";
-import { bindModel, readModel, writeModel } from "./model.js";
+import { bindModel, isModel, readModel, writeModel } from "./model.js";
 import { buildSlider, setSlider } from "./sliders.js";
 
 const LENGTHS = ["n_input_token", "n_output_token"];
 const USUAL = "chat";
+const TYPING_MS = 300;
 const presets = new Map();
 const kind = () => document.querySelector("input[name=kind]:checked").value;
 const number = (id) => Number(at(id).value);
@@ -24,8 +25,8 @@ export function buildForm(changed) {
     for (const id of [name, `${name}-range`]) at(id).addEventListener("input", (event) => { if (event.isTrusted) leavePreset(); });
   }
   bindModel(at("question"), changed);
-  at("question").addEventListener("input", changed);
-  at("question").addEventListener("change", changed);
+  at("question").addEventListener("input", (event) => { if (isWhole(event.target)) changed(event.target.type === "range" ? 0 : TYPING_MS); });
+  at("question").addEventListener("change", () => changed());
 }
 
 /** Fill in the names that `/v1/choices` lists. */
@@ -46,6 +47,10 @@ export function fillStacks(stacks) {
   at("stack").value = stacks.some(({ name }) => name === chosen) ? chosen : "";
   at("own-runs").hidden = !stacks.length;
 }
+
+/** Whether a field can be read while it is being typed; a name can once it is one of the catalogue. */
+const isWhole = (field) => !["model", "config", "config-name"].includes(field.id) || isKnown(field);
+const isKnown = (field) => field.id === "model" && isModel(field.value);
 
 function choosePreset() {
   const preset = presets.get(at("preset").value);

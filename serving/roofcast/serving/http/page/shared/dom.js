@@ -69,7 +69,7 @@ export function copyButton(label, text) {
 
 /** Return the alert of a failed request, with what may be meant and how to report it. */
 export function problemBox(error) {
-  const near = error.nearMisses?.length ? h("p", {}, `Did you mean ${error.nearMisses.join(" or ")}?`) : null;
+  const near = error.nearMisses?.length && !error.message.includes("did you mean") ? h("p", {}, `Did you mean ${error.nearMisses.join(" or ")}?`) : null;
   const id = error.requestId ? h("p", { class: "hint" }, `Request ${error.requestId}`) : null;
   const field = error.field ? h("strong", {}, `${error.field}: `) : null;
   const key = error.status === 401 || error.status === 403

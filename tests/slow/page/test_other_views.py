@@ -1,0 +1,88 @@
+"""The views of the predictor and of measurements in Chromium, and accessibility of all views."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tests.serving.http_client import a_measurement
+from tests.slow.page.tabs import Service, Tab
+
+pytestmark = pytest.mark.slow
+
+VIEWS = ("recommend", "predictor", "measurements")
+
+
+def open_view(tab: Tab, service: Service, view: str) -> None:
+    tab.page.goto(f"{service.url}/#/{view}")
+    tab.page.locator(".card.first, #predictor .canvas[data-drawn], #measurements .drop").first.wait_for()
+
+
+def enter_key(tab: Tab, secret: str) -> None:
+    tab.page.locator("#access").click()
+    tab.page.locator("#key").fill(secret)
+    tab.page.get_by_role("button", name="Use it").click()
+
+
+def test_the_predictor_has_figures_and_versions(service: Service, tab: Tab) -> None:
+    open_view(tab, service, "predictor")
+    text = tab.page.locator("#predictor").inner_text()
+    assert "shipped-" in text
+    assert "in service" in text
+    assert "Median error" in text
+    tab.page.locator("#predictor select").nth(1).select_option("ttft_s")
+    tab.page.locator("#predictor .canvas[aria-label*='TTFT']").wait_for()
+
+
+def test_a_change_without_the_right_key_is_refused(service: Service, tab: Tab) -> None:
+    open_view(tab, service, "predictor")
+    tab.page.get_by_role("button", name="Retrain").click()
+    tab.page.locator("#predictor .problem", has_text="scope write").wait_for()
+    enter_key(tab, service.key("read"))
+    tab.page.get_by_role("button", name="Retrain").click()
+    tab.page.locator("#predictor .problem", has_text="has the scope read").wait_for()
+
+
+def test_files_are_checked_then_stored_and_reported(service: Service, tab: Tab, tmp_path: Path) -> None:
+    open_view(tab, service, "measurements")
+    enter_key(tab, service.key("write"))
+    rows = [a_measurement(campaign="lab", concurrency=n, ttft_s=0.05 + n / 1000) for n in (1, 2, 4, 8, 16, 32)]
+    names = list(rows[0])
+    lines = [",".join(names), *(",".join(str(row[name]) for name in names) for row in rows)]
+    good, bad = tmp_path / "lab.csv", tmp_path / "broken.json"
+    good.write_text("\n".join(lines) + "\n")
+    bad.write_text("{")
+    tab.page.get_by_label("Benchmark files").set_input_files([good, bad])
+    tab.page.get_by_role("button", name="Store 6 new rows").wait_for()
+    assert tab.page.locator("#measurements .problem.box").count() == 1
+    tab.page.get_by_role("button", name="Store 6 new rows").click()
+    tab.page.locator("#measurements caption", has_text="Stored").wait_for()
+    tab.page.locator("#measurements caption", has_text="Imported campaigns").wait_for()
+    tab.page.locator("#measurements caption", has_text="not among the references").wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_no_serious_fault(service: Service, tab: Tab, view: str, scheme: Literal["light", "dark"]) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    tab.page.emulate_media(color_scheme=scheme)
+    open_view(tab, service, view)
+    violations = axe.Axe().run(tab.page).response["violations"]
+    tab.errors.clear()  # axe itself sets inline styles, which the policy blocks
+    serious = [one for one in violations if one["impact"] in {"serious", "critical"}]
+    assert not serious, json.dumps(serious)[:2000]
+
+
+def test_views_are_reached_with_the_keyboard(service: Service, tab: Tab) -> None:
+    open_view(tab, service, "recommend")
+    tab.page.keyboard.press("Tab")
+    assert tab.page.evaluate("document.activeElement.className") == "skip"
+    for _ in range(3):
+        tab.page.keyboard.press("Tab")
+    assert tab.page.evaluate("document.activeElement.textContent") == "Predictor"
+    tab.page.keyboard.press("Enter")
+    tab.page.locator("#predictor-title").wait_for()
+    assert tab.page.title() == "Predictor · roofcast"

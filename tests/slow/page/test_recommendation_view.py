@@ -1,0 +1,152 @@
+"""The view of a recommendation in Chromium."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from tests.slow.page.tabs import PHONE, Service, Tab
+
+pytestmark = pytest.mark.slow
+
+
+def open_answer(tab: Tab, url: str) -> None:
+    tab.page.goto(url)
+    tab.page.locator(".card.first").wait_for()
+
+
+def question_of(tab: Tab) -> dict[str, Any]:
+    return dict(json.loads(unquote(tab.page.url.partition("?q=")[2])))
+
+
+def test_a_question_is_answered_with_cards_and_charts(service: Service, tab: Tab) -> None:
+    open_answer(tab, service.url)
+    page = tab.page
+    assert "per month" in page.locator("#status").inner_text()
+    first = page.locator(".card.first")
+    assert "/ month" in first.inner_text()
+    assert first.get_by_role("img", name="TTFT p95").count() == 1
+    assert first.get_by_role("img", name="Memory of a replica").count() == 1
+    for name in ("#pareto", "#confidence-chart"):
+        page.locator(f"{name} .canvas[data-drawn]").wait_for()
+    page.locator("#why-not > summary").click()
+    page.get_by_label("Search what is not recommended").fill("does not fit")
+    assert page.locator("#why-not tbody tr").count() > 0
+
+
+def test_a_moved_slider_gives_a_new_ranking_and_address(service: Service, tab: Tab) -> None:
+    open_answer(tab, service.url)
+    before = tab.page.locator(".answer-foot").inner_text()
+    tab.page.locator("#users-range").focus()
+    tab.page.keyboard.press("PageUp")
+    tab.page.locator(".answer-foot", has_not_text=before.splitlines()[-1]).wait_for()
+    workload = question_of(tab)["workload"]
+    assert isinstance(workload, dict)
+    assert workload["users"] > 300
+
+
+def test_an_error_removes_the_answer_and_a_correction_brings_one(service: Service, tab: Tab) -> None:
+    open_answer(tab, service.url)
+    page = tab.page
+    page.locator("#model").fill("meta-llama/Llama-3.1-70X")
+    page.locator("#model").press("Tab")
+    page.locator("#problem .box").wait_for()
+    assert page.locator("#answer > *").count() == 0
+    assert page.locator("#status").inner_text() == ""
+    assert "did you mean" in page.locator("#problem").inner_text()
+    page.locator("#model").fill("meta-llama/Llama-3.1-70B")
+    page.locator(".card.first").wait_for()
+    assert page.locator("#problem > *").count() == 0
+
+
+def test_a_pasted_configuration_is_used_and_a_broken_one_reported(service: Service, tab: Tab) -> None:
+    open_answer(tab, service.url)
+    page = tab.page
+    page.locator("#config-fold > summary").click()
+    page.locator("#config").fill("{not json")
+    page.locator("#config").press("Tab")
+    page.locator("#problem .box", has_text="no JSON").wait_for()
+    config = {
+        "model_type": "qwen3", "hidden_size": 5120, "intermediate_size": 17408, "num_hidden_layers": 40,
+        "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
+        "torch_dtype": "bfloat16",
+    }  # fmt: skip
+    page.locator("#config").fill(json.dumps(config))
+    page.locator("#config").press("Tab")
+    page.locator(".card.first").wait_for()
+    model = question_of(tab)["model"]
+    assert isinstance(model, dict)
+    assert model["config"] == config
+
+
+def test_a_link_restores_the_question(service: Service, tab: Tab) -> None:
+    request = {
+        "model": "meta-llama/Llama-3.1-8B", "workload": {"n_input_token": 700, "n_output_token": 70, "users": 40},
+        "limits": ["e2e:p90<=9s"], "confidence": 0.7,
+        "constraints": {"vendors": ["AMD"], "pricing": ["on_demand", "spot"]},
+    }  # fmt: skip
+    open_answer(tab, f"{service.url}/#/recommend?q={json.dumps(request)}")
+    assert question_of(tab) == request
+    assert "End to end p90" in tab.page.locator(".card.first").inner_text()
+
+
+def test_limits_that_nothing_meets_have_no_cards(service: Service, tab: Tab) -> None:
+    request = {
+        "model": "meta-llama/Llama-3.1-70B", "workload": {"preset": "chat", "users": 10},
+        "limits": ["tpot:p50<=0.002ms"],
+    }  # fmt: skip
+    tab.page.goto(f"{service.url}/#/recommend?q={json.dumps(request)}")
+    tab.page.locator("#status", has_text="None of").wait_for()
+    assert tab.page.locator(".card").count() == 0
+
+
+def test_reasons_deployment_and_comparison_open(service: Service, tab: Tab) -> None:
+    open_answer(tab, service.url)
+    page = tab.page
+    page.locator(".card").nth(0).get_by_role("button", name="Why this?").click()
+    page.locator("#dialog .canvas[data-drawn]").nth(1).wait_for()
+    assert "analytic estimate" in page.locator("#dialog").inner_text()
+    page.keyboard.press("Escape")
+    page.locator(".card").nth(0).get_by_role("button", name="Deploy").click()
+    page.locator("#dialog select").select_option("kubernetes")
+    page.locator("#dialog pre", has_text="apiVersion").wait_for()
+    page.keyboard.press("Escape")
+    for i in (0, 1):
+        page.locator(".card").nth(i).get_by_role("checkbox", name="Compare").check()
+    page.locator(".compare-bar button").click()
+    assert page.locator("#dialog table thead th").count() == 2
+
+
+def test_the_answer_is_saved_as_csv_and_json(service: Service, tab: Tab) -> None:
+    open_answer(tab, service.url)
+    saved: dict[str, Path] = {}
+    for kind in ("CSV", "JSON"):
+        with tab.page.expect_download() as download:
+            tab.page.get_by_role("button", name=f"Save {kind}").click()
+        saved[kind] = download.value.path()
+    rows = list(csv.DictReader(saved["CSV"].read_text().splitlines()))
+    answer = json.loads(saved["JSON"].read_text())["answer"]
+    assert [row["instance_type"] for row in rows] == [entry["instance_type"] for entry in answer["entries"]]
+
+
+def test_a_service_that_does_not_answer_is_reported(service: Service, tab: Tab) -> None:
+    open_answer(tab, service.url)
+    tab.page.route("**/v1/recommendations", lambda route: route.abort())
+    tab.page.get_by_role("button", name="Recommend", exact=True).click()
+    tab.page.locator("#problem .box", has_text="does not answer").wait_for()
+    assert tab.page.locator(".card").count() == 0
+
+
+def test_an_answer_takes_three_screens_of_a_phone(service: Service, phone: Tab) -> None:
+    open_answer(phone, service.url)
+    phone.page.locator("#pareto .canvas[data-drawn]").wait_for()
+    height, width = phone.page.evaluate(
+        "[document.documentElement.scrollHeight, document.documentElement.scrollWidth]"
+    )
+    assert height <= 3 * PHONE["height"]
+    assert width == PHONE["width"]
