@@ -116,11 +116,23 @@ class ElsewhereResponse(TypedDict):
 class FileAdded(TypedDict):
     n_new: int
     n_known: int
+    n_quarantined: int
+    n_withdrawn: int
+    import_id: str
     format: str
     n_row: int
     n_failed_run: int
     warnings: list[str]
     is_kept: bool
+
+
+class ImportSummary(TypedDict):
+    import_id: str
+    key: str
+    added_at: str
+    n_row: int
+    n_quarantined: int
+    n_withdrawn: int
 
 
 class IntervalResponse(TypedDict):
@@ -140,6 +152,13 @@ class LoadResponse(TypedDict):
 class MeasurementsAdded(TypedDict):
     n_new: int
     n_known: int
+    n_quarantined: int
+    n_withdrawn: int
+    import_id: str
+
+
+class MeasurementsChanged(TypedDict):
+    n_row: int
 
 
 class MetricResponse(TypedDict):

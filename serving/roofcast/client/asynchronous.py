@@ -25,7 +25,9 @@ from roofcast.client.answers import (
     ChoicesResponse,
     ExplanationsResponse,
     FileAdded,
+    ImportSummary,
     MeasurementsAdded,
+    MeasurementsChanged,
     ModelSpec,
     Offer,
     OwnCampaign,
@@ -45,6 +47,7 @@ from roofcast.client.calls import Call, Row, client_options, get, post, read_jso
 from roofcast.client.errors import UnreachableError
 from roofcast.client.requests import (
     ExplanationRequest,
+    MeasurementSelection,
     MeasurementsRequest,
     ModelConfig,
     PromotionRequest,
@@ -210,6 +213,18 @@ class AsyncClient:
     async def remove_stack(self, name: str) -> StackRemoved:
         """Remove a stack profile."""
         return await self._send(Call("DELETE", f"/v1/stacks/{quote(name, safe='')}", read_json, is_idempotent=False))
+
+    async def imports(self) -> list[ImportSummary]:
+        """List the imports of measurements, the latest first."""
+        return await self._send(get("/v1/measurements/imports"))
+
+    async def withdraw_measurements(self, **request: Unpack[MeasurementSelection]) -> MeasurementsChanged:
+        """Withdraw the measurements of one import, campaign or key: the next retraining does without them."""
+        return await self._send(post("/v1/measurements/withdrawals", request))
+
+    async def confirm_measurements(self, **request: Unpack[MeasurementSelection]) -> MeasurementsChanged:
+        """Confirm measurements in quarantine: the next retraining uses them."""
+        return await self._send(post("/v1/measurements/confirmations", request))
 
     async def retrain(self) -> RetrainingResponse:
         """Queue a retraining."""

@@ -24,7 +24,9 @@ from roofcast.client.answers import (
     ChoicesResponse,
     ExplanationsResponse,
     FileAdded,
+    ImportSummary,
     MeasurementsAdded,
+    MeasurementsChanged,
     ModelSpec,
     Offer,
     OwnCampaign,
@@ -44,6 +46,7 @@ from roofcast.client.calls import Call, Row, client_options, get, post, read_jso
 from roofcast.client.errors import UnreachableError
 from roofcast.client.requests import (
     ExplanationRequest,
+    MeasurementSelection,
     MeasurementsRequest,
     ModelConfig,
     PromotionRequest,
@@ -209,6 +212,18 @@ class Client:
     def remove_stack(self, name: str) -> StackRemoved:
         """Remove a stack profile."""
         return self._send(Call("DELETE", f"/v1/stacks/{quote(name, safe='')}", read_json, is_idempotent=False))
+
+    def imports(self) -> list[ImportSummary]:
+        """List the imports of measurements, the latest first."""
+        return self._send(get("/v1/measurements/imports"))
+
+    def withdraw_measurements(self, **request: Unpack[MeasurementSelection]) -> MeasurementsChanged:
+        """Withdraw the measurements of one import, campaign or key: the next retraining does without them."""
+        return self._send(post("/v1/measurements/withdrawals", request))
+
+    def confirm_measurements(self, **request: Unpack[MeasurementSelection]) -> MeasurementsChanged:
+        """Confirm measurements in quarantine: the next retraining uses them."""
+        return self._send(post("/v1/measurements/confirmations", request))
 
     def retrain(self) -> RetrainingResponse:
         """Queue a retraining."""

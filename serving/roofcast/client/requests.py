@@ -17,6 +17,12 @@ class InventoryItem(TypedDict):
     name: NotRequired[str]
 
 
+class MeasurementSelection(TypedDict):
+    import_id: NotRequired[str | None]
+    campaign: NotRequired[str | None]
+    key: NotRequired[str | None]
+
+
 class ModelConfig(TypedDict):
     name: str
     config: dict[str, Any]

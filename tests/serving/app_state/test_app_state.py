@@ -10,6 +10,7 @@ from roofcast.data.campaigns import load_campaigns
 from roofcast.data.errors import NotReadyError
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.store.measurement_store import Added
+from roofcast.data.store.provenance import Origin
 from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.measurement_import import import_rows
@@ -28,6 +29,23 @@ def test_an_imported_copy_of_a_shipped_campaign_adds_no_training_rows(
     assert len(state.training_set().X) == n_row
     import_rows(state, validate_measurements(table_from_rows([a_measurement()])))
     assert len(state.training_set().X) == n_row + 1
+
+
+def test_training_forgets_what_was_withdrawn_and_waits_for_a_confirmation(
+    state: AppState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
+    before = state.training_set().digest
+    rows = [a_measurement(), a_measurement(ttft_s=8.0)]
+    added = import_rows(state, validate_measurements(table_from_rows(rows)), origin=Origin("ci", is_operator=False))
+    assert (added.n_new, added.n_quarantined) == (2, 1)
+    learnt = state.training_set()
+    assert learnt.stacks.str.startswith("key:ci/").sum() == 1
+    selection = {"import_id": added.import_id}
+    state.store.provenance.change("confirmation", "the owner", selection)
+    assert state.training_set().stacks.str.startswith("key:ci/").sum() == 2
+    state.store.provenance.change("withdrawal", "the owner", selection)
+    assert state.training_set().digest == before
 
 
 def test_a_state_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:

@@ -194,6 +194,18 @@ def test_a_champion_promoted_during_the_fit_is_compared_with(
     assert report.champion_error == history.again.candidate_error
 
 
+def test_a_rollback_restores_the_answers_to_the_bit(history: History, subset: TrainingSet, tmp_path: Path) -> None:
+    registry = _copy(history, tmp_path)
+    before = registry.champion()
+    assert before is not None
+    answers = registry.load(before).predictor.predict(subset.X)
+    worse = registry.promote(history.worse.version)
+    assert not registry.load(worse).predictor.predict(subset.X).equals(answers)
+    restored = registry.rollback()
+    assert restored == before
+    pd.testing.assert_frame_equal(registry.load(restored).predictor.predict(subset.X), answers, check_exact=True)
+
+
 def _copy(history: History, home: Path) -> Registry:
     original = history.registry._home
     for name in ("mlflow.db", "bundle.key"):
@@ -212,7 +224,7 @@ def test_the_first_retraining_is_compared_with_the_shipped_predictor(
     worse = retrain(subset, registry, WORSE)
     assert not worse.promoted
     assert registry.champion() == shipped.champion
-    monkeypatch.setattr("roofcast.training.lifecycle.retraining.predict_held_out", None)
+    monkeypatch.setattr("roofcast.training.lifecycle.judgement.predict_held_out", None)
     same = retrain(subset, registry, QUICK)
     assert same.promoted
     assert same.candidate_error == same.champion_error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 import pandas as pd
@@ -15,6 +15,7 @@ from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS
 from roofcast.data.measurements.validation import row_ids, with_column_types
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store.database import Database
+from roofcast.data.store.provenance import Origin, Provenance, with_provenance
 from roofcast.data.store.registered_models import RegisteredModels
 from roofcast.data.store.retrainings import Retrainings
 from roofcast.data.store.stack_profiles import StackProfiles
@@ -28,10 +29,25 @@ def default_url() -> str:
 
 @dataclass(frozen=True)
 class Added:
-    """Numbers of rows that were new to the store, and that it had already or the table repeated."""
+    """Numbers of rows that were new to the store, and that it had already or the table repeated.
+
+    `n_quarantined` of the new rows teach nothing until they are confirmed; `n_withdrawn` of the known rows were
+    withdrawn and stay so.
+    """
 
     n_new: int
     n_known: int
+    n_quarantined: int = field(default=0, compare=False)
+    n_withdrawn: int = field(default=0, compare=False)
+    import_id: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class LearnableRows:
+    """Measurements that training may use, and the key that imported each: blank for an operator."""
+
+    rows: pd.DataFrame
+    uploaders: pd.Series
 
 
 class MeasurementStore:
@@ -51,6 +67,7 @@ class MeasurementStore:
         self.models = RegisteredModels(self.database)
         self.retrainings = Retrainings(self.database)
         self.stacks = StackProfiles(self.database)
+        self.provenance = Provenance(self.database)
 
     def __enter__(self) -> Self:
         return self
@@ -73,8 +90,16 @@ class MeasurementStore:
         self.database.migrate()
         return self
 
-    def add(self, table: pd.DataFrame, models: Iterable[tuple[ModelSpec, dict[str, Any]]] = ()) -> Added:
+    def add(
+        self,
+        table: pd.DataFrame,
+        models: Iterable[tuple[ModelSpec, dict[str, Any]]] = (),
+        origin: Origin | None = None,
+        quarantine: pd.Series | None = None,
+    ) -> Added:
         """Add the rows that are new and the models of these rows: all of them, or none if an error escapes.
+
+        A row that another key had imported and withdrawn counts as new.
 
         Parameters
         ----------
@@ -82,19 +107,33 @@ class MeasurementStore:
             Rows that `validate_measurements` returned.
         models
             Specs, each with the ``config.json`` it was read from.
+        origin
+            None for an import by the operator.
+        quarantine : shape (n_row,)
+            Why each row needs a confirmation before training uses it; blank, or None for all, if it does not.
 
         Raises
         ------
         InputError
             If another architecture is registered under a model's id.
         """
-        rows = _database_rows(table)
+        origin = origin or Origin()
+        rows = {row["id"]: row for row in _database_rows(table, origin, quarantine)}
         insert = self.database.insert_new(MEASUREMENT).returning(MEASUREMENT.c.id)
+        withdrawn = sa.select(MEASUREMENT.c.id, MEASUREMENT.c.uploader).where(MEASUREMENT.c.withdrawn_at.is_not(None))
         with self.database.writing() as connection:
             for spec, config in models:
                 self.models.insert(connection, spec, config)
-            n_new = len(connection.execute(insert, rows).all()) if rows else 0
-        return Added(n_new, len(table) - n_new)
+            new = set(connection.execute(insert, [*rows.values()]).scalars()) if rows else set()
+            uploaders = {id_: uploader for id_, uploader in connection.execute(withdrawn) if id_ in rows}
+            for id_, uploader in uploaders.items():
+                if uploader != origin.uploader:
+                    update = sa.update(MEASUREMENT).where(MEASUREMENT.c.id == id_)
+                    connection.execute(update.values(**rows[id_]))
+                    new.add(id_)
+        n_withdrawn = sum(uploader == origin.uploader for uploader in uploaders.values())
+        n_quarantined = sum(bool(rows[id_]["quarantine"]) for id_ in new)
+        return Added(len(new), len(table) - len(new), n_quarantined, n_withdrawn, origin.import_id)
 
     def compare(self, table: pd.DataFrame) -> Added:
         """Return how many validated rows `add` would find new and known; writes nothing and needs no migration."""
@@ -114,6 +153,7 @@ class MeasurementStore:
         *,
         model: str | None = None,
         accelerator: str | None = None,
+        provenance: bool = False,
     ) -> pd.DataFrame:
         """Return the measurements of a campaign, model and accelerator, or all, by campaign and row id.
 
@@ -124,17 +164,33 @@ class MeasurementStore:
         ----------
         offset, limit
             Number of rows to skip, and largest number to return.
+        provenance
+            Whether to add `PROVENANCE_COLUMNS`, and the withdrawn rows, which are left out otherwise.
         """
-        columns = [MEASUREMENT.c[name] for name in ("id", *MEASUREMENT_COLUMNS)]
+        conditions = [
+            MEASUREMENT.c[name] == value
+            for name, value in {"campaign": campaign, "model": model, "accelerator": accelerator}.items()
+            if value is not None
+        ]
+        if not provenance:
+            conditions.append(MEASUREMENT.c.withdrawn_at.is_(None))
+        rows = self._select(*conditions, offset=offset, limit=limit)
+        table = with_column_types(rows)
+        return with_provenance(table, rows) if provenance else table
+
+    def load_learnable(self) -> LearnableRows:
+        """Return the measurements that are neither withdrawn nor in quarantine, ordered as by `load`."""
+        is_sound = (MEASUREMENT.c.quarantine == "") | (MEASUREMENT.c.confirmed_by != "")
+        rows = self._select(MEASUREMENT.c.withdrawn_at.is_(None), is_sound)
+        is_operator = rows["is_operator"].astype(bool)
+        return LearnableRows(with_column_types(rows), rows["uploader"].astype(object).mask(is_operator, ""))
+
+    def _select(self, *conditions: sa.ColumnElement[bool], offset: int = 0, limit: int | None = None) -> pd.DataFrame:
+        """Return the stored columns of some rows, by campaign and row id."""
         order = (self.database.by_code_point(MEASUREMENT.c.campaign), MEASUREMENT.c.id)
-        query = sa.select(*columns).order_by(*order).offset(offset).limit(limit)
-        for name, value in {"campaign": campaign, "model": model, "accelerator": accelerator}.items():
-            if value is not None:
-                query = query.where(MEASUREMENT.c[name] == value)
+        query = sa.select(MEASUREMENT).where(*conditions).order_by(*order).offset(offset).limit(limit)
         with self.database.reading() as connection:
-            rows = connection.execute(query).all()
-        table = pd.DataFrame(rows, columns=["id", *MEASUREMENT_COLUMNS])
-        return with_column_types(table.drop(columns="id"))
+            return pd.DataFrame(connection.execute(query).all(), columns=[column.name for column in MEASUREMENT.c])
 
     def count(self) -> int:
         """Return the number of measurements."""
@@ -142,19 +198,22 @@ class MeasurementStore:
             return connection.execute(sa.select(sa.func.count()).select_from(MEASUREMENT)).scalar_one()
 
     def campaigns(self) -> dict[str, int]:
-        """Return the number of measurements by campaign, in order of the names."""
-        query = sa.select(MEASUREMENT.c.campaign, sa.func.count()).group_by(MEASUREMENT.c.campaign)
+        """Return the number of measurements by campaign, in order of the names; withdrawn ones do not count."""
+        n_row = sa.func.sum(sa.case((MEASUREMENT.c.withdrawn_at.is_(None), 1), else_=0))
+        query = sa.select(MEASUREMENT.c.campaign, n_row).group_by(MEASUREMENT.c.campaign)
         with self.database.reading() as connection:
             rows = connection.execute(query).all()
-        return {row[0]: row[1] for row in sorted(rows)}
+        return {row[0]: int(row[1]) for row in sorted(rows)}
 
 
-def _database_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+def _database_rows(table: pd.DataFrame, origin: Origin, quarantine: pd.Series | None) -> list[dict[str, Any]]:
     """Return the rows by column name, ordered by id: writers that lock rows in one order never deadlock."""
-    added_at = dt.datetime.now(dt.UTC)
     cells = table[list(MEASUREMENT_COLUMNS)].astype(object).where(table.notna(), None)
-    by_id = zip(row_ids(table), cells.itertuples(index=False, name=None), strict=True)
+    reasons = [""] * len(table) if quarantine is None else quarantine.tolist()
+    rows = zip(row_ids(table), reasons, cells.itertuples(index=False, name=None), strict=True)
+    common = {**asdict(origin), "confirmed_by": "", "withdrawn_by": "", "withdrawn_at": None}
+    common["added_at"] = dt.datetime.now(dt.UTC)
     return [
-        {"id": row_id, **dict(zip(MEASUREMENT_COLUMNS, row, strict=True)), "added_at": added_at}
-        for row_id, row in sorted(by_id, key=lambda pair: pair[0])
+        {"id": row_id, **dict(zip(MEASUREMENT_COLUMNS, row, strict=True)), "quarantine": reason, **common}
+        for row_id, reason, row in sorted(rows, key=lambda line: line[0])
     ]

@@ -25,8 +25,9 @@ def list_models(file: Path) -> list[ModelSpec] | None:
 
 
 def count_by_campaign(file: Path) -> dict[str, int] | None:
-    """Return the number of measurements of each campaign; None if the file cannot be read this way."""
-    rows = _query(file, "SELECT campaign, COUNT(*) FROM measurement GROUP BY campaign ORDER BY campaign")
+    """Return the number of measurements of each campaign not withdrawn; None if the file cannot be read so."""
+    count = "SELECT campaign, SUM(withdrawn_at IS NULL) FROM measurement GROUP BY campaign ORDER BY campaign"
+    rows = _query(file, count)
     return None if rows is None else dict(rows)
 
 

@@ -43,8 +43,17 @@ MEASUREMENT: Final = sa.Table(
     sa.Column("id", sa.String(32), primary_key=True),
     *(_column(name) for name in MEASUREMENT_COLUMNS),
     sa.Column("added_at", UtcDateTime, nullable=False),
+    sa.Column("import_id", sa.String(32), nullable=False),
+    sa.Column("uploader", sa.String(100), nullable=False),
+    sa.Column("is_operator", sa.Boolean, nullable=False),
+    sa.Column("quarantine", sa.Text, nullable=False),
+    sa.Column("confirmed_by", sa.Text, nullable=False),
+    sa.Column("withdrawn_by", sa.Text, nullable=False),
+    sa.Column("withdrawn_at", UtcDateTime, nullable=True),
     sa.Index("measurement_campaign", "campaign"),
+    sa.Index("measurement_import", "import_id"),
 )
+"""Measurements with their provenance: see `roofcast.data.store.provenance`."""
 
 MODEL: Final = sa.Table(
     "model",

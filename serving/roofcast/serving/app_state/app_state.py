@@ -107,12 +107,12 @@ class AppState:
     def training_set(self) -> TrainingSet:
         """Return the training set of the shipped campaigns and the rows of the store, each distinct row once."""
         catalog = self.catalog
-        shipped, stored = load_campaigns(TRAINED_ON), self.store.load()
-        own = (
-            stored[~pd.Series(row_ids(stored), index=stored.index).isin(row_ids(shipped))] if len(stored) else stored
-        )
+        shipped, learnable = load_campaigns(TRAINED_ON), self.store.load_learnable()
+        is_new = ~pd.Series(row_ids(learnable.rows), dtype=object).isin(row_ids(shipped)).to_numpy()
+        own, uploaders = learnable.rows[is_new], learnable.uploaders[is_new]
         rows = pd.concat([shipped, own], ignore_index=True) if len(own) else shipped.reset_index(drop=True)
-        return build_training_set(rows, catalog.models, catalog.accelerators, n_own=len(own))
+        keys = pd.concat([pd.Series("", index=shipped.index, dtype=object), uploaders], ignore_index=True)
+        return build_training_set(rows, catalog.models, catalog.accelerators, n_own=len(own), uploaders=keys)
 
     def retrain(self, progress: Progress | None = None) -> RetrainingReport:
         """Fit a candidate to the training set and promote it if it is not worse than the champion.

@@ -14,17 +14,25 @@ from roofcast.features.validity.plausibility import millisecond_columns
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.registered_models import Config, with_configs, with_registered
 from roofcast.serving.predict.row_checks import fill_copy_precision
+from roofcast.training.lifecycle.quarantine import quarantine_reasons
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added
+    from roofcast.data.store.provenance import Origin
 
 
 def import_rows(
-    state: AppState, table: pd.DataFrame, configs: Iterable[tuple[str, Config]] = (), *, dry_run: bool = False
+    state: AppState,
+    table: pd.DataFrame,
+    configs: Iterable[tuple[str, Config]] = (),
+    *,
+    origin: Origin | None = None,
+    dry_run: bool = False,
 ) -> Added:
     """Store measurements and the models of named configurations; return the numbers of new and known rows.
 
-    All rows are stored, or none. Names of models and accelerators are replaced by ids of the catalogue.
+    All rows are stored, or none. Names of models and accelerators are replaced by ids of the catalogue. Rows far from
+    what others measured on alike stacks are in quarantine: training leaves them out until they are confirmed.
 
     Parameters
     ----------
@@ -32,6 +40,8 @@ def import_rows(
         Validated measurements.
     configs
         Name and ``config.json`` of each model that the catalogue does not have.
+    origin
+        Who imports; None for the operator.
     dry_run
         Count only: nothing is written, created or migrated.
 
@@ -49,7 +59,9 @@ def import_rows(
         return _count_rows(state, table, configs)
     catalog, new = with_configs(state.catalog, configs)
     _check_number(len(new), state)
-    added = state.store.add(_resolve_names(table, catalog), [(spec, dict(config)) for spec, config in new])
+    rows = _resolve_names(table, catalog)
+    reasons = quarantine_reasons(rows, {**catalog.models, **{spec.id: spec for spec, _ in new}}, catalog.accelerators)
+    added = state.store.add(rows, [(spec, dict(config)) for spec, config in new], origin, reasons)
     if new:
         state.live_catalog.reload_models()
     return added

@@ -29,11 +29,12 @@ app = typer.Typer(
     },  # names as in files: --n_input_token
 )
 
-for command in (serve, recommend, predict, explain, whatif, measure_next, measurements, retrain, promote, rollback):
+for command in (serve, recommend, predict, explain, whatif, measure_next, retrain, promote, rollback):
     app.command()(command)
 app.command("import")(import_)
 for command in (versions, runs, models, accelerators, offers, campaigns, formats, export, scoreboard):
     app.command()(command)
+app.add_typer(measurements, name="measurements")
 app.add_typer(keys, name="keys")
 app.add_typer(stacks, name="stacks")
 

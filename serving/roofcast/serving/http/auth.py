@@ -44,6 +44,9 @@ STORE_PAUSE_S: Final = 5.0
 CALLER: Final = "roofcast.caller"
 """Key in the ASGI scope of the caller: ``key:NAME``, or an address."""
 
+KEY: Final = "roofcast.key"
+"""Key in the ASGI scope of the caller's `ApiKey`; None without one."""
+
 SCHEME: Final = "key"
 
 
@@ -136,7 +139,7 @@ class Admission:
         count_first = self.rates and is_guess and self._is_over_limit.get(address)
         rate = await self.rates.hit(address) if self.rates and count_first else None
         key, refusal = (None, None) if rate and not rate.is_admitted else await self._authorise(scope, need)
-        scope[CALLER] = f"key:{key.name}" if key else address
+        scope[CALLER], scope[KEY] = f"key:{key.name}" if key else address, key
         is_counted = scope["path"].startswith(API) or (is_guess and not key)
         if self.rates and is_counted and (key or not rate):
             rate = await self.rates.hit(scope[CALLER])

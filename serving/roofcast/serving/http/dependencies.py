@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.http.auth import CALLER
+from roofcast.serving.http.auth import CALLER, KEY
 from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.jobs.queue import JobQueue
+
+if TYPE_CHECKING:
+    from roofcast.data.store.api_keys import ApiKey
+    from roofcast.data.store.provenance import Origin
 
 
 async def app_state(request: Request) -> AppState:
@@ -46,6 +50,14 @@ async def owner(request: Request) -> str:
     """Return the name of the caller's API key, which owns its stack profiles; empty without a valid key."""
     kind, _, name = str(request.scope.get(CALLER, "")).partition(":")
     return name if kind == "key" else ""
+
+
+def origin_of(request: Request) -> Origin:
+    """Return the origin of measurements that a request stores, by its API key."""
+    from roofcast.data.store.provenance import Origin  # noqa: PLC0415  (needs SQLAlchemy)
+
+    key: ApiKey = request.scope[KEY]
+    return Origin(key.name, key.may("admin"))
 
 
 State = Annotated[AppState, Depends(app_state)]

@@ -176,3 +176,31 @@ def test_the_help_of_the_report_explains_its_columns(run: Run) -> None:
     for column in ("n_read", "n_quarantined", "n_kept", "n_learnable", "quarantine", "not_learnt"):
         assert column in message
     assert "count the rows by rule" in message
+
+
+def test_an_import_is_withdrawn_restored_and_listed(run: Run, file: Path) -> None:
+    (imported,) = json.loads(run("import", "auto", file, "--campaign", "mine", "--json")[1])
+    assert imported["n_quarantined"] == 0
+    selection = ("--import", imported["import_id"])
+    (changed,) = json.loads(run("measurements", "withdraw", *selection, "--json")[1])
+    assert (changed["action"], changed["n_row"]) == ("withdrawal", 4)
+    assert {row["state"] for row in json.loads(run("measurements", "--json")[1])} == {"withdrawn"}
+    assert "4 rows were withdrawn before and stay so" in " ".join(
+        run("import", "auto", file, "--campaign", "mine")[2].split()
+    )
+    assert json.loads(run("measurements", "restore", "--campaign", "mine", "--json")[1])[0]["n_row"] == 4
+    (summary,) = json.loads(run("measurements", "imports", "--json")[1])
+    assert (summary["key"], summary["n_row"], summary["n_withdrawn"]) == ("", 4, 0)
+    assert run("measurements", "withdraw")[0] != 0
+    assert "give exactly one of" in run("measurements", "withdraw")[2]
+
+
+def test_a_row_in_quarantine_is_confirmed(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "slow.csv"
+    path.write_text(f"{HEADER}\n{MODEL},{ACCELERATOR},1,120,20,4,p50,8\n")
+    status, out, err = run("import", "auto", path, "--campaign", "mine", "--json")
+    (imported,) = json.loads(out)
+    assert (status, imported["n_quarantined"]) == (0, 1)
+    assert "1 rows are far from what others measured" in " ".join(err.split())
+    (changed,) = json.loads(run("measurements", "confirm", "--import", imported["import_id"], "--json")[1])
+    assert changed["n_row"] == 1

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pandas as pd
+
+UPLOADED: Final = "key:"
+"""Start of the owner of stacks whose rows an API key of the service stored; the key's name follows."""
 
 
 def name_stacks(measurements: pd.DataFrame) -> pd.Series:
@@ -19,3 +24,26 @@ def stack_owners(stacks: pd.Series) -> pd.Series:
     ['mlperf', 'dstack']
     """
     return stacks.str.partition("/")[0]
+
+
+def is_uploaded(stacks: pd.Series) -> pd.Series:
+    """Return whether each stack belongs to an API key.
+
+    Examples
+    --------
+    >>> is_uploaded(pd.Series(["key:ci/nightly", "dstack", ""])).tolist()
+    [True, False, False]
+    """
+    return stacks.str.startswith(UPLOADED)
+
+
+def separate_uploads(groups: pd.Series, stacks: pd.Series) -> pd.Series:
+    """Return groups in which rows of an API key share none with other rows, so that they do not thin these out.
+
+    Examples
+    --------
+    >>> separate_uploads(pd.Series(["llama", "llama"]), pd.Series(["key:ci/nightly", "dstack"])).tolist()
+    ['key:ci llama', 'llama']
+    """
+    names = groups.astype(object)
+    return names.mask(is_uploaded(stacks), stack_owners(stacks) + " " + names.astype(str))

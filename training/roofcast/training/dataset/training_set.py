@@ -17,7 +17,7 @@ from roofcast.data.measurements.validation import row_ids
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.training.dataset.review import review
-from roofcast.training.dataset.stacks import name_stacks
+from roofcast.training.dataset.stacks import UPLOADED, is_uploaded, name_stacks
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.learner.out_of_memory import Attempts, build_attempts
 
@@ -72,6 +72,7 @@ def build_training_set(
     accelerators: Mapping[str, AcceleratorSpec],
     *,
     n_own: int = 0,
+    uploaders: pd.Series | None = None,
 ) -> TrainingSet:
     """Return the training set of the measurements that `roofcast.training.dataset.review.review` accepts.
 
@@ -81,15 +82,22 @@ def build_training_set(
         With a range index.
     n_own
         Number of last rows that were measured on the user's own stack, whatever their campaign.
+    uploaders : shape (n_row,)
+        API key that stored each row, blank for the others; None if none did. Its campaigns and stacks belong to the
+        key, whatever their names, and it neither reports failures nor removes rows of others.
 
     Raises
     ------
     InputError
         If no row is accepted.
     """
+    every_id = pd.Series(row_ids(measurements), index=measurements.index, name="id")
+    if uploaders is not None:
+        measurements = _name_by_uploader(measurements, uploaders)
     set_aside = review(measurements, models, accelerators)
     rows = measurements.drop(index=set_aside.index)
-    is_own = rows.index >= len(measurements) - n_own
+    ids = every_id[rows.index].reset_index(drop=True)
+    is_own = (rows.index >= len(measurements) - n_own) & ~is_uploaded(rows["stack"]).to_numpy()
     rows = rows.reset_index(drop=True)
     if rows.empty:
         rules = ", ".join(set_aside["rule"].unique())
@@ -98,8 +106,18 @@ def build_training_set(
         )
     groups = rows["model"].map({name: spec.fold_group for name, spec in models.items()}).rename("group")
     stacks = name_stacks(rows).mask(is_own, "")
-    ids = pd.Series(row_ids(rows), index=rows.index, name="id")
     counts = {str(rule): int(n) for rule, n in set_aside["rule"].value_counts().items()}
-    attempts = build_attempts(rows, measurements[measurements["status"] == "out_of_memory"], models, accelerators)
+    is_failed = (measurements["status"] == "out_of_memory") & ~is_uploaded(measurements["stack"])
+    attempts = build_attempts(rows[~is_uploaded(rows["stack"])], measurements[is_failed], models, accelerators)
     X, y = describe(rows, models, accelerators), outcomes(rows)
     return TrainingSet(rows, X, y, groups, stacks, ids, counts, attempts)
+
+
+def _name_by_uploader(measurements: pd.DataFrame, uploaders: pd.Series) -> pd.DataFrame:
+    """Return measurements whose campaigns and stacks start with the API key that stored them, if one did."""
+    is_upload, owner = uploaders != "", UPLOADED + uploaders + "/"
+    stack = measurements["stack"].mask(measurements["stack"] == "", measurements["campaign"])
+    return measurements.assign(
+        campaign=measurements["campaign"].mask(is_upload, owner + measurements["campaign"]),
+        stack=measurements["stack"].mask(is_upload, owner + stack),
+    )

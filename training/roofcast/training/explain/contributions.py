@@ -13,6 +13,7 @@ import pandas as pd
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.descriptors.config_hash import config_hashes
 from roofcast.features.pipeline import METRICS
+from roofcast.training.dataset.stacks import is_uploaded
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.explain.importance import group_blocks, group_importance, shap_values
@@ -63,7 +64,8 @@ def build_training_points(predictor: RoofcastPredictor, data: TrainingSet) -> Tr
     used: dict[str, IndexArray] = {}
     for metric, uncertainty in predictor.error_distributions_.items():
         error = log_ratio(data.y[metric].to_numpy(dtype=float), predictor.held_out_[metric].to_numpy())
-        used[metric] = np.flatnonzero(~np.isnan(error))[uncertainty.training_row]
+        is_known = ~np.isnan(error) & ~is_uploaded(data.stacks).to_numpy()
+        used[metric] = np.flatnonzero(is_known)[uncertainty.training_row]
     used_rows = np.unique(np.concatenate([*used.values(), np.empty(0, dtype=np.intp)]))
     rows = data.measurements.iloc[used_rows][list(TRAINING_POINT_COLUMNS)].join(data.y.iloc[used_rows])
     return TrainingPoints(

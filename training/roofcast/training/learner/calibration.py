@@ -16,9 +16,10 @@ from roofcast.features.engine.estimate import estimate
 from roofcast.features.engine.kernels.row_kernels import MEASURED_ENGINES
 from roofcast.features.engine.memo import Memo
 from roofcast.features.pipeline import estimate_metrics
-from roofcast.training.dataset.stacks import stack_owners
+from roofcast.training.dataset.stacks import is_uploaded, separate_uploads, stack_owners
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.robust_least_squares import levenberg_marquardt
+from roofcast.training.learner.upload_limit import limit_uploads
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
@@ -76,12 +77,15 @@ def fit_coefficients(
     one engine alone, so the derivatives for all engines cost no more evaluations than those of the typical values.
     """
     targets = fitted_targets(measured)
-    rows, weight = select_rows(descriptors, targets)
+    names = pd.Series("", index=descriptors.index) if stacks is None else stacks
+    groups = separate_uploads(groups, names)
+    rows, weight = select_rows(descriptors, targets, names)
     d = descriptor_arrays(descriptors.iloc[rows])
     outcome = {m: targets[m].to_numpy()[rows] for m in ERROR_SCALE if (targets[m].iloc[rows] > 0).any()}
     if not outcome:
         return DEFAULT_COEFFICIENTS
     weight = balance(weight, groups.iloc[rows], None if stacks is None else stacks.iloc[rows])
+    weight = limit_uploads(weight, names.iloc[rows], config_hashes(descriptors.iloc[rows]))
     is_guess = (d["config.n_draft_token"] > 0) & np.isnan(d["config.acceptance_ratio"])
     weight = np.where(is_guess, SPECULATION_WEIGHT * weight, weight)
     is_known = np.concatenate([values > 0 for values in outcome.values()])
@@ -151,18 +155,24 @@ def balance(weight: FloatArray, groups: pd.Series, stacks: pd.Series | None) -> 
     return np.where(stacks == "", limited, limited * n_row / (n_row + N_ROW_HALF_TRUST))
 
 
-def select_rows(descriptors: pd.DataFrame, targets: pd.DataFrame) -> tuple[IndexArray, FloatArray]:
+def select_rows(
+    descriptors: pd.DataFrame, targets: pd.DataFrame, stacks: pd.Series | None = None
+) -> tuple[IndexArray, FloatArray]:
     """Return rows of central statistics that have a target, and how many rows each represents.
 
     They are `MAX_ROWS_PER_CELL` of each cell at most. Open loops are left out unless there is nothing else: the
-    estimate of one costs as much as twenty others, and it depends on the same coefficients.
+    estimate of one costs as much as twenty others, and it depends on the same coefficients. Cells of an API key are
+    its own, see `separate_uploads`.
     """
     is_candidate = (targets > 0).any(axis=1) & (descriptors["workload.quantile"] == 0.5)
     is_open = descriptors["workload.request_rate_per_s"].notna()
     rows = np.flatnonzero(is_candidate & ~is_open if (is_candidate & ~is_open).any() else is_candidate)
     subset = descriptors.iloc[rows]
     load = subset["workload.concurrency"].fillna(subset["workload.request_rate_per_s"])
-    table = pd.DataFrame({"cell": joint_hash(config_hashes(subset), CELL), "load": load.to_numpy(), "row": rows})
+    cells = pd.Series(joint_hash(config_hashes(subset), CELL), index=subset.index)
+    if stacks is not None and is_uploaded(stacks).any():
+        cells = pd.Series(pd.factorize(separate_uploads(cells, stacks.iloc[rows]))[0], index=subset.index)
+    table = pd.DataFrame({"cell": cells.to_numpy(), "load": load.to_numpy(), "row": rows})
     table = table.sort_values(["cell", "load", "row"])
     size = table.groupby("cell")["row"].transform("size")
     rank = table.groupby("cell").cumcount()

@@ -30,7 +30,7 @@ import pandas as pd
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.features.arrays import build_frame
 from roofcast.features.engine.estimate import Estimate
-from roofcast.training.dataset.stacks import stack_owners
+from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.carry_over import fit_carry_over
 from roofcast.training.learner.derived_metrics import (
@@ -70,6 +70,10 @@ class RoofcastPredictor(RatioModel):
     ----------
     held_out_
         Predictions of the training rows with their lineage held out: shape (n_row, n_metric).
+    stack_held_out_
+        The same with the owner of their stack held out; NaN where too few owners are known.
+    scores_
+        Absolute errors of both in their expected standard deviations by metric: shape (2, n_row), NaN where unknown.
     error_distributions_
         `ErrorDistribution` by metric. A metric measured of one lineage alone has none and is not predicted.
     stack_
@@ -97,21 +101,24 @@ class RoofcastPredictor(RatioModel):
             As in `predict_held_out`.
         stacks : shape (n_row,)
             Name of the stack that measured each row; empty, or None for all, for the one that queries are about.
+            Rows of an API key teach the ratio model, with a limited weight, and not the distribution of its errors.
         """
         self.__dict__.pop("_on_measured_stacks", None)
         stacks = pd.Series("", index=X.index) if stacks is None else stacks.reindex(X.index)
-        owners = stack_owners(stacks)
+        owners, is_public = stack_owners(stacks), ~is_uploaded(stacks).to_numpy()
         self.held_out_ = predict_held_out(self, X, y, groups, progress, stacks=stacks)
         held_out = [self.held_out_, pd.DataFrame(np.nan, index=X.index, columns=list(self.metrics))]
         self.carry_over_ = {}
-        if owners.nunique() >= MIN_STACK:
+        if owners[is_public].nunique() >= MIN_STACK:
             folds = fit_held_out(self, X, y, groups, progress, stacks=stacks, held_out=owners)
-            self.carry_over_ = fit_carry_over(folds, X, y, owners)
+            public = y.where(np.broadcast_to(is_public[:, None], y.shape))
+            self.carry_over_ = fit_carry_over(folds, X, public, owners)
             held_out[1] = predict_by_fold(folds, X, self.carry_over_)
+        self.stack_held_out_ = held_out[1]
         super().fit(X, y, groups, stacks=stacks)
         prediction = self.predict_ratio(X)
         full = self._with_full_correction().predict_ratio(X, estimate=prediction.estimate)
-        self.feature_range_ = prediction.features.agg(["min", "max"])
+        self.feature_range_ = prediction.features[is_public].agg(["min", "max"])
         features, keys = without_date(prediction.features.to_numpy()), build_group_keys(X, stacks)
         is_central = (X["workload.quantile"] == 0.5).to_numpy()
         self.error_distributions_: dict[str, ErrorDistribution] = {}
@@ -119,10 +126,10 @@ class RoofcastPredictor(RatioModel):
         for metric in self.metrics_:
             measured = y[metric].to_numpy(dtype=float)
             error = np.stack([log_ratio(measured, table[metric].to_numpy()) for table in held_out])
-            known = np.flatnonzero(~np.isnan(error[0]))
+            known = np.flatnonzero(~np.isnan(error[0]) & is_public)
             if groups.iloc[known[is_central[known]]].nunique() < 2:
                 continue
-            errors[metric], expected[metric] = error, np.full(error.shape, np.nan)
+            errors[metric], expected[metric] = np.where(is_public, error, np.nan), np.full(error.shape, np.nan)
             self.error_distributions_[metric], expected[metric][:, known] = fit_error_distribution(
                 features[known],
                 keys.take(known),
@@ -133,8 +140,10 @@ class RoofcastPredictor(RatioModel):
                 is_central=is_central[known],
             )
         self.metrics_ = tuple(self.error_distributions_)
+        self.scores_ = {metric: np.abs(errors[metric]) / expected[metric] for metric in errors}
         if set(SOURCES) <= errors.keys():
             for metric, scores in derived_scores(prediction.shares(), prediction.loads, errors, expected).items():
+                self.scores_[metric] = scores
                 distribution = self.error_distributions_[metric]
                 self.error_distributions_[metric] = distribution.with_scores(scores, (groups, owners))
         return self

@@ -25,6 +25,7 @@ from roofcast.features.engine.estimate import Estimate
 from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
+from roofcast.training.dataset.stacks import is_uploaded, separate_uploads, stack_owners
 from roofcast.training.dataset.targets import log_ratio, row_weights
 from roofcast.training.learner.boosted_residual import ResidualRegressor
 from roofcast.training.learner.calibration import fit_coefficients
@@ -38,6 +39,7 @@ from roofcast.training.learner.derived_metrics import (
 )
 from roofcast.training.learner.estimator import Estimator, check_is_fitted
 from roofcast.training.learner.support_gate import SupportGate
+from roofcast.training.learner.upload_limit import limit_uploads
 
 Progress = Callable[[Iterable[Any], int, str], Iterable[Any]]
 
@@ -139,14 +141,18 @@ class RatioModel(Estimator):
         groups : shape (n_row,)
             LLM lineage of each row.
         stacks : shape (n_row,)
-            Stack that measured each row; None for one stack.
+            Stack that measured each row; None for one stack. The rows of an API key have a limited weight, and count
+            as one lineage of the gates.
         """
         config = self.config or TrainingConfig()
         self.coefficients_ = self.coefficients or (
             fit_coefficients(X, y, groups, stacks) if config.calibrate else DEFAULT_COEFFICIENTS
         )
         features, estimates, _ = build_features(X, self.coefficients_)
-        cells = joint_hash(config_hashes(X), CELL)
+        stacks = pd.Series("", index=X.index) if stacks is None else stacks
+        hashes = config_hashes(X)
+        cells = separate_uploads(pd.Series(joint_hash(hashes, CELL), index=X.index), stacks)
+        lineages = groups.mask(is_uploaded(stacks), stack_owners(stacks))
         self.metrics_ = tuple(m for m in self.metrics if (y[m] > 0).any())
         columns = features.to_numpy()
         settings = config.model_dump(exclude={"calibrate", "seed", "n_fold"})
@@ -160,9 +166,12 @@ class RatioModel(Estimator):
             if metric in SMALL:
                 n_tree, rate = max(config.n_estimators // 3, 1), 2.4 * config.learning_rate
                 regressor.set_params(n_estimators=n_tree, learning_rate=rate)
-            self.regressors_[metric] = regressor.fit(inputs, target[rows], row_weights(cells[rows]))
+            weight = limit_uploads(
+                row_weights(cells[rows]), stacks[rows], {name: codes[rows] for name, codes in hashes.items()}
+            )
+            self.regressors_[metric] = regressor.fit(inputs, target[rows], weight)
             if metric in GATED:
-                self.gates_[metric] = SupportGate.fit(X[rows], groups[rows])
+                self.gates_[metric] = SupportGate.fit(X[rows], lineages[rows])
         return self
 
     def predict_ratio(
@@ -223,6 +232,7 @@ def fit_held_out(
     trainable: npt.NDArray[np.bool_] | None = None,
     held_out: pd.Series | None = None,
     stacks: pd.Series | None = None,
+    judged: npt.NDArray[np.bool_] | None = None,
 ) -> list[HeldOutModel]:
     """Return a ratio model for each fold of rows that it does not see.
 
@@ -238,6 +248,8 @@ def fit_held_out(
         Rows that may be trained on; None for all. Folds that leave none have no model.
     held_out : shape (n_row,)
         What is held out in place of `groups`.
+    judged : shape (n_row,)
+        Rows that are predicted later, None for all. Folds without any have no model.
     """
     from joblib import Parallel, delayed  # noqa: PLC0415  (serving fits nothing)
 
@@ -247,8 +259,8 @@ def fit_held_out(
     )
 
     def fit_fold(fold: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]) -> HeldOutModel | None:
-        rows, test = fold[0][allowed[fold[0]]], fold[1]
-        if not len(rows):
+        rows, test = fold[0][allowed[fold[0]]], fold[1] if judged is None else fold[1][judged[fold[1]]]
+        if not len(rows) or not len(test):
             return None
         model = RatioModel(predictor.config, predictor.metrics, predictor.coefficients)
         own_stacks = None if stacks is None else stacks.iloc[rows]
@@ -285,9 +297,10 @@ def predict_held_out(
     *,
     trainable: npt.NDArray[np.bool_] | None = None,
     stacks: pd.Series | None = None,
+    judged: npt.NDArray[np.bool_] | None = None,
 ) -> pd.DataFrame:
     """Return predictions of each row from a ratio model that never saw the row's group; see `fit_held_out`."""
-    folds = fit_held_out(predictor, X, y, groups, progress, trainable=trainable, stacks=stacks)
+    folds = fit_held_out(predictor, X, y, groups, progress, trainable=trainable, stacks=stacks, judged=judged)
     return predict_by_fold(folds, X).reindex(columns=list(predictor.metrics))
 
 

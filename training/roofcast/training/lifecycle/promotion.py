@@ -1,16 +1,17 @@
-"""Promotion decision: a candidate replaces the champion unless it is worse on the same held-out lineages."""
+"""Promotion decision: a candidate replaces the champion unless it is worse on held-out rows that both know."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from roofcast.training.dataset.targets import log_ratio
+from roofcast.training.lifecycle.regressions import TOLERANCE, find_regressions
 
-TOLERANCE = 0.02
-"""Relative increase of the error that counts as not worse: the spread between two seeds of one recipe."""
+N_NAMED = 3
+"""Slices that a reason names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,10 @@ class PromotionDecision:
     champion: float | None
     promoted: bool
     reason: str
+
+    def refuse(self, reason: str) -> PromotionDecision:
+        """Return the same comparison with another outcome."""
+        return replace(self, promoted=False, reason=reason)
 
 
 def held_out_error(y: pd.DataFrame, predicted: pd.DataFrame, groups: pd.Series) -> float:
@@ -51,23 +56,30 @@ def compare(
     y: pd.DataFrame,
     candidate: pd.DataFrame,
     champion: pd.DataFrame | None,
-    groups: pd.Series,
+    slices: pd.DataFrame,
+    *,
     no_champion: str = "there was no champion",
+    rival: str = "the champion",
 ) -> PromotionDecision:
     """Return whether the candidate replaces the champion, by their errors on the values that both predicted.
 
-    A candidate is refused if it lacks a value that the champion predicted, or predicted no measured value.
+    It is refused if it lacks a value that the champion predicted, predicted no measured value, has an error more than
+    `TOLERANCE` above the champion's, or is significantly worse on a slice, see `find_regressions`.
 
     Parameters
     ----------
     y : shape (n_row, n_metric)
         Measured values.
     candidate, champion : shape (n_row, n_metric)
-        Predictions of the same rows, each with its lineage held out; None if there is no champion.
-    groups : shape (n_row,)
+        Predictions of the same rows, each with the same group of rows held out; None if there is no champion.
+    slices : shape (n_row, n_column)
+        As in `find_regressions`.
     no_champion
         Reason if there is none.
+    rival
+        Name of the champion in reasons.
     """
+    groups = slices["lineage"]
     alone = held_out_error(y, candidate, groups)
     if np.isnan(alone):
         return PromotionDecision(alone, None, False, "the candidate predicts no measured value")
@@ -76,16 +88,23 @@ def compare(
     has_candidate, has_champion = _is_predicted(y, candidate), _is_predicted(y, champion)
     n_missing = int((has_champion & ~has_candidate).to_numpy().sum())
     if n_missing:
-        reason = f"the candidate lacks {n_missing} values that the champion predicts"
+        reason = f"the candidate lacks {n_missing} values that {rival} predicts"
         return PromotionDecision(alone, None, False, reason)
     if not has_champion.to_numpy().any():
-        return PromotionDecision(alone, None, True, "the champion predicts no measured value")
+        return PromotionDecision(alone, None, True, f"{rival} predicts no measured value")
     shared = [m for m in champion if m in candidate]
-    error, rival = (held_out_error(y.where(has_champion), table[shared], groups) for table in (candidate, champion))
-    promoted = error <= rival * (1 + TOLERANCE)
-    word = "not worse" if promoted else "worse"
-    reason = f"held-out error {error:.4f} is {word} than the champion's {rival:.4f} (+{TOLERANCE:.0%})"
-    return PromotionDecision(error, rival, promoted, reason)
+    compared = y.where(has_champion)
+    error, other = (held_out_error(compared, table[shared], groups) for table in (candidate, champion))
+    is_better = error <= other * (1 + TOLERANCE)
+    word = "not worse" if is_better else "worse"
+    reason = f"held-out error {error:.4f} is {word} than the {other:.4f} of {rival} (+{TOLERANCE:.0%})"
+    decision = PromotionDecision(error, other, is_better, reason)
+    worse = find_regressions(compared, candidate[shared], champion[shared], slices) if is_better else []
+    if worse:
+        named = "; ".join(map(str, worse[:N_NAMED]))
+        rest = f"; and {len(worse) - N_NAMED} more" if len(worse) > N_NAMED else ""
+        return decision.refuse(f"significantly worse than {rival} on {named}{rest}")
+    return decision
 
 
 def _is_predicted(y: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:

@@ -14,9 +14,9 @@ from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.explain.contributions import build_training_points
 from roofcast.training.learner.out_of_memory import fit_out_of_memory
 from roofcast.training.learner.predictor import RoofcastPredictor
-from roofcast.training.learner.ratio_model import Progress, predict_held_out
+from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.bundle import ModelBundle, layout
-from roofcast.training.lifecycle.promotion import PromotionDecision, compare
+from roofcast.training.lifecycle.judgement import judge
 from roofcast.training.lifecycle.registry import Champion, Registry
 
 RETRAINING: Final = "a retraining"
@@ -100,21 +100,21 @@ def retrain(
 ) -> RetrainingReport:
     """Fit a candidate, register it, and promote it unless the champion is better.
 
-    A champion that cannot be read, as after an upgrade that changed the columns, is replaced. Otherwise the
-    champion's settings and training rows are refitted with each lineage held out, and compared with the candidate on
-    the same lineages. If the champion changes during the fit, the comparison is repeated with the new one.
+    A champion that cannot be read, as after an upgrade that changed the columns, is replaced. Otherwise `judge`
+    refits the champion's settings and training rows with lineages and stacks held out, and compares both on rows that
+    both know. If the champion changes during the fit, the comparison is repeated with the new one.
     """
     from roofcast.training.lifecycle.tracking import log_training  # noqa: PLC0415  (plots, which no server needs to start)
 
     config = config or TrainingConfig()
     champion = registry.champion()
     candidate = fit_bundle(data, config, progress)
-    decision = _compare(candidate, champion, registry, data, progress)
+    decision = judge(candidate, *_load(registry, champion), data, progress)
     folds = score_folds(data, candidate.predictor.held_out_)
     version = log_training(registry, candidate, data, config, folds)
     while decision.promoted and not _promote_over(champion, version, registry):
         champion = registry.champion()
-        decision = _compare(candidate, champion, registry, data, progress)
+        decision = judge(candidate, *_load(registry, champion), data, progress)
     return RetrainingReport(
         version=version,
         promoted=decision.promoted,
@@ -126,26 +126,6 @@ def retrain(
         set_aside=data.set_aside,
         scores=candidate.scores,
     )
-
-
-def _compare(
-    candidate: ModelBundle,
-    champion: Champion | None,
-    registry: Registry,
-    data: TrainingSet,
-    progress: Progress | None,
-) -> PromotionDecision:
-    incumbent, no_champion = _load(registry, champion)
-    rival = None
-    if incumbent is not None:
-        known = data.ids.isin(incumbent.row_ids).to_numpy()
-        if known.all() and incumbent.predictor.config == candidate.predictor.config:
-            rival = candidate.predictor.held_out_  # the same recipe on the same rows
-        else:
-            rival = predict_held_out(
-                incumbent.predictor, data.X, data.y, data.groups, progress, stacks=data.stacks, trainable=known
-            )
-    return compare(data.y, candidate.predictor.held_out_, rival, data.groups, no_champion)
 
 
 def _promote_over(champion: Champion | None, version: str, registry: Registry) -> bool:

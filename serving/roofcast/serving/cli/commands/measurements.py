@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from roofcast.data.store.measurement_store import Added
+    from roofcast.data.store.provenance import Action
 
 TABLE_COLUMNS: Final = (
     "campaign", "model", "accelerator", "n_accelerator", "n_input_token", "n_output_token", "concurrency",
-    "request_rate", "statistic", "ttft_s", "tpot_s", "e2e_s", "output_throughput_token_per_s",
+    "request_rate", "statistic", "ttft_s", "tpot_s", "e2e_s", "output_throughput_token_per_s", "import_id", "key",
+    "state", "reason",
 )  # fmt: skip
 """Columns of the printed table; JSON has all columns."""
 
@@ -76,10 +78,23 @@ def import_(
     for warning in import_warnings(table):
         warn(warning)
     added = _store(table, configs, dry_run=dry_run)
-    counts = {"n_row": len(table), "n_new": added.n_new, "n_known": added.n_known}
+    _warn_of_rows_not_learnt(added)
+    counts: dict[str, int | str] = {"n_row": len(table), "n_new": added.n_new, "n_known": added.n_known}
     counts["n_failed_run"] = count_failed_runs(table)
+    counts |= {} if dry_run else {"n_quarantined": added.n_quarantined, "import_id": added.import_id}
     names = {column: sorted(table[column].unique()) for column in ("campaign", "model", "accelerator")}
     show([{"format": name, **names, **counts, "is_kept": not dry_run}], as_json=as_json)
+
+
+def _warn_of_rows_not_learnt(added: Added) -> None:
+    if added.n_quarantined:
+        see, cure = "roofcast measurements", f"roofcast measurements confirm --import {added.import_id}"
+        problem = f"{added.n_quarantined} rows are far from what others measured, and no training uses them"
+        warn(f"{problem}; `{see}` says why; if they are right, run `{cure}`")
+    if added.n_withdrawn:
+        warn(
+            f"{added.n_withdrawn} rows were withdrawn before and stay so; see `roofcast measurements restore --help`"
+        )
 
 
 def _arguments(options: Mapping[str, list[str] | None]) -> list[str]:
@@ -107,14 +122,26 @@ def formats(as_json: AsJson = False) -> None:
     show(rows, as_json=as_json)
 
 
-def measurements(
+measurements = typer.Typer(help="List the imported measurements, withdraw or confirm them.", no_args_is_help=False)
+
+OfImport = Annotated[str | None, typer.Option("--import", metavar="ID", help="Select an import.")]
+OfCampaign = Annotated[str | None, typer.Option("--campaign", help="Select a campaign.")]
+OfKey = Annotated[str | None, typer.Option("--key", metavar="NAME", help="Select what an API key stored.")]
+
+
+@measurements.callback(invoke_without_command=True)
+def list_measurements(
+    context: typer.Context,
+    *,
     campaign: Annotated[str | None, typer.Option(help="Select an imported campaign.")] = None,
     model: Annotated[str | None, typer.Option(help="Select a model.")] = None,
     accelerator: Annotated[str | None, typer.Option(help="Select an accelerator.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List the imported measurements; `campaigns` lists the shipped ones."""
+    """List the imported measurements, withdrawn ones too; `campaigns` lists the shipped ones."""
+    if context.invoked_subcommand:
+        return
     from roofcast.serving.predict.json_rows import rows_from_table
 
     store, catalog = open_store()
@@ -126,11 +153,52 @@ def measurements(
         limit=limit + 1,
         model=model and catalog.model(model).id,
         accelerator=accelerator and catalog.accelerator(accelerator).id,
+        provenance=True,
     )
     if len(table) > limit:
         warn(f"only the first {limit} rows are listed; raise --limit for more")
     first = table.head(limit)
     show(rows_from_table(first if as_json else first[list(TABLE_COLUMNS)]), as_json=as_json)
+
+
+@measurements.command("imports")
+def list_imports(as_json: AsJson = False) -> None:
+    """List the imports with their keys and numbers of rows, the latest first."""
+    summaries = open_store()[0].provenance.imports()
+    show([{**summary, "added_at": summary["added_at"].isoformat()} for summary in summaries], as_json=as_json)
+
+
+@measurements.command()
+def withdraw(
+    *, import_: OfImport = None, campaign: OfCampaign = None, key: OfKey = None, as_json: AsJson = False
+) -> None:
+    """Withdraw measurements: they stay listed, and the next retraining does without them."""
+    _change("withdrawal", import_, campaign, key, as_json=as_json)
+
+
+@measurements.command()
+def restore(
+    *, import_: OfImport = None, campaign: OfCampaign = None, key: OfKey = None, as_json: AsJson = False
+) -> None:
+    """Undo a withdrawal."""
+    _change("restoration", import_, campaign, key, as_json=as_json)
+
+
+@measurements.command()
+def confirm(
+    *, import_: OfImport = None, campaign: OfCampaign = None, key: OfKey = None, as_json: AsJson = False
+) -> None:
+    """Confirm that measurements in quarantine are right: the next retraining uses them."""
+    _change("confirmation", import_, campaign, key, as_json=as_json)
+
+
+def _change(action: Action, import_: str | None, campaign: str | None, key: str | None, *, as_json: bool) -> None:
+    from roofcast.serving.app_state.promotion import COMMAND_LINE
+
+    given = {"import_id": import_, "campaign": campaign, "key": key}
+    selection = {name: value for name, value in given.items() if value is not None}
+    n_row = open_store()[0].provenance.change(action, COMMAND_LINE, selection)
+    show([{"action": action, **selection, "n_row": n_row}], as_json=as_json)
 
 
 def campaigns(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Annotated, Any, Final
@@ -20,7 +21,7 @@ from roofcast.serving.app_state.import_warnings import count_failed_runs, import
 from roofcast.serving.app_state.measurement_import import import_rows
 from roofcast.serving.http.body import BODY
 from roofcast.serving.http.bulk.media import FILES_PATH
-from roofcast.serving.http.dependencies import State
+from roofcast.serving.http.dependencies import State, origin_of
 from roofcast.serving.http.errors import unsupported_media_type
 from roofcast.serving.http.schemas.resources import FileAdded
 
@@ -77,12 +78,11 @@ def post_file(
         file = _save(request.scope[BODY], Path(folder) / _file_name(name, SUFFIXES[kind]))
         chosen = detect_format([file]).name if format_ == AUTO else format_
         table = read_measurements(chosen, [file], campaign, no_progress, overrides)
-    added = import_rows(state, table, dry_run=dry_run)
+    added = import_rows(state, table, origin=origin_of(request), dry_run=dry_run)
     return FileAdded(
+        **asdict(added),
         format=chosen,
         n_row=len(table),
-        n_new=added.n_new,
-        n_known=added.n_known,
         n_failed_run=count_failed_runs(table),
         warnings=list(import_warnings(table)),
         is_kept=not dry_run,

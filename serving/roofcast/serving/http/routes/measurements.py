@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from http import HTTPStatus
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
 from roofcast.data.importers.json_rows import read_json_rows
 from roofcast.serving.app_state.measurement_import import import_rows
+from roofcast.serving.http.auth import CALLER, KEY
 from roofcast.serving.http.body import JsonRoute
-from roofcast.serving.http.dependencies import State
-from roofcast.serving.http.schemas.resources import MeasurementsAdded, MeasurementsRequest
+from roofcast.serving.http.dependencies import State, origin_of
+from roofcast.serving.http.schemas.resources import (
+    ImportSummary,
+    MeasurementsAdded,
+    MeasurementsChanged,
+    MeasurementSelection,
+    MeasurementsRequest,
+)
 from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.request_fields import Cell
+
+if TYPE_CHECKING:
+    from roofcast.data.store.api_keys import ApiKey
+    from roofcast.data.store.provenance import Action
 
 router = APIRouter(tags=["measurements"], route_class=JsonRoute)
 
@@ -22,15 +34,16 @@ MAX_OFFSET = 10**9
 
 
 @router.post("/v1/measurements", status_code=HTTPStatus.CREATED)
-def post_measurements(request: MeasurementsRequest, state: State) -> MeasurementsAdded:
+def post_measurements(request: MeasurementsRequest, *, http: Request, state: State) -> MeasurementsAdded:
     """Store measured rows: all of them, or none. Rows that were stored before are counted, not stored twice.
 
-    A row whose numbers contradict each other is refused, as in files. The default of `campaign` is `own`, that of
-    `statistic` the mean.
+    A row whose numbers contradict each other is refused, as in files. Rows far from what others measured are in
+    quarantine: no training uses them before a confirmation. The default of `campaign` is `own`, that of `statistic`
+    the mean.
     """
     rows = read_json_rows(request.rows, OWN_CAMPAIGN)
-    added = import_rows(state, rows, [(model.name, model.config) for model in request.models])
-    return MeasurementsAdded(n_new=added.n_new, n_known=added.n_known)
+    models = [(model.name, model.config) for model in request.models]
+    return MeasurementsAdded(**asdict(import_rows(state, rows, models, origin=origin_of(http))))
 
 
 @router.get("/v1/measurements")
@@ -40,5 +53,40 @@ def list_measurements(
     offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> list[dict[str, Cell]]:
-    """List the measurements stored here; those of the package are listed by ``/v1/campaigns``."""
-    return rows_from_table(state.store.load(campaign, offset, limit))
+    """List the measurements stored here; those of the package are listed by ``/v1/campaigns``.
+
+    `import_id` and `key` tell where a row comes from, `state` whether training may use it (`learnt`, `confirmed`) or
+    not (`quarantined`, `withdrawn`), `reason` why not.
+    """
+    return rows_from_table(state.store.load(campaign, offset, limit, provenance=True))
+
+
+@router.get("/v1/measurements/imports")
+def list_imports(state: State) -> list[ImportSummary]:
+    """List the imports, the latest first."""
+    return [ImportSummary(**summary) for summary in state.store.provenance.imports()]
+
+
+@router.post("/v1/measurements/withdrawals")
+def post_withdrawal(request: MeasurementSelection, *, http: Request, state: State) -> MeasurementsChanged:
+    """Withdraw measurements: they stay listed, and the next retraining does without them.
+
+    A key of the scope `write` withdraws rows that it stored itself; a key of the scope `admin` any.
+    """
+    return _change("withdrawal", request, http, state)
+
+
+@router.post("/v1/measurements/confirmations")
+def post_confirmation(request: MeasurementSelection, *, http: Request, state: State) -> MeasurementsChanged:
+    """Confirm that measurements in quarantine are right: the next retraining uses them.
+
+    A key of the scope `write` confirms rows that it stored itself; a key of the scope `admin` any.
+    """
+    return _change("confirmation", request, http, state)
+
+
+def _change(action: Action, request: MeasurementSelection, http: Request, state: State) -> MeasurementsChanged:
+    key: ApiKey = http.scope[KEY]
+    only_of = None if key.may("admin") else key.name
+    n_row = state.store.provenance.change(action, http.scope[CALLER], request.model_dump(exclude_none=True), only_of)
+    return MeasurementsChanged(n_row=n_row)

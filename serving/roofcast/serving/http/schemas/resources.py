@@ -31,6 +31,9 @@ EXAMPLE_ROW: Config = {
 }
 
 
+Selector = Annotated[str, Field(min_length=1, max_length=400, pattern=r"^[^\x00]*$")]
+
+
 class _RowsRequest(Message):
     """Rows of prediction input, the models that they bring along, reference measurements, and the interval level."""
 
@@ -93,10 +96,44 @@ class MeasurementsRequest(Message):
 
 
 class MeasurementsAdded(BaseModel):
-    """Number of rows that are new, and that were stored before."""
+    """Number of rows that are new, and that were stored before.
+
+    `n_quarantined` of the new rows teach nothing until they are confirmed, `n_withdrawn` of the others were
+    withdrawn; `import_id` selects the new rows.
+    """
 
     n_new: int
     n_known: int
+    n_quarantined: int
+    n_withdrawn: int
+    import_id: str
+
+
+class MeasurementSelection(Message):
+    """Measurements of one import, of one campaign or of one API key."""
+
+    import_id: Selector | None = None
+    campaign: Selector | None = None
+    key: Selector | None = None
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"import_id": "9f0c3a5c1d7e4b0f8a2b6c4d5e6f7a8b"}]})
+
+
+class MeasurementsChanged(BaseModel):
+    """Number of rows that changed."""
+
+    n_row: int
+
+
+class ImportSummary(BaseModel):
+    """Rows of one import: all, those in quarantine that nobody has confirmed, and those withdrawn."""
+
+    import_id: str
+    key: str
+    added_at: dt.datetime
+    n_row: int
+    n_quarantined: int
+    n_withdrawn: int
 
 
 class FileAdded(MeasurementsAdded):

@@ -1,0 +1,243 @@
+"""Six attempts of one API key to spoil others' predictions, each with the gate's decision; JSON on the last line.
+
+    python -m benchmarks.poison [--scenario NAME ...] [--rows 900] [--calibrate] [--full]
+
+A reduced training set of shipped rows without a share of the lineages, which judge from outside: `harm` is the
+relative increase of their mean absolute log error. Every row counts as confirmed by its key, and `quarantined` is the
+share that had to be. `unguarded` is the harm of the same rows as the operator's own, without limit of weight or gate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from roofcast.features.columns import DESCRIPTORS
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.features.pipeline import build_features
+from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset.stacks import is_uploaded, stack_owners
+from roofcast.training.dataset.targets import log_ratio
+from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.learner.predictor import RoofcastPredictor
+from roofcast.training.learner.ratio_model import RatioModel, predict_held_out
+from roofcast.training.lifecycle.judgement import (
+    BASELINE,
+    CHAMPION,
+    Rival,
+    build_slices,
+    changed_rows,
+    compare_with,
+    predict_stacks_held_out,
+)
+from roofcast.training.lifecycle.promotion import held_out_error
+from roofcast.training.lifecycle.quarantine import shipped_limits
+from roofcast.training.lifecycle.shipped import shipped_training_set
+
+METRICS: Final = ("ttft_s", "tpot_s")
+CONFIG: Final = TrainingConfig(n_estimators=60, n_fold=4, calibrate=False)
+HIDDEN_SHARE: Final = 0.25
+N_NIGHT: Final = 10
+MODEL_COLUMNS: Final = ["model.n_param", "model.n_param_dense", "model.hidden_size"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """Rows that are learnt from, and rows of other lineages that judge from outside."""
+
+    public: TrainingSet
+    hidden: TrainingSet
+    config: TrainingConfig
+
+
+def build_bench(n_row: int, config: TrainingConfig, seed: int = 0) -> Bench:
+    """Return a sample of the shipped means and medians, at most a tenth of them of one owner."""
+    data, rng = shipped_training_set(), np.random.default_rng(seed)
+    is_central = (data.X["workload.quantile"] == 0.5) & (data.y[list(METRICS)] > 0).all(axis=1)
+    rows = pd.DataFrame({"owner": stack_owners(data.stacks), "rank": rng.random(len(data.X))})[is_central]
+    chosen = rows.sort_values("rank").groupby("owner").head(max(n_row // 10, 1)).head(n_row).index
+    data = take(data, data.X.index.isin(chosen))
+    lineages = rng.permutation(data.groups.unique())
+    is_hidden = data.groups.isin(lineages[: int(HIDDEN_SHARE * len(lineages))]).to_numpy()
+    return Bench(take(data, ~is_hidden), take(data, is_hidden), config)
+
+
+def take(data: TrainingSet, mask: Any) -> TrainingSet:
+    """Return some rows on a range index."""
+    return reindexed(data.take(np.asarray(mask)))
+
+
+def reindexed(data: TrainingSet) -> TrainingSet:
+    """Return the training set on a range index."""
+    tables = ("measurements", "X", "y", "groups", "stacks", "ids")
+    return dataclasses.replace(data, **{name: getattr(data, name).reset_index(drop=True) for name in tables})
+
+
+def joined(one: TrainingSet, other: TrainingSet) -> TrainingSet:
+    """Return the rows of both."""
+    tables = ("measurements", "X", "y", "groups", "stacks", "ids")
+    parts = {name: pd.concat([getattr(one, name), getattr(other, name)], ignore_index=True) for name in tables}
+    return dataclasses.replace(one, **parts)
+
+
+def upload(source: TrainingSet, factor: Any, n_row: int, rng: np.random.Generator, night: int = 0) -> TrainingSet:
+    """Return rows of a key: questions of the source, with latencies multiplied by a factor and 1 % of noise."""
+    rows = rng.choice(len(source.X), n_row, replace=n_row > len(source.X))
+    tables = ("measurements", "X", "y", "groups", "stacks", "ids")
+    data = reindexed(dataclasses.replace(source, **{name: getattr(source, name).iloc[rows] for name in tables}))
+    factor = np.asarray(factor)[rows] if np.ndim(factor) else np.full(n_row, float(factor))
+    noise = np.exp(rng.normal(0, 0.01, (n_row, data.y.shape[1])))
+    slower = [name for name in map(str, data.y) if "throughput" not in name]
+    y = data.y * noise
+    y[slower] = y[slower].mul(factor, axis=0)
+    ids = pd.Series([f"{night}-{i}-{rng.integers(2**62)}" for i in range(n_row)])
+    return dataclasses.replace(data, y=y, ids=ids, stacks=pd.Series(["key:evil/rig"] * n_row))
+
+
+def invented(data: TrainingSet, n_model: int, rng: np.random.Generator) -> TrainingSet:
+    """Return the rows with made-up models, each a lineage."""
+    of_row = rng.integers(0, n_model, len(data.X))
+    scale = np.exp(rng.normal(0, 0.3, n_model))[of_row]
+    X = data.X.copy()
+    for name in (column.name for column in DESCRIPTORS if column.name in MODEL_COLUMNS):
+        X[name] *= scale
+    return dataclasses.replace(data, X=X, groups=pd.Series([f"invented-{i}" for i in of_row]))
+
+
+def one_lineage(bench: Bench, rng: np.random.Generator) -> Iterator[TrainingSet]:
+    """Yield ten times slower rows of the most measured lineage."""
+    name = bench.public.groups.value_counts().index[0]
+    yield upload(take(bench.public, bench.public.groups == name), 10.0, 300, rng)
+
+
+def all_lineages(bench: Bench, rng: np.random.Generator) -> Iterator[TrainingSet]:
+    """Yield ten times slower rows of all lineages."""
+    yield upload(bench.public, 10.0, 400, rng)
+
+
+def invented_models(bench: Bench, rng: np.random.Generator) -> Iterator[TrainingSet]:
+    """Yield 300 ten times slower rows of 100 made-up models."""
+    yield invented(upload(bench.public, 10.0, 300, rng), 100, rng)
+
+
+def small_steps(bench: Bench, rng: np.random.Generator) -> Iterator[TrainingSet]:
+    """Yield rows that are 10 % slower each night than the night before."""
+    for night in range(N_NIGHT):
+        yield upload(bench.public, 1.1 ** (night + 1), 100, rng, night)
+
+
+def jittered_duplicates(bench: Bench, rng: np.random.Generator) -> Iterator[TrainingSet]:
+    """Yield copies of the rows that are slowest beside their estimate."""
+    _, estimates, _ = build_features(bench.public.X, DEFAULT_COEFFICIENTS)
+    ratio = log_ratio(bench.public.y["tpot_s"].to_numpy(dtype=float), estimates["tpot_s"])
+    yield upload(take(bench.public, ratio > np.quantile(ratio, 0.8)), 1.0, 2000, rng)
+
+
+def adversarial(bench: Bench, rng: np.random.Generator) -> Iterator[TrainingSet]:
+    """Yield, one each night, variants of region, factor and size; whatever passes stays in the store."""
+    accelerators = bench.public.measurements["accelerator"].value_counts().index
+    for night, (factor, n_row, region) in enumerate(
+        (
+            (1.3, 200, ""),
+            (0.7, 200, ""),
+            (1.5, 100, accelerators[0]),
+            (1.2, 300, accelerators[1]),
+            (2.0, 50, accelerators[2]),
+        )
+    ):
+        where = (bench.public.measurements["accelerator"] == region) | (region == "")
+        yield invented(upload(take(bench.public, where), factor, n_row, rng, night), 30, rng)
+
+
+SCENARIOS: Final[dict[str, Callable[[Bench, np.random.Generator], Iterator[TrainingSet]]]] = {
+    "one_lineage": one_lineage, "all_lineages": all_lineages, "invented_models": invented_models,
+    "small_steps": small_steps, "jittered_duplicates": jittered_duplicates, "adversarial": adversarial,
+}  # fmt: skip
+
+
+def held_out_predictor(data: TrainingSet, config: TrainingConfig) -> RoofcastPredictor:
+    """Return a predictor that has only what the gate reads of a candidate: its held-out predictions."""
+    predictor, every = RoofcastPredictor(config, METRICS), np.ones(len(data.X), dtype=bool)
+    predictor.held_out_ = predict_held_out(predictor, data.X, data.y, data.groups, stacks=data.stacks)
+    predictor.stack_held_out_ = predict_stacks_held_out(RatioModel(config, METRICS), data, every, every)
+    return predictor
+
+
+def hidden_error(bench: Bench, data: TrainingSet) -> float:
+    """Return the error on the hidden lineages of what is learnt from `data`."""
+    model = RatioModel(bench.config, METRICS).fit(data.X, data.y, data.groups, stacks=data.stacks)
+    return held_out_error(bench.hidden.y, model.predict(bench.hidden.X), bench.hidden.groups)
+
+
+def decide(data: TrainingSet, known: pd.Series, config: TrainingConfig) -> str:
+    """Return why the gate refuses what is learnt from `data`, blank if it promotes it."""
+    predictor, slices, is_upload = held_out_predictor(data, config), build_slices(data), is_uploaded(data.stacks)
+    is_known = data.ids.isin(known).to_numpy()
+    judged = tuple(is_known & ~owned for owned in changed_rows(data, is_known))
+    both = [Rival(BASELINE, config, ~is_upload.to_numpy(), (~is_upload.to_numpy(),), by_stack=True)]
+    if is_upload[is_known].any():
+        both.append(Rival(CHAMPION, config, is_known, judged, by_stack=False))
+    for rival in both:
+        decision = compare_with(rival, predictor, data, slices, None)
+        if not decision.promoted:
+            return decision.reason
+    return ""
+
+
+def run(bench: Bench, scenario: str, seed: int = 0) -> dict[str, Any]:
+    """Return the figures of a scenario."""
+    start, rng = time.process_time(), np.random.default_rng(seed)
+    champion, stored, reasons = bench.public, bench.public, []
+    for night in SCENARIOS[scenario](bench, rng):
+        stored = joined(stored, night)
+        reason = decide(stored, champion.ids, bench.config)
+        reasons.append(reason)
+        champion = champion if reason else stored
+    uploads = take(stored, is_uploaded(stored.stacks))
+    _, estimates, _ = build_features(uploads.X, DEFAULT_COEFFICIENTS)
+    ratios = pd.DataFrame(
+        {m: log_ratio(uploads.y[m].to_numpy(dtype=float), estimates[m]) for m in METRICS}, index=uploads.X.index
+    )
+    clean = hidden_error(bench, bench.public)
+    own = dataclasses.replace(stored, stacks=stored.stacks.mask(is_uploaded(stored.stacks), ""))
+    return {
+        "scenario": scenario,
+        "n_upload": len(uploads.X),
+        "quarantined": float((shipped_limits().reasons(uploads.measurements, ratios) != "").mean()),
+        "n_night": len(reasons),
+        "n_promoted": sum(not reason for reason in reasons),
+        "harm": hidden_error(bench, champion) / clean - 1 if champion is not bench.public else 0.0,
+        "limited": hidden_error(bench, stored) / clean - 1,
+        "unguarded": hidden_error(bench, own) / clean - 1,
+        "reason": next((reason for reason in reasons if reason), ""),
+        "cpu_s": time.process_time() - start,
+    }
+
+
+def main() -> None:
+    """Print a line a scenario, then JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scenario", nargs="+", choices=list(SCENARIOS), default=list(SCENARIOS))
+    parser.add_argument("--rows", type=int, default=900)
+    parser.add_argument("--calibrate", action="store_true", help="also fit the coefficients of the estimate")
+    parser.add_argument("--full", action="store_true", help="all shipped rows and the settings of the service")
+    options = parser.parse_args()
+    config = TrainingConfig() if options.full else CONFIG.model_copy(update={"calibrate": options.calibrate})
+    bench = build_bench(10**9 if options.full else options.rows, config)
+    print(f"{len(bench.public.X)} rows of {bench.public.groups.nunique()} lineages, {len(bench.hidden.X)} hidden")
+    figures = []
+    for scenario in options.scenario:
+        figures.append(run(bench, scenario))
+        print(figures[-1], flush=True)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Provenance of measurements: who imported them, which are in quarantine, confirmed or withdrawn.
+
+No row is deleted. A withdrawn row stays listed and teaches nothing; a row in quarantine does not either, until the
+key that imported it or an operator confirms it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import pandas as pd
+import sqlalchemy as sa
+
+from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.store.database import Database
+from roofcast.data.store.tables import MEASUREMENT
+
+audit = logging.getLogger("roofcast.audit")
+
+COLUMN = MEASUREMENT.c
+
+SELECTORS: Final = {"import_id": COLUMN.import_id, "campaign": COLUMN.campaign, "key": COLUMN.uploader}
+"""Columns by which measurements are selected, by the name of the choice."""
+
+Action = Literal["withdrawal", "restoration", "confirmation"]
+
+PROVENANCE_COLUMNS: Final = ("import_id", "key", "state", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Origin of an import.
+
+    Parameters
+    ----------
+    uploader
+        Name of the API key; blank for the command line.
+    is_operator
+        Whether an operator imports: the command line, or a key of the scope admin. Rows of an operator are about the
+        service's own stack; those of other keys are about a stack of the key.
+    import_id
+        Identity of the import.
+    """
+
+    uploader: str = ""
+    is_operator: bool = True
+    import_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
+class Provenance:
+    """Changes of the provenance of measurements in a database; every method is one transaction.
+
+    All raise `NotReadyError` if the database cannot be used.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def change(self, action: Action, by: str, selection: dict[str, str], only_of: str | None = None) -> int:
+        """Withdraw, restore or confirm the selected measurements; return the number of rows that changed.
+
+        Parameters
+        ----------
+        by
+            Caller, stored with the rows and written to the audit log.
+        selection
+            One name of `SELECTORS` and its value.
+        only_of
+            Key whose rows alone may change; None for an operator, who may change any.
+
+        Raises
+        ------
+        InputError
+            If the selection is not exactly one of `SELECTORS`.
+        UnknownNameError
+            If no row, or none of the key's own, is selected.
+        """
+        if len(selection) != 1 or not selection.keys() <= SELECTORS.keys():
+            raise InputError("import_id", f"give exactly one of {', '.join(SELECTORS)}")
+        ((name, value),) = selection.items()
+        is_own = sa.true() if only_of is None else COLUMN.uploader == only_of
+        is_due, values = _change(action, by)
+        with self._database.writing() as connection:
+            known = connection.execute(sa.select(SELECTORS[name]).where(is_own).distinct()).scalars().all()
+            if value not in known:
+                raise UnknownNameError(name, value, known)
+            where = is_own & (SELECTORS[name] == value) & is_due
+            n_row = connection.execute(sa.update(MEASUREMENT).where(where).values(**values)).rowcount
+        fields = {"action": action, "caller": by, "selector": name, "selected": value, "n_row": n_row}
+        audit.info("%s caller=%s %s=%s n_row=%d", *fields.values(), extra=fields)
+        return n_row
+
+    def imports(self) -> list[dict[str, Any]]:
+        """Return each import with its key, time and numbers of rows, the latest first."""
+        count = sa.func.count()
+        is_held = COLUMN.withdrawn_at.is_(None) & (COLUMN.quarantine != "") & (COLUMN.confirmed_by == "")
+        columns = (
+            COLUMN.import_id.label("import_id"),
+            COLUMN.uploader.label("key"),
+            sa.func.min(COLUMN.added_at, type_=COLUMN.added_at.type).label("added_at"),
+            count.label("n_row"),
+            sa.func.sum(sa.case((is_held, 1), else_=0)).label("n_quarantined"),
+            sa.func.sum(sa.case((COLUMN.withdrawn_at.is_not(None), 1), else_=0)).label("n_withdrawn"),
+        )
+        query = sa.select(*columns).group_by(COLUMN.import_id, COLUMN.uploader).order_by(sa.desc("added_at"))
+        with self._database.reading() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def _change(action: Action, by: str) -> tuple[sa.ColumnElement[bool], dict[str, Any]]:
+    """Return which rows an action changes, and the new values."""
+    if action == "withdrawal":
+        return COLUMN.withdrawn_at.is_(None), {"withdrawn_at": dt.datetime.now(dt.UTC), "withdrawn_by": by}
+    if action == "restoration":
+        return COLUMN.withdrawn_at.is_not(None), {"withdrawn_at": None, "withdrawn_by": ""}
+    return (COLUMN.quarantine != "") & (COLUMN.confirmed_by == ""), {"confirmed_by": by}
+
+
+def with_provenance(table: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
+    """Return measurements with `PROVENANCE_COLUMNS` from the stored columns of the same rows."""
+    state = pd.Series("learnt", index=stored.index).mask(stored["quarantine"] != "", "quarantined")
+    state = state.mask(stored["confirmed_by"] != "", "confirmed").mask(stored["withdrawn_at"].notna(), "withdrawn")
+    reason = stored["quarantine"].mask(state == "withdrawn", "withdrawn by " + stored["withdrawn_by"])
+    columns = (stored["import_id"], stored["uploader"], state, reason)
+    return table.assign(**dict(zip(PROVENANCE_COLUMNS, columns, strict=True)))

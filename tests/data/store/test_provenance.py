@@ -1,0 +1,116 @@
+"""Withdrawal, restoration and confirmation of measurements."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.measurements.validation import validate_measurements
+from roofcast.data.store.measurement_store import MeasurementStore
+from roofcast.data.store.provenance import Origin
+from tests.data.row_builders import a_row
+from tests.data.store.test_measurement_store import url_of
+
+CI = Origin("ci", is_operator=False, import_id="first")
+
+
+def rows(*loads: int, campaign: str = "nightly") -> pd.DataFrame:
+    return validate_measurements(pd.DataFrame([a_row(concurrency=n, campaign=campaign) for n in loads]))
+
+
+@pytest.fixture(params=["file", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MeasurementStore]:
+    with MeasurementStore(url_of(request.param, tmp_path, request)) as store:
+        yield store.migrate()
+
+
+def listed(store: MeasurementStore, *columns: str) -> list[list[str]]:
+    """Return columns of the listing, by load."""
+    rows = store.load(provenance=True).sort_values("concurrency")[list(columns)].to_numpy().tolist()
+    return [[str(cell) for cell in row] for row in rows]
+
+
+def states(store: MeasurementStore) -> list[str]:
+    return store.load(provenance=True)["state"].tolist()
+
+
+@pytest.mark.parametrize("selection", [{"import_id": "first"}, {"campaign": "nightly"}, {"key": "ci"}])
+def test_a_withdrawn_row_is_listed_and_no_longer_learnt(
+    store: MeasurementStore, selection: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert store.add(rows(1, 2), origin=CI).import_id == "first"
+    store.add(rows(4, campaign="other"), origin=Origin(import_id="second"))
+    with caplog.at_level(logging.INFO, "roofcast.audit"):
+        assert store.provenance.change("withdrawal", "key:boss", selection) == 2
+    (line,) = caplog.messages
+    ((name, value),) = selection.items()
+    assert line == f"withdrawal caller=key:boss {name}={value} n_row=2"
+    assert len(store.load()) == len(store.load_learnable().rows) == 1
+    assert listed(store, "import_id", "key", "state", "reason") == [
+        ["first", "ci", "withdrawn", "withdrawn by key:boss"],
+        ["first", "ci", "withdrawn", "withdrawn by key:boss"],
+        ["second", "", "learnt", ""],
+    ]
+    assert store.campaigns() == {"nightly": 0, "other": 1}
+    assert store.provenance.change("withdrawal", "key:boss", selection) == 0
+    assert store.provenance.change("restoration", "key:boss", selection) == 2
+    assert len(store.load()) == 3
+
+
+def test_a_key_changes_its_own_rows_alone(store: MeasurementStore) -> None:
+    store.add(rows(1), origin=CI)
+    store.add(rows(2), origin=Origin("other", is_operator=False))
+    assert store.provenance.change("withdrawal", "key:ci", {"campaign": "nightly"}, only_of="ci") == 1
+    with pytest.raises(UnknownNameError, match="no 'other' is known"):
+        store.provenance.change("withdrawal", "key:ci", {"key": "other"}, only_of="ci")
+    assert sorted(states(store)) == ["learnt", "withdrawn"]
+
+
+@pytest.mark.parametrize("selection", [{}, {"import_id": "first", "key": "ci"}, {"model": "m"}])
+def test_a_selection_has_one_name(store: MeasurementStore, selection: dict[str, str]) -> None:
+    with pytest.raises(InputError, match="exactly one of import_id, campaign, key"):
+        store.provenance.change("withdrawal", "me", selection)
+
+
+def test_a_withdrawn_row_that_is_imported_again_stays_withdrawn_unless_another_key_imports_it(
+    store: MeasurementStore,
+) -> None:
+    store.add(rows(1), origin=CI)
+    store.provenance.change("withdrawal", "key:ci", {"key": "ci"})
+    again = store.add(rows(1), origin=CI)
+    assert (again.n_new, again.n_known, again.n_withdrawn) == (0, 1, 1)
+    assert states(store) == ["withdrawn"]
+    other = store.add(rows(1), origin=Origin("other", is_operator=False))
+    assert (other.n_new, other.n_known, other.n_withdrawn) == (1, 0, 0)
+    assert store.load(provenance=True)[["key", "state"]].to_numpy().tolist() == [["other", "learnt"]]
+
+
+def test_a_row_in_quarantine_is_learnt_once_it_is_confirmed(store: MeasurementStore) -> None:
+    added = store.add(rows(1, 2), origin=CI, quarantine=pd.Series(["tpot_s is ten times the estimate", ""]))
+    assert (added.n_new, added.n_quarantined) == (2, 1)
+    assert len(store.load()) == 2
+    learnable = store.load_learnable()
+    assert learnable.rows["concurrency"].tolist() == [2.0]
+    assert learnable.uploaders.tolist() == ["ci"]
+    assert listed(store, "state", "reason") == [["quarantined", "tpot_s is ten times the estimate"], ["learnt", ""]]
+    (summary,) = store.provenance.imports()
+    assert (summary["import_id"], summary["n_row"], summary["n_quarantined"], summary["n_withdrawn"]) == (
+        "first",
+        2,
+        1,
+        0,
+    )
+    assert store.provenance.change("confirmation", "key:ci", {"import_id": "first"}) == 1
+    assert sorted(states(store)) == ["confirmed", "learnt"]
+    assert len(store.load_learnable().rows) == 2
+
+
+def test_rows_of_an_operator_have_no_uploader_in_training(store: MeasurementStore) -> None:
+    store.add(rows(1))
+    store.add(rows(2), origin=Origin("boss"))
+    assert store.load_learnable().uploaders.tolist() == ["", ""]

@@ -1,0 +1,70 @@
+"""Withdrawal and confirmation of measurements over HTTP."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from tests.serving.http_client import Client, a_measurement, problem_of
+
+PATH = "/v1/measurements"
+FAR = a_measurement(ttft_s=8.0)
+
+
+def post_as(client: Client, key: str, *rows: dict[str, Any]) -> dict[str, Any]:
+    client.use_key(client.make_key("write", name=key))
+    response = client.post(PATH, {"rows": list(rows)})
+    assert response.status_code == 201, response.text
+    added: dict[str, Any] = response.json()
+    return added
+
+
+def listed(client: Client) -> list[tuple[str, str, str]]:
+    return [(row["key"], row["state"], row["import_id"]) for row in client.get(PATH).json()]
+
+
+def test_a_key_withdraws_its_own_rows_and_an_admin_any(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    admin = client.make_key("admin", name="boss")
+    first = post_as(client, "a", a_measurement())
+    second = post_as(client, "b", a_measurement(concurrency=32))
+    assert (second["n_new"], second["n_quarantined"], second["n_withdrawn"]) == (1, 0, 0)
+    problem = problem_of(client.post(f"{PATH}/withdrawals", {"import_id": first["import_id"]}), 404)
+    assert problem["field"] == "import_id"
+    with caplog.at_level(logging.INFO, "roofcast.audit"):
+        assert client.post(f"{PATH}/withdrawals", {"campaign": "nightly"}).json() == {"n_row": 1}
+    assert "withdrawal caller=key:b campaign=nightly n_row=1" in caplog.messages
+    assert sorted(listed(client)) == [
+        ("a", "learnt", first["import_id"]),
+        ("b", "withdrawn", second["import_id"]),
+    ]
+    client.use_key(admin)
+    assert client.post(f"{PATH}/withdrawals", {"key": "a"}).json() == {"n_row": 1}
+    assert client.state.store.load().empty
+    summaries = client.get(f"{PATH}/imports").json()
+    assert {(s["key"], s["n_row"], s["n_withdrawn"]) for s in summaries} == {("a", 1, 1), ("b", 1, 1)}
+    client.use_key(None)
+    assert client.post(f"{PATH}/withdrawals", {"key": "a"}).status_code == 401
+
+
+def test_a_row_far_from_what_others_measured_waits_for_a_confirmation(client: Client) -> None:
+    added = post_as(client, "ci", a_measurement(), FAR)
+    assert (added["n_new"], added["n_quarantined"]) == (2, 1)
+    (row,) = (row for row in client.get(PATH).json() if row["state"] == "quarantined")
+    assert row["ttft_s"] == FAR["ttft_s"]
+    assert "times the estimate" in row["reason"]
+    assert len(client.state.store.load_learnable().rows) == 1
+    assert client.post(f"{PATH}/confirmations", {"key": "ci"}).json() == {"n_row": 1}
+    learnable = client.state.store.load_learnable()
+    assert learnable.uploaders.tolist() == ["ci", "ci"]
+
+
+def test_rows_of_an_admin_are_the_operators(client: Client) -> None:
+    assert client.post(PATH, {"rows": [a_measurement()]}).status_code == 201
+    assert client.state.store.load_learnable().uploaders.tolist() == [""]
+
+
+@pytest.mark.parametrize("body", [{}, {"import_id": "a", "key": "b"}])
+def test_a_selection_has_one_name(client: Client, body: dict[str, str]) -> None:
+    assert problem_of(client.post(f"{PATH}/withdrawals", body), 422)["field"] == "import_id"

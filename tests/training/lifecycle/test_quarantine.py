@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from roofcast.training.lifecycle.quarantine import MARGIN, MIN_ROW, RatioLimits
+
+N_ROW = 4 * MIN_ROW
+
+
+def rows(n: int, **changes: object) -> pd.DataFrame:
+    columns = {"engine": "vllm", "accelerator": "h100", "load": "closed_loop", "stack": "", "campaign": "own"}
+    return pd.DataFrame({**columns, **changes}, index=range(n))
+
+
+def limits() -> RatioLimits:
+    """Return limits by rows of four owners on one accelerator, of ratios from 0.5 to 2."""
+    shipped = rows(N_ROW, stack=[f"lab{i % 4}/a" for i in range(N_ROW)])
+    ratios = np.linspace(-np.log(2), np.log(2), N_ROW)
+    return RatioLimits.fit(shipped, pd.DataFrame({"tpot_s": ratios, "ttft_s": np.nan}))
+
+
+def reasons(*ratios: float, **changes: object) -> list[str]:
+    table = pd.DataFrame({"tpot_s": np.log(ratios), "ttft_s": np.nan})
+    return limits().reasons(rows(len(ratios), **changes), table).tolist()
+
+
+def test_a_row_far_from_alike_rows_has_a_reason() -> None:
+    found = reasons(1.0, 2 * np.exp(MARGIN) * 1.01, 10.0, 0.1)
+    assert [bool(reason) for reason in found] == [False, True, True, True]
+    assert found[2] == (
+        "tpot_s is 10 times the estimate; the 200 measurements of 4 owners with vllm h100 closed_loop allow 0.336 to "
+        "2.98 times"
+    )
+
+
+def test_where_nobody_measured_the_same_the_next_wider_group_counts() -> None:
+    (reason,) = reasons(10.0, accelerator="l4")
+    assert "4 owners with vllm closed_loop allow" in reason
+    (reason,) = reasons(10.0, accelerator="l4", engine="new", load="open_loop")
+    assert "the 200 measurements of 4 owners allow" in reason
+
+
+def test_a_metric_that_nobody_measured_has_no_limits() -> None:
+    table = pd.DataFrame({"ttft_s": [9.0], "tpot_s": [np.nan]})
+    assert limits().reasons(rows(1), table).tolist() == [""]

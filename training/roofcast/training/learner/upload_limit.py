@@ -1,0 +1,47 @@
+"""Limit of the weight of rows that an API key stored, by accelerator, engine and kind of load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.features.descriptors.config_hash import HashArray, joint_hash
+from roofcast.training.dataset.stacks import is_uploaded, stack_owners
+
+FloatArray = npt.NDArray[np.float64]
+
+MAX_SHARE: Final = 0.1
+"""Greatest weight of one key over that of the rows that no key stored, in each group: judgement. Medians of a group
+then move by at most the distance of its quantiles .5 and .55."""
+
+LEVELS: Final = ((), ("accelerator",), ("engine", "load"), ("accelerator", "engine", "load"))
+"""Columns of `config_hashes` that form the groups. A group in which only keys measured is limited by the others."""
+
+
+def limit_uploads(weight: FloatArray, stacks: pd.Series, hashes: Mapping[str, HashArray]) -> FloatArray:
+    """Return the weights of rows, those of each key at most `MAX_SHARE` of the others' in each group of `LEVELS`.
+
+    Parameters
+    ----------
+    weight, stacks : shape (n_row,)
+    hashes
+        As by `config_hashes`, shapes (n_row,).
+    """
+    is_upload = is_uploaded(stacks).to_numpy()
+    if not is_upload.any() or is_upload.all():
+        return weight
+    factor, owner = np.ones(len(weight)), stack_owners(stacks).to_numpy(dtype=object)
+    for level in LEVELS:
+        code = pd.factorize(joint_hash(hashes, level))[0] if level else np.zeros(len(weight), dtype=np.intp)
+        others = np.bincount(code, np.where(is_upload, 0.0, weight))
+        for name in pd.unique(owner[is_upload]):
+            rows = owner == name
+            own = np.bincount(code, np.where(rows, weight, 0.0), minlength=len(others))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                limit = np.where(others > 0, np.fmin(MAX_SHARE * others / own, 1.0), 1.0)
+            factor[rows] = np.minimum(factor[rows], limit[code[rows]])
+    return np.asarray(weight * factor)

@@ -1,0 +1,130 @@
+"""Quarantine: imported rows whose ratio to the analytic estimate lies outside what others measured on alike stacks.
+
+The limits rest on the shipped campaigns and on the estimate before calibration. Imported rows move neither, so no
+series of small steps shifts them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
+from roofcast.data.catalog import load_catalog
+from roofcast.data.specs import AcceleratorSpec, ModelSpec
+from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.features.pipeline import build_features
+from roofcast.training.dataset.stacks import name_stacks, stack_owners
+from roofcast.training.dataset.targets import log_ratio, outcomes
+
+FloatArray = npt.NDArray[np.float64]
+
+ALIKE: Final = (("engine", "accelerator", "load"), ("engine", "load"), ("load",), ())
+"""Columns that alike rows share, the most specific first."""
+
+MIN_ROW: Final = 50
+MIN_OWNER: Final = 3
+"""Rows, and owners of their stacks, from which the limits of alike rows are told."""
+
+TAIL: Final = 0.005
+"""Share of alike rows beyond each limit before the margin."""
+
+MARGIN: Final = float(np.log(1.5))
+"""Widening of each limit, in natural logarithms: judgement. By the limits of all, 132 of the 24,542 shipped training
+rows would be in quarantine; each owner of 30 rows or more judged by the others, 979 of 17,947 without `llm_pilot` and
+`argonne`, and 4,198 of the 6,406 of these two, whose engines and loads hardly anybody else measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatioLimits:
+    """Ratios of measurement to estimate that others measured.
+
+    Parameters
+    ----------
+    by_group
+        For each of `ALIKE` a table by its columns and the metric: `low` and `high`, natural logarithms, and the
+        numbers `n_row` and `n_owner`.
+    """
+
+    by_group: tuple[pd.DataFrame, ...]
+
+    @classmethod
+    def fit(cls, rows: pd.DataFrame, log_ratios: pd.DataFrame) -> Self:
+        """Return the limits by measurements and their `log_ratios`, which share an index."""
+        columns = rows[["engine", "accelerator", "load"]].assign(owner=stack_owners(name_stacks(rows)))
+        ratios = log_ratios.melt(var_name="metric", value_name="ratio", ignore_index=False)
+        table = ratios.dropna(subset=["ratio"]).join(columns)
+        return cls(tuple(_limits(table, [*names, "metric"]) for names in ALIKE))
+
+    def reasons(self, rows: pd.DataFrame, log_ratios: pd.DataFrame) -> pd.Series:
+        """Return why each row is outside the limits of alike rows, blank if it is not: index of `rows`."""
+        reasons = pd.Series("", index=rows.index, dtype=object)
+        for metric in log_ratios:
+            rest = log_ratios[metric].dropna().rename("ratio")
+            for names, limits in zip(ALIKE, self.by_group, strict=True):
+                keys = rows.loc[rest.index, list(names)].assign(metric=str(metric))
+                alike = keys.merge(limits.reset_index(), how="left", on=[*names, "metric"]).set_index(rest.index)
+                is_known = alike["n_row"].notna()
+                is_out = is_known & ~rest.between(alike["low"], alike["high"]) & (reasons[rest.index] == "")
+                for index in rest.index[is_out]:
+                    reasons[index] = _describe(str(metric), rest[index], alike.loc[index], names)
+                rest = rest[~is_known]
+        return reasons
+
+
+def _limits(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    groups = table.groupby(by)
+    limits = pd.DataFrame(
+        {
+            "low": groups["ratio"].quantile(TAIL) - MARGIN,
+            "high": groups["ratio"].quantile(1 - TAIL) + MARGIN,
+            "n_row": groups.size(),
+            "n_owner": groups["owner"].nunique(),
+        }
+    )
+    return limits[(limits["n_row"] >= MIN_ROW) & (limits["n_owner"] >= MIN_OWNER)]
+
+
+def _describe(metric: str, ratio: float, alike: pd.Series, names: tuple[str, ...]) -> str:
+    group = " ".join(str(alike[name]) or "unknown" for name in names)
+    low, high = np.exp(alike[["low", "high"]].to_numpy(dtype=float))
+    return (
+        f"{metric} is {np.exp(ratio):.3g} times the estimate; the {alike['n_row']:.0f} measurements of "
+        f"{alike['n_owner']:.0f} owners{f' with {group}' if group else ''} allow {low:.3g} to {high:.3g} times"
+    )
+
+
+def estimate_ratios(
+    rows: pd.DataFrame, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
+) -> pd.DataFrame:
+    """Return log(measurement / estimate before calibration) by metric; NaN where not measured: index of `rows`."""
+    measured = outcomes(rows)
+    _, estimates, _ = build_features(describe(rows, models, accelerators), DEFAULT_COEFFICIENTS)
+    ratios = {m: log_ratio(measured[m].to_numpy(dtype=float), estimates[m]) for m in map(str, measured)}
+    return pd.DataFrame(ratios, index=rows.index)
+
+
+@functools.cache
+def shipped_limits() -> RatioLimits:
+    """Return the limits by the shipped campaigns; the first call takes seconds."""
+    catalog, rows = load_catalog(), load_campaigns(CAMPAIGNS)
+    is_sound = (rows["status"] == "ok") & ~rows["note"].str.contains("faulty: ", regex=False)
+    is_known = rows["model"].isin(list(catalog.models)) & rows["accelerator"].isin(list(catalog.accelerators))
+    rows = rows[is_sound & is_known].reset_index(drop=True)
+    return RatioLimits.fit(rows, estimate_ratios(rows, catalog.models, catalog.accelerators))
+
+
+def quarantine_reasons(
+    rows: pd.DataFrame, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
+) -> pd.Series:
+    """Return why each row needs a confirmation before training uses it, blank if it does not: index of `rows`."""
+    if rows.empty:
+        return pd.Series("", index=rows.index, dtype=object)
+    return shipped_limits().reasons(rows, estimate_ratios(rows, models, accelerators))

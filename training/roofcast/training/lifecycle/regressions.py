@@ -1,0 +1,150 @@
+"""Slices of held-out rows on which a candidate is significantly worse than a rival.
+
+A paired bootstrap over lineages: both recipes predict the same rows, and whole lineages are drawn with replacement.
+Many slices are tested at once, so the critical value is a quantile of the greatest statistic over all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.training.dataset.targets import log_ratio
+
+FloatArray = npt.NDArray[np.float64]
+
+TOLERANCE: Final = 0.01
+"""Relative increase of the error that counts as not worse."""
+
+SIGNIFICANCE: Final = 0.05
+"""Probability that any slice of an equal candidate is found worse."""
+
+N_RESAMPLE: Final = 1000
+
+MIN_CLUSTER: Final = 5
+"""Lineages, or else cells, below which a slice has no bootstrap of its own; such slices are judged together."""
+
+REST: Final = "the others"
+ALL: Final = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """Slice on which the candidate is worse: its mean absolute log error and the rival's."""
+
+    metric: str
+    kind: str
+    name: str
+    n_row: int
+    candidate: float
+    rival: float
+
+    def __str__(self) -> str:
+        place = f"{self.kind} {self.name}" if self.kind != ALL else "all rows"
+        return f"{self.metric} of {place}: {self.candidate:.4f} against {self.rival:.4f}, {self.n_row} rows"
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """Rows of a slice; clusters are what is drawn with replacement."""
+
+    metric: str
+    kind: str
+    name: str
+    rows: pd.DataFrame
+    cluster: str
+
+
+def find_regressions(
+    y: pd.DataFrame, candidate: pd.DataFrame, rival: pd.DataFrame, slices: pd.DataFrame
+) -> list[Regression]:
+    """Return the slices on which the candidate is significantly worse than the rival by more than `TOLERANCE`.
+
+    Parameters
+    ----------
+    y, candidate, rival : shape (n_row, n_metric)
+        Measured values, and predictions of both; NaN rows are left out.
+    slices : shape (n_row, n_column)
+        `lineage` and `cell` of each row, which are resampled, and in every other column its slice.
+
+    Notes
+    -----
+    The statistic of a slice is the mean over clusters, weighted by the root of their rows, of
+    ``candidate - (1 + TOLERANCE) * rival``, over its bootstrap standard error. Its critical value is the quantile
+    ``1 - SIGNIFICANCE`` of the greatest centred statistic of all slices.
+
+    References
+    ----------
+    B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 16.
+    J. P. Romano and M. Wolf, "Stepwise Multiple Testing as Formalized Data Snooping", Econometrica 73(4), 2005.
+    """
+    rng = np.random.default_rng(0)
+    statistics: list[tuple[_Slice, float]] = []
+    greatest = np.zeros(N_RESAMPLE)
+    for part in _all_slices(y, candidate, rival, slices):
+        excess, weight = _cluster_excess(part)
+        mean, resampled = _bootstrap(excess, weight, rng)
+        error = float(resampled.std())
+        if error <= 1e-12:
+            statistics.append((part, np.inf if mean > 1e-12 else 0.0))
+            continue
+        statistics.append((part, mean / error))
+        np.maximum(greatest, (resampled - mean) / error, out=greatest)
+    critical = float(np.quantile(greatest, 1 - SIGNIFICANCE))
+    return [_regression(part) for part, statistic in statistics if statistic > critical]
+
+
+def _all_slices(
+    y: pd.DataFrame, candidate: pd.DataFrame, rival: pd.DataFrame, slices: pd.DataFrame
+) -> Iterator[_Slice]:
+    for metric in (name for name in rival if name in candidate):
+        measured = y[metric].to_numpy(dtype=float)
+        errors = {
+            name: np.abs(log_ratio(measured, table[metric].to_numpy(dtype=float)))
+            for name, table in (("candidate", candidate), ("rival", rival))
+        }
+        rows = slices.assign(**errors).dropna(subset=["candidate", "rival"])
+        if rows.empty:
+            continue
+        yield _Slice(str(metric), ALL, "", rows, _cluster(rows) or "cell")
+        for kind in slices.columns.difference(["lineage", "cell"]):
+            small = []
+            for name, part in rows.groupby(kind, sort=True):
+                cluster = _cluster(part)
+                if cluster:
+                    yield _Slice(str(metric), str(kind), str(name), part, cluster)
+                else:
+                    small.append(part)
+            if small:
+                yield _Slice(str(metric), str(kind), REST, pd.concat(small), str(kind))
+
+
+def _cluster(rows: pd.DataFrame) -> str:
+    """Return the column whose values are resampled; blank if a slice has too few."""
+    return next((name for name in ("lineage", "cell") if rows[name].nunique() >= MIN_CLUSTER), "")
+
+
+def _cluster_excess(part: _Slice) -> tuple[FloatArray, FloatArray]:
+    """Return the mean excess error of each cluster beyond the tolerated one, and its weight."""
+    excess = part.rows["candidate"] - (1 + TOLERANCE) * part.rows["rival"]
+    groups = excess.groupby(part.rows[part.cluster])
+    return groups.mean().to_numpy(dtype=float), np.sqrt(groups.size().to_numpy(dtype=float))
+
+
+def _bootstrap(values: FloatArray, weight: FloatArray, rng: np.random.Generator) -> tuple[float, FloatArray]:
+    """Return the weighted mean, and that of each resample: shape (N_RESAMPLE,)."""
+    n = len(values)
+    drawn = rng.multinomial(n, np.full(n, 1 / n), N_RESAMPLE) * weight
+    return float(np.average(values, weights=weight)), np.asarray(drawn @ values / drawn.sum(axis=1))
+
+
+def _regression(part: _Slice) -> Regression:
+    errors = part.rows[["candidate", "rival"]].mean()
+    return Regression(
+        part.metric, part.kind, part.name, len(part.rows), float(errors["candidate"]), float(errors["rival"])
+    )
