@@ -32,11 +32,13 @@ def a_response(**changes: Any) -> dict[str, Any]:
         "reason": "dearer",
         "detail": "x",
     }
+    lever = {"change": "FP8 weights", "cost_usd_per_h": 49.16, "saving_ratio": 0.5, "needs_quantised_copy": True}
     cost = {"confidence": 0.9, "cost_usd_per_h": 120.0}
     return {
         "model": "owner/a-model-of-a-long-name", "confidence": 0.8, "entries": [an_entry()], "fleet": [],
         "cost_of_confidence": [cost, {"confidence": 0.95, "cost_usd_per_h": None}], "families": [family],
-        "n_configuration": 390, **changes,
+        "n_configuration": 390, "load": {"text": "2 users, 0 s think time = 2 requests in flight"}, "levers": [lever],
+        **changes,
     }  # fmt: skip
 
 
@@ -45,6 +47,8 @@ def test_reasons_are_folded_until_they_are_asked_for() -> None:
 
     assert "1. 98.32 USD/h, 71,774 USD a month; price of 2026-10-10" in folded
     assert "ttft:p95 242 ms (100 ms to 1.5 s), limit 2 s" in folded
+    assert "2 users, 0 s think time = 2 requests in flight" in folded
+    assert "FP8 weights: 49.16 USD/h (50% less), needs a quantised checkpoint" in folded
     assert "1 accelerators have no entry; --why says why" in folded
     for reason in (
         "google-tpu-v6e, vllm tp8: x",

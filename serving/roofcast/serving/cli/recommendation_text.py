@@ -28,10 +28,12 @@ def _paragraphs(response: dict[str, Any], *, why: bool) -> Iterator[str]:
     yield _fold(
         f"{response['model']}: least cost first, limits met with probability {response['confidence']:g} or more", ""
     )
+    yield _fold(response["load"]["text"], "")
     for rank, entry in enumerate(response["entries"], start=1):
         yield ""
         yield from _entry(entry, f"{rank}.", why=why)
     yield from _fleet(response)
+    yield from _levers(response)
     if not response["entries"] and not response["fleet"]:
         yield _fold("no deployment meets the limits", "")
     if why or not response["entries"]:
@@ -112,6 +114,16 @@ def _fleet(response: dict[str, Any]) -> Iterator[str]:
     yield _fold(f"\nmixed fleet for {_number(total)} USD/h: {reason}", "")
     for part in response["fleet"]:
         yield _fold(f"{_deployment(part)}; {_in_flight(part)} on each replica")
+
+
+def _levers(response: dict[str, Any]) -> Iterator[str]:
+    if response["levers"]:
+        yield _fold("\nwhat would change this", "")
+    for lever in response["levers"]:
+        saving = lever["saving_ratio"]
+        saves = "" if saving is None else f" ({abs(saving):.0%} {'less' if saving >= 0 else 'more'})"
+        copy = ", needs a quantised checkpoint" if lever["needs_quantised_copy"] else ""
+        yield _fold(f"{lever['change']}: {_number(lever['cost_usd_per_h'])} USD/h{saves}{copy}")
 
 
 def _costs(response: dict[str, Any]) -> Iterator[str]:

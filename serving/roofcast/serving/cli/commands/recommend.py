@@ -86,6 +86,7 @@ OPTIONS: Final = {
         None,
         metavar="ACCELERATOR=COUNT,PER_NODE,USD_PER_H",
     ),
+    "marketplaces": Option("Admit marketplaces and community clouds.", bool | None, None, names=("--marketplaces",)),
     "confidence": Option("Minimum probability that all limits are met.", float, 0.8, show_default=True),
     "deployment": Option("Print how to run the first entry: vllm, sglang, trtllm, kubernetes or kserve.", str, ""),
     "level": Option("Probability of the intervals.", float, 0.8, show_default=True),

@@ -226,6 +226,7 @@ OPTION_FIELDS: Final[Mapping[str, str]] = {
     "acceptance_ratio": "constraints.acceptance_ratio",
     "draft_model": "constraints.draft_model",
     "inventory": "constraints.inventory",
+    "marketplaces": "constraints.marketplaces",
     "confidence": "confidence",
     "reference": "references",
     "stack": "stack",
