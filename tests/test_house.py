@@ -17,7 +17,8 @@ MAX_FUNCTION_LINE = 60
 
 
 NOUNS = {
-    "blocking", "load_shedding", "retraining", "root_finding", "sqlite_listing", "streaming", "tracing", "tracking",
+    "blocking", "load_shedding", "p6_training", "retraining", "root_finding", "scoreboard_training", "sqlite_listing",
+    "streaming", "tracing", "tracking",
 }  # fmt: skip
 """Names in -ing that the field uses as nouns or adjectives."""
 BANNED_PHRASES = (

@@ -14,7 +14,8 @@ from string import Template
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Response
-from starlette.exceptions import HTTPException
+
+from roofcast.data.errors import UnknownNameError
 
 router = APIRouter(include_in_schema=False)
 
@@ -62,7 +63,7 @@ def file(name: str, if_none_match: Annotated[str, Header()] = "") -> Response:
     """Return a file of the page; 304 if the client has it."""
     page_file = page_files().get(name)
     if page_file is None:
-        raise HTTPException(404, f"the page has no file {name[:200]!r}")
+        raise UnknownNameError("file", name[:200])
     policy = Template(POLICY).substitute(nonce="")
     headers = HEADERS | {
         "content-security-policy": policy,
