@@ -4,11 +4,12 @@ import { h, table } from "../shared/dom.js";
 import { offer, percent, plural, replicaName, runs, usd } from "../shared/format.js";
 
 const HOURS_PER_MONTH = 730;
+const NARROW = matchMedia("(max-width: 40rem)");
 
 /** Return the levers of an answer, each with its price; null if it has none. */
 export function levers({ levers: list }) {
   if (!list?.length) return null;
-  return h("section", { class: "panel", id: "levers" }, h("h3", {}, "What would change this"),
+  return h("details", { class: "panel", id: "levers", open: !NARROW.matches }, h("summary", {}, h("strong", {}, "What would change this")),
     table("Each change by itself, and the cheapest deployment with it", {
       "Change": (l) => [l.change, l.needs_quantised_copy ? h("span", { class: "hint" }, " needs a quantised checkpoint") : null].filter(Boolean),
       "Per month": (l) => usd(l.cost_usd_per_h * HOURS_PER_MONTH),
