@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -127,12 +128,12 @@ def test_the_probability_of_a_limit_agrees_with_the_interval(
     np.testing.assert_allclose(prediction.p_below("tpot_s", 1e9, slice(3)), np.full(3, 0.95), atol=1e-12)
 
 
-def test_a_certain_throughput_is_below_its_limit_or_not(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
-    load = {"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.05}
-    prediction = predictor.predict_distribution(campaign.X.head(2).assign(**load))
-    certain = prediction.median["output_throughput_token_per_s"].to_numpy()
+def test_a_certain_metric_is_below_its_limit_or_not(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    prediction = predictor.predict_distribution(campaign.X.head(2))
+    certain = replace(prediction, log_sd=0 * prediction.log_sd)
+    value = certain.median["ttft_s"].to_numpy()
     for factor, p in ((0.9, 0.0), (1.0, 1.0), (1.1, 1.0)):
-        assert (prediction.p_below("output_throughput_token_per_s", factor * certain) == p).all()
+        assert (certain.p_below("ttft_s", factor * value) == p).all()
 
 
 def test_intervals_hold_as_many_lineages_as_promised(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:

@@ -210,7 +210,8 @@ def _copy(history: History, home: Path) -> Registry:
     original = history.registry._home
     for name in ("mlflow.db", "bundle.key"):
         shutil.copy(original / name, home)
-    shutil.copytree(original / "bundles", home / "bundles")
+    for name in ("artifacts", "bundles"):
+        shutil.copytree(original / name, home / name)
     return Registry(home)
 
 

@@ -23,7 +23,7 @@ def stack_owners(stacks: pd.Series) -> pd.Series:
     >>> stack_owners(pd.Series(["mlperf/dell", "dstack"])).tolist()
     ['mlperf', 'dstack']
     """
-    return stacks.str.partition("/")[0]
+    return stacks.str.split("/", n=1).str[0]
 
 
 def is_uploaded(stacks: pd.Series) -> pd.Series:
