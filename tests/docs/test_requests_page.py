@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +20,10 @@ from tests.serving.http_client import Client, running
 PAGE = "docs/reference/requests.md"
 
 
-@pytest.fixture
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with running(create_app(Settings(home=tmp_path_factory.mktemp("home")))) as opened:
+@pytest.fixture(scope="module")
+def client(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    home = Path(shutil.copytree(trained_home, tmp_path_factory.mktemp("requests") / "home"))
+    with running(create_app(Settings(home=home, poll_s=3600))) as opened:
         yield opened
 
 

@@ -18,9 +18,11 @@ from typing_extensions import is_typeddict
 from codegen.client import FOLDER, generate_modules
 from roofcast.client import AsyncClient, Client, answers, blocking, bulk, requests
 from roofcast.client.bulk import MAX_JSON_ROW
+from roofcast.data.campaigns import FIRST_CAMPAIGNS
 from tests.data.row_builders import SAMPLES
 from tests.serving.http_client import CONFIG, a_demand, a_measurement, a_question
 from tests.serving.http_client import Client as Bridge
+from tests.serving.stacks.test_profiles import a_run
 
 Json = dict[str, Any]
 
@@ -35,6 +37,10 @@ METHOD_OF = {
     "list_imports": "imports",
     "post_withdrawal": "withdraw_measurements",
     "post_confirmation": "confirm_measurements",
+    "post_stack": "add_stack",
+    "list_stacks": "stacks",
+    "get_stack": "stack",
+    "delete_stack": "remove_stack",
     "post_retraining": "retrain",
     "get_retraining": "retraining",
     "list_retrainings": "retrainings",
@@ -147,13 +153,22 @@ def test_each_answer_has_the_return_type_of_its_method(client: Client) -> None:
         "imports": client.imports,
         "confirm_measurements": lambda: client.confirm_measurements(campaign="nightly"),
         "withdraw_measurements": lambda: client.withdraw_measurements(campaign="nightly"),
+        "add_stack": lambda: client.add_stack(name="typed", rows=[a_run()]),
+        "stacks": client.stacks,
+        "stack": lambda: client.stack("typed", n_next=1),
+        "remove_stack": lambda: client.remove_stack("typed"),
         "retrainings": client.retrainings,
         "models": client.models,
         "accelerators": client.accelerators,
         "offers": client.offers,
         "campaigns": client.campaigns,
+        "campaign_report": client.campaign_report,
+        "campaign_rows": lambda: client.campaign_rows(FIRST_CAMPAIGNS[0], limit=2),
+        "choices": client.choices,
         "predictor": client.predictor,
         "scoreboard": client.scoreboard,
+        "versions": client.versions,
+        "changes": client.changes,
         "ready": client.ready,
         "health": client.health,
         "metrics": client.metrics,

@@ -186,7 +186,9 @@ def test_every_route_that_writes_needs_a_key_and_the_openapi_document_says_so(sh
         (m, r.path) for r in routes for m in (r.methods or set()) - {"GET", "HEAD"} if r.path not in READING_POSTS
     }
     for_admins = {("PUT", "/v1/predictor"), ("POST", "/v1/predictor/rollback")}
-    assert changing == {("POST", MEASURE), ("POST", RETRAIN), *for_admins}
+    of_measurements = {("POST", f"{MEASURE}{part}") for part in ("", "/files", "/withdrawals", "/confirmations")}
+    of_stacks = {("POST", "/v1/stacks"), ("DELETE", "/v1/stacks/{name}")}
+    assert changing == {("POST", RETRAIN), *of_measurements, *of_stacks, *for_admins}
     for method, path in changing:
         scope = "admin" if path in ADMIN_ROUTES else "write"
         assert needed_scope(method, path, "write") == scope
@@ -197,4 +199,4 @@ def test_every_route_that_writes_needs_a_key_and_the_openapi_document_says_so(sh
 def test_every_path_but_probes_and_the_page_can_require_a_key() -> None:
     routes = {route.path for module in ROUTERS for route in module.router.routes if isinstance(route, APIRoute)}
     open_to_all = {path for path in routes if needed_scope("GET", path, "all") is None}
-    assert open_to_all == {"/healthz", "/readyz", "/", "/page.js", "/page.css"}
+    assert open_to_all == {"/healthz", "/readyz", "/", "/page/{name:path}"}

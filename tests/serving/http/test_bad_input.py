@@ -254,6 +254,8 @@ def examples(document: dict[str, Any]) -> list[tuple[str, str, Any]]:
         for method, operation in operations.items():
             if "requestBody" in operation:
                 schema = operation["requestBody"]["content"]["application/json"]["schema"]
+                if schema.get("format") == "binary":
+                    continue
                 name = schema["$ref"].rpartition("/")[2]
                 calls += [(method, path, body) for body in document["components"]["schemas"][name]["examples"]]
             elif "{" not in path:

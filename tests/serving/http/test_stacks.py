@@ -39,7 +39,9 @@ def test_requests_that_name_a_stack_are_answered_as_with_its_rows_as_references(
     plain, by_stack, by_rows = (
         shared.post(PREDICT, body | more).json()["rows"][0] for more in ({}, {"stack": "slow"}, {"references": rows})
     )
-    assert by_stack == pytest.approx(by_rows, rel=1e-9)
+    numbers = {name: value for name, value in by_rows.items() if isinstance(value, float)}
+    assert {name: by_stack[name] for name in numbers} == pytest.approx(numbers, rel=1e-9)
+    assert {**by_stack, **numbers} == by_rows
     assert set(by_stack) - set(plain) == set(UNCALIBRATED_COLUMNS)
     assert by_stack["tpot_s_uncalibrated"] == plain["tpot_s"]
     kind = {"content-type": "application/x-ndjson"}

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+import roofcast.data.store.sqlite_file  # noqa: F401  (it defines an error)
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
 from roofcast.data.catalog.accelerator_file import FIELDS as ACCELERATOR_FIELDS
 from roofcast.data.errors import RoofcastError
