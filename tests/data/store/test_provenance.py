@@ -90,6 +90,17 @@ def test_a_withdrawn_row_that_is_imported_again_stays_withdrawn_unless_another_k
     assert store.load(provenance=True)[["key", "state"]].to_numpy().tolist() == [["other", "learnt"]]
 
 
+@pytest.mark.parametrize("origin", [CI, Origin("boss")])
+def test_no_import_undoes_the_withdrawal_of_an_operator(store: MeasurementStore, origin: Origin) -> None:
+    store.add(rows(1), origin=origin)
+    store.provenance.change("withdrawal", "key:boss", {"key": origin.uploader})
+    for uploader in ("ci", "other"):
+        again = store.add(rows(1, 2), origin=Origin(uploader, is_operator=False))
+        assert again.n_withdrawn == 1
+        assert listed(store, "key", "state")[0] == [origin.uploader, "withdrawn"]
+    assert store.load_learnable().rows["concurrency"].tolist() == [2.0]
+
+
 def test_a_row_in_quarantine_is_learnt_once_it_is_confirmed(store: MeasurementStore) -> None:
     added = store.add(rows(1, 2), origin=CI, quarantine=pd.Series(["tpot_s is ten times the estimate", ""]))
     assert (added.n_new, added.n_quarantined) == (2, 1)

@@ -99,7 +99,8 @@ class MeasurementStore:
     ) -> Added:
         """Add the rows that are new and the models of these rows: all of them, or none if an error escapes.
 
-        A row that another key had imported and withdrawn counts as new.
+        A row that another key had imported and itself withdrawn counts as new. What an operator withdrew stays so
+        until an operator restores it.
 
         Parameters
         ----------
@@ -120,18 +121,19 @@ class MeasurementStore:
         origin = origin or Origin()
         rows = {row["id"]: row for row in _database_rows(table, origin, quarantine)}
         insert = self.database.insert_new(MEASUREMENT).returning(MEASUREMENT.c.id)
-        withdrawn = sa.select(MEASUREMENT.c.id, MEASUREMENT.c.uploader).where(MEASUREMENT.c.withdrawn_at.is_not(None))
+        c = MEASUREMENT.c
+        withdrawn = sa.select(c.id, c.uploader, c.withdrawn_by, c.is_operator).where(c.withdrawn_at.is_not(None))
         with self.database.writing() as connection:
             for spec, config in models:
                 self.models.insert(connection, spec, config)
             new = set(connection.execute(insert, [*rows.values()]).scalars()) if rows else set()
-            uploaders = {id_: uploader for id_, uploader in connection.execute(withdrawn) if id_ in rows}
-            for id_, uploader in uploaders.items():
-                if uploader != origin.uploader:
-                    update = sa.update(MEASUREMENT).where(MEASUREMENT.c.id == id_)
-                    connection.execute(update.values(**rows[id_]))
-                    new.add(id_)
-        n_withdrawn = sum(uploader == origin.uploader for uploader in uploaders.values())
+            known = [row for row in connection.execute(withdrawn) if row.id in rows]
+            by_own_key = [row for row in known if row.withdrawn_by == f"key:{row.uploader}" and not row.is_operator]
+            freed = [row.id for row in by_own_key if row.uploader != origin.uploader]
+            for id_ in freed:
+                connection.execute(sa.update(MEASUREMENT).where(c.id == id_).values(**rows[id_]))
+        new.update(freed)
+        n_withdrawn = len(known) - len(freed)
         n_quarantined = sum(bool(rows[id_]["quarantine"]) for id_ in new)
         return Added(len(new), len(table) - len(new), n_quarantined, n_withdrawn, origin.import_id)
 
