@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from roofcast.data.campaigns import CAMPAIGNS
@@ -67,3 +68,14 @@ def test_derived_outcomes_are_no_targets() -> None:
     told = {"model": "a", "accelerator": "p", "ttft_s": 0.2, "tpot_s": 0.013, "e2e_s": 2.787, "derived": "e2e_s"}
     y = build_training_set(measurements(told), MODELS, PARTS).y
     assert y.columns[y.notna().to_numpy()[0]].tolist() == ["ttft_s", "tpot_s"]
+
+
+@pytest.mark.parametrize(
+    ("measured_by", "stacks"),
+    [("", ["nightly"]), ("b", ["key:a/0", "key:b/nightly"])],
+)
+def test_an_upload_that_copies_rows_of_others_removes_none_of_them(measured_by: str, stacks: list[str]) -> None:
+    table = pd.concat([measurements({"model": "a", "accelerator": "p"})] * 3, ignore_index=True)
+    table["campaign"] = ["0", "0", "nightly"]
+    data = build_training_set(table, MODELS, PARTS, uploaders=pd.Series(["a", "a", measured_by]))
+    assert data.stacks.tolist() == stacks

@@ -25,6 +25,7 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.validity.plausibility import implausible_rows, non_monotone_rows
+from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 
 TRAINING_RUN: Final = "training_run"
 """Rule of training runs, which are in another table and not used by the predictor of serving."""
@@ -101,7 +102,11 @@ def near_duplicates(rows: pd.DataFrame) -> pd.Series:
     single outcome can agree by chance: it must agree to `N_SINGLE_OUTCOME_DIGIT` digits, with no difference in the
     setup. All throughputs count as one outcome, because lengths convert between them; in open loops they do not
     count, because the rate sets them. The first of the copies is kept.
+
+    A row stored by an API key repeats rows of that key and those that no key stored, wherever they stand; it removes
+    no row of others.
     """
+    rows = rows.iloc[np.argsort(is_uploaded(rows["stack"]).to_numpy(dtype=bool), kind="stable")]
     key = [rows[name] for name in COPY_COLUMNS]
     key += [rows[name].map("{:.1e}".format) for name in ("n_input_token", "n_output_token", "request_rate")]
     group = rows.groupby(key, dropna=False, sort=False).ngroup()
@@ -136,6 +141,7 @@ def _copies(group: pd.DataFrame, outcomes: npt.NDArray[np.float64]) -> dict[obje
     setup = (
         group[list(COPY_SETUP_COLUMNS)].astype(object).where(lambda cells: cells.notna() & (cells != "")).to_numpy()
     )
+    owner = stack_owners(group["stack"]).where(is_uploaded(group["stack"]), "").to_numpy()
     first: dict[int, int] = {}
     kinds = np.array([kind == _KINDS for kind in np.unique(_KINDS)]).T
     for j in range(1, len(group)):
@@ -143,7 +149,9 @@ def _copies(group: pd.DataFrame, outcomes: npt.NDArray[np.float64]) -> dict[obje
         is_single = ((has_both @ kinds) > 0).sum(axis=1) == 1
         rtol = np.where(is_single, _rtol(N_SINGLE_OUTCOME_DIGIT), _rtol(N_COPY_DIGIT))[:, None]
         is_close = np.abs(outcomes[:j] - outcomes[j]) <= rtol * np.abs(outcomes[j])
-        for i in np.flatnonzero((is_close | ~has_both).all(axis=1) & has_both.any(axis=1)).tolist():
+        is_near = (is_close | ~has_both).all(axis=1) & has_both.any(axis=1)
+        is_comparable = (owner[:j] == "") | (owner[:j] == owner[j])
+        for i in np.flatnonzero(is_near & is_comparable).tolist():
             if i not in first and not (is_single[i] and _differ(setup[i], setup[j])):
                 first[j] = i
                 break
