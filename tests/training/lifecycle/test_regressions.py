@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from roofcast.training.lifecycle.promotion import compare
 from roofcast.training.lifecycle.regressions import REST, find_regressions
@@ -31,10 +32,14 @@ def shaken(predicted: pd.DataFrame, seed: int, sd: float = 0.03) -> pd.DataFrame
     return predicted * np.exp(np.random.default_rng(seed).normal(0, sd, predicted.shape))
 
 
-def test_another_fit_of_the_same_recipe_is_rarely_found_worse() -> None:
+@pytest.mark.parametrize("n_small", range(5))
+def test_another_fit_of_the_same_recipe_is_rarely_found_worse(n_small: int) -> None:
     y, predicted, slices = simulate()
-    refused = [bool(find_regressions(y, shaken(predicted, seed), predicted, slices)) for seed in range(1, 21)]
-    assert sum(refused) <= 2
+    row = np.arange(4 * n_small)
+    slices.loc[row, "stack"] = np.char.add("small ", (row // 4).astype(str))
+    slices.loc[row, "lineage"] = slices.loc[row, "cell"] = 1000 + row // 4
+    refused = [bool(find_regressions(y, shaken(predicted, seed), predicted, slices)) for seed in range(1, 11)]
+    assert sum(refused) <= 1
 
 
 def test_a_worse_slice_is_found_though_the_whole_is_better() -> None:
@@ -61,6 +66,12 @@ def test_slices_of_few_lineages_and_cells_are_judged_together() -> None:
     candidate = rival.mask(is_small[:, None], rival * np.exp(0.5 * np.sign(np.log(rival / y))))
     found = find_regressions(y, candidate, rival, slices)
     assert ("stack", REST) in {(r.kind, r.name) for r in found}
+
+
+def test_a_single_cell_is_no_evidence() -> None:
+    y, rival, slices = simulate()
+    worse = rival * np.exp(0.1 * np.sign(np.log(rival / y)))
+    assert not find_regressions(y, worse, rival, slices.assign(lineage=0, cell=0, accelerator="0", stack="0"))
 
 
 def test_what_is_better_everywhere_is_never_worse() -> None:

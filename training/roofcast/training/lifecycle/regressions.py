@@ -27,7 +27,8 @@ SIGNIFICANCE: Final = 0.05
 N_RESAMPLE: Final = 1000
 
 MIN_CLUSTER: Final = 5
-"""Lineages, or else cells, below which a slice has no bootstrap of its own; such slices are judged together."""
+"""Lineages, or else cells, below which a slice has no bootstrap of its own; such slices are judged together, if they
+have as many names, lineages or cells."""
 
 REST: Final = "the others"
 ALL: Final = "all"
@@ -91,7 +92,8 @@ def find_regressions(
         mean, resampled = _bootstrap(excess, weight, rng)
         error = float(resampled.std())
         if error <= 1e-12:
-            statistics.append((part, np.inf if mean > 1e-12 else 0.0))
+            is_certain = mean > 1e-12 and len(excess) >= MIN_CLUSTER
+            statistics.append((part, np.inf if is_certain else 0.0))
             continue
         statistics.append((part, mean / error))
         np.maximum(greatest, (resampled - mean) / error, out=greatest)
@@ -120,13 +122,15 @@ def _all_slices(
                     yield _Slice(str(metric), str(kind), str(name), part, cluster)
                 else:
                     small.append(part)
-            if small:
-                yield _Slice(str(metric), str(kind), REST, pd.concat(small), str(kind))
+            rest = pd.concat(small) if small else rows.iloc[:0]
+            cluster = _cluster(rest, str(kind), "lineage", "cell")
+            if cluster:
+                yield _Slice(str(metric), str(kind), REST, rest, cluster)
 
 
-def _cluster(rows: pd.DataFrame) -> str:
-    """Return the column whose values are resampled; blank if a slice has too few."""
-    return next((name for name in ("lineage", "cell") if rows[name].nunique() >= MIN_CLUSTER), "")
+def _cluster(rows: pd.DataFrame, *columns: str) -> str:
+    """Return the first column, of lineage and cell by default, with enough values to resample; blank if none has."""
+    return next((name for name in columns or ("lineage", "cell") if rows[name].nunique() >= MIN_CLUSTER), "")
 
 
 def _cluster_excess(part: _Slice) -> tuple[FloatArray, FloatArray]:
