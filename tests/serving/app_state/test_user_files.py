@@ -200,10 +200,12 @@ def test_a_broken_file_is_logged_and_no_request_fails(
 
 def test_an_answer_with_old_prices_has_a_warning(client: Client) -> None:
     client.app.dependency_overrides[today] = lambda: dt.date(2030, 1, 1)
-    (warning,) = client.post("/v1/recommendations", a_demand()).json()["warnings"]
+    demand = a_demand()
+    demand["workload"] |= {"think_time_s": 10}
+    (warning,) = client.post("/v1/recommendations", demand).json()["warnings"]
     assert "prices are more than 90 days old" in warning
     newest = max(o.as_of for o in load_catalog().offers)
     client.app.dependency_overrides[today] = lambda: newest
-    answer = client.post("/v1/recommendations", a_demand()).json()
+    answer = client.post("/v1/recommendations", demand).json()
     is_old = any((newest - dt.date.fromisoformat(e["price_as_of"])).days > 90 for e in answer["entries"])
     assert bool(answer["warnings"]) == is_old

@@ -71,10 +71,12 @@ def profile_errors(profile: Profile, predictor: RoofcastPredictor, level: float)
     table = table_from_rows(profile.rows)
     errors = []
     for metric in REFERENCE_METRICS:
-        if metric in table and metric in before.median:
-            measured = pd.to_numeric(table[metric]).to_numpy(dtype=float)
+        if metric not in table or metric not in before.median:
+            continue
+        measured = pd.to_numeric(table[metric]).to_numpy(dtype=float)
+        if n_row := int((~np.isnan(measured)).sum()):
             parts = [_errors(measured, part, metric, level) if part else None for part in (before, after)]
-            errors.append(MetricErrors(metric, int((~np.isnan(measured)).sum()), parts[0] or {}, parts[1]))
+            errors.append(MetricErrors(metric, n_row, parts[0] or {}, parts[1]))
     return errors
 
 

@@ -269,7 +269,7 @@ def test_a_recommendation_from_old_prices_has_a_warning(run: Run, tmp_path: Path
     demand = ("--isl", "120", "--osl", "20", "--users", "2", "--slo", "itl:p50<=1s", "--provider", "attic")
     status, out, err = run("recommend", "--model", MODEL, *demand, "--json")
     assert status == 0, err
-    assert json.loads(out)["warnings"] == [err.removeprefix("warning: ").strip()]
+    assert json.loads(out)["warnings"] == [line.removeprefix("warning: ") for line in err.strip().splitlines()]
     assert "1 of 1 prices are more than 90 days old; the oldest is of 2020-01-01" in err
 
 

@@ -46,6 +46,8 @@ def test_stored_rows_are_listed_and_filtered(run: Run, file: Path) -> None:
         assert len(json.loads(run("measurements", *options, "--json")[1])) == n, options
     status, out, err = run("measurements", "--limit", "3")
     assert (status, out.count(MODEL)) == (0, 3)
+    assert "ttft_s" in out
+    assert "tpot_s" not in out
     assert "only the first 3 rows are listed; raise --limit for more" in " ".join(err.split())
     assert run("measurements", "--limit", "8")[2] == ""
 

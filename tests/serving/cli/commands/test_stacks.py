@@ -31,7 +31,8 @@ def test_a_stack_calibrates_predictions_explanations_and_sweeps(run: Run, home: 
     )
     status, _, err = run("predict", "--rows", rows, "--out", tmp_path / "out.csv", "--stack", "rack-7")
     assert status == 0, err
-    (answer,) = csv.DictReader((tmp_path / "out.csv").open())
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as stream:
+        (answer,) = csv.DictReader(stream)
     assert float(answer["tpot_s"]) > 1.2 * float(answer["tpot_s_uncalibrated"])
     status, out, err = run("explain", *QUESTION, "--stack", "rack-7", "--json")
     assert status == 0, err

@@ -7,21 +7,33 @@ from pathlib import Path
 
 import pytest
 
+from roofcast.serving.app_state import app_state
+from roofcast.training.lifecycle.registry import Champion, ShippedPredictor
 from tests.serving.http_client import Run
 
 
+@pytest.fixture
+def shipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Champion:
+    """Put a version without a file, which no test loads, in the place of the shipped predictor."""
+    champion = Champion("shipped-00000000", "", "0" * 64)
+    predictor = ShippedPredictor(champion, tmp_path / "predictor.roofcast")
+    monkeypatch.setattr(app_state, "shipped_predictor", lambda: predictor)
+    return champion
+
+
 @pytest.mark.usefixtures("home")
-def test_the_version_in_service_is_marked(run: Run) -> None:
+def test_the_version_in_service_is_marked(run: Run, shipped: Champion) -> None:
     status, out, err = run("versions", "--json")
     assert status == 0, err
     rows = json.loads(out)
     assert [row["version"] for row in rows if row["in_service"]] == ["1"]
-    assert rows[-1]["version"].startswith("shipped-")
+    assert rows[-1]["version"] == shipped.version
     assert all(len(row["sha256"]) == 64 for row in rows)
 
 
-def test_without_a_run_there_is_the_shipped_version(run: Run, tmp_path: Path) -> None:
+def test_without_a_run_there_is_the_shipped_version(run: Run, shipped: Champion) -> None:
     (row,) = json.loads(run("versions", "--json")[1])
+    assert row["version"] == shipped.version
     assert row["in_service"]
     assert json.loads(run("runs", "--json")[1])["has_runs"] is False
     assert "no training runs yet" in run("runs")[1]

@@ -26,7 +26,7 @@ TABLE_COLUMNS: Final = (
     "request_rate", "statistic", "ttft_s", "tpot_s", "e2e_s", "output_throughput_token_per_s", "import_id", "key",
     "state", "reason",
 )  # fmt: skip
-"""Columns of the printed table; JSON has all columns."""
+"""Columns of the printed table, which leaves out those without a value; JSON has all columns."""
 
 REPORT_HELP: Final = """Report the rows of each campaign: n_read published rows, n_quarantined of them set aside,
 n_kept measurements (one row for each statistic), and n_learnable of these that training uses; quarantine and
@@ -158,7 +158,9 @@ def list_measurements(
     if len(table) > limit:
         warn(f"only the first {limit} rows are listed; raise --limit for more")
     first = table.head(limit)
-    show(rows_from_table(first if as_json else first[list(TABLE_COLUMNS)]), as_json=as_json)
+    if not as_json:
+        first = first[[name for name in TABLE_COLUMNS if (first[name].notna() & (first[name] != "")).any()]]
+    show(rows_from_table(first), as_json=as_json)
 
 
 @measurements.command("imports")
