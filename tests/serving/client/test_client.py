@@ -178,7 +178,7 @@ def test_each_answer_has_the_return_type_of_its_method(client: Client) -> None:
     )
     for name, call in calls.items():
         answer = call()
-        assert answer or name == "retrainings"
+        assert answer or name in {"retrainings", "campaign_report"}
         check_type(getattr(Client, name), answer)
 
 
