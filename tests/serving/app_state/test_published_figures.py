@@ -40,8 +40,9 @@ def as_on_page(row: dict[str, Any]) -> list[str]:
 
 def test_the_shipped_figures_are_those_of_the_page(tmp_path: Path) -> None:
     published, cells = read_figures(tmp_path), page_cells()
-    assert {"P1", "P2", "P3", "P3_clean", "P4", "P4_methods", "decisions", "P5"} == set(published)
-    for name in ("P1", "P2", "P4", "P4_methods", "P5"):
+    protocols = {"P1", "P2", "P3", "P3_clean", "P4", "P4_methods", "decisions", "P5", "P7", "P7_all", "P8"}
+    assert set(published) == protocols
+    for name in ("P1", "P2", "P4", "P4_methods", "P5", "P7", "P7_all", "P8"):
         for row in figure_rows(name, published[name].figures):
             assert as_on_page(row) in cells
     for name in ("P3", "P3_clean"):
