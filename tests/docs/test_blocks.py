@@ -18,6 +18,7 @@ import uvicorn
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.cli.app import app
 from roofcast.serving.http.app import create_app
+from roofcast.training.lifecycle.shipped import shipped_predictor
 from tests.conditions import wait_until
 from tests.data.row_builders import SAMPLES
 from tests.docs.pages import PAGES, blocks, commands
@@ -47,8 +48,9 @@ def _runs_by_itself(group: Any, arguments: list[str]) -> bool:
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[str]:
-    """Return the address of a service on the state folder of the environment."""
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Return the address of a service of the shipped predictor on the state folder of the environment."""
+    monkeypatch.setattr("roofcast.serving.app_state.app_state.shipped_predictor", shipped_predictor)
     server = uvicorn.Server(uvicorn.Config(create_app(Settings(home=tmp_path / "home")), port=0, log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
