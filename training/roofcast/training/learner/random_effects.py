@@ -173,7 +173,7 @@ class RandomEffects(Estimator):
     ) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the error of each row, conditioned on the points of other groups.
 
-        `predict` of a group says the same after `condition_on` the points of all others.
+        For each group this equals `predict` of its rows by the process conditioned on the points of all other groups.
 
         Parameters
         ----------

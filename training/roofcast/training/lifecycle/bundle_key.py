@@ -1,7 +1,7 @@
 """Signatures of bundles: a service accepts the versions that a holder of its key has trained.
 
-The registry's checksum shows that a bundle is the one that was registered; whoever can write the registry can
-register another. The signature shows that a holder of the key registered it.
+The registry's checksum proves that a bundle is unchanged since it was registered, not who registered it: everybody
+who can write to the registry can register a bundle. The signature proves that a holder of the key did.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ ALIKE: Final = (("engine", "accelerator", "load"), ("engine", "load"), ("load",)
 
 MIN_ROW: Final = 50
 MIN_OWNER: Final = 3
-"""Rows, and owners of their stacks, from which the limits of alike rows are told."""
+"""Least number of alike rows, and of owners of their stacks, that define limits."""
 
 TAIL: Final = 0.005
 """Share of alike rows beyond each limit before the margin."""
