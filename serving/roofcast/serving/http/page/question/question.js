@@ -77,12 +77,15 @@ function showKind() {
   slider("think_time_s").hidden = kind() !== "users";
 }
 
+/** The think time in seconds of a request that names none: its preset's, otherwise none. */
+const usualThinkTime = () => presets.get(at("preset").value)?.think_time_s ?? 0;
+
 const slider = (name) => document.querySelector(`.slider[data-name=${name}]`);
 
 /** Return the request; throws if a pasted config.json is no JSON. */
 export function readQuestion() {
   const workload = { [kind()]: number(kind()) };
-  if (kind() === "users") workload.think_time_s = number("think_time_s");
+  if (kind() === "users" && number("think_time_s") !== usualThinkTime()) workload.think_time_s = number("think_time_s");
   if (at("preset").value) workload.preset = at("preset").value;
   else for (const name of LENGTHS) workload[name] = number(name);
   const request = { model: readModel(), workload, limits: readLimits(), confidence: number("confidence") / 100, constraints: readConstraints() };
@@ -99,7 +102,7 @@ export function writeQuestion(request, changed) {
   radio.checked = true;
   choosePreset();
   for (const name of ["users", "request_rate_per_s", ...LENGTHS]) if (typeof workload[name] === "number") setSlider(name, workload[name]);
-  setSlider("think_time_s", workload.think_time_s ?? 0);
+  setSlider("think_time_s", workload.think_time_s ?? usualThinkTime());
   if (request.limits) writeLimits(request.limits, changed);
   if (request.confidence) setSlider("confidence", Number((request.confidence * 100).toPrecision(4)));
   if ([...at("stack").options].some(({ value }) => value === request.stack)) at("stack").value = request.stack;
