@@ -31,6 +31,8 @@ def test_the_value_is_the_middle_of_its_interval(predictor: TrainingJobPredictor
 
 def test_a_job_that_needs_more_memory_fits_with_less_probability(predictor: TrainingJobPredictor) -> None:
     plan = {"tp": 1, "pp": 1, "sharding": "fsdp", "recomputation": "none"}
-    rows = pd.DataFrame([JOB | plan | {"n_micro_batch_sequence": n, "n_global_batch_sequence": 64 * n} for n in (1, 8)])
+    rows = pd.DataFrame(
+        [JOB | plan | {"n_micro_batch_sequence": n, "n_global_batch_sequence": 64 * n} for n in (1, 8)]
+    )
     p = predictor.predict(rows)
     assert p.p_fits[0] > 0.5 > p.p_fits[1]

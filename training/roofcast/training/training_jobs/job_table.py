@@ -48,8 +48,8 @@ class JobTable:
 
     def take(self, rows: RowIndex) -> Self:
         """Return a subset of the jobs."""
-        parts = (take_rows(part, rows) for part in (self.runs, self.time, self.memory))
-        return type(self)(self.jobs.iloc[rows], *parts, self.lineage[rows], self.owner[rows])
+        runs, time, memory = (take_rows(part, rows) for part in (self.runs, self.time, self.memory))
+        return type(self)(self.jobs.iloc[rows], runs, time, memory, self.lineage[rows], self.owner[rows])
 
     def text(self, name: str) -> npt.NDArray[np.object_]:
         """Return a column of text; empty where it is blank."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 import numpy as np
@@ -60,9 +60,12 @@ class TrainingJobPredictor:
     ----------
     conformal_
         Distribution of absolute log errors by metric.
+    references_
+        Own runs.
     """
 
     conformal_: dict[str, GroupedConformal] = field(default_factory=dict)
+    references_: pd.DataFrame | None = None
 
     def fit(self, measurements: pd.DataFrame) -> Self:
         """Fit to rows of `roofcast.data.training_campaigns.load_training_campaigns`; return the predictor."""
@@ -99,7 +102,7 @@ class TrainingJobPredictor:
 
     def with_references(self, measurements: pd.DataFrame) -> Self:
         """Return the predictor that also knows own runs, without a new fit; the original is unchanged."""
-        return type(self)(self.conformal_)
+        return replace(self, references_=measurements)
 
 
 def log_errors(table: JobTable) -> dict[str, FloatArray]:
