@@ -322,6 +322,9 @@ class RetrainingResponse(TypedDict):
     finished_at: str | None
     report: dict[str, Any] | None
     error: str
+    stage: str
+    n_step_done: int
+    n_step: int
 
 
 class ScoreboardResponse(TypedDict):

@@ -127,6 +127,29 @@ def test_a_job_runs_once(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> No
     assert (record_after.state, record_after.error, len(calls)) == ("failed", "too few rows", 1)
 
 
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_the_stage_of_a_retraining_is_recorded(
+    is_recorded: bool, queue: JobQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that does not answer costs the record of a stage, not the retraining."""
+    store, seen = queue._state.store, []
+
+    def retrain(progress: Callable[..., Iterator[int]]) -> RetrainingReport:
+        seen.append(store.retrainings.find(record.id))
+        if not is_recorded:
+            monkeypatch.setattr(store.retrainings, "advance", fail_twice(store.retrainings.advance))
+        seen.extend(store.retrainings.find(record.id) for _ in progress(range(2), 2, "held-out lineages"))
+        raise OutOfRangeError("too few rows")
+
+    monkeypatch.setattr(queue._state, "retrain", retrain)
+    record = queue.submit()
+    queue.run(record.id)
+    steps = [(one.stage, one.n_step_done, one.n_step) for one in seen]
+    loading, lineages = ("loading the measurements", 0, 0), "candidate, held-out lineages"
+    assert steps == [loading, (lineages, 1, 2), (lineages, 2, 2)] if is_recorded else [loading] * 3
+    assert store.retrainings.find(record.id).error == "too few rows"
+
+
 def test_an_unexpected_error_fails_the_job_and_is_raised(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_progress: object) -> RetrainingReport:
         raise ZeroDivisionError("a bug")

@@ -18,7 +18,17 @@ State = Literal["queued", "running", "done", "failed"]
 
 @dataclass(frozen=True)
 class Retraining:
-    """A request to retrain and its result; `owner` is the id of the state folder whose worker runs it."""
+    """A request to retrain, its progress and its result.
+
+    Parameters
+    ----------
+    owner
+        Id of the state folder whose worker runs it.
+    stage
+        What it computes, or computed last; blank before it starts.
+    n_step_done, n_step
+        Steps of the stage that are done, and all of them; 0 if the stage has no steps.
+    """
 
     id: str
     state: State
@@ -28,6 +38,9 @@ class Retraining:
     report: dict[str, Any] | None = None
     error: str = ""
     owner: str = ""
+    stage: str = ""
+    n_step_done: int = 0
+    n_step: int = 0
 
 
 class Retrainings:
@@ -74,6 +87,16 @@ class Retrainings:
             If it is not queued.
         """
         return self._advance(id, ("queued",), state="running", started_at=dt.datetime.now(dt.UTC))
+
+    def advance(self, id: str, stage: str, n_step_done: int, n_step: int) -> Retraining:  # noqa: A002
+        """Return the retraining at another stage, or further in the same one.
+
+        Raises
+        ------
+        InputError
+            If it is not running.
+        """
+        return self._advance(id, ("running",), stage=stage, n_step_done=n_step_done, n_step=n_step)
 
     def finish(self, id: str, report: dict[str, Any]) -> Retraining:  # noqa: A002
         """Return the retraining as done, with its report.

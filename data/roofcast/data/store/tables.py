@@ -75,6 +75,9 @@ RETRAINING: Final = sa.Table(
     sa.Column("report", sa.JSON(none_as_null=True), nullable=True),
     sa.Column("error", sa.Text, nullable=False),
     sa.Column("owner", sa.String(32), nullable=False),
+    sa.Column("stage", sa.Text, nullable=False),
+    sa.Column("n_step_done", sa.Integer, nullable=False),
+    sa.Column("n_step", sa.Integer, nullable=False),
 )
 
 API_KEY: Final = sa.Table(

@@ -6,9 +6,17 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from roofcast.data.errors import RoofcastError
+
 logger = logging.getLogger(__name__)
 
 LINEAGES = "held-out lineages"
+
+LOADING = "loading the measurements"
+"""Stage before the first round."""
+
+Advance = Callable[[str, int, int], object]
+"""Receives the stage, the number of its steps that are done, and that of all."""
 
 
 def name_stages() -> Callable[[str], str]:
@@ -32,14 +40,25 @@ def name_stages() -> Callable[[str], str]:
     return name
 
 
-def log_stages(retraining_id: str) -> Callable[[Iterable[Any], int, str], Iterator[Any]]:
-    """Return the progress callback of a retraining that logs each step."""
+def record_stages(retraining_id: str, advance: Advance) -> Callable[[Iterable[Any], int, str], Iterator[Any]]:
+    """Return the progress callback of a retraining that logs each step and records it.
+
+    A step that cannot be recorded is logged; the retraining goes on.
+    """
     stage_of = name_stages()
+
+    def record(stage: str, n_done: int, n_step: int) -> None:
+        logger.info("retraining id=%s stage=%r done=%d total=%d", retraining_id, stage, n_done, n_step)
+        try:
+            advance(stage, n_done, n_step)
+        except RoofcastError as error:
+            logger.warning("stage not recorded, retraining id=%s: %s", retraining_id, error)
 
     def progress(items: Iterable[Any], total: int, label: str) -> Iterator[Any]:
         stage = stage_of(label)
-        for done, item in enumerate(items, start=1):
-            logger.info("retraining id=%s stage=%r done=%d total=%d", retraining_id, stage, done, total)
+        for n_done, item in enumerate(items, start=1):
+            record(stage, n_done, total)
             yield item
 
+    record(LOADING, 0, 0)
     return progress

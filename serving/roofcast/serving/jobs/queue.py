@@ -19,6 +19,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +27,7 @@ from filelock import FileLock, Timeout
 
 from roofcast.data.errors import InputError, NotReadyError, RoofcastError
 from roofcast.data.private_files import make_private_file
-from roofcast.serving.app_state.retraining_stages import log_stages
+from roofcast.serving.app_state.retraining_stages import record_stages
 from roofcast.serving.jobs.parent_death import signal_at_parent_death
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class JobQueue:
         except InputError:
             return
         try:
-            report = self._state.retrain(log_stages(retraining_id))
+            advance = partial(self._state.store.retrainings.advance, retraining_id)
+            report = self._state.retrain(record_stages(retraining_id, advance))
         except RoofcastError as error:
             self._fail(retraining_id, str(error))
         except Exception as error:

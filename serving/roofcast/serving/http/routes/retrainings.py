@@ -27,7 +27,7 @@ def post_retraining(jobs: Jobs, response: Response) -> RetrainingResponse:
 
 @router.get("/v1/retrainings/{retraining_id}")
 def get_retraining(retraining_id: RetrainingId, state: State) -> RetrainingResponse:
-    """Return a retraining, with its report once it is done."""
+    """Return a retraining: its stage while it runs, its report once it is done."""
     return RetrainingResponse(**dataclasses.asdict(state.store.retrainings.find(retraining_id)))
 
 

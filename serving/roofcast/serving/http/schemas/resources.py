@@ -156,7 +156,7 @@ class OwnCampaign(BaseModel):
 
 
 class RetrainingResponse(BaseModel):
-    """State and report of a retraining."""
+    """State, progress and report of a retraining."""
 
     id: str
     state: Literal["queued", "running", "done", "failed"]
@@ -165,6 +165,9 @@ class RetrainingResponse(BaseModel):
     finished_at: dt.datetime | None
     report: dict[str, Any] | None
     error: str
+    stage: Annotated[str, Field(description="What it computes, or computed last; blank before it starts.")]
+    n_step_done: Annotated[int, Field(description="Steps of the stage that are done.")]
+    n_step: Annotated[int, Field(description="All steps of the stage; 0 if it has none.")]
 
 
 class Check(BaseModel):

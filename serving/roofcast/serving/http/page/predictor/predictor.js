@@ -59,10 +59,13 @@ async function retrainings() {
   const list = rows.length ? table("Latest first", {
     "Requested": (r) => new Date(r.requested_at).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }),
     "State": (r) => r.state,
+    "Stage": (r) => (r.state === "running" ? stage(r) : ""),
     "Outcome": (r) => outcome(r),
   }, rows) : h("p", { class: "hint" }, "None yet.");
   return [list, h("div", { class: "row" }, start), place];
 }
+
+const stage = (r) => (r.n_step ? `${r.stage}: ${r.n_step_done} of ${r.n_step}` : r.stage);
 
 function outcome({ state, error, report }) {
   if (state === "failed") return error;
