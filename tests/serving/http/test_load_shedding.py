@@ -177,14 +177,17 @@ def test_one_caller_cannot_fill_the_queue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "method", "body"),
+    ("path", "method", "body", "n_slot"),
     [
-        pytest.param(EXPLANATIONS, "POST", b"{}", id="explanations"),
-        pytest.param(PREDICTIONS, "POST", b" " * (load_shedding.DEAR_BYTE + 1), id="predictions of many rows"),
-        pytest.param(MODELS, "GET", b"", id="listings"),
+        pytest.param(EXPLANATIONS, "POST", b"{}", 1, id="explanations"),
+        pytest.param(PREDICTIONS, "POST", b" " * (load_shedding.DEAR_BYTE + 1), 1, id="predictions of many rows"),
+        pytest.param("/v1/stacks", "POST", b"{}", 1, id="rows of a stack"),
+        pytest.param("/v1/stacks/rack", "GET", b"", 1, id="reports of a stack"),
+        pytest.param("/v1/stacks", "GET", b"", 2, id="stacks"),
+        pytest.param(MODELS, "GET", b"", 2, id="listings"),
     ],
 )
-def test_predictions_do_not_wait_for_other_kinds(path: str, method: str, body: bytes) -> None:
+def test_predictions_do_not_wait_for_other_kinds(path: str, method: str, body: bytes, n_slot: int) -> None:
     async def scenario() -> None:
         others, prediction = Computation(), Computation()
         prediction.may_end.set()
@@ -200,7 +203,7 @@ def test_predictions_do_not_wait_for_other_kinds(path: str, method: str, body: b
             quick = Exchange()
             await shed({**quick.scope, "id": "prediction"}, quick.receive, quick.send)
             assert quick.status == 200
-            assert others.n_started == (2 if method == "GET" else 1)
+            assert others.n_started == n_slot
             others.may_end.set()
 
     run(scenario)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from roofcast.features.descriptors.config_hash import config_hashes, joint_hash
+from roofcast.training.learner import random_effects
 from roofcast.training.learner.group_keys import (
     CONFIGURATION,
     NOISE_SD,
@@ -26,7 +28,7 @@ from roofcast.training.learner.group_keys import (
     select_training_points,
 )
 from roofcast.training.learner.lookup_tables import LENGTH_SCALE
-from roofcast.training.learner.random_effects import ERROR_CLIP, RandomEffects
+from roofcast.training.learner.random_effects import ERROR_CLIP, RandomEffects, student_t_weights
 from tests.builders import a_question, describe_questions
 from tests.training.builders import places_of, random_places
 
@@ -154,7 +156,7 @@ def test_queries_of_other_stacks_are_conditioned_too() -> None:
 
 def test_a_group_left_out_is_predicted_from_the_points_of_the_others() -> None:
     fitted = prior().fit(distinct_points(20), errors_of(20))
-    points, y = random_places(12, seed=5), errors_of(12, seed=6)
+    points, y = random_places(12, seed=5), 0.3 * errors_of(12, seed=6)
     groups, is_point = np.arange(12) // 3, np.arange(12) % 3 > 0
     mean, sd = fitted.predict_left_out(points, y, groups, is_point)
     for group in range(4):
@@ -164,6 +166,20 @@ def test_a_group_left_out_is_predicted_from_the_points_of_the_others() -> None:
         np.testing.assert_allclose(sd[own], wanted[1], rtol=1e-8)
     alone = fitted.predict_left_out(points, y, np.zeros(12), is_point)
     np.testing.assert_allclose(alone[0], fitted.predict(points)[0], rtol=1e-8, atol=1e-10)
+
+
+def test_points_are_reweighted_once_for_all_groups_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = prior().fit(distinct_points(20), errors_of(20))
+    points, y = random_places(30, seed=5), np.append(errors_of(29, seed=6), 9.0)
+    weights = student_t_weights(y, fitted.covariance(points, points), fitted.sd_[-1] ** 2)
+    reweight = Mock(return_value=weights)
+    monkeypatch.setattr(random_effects, "student_t_weights", reweight)
+    mean, sd = fitted.predict_left_out(points, y, np.arange(30), np.ones(30, dtype=bool))
+    assert reweight.call_count == 1
+    others = np.arange(30) != 3
+    reweight.return_value = weights[others]
+    wanted = fitted.condition_on(points.take(others), y[others]).predict(points.take(~others))
+    np.testing.assert_allclose((mean[3], sd[3]), np.ravel(wanted), rtol=1e-8)
 
 
 def test_conditioning_keeps_the_fitted_deviations() -> None:

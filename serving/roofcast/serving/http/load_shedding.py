@@ -22,8 +22,12 @@ from roofcast.serving.http.telemetry.prometheus import SHED
 
 DEAR_PATHS: Final = frozenset({
     "/v1/recommendations", "/v1/explanations", "/v1/training/recommendations", "/v1/training/predictions",
+    "/v1/stacks",
 })  # fmt: skip
 """Routes whose POST computes for tenths of a second or longer."""
+
+STACK_REPORTS: Final = "/v1/stacks/"
+"""Routes whose GET does."""
 
 DEAR_BYTE: Final = 32_768
 """Body from which a prediction counts as dear: about 150 rows."""
@@ -85,7 +89,8 @@ class Lanes:
         if scope["type"] != "http" or not scope["path"].startswith(API) or bulk_kind(scope):
             return None
         if scope["method"] != "POST":
-            return self._others
+            is_report = scope["method"] == "GET" and scope["path"].startswith(STACK_REPORTS)
+            return self._dear if is_report else self._others
         if scope["path"] == PREDICTIONS:
             return self._dear if body_byte > DEAR_BYTE else self._predictions
         return self._dear if scope["path"] in DEAR_PATHS else self._others

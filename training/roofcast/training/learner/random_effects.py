@@ -173,7 +173,9 @@ class RandomEffects(Estimator):
     ) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the error of each row, conditioned on the points of other groups.
 
-        For each group this equals `predict` of its rows by the process conditioned on the points of all other groups.
+        The weights of points, see `student_t_weights`, are those of all points together: a group left out still votes
+        on whether points of others are faults. Where all weights are 1, this equals `predict` of each group by the
+        process conditioned on the points of all other groups.
 
         Parameters
         ----------
@@ -182,20 +184,29 @@ class RandomEffects(Estimator):
         groups : shape (n,)
         is_point : shape (n,)
             Whether other groups are conditioned on the row.
+
+        Notes
+        -----
+        With Q the inverse covariance of all points, that of those outside group g is
+        ``Q_rr - Q_rg Q_gg ** -1 Q_gr`` (Rasmussen and Williams, sections 5.4.2 and A.3).
         """
-        prior, (mean, posterior) = self.covariance(X, X), self.predict_joint(X)
+        mean, posterior = self.predict_joint(X)
         mean, variance = mean.copy(), np.diag(posterior) + self._noise
-        start = mean.copy()
-        for group in np.unique(groups):
-            own, others = np.flatnonzero(groups == group), np.flatnonzero((groups != group) & is_point)
-            if not len(others):
-                continue
-            noise = self._noise / student_t_weights(y[others], prior[np.ix_(others, others)], self._noise)
-            factor = np.linalg.cholesky(posterior[np.ix_(others, others)] + np.diag(noise))
-            surprise, cross = y[others] - start[others], posterior[np.ix_(others, own)]
-            half = linalg.solve_triangular(factor, np.column_stack([surprise, cross]), lower=True, check_finite=False)
-            mean[own] += half[:, 1:].T @ half[:, 0]
-            variance[own] -= (half[:, 1:] ** 2).sum(axis=0)
+        points = np.flatnonzero(is_point)
+        if not len(points):
+            return mean, np.sqrt(variance)
+        prior = self.covariance(X.take(points), X.take(points))
+        noise = self._noise / student_t_weights(y[points], prior, self._noise)
+        precision = np.linalg.inv(posterior[np.ix_(points, points)] + np.diag(noise))
+        weights = precision @ (y[points] - mean[points])
+        cross = np.where(groups[:, None] == groups[points], 0.0, posterior[:, points])
+        spread = cross @ precision
+        mean, variance = mean + cross @ weights, variance - (spread * cross).sum(axis=1)
+        for group in np.unique(groups[points]):
+            rows, own = groups == group, groups[points] == group
+            lost = np.linalg.solve(precision[np.ix_(own, own)], spread[np.ix_(rows, own)].T)
+            mean[rows] -= lost.T @ weights[own]
+            variance[rows] += (lost * spread[np.ix_(rows, own)].T).sum(axis=0)
         return mean, np.sqrt(np.maximum(variance, self._noise))
 
     def predict_sd_left_out(
@@ -371,7 +382,9 @@ def student_t_weights(errors: FloatArray, covariance: FloatArray, noise: float) 
         own = np.diag(precision)
         spread = 1 / own - noise / weight + noise
         distance = (precision @ errors / own) ** 2 / spread
-        weight = np.minimum((DEGREES_OF_FREEDOM + 1) / (DEGREES_OF_FREEDOM + distance), 1.0)
+        before, weight = weight, np.minimum((DEGREES_OF_FREEDOM + 1) / (DEGREES_OF_FREEDOM + distance), 1.0)
+        if np.array_equal(before, weight):
+            break
     return weight
 
 
