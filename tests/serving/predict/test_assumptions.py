@@ -6,7 +6,8 @@ import pytest
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.measurements.schema import INPUT_COLUMNS
-from roofcast.serving.predict.assumptions import USUAL, assumed_columns
+from roofcast.features.descriptors.assumptions import USUAL
+from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.json_rows import columns_from_rows
 from roofcast.serving.predict.row_parser import parse_rows
 

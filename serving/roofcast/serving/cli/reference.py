@@ -22,11 +22,11 @@ from roofcast.data.measurements.schema import (
 )
 from roofcast.data.prices.offer_file import OFFER_FIELDS
 from roofcast.features.columns import DESCRIPTORS, FEATURES, Column
+from roofcast.features.descriptors.assumptions import USUAL
 from roofcast.features.engine.coefficients import PRIORS
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.app_state.user_catalog import OWNED_FIELDS
 from roofcast.serving.predict.answers import ANSWER_COLUMNS, STATUSES, UNCALIBRATED_COLUMNS
-from roofcast.serving.predict.assumptions import USUAL
 from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF
 
 
@@ -68,7 +68,9 @@ def _limits() -> Iterator[str]:
 
 
 def _usual_values() -> Iterator[str]:
-    yield "What an answer takes where these columns are blank, and lists in `assumed` where it has an effect."
+    yield "What an answer takes where these columns are blank, and lists in `assumed` where it has an effect. Each"
+    yield "widens the interval by what leaving it blank does to measured rows that state it, except"
+    yield "`weight_precision` and `concurrency`."
     yield ""
     yield from _table(("column", "usual value"), ((f"`{name}`", value) for name, value in USUAL.items()))
 

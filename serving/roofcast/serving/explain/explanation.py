@@ -58,6 +58,8 @@ class Explanation:
     ----------
     table, parts
         The questions with the catalogue's ids, and the accelerator of each.
+    assumed
+        Blank columns of each question whose usual values count, separated by spaces.
     d
         Descriptors.
     operators
@@ -71,6 +73,7 @@ class Explanation:
     """
 
     table: pd.DataFrame
+    assumed: Sequence[str]
     parts: list[AcceleratorSpec]
     d: dict[str, FloatArray]
     estimate: Estimate
@@ -90,10 +93,6 @@ class Explanation:
     @cached_property
     def _breakdown(self) -> pd.DataFrame:
         return breakdown_table(self.operators)
-
-    @cached_property
-    def _assumed(self) -> Sequence[str]:
-        return assumed_columns({str(name): self.table[name].to_numpy() for name in self.table})
 
     def metrics(self, i: int) -> dict[str, float]:
         """Return the estimated metrics of question `i`, and the mean power of its replica."""
@@ -139,7 +138,7 @@ class Explanation:
             "estimate": {name: value if isfinite(value) else None for name, value in self.metrics(i).items()},
             "is_saturated": bool(self.estimate.is_saturated[i]),
             "remarks": self.remarks(i),
-            "assumed": self._assumed[i].split(),
+            "assumed": self.assumed[i].split(),
             "bounds": self.bounds(i),
             "bottleneck": str(bottleneck(self.operators, self.d["workload.n_output_token"])[i]),
             "operators": rows_from_table(rows),
@@ -189,11 +188,14 @@ def explain(
     e = estimate(d, coefficients)
     operators = break_down(d, coefficients, e)
     known = {**catalog.accelerators, **accelerators}
+    assumed = assumed_columns({str(name): table[name].to_numpy() for name in table})
     prediction = []
     if bundle:
-        prediction = explain_predictions(descriptors, table, bundle, known, level=level, references=references)
+        prediction = explain_predictions(
+            descriptors, table, bundle, known, assumed=assumed, level=level, references=references
+        )
     power = replica_power_w(d, e, operators)
-    return Explanation(table, used, d, e, operators, capacity_limits(d, e.memory), power, prediction)
+    return Explanation(table, assumed, used, d, e, operators, capacity_limits(d, e.memory), power, prediction)
 
 
 def _raise_first(problems: Sequence[Problem | None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -25,6 +25,7 @@ def explain_predictions(
     bundle: ModelBundle,
     accelerators: Mapping[str, AcceleratorSpec],
     *,
+    assumed: Sequence[str],
     level: float,
     references: CalibrationPoints | None = None,
 ) -> list[dict[str, Any]]:
@@ -38,6 +39,8 @@ def explain_predictions(
         That predicts.
     accelerators
         Specs by the ids of the table.
+    assumed
+        Blank columns of each question, separated by spaces.
     level
         Of the intervals.
     references
@@ -45,9 +48,9 @@ def explain_predictions(
     """
     predictor = bundle.predictor
     metrics = predictor.select_metrics(ANSWER_METRICS)
-    prediction = predictor.predict_distribution(descriptors, references, metrics=metrics)
+    prediction = bundle.predict(descriptors, assumed, references, metrics=metrics)
     intervals = _intervals(prediction, level)
-    plain = _intervals(predictor.predict_distribution(descriptors, metrics=metrics), level) if references else None
+    plain = _intervals(bundle.predict(descriptors, assumed, metrics=metrics), level) if references else None
     summands = contributions(predictor, descriptors, references, metrics)
     near = {m: nearest_measurements(predictor, bundle.anchors, descriptors, m, N_NEAREST) for m in metrics}
     beyond = outside_columns(prediction, table, bundle, accelerators)

@@ -106,15 +106,15 @@ def _predict(
     bundle, catalog = options.bundle, options.catalog
     subset = table if len(rows) == len(problems) else {name: cells[rows] for name, cells in table.items()}
     descriptors = describe(subset, catalog.models, catalog.accelerators)
-    predict = bundle.predictor.predict_distribution
-    prediction = predict(descriptors, options.references, metrics=ANSWER_METRICS)
+    assumed = assumed_columns(subset)
+    prediction = bundle.predict(descriptors, assumed, options.references, metrics=ANSWER_METRICS)
     _fill_numbers(answers, rows, prediction, options.level)
     if options.references:
-        uncalibrated = predict(descriptors, metrics=ANSWER_METRICS)
+        uncalibrated = bundle.predict(descriptors, assumed, metrics=ANSWER_METRICS)
         _fill_numbers(answers, rows, uncalibrated, options.level, UNCALIBRATED)
     outside = outside_columns(prediction, subset, bundle, catalog.accelerators)
     answers["outside"][rows] = [bool(columns) for columns in outside]
-    answers["assumed"][rows] = assumed_columns(subset)
+    answers["assumed"][rows] = assumed
     answers["reason"][rows] = _remarks(descriptors, bundle, subset[ASSUMED_LOAD], prediction.estimate)
     splits, capacities = assumed_split_problems(descriptors, subset, catalog), capacity_problems(prediction.estimate)
     failed = []

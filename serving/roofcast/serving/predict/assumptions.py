@@ -1,75 +1,18 @@
-"""Assumptions: the blank columns of a row whose usual values its answer rests on."""
+"""The assumed columns that an answer lists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import compress
-from typing import Final
 
 import numpy as np
 
-from roofcast.data.measurements.schema import NO_SPECULATION
-from roofcast.features.descriptors.prediction_input import ColumnArray
+from roofcast.features.descriptors.assumptions import USUAL, assumption_masks
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Table
-
-USUAL: Final = {
-    "engine": "that of engines without coefficients of their own",
-    "weight_precision": "the checkpoint's",
-    "kv_precision": "16 bits; FP8 for TensorRT-LLM with weights of eight or four bits",
-    "tp": "what the other degrees leave; copies of the model for an offline load or a request rate",
-    "concurrency": "one request in flight",
-    "speculation": "none",
-    "n_speculative_token": "3",
-    "acceptance_ratio": "the coefficient `acceptance`",
-    "prefix_cache_ratio": "0: prompts that share nothing, the median of measured runs whose cache is on",
-    "chunk_size_token": "the engine's default",
-    "max_num_seqs": "the engine's default",
-    "graphs": "on; off for engines that launch every kernel",
-    "peer_to_peer": "on, except for GeForce",
-    "length_variation": "0.5, typical of chat",
-    "n_request": "a run of unknown length, which includes some of its start",
-}
-"""Usual value of each column that an answer lists as assumed."""
 
 
 def assumed_columns(table: Table) -> list[str]:
-    """Return the assumed columns of each parsed row, separated by spaces.
-
-    A column counts only where it has an effect: the split of several accelerators, the settings of a speculation that
-    is on.
-    """
-    masks = np.column_stack([*_masks(table)])
+    """Return the columns of `USUAL` that each parsed row leaves to it, separated by spaces."""
+    masks = np.column_stack([*assumption_masks(table, table[ASSUMED_LOAD]).values()])
     codes, first, inverse = np.unique(masks @ (1 << np.arange(len(USUAL))), return_index=True, return_inverse=True)
     texts = [" ".join(compress(USUAL, masks[i].tolist())) for i in first.tolist()]
     return [texts[i] for i in inverse.tolist()] if len(codes) > 1 else texts * len(masks)
-
-
-def _masks(table: Table) -> Iterator[ColumnArray]:
-    n_row = len(table["model"])
-    everywhere = np.ones(n_row, dtype=bool)
-    is_shared = table["n_accelerator"] > 1
-    is_speculative = ~_is_blank(table, "speculation", everywhere)
-    if is_speculative.any():
-        is_speculative &= table["speculation"] != NO_SPECULATION
-    has_effect = {
-        "tp": is_shared,
-        "peer_to_peer": is_shared,
-        "n_speculative_token": is_speculative,
-        "acceptance_ratio": is_speculative,
-        "n_request": ~np.isnan(table["concurrency"]),
-    }
-    if "prefix_caching" in table:
-        has_effect["prefix_cache_ratio"] = table["prefix_caching"] != "off"
-    if "load" in table:
-        has_effect["n_request"] &= table["load"] != "static_batch"
-    for name in USUAL:
-        is_blank = table[ASSUMED_LOAD] if name == "concurrency" else _is_blank(table, name, everywhere)
-        yield is_blank & has_effect[name] if name in has_effect else is_blank
-
-
-def _is_blank(table: Table, name: str, absent: ColumnArray) -> ColumnArray:
-    """Return whether each cell is blank; `absent` where the table lacks the column."""
-    if name not in table:
-        return absent
-    cells = table[name]
-    return np.isnan(cells) if cells.dtype.kind == "f" else np.asarray(cells == "", dtype=bool)

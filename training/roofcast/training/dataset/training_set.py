@@ -16,6 +16,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.measurements.validation import row_ids
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.training.dataset.blanked_rows import BlankedRows, build_blanked_rows
 from roofcast.training.dataset.review import review
 from roofcast.training.dataset.stacks import UPLOADED, is_uploaded, name_stacks
 from roofcast.training.dataset.targets import outcomes
@@ -43,6 +44,8 @@ class TrainingSet:
         Number of measurements excluded by each review rule.
     attempts
         Deployments that ran and deployments that ran out of memory.
+    blanked
+        Rows with a column left blank, by column.
     """
 
     measurements: pd.DataFrame
@@ -53,6 +56,7 @@ class TrainingSet:
     ids: pd.Series
     set_aside: dict[str, int] = field(default_factory=dict)
     attempts: Attempts | None = None
+    blanked: dict[str, BlankedRows] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -110,7 +114,8 @@ def build_training_set(
     is_failed = (measurements["status"] == "out_of_memory") & ~is_uploaded(measurements["stack"])
     attempts = build_attempts(rows[~is_uploaded(rows["stack"])], measurements[is_failed], models, accelerators)
     X, y = describe(rows, models, accelerators), outcomes(rows)
-    return TrainingSet(rows, X, y, groups, stacks, ids, counts, attempts)
+    blanked = build_blanked_rows(rows, stacks, models, accelerators)
+    return TrainingSet(rows, X, y, groups, stacks, ids, counts, attempts, blanked)
 
 
 def _name_by_uploader(measurements: pd.DataFrame, uploaders: pd.Series) -> pd.DataFrame:

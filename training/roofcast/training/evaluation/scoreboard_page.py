@@ -56,9 +56,10 @@ _LLM_PILOT: Final = """
 
 Ten LLMs, each held out in turn. *Success*: the recommended deployment serves all users within the limits;
 *overspend*: its relative excess over the cost of the cheapest one that does; *S/O*: harmonic mean of success and one
-minus overspend. Scores of roofcast are medians over ten seeds of the trees. Its error distribution is fitted once per
-fold, and it chooses by expected utility over draws of that distribution. Peers are published runs; they choose by the
-point prediction.
+minus overspend. Scores of roofcast are medians over ten seeds of the trees. It learns from means and medians, three
+models averaged ([decision 18](decisions/0018-stacks.md)). Its error distribution is fitted once per fold, and it
+chooses by expected utility over draws of that distribution. Peers are published runs; they choose by the point
+prediction.
 """
 
 _SILICON: Final = """

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Self
 from weakref import WeakKeyDictionary
@@ -368,6 +368,14 @@ class Prediction:
         """
         half = self.log_sd * [self.errors[str(metric)].quantile(level) for metric in self.log_sd]
         return self.median * np.exp(-half), self.median * np.exp(half)
+
+    def widen(self, variance: Mapping[str, FloatArray]) -> Prediction:
+        """Return the distribution with a variance added to that of each metric's logarithm, unless it is certain."""
+        sd = self.log_sd.copy()
+        for name in sd:
+            own = sd[name].to_numpy()
+            sd[name] = np.where(own > 0, np.sqrt(own**2 + variance.get(str(name), 0.0)), own)
+        return replace(self, log_sd=sd)
 
     def p_below(self, metric: str, limit: FloatArray | float, rows: slice = slice(None)) -> FloatArray:
         """Return the probability that a metric of some queries is at most a limit, in its SI unit: shape (n_row,)."""

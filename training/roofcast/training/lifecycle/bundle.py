@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -18,13 +19,14 @@ from roofcast.features.fingerprint import fingerprint
 from roofcast.features.pipeline import METRICS
 from roofcast.training.config import TrainingConfig
 from roofcast.training.explain.contributions import TrainingPoints
+from roofcast.training.learner.blank_doubt import BlankDoubt
 from roofcast.training.learner.boosted_residual import ResidualRegressor
 from roofcast.training.learner.error_distribution import ErrorDistribution, ErrorScaleModel, GroupedConformal
 from roofcast.training.learner.group_keys import STACK_TERMS, TERMS, WORKLOAD_GRID, GroupKeys, build_group_keys
 from roofcast.training.learner.lookup_tables import LENGTH_SCALE, LookupTables, key_signatures, keys_by_term
 from roofcast.training.learner.numpy_booster import NumpyBooster
 from roofcast.training.learner.out_of_memory import OutOfMemoryClassifier
-from roofcast.training.learner.predictor import RoofcastPredictor
+from roofcast.training.learner.predictor import CalibrationPoints, Prediction, RoofcastPredictor
 from roofcast.training.learner.random_effects import RandomEffects
 from roofcast.training.learner.support_gate import SupportGate
 from roofcast.training.lifecycle.bundle_file import BundleFile, stored_fields, write_object
@@ -56,6 +58,8 @@ class ModelBundle:
         Training points of the random effects; explanations list the nearest of them.
     feasibility
         Out-of-memory classifier: the probability that a deployment runs. None if all did in the measurements.
+    doubt
+        What blank columns of a question add to its variance.
     """
 
     predictor: RoofcastPredictor
@@ -68,6 +72,28 @@ class ModelBundle:
     roofcast_version: str = field(default_factory=lambda: version("roofcast"))
     anchors: TrainingPoints = field(default_factory=TrainingPoints)
     feasibility: OutOfMemoryClassifier | None = None
+    doubt: BlankDoubt = field(default_factory=BlankDoubt)
+
+    def predict(
+        self,
+        X: pd.DataFrame,
+        assumed: Sequence[str],
+        references: CalibrationPoints | None = None,
+        *,
+        metrics: Collection[str] | None = None,
+    ) -> Prediction:
+        """Return the predictive distribution of queries, wider where columns are blank.
+
+        With references nothing is added: runs of one's own leave blank what the query does.
+
+        Parameters
+        ----------
+        X : shape (n_query, n_descriptor)
+        assumed : shape (n_query,)
+            Blank columns of each query, separated by spaces.
+        """
+        prediction = self.predictor.predict_distribution(X, references, metrics=metrics)
+        return prediction if references else prediction.widen(self.doubt.predict(X, assumed))
 
     def save(self, path: Path) -> str:
         """Write the bundle with its lookup tables, and its SHA-256 into `checksum_file`; return the SHA-256."""
@@ -80,7 +106,7 @@ class ModelBundle:
 
 
 _DATACLASSES: Final = (
-    Coefficients, ErrorDistribution, ErrorScaleModel, GroupKeys, LookupTables, ModelBundle, NumpyBooster,
+    BlankDoubt, Coefficients, ErrorDistribution, ErrorScaleModel, GroupKeys, LookupTables, ModelBundle, NumpyBooster,
     SupportGate, TrainingConfig, TrainingPoints,
 )  # fmt: skip
 

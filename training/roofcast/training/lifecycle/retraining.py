@@ -12,6 +12,7 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.explain.contributions import build_training_points
+from roofcast.training.learner.blank_doubt import BlankDoubt
 from roofcast.training.learner.out_of_memory import fit_out_of_memory
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import Progress
@@ -78,6 +79,7 @@ def fit_bundle(
         accelerators=tuple(sorted(set(data.measurements["accelerator"]))),
         scores={str(m): {str(k): float(v) for k, v in row.items()} for m, row in scores.iterrows()},
         anchors=build_training_points(predictor, data),
+        doubt=BlankDoubt.fit(predictor, data.X, data.blanked),
         feasibility=fit_out_of_memory(data.attempts, predictor.coefficients_) if data.attempts else None,
     )
 

@@ -21,6 +21,12 @@ from roofcast.training.learner.ratio_model import RatioModel
 
 N_DRAW: Final = 500
 METRICS: Final = ("nttft_s_per_token", "itl_s")
+
+STATISTICS: Final = ("p50", "mean")
+"""Statistics of the rows that are learnt from: those that the question is about."""
+
+SETTINGS: Final = TrainingConfig(n_member=3, max_depth=4)
+"""One stack measured on one load has fewer groups and more interactions than all campaigns together."""
 PROFILE_NAMES: Final = {
     "nvidia-t4-16gb": "T4",
     "nvidia-v100-pcie-16gb": "V100",
@@ -38,7 +44,7 @@ class LlmPilotPredictor:
 
     The held-out LLM's request lengths depend on its tokenizer and answers, so they are not used: every row takes the
     median lengths of the training LLMs, because the workload is the same for all. Other campaigns are not used for
-    training.
+    training, nor are percentiles other than the median.
 
     The scoreboard uses ten seeds. Coefficients and the error distribution are fitted once per fold with the
     configured seed; other seeds fit other trees and draw other samples. `rule` chooses by expected utility over the
@@ -47,14 +53,16 @@ class LlmPilotPredictor:
     Parameters
     ----------
     config
-        Settings; None for the defaults.
+        Settings; None for `SETTINGS`.
     """
 
     def __init__(self, config: TrainingConfig | None = None) -> None:
         catalog = load_catalog()
-        self._data = build_training_set(load_campaigns(["llm_pilot"]), catalog.models, catalog.accelerators)
+        measured = load_campaigns(["llm_pilot"])
+        central = measured[measured["statistic"].isin(STATISTICS)].reset_index(drop=True)
+        self._data = build_training_set(central, catalog.models, catalog.accelerators)
         self._folds = list(leave_one_group_out(self._data.measurements["model"]))
-        self._settings = config or TrainingConfig()
+        self._settings = config or SETTINGS
         self._fitted: dict[int, RoofcastPredictor] = {}
         self._seeded: dict[int, list[tuple[RoofcastPredictor, pd.DataFrame]]] = {}
 

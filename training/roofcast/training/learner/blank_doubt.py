@@ -1,0 +1,69 @@
+"""Blank doubt: how much wider an answer is that rests on the usual value of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.features.pipeline import METRICS
+from roofcast.training.dataset.blanked_rows import BlankedRows
+from roofcast.training.learner.derived_metrics import Loads
+from roofcast.training.learner.ratio_model import RatioModel
+
+FloatArray = npt.NDArray[np.float64]
+
+OPEN_LOOP: Final = "open_loop"
+OTHER_LOAD: Final = "other_load"
+
+
+@dataclass(frozen=True, slots=True)
+class BlankDoubt:
+    """Variance of the logarithm of a prediction that a blank column adds to that of an average question.
+
+    It is the mean square of how predictions of measured rows change when the column is left blank, times the share
+    of rows that state it: the errors that intervals are made of hold the doubt of the others.
+
+    Parameters
+    ----------
+    variance
+        By kind of load, column and metric.
+    """
+
+    variance: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+
+    @classmethod
+    def fit(cls, model: RatioModel, X: pd.DataFrame, blanked: Mapping[str, BlankedRows]) -> Self:
+        """Return the doubt of each blanked column; `X`, shape (n_row, n_descriptor), has the rows as they are."""
+        variance: dict[str, dict[str, dict[str, float]]] = {load: {} for load in (OTHER_LOAD, OPEN_LOOP)}
+        for column, rows in blanked.items():
+            stated = X.loc[rows.X.index]
+            change = np.log(model.predict(rows.X) / model.predict(stated))
+            is_open = Loads.of(stated).is_open_loop
+            for load, mask in ((OTHER_LOAD, ~is_open), (OPEN_LOOP, is_open)):
+                if mask.any():
+                    mean_square = (change[mask] ** 2).mean() * rows.stated_share
+                    variance[load][column] = {str(m): float(v) for m, v in mean_square.items() if np.isfinite(v)}
+        return cls(variance)
+
+    def predict(self, X: pd.DataFrame, assumed: Sequence[str]) -> dict[str, FloatArray]:
+        """Return the variance that the blank columns of each query add, by metric: shapes (n_query,).
+
+        `assumed` names the columns of each query, separated by spaces.
+        """
+        loads = np.where(Loads.of(X).is_open_loop, OPEN_LOOP, OTHER_LOAD).tolist()
+        cases = list(zip(loads, assumed, strict=True))
+        total = {case: self._sum(*case) for case in set(cases)}
+        return {metric: np.array([total[case].get(metric, 0.0) for case in cases]) for metric in METRICS}
+
+    def _sum(self, load: str, assumed: str) -> dict[str, float]:
+        """Return the variance of all assumed columns by metric."""
+        total: dict[str, float] = {}
+        for column in assumed.split():
+            for metric, variance in self.variance.get(load, {}).get(column, {}).items():
+                total[metric] = total.get(metric, 0.0) + variance
+        return total
