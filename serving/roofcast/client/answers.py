@@ -387,6 +387,12 @@ class StackSummary(TypedDict):
     is_shared: bool
 
 
+class TrainingPredictionResponse(TypedDict):
+    predictor_version: str
+    level: float
+    rows: list[dict[str, float | int | str | bool | None]]
+
+
 class VersionResponse(TypedDict):
     version: str
     sha256: str

@@ -41,6 +41,7 @@ from roofcast.client.answers import (
     StackRemoved,
     StackReport,
     StackSummary,
+    TrainingPredictionResponse,
     VersionResponse,
 )
 from roofcast.client.calls import Call, Row, client_options, get, post, read_json, upload
@@ -53,6 +54,7 @@ from roofcast.client.requests import (
     PromotionRequest,
     RecommendationRequest,
     StackRequest,
+    TrainingPredictionRequest,
 )
 
 if TYPE_CHECKING:
@@ -156,6 +158,10 @@ class AsyncClient:
             return bulk.join_tables([await self._send(call) for call in bulk.table_calls(rows, stack, level)])
         calls = bulk.prediction_calls(rows, models, references, stack, level)
         return bulk.join_responses([await self._send(call) for call in calls])
+
+    async def predict_training(self, **request: Unpack[TrainingPredictionRequest]) -> TrainingPredictionResponse:
+        """Predict step time, throughput, MFU and peak memory of training jobs."""
+        return await self._send(post("/v1/training/predictions", request))
 
     async def explain(self, **request: Unpack[ExplanationRequest]) -> ExplanationsResponse:
         """Explain each row: operators and their bounds, memory, and the factors of its prediction."""

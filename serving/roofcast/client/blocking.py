@@ -40,6 +40,7 @@ from roofcast.client.answers import (
     StackRemoved,
     StackReport,
     StackSummary,
+    TrainingPredictionResponse,
     VersionResponse,
 )
 from roofcast.client.calls import (
@@ -60,6 +61,7 @@ from roofcast.client.requests import (
     PromotionRequest,
     RecommendationRequest,
     StackRequest,
+    TrainingPredictionRequest,
 )
 
 if TYPE_CHECKING:
@@ -170,6 +172,10 @@ class Client:
             return bulk.join_tables([self._send(call) for call in bulk.table_calls(rows, stack, level)])
         calls = bulk.prediction_calls(rows, models, references, stack, level)
         return bulk.join_responses([self._send(call) for call in calls])
+
+    def predict_training(self, **request: Unpack[TrainingPredictionRequest]) -> TrainingPredictionResponse:
+        """Predict step time, throughput, MFU and peak memory of training jobs."""
+        return self._send(post("/v1/training/predictions", request))
 
     def explain(self, **request: Unpack[ExplanationRequest]) -> ExplanationsResponse:
         """Explain each row: operators and their bounds, memory, and the factors of its prediction."""

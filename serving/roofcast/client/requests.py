@@ -55,6 +55,12 @@ class StackRequest(TypedDict):
     models: NotRequired[list[ModelConfig]]
 
 
+class TrainingPredictionRequest(TypedDict):
+    rows: list[dict[str, float | int | str | bool | None]]
+    models: NotRequired[list[ModelConfig]]
+    level: NotRequired[float]
+
+
 class WorkloadRequest(TypedDict):
     preset: NotRequired[str | None]
     n_input_token: NotRequired[float | dict[str, float] | None]

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from research.megatron_tables import ACTIVATION_GIB, STATE_GIB, korthikanti_rows
+from roofcast.data.catalog import load_catalog
 from roofcast.data.training_campaigns import training_catalog
 from roofcast.features.training.memory import estimate_memory, layer_activation_byte
 from roofcast.features.training.plans import choose_plans
@@ -89,3 +90,24 @@ def test_states_of_korthikanti_figure_1() -> None:
     embedding = 18 * runs.model.n_param_embedding / runs.plan.tp
     gib = (first.weights + first.gradients + first.optimizer - embedding)[0::2] / 2**30
     assert gib[1:] == pytest.approx(np.array(STATE_GIB)[1:], rel=0.01)
+
+
+def test_experts_spread_over_ranks_are_sharded_over_their_replicas_alone() -> None:
+    few, many = (expert_states(ep) for ep in (1.0, 8.0))
+    assert many == pytest.approx(few, rel=1e-6)
+
+
+def expert_states(ep: float) -> float:
+    """Return the states of a mixture of experts on one of 16 ranks that shard everything."""
+    rows = {
+        "model": "mistralai/Mixtral-8x7B-v0.1", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 16.0,
+        "framework": "torchtitan", "sharding": "fsdp", "n_micro_batch_sequence": 1.0, "ep": ep,
+        "recomputation": "full", "n_global_batch_sequence": 16.0,
+    }  # fmt: skip
+    catalog = load_catalog()
+    columns = {
+        name: np.array([value], dtype=float if isinstance(value, float) else object) for name, value in rows.items()
+    }
+    jobs = build_jobs(columns, catalog.models, catalog.accelerators)
+    first = choose_plans(jobs).memory.first
+    return float((first.weights + first.gradients + first.optimizer)[0])

@@ -11,7 +11,7 @@ from roofcast.features.arrays import FloatArray
 from roofcast.features.training.coefficients import DEFAULT_TRAINING_COEFFICIENTS, TrainingCoefficients
 from roofcast.features.training.layer import ELEMENT_BYTE, expert_split, micro_batch_token
 from roofcast.features.training.parameters import LocalParameters, local_parameters, stage_layers
-from roofcast.features.training.runs import TrainingRuns
+from roofcast.features.training.runs import Plan, TrainingRuns
 
 SCORE_BYTE: Final = 5.0
 """Bytes of each stored attention score: softmax (2), its dropout (2) and the mask (1)."""
@@ -114,14 +114,17 @@ def _stage(
 ) -> StageMemory:
     """Return the memory of a stage with `n_layer` layers, `n_flight` micro-batches in flight, and maybe the head."""
     job, plan = runs.job, runs.plan
-    held = n_layer * _layer_weight(local) + n_embedding * local.embedding
+    held, expert = n_layer * local.layer_dense + n_embedding * local.embedding, n_layer * local.layer_expert
     adapters = job.n_param_trained / plan.tp / plan.pp
     is_frozen = job.is_frozen > 0
-    trained = np.where(is_frozen, adapters, held)
-    shard = [np.where(plan.zero_stage >= stage, plan.n_shard, 1.0) for stage in (1.0, 2.0, 3.0)]
-    frozen = np.where(is_frozen, held * job.frozen_byte, 0.0)
+    of_stage = [_sharded(plan, held, expert, stage) for stage in (1.0, 2.0, 3.0)]
+    trained = [
+        np.where(is_frozen, adapters / np.where(plan.zero_stage >= stage, plan.n_shard, 1.0), own)
+        for stage, own in zip((1.0, 2.0, 3.0), of_stage, strict=True)
+    ]
+    frozen = np.where(is_frozen, of_stage[2] * job.frozen_byte, 0.0)
     on_device = 1.0 - job.offload_parameter
-    weights = on_device * (trained * job.weight_byte + frozen) / shard[2]
+    weights = on_device * (trained[2] * job.weight_byte + frozen)
     token = micro_batch_token(runs)
     logit_share = np.where(job.is_loss_chunked > 0, CHUNK_RATIO, 1.0)
     logits = has_head * token * runs.model.vocab_size / plan.tp * c.value("logit_byte") * logit_share
@@ -130,12 +133,22 @@ def _stage(
     on_device_kept = np.where(job.offload_activation > 0, 0.0, kept)
     return StageMemory(
         weights=weights,
-        gradients=trained * job.gradient_byte / shard[1],
-        optimizer=(1.0 - job.offload_optimizer) * trained * job.optimizer_byte / shard[0],
+        gradients=trained[1] * job.gradient_byte,
+        optimizer=(1.0 - job.offload_optimizer) * trained[0] * job.optimizer_byte,
         activations=token * (n_layer * n_flight * on_device_kept + working),
         logits=logits,
         buffers=ELEMENT_BYTE * gathered + c.value("workspace_byte"),
     )
+
+
+def _sharded(plan: Plan, held: FloatArray, expert: FloatArray, stage: float) -> FloatArray:
+    """Return weights of a rank whose states ZeRO shards from this stage on.
+
+    Experts that spread over `ep` ranks have ``tp / ep`` times as many replicas to shard over as the other weights.
+    """
+    of_expert = np.where(plan.ep > 1.0, np.maximum(plan.tp * plan.n_shard / plan.ep, 1.0), plan.n_shard)
+    is_sharded = plan.zero_stage >= stage
+    return held / np.where(is_sharded, plan.n_shard, 1.0) + expert / np.where(is_sharded, of_expert, 1.0)
 
 
 def layer_activation_byte(runs: TrainingRuns) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -16,6 +16,7 @@ from roofcast.serving.cli.commands.predictor import export, measure_next, promot
 from roofcast.serving.cli.commands.recommend import recommend
 from roofcast.serving.cli.commands.service import serve
 from roofcast.serving.cli.commands.stacks import stacks
+from roofcast.serving.cli.commands.training import training
 from roofcast.serving.cli.commands.versions import runs, versions
 from roofcast.serving.cli.console import report_errors
 from roofcast.serving.logs import configure_logs
@@ -37,6 +38,7 @@ for command in (versions, runs, models, accelerators, offers, campaigns, formats
 app.add_typer(measurements, name="measurements")
 app.add_typer(keys, name="keys")
 app.add_typer(stacks, name="stacks")
+app.add_typer(training, name="training")
 
 
 @app.command()

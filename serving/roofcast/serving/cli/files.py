@@ -30,6 +30,14 @@ Qwen/Qwen3-32B,nvidia-h100-sxm-80gb,2,,512,128,32,,mean
 """
 """Questions that have answers: a closed loop, an open loop, and one without an engine."""
 
+EXAMPLE_JOBS: Final = """\
+model,accelerator,n_accelerator,method,n_token_per_sequence,n_global_batch_sequence
+meta-llama/Llama-3.1-8B,nvidia-h100-sxm-80gb,8,full,4096,128
+meta-llama/Llama-3.1-8B,nvidia-rtx-4090-24gb,1,qlora,2048,64
+meta-llama/Llama-3.1-70B,nvidia-h100-sxm-80gb,64,pretrain,8192,512
+"""
+"""Training jobs that have answers."""
+
 _INVENTORY: Final = re.compile(r"(\d{1,9}),(\d{1,9}),(\d{1,9}(?:\.\d{1,9})?)", re.ASCII)
 
 

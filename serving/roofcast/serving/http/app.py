@@ -37,6 +37,7 @@ from roofcast.serving.http.routes import (
     recommendations,
     retrainings,
     stacks,
+    training,
 )
 from roofcast.serving.http.safe_responses import SafeResponses, serve_docs
 from roofcast.serving.http.telemetry.health import HealthMonitor
@@ -49,8 +50,8 @@ STARTUP_WAIT_S = 10.0
 """Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
 
 ROUTERS = (
-    recommendations, predictions, measurements, measurement_files, stacks, retrainings, campaigns, knowledge, choices,
-    predictor_history, promotions, health, page,
+    recommendations, predictions, training, measurements, measurement_files, stacks, retrainings, campaigns,
+    knowledge, choices, predictor_history, promotions, health, page,
 )  # fmt: skip
 
 

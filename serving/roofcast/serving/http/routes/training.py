@@ -1,0 +1,25 @@
+"""``POST /v1/training/predictions`` and ``POST /v1/training/recommendations``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from roofcast.serving.http.body import JSON_TYPE, JsonRoute
+from roofcast.serving.http.dependencies import State
+from roofcast.serving.training_jobs.request import TrainingPredictionRequest
+from roofcast.serving.training_jobs.response import TrainingPredictionResponse
+from roofcast.serving.training_jobs.service import answer_training_predictions
+
+router = APIRouter(tags=["training"], route_class=JsonRoute)
+
+
+@router.post("/v1/training/predictions", response_model=TrainingPredictionResponse)
+def post_training_predictions(request: TrainingPredictionRequest, state: State) -> Any:
+    """Predict step time, throughput, MFU and peak memory of each training job; an invalid row gets its own status.
+
+    Blank settings of the plan are those of the fastest plan that fits.
+    """
+    answer = answer_training_predictions(request, state)
+    return Response(answer.model_dump_json(), media_type=JSON_TYPE)  # FastAPI would validate it again

@@ -1,0 +1,1 @@
+"""Training and fine-tuning: predictions of jobs, and the cheapest hardware and plan for one."""

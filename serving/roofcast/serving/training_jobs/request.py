@@ -1,0 +1,190 @@
+"""Requests of training predictions and recommendations: HTTP schemas, and the same from command-line options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+
+from roofcast.data.errors import InputError
+from roofcast.data.specs import Precision, input_error
+from roofcast.serving.recommend.api.request import Confidence, Texts
+from roofcast.serving.recommend.demand.inventory import InventoryItem, PriceOverride
+from roofcast.serving.request_fields import DEFAULT_LEVEL, InlineModelList, Level, Message, ModelChoice, Row
+from roofcast.serving.training_jobs.rows import MAX_TOKEN
+
+Method = Literal["pretrain", "full", "lora", "qlora", "adapter"]
+Framework = Literal["torchtitan", "megatron-lm", "transformers"]
+AdapterTarget = Literal["q", "k", "v", "o", "gate", "up", "down"]
+
+MAX_ROW: Final = 200
+
+EXAMPLE_JOB: Final[dict[str, Any]] = {
+    "model": "meta-llama/Llama-3.1-8B",
+    "accelerator": "nvidia-h100-sxm-80gb",
+    "n_accelerator": 8,
+    "method": "full",
+    "n_token_per_sequence": 4096,
+    "n_global_batch_sequence": 128,
+}
+
+
+class TrainingPredictionRequest(Message):
+    """Rows of training jobs, as `roofcast training predict` reads them, and the models that they bring along."""
+
+    rows: Annotated[list[Row], Field(min_length=1, max_length=MAX_ROW)]
+    models: InlineModelList = Field(default_factory=list)
+    level: Level = DEFAULT_LEVEL
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"rows": [EXAMPLE_JOB]}]})
+
+
+class TrainingConstraintsRequest(Message):
+    """Constraints on the hardware; a field left out does not constrain, except that prices are on demand."""
+
+    providers: Texts = Field(default_factory=list)
+    regions: Texts = Field(
+        default_factory=list, description="if none is named, the cheapest region of an instance stands for all"
+    )
+    vendors: Texts = Field(default_factory=list, description="makers of the accelerators, such as NVIDIA")
+    accelerators: Texts = Field(default_factory=list)
+    pricing: Texts = Field(
+        default_factory=lambda: ["on_demand"], description="on_demand, spot, reserved_1y, reserved_3y"
+    )
+    max_usd_per_h: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    max_nodes: Annotated[int, Field(ge=1, le=128, description="Most nodes of a run.")] = 8
+    inventory: list[InventoryItem] = Field(default_factory=list, max_length=50, description="Owned nodes.")
+    marketplaces: Annotated[
+        bool,
+        Field(
+            description="Whether to admit marketplaces and community clouds, where third parties host the instances; "
+            "those of a provider that is named are admitted anyway."
+        ),
+    ] = False
+
+
+class TrainingRecommendationRequest(Message):
+    """A model, a method, the tokens of a data set, and limits of time and money."""
+
+    model: ModelChoice
+    method: Method = "full"
+    n_token: Annotated[float, Field(ge=1, le=1e15, description="Tokens of the data set.")]
+    n_epoch: Annotated[float, Field(gt=0, le=10_000, description="Passes over the data set.")] = 1.0
+    n_token_per_sequence: Annotated[int, Field(ge=1, le=MAX_TOKEN, description="Tokens of a packed sequence.")] = 2048
+    n_global_batch_sequence: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=1_000_000,
+            description="Sequences of an optimizer step; by default 128, and of pretraining 4 million tokens.",
+        ),
+    ] = None
+    deadline_h: Annotated[float | None, Field(gt=0, le=1e6, description="Most hours of the run.")] = None
+    budget_usd: Annotated[float | None, Field(gt=0, le=1e12, description="Most US dollars of the run.")] = None
+    adapter_rank: Annotated[int | None, Field(ge=1, le=4096, description="Rank of LoRA; 16 by default.")] = None
+    adapter_targets: Annotated[
+        list[AdapterTarget],
+        Field(max_length=7, description="Projections that adapters change; by default queries and values."),
+    ] = Field(default_factory=list)
+    compute_precision: Annotated[
+        Precision | None, Field(description="Of the products; by default the framework's, BF16 or FP16.")
+    ] = None
+    frameworks: Annotated[
+        list[Framework],
+        Field(
+            max_length=3,
+            description="torchtitan stands for FSDP2, transformers for PEFT with accelerate; by default "
+            "transformers for adapter methods, the other two for all weights.",
+        ),
+    ] = Field(default_factory=list)
+    confidence: Confidence = 0.8
+    constraints: TrainingConstraintsRequest = TrainingConstraintsRequest()
+    price_overrides: Annotated[list[PriceOverride], Field(max_length=200)] = Field(default_factory=list)
+    level: Level = 0.8
+    n_entry: Annotated[int, Field(ge=1, le=200)] = 10
+    n_rejection: Annotated[int, Field(ge=0, le=500)] = 20
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"model": "meta-llama/Llama-3.1-8B", "method": "qlora", "n_token": 20_000_000, "n_epoch": 3},
+                {
+                    "model": "meta-llama/Llama-3.1-70B",
+                    "method": "full",
+                    "n_token": 1_000_000_000,
+                    "n_token_per_sequence": 4096,
+                    "deadline_h": 72,
+                    "budget_usd": 20_000,
+                    "constraints": {"vendors": ["NVIDIA"], "max_nodes": 16},
+                },
+            ]
+        }
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.method in {"pretrain", "full"}:
+            for name in ("adapter_rank", "adapter_targets"):
+                if getattr(self, name):
+                    raise ValueError(f"{name} needs a method with adapters, such as lora")
+        return self
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> Self:
+        """Return the request of command-line options by the names of `OPTION_FIELDS`; None and [] mean not given.
+
+        Raises
+        ------
+        InputError
+            If a value is invalid.
+
+        Examples
+        --------
+        >>> request = TrainingRecommendationRequest.from_options({"model": "llama-3.1-8b", "n_token": 1e6})
+        >>> request.method, request.constraints.max_nodes
+        ('full', 8)
+        """
+        fields: dict[str, Any] = {"constraints": {}}
+        for name, value in options.items():
+            if value is not None and value != []:
+                part, _, field = OPTION_FIELDS[name].rpartition(".")
+                (fields[part] if part else fields)[field] = value
+        try:
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            raise input_error(error) from error
+
+    @property
+    def total_token(self) -> float:
+        """Tokens of all epochs."""
+        return self.n_token * self.n_epoch
+
+
+OPTION_FIELDS: Final[Mapping[str, str]] = {
+    **{
+        name: name
+        for name in (
+            "model", "method", "n_token", "n_epoch", "n_token_per_sequence", "n_global_batch_sequence", "deadline_h",
+            "budget_usd", "adapter_rank", "adapter_targets", "compute_precision", "confidence", "level", "n_entry",
+            "n_rejection",
+        )
+    },
+    "framework": "frameworks",
+    "provider": "constraints.providers",
+    "region": "constraints.regions",
+    "vendor": "constraints.vendors",
+    "accelerator": "constraints.accelerators",
+    "pricing": "constraints.pricing",
+    "max_usd_per_h": "constraints.max_usd_per_h",
+    "max_nodes": "constraints.max_nodes",
+    "inventory": "constraints.inventory",
+    "marketplaces": "constraints.marketplaces",
+}  # fmt: skip
+"""Path in the request of each command-line option."""
+
+
+def check_level(level: float) -> None:
+    """Raise `InputError` if the level of the intervals is no probability between 0 and 1."""
+    if not 0 < level < 1:
+        raise InputError("level", f"must be a probability between 0 and 1, got {level:g}")

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.http.app import create_app
+from roofcast.serving.training_jobs import service
+from roofcast.serving.training_jobs.request import MAX_ROW
+from tests.serving.http_client import CONFIG, Client, problem_of, running
+from tests.serving.training_jobs.builders import EstimatePredictor, a_job
+
+PREDICTIONS = "/v1/training/predictions"
+
+
+@pytest.fixture(scope="module")
+def service_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """Return a client of an application without a predictor of inference, which these routes do not ask."""
+    with running(create_app(Settings(home=tmp_path_factory.mktemp("home"), poll_s=3600))) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def estimate_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "load_shipped_training_predictor", EstimatePredictor)
+
+
+def test_each_row_has_an_answer_or_a_reason(service_client: Client) -> None:
+    response = service_client.post(
+        PREDICTIONS, {"rows": [a_job(), a_job(model="?"), a_job(n_accelerator=1)], "level": 0.9}
+    )
+    assert response.status_code == 200, response.text
+    answer = response.json()
+    assert answer["level"] == 0.9
+    assert [row["status"] for row in answer["rows"]] == ["ok", "unknown_name", "does_not_fit"]
+    assert answer["rows"][0]["model"] == a_job()["model"]
+
+
+def test_a_model_may_come_as_its_configuration(service_client: Client) -> None:
+    request = {"rows": [a_job(model="my-14b")], "models": [{"name": "my-14b", "config": CONFIG}]}
+    (row,) = service_client.post(PREDICTIONS, request).json()["rows"]
+    assert row["status"] == "ok", row["reason"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"rows": []}, "rows"),
+        ({"rows": [a_job()] * (MAX_ROW + 1)}, "rows"),
+        ({"rows": [a_job(step_time_s=1)]}, "step_time_s"),
+        ({"rows": [a_job(tp=[1])]}, "rows.0.tp"),
+        ({"level": 1}, "level"),
+        ({"models": [{"name": "my-14b", "config": {}}]}, "hidden_size"),
+        ({"extra": 1}, "extra"),
+    ],
+)
+def test_an_invalid_request_names_its_field(service_client: Client, changes: dict[str, Any], field: str) -> None:
+    problem = problem_of(service_client.post(PREDICTIONS, {"rows": [a_job()]} | changes), 422)
+    assert field in problem["field"]

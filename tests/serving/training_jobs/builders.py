@@ -1,0 +1,51 @@
+"""A predictor of training jobs that answers the estimate, with fixed intervals."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.catalog import Catalog, load_catalog
+from roofcast.features.training.plans import choose_plans
+from roofcast.features.training.run_table import build_jobs
+from roofcast.features.training.step import throughput_token_per_s
+from roofcast.training.training_jobs import TrainingJobPrediction, TrainingJobPredictor
+
+LOG_SD = 0.2
+
+
+class EstimatePredictor(TrainingJobPredictor):
+    """The estimate, with an error of 20 % in time and of 10 % in memory."""
+
+    def predict(
+        self, jobs: pd.DataFrame, *, coverage: float = 0.9, catalog: Catalog | None = None
+    ) -> TrainingJobPrediction:
+        known = catalog or load_catalog()
+        choice = choose_plans(build_jobs(jobs, known.models, known.accelerators))
+        rate = throughput_token_per_s(choice.runs, choice.time) / choice.runs.job.n_accelerator
+        memory = choice.memory.device
+        width = np.exp(LOG_SD * NormalDist().inv_cdf(0.5 + coverage / 2))
+        room = np.log(choice.runs.hardware.memory_byte / memory)
+        p_fits = np.array([NormalDist(0.0, 0.1).cdf(value) for value in np.broadcast_to(room, memory.shape)])
+        return TrainingJobPrediction(
+            rate,
+            rate / width,
+            rate * width,
+            memory,
+            memory / 1.1,
+            memory * 1.1,
+            p_fits,
+            np.zeros(len(rate), dtype=bool),
+        )
+
+
+def a_job(**changes: Any) -> dict[str, Any]:
+    """Return a row of a training prediction: a full fine-tuning of 8B parameters on eight H100."""
+    row = {
+        "model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 8,
+        "method": "full", "n_token_per_sequence": 4096, "n_global_batch_sequence": 128,
+    }  # fmt: skip
+    return row | changes
