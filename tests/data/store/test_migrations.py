@@ -19,6 +19,7 @@ from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS
 from roofcast.data.measurements.validation import row_ids, validate_measurements
 from roofcast.data.store.database import Database, _alembic_config, revisions
 from roofcast.data.store.measurement_store import Added, MeasurementStore
+from roofcast.data.store.provenance import Origin
 from tests.data.store.test_measurement_store import a_model, url_of
 
 OLD = [script.revision for script in ScriptDirectory.from_config(_alembic_config()).walk_revisions()][:0:-1]
@@ -97,6 +98,24 @@ def test_a_downgrade_preserves_the_rows(url: str, revision: str) -> None:
             command.downgrade(config, revision)
         assert store.database.schema_state() == "old"
         assert store.compare(rows).n_known == len(rows)
+
+
+def test_a_downgrade_drops_what_must_not_teach(url: str) -> None:
+    rows = load_campaigns(["dstack"]).iloc[:4]
+    reasons = pd.Series(["far off", "far off", "", ""])
+    with MeasurementStore(url) as store:
+        store.migrate()
+        store.add(rows.iloc[:1], origin=Origin("ci", is_operator=False), quarantine=reasons[:1])
+        store.add(rows.iloc[1:3], origin=Origin("lab", is_operator=False), quarantine=reasons[1:3])
+        store.add(rows.iloc[3:], origin=Origin("boss"))
+        store.provenance.change("confirmation", "key:lab", {"key": "lab"})
+        store.provenance.change("withdrawal", "key:boss", {"key": "boss"})
+        config = _alembic_config()
+        with store.database.writing() as connection:
+            config.attributes["connection"] = connection
+            command.downgrade(config, "0005")
+            left = set(connection.execute(sa.text("SELECT id FROM measurement")).scalars())
+    assert left == set(row_ids(rows.iloc[1:3]))
 
 
 def test_the_revisions_are_those_of_the_files() -> None:

@@ -232,6 +232,14 @@ def test_a_single_stack_moves_the_fixed_time_of_its_engine_little() -> None:
     np.testing.assert_array_equal(np.delete(shrunk, fixed, axis=1), np.delete(offset, fixed, axis=1))
 
 
+def test_an_api_key_does_not_widen_its_own_influence() -> None:
+    offset = np.ones((len(ENGINES), len(NAMES)))
+    fitted, engine = Coefficients(DEFAULT_COEFFICIENTS.typical, offset), np.array([0, 0, 1, 0, 1])
+    stacks = pd.Series(["lab/a", "", "lab/a", "key:ci/rig", "key:ci/rig"])
+    with_key = shrink_offsets(fitted, engine, stacks).offset
+    np.testing.assert_array_equal(with_key, shrink_offsets(fitted, engine[:3], stacks[:3]).offset)
+
+
 def test_a_fit_knows_the_stacks_of_its_rows() -> None:
     y = measured(truth(request_overhead_s=3.0))
     one = pd.Series("lab", index=questions().index)

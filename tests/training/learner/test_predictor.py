@@ -192,6 +192,11 @@ def test_a_measured_stack_is_predicted_by_what_it_measured(subset: TrainingSet) 
     assert (value["slow/b"] > 1.3 * value["fast/a"]).all()
     together = fitted.on_stack(pd.Series("slow/b", asked.index)).predict_distribution(asked).median["tpot_s"]
     pd.testing.assert_series_equal(together, value["slow/b"])
+    points = CalibrationPoints(asked.iloc[:2], (3 * value["slow/b"].iloc[:2]).to_frame())
+    before, after = fitted.condition_on(points).on_stack("slow/b"), fitted.on_stack("slow/b").condition_on(points)
+    first, then = (about.predict_distribution(asked).median["tpot_s"] for about in (before, after))
+    pd.testing.assert_series_equal(first, then)
+    assert (first > value["slow/b"]).all()
     assert fitted.knows_stacks(pd.Series(["slow/b", "", "nobody"])).tolist() == [True, False, False]
     with pytest.raises(OutOfRangeError, match="is of the stack 'nobody'"):
         fitted.on_stack("nobody")

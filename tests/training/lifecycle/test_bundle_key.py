@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from roofcast.data.errors import NotReadyError
+from roofcast.training.lifecycle import bundle_key
 from roofcast.training.lifecycle.bundle_key import BundleKey
 
 CHECKSUM = "ab" * 32
@@ -31,6 +32,18 @@ def test_a_key_that_does_not_exist_has_signed_nothing(tmp_path: Path) -> None:
     key = BundleKey(tmp_path / "bundle.key")
     assert not key.has_signed(CHECKSUM, signature)
     assert not key.file.exists()
+
+
+def test_a_key_in_a_folder_that_cannot_be_written_verifies_and_signs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = BundleKey(tmp_path / "bundle.key")
+    own = key.sign(CHECKSUM)
+    (tmp_path / "bundle.key.lock").unlink(missing_ok=True)
+    monkeypatch.setattr(bundle_key, "FileLock", None)
+    assert key.has_signed(CHECKSUM, own)
+    assert key.sign(CHECKSUM) == own
+    assert [file.name for file in tmp_path.iterdir()] == ["bundle.key"]
 
 
 def test_a_short_key_is_refused(tmp_path: Path) -> None:

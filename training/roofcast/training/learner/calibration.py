@@ -116,7 +116,8 @@ def shrink_offsets(fitted: Coefficients, engine: IndexArray, stacks: pd.Series) 
     Parameters
     ----------
     engine, stacks : shape (n_row,)
-        Engine code and stack of each fitted row; stacks of one owner, the name up to the first slash, count once.
+        Engine code and stack of each fitted row; stacks of one owner, the name up to the first slash, count once, and
+        those of API keys not at all: a key must not raise the share of its own rows.
 
     Notes
     -----
@@ -127,7 +128,8 @@ def shrink_offsets(fitted: Coefficients, engine: IndexArray, stacks: pd.Series) 
     ----------
     G. K. Robinson, "That BLUP is a Good Thing: The Estimation of Random Effects", Statistical Science 6(1), 1991.
     """
-    n_stack = stacks.str.partition("/")[0].groupby(engine).nunique().reindex(range(len(ENGINES)), fill_value=0)
+    public = stack_owners(stacks).mask(is_uploaded(stacks))
+    n_stack = public.groupby(engine).nunique().reindex(range(len(ENGINES)), fill_value=0)
     share = n_stack.to_numpy() / (n_stack.to_numpy() + STACK_VARIANCE_RATIO)
     offset = fitted.offset.copy()
     columns = [NAMES.index(name) for name in OF_STACKS]

@@ -80,9 +80,12 @@ class RoofcastPredictor(RatioModel):
         Name of the measured stack that queries are about, or of each by its index; empty if nobody measured it.
     feature_range_
         Least and greatest value of each feature in training: shape (2, n_feature).
+    points_
+        Calibration points that `condition_on` was called with.
     """
 
     stack_: str | pd.Series = ""
+    points_: tuple[CalibrationPoints, ...] = ()
 
     def fit(
         self,
@@ -218,13 +221,14 @@ class RoofcastPredictor(RatioModel):
             return self
         other = copy.copy(self)
         other.error_distributions_ = self._condition(points, self.metrics_)
+        other.points_ = (*self.points_, points)
         return other
 
     def on_stack(self, stack: str | pd.Series) -> RoofcastPredictor:
         """Return the predictor of queries about a stack that training rows name, as `owner/part`.
 
         The whole correction applies, errors on the stack's own rows shift predictions, and intervals are those of
-        lineages left out.
+        lineages left out. What the predictor is conditioned on conditions the other too.
 
         Parameters
         ----------
@@ -242,6 +246,9 @@ class RoofcastPredictor(RatioModel):
             raise OutOfRangeError(f"no measurement that the predictor learnt from is of the stack {unknown!r}")
         other = self._with_full_correction()
         other.stack_, other.error_distributions_ = stack, dict(self._on_measured_stacks)
+        other.points_ = ()
+        for points in self.points_:
+            other = other.condition_on(points)
         return other
 
     def knows_stacks(self, names: pd.Series) -> BoolArray:

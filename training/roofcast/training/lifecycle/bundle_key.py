@@ -40,10 +40,12 @@ class BundleKey:
         NotReadyError
             If the key cannot be read or created, or is too short.
         """
-        return hmac.new(self._read_or_create(), checksum.encode(), "sha256").hexdigest()
+        if not self.file.exists():
+            self._create()
+        return hmac.new(self._read(), checksum.encode(), "sha256").hexdigest()
 
     def has_signed(self, checksum: str, signature: str) -> bool:
-        """Return whether a signature was made by this key; False without a key.
+        """Return whether a signature was made by this key; False without a key. Writes nothing.
 
         Raises
         ------
@@ -54,16 +56,29 @@ class BundleKey:
             return False
         return hmac.compare_digest(self.sign(checksum).encode(), signature.encode())
 
-    def _read_or_create(self) -> bytes:
+    def _create(self) -> None:
+        """Create the key unless another process has; a reader never sees a part of it."""
+        part = self.file.with_name(f"{self.file.name}.part")
         try:
             with FileLock(self.file.with_name(f"{self.file.name}.lock")):
-                if not self.file.exists():
-                    descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                    with os.fdopen(descriptor, "wb") as stream:
-                        stream.write(secrets.token_bytes(MIN_KEY_BYTE))
-                key = self.file.read_bytes()
+                if self.file.exists():
+                    return
+                part.unlink(missing_ok=True)
+                descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "wb") as stream:
+                    stream.write(secrets.token_bytes(MIN_KEY_BYTE))
+                part.replace(self.file)
         except OSError as error:
-            raise NotReadyError(f"the key {self.file} cannot be used: {error.strerror or error}") from error
+            raise self._unusable(error) from error
+
+    def _read(self) -> bytes:
+        try:
+            key = self.file.read_bytes()
+        except OSError as error:
+            raise self._unusable(error) from error
         if len(key) < MIN_KEY_BYTE:
             raise NotReadyError(f"the key {self.file} must have at least {MIN_KEY_BYTE} bytes, got {len(key)}")
         return key
+
+    def _unusable(self, error: OSError) -> NotReadyError:
+        return NotReadyError(f"the key {self.file} cannot be used: {error.strerror or error}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import logging
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -41,19 +42,25 @@ class ChampionChange:
 
 
 def record_change(home: Path, action: str, caller: str, version_before: str, version: str) -> None:
-    """Log a change and append it to the file of the state folder; a file that cannot be written is logged."""
+    """Log a change and append it to the file of the state folder; a file that cannot be written is logged.
+
+    After a line that a crash cut off, the change starts a new line.
+    """
     fields = {"action": action, "caller": caller, "version_before": version_before, "version": version}
     audit.info("%s caller=%s version_before=%s version=%s", *fields.values(), extra=fields)
     change = ChampionChange(dt.datetime.now(dt.UTC).isoformat(timespec="seconds"), **fields)
     try:
-        with (home / FILE_NAME).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(change)) + "\n")
+        with (home / FILE_NAME).open("a+b") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(end - 1, 0))
+            is_cut = end > 0 and file.read(1) != b"\n"
+            file.write(b"\n" * is_cut + json.dumps(asdict(change)).encode() + b"\n")
     except OSError as error:
         logger.warning("champion change not recorded, file=%s: %s", home / FILE_NAME, error)
 
 
 def read_changes(home: Path, limit: int) -> list[ChampionChange]:
-    """Return the latest changes, the newest first; lines that a crash cut off are skipped.
+    """Return the latest changes, the newest first; lines that a crash cut off are skipped with a warning.
 
     Examples
     --------
@@ -61,7 +68,7 @@ def read_changes(home: Path, limit: int) -> list[ChampionChange]:
     []
     """
     try:
-        lines = (home / FILE_NAME).read_text(encoding="utf-8").splitlines()
+        lines = (home / FILE_NAME).read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         return []
     changes = []
@@ -69,5 +76,5 @@ def read_changes(home: Path, limit: int) -> list[ChampionChange]:
         try:
             changes.append(ChampionChange(**json.loads(line)))
         except (ValueError, TypeError):
-            continue
+            logger.warning("champion change unreadable, file=%s line=%.80r", home / FILE_NAME, line)
     return changes[:limit]

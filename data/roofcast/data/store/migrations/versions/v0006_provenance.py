@@ -26,8 +26,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the columns; withdrawn measurements are dropped too, for an earlier roofcast would learn from them."""
-    op.execute("DELETE FROM measurement WHERE withdrawn_at IS NOT NULL")
+    """Drop the columns, and measurements withdrawn or in quarantine: an earlier roofcast would learn from them."""
+    is_held = "quarantine <> '' AND confirmed_by = ''"
+    op.execute(f"DELETE FROM measurement WHERE withdrawn_at IS NOT NULL OR ({is_held})")  # noqa: S608
     op.drop_index("measurement_import", "measurement")
     for name in (*(name for name, _ in _TEXTS), "is_operator", "withdrawn_at"):
         op.drop_column("measurement", name)
