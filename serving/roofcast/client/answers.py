@@ -387,10 +387,64 @@ class StackSummary(TypedDict):
     is_shared: bool
 
 
+class TrainingInterval(TypedDict):
+    value: float
+    low: float
+    high: float
+
+
+class TrainingMissResponse(TypedDict):
+    accelerator: str
+    n_accelerator: int | None
+    reason: Literal["too_slow", "over_budget", "may_not_fit", "dearer", "too_few_nodes", "does_not_fit", "excluded"]
+    detail: str
+    cost_usd: float | None
+    hours: float | None
+    p_limits_met: float | None
+
+
+class TrainingPlanResponse(TypedDict):
+    framework: str
+    compute_precision: str
+    tp: int
+    pp: int
+    vp: int
+    cp: int
+    dp: int
+    ep: int
+    sharding: str
+    recomputation: str
+    sequence_parallel: bool
+    n_micro_batch_sequence: float
+    n_gradient_accumulation: float
+    n_global_batch_sequence: float
+
+
 class TrainingPredictionResponse(TypedDict):
     predictor_version: str
     level: float
     rows: list[dict[str, float | int | str | bool | None]]
+
+
+class TrainingRunResponse(TypedDict):
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    market: str
+    price_usd_per_h: float
+    price_as_of: str
+    accelerator: str
+    n_accelerator: int
+    n_instance: int
+    usd_per_h: float
+    plan: TrainingPlanResponse
+    hours: float
+    cost_usd: float
+    p_fits: float
+    p_deadline_met: float | None
+    p_budget_met: float | None
+    p_limits_met: float
 
 
 class VersionResponse(TypedDict):
@@ -573,6 +627,65 @@ class RejectionResponse(TypedDict):
     ]
     detail: str
     excess: float | None
+
+
+class TrainingEntryResponse(TypedDict):
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    market: str
+    price_usd_per_h: float
+    price_as_of: str
+    accelerator: str
+    n_accelerator: int
+    n_instance: int
+    usd_per_h: float
+    plan: TrainingPlanResponse
+    hours: float
+    cost_usd: float
+    p_fits: float
+    p_deadline_met: float | None
+    p_budget_met: float | None
+    p_limits_met: float
+    rank: int
+    hours_interval: TrainingInterval
+    cost_usd_interval: TrainingInterval
+    energy_kwh: TrainingInterval
+    power_w: float
+    power_share: float
+    step_time_s: TrainingInterval
+    throughput_token_per_s: TrainingInterval
+    mfu_ratio: TrainingInterval
+    peak_memory_byte: TrainingInterval
+    memory_byte: dict[str, float]
+    memory_capacity_byte: float
+    outside: bool
+    launch: dict[str, str]
+    also_at: list[ElsewhereResponse]
+
+
+class TrainingRecommendationResponse(TypedDict):
+    model: str
+    method: str
+    total_token: float
+    n_step: float
+    n_token_per_sequence: int
+    n_global_batch_sequence: int
+    deadline_h: float | None
+    budget_usd: float | None
+    confidence: float
+    level: float
+    predictor_version: str
+    n_plan: int
+    n_hardware: int
+    n_offer: int
+    entries: list[TrainingEntryResponse]
+    pareto: list[TrainingRunResponse]
+    misses: list[TrainingMissResponse]
+    n_miss: int
+    assumptions: list[str]
+    warnings: list[str]
 
 
 class ExplanationResponse(TypedDict):

@@ -42,6 +42,7 @@ from roofcast.client.answers import (
     StackReport,
     StackSummary,
     TrainingPredictionResponse,
+    TrainingRecommendationResponse,
     VersionResponse,
 )
 from roofcast.client.calls import Call, Row, client_options, get, post, read_json, upload
@@ -55,6 +56,7 @@ from roofcast.client.requests import (
     RecommendationRequest,
     StackRequest,
     TrainingPredictionRequest,
+    TrainingRecommendationRequest,
 )
 
 if TYPE_CHECKING:
@@ -162,6 +164,12 @@ class AsyncClient:
     async def predict_training(self, **request: Unpack[TrainingPredictionRequest]) -> TrainingPredictionResponse:
         """Predict step time, throughput, MFU and peak memory of training jobs."""
         return await self._send(post("/v1/training/predictions", request))
+
+    async def recommend_training(
+        self, **request: Unpack[TrainingRecommendationRequest]
+    ) -> TrainingRecommendationResponse:
+        """Rank hardware and plans of a training job by cost, within its deadline and budget."""
+        return await self._send(post("/v1/training/recommendations", request))
 
     async def explain(self, **request: Unpack[ExplanationRequest]) -> ExplanationsResponse:
         """Explain each row: operators and their bounds, memory, and the factors of its prediction."""

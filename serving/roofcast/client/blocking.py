@@ -41,17 +41,10 @@ from roofcast.client.answers import (
     StackReport,
     StackSummary,
     TrainingPredictionResponse,
+    TrainingRecommendationResponse,
     VersionResponse,
 )
-from roofcast.client.calls import (
-    Call,
-    Row,
-    client_options,
-    get,
-    post,
-    read_json,
-    upload,
-)
+from roofcast.client.calls import Call, Row, client_options, get, post, read_json, upload
 from roofcast.client.errors import UnreachableError
 from roofcast.client.requests import (
     ExplanationRequest,
@@ -62,6 +55,7 @@ from roofcast.client.requests import (
     RecommendationRequest,
     StackRequest,
     TrainingPredictionRequest,
+    TrainingRecommendationRequest,
 )
 
 if TYPE_CHECKING:
@@ -104,10 +98,7 @@ class Client:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
@@ -139,11 +130,7 @@ class Client:
 
     @overload
     def predict(
-        self,
-        rows: pd.DataFrame,
-        *,
-        stack: str | None = None,
-        level: float | None = None,
+        self, rows: pd.DataFrame, *, stack: str | None = None, level: float | None = None
     ) -> pd.DataFrame: ...
 
     def predict(
@@ -176,6 +163,10 @@ class Client:
     def predict_training(self, **request: Unpack[TrainingPredictionRequest]) -> TrainingPredictionResponse:
         """Predict step time, throughput, MFU and peak memory of training jobs."""
         return self._send(post("/v1/training/predictions", request))
+
+    def recommend_training(self, **request: Unpack[TrainingRecommendationRequest]) -> TrainingRecommendationResponse:
+        """Rank hardware and plans of a training job by cost, within its deadline and budget."""
+        return self._send(post("/v1/training/recommendations", request))
 
     def explain(self, **request: Unpack[ExplanationRequest]) -> ExplanationsResponse:
         """Explain each row: operators and their bounds, memory, and the factors of its prediction."""
@@ -211,13 +202,7 @@ class Client:
             Validate and count only.
         """
         set_ = [f"{column}={value}" for column, value in (values or {}).items()]
-        params = {
-            "format": format_,
-            "name": name,
-            "campaign": campaign,
-            "set": set_,
-            "dry_run": dry_run,
-        }
+        params = {"format": format_, "name": name, "campaign": campaign, "set": set_, "dry_run": dry_run}
         return self._send(upload("/v1/measurements/files", file, **params))
 
     def measurements(self, campaign: str | None = None, offset: int = 0, limit: int = 100) -> list[Row]:
@@ -238,14 +223,7 @@ class Client:
 
     def remove_stack(self, name: str) -> StackRemoved:
         """Remove a stack profile."""
-        return self._send(
-            Call(
-                "DELETE",
-                f"/v1/stacks/{quote(name, safe='')}",
-                read_json,
-                is_idempotent=False,
-            )
-        )
+        return self._send(Call("DELETE", f"/v1/stacks/{quote(name, safe='')}", read_json, is_idempotent=False))
 
     def imports(self) -> list[ImportSummary]:
         """List the imports of measurements, the latest first."""
@@ -282,10 +260,7 @@ class Client:
             If that takes longer than `timeout_s`.
         """
         deadline = time.monotonic() + timeout_s
-        while (record := self.retraining(retraining_id))["state"] not in {
-            "done",
-            "failed",
-        }:
+        while (record := self.retraining(retraining_id))["state"] not in {"done", "failed"}:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"retraining {retraining_id} is {record['state']} after {timeout_s:g} s")
             time.sleep(poll_s)

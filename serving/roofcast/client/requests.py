@@ -55,10 +55,43 @@ class StackRequest(TypedDict):
     models: NotRequired[list[ModelConfig]]
 
 
+class TrainingConstraintsRequest(TypedDict):
+    providers: NotRequired[list[str]]
+    regions: NotRequired[list[str]]
+    vendors: NotRequired[list[str]]
+    accelerators: NotRequired[list[str]]
+    pricing: NotRequired[list[str]]
+    max_usd_per_h: NotRequired[float | None]
+    max_nodes: NotRequired[int]
+    inventory: NotRequired[list[InventoryItem]]
+    marketplaces: NotRequired[bool]
+
+
 class TrainingPredictionRequest(TypedDict):
     rows: list[dict[str, float | int | str | bool | None]]
     models: NotRequired[list[ModelConfig]]
     level: NotRequired[float]
+
+
+class TrainingRecommendationRequest(TypedDict):
+    model: str | ModelConfig
+    method: NotRequired[Literal["pretrain", "full", "lora", "qlora", "adapter"]]
+    n_token: float
+    n_epoch: NotRequired[float]
+    n_token_per_sequence: NotRequired[int]
+    n_global_batch_sequence: NotRequired[int | None]
+    deadline_h: NotRequired[float | None]
+    budget_usd: NotRequired[float | None]
+    adapter_rank: NotRequired[int | None]
+    adapter_targets: NotRequired[list[Literal["q", "k", "v", "o", "gate", "up", "down"]]]
+    compute_precision: NotRequired[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"] | None]
+    frameworks: NotRequired[list[Literal["torchtitan", "megatron-lm", "transformers"]]]
+    confidence: NotRequired[float]
+    constraints: NotRequired[TrainingConstraintsRequest]
+    price_overrides: NotRequired[list[PriceOverride]]
+    level: NotRequired[float]
+    n_entry: NotRequired[int]
+    n_rejection: NotRequired[int]
 
 
 class WorkloadRequest(TypedDict):

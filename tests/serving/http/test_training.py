@@ -10,9 +10,10 @@ from roofcast.serving.http.app import create_app
 from roofcast.serving.training_jobs import service
 from roofcast.serving.training_jobs.request import MAX_ROW
 from tests.serving.http_client import CONFIG, Client, problem_of, running
-from tests.serving.training_jobs.builders import EstimatePredictor, a_job
+from tests.serving.training_jobs.builders import EstimatePredictor, a_job, a_training_demand
 
 PREDICTIONS = "/v1/training/predictions"
+RECOMMENDATIONS = "/v1/training/recommendations"
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +60,42 @@ def test_a_model_may_come_as_its_configuration(service_client: Client) -> None:
 def test_an_invalid_request_names_its_field(service_client: Client, changes: dict[str, Any], field: str) -> None:
     problem = problem_of(service_client.post(PREDICTIONS, {"rows": [a_job()]} | changes), 422)
     assert field in problem["field"]
+
+
+def test_a_recommendation_ranks_runs(service_client: Client) -> None:
+    response = service_client.post(RECOMMENDATIONS, a_training_demand(model={"name": "my-14b", "config": CONFIG}))
+    assert response.status_code == 200, response.text
+    answer = response.json()
+    assert answer["model"] == "my-14b"
+    assert [entry["rank"] for entry in answer["entries"]] == list(range(1, len(answer["entries"]) + 1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "field"),
+    [
+        ({"n_token": 0}, 422, "n_token"),
+        ({"n_token": "many"}, 422, "n_token"),
+        ({"n_epoch": -1}, 422, "n_epoch"),
+        ({"deadline_h": 0}, 422, "deadline_h"),
+        ({"budget_usd": 1e300}, 422, "budget_usd"),
+        ({"method": "magic"}, 422, "method"),
+        ({"method": "full", "adapter_rank": 8}, 422, ""),
+        ({"adapter_targets": ["z"]}, 422, "adapter_targets.0"),
+        ({"n_token_per_sequence": 10**9}, 422, "n_token_per_sequence"),
+        ({"constraints": {"max_nodes": 0}}, 422, "constraints.max_nodes"),
+        ({"constraints": {"accelerators": ["no-such"]}}, 404, "accelerator"),
+        ({"constraints": {"providers": ["no-such"]}}, 404, "constraints.providers"),
+        ({"constraints": {"accelerators": ["aws-inferentia2"]}}, 422, "constraints"),
+        ({"constraints": {"accelerators": ["rtx-4090-24gb"], "providers": ["aws"]}}, 422, "constraints"),
+        ({"model": "no-such-model"}, 404, "model"),
+        ({"model": {"name": "x", "config": {}}}, 422, "model.config.hidden_size"),
+        ({"frameworks": ["jax"]}, 422, "frameworks.0"),
+        ({"level": 1.5}, 422, "level"),
+        ({"confidence": 0.1}, 422, "confidence"),
+    ],
+)
+def test_an_invalid_demand_names_its_field(
+    service_client: Client, changes: dict[str, Any], status: int, field: str
+) -> None:
+    problem = problem_of(service_client.post(RECOMMENDATIONS, a_training_demand(**changes)), status)
+    assert problem["field"] == field

@@ -49,3 +49,9 @@ def a_job(**changes: Any) -> dict[str, Any]:
         "method": "full", "n_token_per_sequence": 4096, "n_global_batch_sequence": 128,
     }  # fmt: skip
     return row | changes
+
+
+def a_training_demand(**changes: Any) -> dict[str, Any]:
+    """Return a request of a recommendation: a fine-tuning of 8B parameters with quantised LoRA."""
+    request = {"model": "meta-llama/Llama-3.1-8B", "method": "qlora", "n_token": 20_000_000, "n_epoch": 3}
+    return request | changes

@@ -35,6 +35,74 @@ def _job(answer: Mapping[str, Any], level: float) -> Iterator[str]:
         yield fold(answer["reason"])
 
 
+def recommendation_text(response: Mapping[str, Any], *, why: bool = False) -> str:
+    """Return the entries and near misses of a response in JSON values, in lines of up to 80 characters.
+
+    Parameters
+    ----------
+    why
+        Whether to add memory by part, the front of time and cost, and all misses. Misses are always listed where
+        nothing runs the job within its limits.
+    """
+    return "\n".join(_recommendation(response, why=why)) + "\n"
+
+
+def _recommendation(response: Mapping[str, Any], *, why: bool) -> Iterator[str]:
+    limits = [f"{response['deadline_h']:g} h"] if response["deadline_h"] else []
+    limits += [f"{response['budget_usd']:g} USD"] if response["budget_usd"] else []
+    within = f" within {' and '.join(limits)}" if limits else ""
+    probability = f"with probability {response['confidence']:g} or more"
+    yield fold(f"{response['model']}, {response['method']}: least cost first, fits{within} {probability}", "")
+    batch, length = response["n_global_batch_sequence"], response["n_token_per_sequence"]
+    tokens, steps = format_number(response["total_token"]), format_number(response["n_step"])
+    yield fold(f"{tokens} tokens, {steps} steps of {batch} sequences of {length} tokens", "")
+    for entry in response["entries"]:
+        yield ""
+        yield from _entry(entry, why=why)
+    if not response["entries"]:
+        yield fold("no hardware runs the job within its limits", "")
+    misses = response["misses"]
+    if why and response["pareto"]:
+        yield fold("\nno other run is both faster and cheaper than these", "")
+        for point in response["pareto"]:
+            hours, cost = format_number(point["hours"]), format_number(point["cost_usd"])
+            yield fold(f"{hours} h, {cost} USD: {point['n_accelerator']} x {point['accelerator']}")
+    if misses and (why or not response["entries"]):
+        yield fold(f"\n{response['n_miss']} accelerators without an entry", "")
+        for miss in misses:
+            yield fold(f"{miss['accelerator']}: {miss['detail']}")
+    elif misses:
+        yield fold(f"\n{response['n_miss']} accelerators have no entry; --why says why", "")
+    if why:
+        yield fold("\nassumed", "")
+        yield from map(fold, response["assumptions"])
+
+
+def _entry(entry: Mapping[str, Any], *, why: bool) -> Iterator[str]:
+    cost, hours, energy = (
+        _with_interval(entry[name]) for name in ("cost_usd_interval", "hours_interval", "energy_kwh")
+    )
+    yield f"{entry['rank']}. {cost} USD, {hours} h, {energy} kWh"
+    place = f"{entry['provider']}, {entry['region']}, {entry['pricing']}"
+    yield fold(f"{entry['n_instance']} x {entry['instance_type']} ({place}) for {entry['usd_per_h']:g} USD/h")
+    plan = entry["plan"]
+    yield fold(f"{entry['n_accelerator']} x {entry['accelerator']}, {plan['framework']} {plan_text(plan)}")
+    rate, mfu = format_number(entry["throughput_token_per_s"]["value"]), entry["mfu_ratio"]["value"]
+    chances = {"fits": "p_fits", "deadline": "p_deadline_met", "budget": "p_budget_met"}
+    listed = ", ".join(f"{name} {entry[key]:.2f}" for name, key in chances.items() if entry[key] is not None)
+    yield fold(f"{rate} tokens/s, MFU {mfu:.2f}; probability: {listed}")
+    if entry["outside"]:
+        yield fold("extrapolates: far from every run that was measured")
+    if why:
+        parts = {f"memory_{name}_byte": value for name, value in entry["memory_byte"].items()}
+        yield fold(memory_text(parts | {"memory_capacity_byte": entry["memory_capacity_byte"]}, entry["p_fits"]))
+
+
+def _with_interval(interval: Mapping[str, float]) -> str:
+    value, low, high = (format_number(interval[name]) for name in ("value", "low", "high"))
+    return f"{value} ({low} to {high})"
+
+
 def plan_text(plan: Mapping[str, Any]) -> str:
     """Return a plan in short.
 
@@ -71,7 +139,8 @@ def format_number(value: float) -> str:
 
 
 def fold(text: str, indent: str = INDENT) -> str:
-    """Return a text in lines of up to 80 characters."""
-    return "\n".join(
-        textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent or INDENT, break_on_hyphens=False)
+    """Return a text in lines of up to 80 characters; a first line break stays."""
+    lines = textwrap.wrap(
+        text.lstrip("\n"), WIDTH, initial_indent=indent, subsequent_indent=indent or INDENT, break_on_hyphens=False
     )
+    return "\n" * text.startswith("\n") + "\n".join(lines)

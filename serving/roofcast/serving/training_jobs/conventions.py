@@ -73,3 +73,18 @@ def power_share(time: TrainingTime) -> FloatArray:
     drawn = DRAW["compute"] * (time.compute_s + time.recomputation_s) + DRAW["link"] * links
     drawn = drawn + DRAW["memory"] * time.optimizer_s + DRAW["launch"] * time.overhead_s
     return (drawn + DRAW["queue"] * time.bubble_s) / time.total_s
+
+
+def list_assumptions(method: str, n_batch: int, *, has_batch: bool) -> list[str]:
+    """Return what a recommendation assumes, in words."""
+    states = "adapters and their optimizer states in 32 bits" if method in FROZEN_METHODS else "AdamW in 32 bits"
+    return [
+        "sequences are packed; time is that of optimizer steps, without start, evaluation and checkpoints",
+        *([] if has_batch else [f"a step has {n_batch} sequences, as n_global_batch_sequence is not given"]),
+        f"states: {states}; attention stores no scores; LoRA of rank 16 on queries and values unless given"
+        if method in FROZEN_METHODS
+        else f"states: {states}; attention stores no scores",
+        f"boards draw {DRAW['compute']:.0%} of their design power while they multiply, {DRAW['link']:.0%} while they "
+        f"wait for links, {DRAW['queue']:.0%} in pipeline bubbles; hosts and cooling are not counted",
+        "several nodes are joined by the network that is usual for the accelerator, such as 400 Gbit/s each for H100",
+    ]

@@ -155,11 +155,6 @@ class TrainingRecommendationRequest(Message):
         except ValidationError as error:
             raise input_error(error) from error
 
-    @property
-    def total_token(self) -> float:
-        """Tokens of all epochs."""
-        return self.n_token * self.n_epoch
-
 
 OPTION_FIELDS: Final[Mapping[str, str]] = {
     **{

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
+from typing import Annotated, Literal
 
+from pydantic import BaseModel, Field
+
+from roofcast.serving.recommend.api.response import ElsewhereResponse, OfferResponse
 from roofcast.serving.request_fields import Value
+
+MissReason = Literal["too_slow", "over_budget", "may_not_fit", "dearer", "too_few_nodes", "does_not_fit", "excluded"]
+"""Reasons of misses."""
 
 
 class TrainingPredictionResponse(BaseModel):
@@ -13,3 +19,108 @@ class TrainingPredictionResponse(BaseModel):
     predictor_version: str
     level: float
     rows: list[dict[str, Value]]
+
+
+class TrainingInterval(BaseModel):
+    """A predicted value with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class TrainingPlanResponse(BaseModel):
+    """Framework and plan: `tp`, `pp`, `vp`, `cp`, `dp`, `ep`, sharding of states, micro-batches, recomputation.
+
+    `dp` counts the replicas, sharded or not, and `n_gradient_accumulation` their micro-batches in a step.
+    """
+
+    framework: str
+    compute_precision: str
+    tp: int
+    pp: int
+    vp: int
+    cp: int
+    dp: int
+    ep: int
+    sharding: str
+    recomputation: str
+    sequence_parallel: bool
+    n_micro_batch_sequence: float
+    n_gradient_accumulation: float
+    n_global_batch_sequence: float
+
+
+class TrainingRunResponse(OfferResponse):
+    """A run on rented or owned nodes; cost and time are of the whole run."""
+
+    accelerator: str
+    n_accelerator: Annotated[int, Field(description="Accelerators that the run takes, of all instances.")]
+    n_instance: int
+    usd_per_h: float
+    plan: TrainingPlanResponse
+    hours: float
+    cost_usd: float
+    p_fits: float
+    p_deadline_met: Annotated[float | None, Field(description="Null without a deadline.")]
+    p_budget_met: Annotated[float | None, Field(description="Null without a budget.")]
+    p_limits_met: Annotated[float, Field(description="Probability that the run fits and meets deadline and budget.")]
+
+
+class TrainingEntryResponse(TrainingRunResponse):
+    """The cheapest run of an accelerator, kind of price and market; intervals have the level of the response."""
+
+    rank: int
+    hours_interval: TrainingInterval
+    cost_usd_interval: TrainingInterval
+    energy_kwh: Annotated[
+        TrainingInterval, Field(description="Of the accelerator boards, without hosts, network and cooling.")
+    ]
+    power_w: Annotated[float, Field(description="Mean power of all boards.")]
+    power_share: Annotated[float, Field(description="Of the boards' design power.")]
+    step_time_s: TrainingInterval
+    throughput_token_per_s: TrainingInterval
+    mfu_ratio: TrainingInterval
+    peak_memory_byte: Annotated[TrainingInterval, Field(description="Of one accelerator, as the device reports it.")]
+    memory_byte: Annotated[dict[str, float], Field(description="Estimated peak of one accelerator by part.")]
+    memory_capacity_byte: float
+    outside: Annotated[bool, Field(description="Whether the run is far from everything that was measured.")]
+    launch: Annotated[dict[str, str], Field(description="Launch arguments by launcher.")]
+    also_at: list[ElsewhereResponse]
+
+
+class TrainingMissResponse(BaseModel):
+    """The nearest miss of an accelerator without an entry."""
+
+    accelerator: str
+    n_accelerator: int | None
+    reason: MissReason
+    detail: str
+    cost_usd: float | None
+    hours: float | None
+    p_limits_met: float | None
+
+
+class TrainingRecommendationResponse(BaseModel):
+    """Hardware and plan, the least cost first; front of time and cost; near misses, the cheapest first."""
+
+    model: str
+    method: str
+    total_token: float
+    n_step: float
+    n_token_per_sequence: int
+    n_global_batch_sequence: int
+    deadline_h: float | None
+    budget_usd: float | None
+    confidence: float
+    level: float
+    predictor_version: str
+    n_plan: Annotated[int, Field(description="Plans that were compared.")]
+    n_hardware: Annotated[int, Field(description="Kinds and sizes of hardware.")]
+    n_offer: int
+    entries: list[TrainingEntryResponse]
+    pareto: list[TrainingRunResponse]
+    misses: list[TrainingMissResponse]
+    n_miss: int
+    assumptions: list[str]
+    warnings: list[str]

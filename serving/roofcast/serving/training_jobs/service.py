@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import InputError
+from roofcast.data.specs import ModelSpec
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.app_state.registered_models import Config, with_configs
+from roofcast.serving.app_state.registered_models import Config, build_model, find_model, with_configs
+from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.predict.json_rows import columns_from_rows, rows_from_columns
+from roofcast.serving.recommend.api.request import ConstraintsRequest
+from roofcast.serving.recommend.api.service import resolve_constraints
+from roofcast.serving.recommend.demand.inventory import override_prices
+from roofcast.serving.request_fields import ModelConfig
+from roofcast.serving.training_jobs.answer import best_runs, build_entries, build_front, front_runs, rounded
+from roofcast.serving.training_jobs.candidates import TrainingDemand
+from roofcast.serving.training_jobs.conventions import default_batch, list_assumptions
+from roofcast.serving.training_jobs.misses import list_misses
 from roofcast.serving.training_jobs.prediction import TrainingOptions, answer_jobs
-from roofcast.serving.training_jobs.request import TrainingPredictionRequest
-from roofcast.serving.training_jobs.response import TrainingPredictionResponse
+from roofcast.serving.training_jobs.request import TrainingPredictionRequest, TrainingRecommendationRequest
+from roofcast.serving.training_jobs.response import TrainingPredictionResponse, TrainingRecommendationResponse
+from roofcast.serving.training_jobs.search import TrainingSearch, search
 from roofcast.training.training_jobs import load_shipped_training_predictor
 
 
@@ -42,3 +58,108 @@ def answer_rows(
     catalog, _ = with_configs(state.catalog, configs)
     answers = answer_jobs(rows, TrainingOptions(load_shipped_training_predictor(), catalog, level))
     return rows_from_columns(columns_from_rows(rows) | answers)
+
+
+def answer_training_recommendation(
+    request: TrainingRecommendationRequest, state: AppState, today: dt.date
+) -> TrainingRecommendationResponse:
+    """Return the response to a request, with warnings such as old prices.
+
+    Raises
+    ------
+    InputError
+        If a configuration, constraint or price is invalid, or nothing is within the constraints.
+    UnknownNameError
+        If a model, accelerator, provider, region or pricing is unknown.
+    """
+    model, catalog = _resolve_model(request.model, state.catalog)
+    demand = _demand(request, model)
+    market = catalog
+    if request.price_overrides:
+        market = catalog.with_offers(override_prices(catalog.offers, request.price_overrides, catalog, today))
+    own = request.constraints
+    common = ConstraintsRequest(**own.model_dump(exclude={"max_nodes"}))
+    constraints = resolve_constraints(common, market, today, engines=())
+    offers = constraints.admissible_offers(market.offers)
+    if not offers:
+        raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
+    found = search(
+        demand,
+        catalog,
+        offers,
+        load_shipped_training_predictor(),
+        max_nodes=own.max_nodes,
+        max_usd_per_h=own.max_usd_per_h or math.inf,
+        level=request.level,
+    )
+    if isinstance(found, dict):
+        reasons = "; ".join(f"{name} {reason}" for name, reason in found.items())
+        raise InputError("constraints", f"admit no accelerator that trains the job: {reasons[:400]}")
+    return _response(request, found, today)
+
+
+def _resolve_model(choice: str | ModelConfig, catalog: Catalog) -> tuple[ModelSpec, Catalog]:
+    """Return the model, and a catalogue that holds it under its id."""
+    if isinstance(choice, str):
+        spec = catalog.model(choice)
+        return catalog.models[spec.id], catalog
+    try:
+        spec = build_model(choice.name, choice.config, catalog)
+    except InputError as error:
+        raise InputError(f"model.config.{error.field}".removesuffix("."), error.problem) from error
+    if find_model(catalog, spec.id):  # the config of the request takes precedence over the catalogue
+        catalog = replace(catalog, models={}, model_aliases={}, alias_precisions={})
+    return spec, catalog.with_models([spec])
+
+
+def _demand(request: TrainingRecommendationRequest, model: ModelSpec) -> TrainingDemand:
+    n_token = request.n_token_per_sequence
+    return TrainingDemand(
+        model=model,
+        method=request.method,
+        total_token=request.n_token * request.n_epoch,
+        n_token=n_token,
+        n_batch=request.n_global_batch_sequence or default_batch(request.method, n_token),
+        deadline_h=request.deadline_h or math.inf,
+        budget_usd=request.budget_usd or math.inf,
+        adapter_rank=float(request.adapter_rank or math.nan),
+        adapter_targets=" ".join(request.adapter_targets),
+        compute_precision=request.compute_precision or "",
+        frameworks=tuple(dict.fromkeys(request.frameworks)),
+    )
+
+
+def _response(
+    request: TrainingRecommendationRequest, found: TrainingSearch, today: dt.date
+) -> TrainingRecommendationResponse:
+    best, demand = best_runs(found, request.confidence), found.demand
+    entries = best[: request.n_entry]
+    misses = list_misses(found, entries, request.confidence)
+    offers = [found.offers[k] for k in found.runs.offer[entries].tolist()]
+    warnings = staleness_warnings(offers, today)
+    if not len(entries):
+        warnings.append(f"no hardware runs the job within its limits with probability {request.confidence:g}")
+    return TrainingRecommendationResponse(
+        model=demand.model.id,
+        method=demand.method,
+        total_token=demand.total_token,
+        n_step=rounded(demand.n_step),
+        n_token_per_sequence=demand.n_token,
+        n_global_batch_sequence=demand.n_batch,
+        deadline_h=request.deadline_h,
+        budget_usd=request.budget_usd,
+        confidence=request.confidence,
+        level=request.level,
+        predictor_version=predictor_version(),
+        n_plan=found.jobs.n_plan,
+        n_hardware=len(found.hardware),
+        n_offer=len(found.offers),
+        entries=build_entries(found, entries),
+        pareto=build_front(found, front_runs(found, request.confidence).tolist()),
+        misses=misses[: request.n_rejection],
+        n_miss=len(misses),
+        assumptions=list_assumptions(
+            demand.method, demand.n_batch, has_batch=request.n_global_batch_sequence is not None
+        ),
+        warnings=warnings,
+    )

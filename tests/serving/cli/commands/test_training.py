@@ -68,3 +68,39 @@ def test_the_rows_of_a_file_are_answered(run: Run, tmp_path: Path) -> None:
         answers = list(csv.DictReader(stream))
     assert [answer["status"] for answer in answers] == ["ok"] * 3
     assert all(float(answer["step_time_s"]) > 0 for answer in answers)
+
+
+DEMAND = ("--model", "llama-3.1-8b", "--tokens", "2e7", "--method", "qlora", "--accelerator", "rtx-4090-24gb")
+
+
+def test_a_recommendation_is_printed_in_80_columns(run: Run) -> None:
+    status, out, err = run(
+        "training", "recommend", *DEMAND, "--accelerator", "l4-24gb", "--why", "--launch", "accelerate"
+    )
+    assert status == 0, err
+    text, _, launch = out.partition("cat > accelerate.yaml")
+    assert "1 x nvidia-rtx-4090-24gb" in text
+    assert "memory in GB" in text
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert "--load_in_4bit" in launch
+
+
+def test_a_recommendation_without_entries_says_why(run: Run) -> None:
+    status, out, err = run("training", "recommend", *DEMAND, "--method", "full")
+    assert status == 0, err
+    assert "no hardware runs the job" in out
+    assert "the leanest plan of 1 needs" in out
+
+
+def test_a_recommendation_as_json(run: Run) -> None:
+    status, out, err = run("training", "recommend", *DEMAND, "--json", "--deadline", "48", "--budget", "100")
+    assert status == 0, err
+    answer = json.loads(out)
+    assert (answer["deadline_h"], answer["budget_usd"]) == (48.0, 100.0)
+    assert answer["entries"][0]["p_deadline_met"] > 0.8
+
+
+def test_an_unknown_launcher_is_refused(run: Run) -> None:
+    status, _, err = run("training", "recommend", *DEMAND, "--launch", "slurm")
+    assert status != 0
+    assert "launch: the first entry has accelerate" in " ".join(err.split())

@@ -7,15 +7,70 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from roofcast.data.errors import InputError
-from roofcast.serving.cli.console import spinner
-from roofcast.serving.cli.context import AsJson, Server, open_app_state
+from roofcast.serving.cli.completion import (
+    complete_accelerator,
+    complete_model,
+    complete_provider,
+    complete_region,
+)
+from roofcast.serving.cli.console import spinner, warn
+from roofcast.serving.cli.context import AsJson, Server, open_app_state, today
 from roofcast.serving.cli.job_options import JOB_OPTIONS
-from roofcast.serving.cli.options import with_options
+from roofcast.serving.cli.options import Option, with_options
+
+Number = float | None
+Names = list[str] | None
+
+OPTIONS: Final = {
+    "model": Option(
+        "Catalogue name, path of a config.json, or owner/name on the Hugging Face hub.", complete=complete_model
+    ),
+    "n_token": Option("Tokens of the data set.", float, names=("--n-token", "--tokens")),
+    "n_epoch": Option("Passes over the data set.", float, 1.0, show_default=True, names=("--n-epoch", "--epochs")),
+    "method": Option("pretrain, full, lora, qlora or adapter.", str, "full", show_default=True),
+    "n_token_per_sequence": Option(
+        "Tokens of a packed sequence.", int, 2048, show_default=True, names=("--n-token-per-sequence", "--seq-len")
+    ),
+    "n_global_batch_sequence": Option(
+        "Sequences of an optimizer step; 128 by default, of pretraining 4 million tokens.",
+        int | None,
+        None,
+        names=("--n-global-batch-sequence", "--batch"),
+    ),
+    "deadline_h": Option("Most hours of the run.", Number, None, names=("--deadline-h", "--deadline")),
+    "budget_usd": Option("Most US dollars of the run.", Number, None, names=("--budget-usd", "--budget")),
+    "adapter_rank": Option("Rank of LoRA; 16 by default.", int | None, None, names=("--adapter-rank", "--rank")),
+    "adapter_targets": Option(
+        "A projection that adapters change: q, k, v, o, gate, up or down; repeatable.", Names, None
+    ),
+    "compute_precision": Option("Precision of the products, such as bf16 or fp8.", str | None, None),
+    "framework": Option("torchtitan, megatron-lm or transformers; repeatable.", Names, None),
+    "provider": Option("Admit this provider; repeatable.", Names, None, complete=complete_provider),
+    "region": Option("Admit this region; repeatable.", Names, None, complete=complete_region),
+    "vendor": Option("Admit accelerators of this vendor; repeatable.", Names, None),
+    "accelerator": Option("Admit this accelerator; repeatable.", Names, None, complete=complete_accelerator),
+    "pricing": Option("Admit this kind of price; repeatable.", Names, None),
+    "max_usd_per_h": Option("Maximum USD per hour.", Number, None),
+    "max_nodes": Option("Maximum number of nodes.", int, 8, show_default=True, names=("--max-nodes", "--nodes")),
+    "inventory": Option(
+        "Nodes that you own and the hourly price of one accelerator, such as h100-sxm-80gb=16,8,1.2; repeatable.",
+        Names,
+        None,
+        metavar="ACCELERATOR=COUNT,PER_NODE,USD_PER_H",
+    ),
+    "marketplaces": Option("Admit marketplaces and community clouds.", bool | None, None, names=("--marketplaces",)),
+    "confidence": Option("Minimum probability that the run fits its limits.", float, 0.8, show_default=True),
+    "level": Option("Probability of the intervals.", float, 0.8, show_default=True),
+    "n_entry": Option("Maximum number of entries.", int, 10, show_default=True, names=("--n-entry", "--top")),
+}
+"""Options of the request; `OPTION_FIELDS` of the request model names the field of each."""
+
+N_MISS_JSON: Final = 500
 
 training = typer.Typer(no_args_is_help=True, help="Training and fine-tuning: time, memory, hardware and plan.")
 
@@ -128,3 +183,61 @@ def _predict_file(rows: Path, out: Path | None, level: float, server: str, *, as
     print(json.dumps(counts, separators=(",", ":")) if as_json else ", ".join(f"{n} {s}" for s, n in counts.items()))
     if "ok" not in counts:
         raise InputError("rows", f"none has an answer; the first: {answers[0]['reason']}")
+
+
+@training.command()
+@with_options(OPTIONS)
+def recommend(
+    options: dict[str, Any],
+    *,
+    launch: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="How to start the first entry: torchrun, accelerate, megatron-lm."),
+    ] = "",
+    why: Annotated[
+        bool, typer.Option("--why", help="Add memory by part, and accelerators without an entry.")
+    ] = False,
+    server: Server = "",
+    as_json: AsJson = False,
+) -> None:
+    """Rank hardware and plans of a training job by cost, among those that fit and meet deadline and budget."""
+    from roofcast.serving.cli.files import parse_inventory
+
+    options["inventory"] = parse_inventory(options["inventory"] or [])
+    options["n_rejection"] = N_MISS_JSON
+    response = _recommend(options, server)
+    for warning in response["warnings"]:
+        warn(warning)
+    if as_json:
+        print(json.dumps(response))
+        return
+    from roofcast.serving.cli.training_text import recommendation_text
+
+    print(recommendation_text(response, why=why), end="")
+    if launch:
+        known = response["entries"][0]["launch"] if response["entries"] else {}
+        if launch not in known:
+            raise InputError("launch", f"the first entry has {', '.join(known) or 'none'}, got {launch!r}")
+        print(f"\n{known[launch]}", end="")
+
+
+def _recommend(options: dict[str, Any], server: str) -> dict[str, Any]:
+    """Return the recommendation, of a service if one is named; the request is validated before anything is loaded."""
+    from roofcast.serving.cli.files import read_model
+    from roofcast.serving.training_jobs.request import TrainingRecommendationRequest
+
+    TrainingRecommendationRequest.from_options(options)
+    if server:
+        from roofcast.serving.cli.remote import ask
+
+        request = TrainingRecommendationRequest.from_options(options | {"model": read_model(options["model"])})
+        fields: Any = request.model_dump(mode="json", exclude_unset=True)
+        with ask(server) as client:
+            return dict(client.recommend_training(**fields))
+    from roofcast.serving.training_jobs.service import answer_training_recommendation
+
+    state = open_app_state()
+    model = read_model(options["model"], state.catalog)
+    request = TrainingRecommendationRequest.from_options(options | {"model": model})
+    with spinner("searching"):
+        return answer_training_recommendation(request, state, today()).model_dump(mode="json")

@@ -7,10 +7,10 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from roofcast.serving.http.body import JSON_TYPE, JsonRoute
-from roofcast.serving.http.dependencies import State
-from roofcast.serving.training_jobs.request import TrainingPredictionRequest
-from roofcast.serving.training_jobs.response import TrainingPredictionResponse
-from roofcast.serving.training_jobs.service import answer_training_predictions
+from roofcast.serving.http.dependencies import State, Today
+from roofcast.serving.training_jobs.request import TrainingPredictionRequest, TrainingRecommendationRequest
+from roofcast.serving.training_jobs.response import TrainingPredictionResponse, TrainingRecommendationResponse
+from roofcast.serving.training_jobs.service import answer_training_predictions, answer_training_recommendation
 
 router = APIRouter(tags=["training"], route_class=JsonRoute)
 
@@ -23,3 +23,13 @@ def post_training_predictions(request: TrainingPredictionRequest, state: State) 
     """
     answer = answer_training_predictions(request, state)
     return Response(answer.model_dump_json(), media_type=JSON_TYPE)  # FastAPI would validate it again
+
+
+@router.post("/v1/training/recommendations", response_model=TrainingRecommendationResponse)
+def post_training_recommendation(request: TrainingRecommendationRequest, state: State, today: Today) -> Any:
+    """Rank hardware and plans for a training job by cost, among those that fit and meet deadline and budget.
+
+    One entry for each accelerator, kind of price and market; the front has the fastest run for each cost.
+    """
+    answer = answer_training_recommendation(request, state, today)
+    return Response(answer.model_dump_json(), media_type=JSON_TYPE)

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+
+from roofcast.data.catalog import Catalog, load_catalog
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.training_jobs import service
+from roofcast.serving.training_jobs.memory_parts import MEMORY_PARTS
+from roofcast.serving.training_jobs.request import TrainingRecommendationRequest
+from roofcast.serving.training_jobs.response import TrainingRecommendationResponse
+from tests.serving.training_jobs.builders import EstimatePredictor, a_training_demand
+
+LARGE = {"model": "meta-llama/Llama-3.1-70B", "method": "full", "n_token": 1e9, "n_epoch": 1.0}
+
+
+@dataclass
+class Known:
+    """What a recommendation reads of the application's state."""
+
+    catalog: Catalog
+
+
+@pytest.fixture(autouse=True)
+def estimate_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "load_shipped_training_predictor", EstimatePredictor)
+
+
+def recommend(**changes: Any) -> TrainingRecommendationResponse:
+    request = TrainingRecommendationRequest.model_validate(a_training_demand(**changes))
+    state = cast("AppState", Known(load_catalog()))
+    return service.answer_training_recommendation(request, state, dt.date(2026, 6, 1))
+
+
+def test_entries_meet_the_limits_and_cost_least_first() -> None:
+    answer = recommend(**LARGE, deadline_h=48, budget_usd=3000)
+    costs = [entry.cost_usd for entry in answer.entries]
+    assert costs == sorted(costs)
+    assert len({(entry.accelerator, entry.pricing, entry.market) for entry in answer.entries}) == len(costs) > 1
+    for entry in answer.entries:
+        assert entry.p_limits_met >= 0.8
+        assert entry.hours < 48
+        assert entry.cost_usd < 3000
+        assert entry.hours == entry.hours_interval.value
+        assert entry.cost_usd == pytest.approx(entry.hours * entry.usd_per_h, rel=1e-4)
+        for interval in (entry.hours_interval, entry.cost_usd_interval, entry.energy_kwh, entry.mfu_ratio):
+            assert 0 < interval.low < interval.value < interval.high
+        assert entry.energy_kwh.value == pytest.approx(entry.hours * entry.power_w / 1e3, rel=1e-4)
+        assert set(entry.memory_byte) == set(MEMORY_PARTS)
+        plan = entry.plan
+        assert plan.tp * plan.pp * plan.cp * plan.dp == entry.n_accelerator
+        assert plan.n_micro_batch_sequence * plan.n_gradient_accumulation * plan.dp == 128
+
+
+def test_all_weights_of_70b_need_many_accelerators() -> None:
+    answer = recommend(**LARGE)
+    assert min(entry.n_accelerator * entry.memory_capacity_byte for entry in answer.entries) > 70e9 * 16
+
+
+def test_no_point_of_the_front_is_both_faster_and_cheaper_than_another() -> None:
+    front = recommend(**LARGE).pareto
+    assert len(front) > 1
+    assert [point.cost_usd for point in front] == sorted(point.cost_usd for point in front)
+    assert [point.hours for point in front] == sorted((point.hours for point in front), reverse=True)
+
+
+def test_quantised_lora_runs_on_one_small_card_where_all_weights_do_not() -> None:
+    card = {"constraints": {"accelerators": ["rtx-4090-24gb"]}, "model": "llama-2-7b-hf"}
+    (entry,) = recommend(**card).entries
+    assert entry.n_accelerator == 1
+    assert "--load_in_4bit" in entry.launch["accelerate"]
+    answer = recommend(**card, method="full")
+    assert not answer.entries
+    (miss,) = answer.misses
+    assert miss.reason == "does_not_fit"
+    assert "GB on each, of 25.8 GB" in miss.detail
+    assert answer.warnings[-1].startswith("no hardware runs the job")
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"), [({"deadline_h": 1.0}, "too_slow"), ({"budget_usd": 1.0}, "over_budget")]
+)
+def test_a_missed_limit_is_named(limit: dict[str, float], reason: str) -> None:
+    answer = recommend(**limit, constraints={"accelerators": ["rtx-4090-24gb", "l4-24gb"], "max_nodes": 1})
+    assert not answer.entries
+    assert {miss.reason for miss in answer.misses} == {reason}
+    assert all(miss.p_limits_met is not None and miss.p_limits_met < 0.8 for miss in answer.misses)
+    costs = [miss.cost_usd for miss in answer.misses if miss.cost_usd is not None]
+    assert costs == sorted(costs)
+
+
+def test_owned_nodes_are_used_as_far_as_there_are_any() -> None:
+    own = [{"accelerator": "h100-sxm-80gb", "count": 32, "n_per_node": 8, "usd_per_h": 0.0}]
+    answer = recommend(**LARGE, constraints={"inventory": own, "providers": ["owned"]})
+    (entry,) = answer.entries
+    assert (entry.cost_usd, entry.n_instance) == (0.0, 4)
+    few = [{"accelerator": "h100-sxm-80gb", "count": 8, "n_per_node": 8, "usd_per_h": 0.0}]
+    assert not recommend(**LARGE, constraints={"inventory": few, "providers": ["owned"]}).entries
+
+
+def test_experts_may_be_spread() -> None:
+    answer = recommend(
+        model="mistralai/Mixtral-8x7B-v0.1", method="full", constraints={"accelerators": ["h100-sxm-80gb"]}
+    )
+    assert answer.entries[0].plan.ep >= 1
+
+
+def test_a_precision_excludes_accelerators_without_it() -> None:
+    answer = recommend(
+        method="full", compute_precision="fp8", constraints={"accelerators": ["a100-sxm-80gb", "h100-sxm-80gb"]}
+    )
+    assert {entry.accelerator for entry in answer.entries} == {"nvidia-h100-sxm-80gb"}
+    assert [miss.detail for miss in answer.misses] == ["does not multiply in fp8"]
