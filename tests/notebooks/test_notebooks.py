@@ -13,7 +13,7 @@ from tests.notebooks.execution import METADATA, execute_notebook, read_notebook
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-MAX_BYTE = 1_500_000
+MAX_BYTE = 400_000
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 MACHINE_PATHS = (str(Path.home()) + "/", str(FOLDER.parent) + "/", "/site-packages/", "/home/", "/Users/", "/tmp/")  # noqa: S108
 

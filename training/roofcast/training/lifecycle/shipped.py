@@ -1,6 +1,6 @@
 """The shipped predictor: fitted to the shipped campaigns, stored in the package with fingerprints of data and code.
 
-``python -m roofcast.training.lifecycle.shipped`` fits and stores it.
+``python -m roofcast.training.lifecycle.shipped`` fits and stores it, and its held-out errors beside it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
 from roofcast.training.lifecycle.bundle import checksum_file, layout
+from roofcast.training.lifecycle.held_out_errors import write_held_out_errors
 from roofcast.training.lifecycle.registry import SHIPPED, Champion, ShippedPredictor
 
 logger = logging.getLogger(__name__)
@@ -153,9 +154,11 @@ def build() -> Manifest:
     """Fit the predictor to the shipped campaigns and store it in the source tree; return its manifest."""
     from roofcast.training.lifecycle.retraining import fit_bundle  # noqa: PLC0415  (it imports this module)
 
-    bundle = fit_bundle(shipped_training_set())
+    data = shipped_training_set()
+    bundle = fit_bundle(data)
     FILE.parent.mkdir(exist_ok=True)
     checksum = bundle.save(FILE)
+    write_held_out_errors(bundle.predictor, data.y)
     checksum_file(FILE).unlink()
     manifest = Manifest(
         sha256=checksum,
