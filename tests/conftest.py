@@ -13,9 +13,13 @@ from hypothesis import settings
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.training.config import TrainingConfig
+from roofcast.training.lifecycle.bundle import load_bundle
+from roofcast.training.lifecycle.shipped import FILE, read_manifest
+from roofcast.training.lifecycle.tracking import _log_bundle
 from tests.build_once import build_folder_once
 from tests.effort import PROFILE, n_example
 from tests.postgres import REQUIRED_VARIABLE, running_server, server_binaries
+from tests.training.builders import a_subset
 
 settings.register_profile("quick", derandomize=True, deadline=None, max_examples=n_example(100))
 settings.register_profile("thorough", derandomize=True, deadline=None)
@@ -48,12 +52,15 @@ def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def trained_home(empty_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a state folder with a champion, for copies."""
+    """Return a state folder with a champion, for copies: the shipped predictor with the settings `QUICK`."""
 
     def build(home: Path) -> None:
         shutil.copytree(empty_home, home, dirs_exist_ok=True)
-        state = AppState(Settings(home=home, training=QUICK))
-        state.retrain()
+        state, bundle = AppState(Settings(home=home, training=QUICK)), load_bundle(FILE, read_manifest().sha256)
+        bundle.predictor.config = QUICK
+        with state.registry.run("shipped") as run_id:
+            checksum, uri = _log_bundle(bundle, a_subset())
+        state.registry.promote(state.registry.register(uri, run_id, checksum))
         state.refresh()
         state.store.close()
 

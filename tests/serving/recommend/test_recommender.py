@@ -21,6 +21,7 @@ from roofcast.serving.recommend.search.configurations import describe_replicas, 
 from roofcast.serving.recommend.search.deployment_sizes import Pairs
 from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
 from roofcast.serving.recommend.search.load_grid import LoadGrid
+from roofcast.serving.recommend.search.problem import replica_doubt
 from tests.builders import a_model
 
 NO_LIMIT = 10_000
@@ -56,7 +57,8 @@ def exhaustive(state: AppState, model: ModelSpec, demand: Demand, confidence: fl
     replicas, _ = enumerate_replicas(model, market.accelerators, market.offers, bounds)
     table = replica_table(replicas, model, demand, bounds)
     descriptors = describe_replicas(table, model, market.accelerators)
-    evaluator = Evaluator(bundle.predictor, descriptors, is_open=demand.users is None)
+    doubt = replica_doubt(bundle, table, demand)
+    evaluator = Evaluator(bundle.predictor, descriptors, is_open=demand.users is None, doubt=doubt)
     most = max_users_per_accelerator(bundle) * np.array([replica.n_accelerator for replica in replicas])
     levels = user_levels(float(most.max()))
     loads = np.tile(levels, (len(replicas), 1))

@@ -29,7 +29,10 @@ API: Final = "/v1/"
 GUARDED: Final = (API, "/metrics")
 """Paths that may require a key to read; probes and pages never do."""
 
-READING_POSTS: Final = frozenset({"/v1/predictions", "/v1/recommendations", "/v1/explanations"})
+READING_POSTS: Final = frozenset(
+    f"/v1/{name}"
+    for name in ("predictions", "recommendations", "explanations", "training/predictions", "training/recommendations")
+)
 """Routes whose POST changes nothing."""
 
 ADMIN_ROUTES: Final = frozenset({"/v1/predictor", "/v1/predictor/rollback"})

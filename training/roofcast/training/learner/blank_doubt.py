@@ -16,6 +16,7 @@ from roofcast.training.learner.derived_metrics import Loads
 from roofcast.training.learner.ratio_model import RatioModel
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 OPEN_LOOP: Final = "open_loop"
 OTHER_LOAD: Final = "other_load"
@@ -50,12 +51,12 @@ class BlankDoubt:
                     variance[load][column] = {str(m): float(v) for m, v in mean_square.items() if np.isfinite(v)}
         return cls(variance)
 
-    def predict(self, X: pd.DataFrame, assumed: Sequence[str]) -> dict[str, FloatArray]:
+    def predict(self, is_open_loop: BoolArray, assumed: Sequence[str]) -> dict[str, FloatArray]:
         """Return the variance that the blank columns of each query add, by metric: shapes (n_query,).
 
         `assumed` names the columns of each query, separated by spaces.
         """
-        loads = np.where(Loads.of(X).is_open_loop, OPEN_LOOP, OTHER_LOAD).tolist()
+        loads = np.where(is_open_loop, OPEN_LOOP, OTHER_LOAD).tolist()
         cases = list(zip(loads, assumed, strict=True))
         total = {case: self._sum(*case) for case in set(cases)}
         return {metric: np.array([total[case].get(metric, 0.0) for case in cases]) for metric in METRICS}

@@ -21,6 +21,7 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.explain.contributions import TrainingPoints
 from roofcast.training.learner.blank_doubt import BlankDoubt
 from roofcast.training.learner.boosted_residual import ResidualRegressor
+from roofcast.training.learner.derived_metrics import Loads
 from roofcast.training.learner.error_distribution import ErrorDistribution, ErrorScaleModel, GroupedConformal
 from roofcast.training.learner.group_keys import STACK_TERMS, TERMS, WORKLOAD_GRID, GroupKeys, build_group_keys
 from roofcast.training.learner.lookup_tables import LENGTH_SCALE, LookupTables, key_signatures, keys_by_term
@@ -93,7 +94,7 @@ class ModelBundle:
             Blank columns of each query, separated by spaces.
         """
         prediction = self.predictor.predict_distribution(X, references, metrics=metrics)
-        return prediction if references else prediction.widen(self.doubt.predict(X, assumed))
+        return prediction if references else prediction.widen(self.doubt.predict(Loads.of(X).is_open_loop, assumed))
 
     def save(self, path: Path) -> str:
         """Write the bundle with its lookup tables, and its SHA-256 into `checksum_file`; return the SHA-256."""

@@ -99,14 +99,14 @@ class _Predictions:
         metrics = {metric for metric, _ in self.limits}
         statistics = list(dict.fromkeys(["mean", *(statistic for _, statistic in self.limits)]))
         self.rows_of = {name: slice(i * len(row), (i + 1) * len(row)) for i, name in enumerate(statistics)}
-        table = evaluator.descriptor_table(row, load, statistics)
         self.means = estimate(evaluator.descriptors(row, load, "mean"), evaluator.coefficients)
         means = take_rows(self.means, np.tile(np.arange(len(row)), len(statistics)))
-        self.prediction = evaluator.predict_table(table, metrics, means)
+        self.prediction = evaluator.predict_table(row, load, statistics, metrics, means)
         low, high = self.prediction.interval(self.problem.level)
         self.value, self.low, self.high = map(_columns, (self.prediction.median, low, high))
         self.unconditioned: dict[str, FloatArray] = {}
         if predictor:
+            table = evaluator.descriptor_table(row, load, statistics)
             unconditioned = predictor.predict_distribution(table, metrics=metrics, estimate=means)
             self.unconditioned = _columns(unconditioned.median)
 

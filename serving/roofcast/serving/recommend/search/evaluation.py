@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -59,6 +60,8 @@ class Evaluator:
     descriptors : shape (n_replica, n_descriptor)
     is_open
         Whether loads are requests per second; otherwise they are requests in flight.
+    doubt
+        Variance that the blanks of each replica's question add, by metric: shapes (n_replica,).
 
     Attributes
     ----------
@@ -68,8 +71,15 @@ class Evaluator:
         Rows predicted so far.
     """
 
-    def __init__(self, predictor: RoofcastPredictor, descriptors: pd.DataFrame, *, is_open: bool = False) -> None:
-        self.predictor, self.is_open = predictor, is_open
+    def __init__(
+        self,
+        predictor: RoofcastPredictor,
+        descriptors: pd.DataFrame,
+        *,
+        is_open: bool = False,
+        doubt: Mapping[str, FloatArray] = MappingProxyType({}),
+    ) -> None:
+        self.predictor, self.is_open, self.doubt = predictor, is_open, doubt
         self.coefficients = predictor.coefficients_
         self.d = descriptor_arrays(descriptors)
         self.n_predicted = 0
@@ -131,16 +141,23 @@ class Evaluator:
         """Return the predictions of quantities; `means` is the estimate of these rows and loads."""
         medians: dict[Quantity, Medians] = {}
         for statistic, metrics in _metrics_by_statistic(quantities).items():
-            table = self.descriptor_table(rows, load, [statistic])
-            prediction = self.predict_table(table, metrics, means)
+            prediction = self.predict_table(rows, load, [statistic], metrics, means)
             medians |= {(metric, statistic): medians_of(prediction, metric) for metric in metrics}
         return medians
 
-    def predict_table(self, table: pd.DataFrame, metrics: Collection[str], means: Estimate) -> Prediction:
-        """Return the predictions of some metrics of each row of a descriptor table."""
+    def predict_table(
+        self, rows: IndexArray, load: FloatArray, statistics: Sequence[str], metrics: Collection[str], means: Estimate
+    ) -> Prediction:
+        """Return the predictions of some metrics of replicas at loads, one statistic after the other.
+
+        `means` is the estimate of means of each predicted row.
+        """
         stop_if_abandoned()
+        table = self.descriptor_table(rows, load, statistics)
         self.n_predicted += len(table)
-        return self.predictor.predict_distribution(table, metrics=metrics, estimate=means)
+        prediction = self.predictor.predict_distribution(table, metrics=metrics, estimate=means)
+        repeated = np.tile(rows, len(statistics))
+        return prediction.widen({metric: variance[repeated] for metric, variance in self.doubt.items()})
 
 
 def medians_of(prediction: Prediction, metric: str, rows: slice = slice(None)) -> Medians:

@@ -6,10 +6,14 @@ import math
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.specs import ModelSpec, Offer
 from roofcast.features.descriptors.prediction_input import ColumnArray
+from roofcast.serving.predict.assumptions import assumed_columns
+from roofcast.serving.predict.row_parser import ASSUMED_LOAD
 from roofcast.serving.recommend.answer.recommendation import Replica
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.search.confidence import Quantity
@@ -18,6 +22,8 @@ from roofcast.serving.recommend.search.deployment_sizes import Market
 from roofcast.serving.recommend.search.evaluation import THROUGHPUT
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundle import ModelBundle
+
+FloatArray = npt.NDArray[np.float64]
 
 REPORTED: Final = (("ttft_s", "p50"), ("tpot_s", "p50"), ("e2e_s", "p50"), (THROUGHPUT, "mean"))
 """Quantities of every entry, besides those limited."""
@@ -55,6 +61,16 @@ class SearchProblem:
     descriptors: pd.DataFrame
     confidence: float
     level: float
+
+
+def replica_doubt(bundle: ModelBundle, table: dict[str, ColumnArray], demand: Demand) -> dict[str, FloatArray]:
+    """Return the variance that blanks of `replica_table` add, by metric: shapes (n_replica,).
+
+    A deployment runs without end, so the number of requests is no blank.
+    """
+    n = len(table["model"])
+    known = {"n_request": np.full(n, np.inf), ASSUMED_LOAD: np.zeros(n, dtype=bool)}
+    return bundle.doubt.predict(np.full(n, demand.users is None), assumed_columns(table | known))
 
 
 def with_replicas(problem: SearchProblem, constraints: Constraints, replicas: list[Replica]) -> SearchProblem:

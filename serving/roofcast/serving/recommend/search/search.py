@@ -19,7 +19,7 @@ from roofcast.serving.recommend.search.confidence import LimitModel
 from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
 from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
 from roofcast.serving.recommend.search.load_grid import LoadGrid
-from roofcast.serving.recommend.search.problem import SearchProblem
+from roofcast.serving.recommend.search.problem import SearchProblem, replica_doubt
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
@@ -106,7 +106,13 @@ class Search:
 
     def __init__(self, problem: SearchProblem, limits: LimitModel) -> None:
         self.problem, self.demand = problem, problem.demand
-        self.evaluator = Evaluator(problem.bundle.predictor, problem.descriptors, is_open=self.demand.users is None)
+        has_references = problem.unconditioned is not None
+        self.evaluator = Evaluator(
+            problem.bundle.predictor,
+            problem.descriptors,
+            is_open=self.demand.users is None,
+            doubt={} if has_references else replica_doubt(problem.bundle, problem.table, problem.demand),
+        )
         self.memory = self.evaluator.memory
         self.loads, self.top = self._load_levels()
         n_level = int(self.loads.shape[1])
