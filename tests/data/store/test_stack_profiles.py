@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.store import stack_profiles
 from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.data.store.stack_profiles import SHARED, StackProfiles
-from tests.data.store.test_measurement_store import url_of
+from tests.data.store.test_measurement_store import a_model, url_of
 
 
 @pytest.fixture(params=["memory", pytest.param("postgresql", marks=pytest.mark.slow)])
@@ -48,6 +51,36 @@ def test_only_the_owner_removes_a_profile(profiles: StackProfiles) -> None:
         profiles.remove("ann", "rack")
     assert profiles.remove(SHARED, "rack") == 2
     assert profiles.summaries(SHARED) == []
+
+
+def test_two_writers_at_once_do_not_exceed_the_bound(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stack_profiles, "MAX_ROW", 2)
+    both, count = threading.Barrier(2), stack_profiles._sizes
+
+    def count_together(connection: Any, owner: str) -> dict[str, int]:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.2)
+        return count(connection, owner)
+
+    with MeasurementStore(url_of("postgresql", tmp_path, request)) as store, ThreadPoolExecutor(2) as pool:
+        profiles = store.migrate().stacks
+        monkeypatch.setattr(stack_profiles, "_sizes", count_together)
+        jobs = [pool.submit(profiles.add, "ann", "rack", rows(first, first + 0.1)) for first in (0.1, 0.5)]
+        assert sorted(str(type(job.exception())) for job in jobs) == sorted(map(str, (InputError, type(None))))
+        assert len(profiles.load("ann", "rack")) == 2
+
+
+def test_a_model_is_registered_with_its_rows_or_not_at_all(
+    profiles: StackProfiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stack_profiles, "MAX_ROW", 1)
+    with pytest.raises(InputError, match="rows: a stack has at most 1"):
+        profiles.add("ann", "rack", rows(0.1, 0.2), [(a_model(), {})])
+    assert profiles._models.load() == []
+    profiles.add("ann", "rack", rows(0.1), [(a_model(), {})])
+    assert profiles._models.load() == [a_model()]
 
 
 def test_rows_and_profiles_are_bounded(profiles: StackProfiles, monkeypatch: pytest.MonkeyPatch) -> None:

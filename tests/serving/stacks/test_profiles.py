@@ -1,6 +1,11 @@
 from __future__ import annotations
 
-from typing import Any
+import sys
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pandas as pd
 import pytest
@@ -9,12 +14,13 @@ from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.stacks import profiles
 from roofcast.serving.stacks.profiles import ProfileCache, add_rows, build_profile, rows_of_measurements
 from roofcast.serving.stacks.report import next_measurements, profile_errors, run_numbers
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.evaluation.protocols.fold_lines import SCORED_METRICS
 from roofcast.training.learner.predictor import CalibrationPoints
-from tests.serving.http_client import ACCELERATOR, MODEL, Client, a_question
+from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Client, a_question
 
 
 def a_run(concurrency: float = 16, slower: float = 1.0, **changes: Any) -> dict[str, Any]:
@@ -83,6 +89,80 @@ def test_points_are_built_once_until_the_rows_change(state: AppState) -> None:
     assert points is not None
     assert len(points.X) == 3
     assert cache.points(state, "ann", None, references) is references
+
+
+class FakeState:
+    """A store of profiles of two rows each, whose catalogue and champion never change."""
+
+    catalog = None
+    active_model = SimpleNamespace(champion=SimpleNamespace(sha256="ab"), bundle=SimpleNamespace(predictor=None))
+    store = SimpleNamespace(stacks=SimpleNamespace(load=lambda _owner, name: [{"run": f"{name} {i}"} for i in "ab"]))
+
+
+def test_threads_share_the_profile_that_the_first_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2)
+
+    def build(*_: object) -> object:
+        both.wait(10)
+        return object()
+
+    monkeypatch.setattr(profiles, "build_profile", build)
+    cache, state = ProfileCache(), cast("AppState", FakeState())
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: cache.load(state, "ann", "rack"), range(2))
+    assert first is second
+
+
+def test_many_threads_may_load_more_profiles_than_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiles, "build_profile", lambda name, *_: name)
+    monkeypatch.setattr(profiles, "MAX_CACHED", 1)
+    cache, state, interval = ProfileCache(), cast("AppState", FakeState()), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            names = [str(i % 5) for i in range(2000)]
+            assert [*map(str, pool.map(lambda name: cache.load(state, "ann", name), names))] == names
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_the_rows_of_all_cached_profiles_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    n_built = Counter[str]()
+
+    def build(name: str, *_: object) -> str:
+        n_built[name] += 1
+        return name
+
+    monkeypatch.setattr(profiles, "build_profile", build)
+    monkeypatch.setattr(profiles, "MAX_CACHED_ROW", 4)
+    cache, state = ProfileCache(), cast("AppState", FakeState())
+    for name in ("a", "b", "b", "a", "c", "a", "b"):
+        assert str(cache.load(state, "ann", name)) == name
+    assert n_built == {"a": 1, "b": 2, "c": 1}
+    monkeypatch.setattr(profiles, "MAX_CACHED_ROW", 1)
+    assert [str(cache.load(state, "ann", "b")) for _ in range(2)] == ["b", "b"]
+    assert n_built["b"] == 2
+
+
+def test_cells_are_stored_as_they_were_parsed(state: AppState) -> None:
+    given = a_run() | {"tp": " ", "ttft_s": " ", "tpot_s": " 0.02", "concurrency": "16", "flash_attention": "False"}
+    add_rows(state, "ann", "parsed", [given])
+    (row,) = state.store.stacks.load("ann", "parsed")
+    assert row.keys().isdisjoint({"tp", "ttft_s"})
+    assert (row["tpot_s"], row["concurrency"], row["flash_attention"]) == (0.02, 16, False)
+    assert row["model"] == state.catalog.model(MODEL).id
+    assert add_rows(state, "ann", "parsed", [row]).n_known == 1
+    predictor = state.active_model.bundle.predictor
+    for rows in ([given], [row]):
+        profile = build_profile("parsed", rows, state.catalog, predictor)
+        assert {one.metric for one in profile_errors(profile, predictor, 0.8)} == {"tpot_s"}
+
+
+def test_models_of_a_profile_count_towards_the_limit(state: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = {"max_registered_model": len(state.store.models.load())}
+    monkeypatch.setattr(state, "settings", state.settings.model_copy(update=limit))
+    with pytest.raises(InputError, match="models: at most"):
+        add_rows(state, "ann", "mine", [a_run(model="my/new")], [("my/new", CONFIG)])
 
 
 def test_other_runs_of_a_profile_lower_the_error_of_each(state: AppState) -> None:

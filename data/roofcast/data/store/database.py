@@ -162,6 +162,15 @@ class Database:
                 self._close_counter()
                 return None
 
+    def lock(self, connection: sa.Connection, name: str) -> None:
+        """Wait until no other transaction holds the lock of a name, and hold it to the end of this one.
+
+        On SQLite a transaction of `writing` excludes all others anyway.
+        """
+        if not self._is_sqlite:
+            key = sa.func.hashtextextended(name, 0)
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
+
     def insert_new(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
         """Return the statement that inserts the rows whose `id` is new, in the dialect of the database."""
         if self._is_sqlite:

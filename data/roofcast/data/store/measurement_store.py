@@ -66,7 +66,7 @@ class MeasurementStore:
         self.database = Database(url or default_url())
         self.models = RegisteredModels(self.database)
         self.retrainings = Retrainings(self.database)
-        self.stacks = StackProfiles(self.database)
+        self.stacks = StackProfiles(self.database, self.models)
         self.provenance = Provenance(self.database)
 
     def __enter__(self) -> Self:

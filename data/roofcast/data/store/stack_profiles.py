@@ -5,14 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.specs import ModelSpec
 from roofcast.data.store.database import Database
+from roofcast.data.store.registered_models import RegisteredModels
 from roofcast.data.store.tables import STACK_ROW
 
 Cells = Mapping[str, Any]
@@ -45,17 +47,29 @@ class StackProfiles:
     All raise `NotReadyError` if the database cannot be used.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, models: RegisteredModels) -> None:
         self._database = database
+        self._models = models
 
-    def add(self, owner: str, name: str, rows: Sequence[Cells]) -> int:
+    def add(
+        self,
+        owner: str,
+        name: str,
+        rows: Sequence[Cells],
+        models: Iterable[tuple[ModelSpec, dict[str, Any]]] = (),
+    ) -> int:
         """Add rows to a profile, which is made if it is new; return the number of rows that it did not have.
+
+        Parameters
+        ----------
+        models
+            Models of the rows to register, each with the ``config.json`` it was read from.
 
         Raises
         ------
         InputError
-            If the profile would have more than `MAX_ROW` rows, or the owner more than `MAX_STACK` profiles; nothing
-            is added then.
+            If the profile would have more than `MAX_ROW` rows, the owner more than `MAX_STACK` profiles, or another
+            architecture is registered under a model's id; nothing is added then.
         """
         now = dt.datetime.now(dt.UTC)
         lines = [
@@ -65,6 +79,9 @@ class StackProfiles:
         lines.sort(key=lambda line: str(line["id"]))
         insert = self._database.insert_new(STACK_ROW).returning(STACK_ROW.c.id)
         with self._database.writing() as connection:
+            self._database.lock(connection, f"stacks of {owner}")
+            for spec, config in models:
+                self._models.insert(connection, spec, config)
             n_new = len(connection.execute(insert, lines).all()) if lines else 0
             sizes = _sizes(connection, owner)
             if sizes.get(name, 0) > MAX_ROW:

@@ -12,7 +12,7 @@ from roofcast.data.errors import InputError
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.validity.plausibility import millisecond_columns
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.app_state.registered_models import Config, with_configs, with_registered
+from roofcast.serving.app_state.registered_models import Config, check_model_limit, with_configs, with_registered
 from roofcast.serving.predict.row_checks import fill_copy_precision
 from roofcast.training.lifecycle.quarantine import quarantine_reasons
 
@@ -58,21 +58,13 @@ def import_rows(
     if dry_run:
         return _count_rows(state, table, configs)
     catalog, new = with_configs(state.catalog, configs)
-    _check_number(len(new), state)
+    check_model_limit(state, len(new))
     rows = _resolve_names(table, catalog)
     reasons = quarantine_reasons(rows, {**catalog.models, **{spec.id: spec for spec, _ in new}}, catalog.accelerators)
     added = state.store.add(rows, [(spec, dict(config)) for spec, config in new], origin, reasons)
     if new:
         state.live_catalog.reload_models()
     return added
-
-
-def _check_number(n_new: int, state: AppState) -> None:
-    """Refuse new models beyond the limit: every process holds all of them."""
-    limit = state.settings.max_registered_model
-    if n_new and len(state.store.models.load()) + n_new > limit:
-        cure = "use registered ones, or raise ROOFCAST_MAX_REGISTERED_MODEL"
-        raise InputError("models", f"at most {limit} models can be registered; {cure}")
 
 
 def _count_rows(state: AppState, table: pd.DataFrame, configs: Iterable[tuple[str, Config]]) -> Added:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError
 from roofcast.data.model_config.huggingface import model_from_config, with_known_lineage
 from roofcast.data.specs import ModelSpec
+
+if TYPE_CHECKING:
+    from roofcast.serving.app_state.app_state import AppState
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +81,20 @@ def with_configs(
         elif known != spec.model_copy(update={"lineage": known.lineage, "fold_group": known.fold_group}):
             raise InputError("models", f"the name {name!r} is taken; {_cure(known)}")
     return catalog, new
+
+
+def check_model_limit(state: AppState, n_new: int) -> None:
+    """Refuse new models beyond the limit: every process holds all of them.
+
+    Raises
+    ------
+    InputError
+        If too many models would be registered.
+    """
+    limit = state.settings.max_registered_model
+    if n_new and len(state.store.models.load()) + n_new > limit:
+        cure = "use registered ones, or raise ROOFCAST_MAX_REGISTERED_MODEL"
+        raise InputError("models", f"at most {limit} models can be registered; {cure}")
 
 
 def _cure(known: ModelSpec) -> str:

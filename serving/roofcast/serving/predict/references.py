@@ -51,6 +51,17 @@ def read_references(
     SchemaError
         If there is no row, a column is unknown, or a row cannot be used; names the first such row and its field.
     """
+    return parse_references(rows, catalog, predictor, source, lines)[0]
+
+
+def parse_references(
+    rows: pd.DataFrame,
+    catalog: Catalog,
+    predictor: RoofcastPredictor,
+    source: str = "references",
+    lines: Sequence[int] = (),
+) -> tuple[CalibrationPoints, pd.DataFrame]:
+    """Return what `read_references` does, and the table with typed cells and catalogue ids."""
     lines = [*lines] or [*range(1, len(rows) + 1)]
     _check_columns(rows, source)
     table, problems = check_table(rows.drop(columns=list(REFERENCE_METRICS), errors="ignore"), catalog)
@@ -73,7 +84,8 @@ def read_references(
             source,
             lines,
         )
-    return CalibrationPoints(X, _with_derived(measured, table))
+    parsed = table.drop(columns=ASSUMED_LOAD).join(measured)
+    return CalibrationPoints(X, _with_derived(measured, table)), parsed
 
 
 def references_of(

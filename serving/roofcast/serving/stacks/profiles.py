@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +16,9 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.schema import DEFAULTS, INPUT_COLUMNS, REFERENCE_METRICS
-from roofcast.serving.app_state.registered_models import Config, with_configs
+from roofcast.serving.app_state.registered_models import Config, check_model_limit, with_configs
 from roofcast.serving.predict.json_rows import rows_from_table, table_from_rows
-from roofcast.serving.predict.references import read_references
+from roofcast.serving.predict.references import parse_references
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ CENTRAL: Final = frozenset({"mean", "p50"})
 """Statistics that predictions are conditioned on: those of a run's tail follow from them."""
 
 MAX_CACHED: Final = 16
-"""Profiles whose points stay in memory; those of 50 runs take some 20 MB."""
+MAX_CACHED_ROW: Final = 1000
+"""Profiles, and rows of these together, that stay in memory beside the latest; 500 rows take some 95 MB."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _STORED: Final = (*INPUT_COLUMNS, *REFERENCE_METRICS)
@@ -42,7 +44,7 @@ class Profile:
     Parameters
     ----------
     rows
-        As stored.
+        Typed cells, without blanks.
     points
         All rows with their descriptors.
     central
@@ -80,19 +82,18 @@ def add_rows(
     Raises
     ------
     InputError
-        If the name is malformed, a row cannot be used, or the profile would have too many rows.
+        If the name is malformed, a row cannot be used, the profile would have too many rows, or too many models would
+        be registered.
     NotReadyError
         If the store cannot be written, or no predictor is in service to compare the rows with.
     """
     check_name(name)
     catalog, new = with_configs(state.catalog, configs)
-    cells = [without_blanks(row) for row in rows]
-    build_profile(name, cells, catalog, state.active_model.bundle.predictor)
-    for spec, config in new:
-        state.store.models.add(spec, dict(config))
+    check_model_limit(state, len(new))
+    cells = build_profile(name, rows, catalog, state.active_model.bundle.predictor).rows
+    n_new = state.store.stacks.add(owner, name, cells, [(spec, dict(config)) for spec, config in new])
     if new:
         state.live_catalog.reload_models()
-    n_new = state.store.stacks.add(owner, name, cells)
     return ProfileAdded(name, n_new, len(cells) - n_new, len(state.store.stacks.load(owner, name)))
 
 
@@ -119,12 +120,25 @@ def build_profile(
     SchemaError
         If there is no row, one cannot be used, or none is a mean or a median; names the row and its field.
     """
-    points = read_references(table_from_rows(rows), catalog, predictor, source)
+    table = table_from_rows([without_blanks(row) for row in rows])
+    points, parsed = parse_references(table, catalog, predictor, source)
+    rows = [_typed_cells(row) for row in rows_from_table(parsed)]
     is_central = central_rows(rows)
     if not is_central.any():
         raise SchemaError("statistic", "is neither mean nor p50 in any row; give one of at least one run", source)
     central = CalibrationPoints(points.X[is_central], points.y[is_central])
     return Profile(name, rows, points, central)
+
+
+def _typed_cells(row: Cells) -> dict[str, Any]:
+    """Return parsed cells without blanks as JSON has them: true for 1 of a flag, no fraction of whole numbers."""
+    cells = without_blanks(row)
+    for name, value in cells.items():
+        if name in INPUT_COLUMNS and INPUT_COLUMNS[name].kind == "bool":
+            cells[name] = bool(value)
+        elif isinstance(value, float) and value.is_integer():
+            cells[name] = int(value)
+    return cells
 
 
 def central_rows(rows: Sequence[Cells]) -> npt.NDArray[np.bool_]:
@@ -133,10 +147,14 @@ def central_rows(rows: Sequence[Cells]) -> npt.NDArray[np.bool_]:
 
 
 class ProfileCache:
-    """The profiles in use; the points of each are built, and conditioned on, once for a champion and a catalogue."""
+    """The profiles in use; the points of each are built, and conditioned on, once for a champion and a catalogue.
+
+    Threads share it, and share the profile that the first of them built.
+    """
 
     def __init__(self) -> None:
         self._cache: OrderedDict[tuple[str, ...], tuple[list[dict[str, Any]], Catalog, Profile]] = OrderedDict()
+        self._lock = threading.Lock()
 
     def load(self, state: AppState, owner: str, name: str) -> Profile:
         """Return the owner's profile of a name, or else the shared one.
@@ -150,16 +168,30 @@ class ProfileCache:
         """
         rows, catalog, active = state.store.stacks.load(owner, name), state.catalog, state.active_model
         key = owner, name, active.champion.sha256
-        cached = self._cache.get(key)
-        if cached and cached[0] == rows and cached[1] is catalog:
-            profile = cached[2]
-        else:
-            profile = build_profile(name, rows, catalog, active.bundle.predictor, f"stack {name}")
-        self._cache[key] = rows, catalog, profile
-        self._cache.move_to_end(key)
-        while len(self._cache) > MAX_CACHED:
-            self._cache.popitem(last=False)
+        profile = self._look_up(key, rows, catalog)
+        if profile is None:
+            built = build_profile(name, rows, catalog, active.bundle.predictor, f"stack {name}")
+            profile = self._look_up(key, rows, catalog, built) or built
         return profile
+
+    def _look_up(
+        self, key: tuple[str, ...], rows: list[dict[str, Any]], catalog: Catalog, default: Profile | None = None
+    ) -> Profile | None:
+        """Return the profile of a key if its rows and catalogue are the same; otherwise cache the default."""
+        with self._lock:
+            cached = self._cache.pop(key, None)
+            if cached and cached[0] == rows and cached[1] is catalog:
+                default = cached[2]
+            if default is None:
+                return None
+            self._cache[key] = rows, catalog, default
+            while len(self._cache) > 1 and self._is_full():
+                self._cache.popitem(last=False)
+            return default
+
+    def _is_full(self) -> bool:
+        n_row = sum(len(rows) for rows, _, _ in self._cache.values())
+        return len(self._cache) > MAX_CACHED or n_row > MAX_CACHED_ROW
 
     def points(
         self, state: AppState, owner: str, name: str | None, references: CalibrationPoints | None = None
