@@ -4,20 +4,31 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from roofcast.data.errors import OutOfRangeError
 from roofcast.data.training_campaigns import load_training_campaigns
-from roofcast.training.training_jobs import TrainingJobPredictor
+from roofcast.training.training_jobs import TrainingJobPredictor, load_shipped_training_predictor
 
 JOB = {
     "model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 64,
     "n_global_batch_sequence": 128, "n_token_per_sequence": 8192, "framework": "torchtitan",
 }  # fmt: skip
+PLAN = {"tp": 1, "pp": 1, "sharding": "fsdp", "recomputation": "none"}
 
 
 @pytest.fixture(scope="module")
 def predictor() -> TrainingJobPredictor:
-    names = ["torchtitan", "fms_fsdp", "torchtune", "fsdp_qlora", "kempner_forge", "sailor", "internevo", "paddlenlp",
-             "alpa_osdi22", "colossalai", "libai", "a10_oke"]  # fmt: skip
-    return TrainingJobPredictor().fit(load_training_campaigns(names))
+    return load_shipped_training_predictor()
+
+
+def own_runs(ratio: float) -> pd.DataFrame:
+    """Return five runs of an own stack, `ratio` times as fast as predicted."""
+    jobs = pd.DataFrame([JOB | PLAN | {"n_micro_batch_sequence": 1, "n_accelerator": 8 * 2**i} for i in range(5)])
+    rate = load_shipped_training_predictor().predict(jobs).token_per_s_per_accelerator
+    measured = jobs.assign(throughput_token_per_s=ratio * rate * jobs["n_accelerator"])
+    blank = load_training_campaigns(["fms_fsdp"]).iloc[:0]
+    rows = pd.concat([blank, measured], ignore_index=True).assign(campaign="ours", stack="lab/a", status="ok")
+    texts = rows.select_dtypes(exclude="number").columns
+    return rows.fillna(dict.fromkeys(texts, "")).assign(method="pretrain")
 
 
 def test_the_value_is_the_middle_of_its_interval(predictor: TrainingJobPredictor) -> None:
@@ -26,13 +37,49 @@ def test_the_value_is_the_middle_of_its_interval(predictor: TrainingJobPredictor
     np.testing.assert_allclose(p.token_per_s_per_accelerator, middle)
     np.testing.assert_allclose(p.peak_memory_byte, np.sqrt(p.peak_memory_byte_low * p.peak_memory_byte_high))
     assert (p.token_per_s_per_accelerator_low < p.token_per_s_per_accelerator).all()
-    assert p.outside.dtype == bool
+    assert not p.outside.any()
+
+
+def test_a_wider_coverage_gives_a_wider_interval(predictor: TrainingJobPredictor) -> None:
+    narrow, wide = (predictor.predict(pd.DataFrame([JOB]), coverage=level) for level in (0.5, 0.9))
+    assert wide.peak_memory_byte_high[0] > narrow.peak_memory_byte_high[0]
+    with pytest.raises(OutOfRangeError):
+        predictor.predict(pd.DataFrame([JOB]), coverage=0.999)
 
 
 def test_a_job_that_needs_more_memory_fits_with_less_probability(predictor: TrainingJobPredictor) -> None:
-    plan = {"tp": 1, "pp": 1, "sharding": "fsdp", "recomputation": "none"}
-    rows = pd.DataFrame(
-        [JOB | plan | {"n_micro_batch_sequence": n, "n_global_batch_sequence": 64 * n} for n in (1, 8)]
-    )
-    p = predictor.predict(rows)
-    assert p.p_fits[0] > 0.5 > p.p_fits[1]
+    batches = [{"n_micro_batch_sequence": n, "n_global_batch_sequence": 64 * n} for n in (1, 4, 16)]
+    p = predictor.predict(pd.DataFrame([JOB | PLAN | batch for batch in batches])).p_fits
+    assert 1.0 >= p[0] > p[1] > p[2] >= 0.0
+    assert p[0] > 0.5 > p[2]
+
+
+def test_a_measured_stack_narrows_the_interval(predictor: TrainingJobPredictor) -> None:
+    stack = load_training_campaigns(["torchtitan"])["stack"].iloc[0]
+    p = predictor.predict(pd.DataFrame([JOB, JOB | {"stack": "nobody"}, JOB | {"stack": stack}]))
+    ratio = p.token_per_s_per_accelerator_high / p.token_per_s_per_accelerator_low
+    assert ratio[0] == ratio[1] > ratio[2]
+
+
+def test_a_job_beyond_what_was_measured_is_outside(predictor: TrainingJobPredictor) -> None:
+    jobs = pd.DataFrame([JOB, JOB | {"n_token_per_sequence": 50_000_000, "n_global_batch_sequence": 64}])
+    assert predictor.predict(jobs).outside.tolist() == [False, True]
+
+
+def test_own_runs_move_the_prediction_and_leave_the_original(predictor: TrainingJobPredictor) -> None:
+    job = pd.DataFrame([JOB | PLAN | {"n_micro_batch_sequence": 1, "n_accelerator": 32}])
+    before, runs = predictor.predict(job), own_runs(0.7)
+    after = predictor.with_references(runs).predict(job)
+    moved = after.token_per_s_per_accelerator / before.token_per_s_per_accelerator
+    assert 0.7 <= moved[0] < 0.85
+    width = [p.token_per_s_per_accelerator_high / p.token_per_s_per_accelerator_low for p in (before, after)]
+    assert width[1] < width[0]
+    np.testing.assert_array_equal(predictor.predict(job).peak_memory_byte, before.peak_memory_byte)
+    np.testing.assert_allclose(after.peak_memory_byte, before.peak_memory_byte)
+
+
+def test_rows_of_a_bulk_are_predicted_as_they_are_alone(predictor: TrainingJobPredictor) -> None:
+    jobs = pd.DataFrame([JOB | {"n_accelerator": n} for n in (8, 16, 64, 8)])
+    bulk, alone = predictor.predict(jobs), predictor.predict(jobs.iloc[[2]])
+    np.testing.assert_allclose(bulk.token_per_s_per_accelerator[2], alone.token_per_s_per_accelerator[0])
+    assert bulk.p_fits[0] == bulk.p_fits[3]

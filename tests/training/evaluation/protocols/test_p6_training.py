@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -12,16 +13,21 @@ from roofcast.data.measurements.training_validation import validate_training_mea
 from roofcast.data.training_campaigns import load_training_campaigns
 from roofcast.features.training.plans import choose_plans
 from roofcast.training.dataset.training_runs import TrainingRunRows, build_training_run_rows
+from roofcast.training.evaluation.protocols import p6_methods
 from roofcast.training.evaluation.protocols.p6_baselines import METHODS, RunPrediction, constant_mfu, read_memory
 from roofcast.training.evaluation.protocols.p6_training import (
+    REFERENCED,
     SPLITS,
     of_first_training_campaigns,
+    predict_referenced,
     predict_training,
     training_figures,
     training_parts,
 )
 from roofcast.training.evaluation.scoreboard import run_scoreboard
 from roofcast.training.evaluation.scoreboard_page import write_page
+from roofcast.training.training_jobs.job_table import JobTable, rate_per_accelerator
+from roofcast.training.training_jobs.predictor import TrainingJobPrediction
 
 CHEAP = {name: METHODS[name] for name in ("constant_mfu", "nearest_measured", "states_alone")}
 
@@ -119,13 +125,70 @@ def test_baselines_answer_every_row(name: str, rows: TrainingRunRows) -> None:
     assert ((prediction.p_out_of_memory >= 0) & (prediction.p_out_of_memory <= 1)).all()
 
 
-def test_scoreboard_and_page_hold_p6(rows: TrainingRunRows, tmp_path: Path) -> None:
+class CorePredictor:
+    """The core with a fixed interval in place of the fitted predictor, whose fits take seconds."""
+
+    highest_coverage = 0.9
+    n_reference: ClassVar[list[int]] = []
+
+    def fit_rows(self, _rows: TrainingRunRows) -> CorePredictor:
+        return self
+
+    def with_reference_rows(self, rows: TrainingRunRows) -> CorePredictor:
+        self.n_reference.append(len(rows.measurements))
+        return self
+
+    def predict_table(self, table: JobTable, *, coverage: float) -> TrainingJobPrediction:
+        rate, memory = rate_per_accelerator(table.runs, table.time), table.memory.reserved
+        p_fits = np.full(len(table), coverage)
+        return TrainingJobPrediction(
+            rate, rate / 2, 2 * rate, memory, memory / 2, 2 * memory, p_fits, np.zeros(len(table), dtype=bool)
+        )
+
+
+@pytest.fixture
+def core_predictor(monkeypatch: pytest.MonkeyPatch) -> type[CorePredictor]:
+    monkeypatch.setattr(p6_methods, "TrainingJobPredictor", CorePredictor)
+    CorePredictor.n_reference.clear()
+    return CorePredictor
+
+
+def test_intervals_are_judged_by_their_coverage_and_width(
+    rows: TrainingRunRows, core_predictor: type[CorePredictor]
+) -> None:
+    queries = rows.take(np.arange(40))
+    dump = predict_training(queries, {"roofcast": p6_methods.roofcast}, n_fold=2)
+    scores = training_figures(dump)[SPLITS[0]]["roofcast"]["throughput"]
+    lines = dump[(dump["split"] == SPLITS[0]) & (dump["quantity"] == "throughput")]
+    ratio = lines["measured"] / lines["by_roofcast"]
+    assert scores["coverage_90"] == ratio.between(0.5, 2).mean()
+    assert scores["width_90"] == pytest.approx(4.0)
+    assert not core_predictor.n_reference
+
+
+def test_references_are_drawn_from_the_cell_and_not_judged(
+    rows: TrainingRunRows, core_predictor: type[CorePredictor]
+) -> None:
+    dump = predict_referenced(rows, [p6_methods.THREE_RUNS], n_fold=2)
+    assert set(core_predictor.n_reference) == {3}
+    cells = dump.groupby(["group", "accelerator"], sort=False)["row"].nunique()
+    table = rows.measurements.assign(group=rows.groups)
+    table = table[np.isfinite(rows.rate) | np.isfinite(rows.memory)]
+    sizes = table.groupby(["group", "accelerator"]).size()
+    assert (cells == sizes[cells.index] - 3).all()
+    assert set(cells.index) == set(sizes.index[sizes > 3])
+
+
+def test_scoreboard_and_page_hold_p6(
+    rows: TrainingRunRows, tmp_path: Path, core_predictor: type[CorePredictor]
+) -> None:
     board = run_scoreboard(["P6"], training=rows.take(np.arange(0, len(rows.measurements), 4)), n_fold=2)
     figures = json.loads(board.to_json())
     assert list(figures) == ["P6", "P6_all", "P6_judges"]
     assert set(figures["P6_judges"]) == {"Korthikanti et al. 2022, table 5", "Narayanan et al. 2021, table 1"}
-    assert set(figures["P6"]) == set(SPLITS)
-    assert set(figures["P6"][SPLITS[0]]) == set(METHODS)
+    assert set(figures["P6"]) <= {*SPLITS, *REFERENCED}
+    assert set(figures["P6"][SPLITS[0]]) == {"roofcast", *METHODS}
+    assert core_predictor.n_reference
     assert {path.name for path in board.dump(tmp_path)} == {"P6.csv", "P6_parts.csv", "P6_judges.csv"}
     (page,) = write_page(board, tmp_path)
     assert "## P6: training runs" in page.read_text(encoding="utf-8")

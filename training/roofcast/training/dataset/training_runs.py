@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from roofcast.data.catalog import Catalog
 from roofcast.data.training_campaigns import (
     FIRST_TRAINING_CAMPAIGNS,
     load_training_campaigns,
@@ -17,7 +18,7 @@ from roofcast.data.training_campaigns import (
 )
 from roofcast.features.arrays import take_rows
 from roofcast.features.training.flops import model_flop
-from roofcast.features.training.plans import TrainingJobs
+from roofcast.features.training.plans import PlanChoice, TrainingJobs, choose_plans
 from roofcast.features.training.run_table import build_jobs
 from roofcast.training.dataset.stacks import name_stacks, stack_owners
 
@@ -38,6 +39,8 @@ class TrainingRunRows:
         Columns of the training schema.
     jobs
         Their configurations, joined with the catalogue.
+    choice
+        The fastest plan that fits of each, by the priors of the core.
     groups
         Lineage of the model, the fold group of its spec.
     owners
@@ -48,6 +51,7 @@ class TrainingRunRows:
 
     measurements: pd.DataFrame
     jobs: TrainingJobs
+    choice: PlanChoice
     groups: pd.Series
     owners: pd.Series
     is_decoder: BoolArray
@@ -57,6 +61,7 @@ class TrainingRunRows:
         return type(self)(
             self.measurements.iloc[rows].reset_index(drop=True),
             take_rows(self.jobs, rows),
+            take_rows(self.choice, rows),
             self.groups.iloc[rows].reset_index(drop=True),
             self.owners.iloc[rows].reset_index(drop=True),
             self.is_decoder[rows],
@@ -75,9 +80,10 @@ class TrainingRunRows:
 
     @property
     def memory(self) -> FloatArray:
-        """Peak memory of an accelerator in bytes; NaN where none is judged."""
-        memory = self.measurements["memory_byte_per_accelerator"].to_numpy(dtype=np.float64)
-        return np.where(self.is_decoder & (self.measurements["status"] == "ok"), memory, np.nan)
+        """Peak memory of an accelerator in bytes; NaN where none is judged, as without the length of the sequences."""
+        m = self.measurements
+        is_sound = self.is_decoder & m["n_token_per_sequence"].notna() & (m["status"] == "ok")
+        return np.where(is_sound, m["memory_byte_per_accelerator"].to_numpy(dtype=np.float64), np.nan)
 
     @property
     def is_out_of_memory(self) -> FloatArray:
@@ -98,9 +104,12 @@ class TrainingRunRows:
         return np.asarray(self.jobs.hardware.flop_per_s / flop * np.ones(len(self.measurements)), dtype=np.float64)
 
 
-def build_training_run_rows(measurements: pd.DataFrame) -> TrainingRunRows:
-    """Return the rows of a validated training table; the training catalogue must hold its models and accelerators."""
-    catalog = training_catalog()
+def build_training_run_rows(measurements: pd.DataFrame, catalog: Catalog | None = None) -> TrainingRunRows:
+    """Return the rows of a validated training table whose models and accelerators `catalog` holds.
+
+    Without a catalogue it is that of the training campaigns.
+    """
+    catalog = catalog or training_catalog()
     rows = measurements.reset_index(drop=True)
     models = rows["model"].map(lambda name: catalog.models[name])
     jobs = build_jobs(rows, catalog.models, catalog.accelerators)
@@ -108,6 +117,7 @@ def build_training_run_rows(measurements: pd.DataFrame) -> TrainingRunRows:
     return TrainingRunRows(
         rows,
         jobs,
+        choose_plans(jobs),
         models.map(lambda spec: spec.fold_group).rename("group"),
         stack_owners(name_stacks(rows)).rename("owner"),
         is_decoder & models.map(lambda spec: spec.n_encoder_layer == 0).to_numpy(dtype=bool),

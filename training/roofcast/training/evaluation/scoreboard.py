@@ -57,6 +57,7 @@ from roofcast.training.evaluation.protocols.p6_training import (
     judge_figures,
     of_first_training_campaigns,
     predict_judges,
+    predict_referenced,
     predict_training,
     training_figures,
     training_parts,
@@ -305,6 +306,7 @@ def _reference_result(dump: pd.DataFrame) -> ProtocolResult:
 
 def _training_results(rows: TrainingRunRows, progress: Progress | None, n_fold: int) -> dict[str, ProtocolResult]:
     dump = predict_training(rows, progress=progress, n_fold=n_fold)
+    dump = pd.concat([dump, predict_referenced(rows, progress=progress, n_fold=n_fold)], ignore_index=True)
     judged = predict_judges(rows, load_training_judge_rows())
     tables = {"P6": dump, "P6_parts": training_parts(dump)}
     return {

@@ -128,10 +128,11 @@ def metric_title(metric: str) -> str:
 
 
 def figure_table(name: str, result: ProtocolResult) -> str:
-    """Return the scores of a protocol as a table."""
+    """Return the scores of a protocol as a table; scores that a row lacks are blank."""
     rows = figure_rows(name, result.figures)
-    head = list(rows[0]) if rows else []
-    return markdown_table([title.replace("_", " ") for title in head], [[_cell(v) for v in r.values()] for r in rows])
+    head = list(dict.fromkeys(title for row in rows for title in row))
+    cells = [[_cell(row.get(title, "")) for title in head] for row in rows]
+    return markdown_table([title.replace("_", " ") for title in head], cells)
 
 
 def _cell(value: object) -> str:

@@ -9,7 +9,9 @@ import ast
 import hashlib
 import json
 import logging
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import pandas as pd
@@ -18,7 +20,7 @@ import roofcast.data
 import roofcast.features
 import roofcast.training
 from roofcast.data.campaigns import load_campaigns
-from roofcast.data.catalog import load_catalog
+from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
@@ -99,23 +101,27 @@ def shipped_training_set() -> TrainingSet:
 
 def data_fingerprint() -> str:
     """Return a digest of the rows of the shipped campaigns, independent of their files."""
-    rows = load_campaigns(TRAINED_ON)
+    return rows_fingerprint(load_campaigns(TRAINED_ON))
+
+
+def rows_fingerprint(rows: pd.DataFrame) -> str:
+    """Return a digest of the names and values of a table."""
     digest = hashlib.blake2b("\n".join(map(str, rows.columns)).encode(), digest_size=8)
     digest.update(pd.util.hash_pandas_object(rows, index=False).to_numpy().tobytes())
     return digest.hexdigest()
 
 
-def catalog_fingerprint() -> str:
-    """Return a digest of the catalogue's models and accelerators; prices are not learnt from."""
-    catalog = load_catalog()
+def catalog_fingerprint(catalog: Catalog | None = None) -> str:
+    """Return a digest of a catalogue's models and accelerators; prices are not learnt from."""
+    catalog = catalog or load_catalog()
     specs = [*catalog.models.values(), *catalog.accelerators.values()]
     return hashlib.blake2b("\n".join(spec.model_dump_json() for spec in specs).encode(), digest_size=8).hexdigest()
 
 
-def code_fingerprint() -> str:
-    """Return a digest of the syntax trees of `CODE`, which comments, docstrings and formatting do not change."""
+def code_fingerprint(code: Sequence[tuple[ModuleType, str]] = CODE) -> str:
+    """Return a digest of the syntax trees of `code`, which comments, docstrings and formatting do not change."""
     digest = hashlib.blake2b(digest_size=8)
-    for package, name in CODE:
+    for package, name in code:
         root = Path(package.__path__[0], name)
         for file in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
             digest.update(f"{package.__name__}/{file.relative_to(package.__path__[0]).as_posix()}\n".encode())

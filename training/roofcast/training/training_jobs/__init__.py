@@ -1,6 +1,25 @@
-"""Learned predictor of training jobs: calibrated core, boosted residual, random effects, intervals, P(fits)."""
+"""Learned predictor of training jobs: core, boosted residual, random effects, intervals, P(fits)."""
 
-from roofcast.training.training_jobs.predictor import TrainingJobPrediction, TrainingJobPredictor
-from roofcast.training.training_jobs.shipped import load_shipped_training_predictor
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from roofcast.training.training_jobs.predictor import TrainingJobPrediction, TrainingJobPredictor
+    from roofcast.training.training_jobs.shipped import load_shipped_training_predictor
 
 __all__ = ["TrainingJobPrediction", "TrainingJobPredictor", "load_shipped_training_predictor"]
+
+_MODULE_OF: Final = {
+    "TrainingJobPrediction": "predictor",
+    "TrainingJobPredictor": "predictor",
+    "load_shipped_training_predictor": "shipped",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Return one of `__all__`; its module is imported now."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

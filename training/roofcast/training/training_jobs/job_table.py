@@ -12,11 +12,12 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.features.arrays import FloatArray, RowIndex, take_rows
 from roofcast.features.training.memory import MEMORY_KINDS, TrainingMemory
-from roofcast.features.training.plans import choose_plans
+from roofcast.features.training.plans import PlanChoice, choose_plans
 from roofcast.features.training.run_table import build_jobs
 from roofcast.features.training.runs import TrainingRuns
 from roofcast.features.training.step import TrainingTime, throughput_token_per_s
 from roofcast.training.dataset.stacks import stack_owners
+from roofcast.training.dataset.training_runs import TrainingRunRows
 
 DEFAULT_KIND: Final = "reserved"
 """Kind of memory of a source that states none."""
@@ -30,16 +31,14 @@ class JobTable:
     ----------
     jobs
         Columns of the training schema; absent ones are blank.
-    runs, time, memory
+    choice
         Plans, and what the priors of the core estimate of them.
     lineage, owner
         Fold group of the model, and owner of the stack; an empty owner is nobody who was measured.
     """
 
     jobs: pd.DataFrame
-    runs: TrainingRuns
-    time: TrainingTime
-    memory: TrainingMemory
+    choice: PlanChoice
     lineage: npt.NDArray[np.object_]
     owner: npt.NDArray[np.object_]
 
@@ -48,8 +47,23 @@ class JobTable:
 
     def take(self, rows: RowIndex) -> Self:
         """Return a subset of the jobs."""
-        runs, time, memory = (take_rows(part, rows) for part in (self.runs, self.time, self.memory))
-        return type(self)(self.jobs.iloc[rows], runs, time, memory, self.lineage[rows], self.owner[rows])
+        choice = take_rows(self.choice, rows)
+        return type(self)(self.jobs.iloc[rows], choice, self.lineage[rows], self.owner[rows])
+
+    @property
+    def runs(self) -> TrainingRuns:
+        """Jobs with their plans."""
+        return self.choice.runs
+
+    @property
+    def time(self) -> TrainingTime:
+        """Estimated time of the step."""
+        return self.choice.time
+
+    @property
+    def memory(self) -> TrainingMemory:
+        """Estimated memory."""
+        return self.choice.memory
 
     def text(self, name: str) -> npt.NDArray[np.object_]:
         """Return a column of text; empty where it is blank."""
@@ -77,9 +91,13 @@ def build_job_table(jobs: pd.DataFrame, catalog: Catalog) -> JobTable:
     blank = pd.Series("", index=jobs.index)
     stack, campaign = (jobs[name].fillna("") if name in jobs else blank for name in ("stack", "campaign"))
     owner = stack_owners(stack.mask(stack == "", campaign))
-    return JobTable(
-        jobs, choice.runs, choice.time, choice.memory, lineage.to_numpy(dtype=object), owner.to_numpy(dtype=object)
-    )
+    return JobTable(jobs, choice, lineage.to_numpy(dtype=object), owner.to_numpy(dtype=object))
+
+
+def table_of_runs(rows: TrainingRunRows) -> JobTable:
+    """Return the table of measured runs."""
+    lineage, owner = rows.groups.to_numpy(dtype=object), rows.owners.to_numpy(dtype=object)
+    return JobTable(rows.measurements, rows.choice, lineage, owner)
 
 
 def rate_per_accelerator(runs: TrainingRuns, time: TrainingTime) -> FloatArray:

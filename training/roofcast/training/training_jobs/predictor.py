@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
@@ -13,17 +13,29 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.training_campaigns import training_catalog
 from roofcast.features.arrays import FloatArray
 from roofcast.features.training.plans import USABLE_RATIO
-from roofcast.training.learner.error_distribution import GroupedConformal
+from roofcast.training.dataset.stacks import name_stacks
+from roofcast.training.dataset.training_runs import TrainingRunRows, build_training_run_rows
+from roofcast.training.training_jobs.group_effects import KeyArray, group_keys
+from roofcast.training.training_jobs.job_features import memory_columns, outside_range, rate_columns
 from roofcast.training.training_jobs.job_table import (
     JobTable,
     build_job_table,
     memory_of_kind,
     rate_per_accelerator,
+    table_of_runs,
 )
+from roofcast.training.training_jobs.log_error_model import ErrorRows, LogErrorModel
 
 BoolArray = npt.NDArray[np.bool_]
 
-METRICS: Final = ("rate", "memory")
+RATE: Final = "rate"
+MEMORY: Final = "memory"
+COLUMNS: Final = {RATE: rate_columns, MEMORY: memory_columns}
+HAS_TREES: Final = {RATE: True, MEMORY: False}
+"""Whether trees precede the random effects: few stacks publish memory."""
+
+OWN: Final = ""
+"""Owner of own runs, and of jobs whose owner nobody measured."""
 
 
 @dataclass(frozen=True)
@@ -52,28 +64,56 @@ class TrainingJobPrediction:
     outside: BoolArray
 
 
-@dataclass
+@dataclass(frozen=True)
+class _LogError:
+    """Log error of jobs: mean, standard deviation and half the width of the interval, each of shape (n_job,)."""
+
+    mean: FloatArray
+    sd: FloatArray
+    half: FloatArray
+
+
 class TrainingJobPredictor:
-    """Analytic core with intervals from its errors on shipped training runs.
+    """Analytic core times a learned correction, with intervals.
 
     Attributes
     ----------
-    conformal_
-        Distribution of absolute log errors by metric.
-    references_
-        Own runs.
+    models_
+        Distribution of log errors, by metric.
+    owners_
+        Owners of the stacks of the training rows.
+    limits_
+        Least and greatest value of the columns of rates: shape (2, n_column).
     """
 
-    conformal_: dict[str, GroupedConformal] = field(default_factory=dict)
-    references_: pd.DataFrame | None = None
+    models_: dict[str, LogErrorModel]
+    owners_: tuple[str, ...]
+    limits_: FloatArray
 
-    def fit(self, measurements: pd.DataFrame) -> Self:
-        """Fit to rows of `roofcast.data.training_campaigns.load_training_campaigns`; return the predictor."""
-        table = build_job_table(measurements.reset_index(drop=True), training_catalog())
-        owners = pd.Series(table.owner)
-        for metric, error in log_errors(table).items():
-            self.conformal_[metric] = GroupedConformal(np.abs(error), owners)
+    def fit(self, measurements: pd.DataFrame, *, catalog: Catalog | None = None) -> Self:
+        """Fit to rows of `roofcast.data.training_campaigns.load_training_campaigns`; return the predictor.
+
+        Rates of encoders, of padded samples, and of sequences of unknown length are not learnt from.
+        """
+        return self.fit_rows(build_training_run_rows(measurements, catalog))
+
+    def fit_rows(self, rows: TrainingRunRows) -> Self:
+        """Fit to rows with their plans; return the predictor."""
+        table = table_of_runs(rows)
+        self.owners_ = tuple(sorted(set(table.owner)))
+        errors, keys, bound = _log_errors(table, rows), group_keys(table), _memory_bound(table, rows)
+        self.models_ = {
+            RATE: _fit_model(RATE, table, keys, errors[RATE]),
+            MEMORY: _fit_model(MEMORY, table, keys, errors[MEMORY], bound),
+        }
+        x = np.column_stack(list(rate_columns(table.take(np.flatnonzero(np.isfinite(errors[RATE])))).values()))
+        self.limits_ = np.array([x.min(axis=0), x.max(axis=0)])
         return self
+
+    @property
+    def highest_coverage(self) -> float:
+        """Highest coverage that the number of measured stacks and lineages supports."""
+        return min(c.highest_level for model in self.models_.values() for c in (model.of_lineage, model.of_owner))
 
     def predict(
         self, jobs: pd.DataFrame, *, coverage: float = 0.9, catalog: Catalog | None = None
@@ -83,33 +123,115 @@ class TrainingJobPredictor:
         Parameters
         ----------
         jobs
-            Columns of `roofcast.data.measurements.training_schema.TRAINING_CONFIG_COLUMNS`; absent ones are blank.
+            Columns of `roofcast.data.measurements.training_schema.TRAINING_CONFIG_COLUMNS`; absent ones are blank. A
+            column `stack` may name a stack whose owner was measured; other jobs are of a stack that nobody measured,
+            or of the references'.
         coverage
             Probability that a measurement lies inside the interval.
         catalog
             Holds the models and accelerators of the jobs; None for the training catalogue.
+
+        Raises
+        ------
+        OutOfRangeError
+            If `coverage` exceeds `highest_coverage`.
         """
-        table = build_job_table(jobs, catalog or training_catalog())
-        rate = rate_per_accelerator(table.runs, table.time)
-        memory = memory_of_kind(table.memory, table.memory_kind)
-        room = np.log(USABLE_RATIO * table.runs.hardware.memory_byte / table.memory.device)
-        width = {metric: np.exp(self.conformal_[metric].quantile(coverage)) for metric in METRICS}
+        return self.predict_table(build_job_table(jobs, catalog or training_catalog()), coverage=coverage)
+
+    def predict_table(self, table: JobTable, *, coverage: float = 0.9) -> TrainingJobPrediction:
+        """Return the prediction of jobs with their plans."""
+        table = self._with_known_owners(table)
+        keys = group_keys(table)
+        rate, memory = (self._log_error(name, table, keys, coverage) for name in (RATE, MEMORY))
+        rate_value = rate_per_accelerator(table.runs, table.time) * np.exp(rate.mean)
+        memory_value = memory_of_kind(table.memory, table.memory_kind) * np.exp(memory.mean)
+        outside = outside_range(np.column_stack(list(rate_columns(table).values())), self.limits_)
         return TrainingJobPrediction(
-            rate, rate / width["rate"], rate * width["rate"],
-            memory, memory / width["memory"], memory * width["memory"],
-            self.conformal_["memory"].p_below(room), np.zeros(len(table), dtype=bool),
+            rate_value, rate_value * np.exp(-rate.half), rate_value * np.exp(rate.half),
+            memory_value, memory_value * np.exp(-memory.half), memory_value * np.exp(memory.half),
+            self._p_fits(table, keys, memory), outside,
         )  # fmt: skip
 
-    def with_references(self, measurements: pd.DataFrame) -> Self:
-        """Return the predictor that also knows own runs, without a new fit; the original is unchanged."""
-        return replace(self, references_=measurements)
+    def with_references(self, measurements: pd.DataFrame, *, catalog: Catalog | None = None) -> Self:
+        """Return the predictor that also knows own runs, without a new fit; the original is unchanged.
+
+        Runs of an owner that nobody measured count as those of the stack that jobs ask about.
+        """
+        return self.with_reference_rows(build_training_run_rows(measurements, catalog))
+
+    def with_reference_rows(self, rows: TrainingRunRows) -> Self:
+        """Return the predictor that also knows own runs with their plans."""
+        table = self._with_known_owners(table_of_runs(rows))
+        keys, errors = group_keys(table), _log_errors(table, rows)
+        other = type(self)()
+        other.__dict__.update(self.__dict__)
+        other.models_ = dict(self.models_)
+        for name, model in self.models_.items():
+            known = np.isfinite(errors[name])
+            if known.any():
+                x = _matrix(name, table)[known]
+                other.models_[name] = model.condition_on(x, keys[known], errors[name][known])
+        return other
+
+    def _with_known_owners(self, table: JobTable) -> JobTable:
+        return replace(table, owner=np.where(np.isin(table.owner, self.owners_), table.owner, OWN))
+
+    def _log_error(self, name: str, table: JobTable, keys: KeyArray, coverage: float) -> _LogError:
+        model = self.models_[name]
+        mean, sd = model.predict(_matrix(name, table), keys)
+        half = np.empty(len(table))
+        for rows, conformal in model.distribution(keys):
+            if rows.any():
+                half[rows] = conformal.quantile(coverage) * sd[rows]
+        return _LogError(mean, sd, half)
+
+    def _p_fits(self, table: JobTable, keys: KeyArray, memory: _LogError) -> FloatArray:
+        """Return the probability that the memory in use on the device stays within `USABLE_RATIO` of it."""
+        z = (_room(table) - memory.mean) / memory.sd
+        p = np.empty(len(table))
+        for rows, conformal in self.models_[MEMORY].distribution(keys):
+            if rows.any():
+                p[rows] = conformal.p_below(z[rows])
+        return p
 
 
-def log_errors(table: JobTable) -> dict[str, FloatArray]:
+def _matrix(name: str, table: JobTable) -> FloatArray:
+    return np.column_stack(list(COLUMNS[name](table).values()))
+
+
+def _fit_model(
+    name: str, table: JobTable, keys: KeyArray, measured: FloatArray, bound: FloatArray | None = None
+) -> LogErrorModel:
+    """Return the model of a metric; errors that are only bounds condition the random effects alone."""
+    error = measured if bound is None else np.where(np.isfinite(measured), measured, bound)
+    known = np.flatnonzero(np.isfinite(error))
+    part = table.take(known)
+    columns = COLUMNS[name](part)
+    stack = name_stacks(part.jobs).to_numpy(dtype=object)
+    rows = ErrorRows(
+        tuple(columns), np.column_stack(list(columns.values())), keys[known], error[known], part.lineage, part.owner,
+        stack, np.isfinite(measured[known]),
+    )  # fmt: skip
+    return LogErrorModel.fit(rows, has_trees=HAS_TREES[name])
+
+
+def _log_errors(table: JobTable, rows: TrainingRunRows) -> dict[str, FloatArray]:
     """Return log(measured / estimated) of rates and peak memory: shapes (n_row,), NaN where nothing was measured."""
-    rate = table.number("throughput_token_per_s") / table.runs.job.n_accelerator
-    memory = table.number("memory_byte_per_accelerator")
     return {
-        "rate": np.log(rate / rate_per_accelerator(table.runs, table.time)),
-        "memory": np.log(memory / memory_of_kind(table.memory, table.memory_kind)),
+        RATE: np.log(rows.rate / rate_per_accelerator(table.runs, table.time)),
+        MEMORY: np.log(rows.memory / memory_of_kind(table.memory, table.memory_kind)),
     }
+
+
+def _room(table: JobTable) -> FloatArray:
+    """Return log(usable memory / estimated memory in use on the device)."""
+    return np.log(USABLE_RATIO * table.runs.hardware.memory_byte / table.memory.device)
+
+
+def _memory_bound(table: JobTable, rows: TrainingRunRows) -> FloatArray:
+    """Return the least correction with which runs that ran fit, and those that did not do not: shape (n_row,).
+
+    It is NaN where the estimate agrees with the run. A run is a one-sided label of its memory.
+    """
+    room, failed = _room(table), rows.is_out_of_memory
+    return np.where(((failed == 0.0) & (room < 0.0)) | ((failed == 1.0) & (room > 0.0)), room, np.nan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from roofcast.features.training.plans import PlanChoice, StatedPlan, choose_plans
+from roofcast.features.training.plans import PlanChoice, StatedPlan
 from roofcast.features.training.step import throughput_token_per_s
 from roofcast.training.dataset.training_runs import TrainingRunRows
 from roofcast.training.learner.boosted_residual import ResidualRegressor
@@ -48,11 +48,15 @@ class RunPrediction:
         Peak memory of an accelerator, in bytes.
     p_out_of_memory
         Probability that the run does not fit, or 0 and 1.
+    low, high
+        Limits of the 90 % interval of ``throughput`` and ``memory``; empty for methods without intervals.
     """
 
     rate: FloatArray
     memory: FloatArray
     p_out_of_memory: FloatArray
+    low: Mapping[str, FloatArray] = field(default_factory=dict)
+    high: Mapping[str, FloatArray] = field(default_factory=dict)
 
 
 RunMethod = Callable[[TrainingRunRows, TrainingRunRows], RunPrediction]
@@ -106,14 +110,14 @@ def raw_trees(train: TrainingRunRows, queries: TrainingRunRows) -> RunPrediction
 
 def analytic_priors(_train: TrainingRunRows, queries: TrainingRunRows) -> RunPrediction:
     """Predict by the analytic core with its shipped coefficients; an unknown plan is the fastest that fits."""
-    choice = choose_plans(queries.jobs)
+    choice = queries.choice
     rate = throughput_token_per_s(choice.runs, choice.time) / choice.runs.job.n_accelerator
     return RunPrediction(rate, read_memory(queries, choice), (~choice.fits).astype(np.float64))
 
 
 def states_alone(_train: TrainingRunRows, queries: TrainingRunRows) -> RunPrediction:
     """Predict that a run fits where weights, gradients and optimizer states do; nothing else."""
-    choice = choose_plans(queries.jobs)
+    choice = queries.choice
     first = choice.memory.first
     states = first.weights + first.gradients + first.optimizer
     blank = np.full(len(queries.measurements), np.nan)

@@ -7,7 +7,7 @@ by recall, one that ran by false alarms.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -19,7 +19,13 @@ from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.training_runs import OUT_OF_MEMORY, TrainingRunRows
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.evaluation.protocols.fold_lines import Progress
-from roofcast.training.evaluation.protocols.p6_baselines import METHODS, RunMethod, RunPrediction
+from roofcast.training.evaluation.protocols.p6_baselines import RunMethod, RunPrediction
+from roofcast.training.evaluation.protocols.p6_methods import (
+    ALL_METHODS,
+    TEN_RUNS,
+    THREE_RUNS,
+    predict_with_references,
+)
 
 IndexArray = npt.NDArray[np.intp]
 FloatArray = npt.NDArray[np.float64]
@@ -29,6 +35,7 @@ THRESHOLD: Final = 0.5
 """Probability from which a run counts as predicted not to fit."""
 
 SPLITS: Final = ("leave_one_lineage_out", "leave_one_accelerator_out", "leave_one_stack_out")
+REFERENCED: Final = (THREE_RUNS, TEN_RUNS)
 QUANTITIES: Final = ("throughput", "memory")
 
 _CONTEXT: Final = ("campaign", "stack", "model", "accelerator", "method", "n_accelerator", "compute_precision")
@@ -41,7 +48,7 @@ def split_groups(rows: TrainingRunRows) -> dict[str, pd.Series]:
 
 def predict_training(
     rows: TrainingRunRows,
-    methods: Mapping[str, RunMethod] = METHODS,
+    methods: Mapping[str, RunMethod] = ALL_METHODS,
     progress: Progress | None = None,
     n_fold: int = N_FOLD,
 ) -> pd.DataFrame:
@@ -55,8 +62,8 @@ def predict_training(
     Returns
     -------
     Columns `split`, `fold`, `row`, `group`, the context of the run, `is_mixture`, `quantity`, `measured`, and
-    ``by_NAME`` for each method. The quantity ``out_of_memory`` is 1 for runs that did not fit, and its predictions
-    are probabilities.
+    ``by_NAME`` for each method, ``low_NAME`` and ``high_NAME`` for those with intervals. The quantity
+    ``out_of_memory`` is 1 for runs that did not fit, and its predictions are probabilities.
     """
     lines: list[pd.DataFrame] = []
     for split, groups in split_groups(rows).items():
@@ -68,6 +75,20 @@ def predict_training(
             lines.append(part.assign(split=split, fold=number))
             if progress:
                 progress(f"training runs, {split}", number, len(folds))
+    return pd.concat(lines, ignore_index=True)
+
+
+def predict_referenced(
+    rows: TrainingRunRows, splits: Sequence[str] = REFERENCED, progress: Progress | None = None, n_fold: int = N_FOLD
+) -> pd.DataFrame:
+    """Return lines as of `predict_training`, of roofcast with reference runs: see `predict_with_references`."""
+    lines: list[pd.DataFrame] = []
+    for split in splits:
+        for fold, places, prediction in predict_with_references(rows, split, n_fold):
+            part = pd.concat(_lines(rows.take(places), places, {"roofcast": prediction}), ignore_index=True)
+            lines.append(part.assign(split=split, fold=fold))
+            if progress:
+                progress(f"training runs, {split}", fold, n_fold)
     return pd.concat(lines, ignore_index=True)
 
 
@@ -83,11 +104,13 @@ def _lines(
     for quantity, values in measured.items():
         known = np.isfinite(values)
         columns = {f"by_{name}": getattr(p, names[quantity])[known] for name, p in predictions.items()}
+        columns |= {f"low_{name}": p.low[quantity][known] for name, p in predictions.items() if quantity in p.low}
+        columns |= {f"high_{name}": p.high[quantity][known] for name, p in predictions.items() if quantity in p.high}
         yield context[known].assign(quantity=quantity, measured=values[known], **columns)
 
 
 def predict_judges(
-    rows: TrainingRunRows, judges: TrainingRunRows, methods: Mapping[str, RunMethod] = METHODS
+    rows: TrainingRunRows, judges: TrainingRunRows, methods: Mapping[str, RunMethod] = ALL_METHODS
 ) -> pd.DataFrame:
     """Return predictions of published runs that no training reads, by methods that learnt from all other rows.
 
@@ -119,10 +142,11 @@ def training_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, dict[s
     Errors are pooled over rows; ``median_of_stacks`` is the median over stacks of their median errors. Runs that did
     not fit have ``recall`` and ``false_alarm``, with their numbers.
     """
-    return {
-        str(split): {name: _scores(lines, f"by_{name}") for name in _method_names(dump)}
-        for split, lines in dump.groupby("split", sort=False)
-    }
+    figures: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    for split, lines in dump.groupby("split", sort=False):
+        names = [name for name in _method_names(dump) if lines[f"by_{name}"].notna().any()]
+        figures[str(split)] = {name: _scores(lines, f"by_{name}") for name in names}
+    return figures
 
 
 def _method_names(dump: pd.DataFrame) -> list[str]:
@@ -136,9 +160,18 @@ def _scores(lines: pd.DataFrame, column: str) -> dict[str, dict[str, float]]:
         by_stack = [error_summary(of["measured"], of[column])["median_ape"] for _, of in part.groupby("stack")]
         summary = error_summary(part["measured"], part[column])
         median = float(np.nanmedian(by_stack)) if np.isfinite(by_stack).any() else float("nan")
-        scores[quantity] = summary | {"median_of_stacks": median}
+        scores[quantity] = summary | {"median_of_stacks": median} | _interval_scores(part, column)
     part = lines[lines["quantity"] == OUT_OF_MEMORY]
     return scores | {OUT_OF_MEMORY: fit_scores(part["measured"].to_numpy(), part[column].to_numpy())}
+
+
+def _interval_scores(lines: pd.DataFrame, column: str) -> dict[str, float]:
+    """Return the share of measurements inside the interval, and the median ratio of its limits; empty without one."""
+    low, high = (column.replace("by_", prefix, 1) for prefix in ("low_", "high_"))
+    if low not in lines or not lines[low].notna().any():
+        return {}
+    inside = lines["measured"].between(lines[low], lines[high])
+    return {"coverage_90": float(inside.mean()), "width_90": float((lines[high] / lines[low]).median())}
 
 
 def fit_scores(measured: FloatArray, probability: FloatArray) -> dict[str, float]:

@@ -1,0 +1,79 @@
+"""Roofcast's predictor of training jobs as a method of P6, alone and with reference runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.training.dataset.folds import leave_one_group_out
+from roofcast.training.dataset.stacks import name_stacks
+from roofcast.training.dataset.training_runs import TrainingRunRows
+from roofcast.training.evaluation.protocols.p6_baselines import METHODS, RunMethod, RunPrediction
+from roofcast.training.training_jobs.job_table import table_of_runs
+from roofcast.training.training_jobs.predictor import TrainingJobPredictor
+
+IndexArray = npt.NDArray[np.intp]
+
+COVERAGE: Final = 0.9
+N_LINEAGE_REFERENCE: Final = 3
+N_STACK_REFERENCE: Final = 10
+THREE_RUNS: Final = "three_runs_of_the_lineage"
+TEN_RUNS: Final = "ten_runs_of_the_stack"
+
+
+def roofcast(train: TrainingRunRows, queries: TrainingRunRows) -> RunPrediction:
+    """Predict by the core and its learned correction; the owner of a stack counts where it was learnt from."""
+    return predict_runs(TrainingJobPredictor().fit_rows(train), queries)
+
+
+def predict_runs(predictor: TrainingJobPredictor, queries: TrainingRunRows) -> RunPrediction:
+    """Return the prediction of runs with intervals of `COVERAGE`, or less where few groups were measured."""
+    coverage = min(COVERAGE, predictor.highest_coverage)
+    p = predictor.predict_table(table_of_runs(queries), coverage=coverage)
+    return RunPrediction(
+        p.token_per_s_per_accelerator, p.peak_memory_byte, 1.0 - p.p_fits,
+        low={"throughput": p.token_per_s_per_accelerator_low, "memory": p.peak_memory_byte_low},
+        high={"throughput": p.token_per_s_per_accelerator_high, "memory": p.peak_memory_byte_high},
+    )  # fmt: skip
+
+
+ALL_METHODS: Final[Mapping[str, RunMethod]] = {"roofcast": roofcast, **METHODS}
+"""Roofcast and the baselines by name."""
+
+
+def reference_cells(rows: TrainingRunRows) -> dict[str, tuple[pd.Series, pd.Series, int]]:
+    """Return, by split, what is held out, the cell that references are drawn from, and their number."""
+    accelerator = rows.groups.astype(str) + " on " + rows.measurements["accelerator"]
+    return {
+        THREE_RUNS: (rows.groups, accelerator, N_LINEAGE_REFERENCE),
+        TEN_RUNS: (rows.owners, name_stacks(rows.measurements), N_STACK_REFERENCE),
+    }
+
+
+def predict_with_references(
+    rows: TrainingRunRows, split: str, n_fold: int
+) -> Iterator[tuple[int, IndexArray, RunPrediction]]:
+    """Yield fold, rows and their prediction with reference runs of their own cell, drawn once; these are not judged.
+
+    Cells with no more rows than references are left out.
+    """
+    groups, cells, n = reference_cells(rows)[split]
+    generator = np.random.default_rng(0)
+    for fold, (train, test) in enumerate(leave_one_group_out(groups, n_fold), start=1):
+        predictor = TrainingJobPredictor().fit_rows(rows.take(train))
+        for _, places in pd.Series(test).groupby(cells.iloc[test].to_numpy()):
+            known = places.to_numpy()[_is_measured(rows.take(places.to_numpy()))]
+            if len(known) <= n:
+                continue
+            order = generator.permutation(known)
+            references, judged = order[:n], np.sort(order[n:])
+            conditioned = predictor.with_reference_rows(rows.take(references))
+            yield fold, judged, predict_runs(conditioned, rows.take(judged))
+
+
+def _is_measured(rows: TrainingRunRows) -> npt.NDArray[np.bool_]:
+    return np.isfinite(rows.rate) | np.isfinite(rows.memory)
