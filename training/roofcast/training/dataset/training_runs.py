@@ -80,7 +80,7 @@ class TrainingRunRows:
 
     @property
     def memory(self) -> FloatArray:
-        """Peak memory of an accelerator in bytes; NaN where none is judged, as without the length of the sequences."""
+        """Peak memory of an accelerator in bytes; NaN where none is judged, or the length is unknown."""
         m = self.measurements
         is_sound = self.is_decoder & m["n_token_per_sequence"].notna() & (m["status"] == "ok")
         return np.where(is_sound, m["memory_byte_per_accelerator"].to_numpy(dtype=np.float64), np.nan)
