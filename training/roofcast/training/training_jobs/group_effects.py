@@ -169,7 +169,7 @@ def fit_standard_deviations(keys: KeyArray, error: FloatArray) -> FloatArray:
     keys, error = keys[rows], np.clip(error[rows], -ERROR_CLIP, ERROR_CLIP)
     same = [(one[:, None] == one).astype(np.float64) for one in keys.T]
     same.append(np.eye(len(rows)))
-    prior = np.log([*TERMS.values(), NOISE_SD])
+    prior: FloatArray = np.log(np.array([*TERMS.values(), NOISE_SD]))
 
     def loss(log_sd: FloatArray) -> tuple[float, FloatArray]:
         variance = np.exp(2.0 * log_sd)
@@ -182,9 +182,15 @@ def fit_standard_deviations(keys: KeyArray, error: FloatArray) -> FloatArray:
         gradient = [size * np.vdot(slope, part) for size, part in zip(variance, same, strict=True)]
         return float(value), np.array(gradient) + distance / PRIOR_LOG_SD
 
-    bounds = [tuple(np.log(SD_LIMITS))] * len(prior)
-    options = {"maxiter": N_SEARCH_STEP}
-    return np.asarray(np.exp(optimize.minimize(loss, prior, jac=True, bounds=bounds, options=options).x))
+    log_sd = optimize.minimize(
+        loss,
+        prior,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[tuple(np.log(SD_LIMITS))] * len(prior),
+        options={"maxiter": N_SEARCH_STEP},
+    ).x
+    return np.asarray(np.exp(log_sd), dtype=np.float64)
 
 
 def condition_effects(sd: FloatArray, keys: KeyArray, error: FloatArray) -> GroupEffects:

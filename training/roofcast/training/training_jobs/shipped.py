@@ -20,7 +20,7 @@ from roofcast.data.training_campaigns import load_training_campaigns, training_c
 from roofcast.training.learner.boosted_residual import ResidualRegressor
 from roofcast.training.learner.error_distribution import ErrorScaleModel, GroupedConformal
 from roofcast.training.lifecycle.bundle import CLASSES
-from roofcast.training.lifecycle.bundle_file import BundleFile, stored_fields, write_object
+from roofcast.training.lifecycle.bundle_file import BundleFile, Classes, stored_fields, write_object
 from roofcast.training.lifecycle.shipped import catalog_fingerprint, code_fingerprint, rows_fingerprint
 from roofcast.training.training_jobs.group_effects import GroupEffects
 from roofcast.training.training_jobs.log_error_model import LogErrorModel
@@ -47,7 +47,7 @@ CODE: Final = (
 )
 """Files and folders of packages whose code changes what is fitted or stored."""
 
-STORED: Final = {
+STORED: Final[Classes] = {
     TrainingJobPredictor: ("models_", "owners_", "limits_"),
     **{cls: stored_fields(cls) for cls in (LogErrorModel, ResidualTrees, GroupEffects, ErrorScaleModel)},
     **{cls: CLASSES[cls] for cls in (GroupedConformal, ResidualRegressor)},
