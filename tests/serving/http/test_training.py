@@ -99,3 +99,14 @@ def test_an_invalid_demand_names_its_field(
 ) -> None:
     problem = problem_of(service_client.post(RECOMMENDATIONS, a_training_demand(**changes)), status)
     assert problem["field"] == field
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [(PREDICTIONS, {"rows": [a_job()]}), (RECOMMENDATIONS, a_training_demand())]
+)
+def test_answers_need_no_key(service_client: Client, path: str, body: dict[str, Any]) -> None:
+    service_client.use_key(None)
+    assert service_client.post(path, body).status_code == 200
+    service_client.use_key(service_client.make_key("read"))
+    assert service_client.post(path, body).status_code == 200
+    service_client.use_key(service_client.make_key("admin"))

@@ -13,12 +13,15 @@ from tests.slow.page.tabs import Service, Tab
 
 pytestmark = pytest.mark.slow
 
-VIEWS = ("recommend", "predictor", "measurements")
+VIEWS = ("recommend", "predictor", "measurements", "training")
 
 
 def open_view(tab: Tab, service: Service, view: str) -> None:
     tab.page.goto(f"{service.url}/#/{view}")
-    tab.page.locator(".card.first, #predictor .canvas[data-drawn], #measurements .drop").first.wait_for()
+    ready = (
+        "#recommend .card.first", "#predictor .canvas[data-drawn]", "#measurements .drop", "#training .card.first",
+    )  # fmt: skip
+    tab.page.locator(", ".join(ready)).first.wait_for()
 
 
 def enter_key(tab: Tab, secret: str) -> None:

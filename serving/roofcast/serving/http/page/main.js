@@ -6,12 +6,14 @@ import { redraw } from "./charts/bokeh.js";
 import * as recommend from "./answer/recommend.js";
 import * as predictor from "./predictor/predictor.js";
 import * as measurements from "./measurements/measurements.js";
+import * as training from "./training/training.js";
 
 /** A view has an element of its name, `start` builds it once, `load` shows it again. */
 const VIEWS = {
   recommend: { title: "Recommend", ...recommend },
   predictor: { title: "Predictor", ...predictor },
   measurements: { title: "Measurements", ...measurements },
+  training: { title: "Training", ...training },
 };
 const started = new Set();
 const nameOfAddress = () => Object.keys(VIEWS).find((name) => location.hash.startsWith(`#/${name}`)) ?? "recommend";

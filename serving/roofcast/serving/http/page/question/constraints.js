@@ -31,7 +31,7 @@ export function buildConstraints(choices, changed) {
 }
 
 /** Return a list of chosen names with a field to add one. */
-function picker(field, label, names, changed) {
+export function picker(field, label, names, changed) {
   const known = new Map(names);
   const list = h("ul", { class: "chips", id: field, "data-names": "" });
   const input = h("input", { list: `${field}-names`, placeholder: "any", autocomplete: "off" });
@@ -54,7 +54,8 @@ function picker(field, label, names, changed) {
     h("datalist", { id: `${field}-names` }, names.map(([, text]) => h("option", { value: text }))), list);
 }
 
-const chosen = (field) => [...document.querySelectorAll(`#${field} > li`)].map((chip) => chip.dataset.name);
+/** Return the names that a list of `picker` holds. */
+export const chosen = (field) => [...document.querySelectorAll(`#${field} > li`)].map((chip) => chip.dataset.name);
 
 function buildInventory(changed) {
   const rows = h("div", { id: "inventory-rows" });

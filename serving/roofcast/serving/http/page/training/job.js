@@ -1,0 +1,102 @@
+// The form of a training job and the request that it stands for.
+
+import { at, h } from "../shared/dom.js";
+import { big, few, pricing, usd } from "../shared/format.js";
+import { chosen, picker } from "../question/constraints.js";
+import { buildSlider, setSlider } from "../question/sliders.js";
+
+const TYPING_MS = 300;
+const SLIDERS = ["n_token", "n_epoch", "n_token_per_sequence"];
+const DEFAULTS = { n_epoch: 1, n_token_per_sequence: 2048 };
+const LIMITS = ["deadline_h", "budget_usd"];
+const LISTS = [
+  ["providers", "Providers", (c) => c.providers.map((name) => [name, name])],
+  ["regions", "Regions", (c) => c.regions.map((name) => [name, name])],
+  ["vendors", "Vendors", (c) => c.vendors.map((name) => [name, name])],
+  ["accelerators", "Accelerators", (c) => c.accelerators.map(({ id, name }) => [id, name])],
+];
+const METHODS = { full: "all weights", pretrain: "pretraining", lora: "LoRA", qlora: "QLoRA", adapter: "another adapter" };
+const WITH_ADAPTERS = ["lora", "qlora"];
+const idOf = (field) => `job-${field}`;
+
+/** Build the fields that need no answer of the service; `changed` is called after every change. */
+export function buildJob(changed) {
+  document.querySelectorAll("#job .slider").forEach(buildSlider);
+  at("method").append(...Object.entries(METHODS).map(([value, name]) => h("option", { value }, name)));
+  at("method").value = "qlora";
+  at("method").addEventListener("change", showMethod);
+  at("job").addEventListener("input", (event) => {
+    if (!["job-model", "job-config", "job-config-name"].includes(event.target.id)) changed(event.target.type === "range" ? 0 : TYPING_MS);
+  });
+  at("job").addEventListener("change", () => changed());
+  showMethod();
+}
+
+/** Fill in the names that `/v1/choices` lists. */
+export function fillJobChoices(choices, changed) {
+  at("job-pricing").replaceChildren(...choices.pricing.map((name) =>
+    h("label", {}, h("input", { type: "checkbox", name: "job-pricing", value: name, checked: name === "on_demand" }), ` ${pricing(name)}`)));
+  at("job-constraints").replaceChildren(
+    ...LISTS.map(([field, label, names]) => picker(idOf(field), label, names(choices), changed)),
+    h("label", { class: "stack" }, "At most nodes", h("input", { id: "job-max_nodes", type: "number", min: 1, max: 128, value: 8 })));
+}
+
+function showMethod() {
+  at("rank-label").hidden = !WITH_ADAPTERS.includes(at("method").value);
+}
+
+/** Return the request; throws if a pasted config.json is no JSON. */
+export function readJob() {
+  const request = { model: readModel(), method: at("method").value, confidence: Number(at("job_confidence").value) / 100 };
+  for (const name of SLIDERS) request[name] = Number(at(name).value);
+  for (const name of LIMITS) if (at(name).value) request[name] = Number(at(name).value);
+  if (at("n_global_batch_sequence").value) request.n_global_batch_sequence = Number(at("n_global_batch_sequence").value);
+  if (!at("rank-label").hidden && at("adapter_rank").value) request.adapter_rank = Number(at("adapter_rank").value);
+  request.constraints = { pricing: [...document.querySelectorAll("input[name=job-pricing]:checked")].map((box) => box.value) };
+  for (const [field] of LISTS) if (chosen(idOf(field)).length) request.constraints[field] = chosen(idOf(field));
+  const nodes = Number(at("job-max_nodes")?.value);
+  if (nodes) request.constraints.max_nodes = nodes;
+  return request;
+}
+
+function readModel() {
+  const text = at("job-config").value.trim();
+  if (!text) return at("job-model").value.trim();
+  try {
+    return { name: at("job-config-name").value.trim() || "my-model", config: JSON.parse(text) };
+  } catch (error) {
+    throw new Error(`config.json is no JSON: ${error.message}`, { cause: error });
+  }
+}
+
+/** Show a request in the form. */
+export function writeJob(request, changed) {
+  const { model, constraints = {} } = request;
+  if (typeof model === "string") at("job-model").value = model;
+  else if (model) {
+    at("job-config-name").value = model.name;
+    at("job-config").value = JSON.stringify(model.config, null, 1);
+    at("job-config-fold").open = true;
+  }
+  at("method").value = request.method in METHODS ? request.method : "full";
+  for (const name of SLIDERS) setSlider(name, request[name] ?? DEFAULTS[name]);
+  for (const name of [...LIMITS, "n_global_batch_sequence", "adapter_rank"]) at(name).value = request[name] ?? "";
+  if (request.confidence) setSlider("job_confidence", Number((request.confidence * 100).toPrecision(4)));
+  for (const box of document.querySelectorAll("input[name=job-pricing]")) {
+    box.checked = (constraints.pricing ?? ["on_demand"]).includes(box.value);
+  }
+  for (const [field] of LISTS) {
+    at(idOf(field))?.replaceChildren();
+    (constraints[field] ?? []).forEach((name) => at(idOf(field))?.dispatchEvent(new CustomEvent("add-name", { detail: name })));
+  }
+  if (at("job-max_nodes")) at("job-max_nodes").value = constraints.max_nodes ?? 8;
+  showMethod();
+  changed?.(0);
+}
+
+/** Return the job in a line. */
+export function jobSummary(request) {
+  const name = typeof request.model === "string" ? request.model : request.model.name;
+  const limits = [request.deadline_h ? `${few(request.deadline_h)} h` : "", request.budget_usd ? usd(request.budget_usd) : ""];
+  return [name.split("/").at(-1), METHODS[request.method], `${big(request.n_token * request.n_epoch)} tokens`, ...limits].filter(Boolean).join(" · ");
+}

@@ -1,0 +1,62 @@
+"""The view of training in Chromium: form, cards, launch arguments, near misses, link."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.slow.page.tabs import Service, Tab
+
+pytestmark = pytest.mark.slow
+
+LARGE = {"model": "meta-llama/Llama-3.1-70B", "method": "full", "n_token": 1e9, "n_token_per_sequence": 4096}
+
+
+def open_training(tab: Tab, service: Service, request: dict[str, Any] | None = None) -> None:
+    query = f"?q={quote(json.dumps(request))}" if request else ""
+    tab.page.goto(f"{service.url}/#/training{query}")
+    tab.page.locator("#training-results[aria-busy=false] #training-answer > *").first.wait_for()
+
+
+def test_the_first_job_has_cards_and_a_front(service: Service, tab: Tab) -> None:
+    open_training(tab, service)
+    first = tab.page.locator("#training .card.first")
+    assert "likely to fit" in first.inner_text()
+    assert first.locator("[aria-label^='Memory of an accelerator: weights']").count() == 1
+    tab.page.locator("#training-front .canvas[data-drawn]").wait_for()
+    first.get_by_role("button", name="Launch").click()
+    assert "--load_in_4bit" in tab.page.get_by_label("Launch arguments").inner_text()
+
+
+def test_a_job_of_the_address_has_its_limits(service: Service, tab: Tab) -> None:
+    open_training(
+        tab, service, LARGE | {"deadline_h": 48, "budget_usd": 3000, "constraints": {"vendors": ["NVIDIA"]}}
+    )
+    assert tab.page.locator("#deadline_h").input_value() == "48"
+    assert "Llama-3.1-70B · all weights · 1B tokens · 48 h" in tab.page.locator("#job-summary").inner_text()
+    text = tab.page.locator("#training .card.first").inner_text()
+    assert "likely in time" in text
+    assert "limit 48 h" in text
+
+
+def test_a_job_that_does_not_fit_says_why(service: Service, tab: Tab) -> None:
+    small = LARGE | {"model": "meta-llama/Llama-2-7b-hf", "constraints": {"accelerators": ["nvidia-rtx-4090-24gb"]}}
+    open_training(tab, service, small)
+    tab.page.locator("#training-misses", has_text="the leanest plan of 1 needs").wait_for()
+    tab.page.locator("#method").select_option("qlora")
+    tab.page.locator("#training .card.first", has_text="RTX 4090").wait_for()
+
+
+def test_an_unknown_model_is_named(service: Service, tab: Tab) -> None:
+    open_training(tab, service)
+    tab.page.locator("#job-model").fill("no-such-model")
+    tab.page.locator("#job-model").press("Tab")
+    tab.page.locator("#training-problem", has_text="no-such-model").wait_for()
+
+
+def test_a_phone_scrolls_in_one_direction(service: Service, phone: Tab) -> None:
+    open_training(phone, service)
+    assert phone.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
