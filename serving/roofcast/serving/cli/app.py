@@ -16,6 +16,8 @@ from roofcast.serving.cli.commands.predictor import export, measure_next, promot
 from roofcast.serving.cli.commands.recommend import recommend
 from roofcast.serving.cli.commands.service import serve
 from roofcast.serving.cli.commands.stacks import stacks
+from roofcast.serving.cli.commands.training import predict as train_predict
+from roofcast.serving.cli.commands.training import recommend as train_recommend
 from roofcast.serving.cli.commands.training import training
 from roofcast.serving.cli.commands.versions import runs, versions
 from roofcast.serving.cli.console import report_errors
@@ -39,6 +41,8 @@ app.add_typer(measurements, name="measurements")
 app.add_typer(keys, name="keys")
 app.add_typer(stacks, name="stacks")
 app.add_typer(training, name="training")
+for name, command in (("train-predict", train_predict), ("train-recommend", train_recommend)):
+    app.command(name, hidden=True)(command)
 
 
 @app.command()

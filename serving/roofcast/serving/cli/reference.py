@@ -28,6 +28,8 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.app_state.user_catalog import OWNED_FIELDS
 from roofcast.serving.predict.answers import ANSWER_COLUMNS, STATUSES, UNCALIBRATED_COLUMNS
 from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF
+from roofcast.serving.training_jobs.prediction import ANSWER_COLUMNS as JOB_ANSWERS
+from roofcast.serving.training_jobs.rows import JOB_COLUMNS
 
 
 def reference() -> str:
@@ -47,6 +49,8 @@ def _lines() -> Iterator[str]:
     yield from _section("Rows of answers", _answer_columns())
     yield from _section("Rows of references", [_names([*INPUT_COLUMNS, *REFERENCE_METRICS])])
     yield from _section("Rows of measurements", [_names([*QUESTION_COLUMNS, *OUTCOME_COLUMNS, *CONTEXT_COLUMNS])])
+    yield from _section("Rows of training jobs", [_names(JOB_COLUMNS)])
+    yield from _section("Rows of training answers", [_names(JOB_ANSWERS)])
     yield from _section("Import formats", _table(("format", "title"), ((f.name, f.title) for f in FORMATS.values())))
     yield from _section("Files of accelerators", [_names(ACCELERATOR_FIELDS)])
     yield from _section("Files of offers", [_names(OFFER_FIELDS)])

@@ -104,3 +104,8 @@ def test_an_unknown_launcher_is_refused(run: Run) -> None:
     status, _, err = run("training", "recommend", *DEMAND, "--launch", "slurm")
     assert status != 0
     assert "launch: the first entry has accelerate" in " ".join(err.split())
+
+
+@pytest.mark.parametrize("name", ["predict", "recommend"])
+def test_the_commands_have_a_flat_name_too(run: Run, name: str) -> None:
+    assert run(f"train-{name}", "--help")[1].split("\n", 3)[3] == run("training", name, "--help")[1].split("\n", 3)[3]
