@@ -80,7 +80,7 @@ def test_several_processes_may_migrate_at_once(tmp_path: Path) -> None:
         pool.map(migrate, [url] * 8)
     with Database(url).reading() as connection:
         assert set(sa.inspect(connection).get_table_names()) == {
-            "alembic_version", "api_key", "measurement", "model", "retraining", "stack_row",
+            "alembic_version", "api_key", "claim", "measurement", "model", "retraining", "stack_row",
         }  # fmt: skip
         connection.engine.dispose()
 

@@ -101,6 +101,54 @@ def test_no_import_undoes_the_withdrawal_of_an_operator(store: MeasurementStore,
     assert store.load_learnable().rows["concurrency"].tolist() == [2.0]
 
 
+def test_a_row_that_two_keys_imported_is_learnt_until_both_withdraw_it(store: MeasurementStore) -> None:
+    store.add(rows(1), origin=CI)
+    second = store.add(rows(1), origin=Origin("other", is_operator=False))
+    assert (second.n_new, second.n_known) == (0, 1)
+    assert listed(store, "key", "state") == [["ci", "learnt"]]
+    assert store.provenance.change("withdrawal", "key:ci", {"import_id": "first"}, only_of="ci") == 1
+    assert listed(store, "key", "state") == [["other", "learnt"]]
+    assert store.provenance.change("withdrawal", "key:other", {"campaign": "nightly"}, only_of="other") == 1
+    assert store.load_learnable().rows.empty
+    summaries = {one["key"]: (one["n_row"], one["n_withdrawn"]) for one in store.provenance.imports()}
+    assert summaries == {"ci": (1, 1), "other": (1, 1)}
+    assert store.provenance.change("restoration", "key:boss", {"key": "ci"}) == 1
+    assert store.load_learnable().uploaders.tolist() == ["ci"]
+
+
+def test_a_row_of_a_key_that_the_operator_imports_is_the_operators(store: MeasurementStore) -> None:
+    store.add(rows(1, 2), origin=CI, quarantine=pd.Series(["far off", "far off"]))
+    store.add(rows(1), origin=Origin())
+    learnable = store.load_learnable()
+    assert learnable.rows["concurrency"].tolist() == [1.0]
+    assert learnable.uploaders.tolist() == [""]
+    store.provenance.change("withdrawal", "key:ci", {"key": "ci"}, only_of="ci")
+    assert listed(store, "key", "state") == [["", "learnt"], ["ci", "withdrawn"]]
+
+
+def test_an_import_that_repeats_a_claim_changes_nothing(store: MeasurementStore) -> None:
+    other = Origin("other", is_operator=False)
+    for origin in (CI, other, other):
+        store.add(rows(1), origin=origin)
+    store.provenance.change("withdrawal", "key:other", {"key": "other"}, only_of="other")
+    assert store.add(rows(1), origin=other).n_new == 0
+    store.provenance.change("withdrawal", "key:ci", {"key": "ci"}, only_of="ci")
+    assert states(store) == ["withdrawn"]
+
+
+def test_a_comparison_counts_as_the_import_does(store: MeasurementStore) -> None:
+    store.add(rows(1, 2), origin=CI)
+    store.add(rows(4), origin=Origin("boss"))
+    store.provenance.change("withdrawal", "key:ci", {"key": "ci"})
+    store.provenance.change("withdrawal", "key:boss", {"key": "boss"})
+    for origin in (CI, Origin("other", is_operator=False)):
+        counts = [
+            (one.n_new, one.n_known, one.n_withdrawn)
+            for one in (store.compare(rows(1, 2, 4, 8), origin), store.add(rows(1, 2, 4, 8), origin=origin))
+        ]
+        assert counts[0] == counts[1] == ((1, 3, 3) if origin is CI else (2, 2, 1))
+
+
 def test_a_row_in_quarantine_is_learnt_once_it_is_confirmed(store: MeasurementStore) -> None:
     added = store.add(rows(1, 2), origin=CI, quarantine=pd.Series(["tpot_s is ten times the estimate", ""]))
     assert (added.n_new, added.n_quarantined) == (2, 1)

@@ -14,6 +14,7 @@ from roofcast.data.home import roofcast_home
 from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS
 from roofcast.data.measurements.validation import row_ids, with_column_types
 from roofcast.data.specs import ModelSpec
+from roofcast.data.store.claims import KnownRows, add_claims, find_known
 from roofcast.data.store.database import Database
 from roofcast.data.store.provenance import Origin, Provenance, with_provenance
 from roofcast.data.store.registered_models import RegisteredModels
@@ -99,8 +100,8 @@ class MeasurementStore:
     ) -> Added:
         """Add the rows that are new and the models of these rows: all of them, or none if an error escapes.
 
-        A row that another key had imported and itself withdrawn counts as new. What an operator withdrew stays so
-        until an operator restores it.
+        A row that others had imported gets a claim of this import too, see `claims`; it counts as new if they had
+        withdrawn it. What an operator withdrew stays so until an operator restores it.
 
         Parameters
         ----------
@@ -121,31 +122,32 @@ class MeasurementStore:
         origin = origin or Origin()
         rows = {row["id"]: row for row in _database_rows(table, origin, quarantine)}
         insert = self.database.insert_new(MEASUREMENT).returning(MEASUREMENT.c.id)
-        c = MEASUREMENT.c
-        withdrawn = sa.select(c.id, c.uploader, c.withdrawn_by, c.is_operator).where(c.withdrawn_at.is_not(None))
         with self.database.writing() as connection:
             for spec, config in models:
                 self.models.insert(connection, spec, config)
             new = set(connection.execute(insert, [*rows.values()]).scalars()) if rows else set()
-            known = [row for row in connection.execute(withdrawn) if row.id in rows]
-            by_own_key = [row for row in known if row.withdrawn_by == f"key:{row.uploader}" and not row.is_operator]
-            freed = [row.id for row in by_own_key if row.uploader != origin.uploader]
-            for id_ in freed:
-                connection.execute(sa.update(MEASUREMENT).where(c.id == id_).values(**rows[id_]))
-        new.update(freed)
-        n_withdrawn = len(known) - len(freed)
+            known = find_known(connection, rows.keys() - new, (origin.uploader, origin.is_operator))
+            add_claims(connection, [rows[id_] for id_ in sorted(known.claimed)])
+        new |= known.freed
         n_quarantined = sum(bool(rows[id_]["quarantine"]) for id_ in new)
-        return Added(len(new), len(table) - len(new), n_quarantined, n_withdrawn, origin.import_id)
+        return Added(len(new), len(table) - len(new), n_quarantined, len(known.withdrawn), origin.import_id)
 
-    def compare(self, table: pd.DataFrame) -> Added:
-        """Return how many validated rows `add` would find new and known; writes nothing and needs no migration."""
-        ids = set(row_ids(table))
-        known: set[str] = set()
-        if self.database.schema_state() != "none":
+    def compare(self, table: pd.DataFrame, origin: Origin | None = None) -> Added:
+        """Return how many validated rows `add` would find new, known and withdrawn; needs no migration.
+
+        Nothing is written. Which rows were withdrawn is unknown in a schema that is not up to date.
+        """
+        origin = origin or Origin()
+        ids, schema, known = set(row_ids(table)), self.database.schema_state(), KnownRows()
+        if schema != "none":
             with self.database.reading() as connection:
-                known = ids.intersection(connection.execute(sa.select(MEASUREMENT.c.id)).scalars())
-        n_new = len(ids) - len(known)
-        return Added(n_new, len(table) - n_new)
+                if schema == "current":
+                    known = find_known(connection, ids, (origin.uploader, origin.is_operator))
+                else:
+                    stored = connection.execute(sa.select(MEASUREMENT.c.id)).scalars()
+                    known = KnownRows(all=frozenset(ids.intersection(stored)))
+        n_new = len(ids - known.all) + len(known.freed)
+        return Added(n_new, len(table) - n_new, n_withdrawn=len(known.withdrawn))
 
     def load(
         self,

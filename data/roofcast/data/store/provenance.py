@@ -1,7 +1,7 @@
 """Provenance of measurements: who imported them, which are in quarantine, confirmed or withdrawn.
 
 No row is deleted. A withdrawn row stays listed and teaches nothing; a row in quarantine does not either, until the
-key that imported it or an operator confirms it.
+key that imported it or an operator confirms it. What several callers imported is withdrawn when each of them has.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ import pandas as pd
 import sqlalchemy as sa
 
 from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.store.claims import ALL_CLAIMS, settle_claims
 from roofcast.data.store.database import Database
-from roofcast.data.store.tables import MEASUREMENT
+from roofcast.data.store.tables import CLAIM, MEASUREMENT
 
 audit = logging.getLogger("roofcast.audit")
 
-COLUMN = MEASUREMENT.c
-
-SELECTORS: Final = {"import_id": COLUMN.import_id, "campaign": COLUMN.campaign, "key": COLUMN.uploader}
-"""Columns by which measurements are selected, by the name of the choice."""
+SELECTORS: Final = {"import_id": "import_id", "campaign": "campaign", "key": "uploader"}
+"""Columns of `ALL_CLAIMS` by which measurements are selected, by the name of the choice."""
 
 Action = Literal["withdrawal", "restoration", "confirmation"]
 
@@ -61,7 +60,7 @@ class Provenance:
         self._database = database
 
     def change(self, action: Action, by: str, selection: dict[str, str], only_of: str | None = None) -> int:
-        """Withdraw, restore or confirm the selected measurements; return the number of rows that changed.
+        """Withdraw, restore or confirm the selected claims to measurements; return the number of those that changed.
 
         Parameters
         ----------
@@ -82,42 +81,51 @@ class Provenance:
         if len(selection) != 1 or not selection.keys() <= SELECTORS.keys():
             raise InputError("import_id", f"give exactly one of {', '.join(SELECTORS)}")
         ((name, value),) = selection.items()
-        is_own = sa.true() if only_of is None else COLUMN.uploader == only_of
-        is_due, values = _change(action, by)
+        n_row = 0
+        query = sa.select(ALL_CLAIMS.c[SELECTORS[name]]).where(_is_own(ALL_CLAIMS, only_of)).distinct()
         with self._database.writing() as connection:
-            known = connection.execute(sa.select(SELECTORS[name]).where(is_own).distinct()).scalars().all()
+            known = connection.execute(query).scalars().all()
             if value not in known:
                 raise UnknownNameError(name, value, known)
-            where = is_own & (SELECTORS[name] == value) & is_due
-            n_row = connection.execute(sa.update(MEASUREMENT).where(where).values(**values)).rowcount
+            of_campaign = sa.select(MEASUREMENT.c.id).where(MEASUREMENT.c.campaign == value)
+            for table in (MEASUREMENT, CLAIM):
+                is_selected = table.c.id.in_(of_campaign) if name == "campaign" else table.c[SELECTORS[name]] == value
+                is_due, values = _change(action, by, table)
+                where = _is_own(table, only_of) & is_selected & is_due
+                n_row += connection.execute(sa.update(table).where(where).values(**values)).rowcount
+            settle_claims(connection)
         fields = {"action": action, "caller": by, "selector": name, "selected": value, "n_row": n_row}
         audit.info("%s caller=%s %s=%s n_row=%d", *fields.values(), extra=fields)
         return n_row
 
     def imports(self) -> list[dict[str, Any]]:
         """Return each import with its key, time and numbers of rows, the latest first."""
-        count = sa.func.count()
-        is_held = COLUMN.withdrawn_at.is_(None) & (COLUMN.quarantine != "") & (COLUMN.confirmed_by == "")
+        count, claim = sa.func.count(), ALL_CLAIMS.c
+        is_held = claim.withdrawn_at.is_(None) & (claim.quarantine != "") & (claim.confirmed_by == "")
         columns = (
-            COLUMN.import_id.label("import_id"),
-            COLUMN.uploader.label("key"),
-            sa.func.min(COLUMN.added_at, type_=COLUMN.added_at.type).label("added_at"),
+            claim.import_id.label("import_id"),
+            claim.uploader.label("key"),
+            sa.func.min(claim.added_at, type_=claim.added_at.type).label("added_at"),
             count.label("n_row"),
             sa.func.sum(sa.case((is_held, 1), else_=0)).label("n_quarantined"),
-            sa.func.sum(sa.case((COLUMN.withdrawn_at.is_not(None), 1), else_=0)).label("n_withdrawn"),
+            sa.func.sum(sa.case((claim.withdrawn_at.is_not(None), 1), else_=0)).label("n_withdrawn"),
         )
-        query = sa.select(*columns).group_by(COLUMN.import_id, COLUMN.uploader).order_by(sa.desc("added_at"))
+        query = sa.select(*columns).group_by(claim.import_id, claim.uploader).order_by(sa.desc("added_at"))
         with self._database.reading() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def _change(action: Action, by: str) -> tuple[sa.ColumnElement[bool], dict[str, Any]]:
-    """Return which rows an action changes, and the new values."""
+def _is_own(claims: sa.FromClause, only_of: str | None) -> sa.ColumnElement[bool]:
+    return sa.true() if only_of is None else claims.c.uploader == only_of
+
+
+def _change(action: Action, by: str, claims: sa.FromClause) -> tuple[sa.ColumnElement[bool], dict[str, Any]]:
+    """Return which claims an action changes, and the new values."""
     if action == "withdrawal":
-        return COLUMN.withdrawn_at.is_(None), {"withdrawn_at": dt.datetime.now(dt.UTC), "withdrawn_by": by}
+        return claims.c.withdrawn_at.is_(None), {"withdrawn_at": dt.datetime.now(dt.UTC), "withdrawn_by": by}
     if action == "restoration":
-        return COLUMN.withdrawn_at.is_not(None), {"withdrawn_at": None, "withdrawn_by": ""}
-    return (COLUMN.quarantine != "") & (COLUMN.confirmed_by == ""), {"confirmed_by": by}
+        return claims.c.withdrawn_at.is_not(None), {"withdrawn_at": None, "withdrawn_by": ""}
+    return (claims.c.quarantine != "") & (claims.c.confirmed_by == ""), {"confirmed_by": by}
 
 
 def with_provenance(table: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:

@@ -35,6 +35,17 @@ def _column(name: str) -> sa.Column[Any]:
     return sa.Column(name, sa.Boolean if SCHEMA[name].kind == "bool" else sa.Text, nullable=False)
 
 
+def _claim_columns() -> list[sa.Column[Any]]:
+    return [
+        sa.Column("added_at", UtcDateTime, nullable=False),
+        sa.Column("import_id", sa.String(32), nullable=False),
+        sa.Column("quarantine", sa.Text, nullable=False),
+        sa.Column("confirmed_by", sa.Text, nullable=False),
+        sa.Column("withdrawn_by", sa.Text, nullable=False),
+        sa.Column("withdrawn_at", UtcDateTime, nullable=True),
+    ]
+
+
 METADATA: Final = sa.MetaData()
 
 MEASUREMENT: Final = sa.Table(
@@ -42,18 +53,26 @@ MEASUREMENT: Final = sa.Table(
     METADATA,
     sa.Column("id", sa.String(32), primary_key=True),
     *(_column(name) for name in MEASUREMENT_COLUMNS),
-    sa.Column("added_at", UtcDateTime, nullable=False),
-    sa.Column("import_id", sa.String(32), nullable=False),
     sa.Column("uploader", sa.String(100), nullable=False),
     sa.Column("is_operator", sa.Boolean, nullable=False),
-    sa.Column("quarantine", sa.Text, nullable=False),
-    sa.Column("confirmed_by", sa.Text, nullable=False),
-    sa.Column("withdrawn_by", sa.Text, nullable=False),
-    sa.Column("withdrawn_at", UtcDateTime, nullable=True),
+    *_claim_columns(),
     sa.Index("measurement_campaign", "campaign"),
     sa.Index("measurement_import", "import_id"),
 )
-"""Measurements with their provenance: see `roofcast.data.store.provenance`."""
+"""Measurements with the claim that prevails: see `roofcast.data.store.claims`."""
+
+CLAIM: Final = sa.Table(
+    "claim",
+    METADATA,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("uploader", sa.String(100), primary_key=True),
+    sa.Column("is_operator", sa.Boolean, primary_key=True),
+    *_claim_columns(),
+)
+"""Claims to measurements, by their id, that another claim precedes."""
+
+CLAIM_COLUMNS: Final = tuple(column.name for column in CLAIM.c if column.name != "id")
+"""Columns that `MEASUREMENT` and `CLAIM` share, besides the id."""
 
 MODEL: Final = sa.Table(
     "model",

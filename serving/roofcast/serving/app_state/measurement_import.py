@@ -56,7 +56,7 @@ def import_rows(
         If the store cannot be read or written.
     """
     if dry_run:
-        return _count_rows(state, table, configs)
+        return _count_rows(state, table, configs, origin)
     catalog, new = with_configs(state.catalog, configs)
     check_model_limit(state, len(new))
     rows = _resolve_names(table, catalog)
@@ -67,7 +67,9 @@ def import_rows(
     return added
 
 
-def _count_rows(state: AppState, table: pd.DataFrame, configs: Iterable[tuple[str, Config]]) -> Added:
+def _count_rows(
+    state: AppState, table: pd.DataFrame, configs: Iterable[tuple[str, Config]], origin: Origin | None
+) -> Added:
     """Return what `import_rows` would, from a store that is neither created nor migrated."""
     from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
 
@@ -77,7 +79,7 @@ def _count_rows(state: AppState, table: pd.DataFrame, configs: Iterable[tuple[st
             state.warn("the store has an older schema; a dry run does not migrate it, an import does")
         models = [] if schema == "none" else store.models.load()
         catalog, _ = with_configs(with_registered(state.user_files.catalog, models), configs)
-        return store.compare(_resolve_names(table, catalog))
+        return store.compare(_resolve_names(table, catalog), origin)
 
 
 def _resolve_names(table: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:

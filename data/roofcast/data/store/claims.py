@@ -1,0 +1,117 @@
+"""Claims: whoever imports a measurement has a claim to it, and withdraws that claim alone.
+
+`MEASUREMENT` has the claim that prevails, `CLAIM` the others. Claims that training may use precede others, then those
+that are not withdrawn, then those of an operator, then the earlier ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from roofcast.data.store.tables import CLAIM, CLAIM_COLUMNS, MEASUREMENT
+
+_MAX_ID: Final = 10_000
+"""Ids of one statement: SQLite admits 32,766 parameters, PostgreSQL 65,535."""
+
+_OWNER: Final = ("uploader", "is_operator")
+
+ALL_CLAIMS: Final = sa.union_all(
+    sa.select(*(MEASUREMENT.c[name] for name in ("id", "campaign", *CLAIM_COLUMNS))),
+    sa.select(CLAIM.c.id, MEASUREMENT.c.campaign, *(CLAIM.c[name] for name in CLAIM_COLUMNS)).join_from(
+        CLAIM, MEASUREMENT, CLAIM.c.id == MEASUREMENT.c.id
+    ),
+).subquery()
+"""All claims with the campaign of their measurement."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRows:
+    """Ids of the rows of an import that the store has already.
+
+    Parameters
+    ----------
+    all
+        All of them.
+    claimed
+        Those to which the import adds a claim.
+    freed
+        Those of `claimed` that their own keys had withdrawn: they count as new.
+    withdrawn
+        Those that were withdrawn and stay so.
+    """
+
+    all: frozenset[str] = frozenset()
+    claimed: frozenset[str] = frozenset()
+    freed: frozenset[str] = frozenset()
+    withdrawn: frozenset[str] = frozenset()
+
+
+def find_known(connection: sa.Connection, ids: Collection[str], owner: tuple[str, bool]) -> KnownRows:
+    """Return which rows are known, and lock them to the end of the transaction.
+
+    Nobody claims what an operator withdrew: it stays so until an operator restores it.
+
+    Parameters
+    ----------
+    owner
+        Uploader of the import, and whether it is an operator.
+    """
+    columns = [MEASUREMENT.c[name] for name in ("id", *_OWNER, "withdrawn_by", "withdrawn_at")]
+    query = sa.select(*columns).order_by(MEASUREMENT.c.id).with_for_update()
+    stored = [row for part in _parts(ids) for row in connection.execute(query.where(MEASUREMENT.c.id.in_(part)))]
+    own_claims = sa.select(CLAIM.c.id).where(CLAIM.c.uploader == owner[0], CLAIM.c.is_operator == owner[1])
+    own = {
+        id_ for part in _parts(ids) for id_ in connection.execute(own_claims.where(CLAIM.c.id.in_(part))).scalars()
+    }
+    withdrawn = {row.id for row in stored if row.withdrawn_at is not None}
+    by_own_key = {row.id for row in stored if not row.is_operator and row.withdrawn_by == f"key:{row.uploader}"}
+    of_others = {row.id for row in stored if (row.uploader, row.is_operator) != owner}
+    claimed = frozenset((of_others - own) - (withdrawn - by_own_key))
+    freed = claimed & withdrawn
+    return KnownRows(frozenset(row.id for row in stored), claimed, freed, frozenset(withdrawn - freed))
+
+
+def add_claims(connection: sa.Connection, rows: Collection[Mapping[str, Any]]) -> None:
+    """Add claims to stored measurements; other columns of the rows are ignored."""
+    if rows:
+        lines = [{name: row[name] for name in ("id", *CLAIM_COLUMNS)} for row in rows]
+        connection.execute(sa.insert(CLAIM), lines)
+        settle_claims(connection, [line["id"] for line in lines])
+
+
+def settle_claims(connection: sa.Connection, ids: Collection[str] | None = None) -> None:
+    """Exchange claims where another than the prevailing one has precedence, among some measurements or all."""
+    names = ("id", *CLAIM_COLUMNS)
+    query = sa.select(
+        *(MEASUREMENT.c[name].label(f"now_{name}") for name in names), *(CLAIM.c[name] for name in names)
+    ).join_from(CLAIM, MEASUREMENT, CLAIM.c.id == MEASUREMENT.c.id)
+    queries = [query] if ids is None else [query.where(CLAIM.c.id.in_(part)) for part in _parts(ids)]
+    best: dict[str, Mapping[str, Any]] = {}
+    for statement in queries:
+        for row in connection.execute(statement.order_by(CLAIM.c.added_at)).mappings():
+            pair: Mapping[str, Any] = dict(row)
+            rival = best.get(pair["id"]) or {name: pair[f"now_{name}"] for name in names}
+            if _precedence(pair) > _precedence(rival):
+                best[pair["id"]] = pair
+    for id_ in sorted(best):
+        claim = best[id_]
+        is_claim = sa.and_(*(CLAIM.c[name] == claim[name] for name in ("id", *_OWNER)))
+        connection.execute(sa.delete(CLAIM).where(is_claim))
+        connection.execute(sa.insert(CLAIM), {name: claim[f"now_{name}"] for name in names})
+        values = {name: claim[name] for name in CLAIM_COLUMNS}
+        connection.execute(sa.update(MEASUREMENT).where(MEASUREMENT.c.id == id_).values(**values))
+
+
+def _precedence(claim: Mapping[str, Any]) -> tuple[bool, bool, bool]:
+    is_present = claim["withdrawn_at"] is None
+    is_sound = not claim["quarantine"] or bool(claim["confirmed_by"])
+    return is_present and is_sound, is_present, bool(claim["is_operator"])
+
+
+def _parts(ids: Collection[str]) -> Iterator[list[str]]:
+    ordered = sorted(ids)
+    return (ordered[i : i + _MAX_ID] for i in range(0, len(ordered), _MAX_ID))
