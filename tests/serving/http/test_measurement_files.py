@@ -60,7 +60,7 @@ def test_failed_runs_are_counted(service: Client) -> None:
         (b"{}", "format=guidelm", "application/json", 404, "did you mean 'guidellm'"),
         (b"{}", "name=../../x.json", "application/json", 422, "name"),
         (b"{}", "set=engine", "application/json", 422, "must be COLUMN=VALUE"),
-        (gzip.compress(b"{}"), ABOUT, "application/octet-stream", 422, "is compressed"),
+        (gzip.compress(b"{}", mtime=0), ABOUT, "application/octet-stream", 422, "is compressed"),
         ((GUIDELLM / "rate.json").read_bytes(), "", "application/json", 422, "accelerator"),
     ],
 )

@@ -15,7 +15,8 @@ from roofcast.training.learner.derived_metrics import (
     reconcile,
     source_shares,
 )
-from roofcast.training.learner.predictor import CalibrationPoints, Prediction, RoofcastPredictor
+from roofcast.training.learner.prediction import Prediction
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 THROUGHPUT = "output_throughput_token_per_s"
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from roofcast.training.config import TrainingConfig
     from roofcast.training.explain.contributions import TrainingPoints, contributions, nearest_measurements
     from roofcast.training.explain.measure_next import rank_measurements
-    from roofcast.training.learner.predictor import CalibrationPoints, Prediction, RoofcastPredictor
+    from roofcast.training.learner.prediction import Prediction
+    from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
     from roofcast.training.learner.ratio_model import RatioModel
     from roofcast.training.lifecycle.bundle import ModelBundle, load_bundle
 
@@ -34,7 +35,7 @@ _MODULE_OF: Final = {
     "TrainingPoints": "explain.contributions",
     "ModelBundle": "lifecycle.bundle",
     "RatioModel": "learner.ratio_model",
-    "Prediction": "learner.predictor",
+    "Prediction": "learner.prediction",
     "CalibrationPoints": "learner.predictor",
     "RoofcastPredictor": "learner.predictor",
     "TrainingConfig": "config",

@@ -13,7 +13,8 @@ from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.predict.row_checks import capacity_problems
 from roofcast.training.explain.contributions import contributions, nearest_measurements
-from roofcast.training.learner.predictor import CalibrationPoints, Prediction
+from roofcast.training.learner.prediction import Prediction
+from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 N_NEAREST: Final = 3

@@ -21,7 +21,8 @@ from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.predict.row_checks import assumed_split_problems, capacity_problems, check_rows, table_columns
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Table, object_column
 from roofcast.serving.problem import Problem
-from roofcast.training.learner.predictor import CalibrationPoints, Prediction
+from roofcast.training.learner.prediction import Prediction
+from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 ANSWER_METRICS: Final = ("ttft_s", "tpot_s", "itl_s", "e2e_s", "output_throughput_token_per_s")

@@ -9,7 +9,7 @@ import numpy as np
 
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.descriptors.prediction_input import PredictionInput, factorize
-from roofcast.training.learner.predictor import Prediction
+from roofcast.training.learner.prediction import Prediction
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 

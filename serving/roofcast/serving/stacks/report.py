@@ -20,7 +20,8 @@ from roofcast.serving.predict.measure_next import RANKED_METRICS
 from roofcast.serving.predict.row_checks import assumed_split_problems, capacity_problems, check_table
 from roofcast.serving.stacks.profiles import Cells, Profile, central_rows
 from roofcast.training.explain.measure_next import rank_measurements
-from roofcast.training.learner.predictor import Prediction, RoofcastPredictor
+from roofcast.training.learner.prediction import Prediction
+from roofcast.training.learner.predictor import RoofcastPredictor
 
 Errors = Mapping[str, float]
 

@@ -24,7 +24,8 @@ from roofcast.training.evaluation.protocols.campaign_rows import (
 )
 from roofcast.training.evaluation.scoreboard import Scoreboard, run_scoreboard
 from roofcast.training.learner.error_distribution import GroupedConformal
-from roofcast.training.learner.predictor import CalibrationPoints, Prediction
+from roofcast.training.learner.prediction import Prediction
+from roofcast.training.learner.predictor import CalibrationPoints
 
 N_EACH = {"llm_pilot": 6, "dgx_spark": 2, "trtllm_overview": 3, "silicon": 12, "argonne": 1, "mlperf_inference": 6}
 """Rows of each model, by campaign."""

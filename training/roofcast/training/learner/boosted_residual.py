@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -18,6 +19,9 @@ FloatArray = npt.NDArray[np.float64]
 
 MAX_NUMPY_ROW: Final = 20
 """Rows up to which `NumpyBooster` is faster than a call of the library."""
+
+MAX_ROW_BEFORE_IMPORT: Final = 10_000
+"""Rows up to which it is faster than the library with its import, which takes a second."""
 
 MAX_NUMPY_DEPTH: Final = 6
 """Depth up to which trees are padded for `NumpyBooster`; its memory doubles with each level."""
@@ -106,9 +110,10 @@ class ResidualRegressor(Estimator):
     def predict_unchecked(self, X: FloatArray) -> FloatArray:
         """Return the prediction of a matrix known to have the right columns, without the time of checks."""
         booster: NumpyBooster | None = self.__dict__.get("_booster")
+        limit = MAX_NUMPY_ROW if "xgboost" in sys.modules else MAX_ROW_BEFORE_IMPORT
         residuals = (
             booster.predict(X)
-            if booster and len(X) <= MAX_NUMPY_ROW
+            if booster and len(X) <= limit
             else [booster.inplace_predict(X, validate_features=False) for booster in self.boosters_]
         )
         return np.asarray(self.median_ + sum(residuals) / len(residuals), dtype=np.float64)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Self
 from weakref import WeakKeyDictionary
@@ -40,11 +40,11 @@ from roofcast.training.learner.derived_metrics import (
 )
 from roofcast.training.learner.error_distribution import (
     ErrorDistribution,
-    GroupedConformal,
     fit_error_distribution,
 )
 from roofcast.training.learner.estimator import check_is_fitted
 from roofcast.training.learner.group_keys import TARGET_STACK, GroupKeys, build_group_keys, stack_keys
+from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.prediction_errors import calibration_surprises, derived_sds
 from roofcast.training.learner.ratio_model import (
     Progress,
@@ -258,7 +258,9 @@ class RoofcastPredictor(RatioModel):
 
     def group_keys(self, X: pd.DataFrame) -> GroupKeys:
         """Return the group keys of queries."""
-        return build_group_keys(X, pd.Series(self.stack_, X.index) if isinstance(self.stack_, str) else self.stack_)
+        if isinstance(self.stack_, str):
+            return build_group_keys(X, pd.Series(self.stack_, X.index) if self.stack_ else None)
+        return build_group_keys(X, self.stack_)
 
     @cached_property
     def _on_measured_stacks(self) -> dict[str, ErrorDistribution]:
@@ -338,58 +340,6 @@ class RoofcastPredictor(RatioModel):
         is_outside = (values < low - margin) | (values > high + margin)
         names = features.columns.to_numpy()
         return pd.Series([" ".join(names[row]) for row in is_outside], index=features.index, dtype=object)
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """Predictive distribution of each metric; frames have shape (n_query, n_metric), columns the metrics.
-
-    The logarithm of a metric is symmetric about that of its median. Its error in standard deviations has the
-    conformal distribution of held-out lineages.
-
-    Parameters
-    ----------
-    median
-        In SI units.
-    log_sd
-        Standard deviation of the logarithm; 0 where the metric is certain.
-    errors
-        Conformal distribution of standardised errors, by metric.
-    estimate, features
-        The analytic estimate, and the columns of the learner.
-    """
-
-    median: pd.DataFrame
-    log_sd: pd.DataFrame
-    errors: Mapping[str, GroupedConformal]
-    estimate: Estimate
-    features: pd.DataFrame
-
-    def interval(self, level: float) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the bounds that hold an unseen LLM's measurement with probability `level`.
-
-        Raises
-        ------
-        OutOfRangeError
-            If there are too few measured lineages for `level`.
-        """
-        half = self.log_sd * [self.errors[str(metric)].quantile(level) for metric in self.log_sd]
-        return self.median * np.exp(-half), self.median * np.exp(half)
-
-    def widen(self, variance: Mapping[str, FloatArray]) -> Prediction:
-        """Return the distribution with a variance added to that of each metric's logarithm, unless it is certain."""
-        sd = self.log_sd.copy()
-        for name in sd:
-            own = sd[name].to_numpy()
-            sd[name] = np.where(own > 0, np.sqrt(own**2 + variance.get(str(name), 0.0)), own)
-        return replace(self, log_sd=sd)
-
-    def p_below(self, metric: str, limit: FloatArray | float, rows: slice = slice(None)) -> FloatArray:
-        """Return the probability that a metric of some queries is at most a limit, in its SI unit: shape (n_row,)."""
-        median, sd = (table[metric].to_numpy()[rows] for table in (self.median, self.log_sd))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = np.log(limit / median) / sd
-        return np.where(sd > 0, self.errors[metric].p_below(z), np.asarray(median <= limit, dtype=float))
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,7 @@ GATED: Final = ("tpot_s", "itl_s", THROUGHPUT)
 """Metrics whose trees have a `SupportGate`."""
 
 SMALL: Final = ("tpot_s", "itl_s")
-"""Metrics with a third of the trees, each of them 2.4 times as strong, if there are several stacks: what more trees
-learn of their estimate's errors does not carry over to others."""
+"""Metrics with a third of the trees, each of them 2.4 times as strong: their estimate needs least correction."""
 
 DATED: Final = (THROUGHPUT,)
 """Metrics whose trees see the date: those of the loads that the estimate knows least about."""
@@ -154,7 +153,6 @@ class RatioModel(Estimator):
         hashes = config_hashes(X)
         cells = separate_uploads(pd.Series(joint_hash(hashes, CELL), index=X.index), stacks)
         lineages = groups.mask(is_uploaded(stacks), stack_owners(stacks))
-        has_stacks = len(stacks.unique()) > 1
         self.metrics_ = tuple(m for m in self.metrics if (y[m] > 0).any())
         columns = features.to_numpy()
         settings = config.model_dump(exclude={"calibrate", "seed", "n_fold"})
@@ -165,7 +163,7 @@ class RatioModel(Estimator):
             rows = ~np.isnan(target)
             inputs = columns[rows] if metric in DATED else without_date(columns[rows])
             regressor = ResidualRegressor(**settings, random_state=config.seed)
-            if metric in SMALL and has_stacks:
+            if metric in SMALL:
                 n_tree, rate = max(config.n_estimators // 3, 1), 2.4 * config.learning_rate
                 regressor.set_params(n_estimators=n_tree, learning_rate=rate)
             weight = limit_uploads(

@@ -27,7 +27,8 @@ from roofcast.training.learner.group_keys import STACK_TERMS, TERMS, WORKLOAD_GR
 from roofcast.training.learner.lookup_tables import LENGTH_SCALE, LookupTables, key_signatures, keys_by_term
 from roofcast.training.learner.numpy_booster import NumpyBooster
 from roofcast.training.learner.out_of_memory import OutOfMemoryClassifier
-from roofcast.training.learner.predictor import CalibrationPoints, Prediction, RoofcastPredictor
+from roofcast.training.learner.prediction import Prediction
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.learner.random_effects import RandomEffects
 from roofcast.training.learner.support_gate import SupportGate
 from roofcast.training.lifecycle.bundle_file import BundleFile, stored_fields, write_object

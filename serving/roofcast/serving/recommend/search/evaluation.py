@@ -18,7 +18,8 @@ from roofcast.features.engine.memory import Memory, estimate_memory
 from roofcast.features.pipeline import estimate_statistics
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.recommend.search.confidence import Medians, Quantity
-from roofcast.training.learner.predictor import Prediction, RoofcastPredictor
+from roofcast.training.learner.prediction import Prediction
+from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 FloatArray = npt.NDArray[np.float64]
