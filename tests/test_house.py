@@ -18,7 +18,7 @@ MAX_FUNCTION_LINE = 60
 
 NOUNS = {
     "blocking", "load_shedding", "p6_training", "retraining", "root_finding", "scoreboard_training", "sqlite_listing",
-    "streaming", "tracing", "tracking",
+    "streaming", "tracing", "tracking", "training",
 }  # fmt: skip
 """Names in -ing that the field uses as nouns or adjectives."""
 BANNED_PHRASES = (

@@ -31,6 +31,8 @@ METHOD_OF = {
     "post_recommendation": "recommend",
     "post_predictions": "predict",
     "post_explanations": "explain",
+    "post_training_predictions": "predict_training",
+    "post_training_recommendation": "recommend_training",
     "post_measurements": "add_measurements",
     "post_file": "import_file",
     "list_measurements": "measurements",
