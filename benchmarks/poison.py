@@ -36,6 +36,7 @@ from roofcast.training.lifecycle.judgement import (
     changed_rows,
     compare_with,
     predict_stacks_held_out,
+    significance_of_each,
 )
 from roofcast.training.lifecycle.promotion import held_out_error
 from roofcast.training.lifecycle.quarantine import shipped_limits
@@ -184,8 +185,9 @@ def decide(data: TrainingSet, known: pd.Series, config: TrainingConfig) -> str:
     both = [Rival(BASELINE, config, ~is_upload.to_numpy(), (~is_upload.to_numpy(),), by_stack=True)]
     if is_upload[is_known].any():
         both.append(Rival(CHAMPION, config, is_known, judged, by_stack=False))
+    significance = significance_of_each(both, predictor)
     for rival in both:
-        decision = compare_with(rival, predictor, data, slices, None)
+        decision = compare_with(rival, predictor, data, slices, None, significance=significance)
         if not decision.promoted:
             return decision.reason
     return ""

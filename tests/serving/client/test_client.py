@@ -150,6 +150,7 @@ def test_each_answer_has_the_return_type_of_its_method(client: Client) -> None:
         "predict": lambda: client.predict([a_question()]),
         "explain": lambda: client.explain(rows=[a_question()]),
         "add_measurements": lambda: client.add_measurements(rows=[a_measurement()]),
+        "campaign_report": client.campaign_report,
         "import_file": lambda: client.import_file(GUIDELLM, values=ABOUT, dry_run=True),
         "measurements": lambda: client.measurements(limit=1),
         "imports": client.imports,
@@ -164,7 +165,6 @@ def test_each_answer_has_the_return_type_of_its_method(client: Client) -> None:
         "accelerators": client.accelerators,
         "offers": client.offers,
         "campaigns": client.campaigns,
-        "campaign_report": client.campaign_report,
         "campaign_rows": lambda: client.campaign_rows(FIRST_CAMPAIGNS[0], limit=2),
         "choices": client.choices,
         "predictor": client.predictor,
@@ -180,7 +180,7 @@ def test_each_answer_has_the_return_type_of_its_method(client: Client) -> None:
     )
     for name, call in calls.items():
         answer = call()
-        assert answer or name in {"retrainings", "campaign_report"}
+        assert answer or name == "retrainings", name
         check_type(getattr(Client, name), answer)
 
 

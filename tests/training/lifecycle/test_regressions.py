@@ -74,6 +74,19 @@ def test_a_single_cell_is_no_evidence() -> None:
     assert not find_regressions(y, worse, rival, slices.assign(lineage=0, cell=0, accelerator="0", stack="0"))
 
 
+def test_one_of_many_comparisons_needs_more_evidence_than_a_single_one() -> None:
+    y, rival, slices = simulate()
+    is_hit, noise = (slices["accelerator"] == "3").to_numpy(), np.random.default_rng(7).normal(0, 0.1, y.shape)
+    found = []
+    for size in (0.0, 0.025, 0.03):
+        worse = rival * np.exp(size * np.sign(np.log(rival / y)) + noise)
+        candidate = rival.where(~is_hit[:, None], worse)
+        found.append([len(find_regressions(y, candidate, rival, slices, level)) for level in (0.05, 0.05 / 8)])
+    single, one_of_eight = np.array(found).T
+    assert (one_of_eight <= single).all()
+    assert 0 < one_of_eight.sum() < single.sum()
+
+
 def test_what_is_better_everywhere_is_never_worse() -> None:
     y, rival, slices = simulate()
     assert not find_regressions(y, y * np.exp(0.5 * np.log(rival / y)), rival, slices)

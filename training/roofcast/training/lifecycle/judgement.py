@@ -6,6 +6,7 @@ measurements since the champion: measurements neither vouch for themselves nor f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,6 +30,7 @@ from roofcast.training.learner.ratio_model import (
 )
 from roofcast.training.lifecycle.bundle import ModelBundle
 from roofcast.training.lifecycle.promotion import PromotionDecision, compare
+from roofcast.training.lifecycle.regressions import SIGNIFICANCE
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -89,9 +91,12 @@ def judge(
     lost = lost_answers(candidate, incumbent)
     if lost or not decision.promoted:
         return decision.refuse(lost) if lost else decision
-    results = {}
-    for rival in rivals(candidate, incumbent, data):
-        results[rival.name] = result = compare_with(rival, predictor, data, slices, progress)
+    results, compared = {}, rivals(candidate, incumbent, data)
+    significance = significance_of_each(compared, predictor)
+    for rival in compared:
+        results[rival.name] = result = compare_with(
+            rival, predictor, data, slices, progress, significance=significance
+        )
         if not result.promoted:
             return result
     if incumbent is not None:
@@ -132,8 +137,32 @@ def build_slices(data: TrainingSet) -> pd.DataFrame:
     return pd.DataFrame({"lineage": data.groups, "cell": cells, "accelerator": accelerator, "stack": stack})
 
 
+def significance_of_each(rivals: Sequence[Rival], predictor: RoofcastPredictor) -> float:
+    """Return the significance of each comparison with rivals, by which any of them errs as rarely as `SIGNIFICANCE`.
+
+    A candidate is refused by the first comparison that finds it worse, so only the first step of Holm's procedure
+    matters: the least p-value is compared with ``SIGNIFICANCE / n``.
+
+    References
+    ----------
+    S. Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 6(2), 1979.
+    """
+    n = sum(len(rival.judged) * (1 + _judges_stacks(rival, predictor)) for rival in rivals)
+    return SIGNIFICANCE / max(n, 1)
+
+
+def _judges_stacks(rival: Rival, predictor: RoofcastPredictor) -> bool:
+    return rival.by_stack and bool(predictor.stack_held_out_.notna().any(axis=None))
+
+
 def compare_with(
-    rival: Rival, predictor: RoofcastPredictor, data: TrainingSet, slices: pd.DataFrame, progress: Progress | None
+    rival: Rival,
+    predictor: RoofcastPredictor,
+    data: TrainingSet,
+    slices: pd.DataFrame,
+    progress: Progress | None,
+    *,
+    significance: float,
 ) -> PromotionDecision:
     """Return the first refusal by a set of judging rows, or else the decision by the first of them.
 
@@ -146,14 +175,14 @@ def compare_with(
         model, data.X, data.y, data.groups, progress, stacks=data.stacks, trainable=rival.trainable, judged=wanted
     )
     tables = [(predictor.held_out_, lineages, "")]
-    if rival.by_stack and predictor.stack_held_out_.notna().any(axis=None):
+    if _judges_stacks(rival, predictor):
         stacks = predict_stacks_held_out(model, data, rival.trainable, wanted, progress)
         tables.append((predictor.stack_held_out_, stacks, ", stacks held out"))
     for own, other, protocol in tables:
         for rows in rival.judged:
             name = rival.name + protocol
             judging = other.where(np.broadcast_to(rows[:, None], other.shape))
-            decision = compare(data.y, own, judging, slices, rival=name)
+            decision = compare(data.y, own, judging, slices, rival=name, significance=significance)
             if not decision.promoted:
                 return decision
             decisions.append(decision)

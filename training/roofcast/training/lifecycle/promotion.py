@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.training.dataset.targets import log_ratio
-from roofcast.training.lifecycle.regressions import TOLERANCE, find_regressions
+from roofcast.training.lifecycle.regressions import SIGNIFICANCE, TOLERANCE, find_regressions
 
 N_NAMED = 3
 """Slices that a reason names."""
@@ -60,6 +60,7 @@ def compare(
     *,
     no_champion: str = "there was no champion",
     rival: str = "the champion",
+    significance: float = SIGNIFICANCE,
 ) -> PromotionDecision:
     """Return whether the candidate replaces the champion, by their errors on the values that both predicted.
 
@@ -78,6 +79,8 @@ def compare(
         Reason if there is none.
     rival
         Name of the champion in reasons.
+    significance
+        As in `find_regressions`.
     """
     groups = slices["lineage"]
     alone = held_out_error(y, candidate, groups)
@@ -99,7 +102,8 @@ def compare(
     word = "not worse" if is_better else "worse"
     reason = f"held-out error {error:.4f} is {word} than the {other:.4f} of {rival} (+{TOLERANCE:.0%})"
     decision = PromotionDecision(error, other, is_better, reason)
-    worse = find_regressions(compared, candidate[shared], champion[shared], slices) if is_better else []
+    predictions = candidate[shared], champion[shared]
+    worse = find_regressions(compared, *predictions, slices, significance) if is_better else []
     if worse:
         named = "; ".join(map(str, worse[:N_NAMED]))
         rest = f"; and {len(worse) - N_NAMED} more" if len(worse) > N_NAMED else ""

@@ -6,6 +6,7 @@ Many slices are tested at once, so the critical value is a quantile of the great
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -22,9 +23,11 @@ TOLERANCE: Final = 0.01
 """Relative increase of the error that counts as not worse."""
 
 SIGNIFICANCE: Final = 0.05
-"""Probability that any slice of an equal candidate is found worse."""
+"""Probability that any slice of an equal candidate is found worse, over all comparisons of a judgement."""
 
 N_RESAMPLE: Final = 1000
+N_BEYOND: Final = 20
+"""Least number of resamples, in all and beyond the critical value."""
 
 MIN_CLUSTER: Final = 5
 """Lineages, or else cells, below which a slice has no bootstrap of its own; such slices are judged together, if they
@@ -62,7 +65,11 @@ class _Slice:
 
 
 def find_regressions(
-    y: pd.DataFrame, candidate: pd.DataFrame, rival: pd.DataFrame, slices: pd.DataFrame
+    y: pd.DataFrame,
+    candidate: pd.DataFrame,
+    rival: pd.DataFrame,
+    slices: pd.DataFrame,
+    significance: float = SIGNIFICANCE,
 ) -> list[Regression]:
     """Return the slices on which the candidate is significantly worse than the rival by more than `TOLERANCE`.
 
@@ -72,24 +79,26 @@ def find_regressions(
         Measured values, and predictions of both; NaN rows are left out.
     slices : shape (n_row, n_column)
         `lineage` and `cell` of each row, which are resampled, and in every other column its slice.
+    significance
+        Probability that any slice of an equal candidate is found worse by this comparison.
 
     Notes
     -----
     The statistic of a slice is the mean over clusters, weighted by the root of their rows, of
     ``candidate - (1 + TOLERANCE) * rival``, over its bootstrap standard error. Its critical value is the quantile
-    ``1 - SIGNIFICANCE`` of the greatest centred statistic of all slices.
+    ``1 - significance`` of the greatest centred statistic of all slices.
 
     References
     ----------
     B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 16.
     J. P. Romano and M. Wolf, "Stepwise Multiple Testing as Formalized Data Snooping", Econometrica 73(4), 2005.
     """
-    rng = np.random.default_rng(0)
+    rng, n_resample = np.random.default_rng(0), max(N_RESAMPLE, math.ceil(N_BEYOND / significance))
     statistics: list[tuple[_Slice, float]] = []
-    greatest = np.zeros(N_RESAMPLE)
+    greatest = np.zeros(n_resample)
     for part in _all_slices(y, candidate, rival, slices):
         excess, weight = _cluster_excess(part)
-        mean, resampled = _bootstrap(excess, weight, rng)
+        mean, resampled = _bootstrap(excess, weight, rng, n_resample)
         error = float(resampled.std())
         if error <= 1e-12:
             is_certain = mean > 1e-12 and len(excess) >= MIN_CLUSTER
@@ -97,7 +106,7 @@ def find_regressions(
             continue
         statistics.append((part, mean / error))
         np.maximum(greatest, (resampled - mean) / error, out=greatest)
-    critical = float(np.quantile(greatest, 1 - SIGNIFICANCE))
+    critical = float(np.quantile(greatest, 1 - significance))
     return [_regression(part) for part, statistic in statistics if statistic > critical]
 
 
@@ -140,10 +149,12 @@ def _cluster_excess(part: _Slice) -> tuple[FloatArray, FloatArray]:
     return groups.mean().to_numpy(dtype=float), np.sqrt(groups.size().to_numpy(dtype=float))
 
 
-def _bootstrap(values: FloatArray, weight: FloatArray, rng: np.random.Generator) -> tuple[float, FloatArray]:
-    """Return the weighted mean, and that of each resample: shape (N_RESAMPLE,)."""
+def _bootstrap(
+    values: FloatArray, weight: FloatArray, rng: np.random.Generator, n_resample: int
+) -> tuple[float, FloatArray]:
+    """Return the weighted mean, and that of each resample: shape (n_resample,)."""
     n = len(values)
-    drawn = rng.multinomial(n, np.full(n, 1 / n), N_RESAMPLE) * weight
+    drawn = rng.multinomial(n, np.full(n, 1 / n), n_resample) * weight
     return float(np.average(values, weights=weight)), np.asarray(drawn @ values / drawn.sum(axis=1))
 
 
