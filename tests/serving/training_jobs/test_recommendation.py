@@ -114,3 +114,10 @@ def test_a_precision_excludes_accelerators_without_it() -> None:
     )
     assert {entry.accelerator for entry in answer.entries} == {"nvidia-h100-sxm-80gb"}
     assert [miss.detail for miss in answer.misses] == ["does not multiply in fp8"]
+
+
+def test_probabilities_do_not_depend_on_the_level_of_the_intervals() -> None:
+    narrow, wide = (recommend(deadline_h=6, level=level).entries[0] for level in (1e-300, 0.95))
+    assert narrow.p_deadline_met == wide.p_deadline_met
+    assert narrow.hours == wide.hours
+    assert wide.hours_interval.high > narrow.hours_interval.high

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
+import threading
 from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from cachetools import LRUCache, cached
 
 from roofcast.features.arrays import FloatArray, RowIndex, take_rows
 from roofcast.features.training.coefficients import DEFAULT_TRAINING_COEFFICIENTS, TrainingCoefficients
@@ -28,6 +29,9 @@ TYPICAL_MICRO_BATCHES: Final = 4.0
 
 CHUNK: Final = 8192
 """Plans evaluated together: their arrays stay in the processor's cache."""
+
+GRID_CACHE_BYTE: Final = 256e6
+"""Size of the cache of enumerated plans: those of some 3,000 jobs with all parallelism free."""
 
 USABLE_RATIO: Final = 0.95
 """Share of the memory that a plan may fill: fragments and other processes need the rest."""
@@ -166,7 +170,7 @@ class _JobKey(NamedTuple):
     has_tensor_parallel: float
 
 
-@functools.lru_cache(maxsize=65536)
+@cached(LRUCache(GRID_CACHE_BYTE, getsizeof=lambda grid: grid.nbytes), lock=threading.Lock())
 def _grid(j: _JobKey) -> FloatArray:
     """Return the plans of one job, the fields of `Plan` by plan: shape (12, n_plan); -1 is unknown."""
     is_free = j.has_tensor_parallel > 0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from roofcast.data.catalog import Catalog
@@ -25,7 +26,12 @@ from roofcast.serving.training_jobs.candidates import (
 from roofcast.serving.training_jobs.plan_search import PlannedJobs, search_plans
 from roofcast.training.training_jobs import TrainingJobPrediction, TrainingJobPredictor
 
-MIN_SD: Final = 1e-6
+JUDGE_LEVEL: Final = 0.8
+"""Level of the intervals that the probabilities of limits follow from, whatever level is reported."""
+
+_BOUNDS: Final = tuple(
+    f"{name}_{end}" for name in ("token_per_s_per_accelerator", "peak_memory_byte") for end in ("low", "high")
+)
 
 
 class Pairs(NamedTuple):
@@ -96,7 +102,6 @@ def search(
     *,
     max_nodes: int,
     max_usd_per_h: float,
-    level: float,
 ) -> TrainingSearch | dict[str, str]:
     """Return what the search compared; if no offer has an accelerator that trains the job, the reason of each.
 
@@ -112,14 +117,38 @@ def search(
         return reasons
     hardware = list_hardware(admitted, catalog.accelerators, max_nodes)
     jobs = search_plans(candidate_table(hardware, demand, catalog.accelerators), catalog, len(hardware))
-    table = jobs.table.drop(columns="hardware").assign(memory_kind="device")
-    prediction = predictor.predict(table, coverage=level, catalog=catalog) if len(table) else _no_prediction()
+    prediction = _predict(jobs.table, catalog, predictor, JUDGE_LEVEL) if len(jobs.table) else _no_prediction()
     excluded = {name: reason for name, reason in reasons.items() if reason}
     job, offer = _pair(hardware, admitted, jobs, max_usd_per_h)
     n_node = np.array([one.n_node for one in hardware], dtype=float)[jobs.hardware[job]]
     usd_per_h = n_node * np.array([float(one.price_usd_per_h) for one in admitted])[offer]
-    runs = _judge(demand, jobs, prediction, log_sd(prediction, level), Pairs(job, offer, usd_per_h))
+    runs = _judge(demand, jobs, prediction, log_sd(prediction), Pairs(job, offer, usd_per_h))
     return TrainingSearch(demand, catalog, admitted, hardware, excluded, jobs, prediction, runs)
+
+
+def at_level(found: TrainingSearch, rows: RowIndex, predictor: TrainingJobPredictor, level: float) -> TrainingSearch:
+    """Return the search with intervals of another level for the jobs of some runs.
+
+    Raises
+    ------
+    OutOfRangeError
+        If the measurements cannot support the level.
+    """
+    jobs = np.unique(found.runs.job[rows])
+    if level == JUDGE_LEVEL or not len(jobs):
+        return found
+    own = _predict(found.jobs.table.iloc[jobs], found.catalog, predictor, level)
+    bounds = {name: getattr(found.prediction, name).copy() for name in _BOUNDS}
+    for name, values in bounds.items():
+        values[jobs] = getattr(own, name)
+    return replace(found, prediction=replace(found.prediction, **bounds))
+
+
+def _predict(
+    table: pd.DataFrame, catalog: Catalog, predictor: TrainingJobPredictor, level: float
+) -> TrainingJobPrediction:
+    jobs = table.drop(columns="hardware").assign(memory_kind="device")
+    return predictor.predict(jobs, coverage=level, catalog=catalog)
 
 
 def _no_prediction() -> TrainingJobPrediction:
@@ -166,10 +195,10 @@ def run_hours(demand: TrainingDemand, jobs: PlannedJobs, token_per_s_per_acceler
     return np.asarray(demand.total_token / rate / S_PER_H, dtype=np.float64)
 
 
-def log_sd(prediction: TrainingJobPrediction, level: float) -> FloatArray:
-    """Return the standard deviation of log throughput of a lognormal distribution with the predicted interval."""
+def log_sd(prediction: TrainingJobPrediction) -> FloatArray:
+    """Return the standard deviation of log throughput of a lognormal distribution with the intervals of `search`."""
     width = np.log(prediction.token_per_s_per_accelerator_high / prediction.token_per_s_per_accelerator_low)
-    return np.asarray(np.maximum(width / (2.0 * ndtri(0.5 + level / 2.0)), MIN_SD), dtype=np.float64)
+    return np.asarray(width / (2.0 * ndtri(0.5 + JUDGE_LEVEL / 2.0)), dtype=np.float64)
 
 
 def _p_below(median: FloatArray, limit: float, sd: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from typing import Any
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec
+from roofcast.features.arrays import RowIndex
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.registered_models import Config, build_model, find_model, with_configs
 from roofcast.serving.app_state.user_files import staleness_warnings
@@ -27,7 +28,7 @@ from roofcast.serving.training_jobs.misses import list_misses
 from roofcast.serving.training_jobs.prediction import TrainingOptions, answer_jobs
 from roofcast.serving.training_jobs.request import TrainingPredictionRequest, TrainingRecommendationRequest
 from roofcast.serving.training_jobs.response import TrainingPredictionResponse, TrainingRecommendationResponse
-from roofcast.serving.training_jobs.search import TrainingSearch, search
+from roofcast.serving.training_jobs.search import TrainingSearch, at_level, search
 from roofcast.training.training_jobs import load_shipped_training_predictor
 
 
@@ -71,6 +72,8 @@ def answer_training_recommendation(
         If a configuration, constraint or price is invalid, or nothing is within the constraints.
     UnknownNameError
         If a model, accelerator, provider, region or pricing is unknown.
+    OutOfRangeError
+        If the level is above what the measurements can guarantee.
     """
     model, catalog = _resolve_model(request.model, state.catalog)
     demand = _demand(request, model)
@@ -83,19 +86,20 @@ def answer_training_recommendation(
     offers = constraints.admissible_offers(market.offers)
     if not offers:
         raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
+    predictor = load_shipped_training_predictor()
     found = search(
         demand,
         catalog,
         offers,
-        load_shipped_training_predictor(),
+        predictor,
         max_nodes=own.max_nodes,
         max_usd_per_h=own.max_usd_per_h or math.inf,
-        level=request.level,
     )
     if isinstance(found, dict):
         reasons = "; ".join(f"{name} {reason}" for name, reason in found.items())
         raise InputError("constraints", f"admit no accelerator that trains the job: {reasons[:400]}")
-    return _response(request, found, today)
+    entries = best_runs(found, request.confidence)[: request.n_entry]
+    return _response(request, at_level(found, entries, predictor, request.level), entries, today)
 
 
 def _resolve_model(choice: str | ModelConfig, catalog: Catalog) -> tuple[ModelSpec, Catalog]:
@@ -130,10 +134,9 @@ def _demand(request: TrainingRecommendationRequest, model: ModelSpec) -> Trainin
 
 
 def _response(
-    request: TrainingRecommendationRequest, found: TrainingSearch, today: dt.date
+    request: TrainingRecommendationRequest, found: TrainingSearch, entries: RowIndex, today: dt.date
 ) -> TrainingRecommendationResponse:
-    best, demand = best_runs(found, request.confidence), found.demand
-    entries = best[: request.n_entry]
+    demand = found.demand
     misses = list_misses(found, entries, request.confidence)
     offers = [found.offers[k] for k in found.runs.offer[entries].tolist()]
     warnings = staleness_warnings(offers, today)
