@@ -2,7 +2,7 @@
 
 ``python -m research.peer_calculators`` runs llm-analysis (``pip install llm-analysis``, which this package does not
 need) on dense decoders in 16 bits with the plans of the core, and prints errors of tokens per second and memory.
-Calculon is on no package index: the package of that name is another program.
+Calculon is on no package index: the package of that name runs producers and consumers.
 
 llm-analysis divides operations by a share of the peak that the caller chooses; 1 by default, and 0.5 by its remark on
 Megatron-LM. It counts two matrices in an MLP, so that gated ones are given 1.5 times their width.

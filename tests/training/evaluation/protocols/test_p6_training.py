@@ -157,7 +157,7 @@ def test_intervals_are_judged_by_their_coverage_and_width(
     rows: TrainingRunRows, core_predictor: type[CorePredictor]
 ) -> None:
     queries = rows.take(np.arange(40))
-    dump = predict_training(queries, {"roofcast": p6_methods.roofcast}, n_fold=2)
+    dump = predict_training(queries, {"roofcast": p6_methods.RoofcastMethod()}, n_fold=2)
     scores = training_figures(dump)[SPLITS[0]]["roofcast"]["throughput"]
     lines = dump[(dump["split"] == SPLITS[0]) & (dump["quantity"] == "throughput")]
     ratio = lines["measured"] / lines["by_roofcast"]
@@ -169,7 +169,7 @@ def test_intervals_are_judged_by_their_coverage_and_width(
 def test_references_are_drawn_from_the_cell_and_not_judged(
     rows: TrainingRunRows, core_predictor: type[CorePredictor]
 ) -> None:
-    dump = predict_referenced(rows, [p6_methods.THREE_RUNS], n_fold=2)
+    dump = predict_referenced(rows, p6_methods.RoofcastMethod(), [p6_methods.THREE_RUNS], n_fold=2)
     assert set(core_predictor.n_reference) == {3}
     cells = dump.groupby(["group", "accelerator"], sort=False)["row"].nunique()
     table = rows.measurements.assign(group=rows.groups)

@@ -52,6 +52,8 @@ from roofcast.training.evaluation.protocols.p4_p5_campaigns import (
     reference_figures,
     with_sources,
 )
+from roofcast.training.evaluation.protocols.p6_baselines import METHODS as RUN_METHODS
+from roofcast.training.evaluation.protocols.p6_methods import RoofcastMethod
 from roofcast.training.evaluation.protocols.p6_training import N_FOLD as N_FOLD_TRAINING
 from roofcast.training.evaluation.protocols.p6_training import (
     judge_figures,
@@ -305,9 +307,12 @@ def _reference_result(dump: pd.DataFrame) -> ProtocolResult:
 
 
 def _training_results(rows: TrainingRunRows, progress: Progress | None, n_fold: int) -> dict[str, ProtocolResult]:
-    dump = predict_training(rows, progress=progress, n_fold=n_fold)
-    dump = pd.concat([dump, predict_referenced(rows, progress=progress, n_fold=n_fold)], ignore_index=True)
-    judged = predict_judges(rows, load_training_judge_rows())
+    roofcast = RoofcastMethod()
+    methods = {"roofcast": roofcast, **RUN_METHODS}
+    plain = predict_training(rows, methods, progress=progress, n_fold=n_fold)
+    referenced = predict_referenced(rows, roofcast, progress=progress, n_fold=n_fold)
+    dump = pd.concat([plain, referenced], ignore_index=True)
+    judged = predict_judges(rows, load_training_judge_rows(), methods)
     tables = {"P6": dump, "P6_parts": training_parts(dump)}
     return {
         "P6": ProtocolResult(training_figures(of_first_training_campaigns(dump)), tables),

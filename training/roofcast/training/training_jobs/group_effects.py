@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -77,8 +77,9 @@ def group_keys(table: JobTable) -> KeyArray:
     return np.column_stack([_joint([hashes[name] for name in term]) for term in TERMS])
 
 
-def _hash(level: npt.NDArray[np.generic]) -> KeyArray:
-    return np.asarray(pd.util.hash_array(np.asarray(level, dtype=object).astype(str).astype(object)))
+def _hash(level: npt.NDArray[Any]) -> KeyArray:
+    codes, names = pd.factorize(level)
+    return np.asarray(pd.util.hash_array(names.astype(str).astype(object)))[codes]
 
 
 def _joint(parts: list[npt.NDArray[np.generic]]) -> KeyArray:
@@ -136,12 +137,22 @@ class GroupEffects:
 
     def predict(self, keys: KeyArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the error of a new measurement: shapes (n_query,)."""
+        first, back = _distinct(keys)
+        keys = keys[first]
         known = np.column_stack([np.where(np.isin(q, k), q, 0) for q, k in zip(keys.T, self.keys.T, strict=True)])
-        distinct, back = np.unique(known, axis=0, return_inverse=True)
+        kind, place = _distinct(known.astype(np.uint64))
+        distinct, back = known[kind], place[back]
         cross = _covariance(self.sd, distinct, self.keys)
         explained = np.einsum("ij,ij->i", cross @ self.inverse, cross)
         variance = np.maximum((self.sd**2).sum() - explained, self.sd[-1] ** 2)
         return (cross @ self.weights)[back], np.sqrt(variance)[back]
+
+
+def _distinct(keys: KeyArray) -> tuple[RowIndex, RowIndex]:
+    """Return a row of each distinct one, and the place of each row among these."""
+    multiplier = np.random.default_rng(0).integers(1, 2**63, keys.shape[1], dtype=np.uint64) | np.uint64(1)
+    _, first, back = np.unique((keys * multiplier).sum(axis=1), return_index=True, return_inverse=True)
+    return first, back
 
 
 def _covariance(sd: FloatArray, keys: KeyArray, other: KeyArray) -> FloatArray:

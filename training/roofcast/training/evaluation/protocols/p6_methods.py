@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,7 @@ import pandas as pd
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.stacks import name_stacks
 from roofcast.training.dataset.training_runs import TrainingRunRows
-from roofcast.training.evaluation.protocols.p6_baselines import METHODS, RunMethod, RunPrediction
+from roofcast.training.evaluation.protocols.p6_baselines import RunPrediction
 from roofcast.training.training_jobs.job_table import table_of_runs
 from roofcast.training.training_jobs.predictor import TrainingJobPredictor
 
@@ -25,9 +25,25 @@ THREE_RUNS: Final = "three_runs_of_the_lineage"
 TEN_RUNS: Final = "ten_runs_of_the_stack"
 
 
-def roofcast(train: TrainingRunRows, queries: TrainingRunRows) -> RunPrediction:
-    """Predict by the core and its learned correction; the owner of a stack counts where it was learnt from."""
-    return predict_runs(TrainingJobPredictor().fit_rows(train), queries)
+class RoofcastMethod:
+    """The core and its learned correction; the owner of a stack counts where it was learnt from.
+
+    Each fit is kept, so that references condition it without another one.
+    """
+
+    def __init__(self) -> None:
+        self._fitted: dict[bytes, TrainingJobPredictor] = {}
+
+    def __call__(self, train: TrainingRunRows, queries: TrainingRunRows) -> RunPrediction:
+        """Predict the second rows from the first."""
+        return predict_runs(self.fit(train), queries)
+
+    def fit(self, train: TrainingRunRows) -> TrainingJobPredictor:
+        """Return the predictor fitted to rows."""
+        rows = pd.util.hash_pandas_object(train.measurements, index=False).to_numpy().tobytes()
+        if rows not in self._fitted:
+            self._fitted[rows] = TrainingJobPredictor().fit_rows(train)
+        return self._fitted[rows]
 
 
 def predict_runs(predictor: TrainingJobPredictor, queries: TrainingRunRows) -> RunPrediction:
@@ -41,10 +57,6 @@ def predict_runs(predictor: TrainingJobPredictor, queries: TrainingRunRows) -> R
     )  # fmt: skip
 
 
-ALL_METHODS: Final[Mapping[str, RunMethod]] = {"roofcast": roofcast, **METHODS}
-"""Roofcast and the baselines by name."""
-
-
 def reference_cells(rows: TrainingRunRows) -> dict[str, tuple[pd.Series, pd.Series, int]]:
     """Return, by split, what is held out, the cell that references are drawn from, and their number."""
     accelerator = rows.groups.astype(str) + " on " + rows.measurements["accelerator"]
@@ -55,7 +67,7 @@ def reference_cells(rows: TrainingRunRows) -> dict[str, tuple[pd.Series, pd.Seri
 
 
 def predict_with_references(
-    rows: TrainingRunRows, split: str, n_fold: int
+    rows: TrainingRunRows, split: str, method: RoofcastMethod, n_fold: int
 ) -> Iterator[tuple[int, IndexArray, RunPrediction]]:
     """Yield fold, rows and their prediction with reference runs of their own cell, drawn once; these are not judged.
 
@@ -64,7 +76,7 @@ def predict_with_references(
     groups, cells, n = reference_cells(rows)[split]
     generator = np.random.default_rng(0)
     for fold, (train, test) in enumerate(leave_one_group_out(groups, n_fold), start=1):
-        predictor = TrainingJobPredictor().fit_rows(rows.take(train))
+        predictor = method.fit(rows.take(train))
         for _, places in pd.Series(test).groupby(cells.iloc[test].to_numpy()):
             known = places.to_numpy()[_is_measured(rows.take(places.to_numpy()))]
             if len(known) <= n:

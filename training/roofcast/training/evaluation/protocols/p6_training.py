@@ -19,11 +19,11 @@ from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.training_runs import OUT_OF_MEMORY, TrainingRunRows
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.evaluation.protocols.fold_lines import Progress
-from roofcast.training.evaluation.protocols.p6_baselines import RunMethod, RunPrediction
+from roofcast.training.evaluation.protocols.p6_baselines import METHODS, RunMethod, RunPrediction
 from roofcast.training.evaluation.protocols.p6_methods import (
-    ALL_METHODS,
     TEN_RUNS,
     THREE_RUNS,
+    RoofcastMethod,
     predict_with_references,
 )
 
@@ -48,7 +48,7 @@ def split_groups(rows: TrainingRunRows) -> dict[str, pd.Series]:
 
 def predict_training(
     rows: TrainingRunRows,
-    methods: Mapping[str, RunMethod] = ALL_METHODS,
+    methods: Mapping[str, RunMethod] = METHODS,
     progress: Progress | None = None,
     n_fold: int = N_FOLD,
 ) -> pd.DataFrame:
@@ -79,12 +79,16 @@ def predict_training(
 
 
 def predict_referenced(
-    rows: TrainingRunRows, splits: Sequence[str] = REFERENCED, progress: Progress | None = None, n_fold: int = N_FOLD
+    rows: TrainingRunRows,
+    method: RoofcastMethod,
+    splits: Sequence[str] = REFERENCED,
+    progress: Progress | None = None,
+    n_fold: int = N_FOLD,
 ) -> pd.DataFrame:
     """Return lines as of `predict_training`, of roofcast with reference runs: see `predict_with_references`."""
     lines: list[pd.DataFrame] = []
     for split in splits:
-        for fold, places, prediction in predict_with_references(rows, split, n_fold):
+        for fold, places, prediction in predict_with_references(rows, split, method, n_fold):
             part = pd.concat(_lines(rows.take(places), places, {"roofcast": prediction}), ignore_index=True)
             lines.append(part.assign(split=split, fold=fold))
             if progress:
@@ -110,7 +114,7 @@ def _lines(
 
 
 def predict_judges(
-    rows: TrainingRunRows, judges: TrainingRunRows, methods: Mapping[str, RunMethod] = ALL_METHODS
+    rows: TrainingRunRows, judges: TrainingRunRows, methods: Mapping[str, RunMethod] = METHODS
 ) -> pd.DataFrame:
     """Return predictions of published runs that no training reads, by methods that learnt from all other rows.
 
