@@ -53,6 +53,7 @@ from roofcast.training.evaluation.protocols.p4_p5_campaigns import (
     with_sources,
 )
 from roofcast.training.evaluation.protocols.p6_baselines import METHODS as RUN_METHODS
+from roofcast.training.evaluation.protocols.p6_baselines import RunMethod
 from roofcast.training.evaluation.protocols.p6_methods import RoofcastMethod
 from roofcast.training.evaluation.protocols.p6_training import N_FOLD as N_FOLD_TRAINING
 from roofcast.training.evaluation.protocols.p6_training import (
@@ -308,7 +309,7 @@ def _reference_result(dump: pd.DataFrame) -> ProtocolResult:
 
 def _training_results(rows: TrainingRunRows, progress: Progress | None, n_fold: int) -> dict[str, ProtocolResult]:
     roofcast = RoofcastMethod()
-    methods = {"roofcast": roofcast, **RUN_METHODS}
+    methods: dict[str, RunMethod] = {"roofcast": roofcast, **RUN_METHODS}
     plain = predict_training(rows, methods, progress=progress, n_fold=n_fold)
     referenced = predict_referenced(rows, roofcast, progress=progress, n_fold=n_fold)
     dump = pd.concat([plain, referenced], ignore_index=True)
