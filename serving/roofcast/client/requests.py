@@ -70,6 +70,7 @@ class TrainingConstraintsRequest(TypedDict):
 class TrainingPredictionRequest(TypedDict):
     rows: list[dict[str, float | int | str | bool | None]]
     models: NotRequired[list[ModelConfig]]
+    references: NotRequired[list[dict[str, float | int | str | bool | None]]]
     level: NotRequired[float]
 
 
@@ -89,6 +90,7 @@ class TrainingRecommendationRequest(TypedDict):
     confidence: NotRequired[float]
     constraints: NotRequired[TrainingConstraintsRequest]
     price_overrides: NotRequired[list[PriceOverride]]
+    references: NotRequired[list[dict[str, float | int | str | bool | None]]]
     level: NotRequired[float]
     n_entry: NotRequired[int]
     n_rejection: NotRequired[int]

@@ -7,11 +7,13 @@ from typing import Any, cast
 import pytest
 
 from roofcast.data.catalog import Catalog, load_catalog
+from roofcast.data.errors import InputError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.training_jobs import service
 from roofcast.serving.training_jobs.memory_parts import MEMORY_PARTS
 from roofcast.serving.training_jobs.request import TrainingRecommendationRequest
 from roofcast.serving.training_jobs.response import TrainingRecommendationResponse
+from roofcast.training.training_jobs import load_shipped_training_predictor
 from tests.serving.training_jobs.builders import EstimatePredictor, a_training_demand
 
 LARGE = {"model": "meta-llama/Llama-3.1-70B", "method": "full", "n_token": 1e9, "n_epoch": 1.0}
@@ -121,3 +123,29 @@ def test_probabilities_do_not_depend_on_the_level_of_the_intervals() -> None:
     assert narrow.p_deadline_met == wide.p_deadline_met
     assert narrow.hours == wide.hours
     assert wide.hours_interval.high > narrow.hours_interval.high
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        ({"accelerator": "rtx-4090-24gb"}, "references.0.n_token_per_sequence"),
+        ({"accelerator": "rtx-4090-24gb", "n_token_per_sequence": 2048}, "references.0"),
+        ({"accelerator": "rtx-4090-24gb", "n_token_per_sequence": 2048, "step_time_s": 3},
+         "references.0.n_global_batch_sequence"),
+        ({"accelerator": "no-such"}, "references.0.accelerator"),
+    ],
+)  # fmt: skip
+def test_an_invalid_reference_is_named(row: dict[str, Any], field: str) -> None:
+    with pytest.raises(InputError) as error:
+        recommend(references=[row])
+    assert error.value.field == field
+
+
+def test_a_slow_own_run_slows_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "load_shipped_training_predictor", load_shipped_training_predictor)
+    card = {"constraints": {"accelerators": ["rtx-4090-24gb"]}, "confidence": 0.5}
+    run = {
+        "accelerator": "rtx-4090-24gb", "method": "qlora", "framework": "transformers", "n_token_per_sequence": 2048,
+        "n_global_batch_sequence": 128, "step_time_s": 400,
+    }  # fmt: skip
+    assert recommend(**card, references=[run] * 3).entries[0].hours > 1.3 * recommend(**card).entries[0].hours

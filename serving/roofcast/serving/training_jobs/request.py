@@ -30,11 +30,22 @@ EXAMPLE_JOB: Final[dict[str, Any]] = {
 }
 
 
+TrainingReferences = Annotated[
+    list[Row],
+    Field(
+        max_length=50,
+        description="Own runs that condition the predictions: rows of jobs with `throughput_token_per_s` or "
+        "`step_time_s`, `memory_byte_per_accelerator` and its `memory_kind`. One invalid row refuses all.",
+    ),
+]
+
+
 class TrainingPredictionRequest(Message):
     """Rows of training jobs, as `roofcast training predict` reads them, and the models that they bring along."""
 
     rows: Annotated[list[Row], Field(min_length=1, max_length=MAX_ROW)]
     models: InlineModelList = Field(default_factory=list)
+    references: TrainingReferences = Field(default_factory=list)
     level: Level = DEFAULT_LEVEL
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"rows": [EXAMPLE_JOB]}]})
@@ -101,6 +112,7 @@ class TrainingRecommendationRequest(Message):
     confidence: Confidence = 0.8
     constraints: TrainingConstraintsRequest = TrainingConstraintsRequest()
     price_overrides: Annotated[list[PriceOverride], Field(max_length=200)] = Field(default_factory=list)
+    references: TrainingReferences = Field(default_factory=list)
     level: Level = 0.8
     n_entry: Annotated[int, Field(ge=1, le=200)] = 10
     n_rejection: Annotated[int, Field(ge=0, le=500)] = 20
@@ -166,6 +178,7 @@ OPTION_FIELDS: Final[Mapping[str, str]] = {
         )
     },
     "framework": "frameworks",
+    "reference": "references",
     "provider": "constraints.providers",
     "region": "constraints.regions",
     "vendor": "constraints.vendors",

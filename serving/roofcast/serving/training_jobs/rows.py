@@ -41,7 +41,7 @@ REQUIRED_COLUMNS: Final = ("model", "accelerator")
 
 
 def parse_jobs(
-    rows: Sequence[Mapping[str, Any]], catalog: Catalog
+    rows: Sequence[Mapping[str, Any]], catalog: Catalog, columns: Mapping[str, Column] = JOB_COLUMNS
 ) -> tuple[list[dict[str, Any]], list[Problem | None]]:
     """Return rows with catalogue ids, numbers as floats and blanks left out, and the first problem of each row.
 
@@ -53,14 +53,14 @@ def parse_jobs(
         If a column is unknown.
     """
     for name in dict.fromkeys(name for row in rows for name in row):
-        if name not in JOB_COLUMNS:
+        if name not in columns:
             raise _unknown_column(name)
     jobs: list[dict[str, Any]] = []
     problems: list[Problem | None] = []
     for row in rows:
         job: dict[str, Any] = {}
         try:
-            job = _parse_row(row)
+            job = _parse_row(row, columns)
             _resolve(job, catalog)
             _check_split(job, catalog.models[job["model"]])
         except InputError as error:
@@ -71,10 +71,10 @@ def parse_jobs(
     return jobs, problems
 
 
-def job_table(jobs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return parsed jobs as a table: every input column, NaN and empty texts where blank."""
-    table = pd.DataFrame(list(jobs), columns=list(JOB_COLUMNS), dtype=object)
-    for name, column in JOB_COLUMNS.items():
+def job_table(jobs: Iterable[Mapping[str, Any]], columns: Mapping[str, Column] = JOB_COLUMNS) -> pd.DataFrame:
+    """Return parsed jobs as a table: every column, NaN and empty texts where blank."""
+    table = pd.DataFrame(list(jobs), columns=list(columns), dtype=object)
+    for name, column in columns.items():
         if column.kind == "float":
             table[name] = pd.to_numeric(table[name]).astype(float)
         else:
@@ -90,12 +90,12 @@ def _unknown_column(name: str) -> SchemaError:
     return SchemaError(name, f"is not an input column; {column_cure(name, JOB_COLUMNS)}")
 
 
-def _parse_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_row(row: Mapping[str, Any], columns: Mapping[str, Column]) -> dict[str, Any]:
     job = dict(JOB_DEFAULTS)
     for name, cell in row.items():
         text = "" if pd.isna(cell) else str(cell).strip()
         if text:
-            column = JOB_COLUMNS[name]
+            column = columns[name]
             job[name] = _number(name, text, column) if column.kind == "float" else _text(name, text, column)
     for name in REQUIRED_COLUMNS:
         if name not in job:

@@ -26,6 +26,7 @@ from roofcast.serving.training_jobs.candidates import TrainingDemand
 from roofcast.serving.training_jobs.conventions import default_batch, list_assumptions
 from roofcast.serving.training_jobs.misses import list_misses
 from roofcast.serving.training_jobs.prediction import TrainingOptions, answer_jobs
+from roofcast.serving.training_jobs.references import condition_on
 from roofcast.serving.training_jobs.request import TrainingPredictionRequest, TrainingRecommendationRequest
 from roofcast.serving.training_jobs.response import TrainingPredictionResponse, TrainingRecommendationResponse
 from roofcast.serving.training_jobs.search import TrainingSearch, at_level, search
@@ -40,24 +41,29 @@ def predictor_version() -> str:
 def answer_training_predictions(request: TrainingPredictionRequest, state: AppState) -> TrainingPredictionResponse:
     """Return the rows of a request with their answers: see `answer_rows`."""
     configs = [(model.name, model.config) for model in request.models]
-    rows = answer_rows(request.rows, configs, request.level, state)
+    rows = answer_rows(request.rows, configs, request.level, state, request.references)
     return TrainingPredictionResponse(predictor_version=predictor_version(), level=request.level, rows=rows)
 
 
 def answer_rows(
-    rows: Sequence[Mapping[str, Any]], configs: Iterable[tuple[str, Config]], level: float, state: AppState
+    rows: Sequence[Mapping[str, Any]],
+    configs: Iterable[tuple[str, Config]],
+    level: float,
+    state: AppState,
+    references: Sequence[Mapping[str, Any]] = (),
 ) -> list[dict[str, Any]]:
     """Return rows of jobs with their answers, as JSON values.
 
     Raises
     ------
     InputError
-        If a configuration is not a language model's, or another model has its name.
+        If a configuration is not a language model's, another model has its name, or a reference is invalid.
     SchemaError
         If a column is unknown.
     """
     catalog, _ = with_configs(state.catalog, configs)
-    answers = answer_jobs(rows, TrainingOptions(load_shipped_training_predictor(), catalog, level))
+    predictor = condition_on(load_shipped_training_predictor(), references, catalog)
+    answers = answer_jobs(rows, TrainingOptions(predictor, catalog, level))
     return rows_from_columns(columns_from_rows(rows) | answers)
 
 
@@ -69,7 +75,7 @@ def answer_training_recommendation(
     Raises
     ------
     InputError
-        If a configuration, constraint or price is invalid, or nothing is within the constraints.
+        If a configuration, constraint, price or reference is invalid, or nothing is within the constraints.
     UnknownNameError
         If a model, accelerator, provider, region or pricing is unknown.
     OutOfRangeError
@@ -86,7 +92,8 @@ def answer_training_recommendation(
     offers = constraints.admissible_offers(market.offers)
     if not offers:
         raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
-    predictor = load_shipped_training_predictor()
+    own_runs = [{**row, "model": row.get("model") or model.id} for row in request.references]
+    predictor = condition_on(load_shipped_training_predictor(), own_runs, catalog)
     found = search(
         demand,
         catalog,

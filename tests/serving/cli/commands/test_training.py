@@ -109,3 +109,12 @@ def test_an_unknown_launcher_is_refused(run: Run) -> None:
 @pytest.mark.parametrize("name", ["predict", "recommend"])
 def test_the_commands_have_a_flat_name_too(run: Run, name: str) -> None:
     assert run(f"train-{name}", "--help")[1].split("\n", 3)[3] == run("training", name, "--help")[1].split("\n", 3)[3]
+
+
+def test_references_are_read_from_a_file(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_text("model,accelerator,n_token_per_sequence\nllama-3.1-8b,l4-24gb,2048\n", encoding="utf-8")
+    for command in (("recommend", *DEMAND), ("predict", *options(a_job()))):
+        status, _, err = run("training", *command, "--reference", file)
+        assert status != 0
+        assert "references.0: needs what was measured" in " ".join(err.split())

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -23,6 +23,14 @@ from roofcast.serving.cli.context import AsJson, Server, open_app_state, today
 from roofcast.serving.cli.job_options import JOB_OPTIONS
 from roofcast.serving.cli.options import Option, with_options
 
+TrainingReferenceFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="CSV of own runs that condition the predictions: columns as of `training predict --rows`, and "
+        "throughput_token_per_s, step_time_s or memory_byte_per_accelerator.",
+    ),
+]
 Number = float | None
 Names = list[str] | None
 
@@ -92,6 +100,7 @@ def predict(
         Path | None, typer.Option(metavar="FILE", help="CSV of jobs, in place of the options of one job.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="With --rows: CSV to write.")] = None,
+    reference: TrainingReferenceFile = None,
     level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.8,
     example: Annotated[  # noqa: ARG001  (its callback does it all)
         bool,
@@ -108,15 +117,16 @@ def predict(
     from roofcast.serving.training_jobs.request import check_level
 
     check_level(level)
+    asked = _Asked(_read_references(reference), level, server)
     job = {name: value for name, value in options.items() if value}
     if rows:
         if job:
             raise InputError(next(iter(job)), "cannot be combined with --rows; write it into the file")
-        _predict_file(rows, out, level, server, as_json=as_json)
+        _predict_file(rows, out, asked, as_json=as_json)
         return
     if out:
         raise InputError("out", "requires --rows")
-    (answer,) = _predict_one(job, level, server)
+    (answer,) = _predict_one(job, asked)
     if as_json:
         print(json.dumps(answer))
     elif answer["status"] == "ok":
@@ -128,43 +138,52 @@ def predict(
         raise InputError(field, problem)
 
 
-def _predict_one(job: dict[str, Any], level: float, server: str) -> list[dict[str, Any]]:
+class _Asked(NamedTuple):
+    """What all jobs of one prediction share; an empty server is this process."""
+
+    references: list[dict[str, Any]]
+    level: float
+    server: str
+
+
+def _read_references(file: Path | None) -> list[dict[str, Any]]:
+    from roofcast.serving.cli.files import read_table
+
+    return read_table(file).records() if file else []
+
+
+def _predict_one(job: dict[str, Any], asked: _Asked) -> list[dict[str, Any]]:
     """Return the answered row of a job, whose model may be a file."""
     from roofcast.serving.cli.files import read_model
 
     for name in ("model", "accelerator"):
         if name not in job:
             raise InputError(name, "must be given")
-    choice = read_model(job["model"], None if server else open_app_state().catalog)
+    choice = read_model(job["model"], None if asked.server else open_app_state().catalog)
     models = [] if isinstance(choice, str) else [choice]
     name = choice if isinstance(choice, str) else choice["name"]
-    return _answer([job | {"model": name}], models, level, server)
+    return _answer([job | {"model": name}], models, asked)
 
 
-def _answer(
-    rows: list[dict[str, Any]], models: list[dict[str, Any]], level: float, server: str
-) -> list[dict[str, Any]]:
+def _answer(rows: list[dict[str, Any]], models: list[dict[str, Any]], asked: _Asked) -> list[dict[str, Any]]:
     """Return rows with their answers, of a service if one is named."""
-    if server:
+    level, references = asked.level, asked.references
+    if asked.server:
         from roofcast.serving.cli.remote import ask
         from roofcast.serving.training_jobs.request import MAX_ROW
 
-        given: Any = models
-        with ask(server) as client:
+        given: Any = {"models": models, "references": references, "level": level}
+        with ask(asked.server) as client:
             parts = [rows[start : start + MAX_ROW] for start in range(0, len(rows), MAX_ROW)]
-            return [
-                dict(row)
-                for part in parts
-                for row in client.predict_training(rows=part, models=given, level=level)["rows"]
-            ]
+            return [dict(row) for part in parts for row in client.predict_training(rows=part, **given)["rows"]]
     from roofcast.serving.training_jobs.service import answer_rows
 
     with spinner("predicting"):
         configs = [(model["name"], model["config"]) for model in models]
-        return answer_rows(rows, configs, level, open_app_state())
+        return answer_rows(rows, configs, level, open_app_state(), references)
 
 
-def _predict_file(rows: Path, out: Path | None, level: float, server: str, *, as_json: bool) -> None:
+def _predict_file(rows: Path, out: Path | None, asked: _Asked, *, as_json: bool) -> None:
     from roofcast.serving.cli.files import read_table, write_table
     from roofcast.serving.training_jobs.prediction import ANSWER_COLUMNS
 
@@ -176,7 +195,7 @@ def _predict_file(rows: Path, out: Path | None, level: float, server: str, *, as
     jobs = table.records()
     if not jobs:
         raise InputError("rows", "there are none; give at least one")
-    answers = _answer(jobs, [], level, server)
+    answers = _answer(jobs, [], asked)
     cells = [[answer[name] for name in (*table.header, *ANSWER_COLUMNS)] for answer in answers]
     write_table([*table.header, *ANSWER_COLUMNS], cells, out)
     counts = dict(Counter(answer["status"] for answer in answers).most_common())
@@ -194,6 +213,7 @@ def recommend(
         str,
         typer.Option(metavar="NAME", help="How to start the first entry: torchrun, accelerate, megatron-lm."),
     ] = "",
+    reference: TrainingReferenceFile = None,
     why: Annotated[
         bool, typer.Option("--why", help="Add memory by part, and accelerators without an entry.")
     ] = False,
@@ -205,6 +225,7 @@ def recommend(
 
     options["inventory"] = parse_inventory(options["inventory"] or [])
     options["n_rejection"] = N_MISS_JSON
+    options["reference"] = _read_references(reference)
     response = _recommend(options, server)
     for warning in response["warnings"]:
         warn(warning)
