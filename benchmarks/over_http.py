@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import tempfile
 import time
@@ -147,6 +148,13 @@ def compare_with_peer(figures: dict[str, float], python: Path) -> dict[str, floa
         "times_faster_than_its_estimate": estimate_ms / figures["prediction_p50_ms"],
         "times_faster_than_its_sweep": sweep_ms / figures["recommendation_p50_ms"],
     }
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor time of a process and its children (Linux)."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK") + sum(cpu_s(int(child)) for child in children)
 
 
 def train_if_needed(home: Path) -> Path:

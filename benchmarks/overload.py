@@ -4,7 +4,8 @@
 
 First a closed loop measures the capacity. Then requests are sent when they are due, whatever the answers; the latency
 of each counts from its due time. Wanted: at least 90 % of the capacity is served, the 99th percentile of the served
-below one second, and all others refused (503) within one second.
+below one second, and all others refused (503) within one second. On a shared machine compare the requests served per
+second of processor time of the service.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.load import PREDICTION, Address, Answer, Request, drive
-from benchmarks.over_http import ENVIRONMENT, SETTLE_S, report, train_if_needed
+from benchmarks.over_http import ENVIRONMENT, SETTLE_S, cpu_s, report, train_if_needed
 from roofcast.data.units import ms_from_s
 from roofcast.serving.logs import configure_logs
 from tests.attack.service import Service, serving
@@ -129,11 +130,20 @@ def run(service: Service, minutes: float, factor: float) -> dict[str, Any]:
     """Measure the capacity, send a multiple of it, and return the figures."""
     time.sleep(SETTLE_S)
     drive(service.address, [(PREDICTION, 1)], N_CLIENT, 5.0)
+    start_cpu_s = cpu_s(service.process.pid)
     full = drive(service.address, [(PREDICTION, 1)], N_CLIENT, CAPACITY_S)
+    full_cpu_s = cpu_s(service.process.pid)
     capacity = sum(answer.status == 200 for answer in full) / CAPACITY_S
     for_s = minutes * 60
     answers, n_unanswered = asyncio.run(send_at_rate(service.address, PREDICTION, factor * capacity, for_s))
-    return {"minutes": minutes, "factor": factor, **figures_of(answers, n_unanswered, capacity, for_s)}
+    figures = figures_of(answers, n_unanswered, capacity, for_s)
+    return {
+        "minutes": minutes,
+        "factor": factor,
+        **figures,
+        "capacity_per_cpu_s": capacity * CAPACITY_S / (full_cpu_s - start_cpu_s),
+        "served_per_cpu_s": figures["served_per_s"] * for_s / (cpu_s(service.process.pid) - full_cpu_s),
+    }
 
 
 def main() -> None:

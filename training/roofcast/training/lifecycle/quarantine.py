@@ -7,9 +7,9 @@ series of small steps shifts them.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -65,18 +65,27 @@ class RatioLimits:
 
     def reasons(self, rows: pd.DataFrame, log_ratios: pd.DataFrame) -> pd.Series:
         """Return why each row is outside the limits of alike rows, blank if it is not: index of `rows`."""
-        reasons = pd.Series("", index=rows.index, dtype=object)
-        for metric in log_ratios:
-            rest = log_ratios[metric].dropna().rename("ratio")
-            for names, limits in zip(ALIKE, self.by_group, strict=True):
-                keys = rows.loc[rest.index, list(names)].assign(metric=str(metric))
-                alike = keys.merge(limits.reset_index(), how="left", on=[*names, "metric"]).set_index(rest.index)
-                is_known = alike["n_row"].notna()
-                is_out = is_known & ~rest.between(alike["low"], alike["high"]) & (reasons[rest.index] == "")
-                for index in rest.index[is_out]:
-                    reasons[index] = _describe(str(metric), rest[index], alike.loc[index], names)
-                rest = rest[~is_known]
-        return reasons
+        reasons = np.full(len(rows), "", dtype=object)
+        groups: Mapping[Any, Any] = rows.groupby(list(ALIKE[0]), sort=False, dropna=False).indices
+        for metric, ratios in ((str(name), log_ratios[name].to_numpy(dtype=float)) for name in log_ratios):
+            for kind, members in groups.items():
+                cells = dict(zip(ALIKE[0], map(str, kind), strict=True))
+                alike = self._of_alike(cells, metric) if not np.isnan(ratios[members]).all() else None
+                if alike is None:
+                    continue
+                names, limits = alike
+                is_out = (ratios[members] < limits["low"]) | (ratios[members] > limits["high"])
+                for i in members[is_out & (reasons[members] == "")]:
+                    reasons[i] = _describe(metric, ratios[i], limits, [cells[name] for name in names])
+        return pd.Series(reasons, index=rows.index, dtype=object)
+
+    def _of_alike(self, cells: Mapping[str, str], metric: str) -> tuple[tuple[str, ...], pd.Series] | None:
+        """Return the most specific of `ALIKE` that has limits, and these; None if there are none."""
+        for names, limits in zip(ALIKE, self.by_group, strict=True):
+            key: Any = (*(cells[name] for name in names), metric) if names else metric
+            if key in limits.index:
+                return names, limits.loc[key]
+        return None
 
 
 def _limits(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -92,8 +101,8 @@ def _limits(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return limits[(limits["n_row"] >= MIN_ROW) & (limits["n_owner"] >= MIN_OWNER)]
 
 
-def _describe(metric: str, ratio: float, alike: pd.Series, names: tuple[str, ...]) -> str:
-    group = " ".join(str(alike[name]) or "unknown" for name in names)
+def _describe(metric: str, ratio: float, alike: pd.Series, cells: Sequence[str]) -> str:
+    group = " ".join(cell or "unknown" for cell in cells)
     low, high = np.exp(alike[["low", "high"]].to_numpy(dtype=float))
     return (
         f"{metric} is {np.exp(ratio):.3g} times the estimate; the {alike['n_row']:.0f} measurements of "
