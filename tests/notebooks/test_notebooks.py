@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 
 from tests.notebooks.execution import METADATA, execute_notebook, read_notebook
 
-FOLDER = Path(__file__).parents[2] / "notebooks"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "notebooks"
+PAGE = ROOT / "docs" / "explanation" / "notebooks.md"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 MAX_BYTE = 400_000
+MIN_ASSERT = 6
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 MACHINE_PATHS = (str(Path.home()) + "/", str(FOLDER.parent) + "/", "/site-packages/", "/home/", "/Users/", "/tmp/")  # noqa: S108
 
@@ -33,8 +37,21 @@ def noise(notebook: Any) -> list[Any]:
     return [output for output in outputs(notebook) if output.output_type in {"error", "stream"}]
 
 
-def test_there_are_notebooks() -> None:
-    assert NOTEBOOKS
+def test_the_page_lists_every_notebook_and_no_other() -> None:
+    listed = re.findall(r"`notebooks/(\w+)\.ipynb`", PAGE.read_text(encoding="utf-8"))
+    assert listed == [path.stem for path in NOTEBOOKS]
+    assert PAGE.name in (ROOT / "zensical.toml").read_text(encoding="utf-8")
+
+
+@every_notebook
+def test_it_asserts_what_its_text_says(path: Path) -> None:
+    asserts = [
+        node
+        for cell in code_cells(read_notebook(path))
+        for node in ast.walk(ast.parse(cell.source))
+        if isinstance(node, ast.Assert)
+    ]
+    assert len(asserts) >= MIN_ASSERT
 
 
 @pytest.mark.slow
