@@ -149,3 +149,20 @@ def test_a_slow_own_run_slows_the_answer(monkeypatch: pytest.MonkeyPatch) -> Non
         "n_global_batch_sequence": 128, "step_time_s": 400,
     }  # fmt: skip
     assert recommend(**card, references=[run] * 3).entries[0].hours > 1.3 * recommend(**card).entries[0].hours
+
+
+def test_an_entry_has_the_prediction_of_its_plan() -> None:
+    entry = recommend(**LARGE, deadline_h=48).entries[0]
+    plan = entry.plan.model_dump(exclude={"sequence_parallel"})
+    row = plan | {
+        "model": LARGE["model"], "accelerator": entry.accelerator, "n_accelerator": entry.n_accelerator,
+        "n_node": entry.n_instance, "method": "full", "n_token_per_sequence": 2048,
+        "sequence_parallel": "on" if entry.plan.sequence_parallel else "off",
+        "compiled": "on" if entry.plan.framework == "torchtitan" else "",
+    }  # fmt: skip
+    (answer,) = service.answer_rows([row], [], 0.8, cast("AppState", Known(load_catalog())))
+    assert answer["status"] == "ok", answer["reason"]
+    assert answer["step_time_s"] == pytest.approx(entry.step_time_s.value, rel=1e-4)
+    assert answer["p_fits"] == pytest.approx(entry.p_fits, rel=1e-4)
+    assert answer["mfu_ratio"] == pytest.approx(entry.mfu_ratio.value, rel=1e-4)
+    assert answer["power_w"] == pytest.approx(entry.power_w, rel=1e-4)

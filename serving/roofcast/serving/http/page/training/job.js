@@ -54,6 +54,7 @@ export function readJob() {
   if (!at("rank-label").hidden && at("adapter_rank").value) request.adapter_rank = Number(at("adapter_rank").value);
   request.constraints = { pricing: [...document.querySelectorAll("input[name=job-pricing]:checked")].map((box) => box.value) };
   for (const [field] of LISTS) if (chosen(idOf(field)).length) request.constraints[field] = chosen(idOf(field));
+  request.n_rejection = 100;
   const nodes = Number(at("job-max_nodes")?.value);
   if (nodes) request.constraints.max_nodes = nodes;
   return request;
