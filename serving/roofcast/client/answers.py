@@ -88,6 +88,26 @@ class CertaintyResponse(TypedDict):
     cost_usd_per_h: float | None
 
 
+class Change(TypedDict):
+    metric: str
+    model: str
+    accelerator: str
+    n_accelerator: float
+    engine: str
+    stack: str
+    n_input_token: float
+    n_output_token: float
+    concurrency: float | None
+    request_rate: float | None
+    statistic: str
+    date_before: str
+    before: float
+    date_after: str
+    after: float
+    ratio: float
+    settings: list[str]
+
+
 class ChangeResponse(TypedDict):
     at: str
     action: Literal["promotion", "rollback"]
@@ -113,17 +133,29 @@ class ElsewhereResponse(TypedDict):
     cost_usd_per_h: float
 
 
-class FileAdded(TypedDict):
-    n_new: int
-    n_known: int
-    n_quarantined: int
-    n_withdrawn: int
-    import_id: str
-    format: str
+class GroupChange(TypedDict):
+    kind: str
+    name: str
+    metric: str
+    n_run: int
+    n_beyond: int
+    median_ratio: float
+    p_value: float | None
+    is_drift: bool
+
+
+class GroupErrors(TypedDict):
+    kind: str
+    name: str
+    metric: str
     n_row: int
-    n_failed_run: int
-    warnings: list[str]
-    is_kept: bool
+    n_configuration: int
+    n_outside: int
+    median_ape: float
+    bias: float
+    coverage: float
+    p_value: float | None
+    is_drift: bool
 
 
 class ImportSummary(TypedDict):
@@ -147,14 +179,6 @@ class LoadResponse(TypedDict):
     request_rate_per_s: float | None
     requests_in_flight: float | None
     text: str
-
-
-class MeasurementsAdded(TypedDict):
-    n_new: int
-    n_known: int
-    n_quarantined: int
-    n_withdrawn: int
-    import_id: str
 
 
 class MeasurementsChanged(TypedDict):
@@ -468,6 +492,24 @@ class ChoicesResponse(TypedDict):
     highest_level: float
 
 
+class DriftReport(TypedDict):
+    predictor_version: str
+    level: float
+    n_row: int
+    n_learnt: int
+    n_left_out: int
+    n_sampled_out: int
+    n_compared: int
+    n_repeat: int
+    n_changed: int
+    errors: list[GroupErrors]
+    repeats: list[GroupChange]
+    changes: list[Change]
+    warnings: list[str]
+    reasons: list[str]
+    is_drift: bool
+
+
 class EntryResponse(TypedDict):
     provider: str
     region: str
@@ -510,6 +552,20 @@ class EntryResponse(TypedDict):
     outside_columns: list[str]
     warnings: list[str]
     deployment: NotRequired[str | None]
+
+
+class FileAdded(TypedDict):
+    n_new: int
+    n_known: int
+    n_quarantined: int
+    n_withdrawn: int
+    import_id: str
+    drift: NotRequired[DriftReport | None]
+    format: str
+    n_row: int
+    n_failed_run: int
+    warnings: list[str]
+    is_kept: bool
 
 
 class FleetResponse(TypedDict):
@@ -590,6 +646,15 @@ class LeverResponse(TypedDict):
     cost_usd_per_h: float
     saving_ratio: float | None
     needs_quantised_copy: bool
+
+
+class MeasurementsAdded(TypedDict):
+    n_new: int
+    n_known: int
+    n_quarantined: int
+    n_withdrawn: int
+    import_id: str
+    drift: NotRequired[DriftReport | None]
 
 
 class MetricReasons(TypedDict):

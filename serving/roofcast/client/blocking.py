@@ -22,6 +22,7 @@ from roofcast.client.answers import (
     CampaignRows,
     ChangeResponse,
     ChoicesResponse,
+    DriftReport,
     ExplanationsResponse,
     FileAdded,
     ImportSummary,
@@ -228,6 +229,24 @@ class Client:
     def imports(self) -> list[ImportSummary]:
         """List the imports of measurements, the latest first."""
         return self._send(get("/v1/measurements/imports"))
+
+    def drift(
+        self,
+        days: float | None = None,
+        import_id: str | None = None,
+        level: float = 0.9,
+        max_change: float = 1.5,
+    ) -> DriftReport:
+        """Compare imported rows with the predictor and with earlier measurements of the same configurations."""
+        return self._send(
+            get(
+                "/v1/drift",
+                days=days,
+                import_id=import_id,
+                level=level,
+                max_change=max_change,
+            )
+        )
 
     def withdraw_measurements(self, **request: Unpack[MeasurementSelection]) -> MeasurementsChanged:
         """Withdraw the measurements of one import, campaign or key: the next retraining does without them."""

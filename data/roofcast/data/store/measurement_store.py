@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import pandas as pd
 import sqlalchemy as sa
@@ -21,6 +21,9 @@ from roofcast.data.store.registered_models import RegisteredModels
 from roofcast.data.store.retrainings import Retrainings
 from roofcast.data.store.stack_profiles import StackProfiles
 from roofcast.data.store.tables import MEASUREMENT
+
+IMPORT_COLUMNS: Final = ("id", "import_id", "uploader", "added_at")
+NAME_COLUMNS: Final = ("id", "model", "accelerator", "engine", "engine_version")
 
 
 def default_url() -> str:
@@ -188,6 +191,43 @@ class MeasurementStore:
         rows = self._select(MEASUREMENT.c.withdrawn_at.is_(None), is_sound)
         is_operator = rows["is_operator"].astype(bool)
         return LearnableRows(with_column_types(rows), rows["uploader"].astype(object).mask(is_operator, ""))
+
+    def load_imported(
+        self,
+        *,
+        import_id: str | None = None,
+        since: dt.datetime | None = None,
+        models: Iterable[str] | None = None,
+        limit: int | None = None,
+    ) -> pd.DataFrame:
+        """Return the measurements that are not withdrawn, the latest import first, with `IMPORT_COLUMNS`.
+
+        `uploader` is blank for rows of an operator.
+
+        Parameters
+        ----------
+        import_id, since, models
+            Of one import, imported at a time or later, of some models; None for all.
+        """
+        c = MEASUREMENT.c
+        conditions: list[sa.ColumnElement[bool]] = [c.withdrawn_at.is_(None)]
+        conditions += [] if import_id is None else [c.import_id == import_id]
+        conditions += [] if since is None else [c.added_at >= since]
+        conditions += [] if models is None else [c.model.in_(sorted(models))]
+        query = sa.select(MEASUREMENT).where(*conditions).order_by(c.added_at.desc(), c.id).limit(limit)
+        with self.database.reading() as connection:
+            rows = pd.DataFrame(connection.execute(query).all(), columns=[column.name for column in c])
+        uploader = rows["uploader"].astype(object).mask(rows["is_operator"].astype(bool), "")
+        added_at = pd.to_datetime(rows["added_at"], utc=True)
+        table = with_column_types(rows)
+        return table.assign(id=rows["id"], import_id=rows["import_id"], uploader=uploader, added_at=added_at)
+
+    def load_names(self) -> pd.DataFrame:
+        """Return id, model, accelerator, engine and engine version of the measurements that are not withdrawn."""
+        columns = [MEASUREMENT.c[name] for name in NAME_COLUMNS]
+        query = sa.select(*columns).where(MEASUREMENT.c.withdrawn_at.is_(None))
+        with self.database.reading() as connection:
+            return pd.DataFrame(connection.execute(query).all(), columns=list(NAME_COLUMNS), dtype=object)
 
     def _select(self, *conditions: sa.ColumnElement[bool], offset: int = 0, limit: int | None = None) -> pd.DataFrame:
         """Return the stored columns of some rows, by campaign and row id."""

@@ -75,6 +75,8 @@ class Settings(BaseSettings):
         Most requests that wait for a slot, for each of these three kinds.
     max_wait_s
         Longest time that a request waits for a slot, in seconds; then it is answered 503.
+    drift_days
+        Rows imported in so many latest days are compared with the predictor, in `/metrics` and `/v1/drift`.
     drain_s
         Time between a stop signal and the stop, in which `/readyz` reports it, in seconds.
     log_format
@@ -107,6 +109,7 @@ class Settings(BaseSettings):
     max_dear: int = Field(default=2, ge=1, le=32)
     max_waiting: int = Field(default=64, ge=0)
     max_wait_s: float = Field(default=0.7, gt=0, le=60)
+    drift_days: float = Field(default=30.0, gt=0, le=36_500)
     drain_s: float = Field(default=1.0, ge=0, le=600)
     log_format: Literal["auto", "json", "text"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -26,6 +26,7 @@ from roofcast.serving.http.rate_limits import RateLimits
 from roofcast.serving.http.routes import (
     campaigns,
     choices,
+    drift,
     health,
     knowledge,
     measurement_files,
@@ -50,7 +51,7 @@ STARTUP_WAIT_S = 10.0
 """Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
 
 ROUTERS = (
-    recommendations, predictions, training, measurements, measurement_files, stacks, retrainings, campaigns,
+    recommendations, predictions, training, measurements, measurement_files, drift, stacks, retrainings, campaigns,
     knowledge, choices, predictor_history, promotions, health, page,
 )  # fmt: skip
 
@@ -109,7 +110,8 @@ def _lifespan(settings: Settings) -> Any:
         checks = (monitor.check_store, monitor.check_registry)
         first = [asyncio.create_task(check()) for check in checks]
         await asyncio.wait(first[:1] if is_resumed else first, timeout=STARTUP_WAIT_S)
-        polls = [asyncio.create_task(monitor.poll(check)) for check in (*checks, monitor.return_memory)]
+        repeated = (*checks, monitor.check_drift, monitor.return_memory)
+        polls = [asyncio.create_task(monitor.poll(check)) for check in repeated]
         polls.append(asyncio.create_task(asyncio.to_thread(import_learning_libraries)))
         with monitor.drain_at_sigterm(settings.drain_s):
             yield

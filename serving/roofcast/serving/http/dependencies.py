@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
@@ -65,4 +65,5 @@ ActiveModel = Annotated[LoadedModel, Depends(active_model)]
 Jobs = Annotated[JobQueue, Depends(job_queue)]
 Today = Annotated[dt.date, Depends(today)]
 Owner = Annotated[str, Depends(owner)]
+Compare = Annotated[bool, Query(description="Compare the new rows with the predictor and with earlier measurements.")]
 Health = Annotated[HealthMonitor, Depends(health_monitor)]

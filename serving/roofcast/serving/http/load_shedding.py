@@ -26,8 +26,8 @@ DEAR_PATHS: Final = frozenset({
 })  # fmt: skip
 """Routes whose POST computes for tenths of a second or longer."""
 
-STACK_REPORTS: Final = "/v1/stacks/"
-"""Routes whose GET does."""
+DEAR_READS: Final = ("/v1/stacks/", "/v1/drift")
+"""Starts of the routes whose GET does."""
 
 DEAR_BYTE: Final = 32_768
 """Body from which a prediction counts as dear: about 150 rows."""
@@ -89,8 +89,8 @@ class Lanes:
         if scope["type"] != "http" or not scope["path"].startswith(API) or bulk_kind(scope):
             return None
         if scope["method"] != "POST":
-            is_report = scope["method"] == "GET" and scope["path"].startswith(STACK_REPORTS)
-            return self._dear if is_report else self._others
+            is_dear = scope["method"] == "GET" and scope["path"].startswith(DEAR_READS)
+            return self._dear if is_dear else self._others
         if scope["path"] == PREDICTIONS:
             return self._dear if body_byte > DEAR_BYTE else self._predictions
         return self._dear if scope["path"] in DEAR_PATHS else self._others

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from roofcast.data.errors import InputError, SchemaError, UnknownNameError
-from roofcast.serving.cli.console import show, track, warn
-from roofcast.serving.cli.context import AsJson, count_own_campaigns, open_app_state, open_store
+from roofcast.data.errors import InputError, RoofcastError, SchemaError, UnknownNameError
+from roofcast.serving.cli.console import note, show, track, warn
+from roofcast.serving.cli.context import AsJson, count_own_campaigns, load_predictor, open_app_state, open_store
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from roofcast.data.store.measurement_store import Added
     from roofcast.data.store.provenance import Action
+    from roofcast.serving.app_state.app_state import AppState
+    from roofcast.training.drift.report import DriftReport
 
 TABLE_COLUMNS: Final = (
     "campaign", "model", "accelerator", "n_accelerator", "n_input_token", "n_output_token", "concurrency",
@@ -57,6 +59,9 @@ def import_(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Validate and count the rows, and store nothing.")
     ] = False,
+    compare: Annotated[
+        bool, typer.Option(help="Compare the new rows with the predictor and with earlier measurements.")
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
     """Import benchmark files into the store: all rows, or none."""
@@ -77,13 +82,30 @@ def import_(
         raise SchemaError(error.field, problem, error.source, error.line) from error
     for warning in import_warnings(table):
         warn(warning)
-    added = _store(table, configs, dry_run=dry_run)
+    state = open_app_state()
+    added = _store(state, table, configs, dry_run=dry_run)
     _warn_of_rows_not_learnt(added)
     counts: dict[str, int | str] = {"n_row": len(table), "n_new": added.n_new, "n_known": added.n_known}
     counts["n_failed_run"] = count_failed_runs(table)
     counts |= {} if dry_run else {"n_quarantined": added.n_quarantined, "import_id": added.import_id}
     names = {column: sorted(table[column].unique()) for column in ("campaign", "model", "accelerator")}
-    show([{"format": name, **names, **counts, "is_kept": not dry_run}], as_json=as_json)
+    summary = {"format": name, **names, **counts, "is_kept": not dry_run}
+    report = _compare(state, added) if compare and added.n_new and not dry_run else None
+    show([{**summary, "drift": report and report.model_dump()} if as_json else summary], as_json=as_json)
+    if report and not as_json:
+        from roofcast.serving.cli.drift_text import show_drift
+
+        show_drift(report)
+
+
+def _compare(state: AppState, added: Added) -> DriftReport | None:
+    from roofcast.serving.drift.stored_rows import report_import
+
+    try:
+        return report_import(load_predictor(state), added.import_id)
+    except RoofcastError as error:
+        note(f"the rows are stored, and not compared with the predictor: {error}")
+        return None
 
 
 def _warn_of_rows_not_learnt(added: Added) -> None:
@@ -101,11 +123,13 @@ def _arguments(options: Mapping[str, list[str] | None]) -> list[str]:
     return [part for option, texts in options.items() for text in texts or [] for part in (option, text)]
 
 
-def _store(table: pd.DataFrame, configs: Sequence[tuple[str, Mapping[str, Any]]], *, dry_run: bool) -> Added:
+def _store(
+    state: AppState, table: pd.DataFrame, configs: Sequence[tuple[str, Mapping[str, Any]]], *, dry_run: bool
+) -> Added:
     from roofcast.serving.app_state.measurement_import import import_rows
 
     try:
-        return import_rows(open_app_state(), table, configs, dry_run=dry_run)
+        return import_rows(state, table, configs, dry_run=dry_run)
     except UnknownNameError as error:
         if error.field != "model":
             raise

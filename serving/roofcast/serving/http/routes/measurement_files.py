@@ -19,9 +19,10 @@ from roofcast.data.importers.overrides import parse_overrides
 from roofcast.data.importers.sources import is_archive
 from roofcast.serving.app_state.import_warnings import count_failed_runs, import_warnings
 from roofcast.serving.app_state.measurement_import import import_rows
+from roofcast.serving.drift.stored_rows import compare_import
 from roofcast.serving.http.body import BODY
 from roofcast.serving.http.bulk.media import FILES_PATH
-from roofcast.serving.http.dependencies import State, origin_of
+from roofcast.serving.http.dependencies import Compare, State, origin_of
 from roofcast.serving.http.errors import unsupported_media_type
 from roofcast.serving.http.schemas.resources import FileAdded
 
@@ -65,6 +66,7 @@ def post_file(
         Query(alias="set", max_length=100, description="`COLUMN=VALUE` that the file does not hold; repeatable."),
     ] = None,
     dry_run: Annotated[bool, Query(description="Validate and count the rows, and store nothing.")] = False,
+    compare: Compare = True,
 ) -> FileAdded:
     """Import a file as a benchmark client writes it (GuideLLM, AIPerf, vLLM, ...), as `roofcast import` does.
 
@@ -86,6 +88,7 @@ def post_file(
         n_failed_run=count_failed_runs(table),
         warnings=list(import_warnings(table)),
         is_kept=not dry_run,
+        drift=compare_import(state, added) if compare and not dry_run else None,
     )
 
 

@@ -10,9 +10,10 @@ from fastapi import APIRouter, Query, Request
 
 from roofcast.data.importers.json_rows import read_json_rows
 from roofcast.serving.app_state.measurement_import import import_rows
+from roofcast.serving.drift.stored_rows import compare_import
 from roofcast.serving.http.auth import CALLER, KEY
 from roofcast.serving.http.body import JsonRoute
-from roofcast.serving.http.dependencies import State, origin_of
+from roofcast.serving.http.dependencies import Compare, State, origin_of
 from roofcast.serving.http.schemas.resources import (
     ImportSummary,
     MeasurementsAdded,
@@ -34,7 +35,9 @@ MAX_OFFSET = 10**9
 
 
 @router.post("/v1/measurements", status_code=HTTPStatus.CREATED)
-def post_measurements(request: MeasurementsRequest, *, http: Request, state: State) -> MeasurementsAdded:
+def post_measurements(
+    request: MeasurementsRequest, *, http: Request, state: State, compare: Compare = True
+) -> MeasurementsAdded:
     """Store measured rows: all of them, or none. Rows that were stored before are counted, not stored twice.
 
     A row whose numbers contradict each other is refused, as in files. Rows far from what others measured are in
@@ -43,7 +46,8 @@ def post_measurements(request: MeasurementsRequest, *, http: Request, state: Sta
     """
     rows = read_json_rows(request.rows, OWN_CAMPAIGN)
     models = [(model.name, model.config) for model in request.models]
-    return MeasurementsAdded(**asdict(import_rows(state, rows, models, origin=origin_of(http))))
+    added = import_rows(state, rows, models, origin=origin_of(http))
+    return MeasurementsAdded(**asdict(added), drift=compare_import(state, added) if compare else None)
 
 
 @router.get("/v1/measurements")

@@ -20,6 +20,7 @@ from roofcast.serving.request_fields import (
     Text,
     Value,
 )
+from roofcast.training.drift.report import DriftReport
 
 EXAMPLE_ROW: Config = {
     "model": "meta-llama/Llama-3.1-8B",
@@ -99,7 +100,8 @@ class MeasurementsAdded(BaseModel):
     """Number of rows that are new, and that were stored before.
 
     `n_quarantined` of the new rows teach nothing until they are confirmed, `n_withdrawn` of the others were
-    withdrawn; `import_id` selects the new rows.
+    withdrawn; `import_id` selects the new rows. `drift` compares these with the predictor and with earlier
+    measurements; it is null if there is none, no predictor is in service, or no comparison was wanted.
     """
 
     n_new: int
@@ -107,6 +109,7 @@ class MeasurementsAdded(BaseModel):
     n_quarantined: int
     n_withdrawn: int
     import_id: str
+    drift: DriftReport | None = None
 
 
 class MeasurementSelection(Message):

@@ -14,6 +14,7 @@ from roofcast.data.errors import NotReadyError, RoofcastError
 from roofcast.data.store.sqlite_file import DatabaseLostError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.process_memory import MemoryReturn
+from roofcast.serving.drift.gauges import DriftGauges
 from roofcast.serving.http.schemas.resources import Check
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class HealthMonitor:
         self.is_stopping = False
         self.is_store_lost = False
         self.retrainings: dict[str, int] = {}
+        self.drift = DriftGauges()
         self._registry = Check(ok=True)
         self._store = Check(ok=True)
         self._memory = MemoryReturn()
@@ -75,6 +77,15 @@ class HealthMonitor:
         except Exception:
             logger.exception("store check failed")
             self._store = Check(ok=False, detail=UNEXPECTED)
+
+    async def check_drift(self) -> None:
+        """Refresh the gauges of drift; if that fails, the last ones stay."""
+        try:
+            await asyncio.to_thread(self.drift.refresh, self._state)
+        except RoofcastError as error:
+            logger.warning("drift not computed: %s", error)
+        except Exception:
+            logger.exception("drift not computed")
 
     async def return_memory(self) -> None:
         """Return what large requests have freed to the operating system."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter as TallyOf
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -21,6 +22,7 @@ from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus_multiproc import FOLDER_VARIABLE
+from roofcast.training.drift.report import GroupErrors
 
 _OWN = CollectorRegistry()
 
@@ -82,3 +84,21 @@ class _StateCollector(Collector):
         for state in ("queued", "running", "done", "failed"):
             retrainings.add_metric((state,), self._monitor.retrainings.get(state, 0))
         yield retrainings
+        yield from _drift_gauges(self._monitor.drift.errors)
+
+
+DRIFT_GAUGES: Final = {
+    "median_ape": "Median absolute percentage error of the predictor on recent rows that it has not learnt.",
+    "bias": "Median of measured / predicted on these rows.",
+    "coverage": "Share of these rows inside their 90 % interval.",
+    "n_row": "Number of these rows.",
+}
+"""Help of each gauge ``roofcast_drift_NAME``."""
+
+
+def _drift_gauges(errors: Sequence[GroupErrors]) -> Iterator[Metric]:
+    for name, text in DRIFT_GAUGES.items():
+        gauge = GaugeMetricFamily(f"roofcast_drift_{name}", text, labels=("metric",))
+        for one in errors:
+            gauge.add_metric((one.metric,), float(getattr(one, name)))
+        yield gauge

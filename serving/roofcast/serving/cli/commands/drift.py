@@ -1,0 +1,85 @@
+"""The command that compares the predictor with new measurements, for people and for CI."""
+
+# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from roofcast.data.errors import InputError, RoofcastError
+from roofcast.serving.cli.console import EXIT_INPUT, spinner, step
+from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state
+
+if TYPE_CHECKING:
+    from roofcast.training.drift.report import DriftReport
+
+EXIT_DRIFT = 1
+
+
+def drift(
+    *,
+    days: Annotated[
+        float | None,
+        typer.Option(help="Compare the rows imported in so many days; by default ROOFCAST_DRIFT_DAYS."),
+    ] = None,
+    import_: Annotated[
+        str | None, typer.Option("--import", metavar="ID", help="Compare the rows of one import instead.")
+    ] = None,
+    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
+    max_change: Annotated[
+        float,
+        typer.Option(help="Median ratio of repeats from which it is drift, however few they are."),
+    ] = 1.5,
+    server: Server = "",
+    as_json: AsJson = False,
+) -> None:
+    """Compare imported rows with the predictor and with earlier runs.
+
+    The exit status is 0 without drift, 1 with drift, 2 at an error. Rows that the predictor has learnt do not judge
+    it.
+    """
+    from roofcast.serving.cli.drift_text import show_drift
+
+    try:
+        _check(days, level, max_change)
+        settings: dict[str, Any] = {"level": level, "max_change": max_change}
+        settings |= {"import_id": import_} if import_ is not None else {} if days is None else {"days": days}
+        report = _ask(server, settings) if server else _compute(settings)
+    except RoofcastError as error:
+        step(f"error: {error}")
+        raise typer.Exit(EXIT_INPUT) from error
+    if as_json:
+        print(report.model_dump_json())
+    else:
+        show_drift(report)
+    if report.is_drift:
+        raise typer.Exit(EXIT_DRIFT)
+
+
+def _compute(settings: dict[str, Any]) -> DriftReport:
+    from roofcast.serving.drift.stored_rows import report_days, report_import
+
+    with spinner("comparing"):
+        state = load_predictor(open_app_state())
+        if "import_id" in settings:
+            return report_import(state, **settings)
+        return report_days(state, **{"days": state.settings.drift_days, **settings})
+
+
+def _ask(server: str, settings: dict[str, Any]) -> DriftReport:
+    from roofcast.serving.cli.remote import ask
+    from roofcast.training.drift.report import DriftReport
+
+    with ask(server) as client:
+        return DriftReport.model_validate(client.drift(**settings))
+
+
+def _check(days: float | None, level: float, max_change: float) -> None:
+    if days is not None and not days > 0:
+        raise InputError("days", f"must be positive, got {days:g}")
+    if not 0 < level < 1:
+        raise InputError("level", f"must lie between 0 and 1, got {level:g}")
+    if not max_change > 1:
+        raise InputError("max_change", f"must be greater than 1, got {max_change:g}")

@@ -1,0 +1,1 @@
+"""Predicted against actual for imported measurements: after an import, over a period, and as gauges."""

@@ -1,0 +1,52 @@
+"""Gauges of drift: errors of the champion on recent measurements, refreshed now and then."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from roofcast.data.errors import NotReadyError
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.drift.stored_rows import DEFAULT_LEVEL, score_rows
+from roofcast.training.drift.report import ALL, GroupErrors, score_groups
+
+REFRESH_S: Final = 300.0
+"""Least time between two computations, which take up to a second of CPU."""
+
+MAX_ROW: Final = 2_000
+"""Rows, the latest, of which the gauges tell."""
+
+
+@dataclass(slots=True)
+class DriftGauges:
+    """Errors of the champion on the rows of recent days that it has not learnt, by metric."""
+
+    errors: tuple[GroupErrors, ...] = ()
+    _due_s: float = 0.0
+    _seen: tuple[object, ...] = ()
+
+    def refresh(self, state: AppState) -> None:
+        """Compute the errors if that was not done lately, and the champion, the rows or the day have changed.
+
+        Raises
+        ------
+        NotReadyError
+            If the store does not answer.
+        """
+        if time.monotonic() < self._due_s:
+            return
+        self._due_s = time.monotonic() + REFRESH_S
+        try:
+            champion = state.active_model.champion
+        except NotReadyError:
+            return
+        now = dt.datetime.now(dt.UTC)
+        seen = champion.sha256, now.date(), *state.store.campaigns().items()
+        if seen == self._seen:
+            return
+        rows = state.store.load_imported(since=now - dt.timedelta(days=state.settings.drift_days), limit=MAX_ROW)
+        scored, _ = score_rows(state, rows, DEFAULT_LEVEL)
+        self.errors = tuple(one for one in score_groups(scored) if one.kind == ALL)
+        self._seen = seen

@@ -1,0 +1,137 @@
+"""Drift of the measurements in the store: of one import, or of the latest days."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import logging
+from typing import TYPE_CHECKING, Final
+
+import pandas as pd
+
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.errors import RoofcastError, UnknownNameError
+from roofcast.data.measurements.validation import row_ids
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.training.dataset.training_set import TRAINED_ON
+from roofcast.training.drift.novelty import LearntNames, novelty_warnings
+from roofcast.training.drift.prediction_scores import METRICS, score_predictions
+from roofcast.training.drift.repeats import find_repeats
+from roofcast.training.drift.report import MAX_CHANGE, Counts, DriftReport, build_report
+
+if TYPE_CHECKING:
+    from roofcast.data.store.measurement_store import Added
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_LEVEL: Final = 0.9
+
+MAX_COMPARED: Final = 5_000
+"""Rows that are predicted at most: those with the least ids, which are hashes of their content."""
+
+MAX_STORED: Final = 50_000
+"""Rows, the latest, among which a report looks for repeats."""
+
+
+def report_import(
+    state: AppState, import_id: str, level: float = DEFAULT_LEVEL, max_change: float = MAX_CHANGE
+) -> DriftReport:
+    """Return the drift report of one import, against the champion and earlier measurements of the same models.
+
+    Raises
+    ------
+    UnknownNameError
+        If the store has no row of the import.
+    NotReadyError
+        If no predictor is in service, or the store cannot be read.
+    """
+    new = state.store.load_imported(import_id=import_id)
+    if new.empty:
+        known = [str(summary["import_id"]) for summary in state.store.provenance.imports()]
+        raise UnknownNameError("import_id", import_id, known)
+    rows = state.store.load_imported(models=set(new["model"]), limit=MAX_STORED)
+    rows = pd.concat([rows[rows["import_id"] != import_id], new], ignore_index=True)
+    return _report(state, rows, rows["import_id"] == import_id, level, max_change)
+
+
+def report_days(
+    state: AppState, days: float, level: float = DEFAULT_LEVEL, max_change: float = MAX_CHANGE
+) -> DriftReport:
+    """Return the drift report of the rows that were imported in the latest days.
+
+    Raises
+    ------
+    NotReadyError
+        If no predictor is in service, or the store cannot be read.
+    """
+    rows = state.store.load_imported(limit=MAX_STORED)
+    since = pd.Timestamp(dt.datetime.now(dt.UTC) - dt.timedelta(days=days))
+    return _report(state, rows, rows["added_at"] >= since, level, max_change)
+
+
+def compare_import(state: AppState, added: Added) -> DriftReport | None:
+    """Return the drift report of an import; None if it has no new row or cannot be compared.
+
+    The rows are stored already, so the reason is logged and no error escapes that a caller can mend.
+    """
+    if not added.n_new:
+        return None
+    try:
+        return report_import(state, added.import_id)
+    except RoofcastError as error:
+        logger.warning("import not compared with the predictor, import_id=%s: %s", added.import_id, error)
+        return None
+
+
+def score_rows(state: AppState, rows: pd.DataFrame, level: float) -> tuple[pd.DataFrame, float]:
+    """Return the scores of the rows that the champion has not learnt, and the level of its intervals.
+
+    The level is the highest that the champion supports, if that is less than the wanted one.
+    """
+    bundle, catalog = state.active_model.bundle, state.catalog
+    level = min(level, bundle.predictor.highest_level(METRICS))
+    candidates = rows[_is_usable(state, rows) & ~_is_learnt(state, rows)].sort_values("id")[:MAX_COMPARED]
+    return score_predictions(candidates, bundle.predictor, catalog.models, catalog.accelerators, level), level
+
+
+def _is_usable(state: AppState, rows: pd.DataFrame) -> pd.Series:
+    models, accelerators = list(state.catalog.models), list(state.catalog.accelerators)
+    return rows["model"].isin(models) & rows["accelerator"].isin(accelerators) & (rows["status"] == "ok")
+
+
+def _is_learnt(state: AppState, rows: pd.DataFrame) -> pd.Series:
+    return rows["id"].isin(set(state.active_model.bundle.row_ids))
+
+
+def _report(state: AppState, rows: pd.DataFrame, is_new: pd.Series, level: float, max_change: float) -> DriftReport:
+    is_usable, is_learnt = _is_usable(state, rows), _is_learnt(state, rows)
+    scored, level = score_rows(state, rows[is_new], level)
+    n_candidate = int((is_new & is_usable & ~is_learnt).sum())
+    counts = Counts(
+        n_row=int(is_new.sum()),
+        n_learnt=int((is_new & is_learnt).sum()),
+        n_sampled_out=max(n_candidate - MAX_COMPARED, 0),
+    )
+    return build_report(
+        scored,
+        find_repeats(rows[is_usable], is_new[is_usable]),
+        rows,
+        counts,
+        predictor_version=state.active_model.champion.version,
+        level=level,
+        warnings=novelty_warnings(rows[is_new & is_usable], _learnt_names(state)),
+        max_change=max_change,
+    )
+
+
+def _learnt_names(state: AppState) -> LearntNames:
+    """Return the names in the rows, shipped and stored, that the champion learnt from."""
+    names = pd.concat([_shipped_names(), state.store.load_names()], ignore_index=True)
+    return LearntNames.of(names[_is_learnt(state, names)])
+
+
+@functools.cache
+def _shipped_names() -> pd.DataFrame:
+    """Return the ids and names of the shipped rows."""
+    rows = load_campaigns(TRAINED_ON)
+    return rows[["model", "accelerator", "engine", "engine_version"]].assign(id=row_ids(rows))

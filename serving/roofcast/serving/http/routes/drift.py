@@ -1,0 +1,39 @@
+"""``/v1/drift``: the predictor against measurements that it has not learnt, and new ones against earlier ones."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from roofcast.serving.drift.stored_rows import DEFAULT_LEVEL, report_days, report_import
+from roofcast.serving.http.dependencies import State
+from roofcast.serving.http.schemas.resources import Selector
+from roofcast.serving.request_fields import Level
+from roofcast.training.drift.report import MAX_CHANGE, DriftReport
+
+router = APIRouter(tags=["measurements"])
+
+
+@router.get("/v1/drift")
+def get_drift(
+    state: State,
+    *,
+    days: Annotated[
+        float | None,
+        Query(gt=0, le=36_500, description="Rows imported in so many days; by default of the settings."),
+    ] = None,
+    import_id: Annotated[Selector | None, Query(description="Rows of one import instead.")] = None,
+    level: Annotated[Level, Query(description="Probability of the intervals.")] = DEFAULT_LEVEL,
+    max_change: Annotated[
+        float,
+        Query(gt=1, le=1e6, description="Median ratio of repeats from which it is drift, however few."),
+    ] = MAX_CHANGE,
+) -> DriftReport:
+    """Compare imported rows with the predictor, and with earlier measurements of the same configurations.
+
+    Rows that the predictor has learnt do not judge it. Of many rows a sample is compared.
+    """
+    if import_id is not None:
+        return report_import(state, import_id, level, max_change)
+    return report_days(state, days or state.settings.drift_days, level, max_change)

@@ -1,0 +1,39 @@
+"""``roofcast drift`` and the comparison of an import."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.serving.http_client import ACCELERATOR, MODEL, Run
+from tests.serving.user_files import write_file
+
+HEADER = "model,accelerator,n_accelerator,engine,n_input_token,n_output_token,concurrency,statistic,itl_s,date\n"
+RUN = f"{MODEL},{ACCELERATOR},1,vllm,120,20,16,mean,"
+
+
+def test_the_exit_status_tells_drift_from_its_absence_and_from_errors(run: Run, home: Path, tmp_path: Path) -> None:
+    first = write_file(tmp_path, "first.csv", f"{HEADER}{RUN}0.0132,2026-11-15\n")
+    status, out, err = run("import", "auto", first, "--json")
+    assert status == 0, err
+    assert json.loads(out)[0]["drift"]["n_compared"] == 1
+    status, out, err = run("drift")
+    assert status == 0, err
+    assert "predicted against actual, 1 rows that version 1 has not learnt" in out
+    second = write_file(tmp_path, "second.csv", f"{HEADER}{RUN}0.0396,2026-11-23\n")
+    status, out, err = run("import", "auto", second)
+    assert status == 0, err
+    assert "13.2 ms on 2026-11-15" in out
+    assert "no recorded setting differs" in out
+    status, out, err = run("drift", "--json")
+    assert (status, json.loads(out)["is_drift"]) == (1, True), err
+    assert "drift: itl_s of all rows" in run("drift")[2]
+    assert run("drift", "--max-change", "4")[0] == 0
+    status, _, err = run("drift", "--import", "nothing")
+    assert (status, "import_id" in err) == (2, True)
+    assert run("drift", "--days", "0")[0] == 2
+
+
+def test_an_import_need_not_be_compared(run: Run, home: Path, tmp_path: Path) -> None:
+    file = write_file(tmp_path, "own.csv", f"{HEADER}{RUN}0.0132,2026-11-15\n")
+    assert json.loads(run("import", "auto", file, "--no-compare", "--json")[1])[0]["drift"] is None

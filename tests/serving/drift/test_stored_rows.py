@@ -1,0 +1,80 @@
+"""Reports on the rows of a store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from roofcast.data.errors import UnknownNameError
+from roofcast.data.store.measurement_store import Added
+from roofcast.data.store.provenance import Origin
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.drift import stored_rows
+from roofcast.serving.drift.gauges import DriftGauges
+from roofcast.serving.drift.stored_rows import compare_import, report_days, report_import
+from tests.training.builders import measurements
+
+RUNS = [{"concurrency": n, "statistic": "mean", "engine": "vllm", "ttft_s": 0.2 + n / 100} for n in (1, 4, 16)]
+
+
+def add(state: AppState, *rows: dict[str, object], uploader: str = "") -> Added:
+    return state.store.add(measurements(*rows), origin=Origin(uploader, is_operator=not uploader))
+
+
+def test_rows_that_the_champion_has_learnt_do_not_judge_it(state: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = add(state, *RUNS, {"status": "failed", "ttft_s": None, "concurrency": 64})
+    first = report_import(state, added.import_id)
+    assert (first.n_row, first.n_compared, first.n_learnt, first.n_left_out) == (4, 3, 0, 1)
+    assert {one.metric for one in first.errors} == {"ttft_s"}
+    assert any(warning.startswith("engine: the first 3 rows of vllm") for warning in first.warnings)
+    active = state.active_model
+    ids = state.store.load_imported()["id"]
+    knows = replace(active.bundle, row_ids=(*active.bundle.row_ids, *ids[:2]))
+    monkeypatch.setattr(state._champion, "_loaded", LoadedModel(active.champion, knows))
+    second = report_days(state, days=1)
+    assert (second.n_row, second.n_learnt, second.n_compared + second.n_left_out) == (4, 2, 2)
+
+
+def test_many_rows_are_sampled_by_their_ids(state: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = add(state, *RUNS)
+    monkeypatch.setattr(stored_rows, "MAX_COMPARED", 2)
+    report = report_import(state, added.import_id)
+    assert (report.n_row, report.n_compared, report.n_sampled_out, report.n_left_out) == (3, 2, 1, 0)
+
+
+def test_an_import_is_compared_with_earlier_rows_of_its_key_alone(state: AppState) -> None:
+    add(state, *({**run, "date": "2026-11-01"} for run in RUNS), uploader="ci")
+    slow = [{**run, "ttft_s": 3 * float(str(run["ttft_s"])), "date": "2026-11-02"} for run in RUNS]
+    others = report_import(state, add(state, *slow, uploader="other").import_id)
+    assert (others.n_repeat, others.n_changed) == (0, 0)
+    own = report_import(state, add(state, *({**run, "note": "b"} for run in slow), uploader="ci").import_id)
+    assert (own.n_repeat, own.n_changed, own.is_drift) == (3, 3, True)
+
+
+def test_an_import_without_a_comparison_raises_nothing(state: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = add(state, *RUNS)
+    assert compare_import(state, replace(added, n_new=0)) is None
+    with pytest.raises(UnknownNameError, match="import_id"):
+        report_import(state, "none")
+    monkeypatch.setattr(state._champion, "_loaded", None)
+    assert compare_import(state, added) is None
+
+
+def test_gauges_are_refreshed_once_in_a_while_and_only_if_something_changed(
+    state: AppState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gauges = DriftGauges()
+    gauges.refresh(state)
+    assert gauges.errors == ()
+    add(state, *RUNS)
+    gauges.refresh(state)
+    assert gauges.errors == ()
+    gauges._due_s = 0.0
+    gauges.refresh(state)
+    assert [(one.metric, one.n_row) for one in gauges.errors] == [("ttft_s", 3)]
+    before = gauges.errors
+    gauges._due_s = 0.0
+    gauges.refresh(state)
+    assert gauges.errors is before

@@ -1,0 +1,44 @@
+"""Which measurements are repeats of which, and what differs between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.training.drift.tables import imported, imported_rows, pairs_of
+
+BEFORE: dict[str, Any] = {"tpot_s": 0.02, "date": "2026-11-15"}
+AFTER: dict[str, Any] = {"tpot_s": 0.03, "date": "2026-11-23", "of": 1}
+
+
+def test_a_later_run_repeats_the_latest_before_it() -> None:
+    rows = imported(BEFORE, BEFORE | {"tpot_s": 0.025, "date": "2026-11-20"}, AFTER)
+    (pair,) = pairs_of(rows).to_dict("records")
+    assert (pair["before"], pair["after"], pair["date_before"], pair["row_before"]) == (0.025, 0.03, "2026-11-20", 1)
+    assert pair["ratio"] == pytest.approx(1.2)
+
+
+def test_rows_without_a_full_date_count_by_their_import() -> None:
+    (pair,) = pairs_of(imported(BEFORE | {"date": "2026"}, AFTER | {"date": ""})).to_dict("records")
+    assert (pair["date_before"], pair["date_after"]) == ("2026-11-01", "2026-11-02")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"concurrency": 8}, {"n_accelerator": 2}, {"statistic": "p50"}, {"engine": "sglang"}, {"stack": "other"},
+        {"uploader": "ci"}, {"n_input_token": 256}, {"date": "2026-11-14"}, {"tpot_s": None, "ttft_s": 0.1},
+    ],
+)  # fmt: skip
+def test_other_configurations_stacks_and_metrics_are_no_repeats(change: dict[str, Any]) -> None:
+    assert pairs_of(imported(BEFORE, AFTER | change)).empty
+
+
+def test_rows_of_one_import_and_day_are_no_repeats() -> None:
+    assert pairs_of(imported(BEFORE, BEFORE | {"tpot_s": 0.03, "note": "again"})).empty
+
+
+def test_lengths_agree_to_two_digits_and_versions_may_differ() -> None:
+    assert len(pairs_of(imported(BEFORE, AFTER | {"n_input_token": 128.4, "engine_version": "0.12.0"}))) == 1
+    assert pairs_of(imported_rows(), is_new=False).empty

@@ -1,0 +1,306 @@
+"""Report of drift: errors by group, changes between repeats, novelties, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Annotated, Final, TypeVar
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from roofcast.data.specs import Spec
+from roofcast.training.drift.prediction_scores import KINDS, METRICS
+from roofcast.training.drift.repeats import LIMIT_LEVEL, differing_settings, is_beyond_noise
+from roofcast.training.drift.significance import adjust_p_values, exceedance_p_value
+
+ALL: Final = "all"
+
+TESTED: Final = (ALL, "accelerator", "engine_version", "stack")
+"""Kinds of groups that are tested."""
+
+SIGNIFICANCE: Final = 0.05
+MAX_CHANGE: Final = 1.5
+"""Median ratio of repeats that counts as drift however few they are: judgement; see the decision record."""
+
+MAX_LISTED: Final = 50
+"""Changes that a report lists, the largest first."""
+
+Key = tuple[Hashable, ...]
+
+ErrorRatio = Annotated[float, Field(description="Median absolute percentage error, as a fraction.")]
+Bias = Annotated[float, Field(description="Median of measured / predicted.")]
+Coverage = Annotated[float, Field(description="Share of the rows inside their interval.")]
+PValue = Annotated[
+    float | None,
+    Field(description="Probability of so many observations outside their limits by chance, after Holm's correction."),
+]
+
+
+class GroupErrors(Spec):
+    """Errors of the predictor on rows of one group and metric; the p-value is null where the group is not tested."""
+
+    kind: str
+    name: str
+    metric: str
+    n_row: int
+    n_configuration: int
+    n_outside: Annotated[int, Field(description="Configurations whose median error is outside the interval.")]
+    median_ape: ErrorRatio
+    bias: Bias
+    coverage: Coverage
+    p_value: PValue
+    is_drift: bool
+
+
+class GroupChange(Spec):
+    """Change between repeats of one group and metric."""
+
+    kind: str
+    name: str
+    metric: str
+    n_run: int
+    n_beyond: Annotated[int, Field(description="Runs that changed by more than nine in ten repeats do.")]
+    median_ratio: Annotated[float, Field(description="Median of the value now / before.")]
+    p_value: PValue
+    is_drift: bool
+
+
+Group = TypeVar("Group", GroupErrors, GroupChange)
+
+
+class Change(Spec):
+    """A value that differs from the same configuration's before by more than repeats do."""
+
+    metric: str
+    model: str
+    accelerator: str
+    n_accelerator: float
+    engine: str
+    stack: str
+    n_input_token: float
+    n_output_token: float
+    concurrency: float | None
+    request_rate: float | None
+    statistic: str
+    date_before: str
+    before: float
+    date_after: str
+    after: float
+    ratio: float
+    settings: Annotated[list[str], Field(description="Recorded settings in which the two runs differ.")]
+
+
+class DriftReport(Spec):
+    """Predicted against actual on new measurements, and new against earlier ones."""
+
+    predictor_version: str
+    level: Annotated[float, Field(description="Level of the intervals.")]
+    n_row: Annotated[int, Field(description="New rows.")]
+    n_learnt: Annotated[int, Field(description="Rows that the predictor has learnt, which do not judge it.")]
+    n_left_out: Annotated[
+        int, Field(description="Further rows without a comparison: failed runs, saturated ones, unknown names.")
+    ]
+    n_sampled_out: Annotated[int, Field(description="Rows beyond the largest number that is compared.")]
+    n_compared: int
+    n_repeat: Annotated[int, Field(description="Values whose configuration was measured before.")]
+    n_changed: Annotated[int, Field(description="Those that changed by more than repeats do.")]
+    errors: list[GroupErrors]
+    repeats: list[GroupChange]
+    changes: Annotated[list[Change], Field(description=f"The {MAX_LISTED} largest.")]
+    warnings: list[str]
+    reasons: Annotated[list[str], Field(description="What counts as drift, in words; empty if nothing does.")]
+    is_drift: bool
+
+
+class Counts(Spec):
+    """Numbers of rows of a report that its tables do not tell."""
+
+    n_row: int
+    n_learnt: int = 0
+    n_sampled_out: int = 0
+
+
+def build_report(
+    scored: pd.DataFrame,
+    pairs: pd.DataFrame,
+    rows: pd.DataFrame,
+    counts: Counts,
+    *,
+    predictor_version: str,
+    level: float,
+    warnings: list[str],
+    max_change: float = MAX_CHANGE,
+) -> DriftReport:
+    """Return the report of scores and repeats.
+
+    Parameters
+    ----------
+    scored
+        As of `score_predictions`, without rows that the predictor has learnt.
+    pairs
+        As of `find_repeats`.
+    rows
+        Rows that `pairs` names.
+    max_change
+        Median ratio of repeats that counts as drift.
+
+    Notes
+    -----
+    One observation is the median error of a configuration, in half-widths of its interval; of repeats, that of a run.
+    All tests of a report share one correction.
+    """
+    runs = _run_changes(pairs)
+    tests = {("error", *key): part for key, part in _groups(_observations(scored))}
+    tests |= {("repeat", *key): part for key, part in _groups(runs)}
+    p_values = _test(tests, 1 - level)
+    errors = score_groups(scored, p_values)
+    repeats = [_group_change(key, part, p_values, max_change) for key, part in _groups(runs)]
+    changed = pairs[is_beyond_noise(pairs)]
+    order = np.log(changed["ratio"]).abs().round(6).sort_values(ascending=False, kind="stable").index
+    reasons = [_error_reason(one, level) for one in distinct_groups(errors) if one.is_drift]
+    reasons += [_change_reason(one) for one in distinct_groups(repeats) if one.is_drift]
+    n_compared = int(scored["row"].nunique())
+    return DriftReport(
+        predictor_version=predictor_version,
+        level=level,
+        **counts.model_dump(),
+        n_left_out=counts.n_row - counts.n_learnt - counts.n_sampled_out - n_compared,
+        n_compared=n_compared,
+        n_repeat=len(pairs),
+        n_changed=len(changed),
+        errors=errors,
+        repeats=repeats,
+        changes=[_change(changed.loc[index], rows) for index in order[:MAX_LISTED]],
+        warnings=warnings,
+        reasons=reasons,
+        is_drift=bool(reasons),
+    )
+
+
+def score_groups(scored: pd.DataFrame, p_values: Mapping[Key, float] | None = None) -> list[GroupErrors]:
+    """Return the errors of each group and metric, by scores as of `score_predictions`."""
+    configurations = _observations(scored)
+    return [_group_errors(key, part, configurations, p_values or {}) for key, part in _groups(scored)]
+
+
+def distinct_groups(groups: Sequence[Group]) -> list[Group]:
+    """Return the groups of a report without those that hold all rows of their metric besides the one named so."""
+    size = {one.metric: _size(one) for one in groups if one.kind == ALL}
+    return [one for one in groups if one.kind == ALL or _size(one) < size[one.metric]]
+
+
+def _size(group: GroupErrors | GroupChange) -> int:
+    return group.n_row if isinstance(group, GroupErrors) else group.n_run
+
+
+def _groups(table: pd.DataFrame) -> list[tuple[Key, pd.DataFrame]]:
+    """Return the rows of each metric: all of them, and those of each group by kind and name."""
+    parts: list[tuple[Key, pd.DataFrame]] = []
+    for metric in METRICS:
+        of_metric = table[table["metric"] == metric]
+        if of_metric.empty:
+            continue
+        parts.append(((metric, ALL, ""), of_metric))
+        for kind in (kind for kind in KINDS if kind in table):
+            parts += [((metric, kind, str(name)), part) for name, part in of_metric.groupby(kind, sort=True)]
+    return parts
+
+
+def _observations(scored: pd.DataFrame) -> pd.DataFrame:
+    """Return one line for each configuration and metric: `score` is its median error in half-widths."""
+    table = scored.assign(score=scored["log_error"] / scored["width"])
+    keys = ["metric", "configuration", *KINDS]
+    medians = table.groupby(keys, sort=False, dropna=False)["score"].median().reset_index()
+    return medians.assign(is_outside=medians["score"].abs() > 1)
+
+
+def _run_changes(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return one line for each run and metric with the median of its statistics."""
+    table = pairs.assign(log_ratio=np.log(pairs["ratio"]), excess=is_beyond_noise(pairs).astype(float))
+    keys = ["metric", "run", "accelerator", "engine_version", "stack"]
+    medians = table.groupby(keys, sort=False)[["log_ratio", "excess"]].median().reset_index()
+    return medians.assign(is_outside=medians["excess"] > 0.5)
+
+
+def _test(tests: Mapping[Key, pd.DataFrame], expected_share: float) -> dict[Key, float]:
+    """Return the adjusted p-value of each tested group; groups of the same rows are one test."""
+    first_of: dict[Key, Key] = {}
+    alias: dict[Key, Key] = {}
+    p_values: dict[Key, float] = {}
+    for key, part in tests.items():
+        source, metric, kind, _ = key
+        if kind not in TESTED:
+            continue
+        alias[key] = first = first_of.setdefault((source, metric, *part.index), key)
+        if first == key:
+            share = expected_share if source == "error" else 1 - LIMIT_LEVEL
+            p_values[key] = exceedance_p_value(part["is_outside"], share)
+    adjusted = adjust_p_values(p_values)
+    return {key: adjusted[first] for key, first in alias.items()}
+
+
+def _group_errors(
+    key: Key, part: pd.DataFrame, configurations: pd.DataFrame, p_values: Mapping[Key, float]
+) -> GroupErrors:
+    metric, kind, name = map(str, key)
+    of_group = configurations[configurations["metric"] == metric]
+    if kind != ALL:
+        of_group = of_group[of_group[kind] == name]
+    p_value = p_values.get(("error", *key))
+    return GroupErrors(
+        kind=kind,
+        name=name,
+        metric=metric,
+        n_row=len(part),
+        n_configuration=len(of_group),
+        n_outside=int(of_group["is_outside"].sum()),
+        median_ape=float((part["predicted"] / part["measured"] - 1).abs().median()),
+        bias=float(np.exp(part["log_error"].median())),
+        coverage=float((part["log_error"].abs() <= part["width"]).mean()),
+        p_value=p_value,
+        is_drift=p_value is not None and p_value < SIGNIFICANCE,
+    )
+
+
+def _group_change(key: Key, part: pd.DataFrame, p_values: Mapping[Key, float], max_change: float) -> GroupChange:
+    metric, kind, name = map(str, key)
+    p_value = p_values.get(("repeat", *key))
+    median = float(part["log_ratio"].median())
+    is_significant = p_value is not None and p_value < SIGNIFICANCE
+    return GroupChange(
+        kind=kind,
+        name=name,
+        metric=metric,
+        n_run=len(part),
+        n_beyond=int(part["is_outside"].sum()),
+        median_ratio=float(np.exp(median)),
+        p_value=p_value,
+        is_drift=is_significant or abs(median) >= np.log(max_change),
+    )
+
+
+def _change(pair: pd.Series, rows: pd.DataFrame) -> Change:
+    after = rows.loc[pair["row"]]
+    cells = {
+        name: None if pd.isna(after[name]) else after[name]
+        for name in Change.model_fields
+        if name in after.index and name != "stack"
+    }
+    names = ("metric", "stack", "date_before", "before", "date_after", "after", "ratio")
+    values = {name: pair[name] for name in names}
+    return Change(**cells, **values, settings=differing_settings(rows.loc[pair["row_before"]], after))
+
+
+def _place(one: GroupErrors | GroupChange) -> str:
+    return f"{one.metric} of {one.kind} {one.name}" if one.kind != ALL else f"{one.metric} of all rows"
+
+
+def _error_reason(one: GroupErrors, level: float) -> str:
+    outside = f"{one.n_outside} of {one.n_configuration} configurations are outside their {level:.0%} intervals"
+    return f"{_place(one)}: {outside}, measured is {one.bias:.3g} times the prediction (p = {one.p_value:.2g})"
+
+
+def _change_reason(one: GroupChange) -> str:
+    beyond = f"{one.n_beyond} of {one.n_run} repeated runs changed by more than repeats do"
+    return f"{_place(one)}: {beyond}, the median is {one.median_ratio:.3g} times the earlier value"

@@ -1,0 +1,57 @@
+"""Exact test of exceedances, and Holm's correction for many tests."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def exceedance_p_value(is_outside: ArrayLike, expected_share: float) -> float:
+    """Return the probability of at least as many observations outside limits, if `expected_share` of all lie there.
+
+    Notes
+    -----
+    The exact binomial test of the share of failures. One observation alone never has a p-value below
+    `expected_share`.
+
+    References
+    ----------
+    P. H. Kupiec, "Techniques for Verifying the Accuracy of Risk Measurement Models", Journal of Derivatives 3(2),
+    1995: the backtest of intervals by the proportion of failures.
+
+    Examples
+    --------
+    >>> round(exceedance_p_value([True, True], 0.1), 4), exceedance_p_value([False, False], 0.1)
+    (0.01, 1.0)
+    """
+    from scipy.stats import binomtest  # noqa: PLC0415  (scipy.stats takes longer to import than a prediction takes)
+
+    outside = np.asarray(is_outside, dtype=bool)
+    result = binomtest(int(outside.sum()), len(outside), expected_share, alternative="greater")
+    return float(result.pvalue)
+
+
+def adjust_p_values(p_values: Mapping[Key, float]) -> dict[Key, float]:
+    """Return the p-values by Holm's step-down procedure, which holds whatever the tests have in common.
+
+    References
+    ----------
+    S. Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 6(2), 1979.
+
+    Examples
+    --------
+    >>> adjust_p_values({"a": 0.01, "b": 0.04, "c": 0.3})
+    {'a': 0.03, 'b': 0.08, 'c': 0.3}
+    """
+    ordered = sorted(p_values.items(), key=lambda pair: pair[1])
+    adjusted: dict[Key, float] = {}
+    least = 0.0
+    for n_before, (key, p_value) in enumerate(ordered):
+        least = max(least, min(1.0, (len(ordered) - n_before) * p_value))
+        adjusted[key] = least
+    return adjusted
