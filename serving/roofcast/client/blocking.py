@@ -45,7 +45,15 @@ from roofcast.client.answers import (
     TrainingRecommendationResponse,
     VersionResponse,
 )
-from roofcast.client.calls import Call, Row, client_options, get, post, read_json, upload
+from roofcast.client.calls import (
+    Call,
+    Row,
+    client_options,
+    get,
+    post,
+    read_json,
+    upload,
+)
 from roofcast.client.errors import UnreachableError
 from roofcast.client.requests import (
     ExplanationRequest,
@@ -99,7 +107,10 @@ class Client:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -131,7 +142,11 @@ class Client:
 
     @overload
     def predict(
-        self, rows: pd.DataFrame, *, stack: str | None = None, level: float | None = None
+        self,
+        rows: pd.DataFrame,
+        *,
+        stack: str | None = None,
+        level: float | None = None,
     ) -> pd.DataFrame: ...
 
     def predict(
@@ -203,7 +218,13 @@ class Client:
             Validate and count only.
         """
         set_ = [f"{column}={value}" for column, value in (values or {}).items()]
-        params = {"format": format_, "name": name, "campaign": campaign, "set": set_, "dry_run": dry_run}
+        params = {
+            "format": format_,
+            "name": name,
+            "campaign": campaign,
+            "set": set_,
+            "dry_run": dry_run,
+        }
         return self._send(upload("/v1/measurements/files", file, **params))
 
     def measurements(self, campaign: str | None = None, offset: int = 0, limit: int = 100) -> list[Row]:
@@ -224,7 +245,14 @@ class Client:
 
     def remove_stack(self, name: str) -> StackRemoved:
         """Remove a stack profile."""
-        return self._send(Call("DELETE", f"/v1/stacks/{quote(name, safe='')}", read_json, is_idempotent=False))
+        return self._send(
+            Call(
+                "DELETE",
+                f"/v1/stacks/{quote(name, safe='')}",
+                read_json,
+                is_idempotent=False,
+            )
+        )
 
     def imports(self) -> list[ImportSummary]:
         """List the imports of measurements, the latest first."""
@@ -279,7 +307,10 @@ class Client:
             If that takes longer than `timeout_s`.
         """
         deadline = time.monotonic() + timeout_s
-        while (record := self.retraining(retraining_id))["state"] not in {"done", "failed"}:
+        while (record := self.retraining(retraining_id))["state"] not in {
+            "done",
+            "failed",
+        }:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"retraining {retraining_id} is {record['state']} after {timeout_s:g} s")
             time.sleep(poll_s)

@@ -63,6 +63,7 @@ def test_files_are_checked_then_stored_and_reported(service: Service, tab: Tab, 
     assert tab.page.locator("#measurements .problem.box").count() == 1
     tab.page.get_by_role("button", name="Store 6 new rows").click()
     tab.page.locator("#measurements caption", has_text="Stored").wait_for()
+    tab.page.locator("#measurements caption", has_text="Predicted against actual").wait_for()
     tab.page.locator("#measurements caption", has_text="Imported campaigns").wait_for()
     tab.page.locator("#measurements caption", has_text="not among the references").wait_for()
 

@@ -34,7 +34,7 @@ def plot_predicted(measured: FloatArray, predicted: FloatArray, groups: pd.Serie
     axes.plot(span, span, color="black", linewidth=1)
     axes.fill_between(span, span * 0.75, span * 1.25, color="grey", alpha=0.2, label="within 25 %")
     axes.set(xscale="log", yscale="log", xlabel=f"measured {metric}", ylabel=f"predicted {metric}, lineage held out")
-    axes.legend(fontsize=7)
+    axes.legend(fontsize=7, loc="upper left")
     return figure
 
 
@@ -50,7 +50,7 @@ def plot_coverage(errors: Mapping[str, FloatArray], groups: pd.Series) -> Figure
         axes.plot(levels, coverage(error, groups, levels), marker=".", label=metric)
     axes.plot([0, 1], [0, 1], color="black", linewidth=1)
     axes.set(xlabel="nominal level", ylabel="share of held-out rows inside", xlim=(0, 1), ylim=(0, 1))
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="upper left")
     return figure
 
 
@@ -93,7 +93,7 @@ def plot_errors(errors: pd.DataFrame, label: str) -> Figure:
         axes.bar(position + (i + 0.5) * width - 0.4, errors[name], width, label=str(name))
     axes.set_xticks(position, [str(name) for name in errors.index], fontsize=7)
     axes.set(ylabel=label, ylim=(0, min(1.0, 1.1 * float(np.nanmax(errors.to_numpy())))))
-    axes.legend(fontsize=7)
+    axes.legend(fontsize=7, loc="upper left")
     return figure
 
 
@@ -135,7 +135,7 @@ def plot_nominal_coverage(shares: pd.DataFrame) -> Figure:
         axes.plot(shares.columns.to_numpy(dtype=float), share, marker="o", label=str(metric))
     axes.plot([0, 1], [0, 1], color="black", linewidth=1)
     axes.set(xlabel="nominal level", ylabel="share of measurements inside", xlim=(0, 1), ylim=(0, 1))
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="upper left")
     return figure
 
 

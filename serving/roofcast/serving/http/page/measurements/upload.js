@@ -3,6 +3,7 @@
 import { h, problemBox, table } from "../shared/dom.js";
 import { uploadFile } from "../shared/api.js";
 import { count, plural } from "../shared/format.js";
+import { driftPanel } from "./drift.js";
 
 const MISSING = "A benchmark client does not know the hardware behind the address it measures: name it here.";
 
@@ -50,7 +51,7 @@ async function storeAll(results, settings, place, imported) {
     stored.push({ file, ...(await send(file, settings, false)) });
     bar.value = stored.length;
   }
-  place.replaceChildren(report("Stored", stored));
+  place.replaceChildren(report("Stored", stored), ...stored.flatMap(({ added }) => driftPanel(added?.drift)));
   imported();
 }
 

@@ -1,0 +1,37 @@
+// Predicted against actual of an import: errors by group, and what changed since the same configuration was measured before.
+
+import { h, table } from "../shared/dom.js";
+import { METRICS, accelerator, count, few, ofMetric, percent, plural } from "../shared/format.js";
+
+const KINDS = { all: "all rows", accelerator: "accelerator", engine_version: "engine", lineage: "model lineage", stack: "stack" };
+const MAX_ROW = 20;
+
+/** Return the tables of a drift report; nothing if there is none. */
+export function driftPanel(report) {
+  if (!report) return [];
+  const errors = distinct(report.errors).slice(0, MAX_ROW);
+  return [
+    errors.length ? table(`Predicted against actual: ${plural(report.n_compared, "row")} that version ${report.predictor_version} has not learnt`, {
+      "Metric": (r) => METRICS[r.metric],
+      "Of": (r) => (r.kind === "all" ? KINDS.all : `${KINDS[r.kind]} ${r.kind === "accelerator" ? accelerator(r.name) : r.name}`),
+      "Rows": (r) => count(r.n_row),
+      "Median error": (r) => percent(r.median_ape),
+      "Measured / predicted": (r) => few(r.bias),
+      [`In the ${percent(report.level)} interval`]: (r) => percent(r.coverage),
+    }, errors) : "",
+    report.changes.length ? table(`${plural(report.n_changed, "value")} of ${count(report.n_repeat)} measured before changed by more than repeats do`, {
+      "Metric": (r) => `${METRICS[r.metric]}, ${r.statistic}`,
+      "Configuration": (r) => `${r.model}, ${few(r.n_accelerator)} × ${accelerator(r.accelerator)}, ${r.concurrency ? `${few(r.concurrency)} in flight` : `${few(r.request_rate ?? 0)}/s`}`,
+      "Before": (r) => `${ofMetric(r.metric, r.before)} on ${r.date_before}`,
+      "Now": (r) => `${ofMetric(r.metric, r.after)} on ${r.date_after}`,
+      "Regression, or settings?": (r) => r.settings.join(", ") || "no recorded setting differs",
+    }, report.changes.slice(0, MAX_ROW)) : "",
+    ...[...report.warnings, ...report.reasons.map((reason) => `Drift: ${reason}`)].map((text) => h("p", { class: "warning box" }, text)),
+  ].filter(Boolean);
+}
+
+/** Return the groups without those that hold all rows of their metric besides the one named so. */
+function distinct(errors) {
+  const all = Object.fromEntries(errors.filter((one) => one.kind === "all").map((one) => [one.metric, one.n_row]));
+  return errors.filter((one) => one.kind === "all" || one.n_row < all[one.metric]);
+}
