@@ -476,6 +476,7 @@ class VersionResponse(TypedDict):
     sha256: str
     run_id: str
     in_service: bool
+    description: str
 
 
 class ChoicesResponse(TypedDict):

@@ -88,7 +88,7 @@ def test_reports_have_scores_by_metric(history: History) -> None:
 def test_the_run_holds_settings_and_data(history: History, subset: TrainingSet) -> None:
     params = history.run.data.params
     assert params["n_estimators"] == "20"
-    assert set(params) == {*TrainingConfig.model_fields, "n_row", "n_group"}
+    assert set(params) == {*TrainingConfig.model_fields, "n_row", "n_own_row", "n_group"}
     assert params["n_row"] == str(len(subset.X))
     assert history.run.data.tags["data_digest"] == subset.digest
 
@@ -110,6 +110,24 @@ def test_the_run_holds_every_held_out_prediction(history: History, subset: Train
     assert table["id"].tolist() == subset.ids.tolist()
     assert table["predicted.ttft_s"].notna().all()
     assert len(pd.read_csv(history.folder / "tables" / "folds.csv")) == 3 * 5
+
+
+def test_a_version_has_a_description_for_people(history: History) -> None:
+    worse, again, _ = (one.description for one in history.registry.versions())
+    assert "from 144 measurements of 3 lineages: 144 of 1 shipped campaigns, 0 imported." in again
+    assert f"Mean absolute log error {history.again.candidate_error:.4f}, that of version 1 " in again
+    assert f"Promoted: {history.again.reason}." in again
+    assert f"Not promoted: {history.worse.reason}." in worse
+    assert history.run.data.tags["mlflow.note.content"] == again
+
+
+def test_errors_of_stacks_are_logged_where_they_are_known(subset: TrainingSet) -> None:
+    owners = pd.Series(["one"] * 10 + ["other"] * (len(subset.X) - 10), index=subset.X.index)
+    held_out = subset.y.where(owners == "one")
+    scores = score_folds(subset, held_out, owners)
+    assert set(scores["group"]) == {"one"}
+    assert _fold_metrics(scores, "stack")["stack.one.ttft_s.mape"] == 0
+    assert _fold_metrics(score_folds(subset, held_out * np.nan, owners), "stack") == {}
 
 
 def test_mlflow_serves_the_bundle_by_signature_and_example(

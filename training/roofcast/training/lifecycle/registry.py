@@ -44,6 +44,11 @@ MAX_EARLIER: Final = 100
 
 CHECKSUM_TAG: Final = "sha256"
 SIGNATURE_TAG: Final = "signature"
+RUN_NOTE_TAG: Final = "mlflow.note.content"
+"""Tag that MLflow's pages show as the description of a run."""
+
+MAX_DESCRIPTION: Final = 5000
+"""Characters that MLflow's store holds of a description."""
 
 NO_EARLIER: Final = (
     "there is no earlier champion to go back to; `roofcast promote VERSION` puts any version in service"
@@ -63,12 +68,13 @@ NO_CHAMPION: Final = "no predictor is promoted yet; run `roofcast retrain`"
 
 @dataclass(frozen=True, slots=True)
 class Champion:
-    """A registered version and what identifies its bundle; the signature is that of `BundleKey`."""
+    """A registered version, what identifies its bundle with the signature of `BundleKey`, and its description."""
 
     version: str
     run_id: str
     sha256: str
     signature: str = field(default="", compare=False)
+    description: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +205,13 @@ class Registry:
                 tags={CHECKSUM_TAG: checksum, SIGNATURE_TAG: self._key.sign(checksum)},
             )
         return str(version.version)
+
+    def describe(self, version: str, description: str) -> None:
+        """Set the description of a registered version, and of its run."""
+        description = description[:MAX_DESCRIPTION]
+        with reachable(self.tracking_uri):
+            entity = self._client.update_model_version(MODEL_NAME, version, description)
+            self._client.set_tag(entity.run_id, RUN_NOTE_TAG, description)
 
     @property
     def is_empty(self) -> bool:
@@ -397,4 +410,5 @@ class Registry:
 
 def _champion(version: ModelVersion) -> Champion:
     checksum, signature = (str(version.tags.get(name, "")) for name in (CHECKSUM_TAG, SIGNATURE_TAG))
-    return Champion(str(version.version), str(version.run_id), checksum, signature)
+    description = str(version.description or "")
+    return Champion(str(version.version), str(version.run_id), checksum, signature, description)

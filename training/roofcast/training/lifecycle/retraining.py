@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any, Final
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pandas as pd
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
 from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset.stacks import stack_owners
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.explain.contributions import build_training_points
@@ -19,6 +21,7 @@ from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.bundle import ModelBundle, layout
 from roofcast.training.lifecycle.judgement import judge
 from roofcast.training.lifecycle.registry import Champion, Registry
+from roofcast.training.lifecycle.version_description import describe_version
 
 RETRAINING: Final = "a retraining"
 """Caller of its promotions, for the audit log."""
@@ -84,13 +87,21 @@ def fit_bundle(
     )
 
 
-def score_folds(data: TrainingSet, held_out: pd.DataFrame) -> pd.DataFrame:
-    """Return the held-out errors of each lineage and metric."""
+def score_folds(data: TrainingSet, held_out: pd.DataFrame, groups: pd.Series | None = None) -> pd.DataFrame:
+    """Return the held-out errors of each group and metric.
+
+    Parameters
+    ----------
+    groups : shape (n_row,)
+        Lineages by default. Rows without a prediction are left out of other groups.
+    """
     rows: list[dict[str, Any]] = []
-    for group in data.groups.unique():
-        inside = (data.groups == group).to_numpy()
+    of_lineages, groups = groups is None, data.groups if groups is None else groups
+    for group in groups.unique():
+        inside = (groups == group).to_numpy()
         for metric in held_out.columns:
             known = inside & (data.y[metric] > 0).to_numpy()
+            known &= of_lineages | held_out[metric].notna().to_numpy()
             if known.any():
                 errors = error_summary(data.y[metric][known], held_out[metric][known])
                 rows.append({"group": group, "metric": metric, "n_row": int(known.sum()), **errors})
@@ -113,10 +124,13 @@ def retrain(
     candidate = fit_bundle(data, config, progress)
     decision = judge(candidate, *_load(registry, champion), data, progress)
     folds = score_folds(data, candidate.predictor.held_out_)
-    version = log_training(registry, candidate, data, config, folds)
+    stacks = score_folds(data, candidate.predictor.stack_held_out_, stack_owners(data.stacks))
+    version = log_training(registry, candidate, data, config, folds=folds, stacks=stacks)
     while decision.promoted and not _promote_over(champion, version, registry):
         champion = registry.champion()
         decision = judge(candidate, *_load(registry, champion), data, progress)
+    moment = dt.datetime.now(dt.UTC)
+    registry.describe(version, describe_version(data, decision, champion, candidate.scores, moment))
     return RetrainingReport(
         version=version,
         promoted=decision.promoted,

@@ -17,20 +17,28 @@ from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.evaluation.plots import plot_coefficients, plot_coverage, plot_predicted
 from roofcast.training.lifecycle.bundle import FILE_NAME, ModelBundle
 from roofcast.training.lifecycle.registry import Registry
+from roofcast.training.lifecycle.version_description import own_rows
 
 
 def log_training(
-    registry: Registry, bundle: ModelBundle, data: TrainingSet, config: TrainingConfig, folds: pd.DataFrame
+    registry: Registry,
+    bundle: ModelBundle,
+    data: TrainingSet,
+    config: TrainingConfig,
+    *,
+    folds: pd.DataFrame,
+    stacks: pd.DataFrame,
 ) -> str:
     """Log a training run, register its bundle and return the new version.
 
     Parameters
     ----------
-    folds
-        Held-out errors with columns `group`, `metric` and one per score.
+    folds, stacks
+        Errors with lineages, and with owners of stacks, held out: columns `group`, `metric` and one per score.
     """
     with registry.run(f"retrain-{data.digest[:8]}") as run_id:
-        mlflow.log_params({**config.model_dump(), "n_row": len(data.X), "n_group": data.groups.nunique()})
+        counts = {"n_row": len(data.X), "n_own_row": int(own_rows(data).sum()), "n_group": data.groups.nunique()}
+        mlflow.log_params({**config.model_dump(), **counts})
         mlflow.set_tags(
             {
                 "data_digest": data.digest,
@@ -41,22 +49,27 @@ def log_training(
         )
         mlflow.log_metrics({f"{m}.{name}": v for m, scores in bundle.scores.items() for name, v in scores.items()})
         mlflow.log_metrics(_fold_metrics(folds))
-        _log_tables(bundle, folds, data)
+        mlflow.log_metrics(_fold_metrics(stacks, "stack"))
+        _log_tables(bundle, folds, stacks, data)
         _log_plots(bundle, data)
         checksum, uri = _log_bundle(bundle, data)
     return registry.register(uri, run_id, checksum)
 
 
-def _fold_metrics(folds: pd.DataFrame) -> dict[str, float]:
+def _fold_metrics(folds: pd.DataFrame, prefix: str = "fold") -> dict[str, float]:
+    if folds.empty:
+        return {}
     groups = [re.sub(r"[^A-Za-z0-9._-]", "_", str(group)) for group in folds["group"]]
-    names = [f"fold.{group}.{metric}.mape" for group, metric in zip(groups, folds["metric"], strict=True)]
+    names = [f"{prefix}.{group}.{metric}.mape" for group, metric in zip(groups, folds["metric"], strict=True)]
     return dict(zip(names, folds["mape"].astype(float), strict=True))
 
 
-def _log_tables(bundle: ModelBundle, folds: pd.DataFrame, data: TrainingSet) -> None:
+def _log_tables(bundle: ModelBundle, folds: pd.DataFrame, stacks: pd.DataFrame, data: TrainingSet) -> None:
     predicted = bundle.predictor.held_out_.add_prefix("predicted.")
     with tempfile.TemporaryDirectory() as folder:
         folds.to_csv(Path(folder, "folds.csv"), index=False)
+        stacks.to_csv(Path(folder, "stacks.csv"), index=False)
+        data.measurements["campaign"].value_counts().to_csv(Path(folder, "campaigns.csv"))
         pd.concat([data.ids, data.groups, data.y, predicted], axis=1).to_csv(
             Path(folder, "held_out.csv"), index=False
         )

@@ -18,7 +18,11 @@ def versions(as_json: AsJson = False) -> None:
     with spinner("asking the registry"):
         registry = open_app_state().registry
         champion, known = registry.champion(), registry.versions()
-    rows = [{"version": v.version, "in_service": v == champion, "run": v.run_id, "sha256": v.sha256} for v in known]
+    rows = [
+        {"version": v.version, "in_service": v == champion, "run": v.run_id, "sha256": v.sha256,
+         "description": v.description}
+        for v in known
+    ]  # fmt: skip
     show(
         rows if as_json else [row | {"in_service": "yes" if row["in_service"] else ""} for row in rows],
         as_json=as_json,

@@ -19,7 +19,9 @@ def list_versions(state: State) -> list[VersionResponse]:
     """List the versions of the predictor, the newest first, then the shipped one."""
     champion = state.registry.champion()
     return [
-        VersionResponse(version=v.version, sha256=v.sha256, run_id=v.run_id, in_service=v == champion)
+        VersionResponse(
+            version=v.version, sha256=v.sha256, run_id=v.run_id, in_service=v == champion, description=v.description
+        )
         for v in state.registry.versions()
     ]
 

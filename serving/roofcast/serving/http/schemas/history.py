@@ -17,6 +17,7 @@ class VersionResponse(BaseModel):
     sha256: str
     run_id: str
     in_service: bool
+    description: Annotated[str, Field(description="What it learnt from, its errors, and why it was promoted or not.")]
 
 
 class ChangeResponse(BaseModel):

@@ -12,6 +12,7 @@ export function versionsPanel(reload) {
     return [
       table("The newest first, the shipped one last", {
         "Version": (v) => v.version,
+        "About": (v) => (v.description ? h("details", {}, h("summary", {}, v.description.split("\n").at(-1).split(":")[0]), h("p", { class: "hint" }, v.description)) : ""),
         "SHA-256": (v) => h("code", {}, v.sha256.slice(0, 12)),
         "State": (v) => (v.in_service ? h("span", { class: "hint" }, "in service") : h("button", { type: "button", on: { click: () => act("v1/predictor", "PUT", { version: v.version }) } }, "Promote")),
       }, versions),
