@@ -16,7 +16,10 @@ from roofcast.serving.drift.gauges import DriftGauges
 from roofcast.serving.drift.stored_rows import compare_import, report_days, report_import
 from tests.training.builders import measurements
 
-RUNS = [{"concurrency": n, "statistic": "mean", "engine": "vllm", "ttft_s": 0.2 + n / 100} for n in (1, 4, 16)]
+RUNS = [
+    {"concurrency": n, "statistic": "mean", "engine": "vllm", "engine_version": "99.1", "ttft_s": 0.2 + n / 100}
+    for n in (1, 4, 16)
+]
 
 
 def add(state: AppState, *rows: dict[str, object], uploader: str = "") -> Added:
@@ -28,7 +31,8 @@ def test_rows_that_the_champion_has_learnt_do_not_judge_it(state: AppState, monk
     first = report_import(state, added.import_id)
     assert (first.n_row, first.n_compared, first.n_learnt, first.n_left_out) == (4, 3, 0, 1)
     assert {one.metric for one in first.errors} == {"ttft_s"}
-    assert any(warning.startswith("engine: the first 3 rows of vllm") for warning in first.warnings)
+    (warning,) = first.warnings
+    assert warning.startswith("engine_version: 3 rows of vllm 99.1, newer than any")
     active = state.active_model
     ids = state.store.load_imported()["id"]
     knows = replace(active.bundle, row_ids=(*active.bundle.row_ids, *ids[:2]))
