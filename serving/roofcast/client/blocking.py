@@ -101,9 +101,7 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._retries = retries
-        self._http = httpx.Client(
-            **client_options(base_url, api_key, timeout_s, retries, transport)
-        )
+        self._http = httpx.Client(**client_options(base_url, api_key, timeout_s, retries, transport))
 
     def __enter__(self) -> Self:
         return self
@@ -127,9 +125,7 @@ class Client:
             raise UnreachableError(f"{type(error).__name__}: {error}") from error
         return call.result(response)
 
-    def recommend(
-        self, **request: Unpack[RecommendationRequest]
-    ) -> RecommendationResponse:
+    def recommend(self, **request: Unpack[RecommendationRequest]) -> RecommendationResponse:
         """Rank hardware and configurations by cost under the limits."""
         return self._send(post("/v1/recommendations", request))
 
@@ -176,21 +172,15 @@ class Client:
             Probability of the intervals; None for the service's default.
         """
         if not isinstance(rows, Sequence):
-            return bulk.join_tables(
-                [self._send(call) for call in bulk.table_calls(rows, stack, level)]
-            )
+            return bulk.join_tables([self._send(call) for call in bulk.table_calls(rows, stack, level)])
         calls = bulk.prediction_calls(rows, models, references, stack, level)
         return bulk.join_responses([self._send(call) for call in calls])
 
-    def predict_training(
-        self, **request: Unpack[TrainingPredictionRequest]
-    ) -> TrainingPredictionResponse:
+    def predict_training(self, **request: Unpack[TrainingPredictionRequest]) -> TrainingPredictionResponse:
         """Predict step time, throughput, MFU and peak memory of training jobs."""
         return self._send(post("/v1/training/predictions", request))
 
-    def recommend_training(
-        self, **request: Unpack[TrainingRecommendationRequest]
-    ) -> TrainingRecommendationResponse:
+    def recommend_training(self, **request: Unpack[TrainingRecommendationRequest]) -> TrainingRecommendationResponse:
         """Rank hardware and plans of a training job by cost, within its deadline and budget."""
         return self._send(post("/v1/training/recommendations", request))
 
@@ -198,9 +188,7 @@ class Client:
         """Explain each row: operators and their bounds, memory, and the factors of its prediction."""
         return self._send(post("/v1/explanations", request))
 
-    def add_measurements(
-        self, **request: Unpack[MeasurementsRequest]
-    ) -> MeasurementsAdded:
+    def add_measurements(self, **request: Unpack[MeasurementsRequest]) -> MeasurementsAdded:
         """Store measured rows and the models that they bring along: all of them, or none."""
         return self._send(post("/v1/measurements", request))
 
@@ -239,13 +227,9 @@ class Client:
         }
         return self._send(upload("/v1/measurements/files", file, **params))
 
-    def measurements(
-        self, campaign: str | None = None, offset: int = 0, limit: int = 100
-    ) -> list[Row]:
+    def measurements(self, campaign: str | None = None, offset: int = 0, limit: int = 100) -> list[Row]:
         """List the measurements stored at the service."""
-        return self._send(
-            get("/v1/measurements", campaign=campaign, offset=offset, limit=limit)
-        )
+        return self._send(get("/v1/measurements", campaign=campaign, offset=offset, limit=limit))
 
     def add_stack(self, **request: Unpack[StackRequest]) -> StackAdded:
         """Add rows to a stack profile, which is made if it is new: all of them, or none."""
@@ -257,9 +241,7 @@ class Client:
 
     def stack(self, name: str, level: float = 0.8, n_next: int = 3) -> StackReport:
         """Return a stack profile's errors without it and with its other runs, and what to measure next for it."""
-        return self._send(
-            get(f"/v1/stacks/{quote(name, safe='')}", level=level, n_next=n_next)
-        )
+        return self._send(get(f"/v1/stacks/{quote(name, safe='')}", level=level, n_next=n_next))
 
     def remove_stack(self, name: str) -> StackRemoved:
         """Remove a stack profile."""
@@ -294,23 +276,17 @@ class Client:
             )
         )
 
-    def withdraw_measurements(
-        self, **request: Unpack[MeasurementSelection]
-    ) -> MeasurementsChanged:
+    def withdraw_measurements(self, **request: Unpack[MeasurementSelection]) -> MeasurementsChanged:
         """Withdraw the measurements of one import, campaign or key: the next retraining does without them."""
         return self._send(post("/v1/measurements/withdrawals", request))
 
-    def confirm_measurements(
-        self, **request: Unpack[MeasurementSelection]
-    ) -> MeasurementsChanged:
+    def confirm_measurements(self, **request: Unpack[MeasurementSelection]) -> MeasurementsChanged:
         """Confirm measurements in quarantine: the next retraining uses them."""
         return self._send(post("/v1/measurements/confirmations", request))
 
     def retrain(self) -> RetrainingResponse:
         """Queue a retraining."""
-        return self._send(
-            Call("POST", "/v1/retrainings", read_json, is_idempotent=False)
-        )
+        return self._send(Call("POST", "/v1/retrainings", read_json, is_idempotent=False))
 
     def retraining(self, retraining_id: str) -> RetrainingResponse:
         """Return a retraining, with its report once it is done."""
@@ -336,9 +312,7 @@ class Client:
             "failed",
         }:
             if time.monotonic() > deadline:
-                raise TimeoutError(
-                    f"retraining {retraining_id} is {record['state']} after {timeout_s:g} s"
-                )
+                raise TimeoutError(f"retraining {retraining_id} is {record['state']} after {timeout_s:g} s")
             time.sleep(poll_s)
         return record
 
@@ -364,9 +338,7 @@ class Client:
 
     def campaign_rows(self, name: str, limit: int = 300) -> CampaignRows:
         """List measurements of a campaign, evenly spread, and whether the predictor has learnt from each."""
-        return self._send(
-            get(f"/v1/campaigns/{quote(name, safe='')}/measurements", limit=limit)
-        )
+        return self._send(get(f"/v1/campaigns/{quote(name, safe='')}/measurements", limit=limit))
 
     def choices(self) -> ChoicesResponse:
         """Return the valid names of request fields."""
@@ -390,15 +362,11 @@ class Client:
 
     def promote(self, **request: Unpack[PromotionRequest]) -> PredictorResponse:
         """Promote a version of the registry."""
-        return self._send(
-            Call("PUT", "/v1/predictor", read_json, content=to_json(request))
-        )
+        return self._send(Call("PUT", "/v1/predictor", read_json, content=to_json(request)))
 
     def roll_back(self) -> PredictorResponse:
         """Promote the version before the champion; a second rollback promotes the one before that."""
-        return self._send(
-            Call("POST", "/v1/predictor/rollback", read_json, is_idempotent=False)
-        )
+        return self._send(Call("POST", "/v1/predictor/rollback", read_json, is_idempotent=False))
 
     def ready(self) -> ReadinessResponse:
         """Return the state of the service's parts; raises `NotReadyError` if it does not predict."""
@@ -410,6 +378,4 @@ class Client:
 
     def metrics(self) -> str:
         """Return the service's metrics, in Prometheus' text format."""
-        return self._send(
-            Call("GET", "/metrics", lambda response: response.text, accept="text/plain")
-        )
+        return self._send(Call("GET", "/metrics", lambda response: response.text, accept="text/plain"))

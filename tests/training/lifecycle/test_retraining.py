@@ -112,9 +112,10 @@ def test_the_run_holds_every_held_out_prediction(history: History, subset: Train
     assert len(pd.read_csv(history.folder / "tables" / "folds.csv")) == 3 * 5
 
 
-def test_a_version_has_a_description_for_people(history: History) -> None:
+def test_a_version_has_a_description_for_people(history: History, subset: TrainingSet) -> None:
     worse, again, _ = (one.description for one in history.registry.versions())
-    assert "from 144 measurements of 3 lineages: 144 of 1 shipped campaigns, 0 imported." in again
+    n_row = len(subset.X)
+    assert f"from {n_row:,} measurements of 3 lineages: {n_row:,} of 1 shipped campaigns, 0 imported." in again
     assert f"Mean absolute log error {history.again.candidate_error:.4f}, that of version 1 " in again
     assert f"Promoted: {history.again.reason}." in again
     assert f"Not promoted: {history.worse.reason}." in worse
