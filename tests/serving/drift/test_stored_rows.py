@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,13 +17,13 @@ from roofcast.serving.drift.gauges import DriftGauges
 from roofcast.serving.drift.stored_rows import compare_import, report_days, report_import
 from tests.training.builders import measurements
 
-RUNS = [
+RUNS: list[dict[str, Any]] = [
     {"concurrency": n, "statistic": "mean", "engine": "vllm", "engine_version": "99.1", "ttft_s": 0.2 + n / 100}
     for n in (1, 4, 16)
 ]
 
 
-def add(state: AppState, *rows: dict[str, object], uploader: str = "") -> Added:
+def add(state: AppState, *rows: dict[str, Any], uploader: str = "") -> Added:
     return state.store.add(measurements(*rows), origin=Origin(uploader, is_operator=not uploader))
 
 
@@ -50,7 +51,7 @@ def test_many_rows_are_sampled_by_their_ids(state: AppState, monkeypatch: pytest
 
 def test_an_import_is_compared_with_earlier_rows_of_its_key_alone(state: AppState) -> None:
     add(state, *({**run, "date": "2026-11-01"} for run in RUNS), uploader="ci")
-    slow = [{**run, "ttft_s": 3 * float(str(run["ttft_s"])), "date": "2026-11-02"} for run in RUNS]
+    slow = [{**run, "ttft_s": 3 * run["ttft_s"], "date": "2026-11-02"} for run in RUNS]
     others = report_import(state, add(state, *slow, uploader="other").import_id)
     assert (others.n_repeat, others.n_changed) == (0, 0)
     own = report_import(state, add(state, *({**run, "note": "b"} for run in slow), uploader="ci").import_id)
@@ -71,10 +72,10 @@ def test_gauges_are_refreshed_once_in_a_while_and_only_if_something_changed(
 ) -> None:
     gauges = DriftGauges()
     gauges.refresh(state)
-    assert gauges.errors == ()
+    assert not gauges.errors
     add(state, *RUNS)
     gauges.refresh(state)
-    assert gauges.errors == ()
+    assert not gauges.errors
     gauges._due_s = 0.0
     gauges.refresh(state)
     assert [(one.metric, one.n_row) for one in gauges.errors] == [("ttft_s", 3)]

@@ -211,7 +211,7 @@ class Registry:
         description = description[:MAX_DESCRIPTION]
         with reachable(self.tracking_uri):
             entity = self._client.update_model_version(MODEL_NAME, version, description)
-            self._client.set_tag(entity.run_id, RUN_NOTE_TAG, description)
+            self._client.set_tag(str(entity.run_id), RUN_NOTE_TAG, description)
 
     @property
     def is_empty(self) -> bool:
