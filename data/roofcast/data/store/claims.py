@@ -50,8 +50,10 @@ class KnownRows:
     withdrawn: frozenset[str] = frozenset()
 
 
-def find_known(connection: sa.Connection, ids: Collection[str], owner: tuple[str, bool]) -> KnownRows:
-    """Return which rows are known, and lock them to the end of the transaction.
+def find_known(
+    connection: sa.Connection, ids: Collection[str], owner: tuple[str, bool], *, lock: bool = False
+) -> KnownRows:
+    """Return which rows are known.
 
     Nobody claims what an operator withdrew: it stays so until an operator restores it.
 
@@ -59,9 +61,12 @@ def find_known(connection: sa.Connection, ids: Collection[str], owner: tuple[str
     ----------
     owner
         Uploader of the import, and whether it is an operator.
+    lock
+        Whether to lock the rows to the end of the transaction, for `add_claims`.
     """
     columns = [MEASUREMENT.c[name] for name in ("id", *_OWNER, "withdrawn_by", "withdrawn_at")]
-    query = sa.select(*columns).order_by(MEASUREMENT.c.id).with_for_update()
+    query = sa.select(*columns).order_by(MEASUREMENT.c.id)
+    query = query.with_for_update() if lock else query
     stored = [row for part in _parts(ids) for row in connection.execute(query.where(MEASUREMENT.c.id.in_(part)))]
     own_claims = sa.select(CLAIM.c.id).where(CLAIM.c.uploader == owner[0], CLAIM.c.is_operator == owner[1])
     own = {

@@ -129,7 +129,7 @@ class MeasurementStore:
             for spec, config in models:
                 self.models.insert(connection, spec, config)
             new = set(connection.execute(insert, [*rows.values()]).scalars()) if rows else set()
-            known = find_known(connection, rows.keys() - new, (origin.uploader, origin.is_operator))
+            known = find_known(connection, rows.keys() - new, (origin.uploader, origin.is_operator), lock=True)
             add_claims(connection, [rows[id_] for id_ in sorted(known.claimed)])
         new |= known.freed
         n_quarantined = sum(bool(rows[id_]["quarantine"]) for id_ in new)
