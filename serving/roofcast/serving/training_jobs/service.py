@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError
@@ -31,6 +31,8 @@ from roofcast.serving.training_jobs.request import TrainingPredictionRequest, Tr
 from roofcast.serving.training_jobs.response import TrainingPredictionResponse, TrainingRecommendationResponse
 from roofcast.serving.training_jobs.search import TrainingSearch, at_level, search
 from roofcast.training.training_jobs import load_shipped_training_predictor
+
+CURE: Final = "; where it does not fit, admit more nodes, or try shorter sequences or a method such as qlora"
 
 
 def predictor_version() -> str:
@@ -148,7 +150,7 @@ def _response(
     offers = [found.offers[k] for k in found.runs.offer[entries].tolist()]
     warnings = staleness_warnings(offers, today)
     if not len(entries):
-        warnings.append(f"no hardware runs the job within its limits with probability {request.confidence:g}")
+        warnings.append(f"no hardware runs the job within its limits with probability {request.confidence:g}{CURE}")
     return TrainingRecommendationResponse(
         model=demand.model.id,
         method=demand.method,
