@@ -67,7 +67,13 @@ def test_the_share_of_requests_beyond_the_context_is_reported() -> None:
 
 
 def test_the_number_of_sequences_is_the_requests_in_flight_within_the_limits() -> None:
-    assert an_engine_config(entry=an_entry(in_flight=45.2, capacity=20.0)).n_sequence == 46
+    assert an_engine_config(entry=an_entry(in_flight=45.2, capacity=500.0)).n_sequence == 46
+
+
+def test_the_number_of_sequences_is_no_more_than_fits_in_memory() -> None:
+    """Requests in flight of a saturated replica wait in the engine's queue."""
+    assert an_engine_config(entry=an_entry(in_flight=2896.0, capacity=19.4)).n_sequence == 20
+    assert an_engine_config(entry=an_entry(in_flight=3.0, capacity=0.4)).n_sequence == 1
 
 
 @pytest.mark.parametrize(
@@ -75,7 +81,7 @@ def test_the_number_of_sequences_is_the_requests_in_flight_within_the_limits() -
     [{"users": None, "request_rate_per_s": 5.0}, {"users": 900, "request_rate_per_s": None, "think_time_s": 9}],
 )
 @pytest.mark.parametrize(
-    ("mean", "capacity", "n"), [(49.0, 500.0, 77), (49.0, 60.2, 61), (49.0, 20.0, 49), (0.25, 9, 3)]
+    ("mean", "capacity", "n"), [(49.0, 500.0, 77), (49.0, 60.2, 61), (49.0, 20.0, 20), (0.25, 9, 3)]
 )
 def test_the_number_of_sequences_exceeds_a_mean_in_flight(
     load: dict[str, Any], mean: float, capacity: float, n: int

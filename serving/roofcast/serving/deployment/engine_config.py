@@ -191,13 +191,13 @@ def max_running_requests(entry: Entry, demand: Demand) -> int:
     """Return the concurrency limit of an engine.
 
     Without think time it is the requests in flight within the limits. At a rate, or with think time, that number is a
-    mean, and a limit there would queue requests that the prediction lets run.
+    mean, and a limit there would queue requests that the prediction lets run. It is never above what fits in memory:
+    requests in flight beyond that wait in the engine's queue.
 
     Notes
     -----
     The number of Poisson arrivals in flight is Poisson distributed about its mean ``m`` (Little's law), whatever the
-    service times. The limit is ``m + 4 sqrt(m)``, or what fits in memory by the estimate if that is less, and at
-    least ``m``.
+    service times, so the limit is ``m + 4 sqrt(m)``.
 
     References
     ----------
@@ -205,9 +205,9 @@ def max_running_requests(entry: Entry, demand: Demand) -> int:
     "Introduction to the Theory of Queues", Oxford University Press, 1962 (the queue with infinitely many servers).
     """
     mean = entry.in_flight_per_replica
-    if demand.users is not None and not demand.think_time_s:
-        return math.ceil(mean)
-    return math.ceil(max(mean, min(mean + N_SD * math.sqrt(mean), entry.capacity_per_replica)))
+    is_mean = demand.users is None or demand.think_time_s > 0
+    highest = mean + N_SD * math.sqrt(mean) if is_mean else mean
+    return max(math.ceil(min(highest, entry.capacity_per_replica)), 1)
 
 
 def longest_request(demand: Demand) -> int:

@@ -22,7 +22,7 @@ from roofcast.training.dataset.targets import outcomes
 from roofcast.training.dataset.training_set import TRAINED_ON
 
 UNANSWERED: Final = "beyond_estimate"
-"""Review rule whose rows are scored as unanswered, because the predictor has no number for them."""
+"""Review rule whose rows are scored as unanswered: near saturation their latency is that of the queue."""
 
 EQUAL_RUN_RATIO: Final = 0.005
 """Relative difference of outcomes up to which rows of two campaigns are one run."""

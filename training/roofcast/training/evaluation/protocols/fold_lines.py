@@ -11,6 +11,7 @@ import pandas as pd
 
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.training.config import TrainingConfig
+from roofcast.training.evaluation.metrics import error_summary, share_answered
 from roofcast.training.evaluation.protocols.baselines import analytic_estimate, boosted_raw, nearest_measured
 from roofcast.training.evaluation.protocols.campaign_rows import UNANSWERED, CampaignRows
 from roofcast.training.learner.predictor import RoofcastPredictor
@@ -107,7 +108,11 @@ def build_lines(rows: CampaignRows, test: npt.NDArray[np.intp], answers: Mapping
 def plain_predictions(
     predictor: RoofcastPredictor, rows: CampaignRows, test: npt.NDArray[np.intp]
 ) -> dict[str, pd.DataFrame]:
-    """Return predictions and bounds without reference points; NaN if saturated or of rule `UNANSWERED`."""
+    """Return predictions and bounds without reference points; NaN if saturated or of rule `UNANSWERED`.
+
+    The service answers such rows, up to four times the rate that saturates a replica, and says so; how well is not
+    judged.
+    """
     names = [f"{side}_{level * 100:.0f}" for level in LEVELS for side in ("low", "high")]
     answers = {name: pd.DataFrame(np.nan, rows.X.index[test], list(COLUMNS)) for name in ("predicted", *names)}
     for about, rows_of in by_stack(predictor, rows.stacks.iloc[test]):
@@ -132,7 +137,7 @@ def by_stack(
 
 
 def is_unanswered(rows: CampaignRows, test: npt.NDArray[np.intp]) -> pd.Series:
-    """Return whether the predictor has no number for a row, by its rule."""
+    """Return whether a row is left out of the scores, because its load is near what the estimate says is the limit."""
     return rows.measurements["rule"].iloc[test] == UNANSWERED
 
 
@@ -152,6 +157,13 @@ def baseline_predictions(
 def scored_lines(dump: pd.DataFrame) -> pd.DataFrame:
     """Return the lines that P4 and P7 score: measured metrics of rows without a fault."""
     return dump[dump["rule"].isin(["", UNANSWERED]) & dump["metric"].isin(list(SCORED_METRICS))]
+
+
+def compared_summary(lines: pd.DataFrame, column: str) -> dict[str, float]:
+    """Return the errors of a method on the rows that roofcast answers, and the share of all rows that it answers."""
+    compared = lines[lines["predicted"].notna()]
+    errors = error_summary(compared["measured"], compared[column])
+    return {**errors, "answered": share_answered(lines[column])}
 
 
 def interval_scores(answered: pd.DataFrame, bounds: str) -> dict[str, float]:

@@ -27,6 +27,7 @@ from roofcast.training.evaluation.protocols.fold_lines import (
     SCORED_METRICS,
     Progress,
     by_stack,
+    compared_summary,
     interval_scores,
     is_unanswered,
     map_folds,
@@ -130,14 +131,11 @@ def campaign_figures(dump: pd.DataFrame) -> dict[str, dict[str, float]]:
 
 
 def method_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
-    """Return P4's errors of roofcast and of the baselines, by method and metric."""
+    """Return P4's errors of roofcast and of the baselines, by method and metric; see `compared_summary`."""
     lines = scored_lines(dump)
     columns = {"roofcast": "predicted", **{name: f"by_{name}" for name in BASELINES}}
     return {
-        method: {
-            str(metric): error_summary(rows["measured"], rows[column])
-            for metric, rows in lines.groupby("metric", sort=False)
-        }
+        method: {str(metric): compared_summary(rows, column) for metric, rows in lines.groupby("metric", sort=False)}
         for method, column in columns.items()
     }
 

@@ -26,6 +26,7 @@ from roofcast.training.evaluation.protocols.fold_lines import (
     LEVELS,
     SCORED_METRICS,
     Progress,
+    compared_summary,
     interval_scores,
     is_unanswered,
     map_folds,
@@ -43,6 +44,9 @@ N_OWN_RUN: Final = (1, 3, 10)
 OWN_RUNS: Final = {"one_other_llm": 1, "three_other_llms": 3, "asked_llm": 0}
 """Kinds of own runs, and of how many other LLMs they are; 0 for the LLM in question."""
 
+OWN_RUN_COUNTS: Final = {kind: tuple(k for k in N_OWN_RUN if k >= n_other) for kind, n_other in OWN_RUNS.items()}
+"""Numbers of own runs of each kind, at least one of each LLM."""
+
 LEAST_ROW: Final = 100
 """Rows from which a stack counts among the worst."""
 
@@ -59,7 +63,7 @@ def predict_stacks(
 
     Returns
     -------
-    As of `p4_p5_campaigns.predict_campaigns`, and for each kind of `OWN_RUNS` and each of `N_OWN_RUN`
+    As of `p4_p5_campaigns.predict_campaigns`, and for each kind of `OWN_RUNS` and each of its `OWN_RUN_COUNTS`
     ``predicted_KIND_k``, ``low_90_KIND_k`` and ``high_90_KIND_k``, NaN for the own runs themselves and where the
     stack measured too few LLMs
     """
@@ -76,7 +80,7 @@ def _own_run_predictions(
     blank = pd.DataFrame(np.nan, index=test_rows.index, columns=list(SCORED_METRICS.values()))
     answers: dict[str, pd.DataFrame] = {}
     for kind, n_other in OWN_RUNS.items():
-        for k in N_OWN_RUN:
+        for k in OWN_RUN_COUNTS[kind]:
             tables = {name: blank.copy() for name in ("predicted", "low_90", "high_90")}
             for queries, references in _settings(rows, test, n_other, k):
                 points = CalibrationPoints(rows.X.iloc[references], rows.y.iloc[references])
@@ -92,8 +96,8 @@ def _own_run_predictions(
 def _settings(rows: CampaignRows, test: IndexArray, n_other: int, k: int) -> Iterator[tuple[IndexArray, IndexArray]]:
     """Yield the rows of each LLM on a stack, engine and accelerator, and the rows of k own runs for them.
 
-    Runs are drawn at random, by means or medians; those of other LLMs in turn from each. Rows of own runs are left
-    out of the rows to predict.
+    Runs are drawn at random, by means or medians; those of other LLMs in turn from each. Settings with fewer runs, or
+    of fewer LLMs, are left out. Rows of own runs are left out of the rows to predict.
     """
     table = rows.measurements.iloc[test].assign(stack=rows.stacks.iloc[test], place=test)
     table["group"] = rows.groups.iloc[test]
@@ -111,7 +115,8 @@ def _settings(rows: CampaignRows, test: IndexArray, n_other: int, k: int) -> Ite
                 continue
             drawn = runs[runs["group"].isin(wanted)].sort_values("turn", kind="stable").head(k)
             queries = setting[(setting["group"] == group) & ~setting["run"].isin(drawn["run"])]
-            if len(drawn) and len(queries):
+            is_complete = len(drawn) == k and drawn["group"].nunique() == max(n_other, 1)
+            if is_complete and len(queries):
                 references = setting[setting["run"].isin(drawn["run"]) & is_central]
                 yield queries["place"].to_numpy(), references["place"].to_numpy()
 
@@ -121,7 +126,7 @@ def stack_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, object]]]
 
     Errors are pooled over rows (``pooled``), averaged over stacks (``mean_of_stacks``), and of the worst stack of
     `LEAST_ROW` rows (``worst_stack``), a stack being all of one owner; ``bias`` is the median of
-    log(measured / predicted). Coverages are means over stacks; ``coverage_90_worst`` and ``width_90`` (the median)
+    log(measured / predicted). All methods are compared on the rows that roofcast answers. Coverages are means over stacks; ``coverage_90_worst`` and ``width_90`` (the median)
     belong to the 90 % interval.
     """
     lines = scored_lines(dump)
@@ -137,12 +142,10 @@ def stack_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, object]]]
 
 def _method_scores(lines: pd.DataFrame, column: str, *, has_interval: bool) -> dict[str, object]:
     owner, predicted = stack_owners(lines["stack"]), lines[column]
-    by_stack = pd.DataFrame(
-        {name: error_summary(part["measured"], part[column]) for name, part in lines.groupby(owner)}
-    ).T
+    by_stack = pd.DataFrame({name: compared_summary(part, column) for name, part in lines.groupby(owner)}).T
     is_large = lines.groupby(owner).size() >= LEAST_ROW
-    pooled = error_summary(lines["measured"], predicted)
-    pooled["bias"] = _bias(lines["measured"], predicted)
+    pooled = compared_summary(lines, column)
+    pooled["bias"] = _bias(lines["measured"], predicted.where(lines["predicted"].notna()))
     scores: dict[str, object] = {"pooled": pooled, "mean_of_stacks": _floats(by_stack.mean())}
     if is_large.any():
         scores["worst_stack"] = _floats(by_stack[is_large].max()[["mape", "median_ape"]])
@@ -172,7 +175,10 @@ def own_run_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, dict[st
     lines = scored_lines(dump)
     figures: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     for kind in OWN_RUNS:
-        names = {"0": ("predicted", "90"), **{str(k): (f"predicted_{kind}_{k}", f"90_{kind}_{k}") for k in N_OWN_RUN}}
+        names = {
+            "0": ("predicted", "90"),
+            **{str(k): (f"predicted_{kind}_{k}", f"90_{kind}_{k}") for k in OWN_RUN_COUNTS[kind]},
+        }
         scored = lines[lines[[column for column, _ in names.values()]].notna().all(axis=1)]
         figures[kind] = {
             k: {
@@ -206,7 +212,9 @@ def stack_parts(dump: pd.DataFrame) -> pd.DataFrame:
         answered = part[part["predicted"].notna()]
         scores = error_summary(part["measured"], part["predicted"]) | interval_scores(answered, "90")
         bias = _bias(answered["measured"], answered["predicted"])
-        of_baselines = {name: median_ape(part["measured"], part[name]) for name in map("by_{}".format, BASELINES)}
+        of_baselines = {
+            name: median_ape(answered["measured"], answered[name]) for name in map("by_{}".format, BASELINES)
+        }
         table.append({"owner": owner, "metric": metric, "n_row": len(part), **scores, "bias": bias, **of_baselines})
     return pd.DataFrame(table)
 
