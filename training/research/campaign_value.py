@@ -26,44 +26,53 @@ N_FOLD: Final = 4
 
 METRICS: Final = {"tpot_s": "TPOT", "ttft_s": "TTFT", "output_throughput_token_per_s": "throughput"}
 
-SEED: Final = "(another seed of the trees)"
-"""Row of the table that shows how much of a difference is chance."""
+N_DRAW: Final = 400
+"""Draws of owners for the intervals of the changes."""
 
 _TITLE: Final = """# Value of each campaign
 
-Does a campaign that was added improve predictions about the stacks of the others? Models without intervals are fitted
-with stacks left out, {n_fold} folds of owners, once with all campaigns and once without the one in question; both are
-judged on the rows of all other campaigns. *Change*: median absolute percentage error with the campaign less that
-without it, pooled over rows, so that **less than zero is a gain**; *owners*: share of the owners of stacks whose
-median error is smaller with it. The last line is the same of two models that differ by the seed of their trees alone:
-a change no greater than its is chance. Written by `python -m research.campaign_value`.
+Does a campaign that was added improve predictions about the stacks of the others? Ratio models, without random
+effects and the share that carries over, are fitted with stacks left out, {n_fold} folds of owners, once with all
+campaigns and once without the one in question; both are judged on the rows of all other campaigns. Cells are the
+change of the median absolute percentage error, pooled over rows, with the campaign less without it, so that **less
+than zero is a gain**, and its 90 % interval over draws of owners. An interval that holds zero shows no effect; of
+{n_test} intervals, {n_chance} would leave zero out by chance. Written by `python -m research.campaign_value`.
 """
 
 
 def campaign_values(rows: CampaignRows, campaigns: tuple[str, ...]) -> pd.DataFrame:
-    """Return, for each campaign and metric, the errors with it and without it on the rows of the others."""
+    """Return, for each campaign and metric, the change of the median error on the rows of the others."""
     folds = list(leave_one_group_out(rows.owners, N_FOLD))
-    cases = [None, SEED, *campaigns]
     errors = {}
-    for case in track(cases, "campaigns", disable=not sys.stderr.isatty()):
+    for case in track([None, *campaigns], "campaigns", disable=not sys.stderr.isatty()):
         errors[case] = pd.concat([_held_out_errors(rows, train, test, case) for train, test in folds])
     lines = []
-    for case in cases[1:]:
+    for case in campaigns:
         judged = (rows.measurements["campaign"] != case).reindex(errors[None].index)
         for metric in METRICS:
-            pair = pd.DataFrame({"all": errors[None][metric], "less": errors[case][metric]})[judged].dropna()
+            pair = pd.DataFrame({"with": errors[None][metric], "without": errors[case][metric]})[judged].dropna()
             lines.append({"campaign": case, "metric": metric, "n_row": len(pair), **_compare(pair, rows.owners)})
     return pd.DataFrame(lines)
 
 
 def _compare(pair: pd.DataFrame, owners: pd.Series) -> dict[str, float]:
-    by_owner = pair.groupby(owners.reindex(pair.index)).median()
-    differs = by_owner[by_owner["all"] != by_owner["less"]]
-    return {
-        "with": float(pair["all"].median()),
-        "without": float(pair["less"].median()),
-        "owners": float((differs["all"] < differs["less"]).mean()) if len(differs) else np.nan,
-    }
+    """Return the change of the median error and its 90 % interval, owners drawn with replacement."""
+    codes, names = pd.factorize(owners.reindex(pair.index))
+    values = pair.to_numpy()
+    order = [np.argsort(column) for column in values.T]
+    rng, changes = np.random.default_rng(0), []
+    for _ in range(N_DRAW):
+        weight = rng.multinomial(len(names), np.full(len(names), 1 / len(names)))[codes]
+        medians = [_median(column[by], weight[by]) for column, by in zip(values.T, order, strict=True)]
+        changes.append(medians[0] - medians[1])
+    low, high = np.quantile(changes, [0.05, 0.95])
+    return {"change": float(pair["with"].median() - pair["without"].median()), "low": float(low), "high": float(high)}
+
+
+def _median(rising: npt.NDArray[np.float64], weight: npt.NDArray[np.int64]) -> float:
+    """Return the weighted median of rising values."""
+    cumulative = np.cumsum(weight)
+    return float(rising[np.searchsorted(cumulative, cumulative[-1] / 2)])
 
 
 def _held_out_errors(
@@ -74,7 +83,7 @@ def _held_out_errors(
     is_used = rows.is_sound[train] & (measurements["campaign"].iloc[train] != case).to_numpy()
     is_used &= ~measurements["run"].iloc[train].isin(measurements["run"].iloc[test]).to_numpy()
     fit, judged = rows.take(train[is_used]), rows.take(test[rows.is_sound[test]])
-    model = RatioModel(TrainingConfig(seed=int(case == SEED)), tuple(METRICS))
+    model = RatioModel(TrainingConfig(), tuple(METRICS))
     prediction = model.fit(fit.X, fit.y, fit.groups, stacks=fit.stacks).predict_ratio(judged.X)
     measured = judged.y.where(~pd.Series(prediction.estimate.is_saturated, judged.y.index))
     return pd.DataFrame({m: np.abs(prediction.value[m] / measured[m] - 1) for m in METRICS})
@@ -82,23 +91,18 @@ def _held_out_errors(
 
 def page(values: pd.DataFrame, owners: pd.Series, rows: pd.DataFrame) -> str:
     """Return the page, the campaigns in the order of their gain in TPOT."""
-    wide = values.pivot_table(["with", "without", "owners"], "campaign", "metric", dropna=False)
-    change = wide["with"] - wide["without"]
-    order = [*change.drop(SEED)["tpot_s"].sort_values().index, SEED]
+    by_metric = {metric: part.set_index("campaign") for metric, part in values.groupby("metric")}
     lines = []
-    for name in order:
+    for name in by_metric["tpot_s"]["change"].sort_values().index:
         own = rows["campaign"] == name
-        cells = [name, f"{own.sum():,}" if own.any() else "", f"{owners[own].nunique()}" if own.any() else ""]
-        for metric in METRICS:
-            cells += [f"{change.loc[name, metric]:+.4f}", f"{wide['owners'].loc[name, metric]:.2f}"]
-        lines.append(tuple(cells))
-    header = (
-        "campaign",
-        "rows",
-        "owners",
-        *(f"{m}, {what}" for m in METRICS.values() for what in ("change", "owners")),
-    )
-    return _TITLE.format(n_fold=N_FOLD) + "\n" + markdown_table(header, lines) + "\n"
+        cells = [
+            f"{one.change:+.4f} ({one.low:+.4f} to {one.high:+.4f})"
+            for one in (by_metric[m].loc[name] for m in METRICS)
+        ]
+        lines.append((str(name), f"{own.sum():,}", f"{owners[own].nunique()}", *cells))
+    header = ("campaign", "rows", "owners", *METRICS.values())
+    title = _TITLE.format(n_fold=N_FOLD, n_test=len(values), n_chance=round(len(values) / 10))
+    return title + "\n" + markdown_table(header, lines) + "\n"
 
 
 def main() -> None:

@@ -57,7 +57,7 @@ def exhaustive(state: AppState, model: ModelSpec, demand: Demand, confidence: fl
     replicas, _ = enumerate_replicas(model, market.accelerators, market.offers, bounds)
     table = replica_table(replicas, model, demand, bounds)
     descriptors = describe_replicas(table, model, market.accelerators)
-    doubt = replica_doubt(bundle, table, demand)
+    doubt = replica_doubt(bundle, table, descriptors, demand)
     evaluator = Evaluator(bundle.predictor, descriptors, is_open=demand.users is None, doubt=doubt)
     most = max_users_per_accelerator(bundle) * np.array([replica.n_accelerator for replica in replicas])
     levels = user_levels(float(most.max()))

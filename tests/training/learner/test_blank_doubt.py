@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from roofcast.training.dataset.blanked_rows import BlankedRows
-from roofcast.training.learner.blank_doubt import OPEN_LOOP, OTHER_LOAD, BlankDoubt
+from roofcast.training.learner.blank_doubt import OPEN_LOOP, OTHER_LOAD, BlankDoubt, unshared_blanks
 from roofcast.training.learner.ratio_model import RatioModel
 from tests.builders import a_question, describe_questions
 
@@ -45,3 +45,12 @@ def test_only_assumed_columns_of_the_kind_of_load_add_doubt() -> None:
     variance = doubt.predict(np.array([False, False, True, True]), ["a b c", "", "a b", "a"])
     assert variance["tpot_s"].tolist() == pytest.approx([0.3, 0, 0, 0])
     assert variance["ttft_s"].tolist() == pytest.approx([0, 0, 0.4, 0])
+
+
+def test_own_runs_on_the_same_hardware_share_what_they_leave_blank() -> None:
+    here, elsewhere = (describe_questions(a_question(engine=engine)) for engine in ("vllm", "tgi"))
+    assumed = ["graphs n_request"]
+    assert unshared_blanks(here, assumed, here, ["n_request"]) == ["graphs"]
+    assert unshared_blanks(here, assumed, elsewhere, ["n_request"]) == assumed
+    assert unshared_blanks(here, assumed, here, [""]) == assumed
+    assert unshared_blanks(here, assumed, here, ()) == assumed

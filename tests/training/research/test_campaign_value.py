@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from research import campaign_value
-from research.campaign_value import METRICS, SEED, campaign_values, page
+from research.campaign_value import METRICS, campaign_values, page
 from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows
 
 ROWS = CampaignRows(
@@ -14,7 +14,7 @@ ROWS = CampaignRows(
     pd.DataFrame(index=range(4)),
     pd.Series(["x"] * 4),
 )
-ERRORS = {None: [0.9, 0.1, 0.2, 0.3], "new": [0.0, 0.2, 0.2, 0.5], SEED: [0.9, 0.1, 0.2, 0.3]}
+ERRORS = {None: [0.9, 0.1, 0.2, 0.3], "new": [0.0, 0.2, 0.2, 0.5]}
 
 
 @pytest.fixture
@@ -29,11 +29,12 @@ def values(monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
 
 
 def test_a_campaign_is_judged_on_the_rows_of_the_others(values: pd.DataFrame) -> None:
-    new = values[values["campaign"] == "new"].iloc[0]
-    assert (new["n_row"], new["with"], new["without"], new["owners"]) == (3, 0.2, 0.2, 1.0)
+    new = values[values["metric"] == "tpot_s"].iloc[0]
+    assert (new["n_row"], new["change"]) == (3, 0.0)
+    assert new["low"] <= new["high"] <= 0.0
+    assert new["low"] == pytest.approx(-0.1)
 
 
-def test_the_page_ends_with_what_is_chance(values: pd.DataFrame) -> None:
-    lines = page(values, ROWS.owners, ROWS.measurements).splitlines()
-    assert lines[-2].startswith("| new | 1 | 1 | +0.0000 | 1.00 |")
-    assert lines[-1].startswith(f"| {SEED} |  |  | +0.0000 | nan |")
+def test_the_page_has_changes_and_their_intervals(values: pd.DataFrame) -> None:
+    line = page(values, ROWS.owners, ROWS.measurements).splitlines()[-1]
+    assert line.startswith("| new | 1 | 1 | +0.0000 (-0.1000 to ")

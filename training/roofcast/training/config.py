@@ -6,7 +6,7 @@ from roofcast.data.specs import Spec
 
 
 class TrainingConfig(Spec):
-    """Settings of the learner; fixed in advance, never chosen on rows that judge it.
+    """Settings of the learner; decision 18 lists what was chosen in view of which figures.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from roofcast.data.measurements.columns import column_cure
 from roofcast.data.measurements.metrics import e2e_from_parts
 from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
 from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.json_rows import table_from_rows
 from roofcast.serving.predict.row_checks import capacity_problems, check_table
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD
@@ -84,8 +85,9 @@ def parse_references(
             source,
             lines,
         )
-    parsed = table.drop(columns=ASSUMED_LOAD).join(measured)
-    return CalibrationPoints(X, _with_derived(measured, table)), parsed
+    assumed = assumed_columns({str(name): table[name].to_numpy() for name in table})
+    points = CalibrationPoints(X, _with_derived(measured, table), assumed=assumed)
+    return points, table.drop(columns=ASSUMED_LOAD).join(measured)
 
 
 def references_of(

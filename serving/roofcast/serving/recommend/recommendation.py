@@ -101,6 +101,7 @@ def recommend(
     problem = SearchProblem(
         bundle=replace(bundle, predictor=bundle.predictor.condition_on(references)),
         unconditioned=bundle.predictor if references else None,
+        references=references,
         model=model,
         demand=demand,
         constraints=constraints,

@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -126,7 +127,8 @@ def build_profile(
     is_central = central_rows(rows)
     if not is_central.any():
         raise SchemaError("statistic", "is neither mean nor p50 in any row; give one of at least one run", source)
-    central = CalibrationPoints(points.X[is_central], points.y[is_central])
+    assumed = tuple(compress(points.assumed, is_central))
+    central = CalibrationPoints(points.X[is_central], points.y[is_central], assumed=assumed)
     return Profile(name, rows, points, central)
 
 
@@ -206,6 +208,7 @@ class ProfileCache:
         return CalibrationPoints(
             pd.concat([part.X for part in parts], ignore_index=True),
             pd.concat([part.y for part in parts], ignore_index=True),
+            assumed=(*central.assumed, *references.assumed),
         )
 
 

@@ -10,7 +10,7 @@ from roofcast.training.evaluation.protocols import fold_lines, p7_p8_stacks
 from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows
 from roofcast.training.evaluation.protocols.fold_lines import scored_lines
 from roofcast.training.evaluation.protocols.p7_p8_stacks import (
-    N_OWN_RUN,
+    OWN_RUN_COUNTS,
     OWN_RUNS,
     own_run_figures,
     predict_stacks,
@@ -82,10 +82,10 @@ def test_own_runs_are_of_the_stack_engine_and_accelerator_and_are_not_scored(
             both = rows.measurements.iloc[np.concatenate([queries, references])]
             assert len(both[["stack", "engine", "accelerator"]].drop_duplicates()) == 1
             assert not set(queries) & set(references)
-            assert rows.measurements["run"].iloc[references].nunique() <= 3
+            assert rows.measurements["run"].iloc[references].nunique() == 3
             groups = set(rows.groups.iloc[references])
             assert (groups == set(rows.groups.iloc[queries])) == (n_other == 0)
-            assert len(groups) <= max(n_other, 1)
+            assert len(groups) == max(n_other, 1)
 
 
 def test_figures_are_those_of_the_dump(board: Scoreboard) -> None:
@@ -114,12 +114,20 @@ def test_coverage_is_the_mean_over_stacks() -> None:
     assert "coverage_90" not in figures["analytic_priors"]["tpot"]
 
 
+def test_baselines_are_compared_on_the_rows_that_roofcast_answers() -> None:
+    lines = pd.DataFrame({"metric": "tpot", "rule": "", "measured": 1.0, "predicted": [1.0, np.nan], "stack": "a"})
+    lines = lines.assign(**{f"by_{name}": [1.5, 9.0] for name in fold_lines.BASELINES})
+    lines = lines.assign(**{f"{side}_{level}": 1.0 for level in (50, 80, 90) for side in ("low", "high")})
+    pooled = stack_figures(lines)["xgboost_raw"]["tpot"]["pooled"]
+    assert (pooled["median_ape"], pooled["answered"]) == (0.5, 1.0)  # type: ignore[index]
+
+
 def test_every_number_of_own_runs_is_scored_on_the_same_rows(board: Scoreboard) -> None:
     dump = board.results["P8"].tables["P8"]
     figures = own_run_figures(dump)
     assert set(figures) == set(OWN_RUNS)
     for kind, by_number in figures.items():
-        assert set(by_number) == {"0", *map(str, N_OWN_RUN)}
+        assert set(by_number) == {"0", *map(str, OWN_RUN_COUNTS[kind])}
         assert len({tuple(metrics) for metrics in by_number.values()}) == 1, kind
 
 

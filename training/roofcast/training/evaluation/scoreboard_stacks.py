@@ -24,15 +24,16 @@ row is predicted without training rows of its stack's owner; {n_owner} owners, s
 
 The first table judges the stacks of the first fourteen campaigns, so that it compares from version to version; the
 second all stacks. *analytic_calibrated* is the estimate without the learner, *analytic_priors* that without
-calibration. Weights of the calibration and which trees are gated were chosen with P7 of the ratio model in view,
-so both tables are optimistic ([decision 18](decisions/0018-stacks.md)).
+calibration. Methods are compared on the rows that roofcast answers: rows near saturation by the estimate are left
+out, though the service answers some of them. [Decision 18](decisions/0018-stacks.md) lists what was chosen with P7 in
+view, which makes both tables optimistic, and where the bare estimate is better.
 """
 
 _OWN_RUNS: Final = """
 ## P8: some runs of one's own stack
 
 As P7, with 1, 3 or 10 runs of the left-out stack on the same engine and accelerator, of one other LLM, of three other
-LLMs, or of the LLM in question. 0 is P7 on the same rows.
+LLMs, or of the LLM in question; settings with fewer runs are left out. 0 is P7 on the same rows.
 """
 
 

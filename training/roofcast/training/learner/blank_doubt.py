@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from roofcast.features.descriptors.config_hash import config_hashes, joint_hash
 from roofcast.features.pipeline import METRICS
 from roofcast.training.dataset.blanked_rows import BlankedRows
 from roofcast.training.learner.derived_metrics import Loads
@@ -17,6 +18,9 @@ from roofcast.training.learner.ratio_model import RatioModel
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+
+NEAR: Final = ("accelerator", "engine")
+"""Columns of `config_hashes` within which own runs share what they leave blank."""
 
 OPEN_LOOP: Final = "open_loop"
 OTHER_LOAD: Final = "other_load"
@@ -68,3 +72,29 @@ class BlankDoubt:
             for metric, variance in self.variance.get(load, {}).get(column, {}).items():
                 total[metric] = total.get(metric, 0.0) + variance
         return total
+
+
+def unshared_blanks(
+    X: pd.DataFrame, assumed: Sequence[str], own_X: pd.DataFrame, own_assumed: Sequence[str]
+) -> Sequence[str]:
+    """Return the blank columns of each query that no own run on its accelerator and engine leaves blank too.
+
+    What both leave blank is the same of both, so the runs have told its effect.
+
+    Parameters
+    ----------
+    X, own_X : shapes (n_query, n_descriptor) and (n_run, n_descriptor)
+    assumed, own_assumed : shapes (n_query,) and (n_run,)
+        Blank columns, separated by spaces.
+    """
+    if not len(own_assumed):
+        return assumed
+    here, there = (joint_hash(config_hashes(table), NEAR).tolist() for table in (X, own_X))
+    shared: dict[int, set[str]] = {}
+    for key, columns in zip(there, own_assumed, strict=True):
+        shared.setdefault(key, set()).update(columns.split())
+    none: set[str] = set()
+    return [
+        " ".join(column for column in columns.split() if column not in shared.get(key, none))
+        for key, columns in zip(here, assumed, strict=True)
+    ]

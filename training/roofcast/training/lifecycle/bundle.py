@@ -19,7 +19,7 @@ from roofcast.features.fingerprint import fingerprint
 from roofcast.features.pipeline import METRICS
 from roofcast.training.config import TrainingConfig
 from roofcast.training.explain.contributions import TrainingPoints
-from roofcast.training.learner.blank_doubt import BlankDoubt
+from roofcast.training.learner.blank_doubt import BlankDoubt, unshared_blanks
 from roofcast.training.learner.boosted_residual import ResidualRegressor
 from roofcast.training.learner.derived_metrics import Loads
 from roofcast.training.learner.error_distribution import ErrorDistribution, ErrorScaleModel, GroupedConformal
@@ -84,9 +84,7 @@ class ModelBundle:
         *,
         metrics: Collection[str] | None = None,
     ) -> Prediction:
-        """Return the predictive distribution of queries, wider where columns are blank.
-
-        With references nothing is added: runs of one's own leave blank what the query does.
+        """Return the predictive distribution of queries, wider where columns are blank; see `unshared_blanks`.
 
         Parameters
         ----------
@@ -95,7 +93,9 @@ class ModelBundle:
             Blank columns of each query, separated by spaces.
         """
         prediction = self.predictor.predict_distribution(X, references, metrics=metrics)
-        return prediction if references else prediction.widen(self.doubt.predict(Loads.of(X).is_open_loop, assumed))
+        if references is not None:
+            assumed = unshared_blanks(X, assumed, references.X, references.assumed)
+        return prediction.widen(self.doubt.predict(Loads.of(X).is_open_loop, assumed))
 
     def save(self, path: Path) -> str:
         """Write the bundle with its lookup tables, and its SHA-256 into `checksum_file`; return the SHA-256."""

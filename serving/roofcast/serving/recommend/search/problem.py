@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,7 +21,8 @@ from roofcast.serving.recommend.search.confidence import Quantity
 from roofcast.serving.recommend.search.configurations import describe_replicas, replica_table
 from roofcast.serving.recommend.search.deployment_sizes import Market
 from roofcast.serving.recommend.search.evaluation import THROUGHPUT
-from roofcast.training.learner.predictor import RoofcastPredictor
+from roofcast.training.learner.blank_doubt import unshared_blanks
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundle import ModelBundle
 
 FloatArray = npt.NDArray[np.float64]
@@ -39,6 +41,8 @@ class SearchProblem:
         In service, its predictor conditioned on the reference measurements.
     unconditioned
         The predictor without reference measurements; None if there are none.
+    references
+        Reference measurements; None if there are none.
     offers
         Those within the constraints.
     replicas, table, descriptors
@@ -51,6 +55,7 @@ class SearchProblem:
 
     bundle: ModelBundle
     unconditioned: RoofcastPredictor | None
+    references: CalibrationPoints | None
     model: ModelSpec
     demand: Demand
     constraints: Constraints
@@ -63,14 +68,23 @@ class SearchProblem:
     level: float
 
 
-def replica_doubt(bundle: ModelBundle, table: dict[str, ColumnArray], demand: Demand) -> dict[str, FloatArray]:
+def replica_doubt(
+    bundle: ModelBundle,
+    table: dict[str, ColumnArray],
+    descriptors: pd.DataFrame,
+    demand: Demand,
+    references: CalibrationPoints | None = None,
+) -> dict[str, FloatArray]:
     """Return the variance that blanks of `replica_table` add, by metric: shapes (n_replica,).
 
     A deployment runs without end, so the number of requests is no blank.
     """
-    n = len(table["model"])
+    n = len(descriptors)
     known = {"n_request": np.full(n, np.inf), ASSUMED_LOAD: np.zeros(n, dtype=bool)}
-    return bundle.doubt.predict(np.full(n, demand.users is None), assumed_columns(table | known))
+    assumed: Sequence[str] = assumed_columns(table | known)
+    if references is not None:
+        assumed = unshared_blanks(descriptors, assumed, references.X, references.assumed)
+    return bundle.doubt.predict(np.full(n, demand.users is None), assumed)
 
 
 def with_replicas(problem: SearchProblem, constraints: Constraints, replicas: list[Replica]) -> SearchProblem:

@@ -106,12 +106,13 @@ class Search:
 
     def __init__(self, problem: SearchProblem, limits: LimitModel) -> None:
         self.problem, self.demand = problem, problem.demand
-        has_references = problem.unconditioned is not None
         self.evaluator = Evaluator(
             problem.bundle.predictor,
             problem.descriptors,
             is_open=self.demand.users is None,
-            doubt={} if has_references else replica_doubt(problem.bundle, problem.table, problem.demand),
+            doubt=replica_doubt(
+                problem.bundle, problem.table, problem.descriptors, problem.demand, problem.references
+            ),
         )
         self.memory = self.evaluator.memory
         self.loads, self.top = self._load_levels()

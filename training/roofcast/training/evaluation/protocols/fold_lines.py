@@ -137,7 +137,7 @@ def by_stack(
 
 
 def is_unanswered(rows: CampaignRows, test: npt.NDArray[np.intp]) -> pd.Series:
-    """Return whether a row is left out of the scores, because its load is near what the estimate says is the limit."""
+    """Return whether a row is left out of the scores: its load is near the limit by the estimate."""
     return rows.measurements["rule"].iloc[test] == UNANSWERED
 
 
@@ -160,10 +160,12 @@ def scored_lines(dump: pd.DataFrame) -> pd.DataFrame:
 
 
 def compared_summary(lines: pd.DataFrame, column: str) -> dict[str, float]:
-    """Return the errors of a method on the rows that roofcast answers, and the share of all rows that it answers."""
-    compared = lines[lines["predicted"].notna()]
-    errors = error_summary(compared["measured"], compared[column])
-    return {**errors, "answered": share_answered(lines[column])}
+    """Return the errors of a method on the rows that roofcast answers, and the share of all rows that it answers.
+
+    A row that roofcast does not answer is within 25 % of no method.
+    """
+    compared = lines[column].where(lines["predicted"].notna())
+    return {**error_summary(lines["measured"], compared), "answered": share_answered(lines[column])}
 
 
 def interval_scores(answered: pd.DataFrame, bounds: str) -> dict[str, float]:

@@ -126,8 +126,8 @@ def stack_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, object]]]
 
     Errors are pooled over rows (``pooled``), averaged over stacks (``mean_of_stacks``), and of the worst stack of
     `LEAST_ROW` rows (``worst_stack``), a stack being all of one owner; ``bias`` is the median of
-    log(measured / predicted). All methods are compared on the rows that roofcast answers. Coverages are means over stacks; ``coverage_90_worst`` and ``width_90`` (the median)
-    belong to the 90 % interval.
+    log(measured / predicted). All methods are compared on the rows that roofcast answers. Coverages are means over
+    stacks; ``coverage_90_worst`` and ``width_90`` (the median) belong to the 90 % interval.
     """
     lines = scored_lines(dump)
     columns = {"roofcast": "predicted", **{name: f"by_{name}" for name in BASELINES}}
