@@ -45,15 +45,7 @@ from roofcast.client.answers import (
     TrainingRecommendationResponse,
     VersionResponse,
 )
-from roofcast.client.calls import (
-    Call,
-    Row,
-    client_options,
-    get,
-    post,
-    read_json,
-    upload,
-)
+from roofcast.client.calls import Call, Row, client_options, get, post, read_json, upload
 from roofcast.client.errors import UnreachableError
 from roofcast.client.requests import (
     ExplanationRequest,
@@ -107,10 +99,7 @@ class Client:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
@@ -142,11 +131,7 @@ class Client:
 
     @overload
     def predict(
-        self,
-        rows: pd.DataFrame,
-        *,
-        stack: str | None = None,
-        level: float | None = None,
+        self, rows: pd.DataFrame, *, stack: str | None = None, level: float | None = None
     ) -> pd.DataFrame: ...
 
     def predict(
@@ -218,13 +203,7 @@ class Client:
             Validate and count only.
         """
         set_ = [f"{column}={value}" for column, value in (values or {}).items()]
-        params = {
-            "format": format_,
-            "name": name,
-            "campaign": campaign,
-            "set": set_,
-            "dry_run": dry_run,
-        }
+        params = {"format": format_, "name": name, "campaign": campaign, "set": set_, "dry_run": dry_run}
         return self._send(upload("/v1/measurements/files", file, **params))
 
     def measurements(self, campaign: str | None = None, offset: int = 0, limit: int = 100) -> list[Row]:
@@ -245,36 +224,17 @@ class Client:
 
     def remove_stack(self, name: str) -> StackRemoved:
         """Remove a stack profile."""
-        return self._send(
-            Call(
-                "DELETE",
-                f"/v1/stacks/{quote(name, safe='')}",
-                read_json,
-                is_idempotent=False,
-            )
-        )
+        return self._send(Call("DELETE", f"/v1/stacks/{quote(name, safe='')}", read_json, is_idempotent=False))
 
     def imports(self) -> list[ImportSummary]:
         """List the imports of measurements, the latest first."""
         return self._send(get("/v1/measurements/imports"))
 
     def drift(
-        self,
-        days: float | None = None,
-        import_id: str | None = None,
-        level: float = 0.9,
-        max_change: float = 1.5,
+        self, days: float | None = None, import_id: str | None = None, level: float = 0.9, max_change: float = 1.5
     ) -> DriftReport:
         """Compare imported rows with the predictor and with earlier measurements of the same configurations."""
-        return self._send(
-            get(
-                "/v1/drift",
-                days=days,
-                import_id=import_id,
-                level=level,
-                max_change=max_change,
-            )
-        )
+        return self._send(get("/v1/drift", days=days, import_id=import_id, level=level, max_change=max_change))
 
     def withdraw_measurements(self, **request: Unpack[MeasurementSelection]) -> MeasurementsChanged:
         """Withdraw the measurements of one import, campaign or key: the next retraining does without them."""
@@ -307,10 +267,7 @@ class Client:
             If that takes longer than `timeout_s`.
         """
         deadline = time.monotonic() + timeout_s
-        while (record := self.retraining(retraining_id))["state"] not in {
-            "done",
-            "failed",
-        }:
+        while (record := self.retraining(retraining_id))["state"] not in {"done", "failed"}:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"retraining {retraining_id} is {record['state']} after {timeout_s:g} s")
             time.sleep(poll_s)

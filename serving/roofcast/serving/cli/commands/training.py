@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -211,7 +212,7 @@ def recommend(
     *,
     launch: Annotated[
         str,
-        typer.Option(metavar="NAME", help="How to start the first entry: torchrun, accelerate, megatron-lm."),
+        typer.Option(metavar="NAME", help="Start of the first entry that has it: torchrun, accelerate, megatron-lm."),
     ] = "",
     reference: TrainingReferenceFile = None,
     why: Annotated[
@@ -236,10 +237,22 @@ def recommend(
 
     print(recommendation_text(response, why=why), end="")
     if launch:
-        known = response["entries"][0]["launch"] if response["entries"] else {}
-        if launch not in known:
-            raise InputError("launch", f"the first entry has {', '.join(known) or 'none'}, got {launch!r}")
-        print(f"\n{known[launch]}", end="")
+        print(f"\n{_launch_arguments(response['entries'], launch)}", end="")
+
+
+def _launch_arguments(entries: Sequence[Mapping[str, Any]], launch: str) -> str:
+    """Return the launch arguments of the first entry that has them for this launcher, below a line that names it.
+
+    Raises
+    ------
+    InputError
+        If no entry has; with those that some have.
+    """
+    for number, entry in enumerate(entries, 1):
+        if launch in entry["launch"]:
+            return f"# entry {number}\n{entry['launch'][launch]}"
+    known = ", ".join(sorted({name for entry in entries for name in entry["launch"]})) or "none, as there is no entry"
+    raise InputError("launch", f"entries run under {known}; got {launch!r}")
 
 
 def _recommend(options: dict[str, Any], server: str) -> dict[str, Any]:
