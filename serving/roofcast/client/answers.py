@@ -181,6 +181,14 @@ class LoadResponse(TypedDict):
     text: str
 
 
+class MeasuredStackSummary(TypedDict):
+    name: str
+    n_row: int
+    models: list[str]
+    accelerators: list[str]
+    engines: list[str]
+
+
 class MeasurementsChanged(TypedDict):
     n_row: int
 
@@ -287,12 +295,6 @@ class OwnCampaign(TypedDict):
     source: NotRequired[str]
 
 
-class PredictionResponse(TypedDict):
-    predictor_version: str
-    level: float
-    rows: list[dict[str, float | int | str | bool | None]]
-
-
 class PredictorResponse(TypedDict):
     version: str
     sha256: str
@@ -377,6 +379,7 @@ class StackErrors(TypedDict):
     median_ape: float
     bias: float
     coverage: float
+    width: float
 
 
 class StackMetric(TypedDict):
@@ -394,6 +397,7 @@ class StackRemoved(TypedDict):
 class StackReport(TypedDict):
     name: str
     level: float
+    notes: list[str]
     n_row: int
     n_run: int
     models: list[str]
@@ -401,6 +405,12 @@ class StackReport(TypedDict):
     engines: list[str]
     errors: list[StackMetric]
     measure_next: list[dict[str, float | int | str | bool | dict[str, float] | None]]
+
+
+class StackResponse(TypedDict):
+    name: str
+    kind: Literal["profile", "shared_profile", "measured"]
+    notes: NotRequired[list[str]]
 
 
 class StackSummary(TypedDict):
@@ -679,6 +689,13 @@ class PredictionReasons(TypedDict):
     output_throughput_token_per_s: NotRequired[MetricReasons | None]
 
 
+class PredictionResponse(TypedDict):
+    predictor_version: str
+    level: float
+    stack: NotRequired[StackResponse | None]
+    rows: list[dict[str, float | int | str | bool | None]]
+
+
 class RejectionResponse(TypedDict):
     accelerator: str
     engine: str
@@ -770,6 +787,7 @@ class ExplanationResponse(TypedDict):
 
 class ExplanationsResponse(TypedDict):
     predictor_version: str
+    stack: NotRequired[StackResponse | None]
     rows: list[ExplanationResponse]
 
 
@@ -781,6 +799,7 @@ class RecommendationResponse(TypedDict):
     confidence: float
     level: float
     predictor_version: str
+    stack: NotRequired[StackResponse | None]
     n_configuration: int
     n_candidate: int
     n_offer: int

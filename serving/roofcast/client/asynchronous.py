@@ -27,6 +27,7 @@ from roofcast.client.answers import (
     ExplanationsResponse,
     FileAdded,
     ImportSummary,
+    MeasuredStackSummary,
     MeasurementsAdded,
     MeasurementsChanged,
     ModelSpec,
@@ -153,7 +154,7 @@ class AsyncClient:
         references
             Reference measurements to condition the predictions on.
         stack
-            Name of a stack profile whose rows condition them too.
+            Name of a stack profile whose rows condition them too, or of a measured stack that they are about.
         level
             Probability of the intervals; None for the service's default.
         """
@@ -220,6 +221,10 @@ class AsyncClient:
     async def stacks(self) -> list[StackSummary]:
         """List the stack profiles."""
         return await self._send(get("/v1/stacks"))
+
+    async def measured_stacks(self) -> list[MeasuredStackSummary]:
+        """List the stacks of the shipped measurements that the predictor knows."""
+        return await self._send(get("/v1/measured-stacks"))
 
     async def stack(self, name: str, level: float = 0.8, n_next: int = 3) -> StackReport:
         """Return a stack profile's errors without it and with its other runs, and what to measure next for it."""

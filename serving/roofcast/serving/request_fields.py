@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+
+if TYPE_CHECKING:
+    from roofcast.serving.stacks.stack_choice import StackUsed
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 Tokens = Annotated[float, Field(ge=1, le=10_000_000)]
@@ -46,9 +49,24 @@ StackName = Annotated[
     Text | None,
     Field(
         description="Name of a stack profile, whose rows condition the predictions as references do: of your own, or "
-        "made by the command line of the service."
+        "else made by the command line of the service; or else of a measured stack of `/v1/measured-stacks`, as "
+        "owner/part, or owner if it has one alone, which the predictions are about."
     ),
 ]
+
+
+class StackResponse(BaseModel):
+    """The stack that an answer is about: a stack profile of the caller, a shared one, or a measured stack."""
+
+    name: str
+    kind: Literal["profile", "shared_profile", "measured"]
+    notes: Annotated[list[str], Field(description="Such as rows of the profile that cannot be used any more.")] = []
+
+    @classmethod
+    def of(cls, used: StackUsed | None) -> Self | None:
+        """Return the field of an answer that names its stack; None if the request names none."""
+        return cls(name=used.name, kind=used.kind, notes=[*used.notes]) if used else None
+
 
 QWEN_LIKE_CONFIG: Config = {
     "model_type": "qwen3",

@@ -47,8 +47,10 @@ def test_profiles_of_owners_are_apart_and_shared_ones_are_for_all(profiles: Stac
 
 def test_only_the_owner_removes_a_profile(profiles: StackProfiles) -> None:
     profiles.add(SHARED, "rack", rows(0.1, 0.2))
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(InputError, match="'rack' was made by the command line of the service"):
         profiles.remove("ann", "rack")
+    with pytest.raises(UnknownNameError):
+        profiles.remove("ann", "cellar")
     assert profiles.remove(SHARED, "rack") == 2
     assert profiles.summaries(SHARED) == []
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from roofcast.data.store.stack_profiles import SHARED
 from roofcast.serving.predict.answers import UNCALIBRATED_COLUMNS
 from tests.serving.http_client import Client, a_demand, a_question, problem_of
 from tests.serving.stacks.test_profiles import a_run
@@ -42,6 +43,8 @@ def test_requests_that_name_a_stack_are_answered_as_with_its_rows_as_references(
     numbers = {name: value for name, value in by_rows.items() if isinstance(value, float)}
     assert {name: by_stack[name] for name in numbers} == pytest.approx(numbers, rel=1e-9)
     assert {**by_stack, **numbers} == by_rows
+    used = shared.post(PREDICT, body | {"stack": "slow"}).json()["stack"]
+    assert used == {"name": "slow", "kind": "profile", "notes": []}
     assert set(by_stack) - set(plain) == set(UNCALIBRATED_COLUMNS)
     assert by_stack["tpot_s_uncalibrated"] == plain["tpot_s"]
     kind = {"content-type": "application/x-ndjson"}
@@ -74,3 +77,9 @@ def test_an_invalid_row_refuses_all(shared: Client) -> None:
     assert problem["field"] == "tpot_s"
     assert "line 2" in problem["detail"]
     assert problem_of(shared.get(f"{STACKS}/broken"), 404)
+
+
+def test_a_profile_of_others_is_not_removed(shared: Client) -> None:
+    shared.state.store.stacks.add(SHARED, "theirs", [a_run()])
+    problem = problem_of(shared.send("DELETE", f"{STACKS}/theirs"), 422)
+    assert "made by the command line" in problem["detail"]

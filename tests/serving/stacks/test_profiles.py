@@ -12,11 +12,13 @@ import pytest
 
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.validation import validate_measurements
+from roofcast.data.store.stack_profiles import SHARED, StoredProfile
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.predict.answers import PredictOptions, answer
 from roofcast.serving.stacks import profiles
-from roofcast.serving.stacks.profiles import ProfileCache, add_rows, build_profile, rows_of_measurements
-from roofcast.serving.stacks.report import next_measurements, profile_errors, run_numbers
+from roofcast.serving.stacks.profiles import Profile, ProfileCache, add_rows, build_profile, rows_of_measurements
+from roofcast.serving.stacks.report import MetricErrors, next_measurements, profile_errors, run_numbers
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.evaluation.protocols.fold_lines import SCORED_METRICS
 from roofcast.training.learner.predictor import CalibrationPoints
@@ -27,6 +29,14 @@ def a_run(concurrency: float = 16, slower: float = 1.0, **changes: Any) -> dict[
     """Return a row of a profile."""
     run = {"n_accelerator": 1, "engine": "vllm", "concurrency": concurrency, "statistic": "mean"}
     return a_question(**run) | {"ttft_s": 0.06 * slower, "tpot_s": 0.02 * slower} | changes
+
+
+def build(state: AppState, *rows: dict[str, Any]) -> Profile:
+    return build_profile("mine", rows, state.catalog, state.active_model.bundle.predictor)
+
+
+def errors_of(profile: Profile, state: AppState) -> list[MetricErrors]:
+    return profile_errors(profile, state.active_model.bundle, 0.8)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +74,7 @@ def test_failed_runs_and_rows_without_a_metric_are_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("change", "field"),
-    [({"tpot_s": 20.0}, "tpot_s"), ({"acelerator": "x"}, "acelerator"), ({"statistic": "p99"}, "statistic")],
+    [({"tpot_s": 20.0}, "tpot_s"), ({"acelerator": "x"}, "acelerator")],
 )
 def test_a_row_that_cannot_be_used_is_named(state: AppState, change: dict[str, Any], field: str) -> None:
     with pytest.raises(SchemaError) as error:
@@ -84,11 +94,10 @@ def test_points_are_built_once_until_the_rows_change(state: AppState) -> None:
     assert cache.load(state, "ann", "cached") is first
     add_rows(state, "ann", "cached", [a_run(32)])
     assert len(cache.load(state, "ann", "cached").points.X) == 2
-    references = first.central
-    points = cache.points(state, "ann", "cached", references)
-    assert points is not None
-    assert len(points.X) == 3
-    assert cache.points(state, "ann", None, references) is references
+
+
+def load_two(_owner: str, name: str) -> StoredProfile:
+    return StoredProfile([{"run": f"{name} {i}"} for i in "ab"], is_shared=False, hides_shared=False)
 
 
 class FakeState:
@@ -96,7 +105,7 @@ class FakeState:
 
     catalog = None
     active_model = SimpleNamespace(champion=SimpleNamespace(sha256="ab"), bundle=SimpleNamespace(predictor=None))
-    store = SimpleNamespace(stacks=SimpleNamespace(load=lambda _owner, name: [{"run": f"{name} {i}"} for i in "ab"]))
+    store = SimpleNamespace(stacks=SimpleNamespace(load_profile=load_two))
 
 
 def test_threads_share_the_profile_that_the_first_built(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +115,7 @@ def test_threads_share_the_profile_that_the_first_built(monkeypatch: pytest.Monk
         both.wait(10)
         return object()
 
-    monkeypatch.setattr(profiles, "build_profile", build)
+    monkeypatch.setattr(profiles, "load_stored", build)
     cache, state = ProfileCache(), cast("AppState", FakeState())
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: cache.load(state, "ann", "rack"), range(2))
@@ -114,7 +123,7 @@ def test_threads_share_the_profile_that_the_first_built(monkeypatch: pytest.Monk
 
 
 def test_many_threads_may_load_more_profiles_than_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiles, "build_profile", lambda name, *_: name)
+    monkeypatch.setattr(profiles, "load_stored", lambda name, *_: name)
     monkeypatch.setattr(profiles, "MAX_CACHED", 1)
     cache, state, interval = ProfileCache(), cast("AppState", FakeState()), sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -133,7 +142,7 @@ def test_the_rows_of_all_cached_profiles_are_bounded(monkeypatch: pytest.MonkeyP
         n_built[name] += 1
         return name
 
-    monkeypatch.setattr(profiles, "build_profile", build)
+    monkeypatch.setattr(profiles, "load_stored", build)
     monkeypatch.setattr(profiles, "MAX_CACHED_ROW", 4)
     cache, state = ProfileCache(), cast("AppState", FakeState())
     for name in ("a", "b", "b", "a", "c", "a", "b"):
@@ -155,7 +164,7 @@ def test_cells_are_stored_as_they_were_parsed(state: AppState) -> None:
     predictor = state.active_model.bundle.predictor
     for rows in ([given], [row]):
         profile = build_profile("parsed", rows, state.catalog, predictor)
-        assert {one.metric for one in profile_errors(profile, predictor, 0.8)} == {"tpot_s"}
+        assert {one.metric for one in errors_of(profile, state)} == {"tpot_s"}
 
 
 def test_models_of_a_profile_count_towards_the_limit(state: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,17 +181,58 @@ def test_other_runs_of_a_profile_lower_the_error_of_each(state: AppState) -> Non
     tpot_s = 1.5 * predictor.predict_distribution(X).median["tpot_s"]
     slow = [row | {"tpot_s": value, "ttft_s": None} for row, value in zip(rows, tpot_s, strict=True)]
     profile = build_profile("slow", slow, state.catalog, predictor)
-    (errors,) = (one for one in profile_errors(profile, predictor, 0.8) if one.metric == "tpot_s")
+    (errors,) = (one for one in errors_of(profile, state) if one.metric == "tpot_s")
     assert errors.n_row == 4
     assert errors.before["bias"] == pytest.approx(0.405, abs=0.01)
     assert errors.after is not None
     assert errors.after["median_ape"] < 0.6 * errors.before["median_ape"]
     one = build_profile("slow", slow[:1], state.catalog, predictor)
-    assert profile_errors(one, predictor, 0.8)[0].after is None
+    assert errors_of(one, state)[0].after is None
 
 
-def test_rows_of_one_run_differ_in_their_statistic() -> None:
-    assert run_numbers([a_run(), a_run(statistic="p50"), a_run(32)]).tolist() == [0, 0, 1]
+def test_rows_of_one_run_differ_in_their_statistic(state: AppState) -> None:
+    rows = [a_run(), a_run(statistic="p50", tp=1), a_run(32)]
+    first, second, other = run_numbers(build(state, *rows).points.X).tolist()
+    assert first == second != other
+
+
+def test_errors_without_a_profile_are_those_of_a_prediction_with_the_same_blanks(state: AppState) -> None:
+    rows = [a_run(), a_run(64)]
+    options = PredictOptions(state.active_model.bundle, state.catalog, 0.8)
+    questions = pd.DataFrame([{n: v for n, v in row.items() if n not in ("ttft_s", "tpot_s")} for row in rows])
+    answers = answer(questions, options)
+    n_inside = int(((answers["tpot_s_lo"] <= 0.02) & (answers["tpot_s_hi"] >= 0.02)).sum())
+    (errors,) = (one for one in errors_of(build(state, *rows), state) if one.metric == "tpot_s")
+    assert errors.before["coverage"] == n_inside / 2
+    assert errors.before["width"] == pytest.approx((answers["tpot_s_hi"] / answers["tpot_s_lo"]).median())
+
+
+def test_rows_of_a_new_file_may_be_percentiles_if_the_profile_has_a_mean(state: AppState) -> None:
+    with pytest.raises(SchemaError, match="statistic: is neither mean nor p50"):
+        add_rows(state, "ann", "tails", [a_run(statistic="p99")])
+    add_rows(state, "ann", "tails", [a_run()])
+    assert add_rows(state, "ann", "tails", [a_run(statistic="p99")]).n_row == 2
+
+
+def test_a_stored_row_that_cannot_be_used_is_left_out_and_named(state: AppState) -> None:
+    state.store.stacks.add("ann", "worn", [a_run(), a_run(32, accelerator="gone"), a_run(64, tpot_s=90.0)])
+    profile = ProfileCache().load(state, "ann", "worn")
+    assert [row["concurrency"] for row in profile.rows] == [16]
+    (text,) = profile.notes
+    assert text.startswith("2 of 3 rows of the profile worn are left out, such as model=")
+    assert "line" not in text
+    state.store.stacks.add("ann", "dead", [a_run(64, tpot_s=90.0)])
+    with pytest.raises(InputError, match=r"no row of the profile dead can be used, such as model=.*concurrency=64"):
+        ProfileCache().load(state, "ann", "dead")
+
+
+def test_a_profile_that_hides_a_shared_one_says_so(state: AppState) -> None:
+    for owner in ("ann", SHARED):
+        state.store.stacks.add(owner, "twice", [a_run()])
+    cache = ProfileCache()
+    assert "hides the shared profile" in cache.load(state, "ann", "twice").notes[0]
+    shared = cache.load(state, "bob", "twice")
+    assert (shared.is_shared, shared.notes) == (True, ())
 
 
 def test_the_next_measurement_is_on_a_setup_of_the_profile(state: AppState) -> None:
@@ -193,4 +243,6 @@ def test_the_next_measurement_is_on_a_setup_of_the_profile(state: AppState) -> N
     for one in ranked:
         assert one["accelerator"] == state.catalog.accelerator(ACCELERATOR).id
         assert one["concurrency"] in (16, 64)
+        assert one["model"] == state.catalog.model(MODEL).id
+        assert one.keys() >= {"tp", "pp", "dp", "ep"}
         assert one["narrower"]["tpot_s"] > 0

@@ -31,6 +31,15 @@ SHARED: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
+class StoredProfile:
+    """Rows of a profile in order of their ids; `hides_shared` if a shared one has the same name."""
+
+    rows: list[dict[str, Any]]
+    is_shared: bool
+    hides_shared: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StackSummary:
     """A profile without its rows; times are of the first and the latest row."""
 
@@ -92,7 +101,11 @@ class StackProfiles:
         return n_new
 
     def load(self, owner: str, name: str) -> list[dict[str, Any]]:
-        """Return the rows of the owner's profile of a name, or else of the shared one, in order of their ids.
+        """Return the rows of `load_profile`."""
+        return self.load_profile(owner, name).rows
+
+    def load_profile(self, owner: str, name: str) -> StoredProfile:
+        """Return the owner's profile of a name, or else the shared one.
 
         Raises
         ------
@@ -107,8 +120,16 @@ class StackProfiles:
             known = [] if lines else [*_sizes(connection, owner), *_sizes(connection, SHARED)]
         if not lines:
             raise UnknownNameError("stack", name, known)
-        source = owner if any(line.owner == owner for line in lines) else SHARED
-        return [line.cells for line in lines if line.owner == source]
+        owners = {line.owner for line in lines}
+        source = owner if owner in owners else SHARED
+        rows = [line.cells for line in lines if line.owner == source]
+        return StoredProfile(rows, source == SHARED, len(owners) > 1)
+
+    def own_rows(self, owner: str, name: str) -> list[dict[str, Any]]:
+        """Return the rows of the owner's own profile of a name; none if there is no such profile."""
+        query = sa.select(STACK_ROW.c.cells).where(STACK_ROW.c.owner == owner, STACK_ROW.c.stack == name)
+        with self._database.reading() as connection:
+            return [line.cells for line in connection.execute(query)]
 
     def summaries(self, owner: str) -> list[StackSummary]:
         """Return the owner's profiles and the shared ones, by name; the owner's hides a shared one of its name."""
@@ -127,12 +148,18 @@ class StackProfiles:
         Raises
         ------
         UnknownNameError
-            If the owner has none of this name.
+            If the owner has none of this name, nor is there a shared one.
+        InputError
+            If the profile of this name is a shared one.
         """
         is_profile = (STACK_ROW.c.owner == owner) & (STACK_ROW.c.stack == name)
         with self._database.writing() as connection:
             known = _sizes(connection, owner)
+            shared = {} if name in known else _sizes(connection, SHARED)
             connection.execute(sa.delete(STACK_ROW).where(is_profile))
+        if name in shared:
+            problem = f"{name!r} was made by the command line of the service, which alone removes it"
+            raise InputError("stack", f"{problem}: roofcast stacks remove {name}")
         if name not in known:
             raise UnknownNameError("stack", name, known)
         return known[name]

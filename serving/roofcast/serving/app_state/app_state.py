@@ -19,6 +19,7 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.app_state.state_folder import make_home
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.app_state.user_files import UserFiles
+from roofcast.serving.stacks.measured import MeasuredBundles
 from roofcast.serving.stacks.profiles import ProfileCache
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
 from roofcast.training.learner.ratio_model import Progress
@@ -52,6 +53,7 @@ class AppState:
         self._registry = Registry(settings.home, uri, shipped_predictor(), key_file)
         self._champion = ChampionLoader(self._registry, settings.home)
         self.profiles = ProfileCache()
+        self.measured_bundles = MeasuredBundles()
 
     def open(self) -> Self:
         """Create the state folder and migrate the store, unless that is done.

@@ -9,18 +9,20 @@ it asks the registry.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from roofcast.data.errors import InputError
-from roofcast.serving.cli.console import warn
+from roofcast.serving.cli.console import note, warn
 
 if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
     from roofcast.data.store.measurement_store import MeasurementStore
     from roofcast.serving.app_state.app_state import AppState
+    from roofcast.serving.stacks.stack_choice import StackUsed
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Server = Annotated[
@@ -46,10 +48,23 @@ StackOption = Annotated[
     typer.Option(
         "--stack",
         metavar="NAME",
-        help="Stack of own runs that calibrate the predictions; see `roofcast stacks`.",
+        help="Stack profile that calibrates the predictions, or measured stack that they are about; see "
+        "`roofcast stacks list`.",
         show_default=False,
     ),
 ]
+
+
+def note_stack(used: Mapping[str, Any] | StackUsed | None) -> None:
+    """Print the stack that an answer is about, and what its caller has to know; nothing if there is none."""
+    from roofcast.serving.stacks.stack_choice import StackUsed
+
+    if isinstance(used, Mapping):
+        used = StackUsed(used["name"], used["kind"], tuple(used["notes"]))
+    if used:
+        note(f"the answer is about the {used}")
+        for text in used.notes:
+            warn(text)
 
 
 def open_catalog() -> Catalog:

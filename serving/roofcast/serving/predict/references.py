@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
@@ -18,7 +17,7 @@ from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.json_rows import table_from_rows
 from roofcast.serving.predict.row_checks import capacity_problems, check_table
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD
-from roofcast.serving.problem import Problem
+from roofcast.serving.problem import Problem, add_problems
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 MAX_RATIO: Final = 300.0
@@ -63,31 +62,60 @@ def parse_references(
     lines: Sequence[int] = (),
 ) -> tuple[CalibrationPoints, pd.DataFrame]:
     """Return what `read_references` does, and the table with typed cells and catalogue ids."""
-    lines = [*lines] or [*range(1, len(rows) + 1)]
+    points, parsed, problems = check_references(rows, catalog, predictor, source, lines)
+    _raise_first(problems, source, lines)
+    return points, parsed
+
+
+def check_references(
+    rows: pd.DataFrame,
+    catalog: Catalog,
+    predictor: RoofcastPredictor,
+    source: str = "references",
+    lines: Sequence[int] = (),
+) -> tuple[CalibrationPoints, pd.DataFrame, list[Problem | None]]:
+    """Return what `parse_references` does of the rows that can be used, and the first problem of each row.
+
+    Raises
+    ------
+    SchemaError
+        If a column is unknown, or no row can be used; names the first and its field.
+    """
     _check_columns(rows, source)
     table, problems = check_table(rows.drop(columns=list(REFERENCE_METRICS), errors="ignore"), catalog)
-    _raise_first(problems, source, lines)
-    measured = _parse_metrics(rows.reset_index(drop=True), source, lines)
-    _raise_at(table[ASSUMED_LOAD], "concurrency", "give it, or request_rate, as it was measured", source, lines)
+    measured = _parse_metrics(rows.reset_index(drop=True), problems)
+    is_assumed = table[ASSUMED_LOAD].to_numpy(dtype=bool)
+    add_problems(problems, is_assumed, "invalid", "concurrency", "give it, or request_rate, as it was measured")
+    sound = [i for i, problem in enumerate(problems) if problem is None]
+    if not sound:
+        _raise_first(problems, source, lines)
+    table, measured = (part.iloc[sound].reset_index(drop=True) for part in (table, measured))
     X = describe(table, catalog.models, catalog.accelerators)
+    further = _compare(X, measured, predictor)
+    for i, problem in zip(sound, further, strict=True):
+        problems[i] = problem
+    usable = [i for i, problem in enumerate(further) if problem is None]
+    if not usable:
+        _raise_first(problems, source, lines)
+    X, table, measured = (part.iloc[usable].reset_index(drop=True) for part in (X, table, measured))
+    parsed = table.drop(columns=ASSUMED_LOAD).join(measured)
+    assumed = assumed_columns({str(name): table[name].to_numpy() for name in table})
+    return CalibrationPoints(X, _with_derived(measured, table), assumed=assumed), parsed, problems
+
+
+def _compare(X: pd.DataFrame, measured: pd.DataFrame, predictor: RoofcastPredictor) -> list[Problem | None]:
+    """Return the problem of each measurement that cannot be, or is far from what is predicted."""
     prediction = predictor.predict_ratio(X, measured.columns)
-    _raise_first(capacity_problems(prediction.estimate), source, lines)
+    problems = capacity_problems(prediction.estimate)
     for metric, value in prediction.value.items():
         unit = "tokens per second" if metric.endswith("_token_per_s") else "seconds"
-        ratio = measured[metric] / value
-        _raise_at(
-            ratio > MAX_RATIO, metric, f"is over {MAX_RATIO:g} times what is predicted; give {unit}", source, lines
-        )
-        _raise_at(
-            ratio < 1 / MAX_RATIO,
-            metric,
-            f"is under 1/{MAX_RATIO:g} of what is predicted; give {unit}",
-            source,
-            lines,
-        )
-    assumed = assumed_columns({str(name): table[name].to_numpy() for name in table})
-    points = CalibrationPoints(X, _with_derived(measured, table), assumed=assumed)
-    return points, table.drop(columns=ASSUMED_LOAD).join(measured)
+        ratio = measured[metric].to_numpy() / value
+        for bound, mask in (
+            (f"over {MAX_RATIO:g} times", ratio > MAX_RATIO),
+            (f"under 1/{MAX_RATIO:g} of", ratio < 1 / MAX_RATIO),
+        ):
+            add_problems(problems, mask, "invalid", metric, f"is {bound} what is predicted; give {unit}")
+    return problems
 
 
 def references_of(
@@ -107,28 +135,23 @@ def _check_columns(rows: pd.DataFrame, source: str) -> None:
         raise SchemaError(str(name), f"is not a column of references; {column_cure(str(name), known)}", source)
 
 
-def _parse_metrics(rows: pd.DataFrame, source: str, lines: Sequence[int]) -> pd.DataFrame:
+def _parse_metrics(rows: pd.DataFrame, problems: list[Problem | None]) -> pd.DataFrame:
     measured = pd.DataFrame(index=rows.index)
     for name in rows.columns.intersection([*REFERENCE_METRICS]):
         text = rows[name].astype(object).where(rows[name].notna(), "").astype(str).str.strip()
         values = pd.to_numeric(text.where(text != "", None), errors="coerce").astype(float)
         is_wrong = (text != "") & ~((values > 0) & (values <= _MAX_VALUE))
-        _raise_at(is_wrong, name, "must be a number greater than 0", source, lines)
+        add_problems(problems, is_wrong.to_numpy(), "invalid", str(name), "must be a number greater than 0")
         measured[name] = values
-    is_blank = measured.isna().all(axis=1)
-    _raise_at(is_blank, "ttft_s", f"give one of {', '.join(REFERENCE_METRICS)}", source, lines)
+    is_blank = measured.isna().all(axis=1).to_numpy()
+    add_problems(problems, is_blank, "invalid", "ttft_s", f"give one of {', '.join(REFERENCE_METRICS)}")
     return measured
 
 
 def _raise_first(problems: Sequence[Problem | None], source: str, lines: Sequence[int]) -> None:
-    for line, problem in zip(lines, problems, strict=True):
+    for line, problem in zip([*lines] or range(1, len(problems) + 1), problems, strict=True):
         if problem is not None:
             raise problem.error(source, line)
-
-
-def _raise_at(mask: pd.Series, field: str, message: str, source: str, lines: Sequence[int]) -> None:
-    for i in np.flatnonzero(mask.to_numpy(dtype=bool)):
-        raise SchemaError(field, message, source, lines[int(i)])
 
 
 def _with_derived(measured: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:

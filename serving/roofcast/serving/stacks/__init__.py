@@ -1,1 +1,1 @@
-"""Stack profiles: named sets of own runs that predictions are conditioned on."""
+"""Stacks of requests: profiles of own runs that predictions are conditioned on, and measured stacks."""

@@ -6,7 +6,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,10 +19,12 @@ from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.schema import DEFAULTS, INPUT_COLUMNS, REFERENCE_METRICS
 from roofcast.serving.app_state.registered_models import Config, check_model_limit, with_configs
 from roofcast.serving.predict.json_rows import rows_from_table, table_from_rows
-from roofcast.serving.predict.references import parse_references
+from roofcast.serving.predict.references import check_references, parse_references
+from roofcast.serving.problem import Problem
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 if TYPE_CHECKING:
+    from roofcast.data.store.stack_profiles import StoredProfile
     from roofcast.serving.app_state.app_state import AppState
 
 Cells = Mapping[str, Any]
@@ -36,6 +38,10 @@ MAX_CACHED_ROW: Final = 1000
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _STORED: Final = (*INPUT_COLUMNS, *REFERENCE_METRICS)
+_NAMING: Final = (
+    "model", "accelerator", "n_accelerator", "n_input_token", "n_output_token", "concurrency", "request_rate",
+    "statistic", *REFERENCE_METRICS,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +56,16 @@ class Profile:
         All rows with their descriptors.
     central
         Those that predictions are conditioned on: means and medians.
+    notes
+        What the caller has to know of the profile.
     """
 
     name: str
     rows: Sequence[Cells]
     points: CalibrationPoints
     central: CalibrationPoints
+    is_shared: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +93,8 @@ def add_rows(
     Raises
     ------
     InputError
-        If the name is malformed, a row cannot be used, the profile would have too many rows, or too many models would
+        If the name is malformed, a row cannot be used, no row of the profile would be a mean or a median, the profile
+        would have too many rows, or too many models would
         be registered.
     NotReadyError
         If the store cannot be written, or no predictor is in service to compare the rows with.
@@ -92,6 +103,7 @@ def add_rows(
     catalog, new = with_configs(state.catalog, configs)
     check_model_limit(state, len(new))
     cells = build_profile(name, rows, catalog, state.active_model.bundle.predictor).rows
+    _check_central([*cells, *state.store.stacks.own_rows(owner, name)])
     n_new = state.store.stacks.add(owner, name, cells, [(spec, dict(config)) for spec, config in new])
     if new:
         state.live_catalog.reload_models()
@@ -111,25 +123,70 @@ def without_blanks(row: Cells) -> dict[str, Any]:
     return {column: value for column, value in row.items() if value not in blank and DEFAULTS.get(column) != value}
 
 
-def build_profile(
-    name: str, rows: Sequence[Cells], catalog: Catalog, predictor: RoofcastPredictor, source: str = "rows"
-) -> Profile:
+def build_profile(name: str, rows: Sequence[Cells], catalog: Catalog, predictor: RoofcastPredictor) -> Profile:
     """Return the profile of some rows.
 
     Raises
     ------
     SchemaError
-        If there is no row, one cannot be used, or none is a mean or a median; names the row and its field.
+        If there is no row, or one cannot be used; names the row and its field.
     """
     table = table_from_rows([without_blanks(row) for row in rows])
-    points, parsed = parse_references(table, catalog, predictor, source)
-    rows = [_typed_cells(row) for row in rows_from_table(parsed)]
+    return _profile(name, *parse_references(table, catalog, predictor, "rows"))
+
+
+def load_stored(name: str, stored: StoredProfile, catalog: Catalog, predictor: RoofcastPredictor) -> Profile:
+    """Return a stored profile without the rows that cannot be used any more, which its notes list.
+
+    Raises
+    ------
+    InputError
+        If no row can be used; names one by its cells.
+    """
+    points, table, problems = _check_stored(name, stored, catalog, predictor)
+    notes = ["it hides the shared profile of the same name"] if stored.hides_shared else []
+    left_out = [(row, problem) for row, problem in zip(stored.rows, problems, strict=True) if problem]
+    if left_out:
+        number = f"{len(left_out)} of {len(stored.rows)} rows of the profile {name} are left out"
+        notes.append(f"{number}, such as {describe_row(left_out[0][0])}: {left_out[0][1]}")
+    profile = _profile(name, points, table)
+    return replace(profile, is_shared=stored.is_shared, notes=tuple(notes))
+
+
+def _check_stored(
+    name: str, stored: StoredProfile, catalog: Catalog, predictor: RoofcastPredictor
+) -> tuple[CalibrationPoints, pd.DataFrame, list[Problem | None]]:
+    try:
+        return check_references(table_from_rows(stored.rows), catalog, predictor)
+    except SchemaError as error:
+        row = describe_row(stored.rows[max(error.line - 1, 0)])
+        problem = f"no row of the profile {name} can be used, such as {row}: {error.field}: {error.problem}"
+        raise InputError("stack", problem) from error
+
+
+def describe_row(row: Cells) -> str:
+    """Return the cells that tell a row from others of its profile.
+
+    Examples
+    --------
+    >>> describe_row({"model": "m", "accelerator": "t4", "concurrency": 8, "engine": "vllm", "tp": 1, "ttft_s": 0.1})
+    'model=m accelerator=t4 concurrency=8 ttft_s=0.1'
+    """
+    return " ".join(f"{column}={row[column]}" for column in _NAMING if column in row)
+
+
+def _profile(name: str, points: CalibrationPoints, table: pd.DataFrame) -> Profile:
+    rows = [_typed_cells(row) for row in rows_from_table(table)]
     is_central = central_rows(rows)
-    if not is_central.any():
-        raise SchemaError("statistic", "is neither mean nor p50 in any row; give one of at least one run", source)
     assumed = tuple(compress(points.assumed, is_central))
     central = CalibrationPoints(points.X[is_central], points.y[is_central], assumed=assumed)
     return Profile(name, rows, points, central)
+
+
+def _check_central(rows: Iterable[Cells]) -> None:
+    """Raise `SchemaError` if none of the rows is a mean or a median."""
+    if not central_rows([*rows]).any():
+        raise SchemaError("statistic", "is neither mean nor p50 in any row; give one of at least one run", "rows")
 
 
 def _typed_cells(row: Cells) -> dict[str, Any]:
@@ -155,7 +212,7 @@ class ProfileCache:
     """
 
     def __init__(self) -> None:
-        self._cache: OrderedDict[tuple[str, ...], tuple[list[dict[str, Any]], Catalog, Profile]] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, ...], tuple[StoredProfile, Catalog, Profile]] = OrderedDict()
         self._lock = threading.Lock()
 
     def load(self, state: AppState, owner: str, name: str) -> Profile:
@@ -165,51 +222,35 @@ class ProfileCache:
         ------
         UnknownNameError
             If there is neither.
-        SchemaError
-            If a row cannot be used any more, as when its accelerator was removed.
+        InputError
+            If no row can be used any more, as when its accelerator was removed.
         """
-        rows, catalog, active = state.store.stacks.load(owner, name), state.catalog, state.active_model
+        stored, catalog, active = state.store.stacks.load_profile(owner, name), state.catalog, state.active_model
         key = owner, name, active.champion.sha256
-        profile = self._look_up(key, rows, catalog)
+        profile = self._look_up(key, stored, catalog)
         if profile is None:
-            built = build_profile(name, rows, catalog, active.bundle.predictor, f"stack {name}")
-            profile = self._look_up(key, rows, catalog, built) or built
+            built = load_stored(name, stored, catalog, active.bundle.predictor)
+            profile = self._look_up(key, stored, catalog, built) or built
         return profile
 
     def _look_up(
-        self, key: tuple[str, ...], rows: list[dict[str, Any]], catalog: Catalog, default: Profile | None = None
+        self, key: tuple[str, ...], stored: StoredProfile, catalog: Catalog, default: Profile | None = None
     ) -> Profile | None:
         """Return the profile of a key if its rows and catalogue are the same; otherwise cache the default."""
         with self._lock:
             cached = self._cache.pop(key, None)
-            if cached and cached[0] == rows and cached[1] is catalog:
+            if cached and cached[0] == stored and cached[1] is catalog:
                 default = cached[2]
             if default is None:
                 return None
-            self._cache[key] = rows, catalog, default
+            self._cache[key] = stored, catalog, default
             while len(self._cache) > 1 and self._is_full():
                 self._cache.popitem(last=False)
             return default
 
     def _is_full(self) -> bool:
-        n_row = sum(len(rows) for rows, _, _ in self._cache.values())
+        n_row = sum(len(stored.rows) for stored, _, _ in self._cache.values())
         return len(self._cache) > MAX_CACHED or n_row > MAX_CACHED_ROW
-
-    def points(
-        self, state: AppState, owner: str, name: str | None, references: CalibrationPoints | None = None
-    ) -> CalibrationPoints | None:
-        """Return what a request's predictions are conditioned on: a profile, if one is named, and its references."""
-        if not name:
-            return references
-        central = self.load(state, owner, name).central
-        if references is None:
-            return central
-        parts = (central, references)
-        return CalibrationPoints(
-            pd.concat([part.X for part in parts], ignore_index=True),
-            pd.concat([part.y for part in parts], ignore_index=True),
-            assumed=(*central.assumed, *references.assumed),
-        )
 
 
 def rows_of_measurements(table: pd.DataFrame) -> tuple[list[dict[str, Any]], int]:

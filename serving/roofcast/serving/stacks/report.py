@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -17,11 +16,16 @@ from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.serving.predict.json_rows import table_from_rows
 from roofcast.serving.predict.measure_next import RANKED_METRICS
-from roofcast.serving.predict.row_checks import assumed_split_problems, capacity_problems, check_table
-from roofcast.serving.stacks.profiles import Cells, Profile, central_rows
+from roofcast.serving.predict.row_checks import (
+    assumed_split_problems,
+    capacity_problems,
+    check_table,
+)
+from roofcast.serving.stacks.profiles import Profile, central_rows
 from roofcast.training.explain.measure_next import rank_measurements
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import RoofcastPredictor
+from roofcast.training.lifecycle.bundle import ModelBundle
 
 Errors = Mapping[str, float]
 
@@ -34,10 +38,13 @@ MAX_MODEL: Final = 12
 N_RECENT: Final = 40
 """Lineages that count as recent."""
 
+_STATISTIC: Final = ("workload.is_mean", "workload.quantile")
+"""Descriptors of the statistic, in which rows of one run differ."""
+
 _SETUP: Final = ("accelerator", "n_accelerator", "engine", "tp", "pp", "dp", "ep")
 _LOAD: Final = ("concurrency", "request_rate")
 _SHOWN: Final = (
-    "model", "accelerator", "n_accelerator", "engine", "tp", "weight_precision", "n_input_token", "n_output_token",
+    "model", *_SETUP, "weight_precision", "n_input_token", "n_output_token",
     *_LOAD,
 )  # fmt: skip
 
@@ -47,7 +54,8 @@ class MetricErrors:
     """Errors of predictions of a profile's own rows of one metric.
 
     `before` is without the profile, `after` with its other runs; None where there are none. Each has mean and median
-    absolute percentage error, the median of log(measured / predicted) and the coverage of the intervals.
+    absolute percentage error, the median of log(measured / predicted), and of the intervals the coverage
+    and the median ratio of their ends.
     """
 
     metric: str
@@ -56,20 +64,21 @@ class MetricErrors:
     after: Errors | None
 
 
-def profile_errors(profile: Profile, predictor: RoofcastPredictor, level: float) -> list[MetricErrors]:
+def profile_errors(profile: Profile, bundle: ModelBundle, level: float) -> list[MetricErrors]:
     """Return the errors of each measured metric; a row's own run is never among what its prediction is given.
+
+    `before` has the intervals of a prediction without a profile, wider by the row's blank columns.
 
     Raises
     ------
     OutOfRangeError
         If the measurements cannot support the level.
     """
-    runs = run_numbers(profile.rows)
-    before = predictor.predict_distribution(profile.points.X)
+    runs, table = run_numbers(profile.points.X), table_from_rows(profile.rows)
+    before = bundle.predict(profile.points.X, profile.points.assumed)
     after = None
     if len(np.unique(runs)) > 1:
-        after = predictor.predict_left_out(profile.points, runs, central_rows(profile.rows))
-    table = table_from_rows(profile.rows)
+        after = bundle.predictor.predict_left_out(profile.points, runs, central_rows(profile.rows))
     errors = []
     for metric in REFERENCE_METRICS:
         if metric not in table or metric not in before.median:
@@ -81,11 +90,15 @@ def profile_errors(profile: Profile, predictor: RoofcastPredictor, level: float)
     return errors
 
 
-def run_numbers(rows: Sequence[Cells]) -> npt.NDArray[np.intp]:
-    """Return the number of each row's run: rows that differ in their statistic alone are of one run."""
-    names = [name for name in INPUT_COLUMNS if name != "statistic"]
-    keys = [json.dumps([row.get(name) for name in names]) for row in rows]
-    return np.unique(keys, return_inverse=True)[1]
+def run_numbers(X: pd.DataFrame) -> npt.NDArray[np.intp]:
+    """Return the number of each row's run: rows whose descriptors differ in their statistic alone are of one run.
+
+    Parameters
+    ----------
+    X : shape (n_row, n_descriptor)
+    """
+    keys = pd.util.hash_pandas_object(X.drop(columns=list(_STATISTIC)), index=False)
+    return np.unique(keys.to_numpy(), return_inverse=True)[1]
 
 
 def _errors(measured: npt.NDArray[np.float64], prediction: Prediction, metric: str, level: float) -> Errors:
@@ -98,16 +111,17 @@ def _errors(measured: npt.NDArray[np.float64], prediction: Prediction, metric: s
         "median_ape": float(np.median(relative)),
         "bias": float(np.median(np.log(truth / predicted))),
         "coverage": float(((truth >= low) & (truth <= high)).mean()),
+        "width": float(np.median(high / low)),
     }
 
 
 def next_measurements(
     profile: Profile, predictor: RoofcastPredictor, catalog: Catalog, n: int
 ) -> list[dict[str, Any]]:
-    """Return the runs on the profile's setups that would narrow the intervals there most, given its rows.
+    """Return the runs on the profile's setups that would narrow the intervals of its own models most, given its rows.
 
     Candidates are models of the catalogue on each setup of the profile, at the least and the greatest load that the
-    profile has of it.
+    profile has of it. Where none of its own can run there, the intervals of all candidates count.
     """
     table, problems = check_table(table_from_rows([*_candidates(profile, catalog)]), catalog)
     table = table[[problem is None for problem in problems]].reset_index(drop=True)
@@ -120,7 +134,9 @@ def next_measurements(
         return []
     table, X = table[can_run].reset_index(drop=True), X[can_run].reset_index(drop=True)
     metrics = [metric for metric in RANKED_METRICS if metric in predictor.metrics_]
-    ranked = rank_measurements(predictor.condition_on(profile.central), X, metrics, n)
+    is_own = table["model"].isin({str(row["model"]) for row in profile.rows}).to_numpy(dtype=bool)
+    target = is_own if is_own.any() else None
+    ranked = rank_measurements(predictor.condition_on(profile.central), X, metrics, n, target)
     shown = table.reindex(columns=list(_SHOWN)).astype(object)
     shown = shown.where(shown.notna() & (shown != ""), None)
     settings = [{str(name): cell for name, cell in shown.loc[one.row].items()} for one in ranked]
@@ -157,22 +173,23 @@ def _models(own: Iterable[str], catalog: Catalog) -> list[str]:
 
 
 def stack_report(
-    profile: Profile, predictor: RoofcastPredictor, catalog: Catalog, *, level: float = 0.8, n_next: int = 3
+    profile: Profile, bundle: ModelBundle, catalog: Catalog, *, level: float = 0.8, n_next: int = 3
 ) -> dict[str, Any]:
     """Return a profile's errors before and after, and what to measure next, as JSON values."""
     return {
         "name": profile.name,
         "level": level,
-        **profile_contents(profile.rows),
-        "errors": [asdict(one) for one in profile_errors(profile, predictor, level)],
-        "measure_next": next_measurements(profile, predictor, catalog, n_next) if n_next else [],
+        "notes": [*profile.notes],
+        **profile_contents(profile),
+        "errors": [asdict(one) for one in profile_errors(profile, bundle, level)],
+        "measure_next": next_measurements(profile, bundle.predictor, catalog, n_next) if n_next else [],
     }
 
 
-def profile_contents(rows: Sequence[Cells]) -> dict[str, Any]:
+def profile_contents(profile: Profile) -> dict[str, Any]:
     """Return the number of rows and runs of a profile, and the names in it."""
     names = {
-        f"{name}s": sorted({str(row[name]) for row in rows if row.get(name)})
+        f"{name}s": sorted({str(row[name]) for row in profile.rows if row.get(name)})
         for name in ("model", "accelerator", "engine")
     }
-    return {"n_row": len(rows), "n_run": len(np.unique(run_numbers(rows))), **names}
+    return {"n_row": len(profile.rows), "n_run": len(np.unique(run_numbers(profile.points.X))), **names}

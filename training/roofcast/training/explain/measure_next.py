@@ -25,7 +25,7 @@ class NextMeasurement:
     row
         Index of the candidate.
     narrower
-        Mean relative reduction of the logarithmic interval width of all candidates, by metric.
+        Mean relative reduction of the logarithmic interval width of all targets, by metric.
     """
 
     row: int
@@ -33,9 +33,13 @@ class NextMeasurement:
 
 
 def rank_measurements(
-    predictor: RoofcastPredictor, X: pd.DataFrame, metrics: Sequence[str], n: int = 5
+    predictor: RoofcastPredictor,
+    X: pd.DataFrame,
+    metrics: Sequence[str],
+    n: int = 5,
+    target: npt.NDArray[np.bool_] | None = None,
 ) -> list[NextMeasurement]:
-    """Return the settings to measure, in order, that reduce the predictive variance of all settings most.
+    """Return the settings to measure, in order, that reduce the predictive variance of the targets most.
 
     Parameters
     ----------
@@ -45,6 +49,8 @@ def rank_measurements(
         Metrics of one run, equally weighted.
     n
         Largest number of measurements.
+    target : shape (n_setting,)
+        Whether the variance of a setting counts; None for all.
 
     Notes
     -----
@@ -57,7 +63,8 @@ def rank_measurements(
     ----------
     A. Krause, A. Singh and C. Guestrin, "Near-optimal sensor placements in Gaussian processes", JMLR 9, 2008.
     """
-    processes = [_Process.of(predictor, X, metric) for metric in metrics]
+    is_target = np.ones(len(X), dtype=bool) if target is None else target
+    processes = [_Process.of(predictor, X, metric, is_target) for metric in metrics]
     selected: list[NextMeasurement] = []
     while len(selected) < min(n, len(X)):
         gain = np.mean([process.gain() for process in processes], axis=0)
@@ -70,31 +77,34 @@ def rank_measurements(
 
 @dataclass(slots=True)
 class _Process:
-    """Covariance of one metric's errors at the settings, and the noise variance of a repeat."""
+    """Covariance of one metric's errors at the settings, the noise variance of a repeat, and the targets."""
 
     covariance: FloatArray
     noise: FloatArray
+    is_target: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, predictor: RoofcastPredictor, X: pd.DataFrame, metric: str) -> _Process:
+    def of(
+        cls, predictor: RoofcastPredictor, X: pd.DataFrame, metric: str, is_target: npt.NDArray[np.bool_]
+    ) -> _Process:
         features, _, _ = build_features(X, predictor.coefficients_)
         uncertainty = predictor.error_distributions_[metric]
         size = uncertainty.scale.predict(features.to_numpy())
         _, shared = uncertainty.effects.predict_joint(build_group_keys(X))
-        return cls(shared * np.outer(size, size), (uncertainty.effects.sd_[-1] * size) ** 2)
+        return cls(shared * np.outer(size, size), (uncertainty.effects.sd_[-1] * size) ** 2, is_target)
 
     @property
     def variance(self) -> FloatArray:
         return np.maximum(np.diag(self.covariance), 0.0) + self.noise
 
     def gain(self) -> FloatArray:
-        """Return the share of the summed variance that a measurement at each setting removes."""
-        reduction = (self.covariance**2).sum(axis=0) / self.variance
-        return np.asarray(reduction / self.variance.sum(), dtype=np.float64)
+        """Return the share of the targets' summed variance that a measurement at each setting removes."""
+        reduction = (self.covariance[self.is_target] ** 2).sum(axis=0) / self.variance
+        return np.asarray(reduction / self.variance[self.is_target].sum(), dtype=np.float64)
 
     def measure(self, row: int) -> float:
-        """Condition on a measurement and return the mean relative reduction of the interval widths."""
+        """Condition on a measurement and return the mean relative reduction of the targets' widths."""
         before = np.sqrt(self.variance)
         column = self.covariance[:, row]
         self.covariance = self.covariance - np.outer(column, column) / self.variance[row]
-        return float(np.mean(1 - np.sqrt(self.variance) / before))
+        return float(np.mean((1 - np.sqrt(self.variance) / before)[self.is_target]))

@@ -14,7 +14,15 @@ import typer
 
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.serving.cli.console import note, show, spinner, warn
-from roofcast.serving.cli.context import AsJson, ReferenceFile, Server, StackOption, load_predictor, open_app_state
+from roofcast.serving.cli.context import (
+    AsJson,
+    ReferenceFile,
+    Server,
+    StackOption,
+    load_predictor,
+    note_stack,
+    open_app_state,
+)
 from roofcast.serving.cli.options import with_options
 from roofcast.serving.cli.question_options import QUESTION_OPTIONS
 
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
 
     from roofcast.data.catalog import Catalog
     from roofcast.serving.app_state.app_state import AppState
+    from roofcast.serving.app_state.champion_loader import LoadedModel
     from roofcast.serving.explain.explanation import Explanation
     from roofcast.training.learner.predictor import CalibrationPoints
     from roofcast.training.lifecycle.bundle import ModelBundle
@@ -78,7 +87,8 @@ def _explain(
     state = open_app_state()
     table, catalog = _question(question, state)
     part = scale_accelerator(catalog.accelerator(question["accelerator"]), scale)
-    bundle = _bundle(state)
+    active = _active_model(state, stack)
+    bundle = active.bundle if active else None
     known = None
     if rows and reference:
         from roofcast.serving.predict.references import read_references
@@ -86,17 +96,20 @@ def _explain(
         if not bundle:
             raise InputError("reference", "needs a predictor; run `roofcast retrain`")
         known = read_references(rows.frame(), catalog, bundle.predictor, reference.name, rows.lines)
-    points = _points(state, bundle, stack, known)
-    return explain_questions(table, catalog, bundle, parts=[part], level=level, references=points)
+    if active:
+        bundle, known = _choose_stack(state, active, stack, known)
+    return explain_questions(table, catalog, bundle, parts=[part], level=level, references=known)
 
 
-def _points(
-    state: AppState, bundle: ModelBundle | None, stack: str, known: CalibrationPoints | None = None
-) -> CalibrationPoints | None:
-    """Return the points of a stack, if one is named, and of reference measurements."""
-    if stack and not bundle:
-        raise InputError("stack", "needs a predictor; run `roofcast retrain`")
-    return state.profiles.points(state, "", stack, known)
+def _choose_stack(
+    state: AppState, active: LoadedModel, stack: str, known: CalibrationPoints | None = None
+) -> tuple[ModelBundle, CalibrationPoints | None]:
+    """Return the bundle that answers about a stack, if one is named, and the points of it and of references."""
+    from roofcast.serving.stacks.stack_choice import choose_stack
+
+    bundle, points, used = choose_stack(state, active, "", stack, known)
+    note_stack(used)
+    return bundle, points
 
 
 def _ask_service(
@@ -112,6 +125,7 @@ def _ask_service(
     request |= {"stack": stack} if stack else {}
     with ask(url) as client:
         response = client.explain(**request)
+    note_stack(response.get("stack"))
     return dict(response["rows"][0])
 
 
@@ -142,8 +156,8 @@ def whatif(
         table, catalog = _question(question, state)
         parts = sweep_accelerator(catalog.accelerator(question["accelerator"]), sweep[0])
         repeated = table.loc[table.index.repeat(len(parts))].reset_index(drop=True)
-        bundle = _bundle(state)
-        points = _points(state, bundle, stack)
+        active = _active_model(state, stack)
+        bundle, points = _choose_stack(state, active, stack) if active else (None, None)
         explanation = explain_questions(repeated, catalog, bundle, parts=parts, references=points)
     kind, labels = parse_option(sweep[0])
     if plot:
@@ -168,12 +182,13 @@ def _step(explanation: Explanation, i: int) -> dict[str, Any]:
 
 
 def _predicted(prediction: dict[str, Any]) -> dict[str, float]:
-    """Return the predictions of a step, and their values without the stack."""
+    """Return the predictions of a step, and their values without the stack profile, if one is named."""
     metrics = {name: reasons for name, reasons in prediction.items() if isinstance(reasons, dict)}
     return {
         f"{name}_{text}": reasons["value"]
         for name, of_metric in metrics.items()
         for text, reasons in (("predicted", of_metric), ("uncalibrated", of_metric["uncalibrated"]))
+        if reasons
     }
 
 
@@ -195,14 +210,22 @@ def _question(question: dict[str, str], state: AppState) -> tuple[pd.DataFrame, 
     return pd.DataFrame([given], dtype=object), catalog
 
 
-def _bundle(state: AppState) -> ModelBundle | None:
-    """Return the active predictor; None, with a warning, if there is none, because the estimate needs none."""
+def _active_model(state: AppState, stack: str) -> LoadedModel | None:
+    """Return the active predictor; None, with a warning, if there is none, because the estimate needs none.
+
+    Raises
+    ------
+    InputError
+        If there is none and a stack is named.
+    """
     try:
-        return load_predictor(state).active_model.bundle
+        return load_predictor(state).active_model
     except NotReadyError:
         warn("no predictor is in service: the estimate uses prior coefficients, and there is no prediction")
     except InputError as error:
         warn(f"the active predictor cannot be used: {error}")
+    if stack:
+        raise InputError("stack", "needs a predictor; run `roofcast retrain`")
     return None
 
 

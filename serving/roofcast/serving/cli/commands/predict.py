@@ -14,7 +14,15 @@ import typer
 
 from roofcast.data.errors import InputError
 from roofcast.serving.cli.console import spinner
-from roofcast.serving.cli.context import AsJson, ReferenceFile, Server, StackOption, load_predictor, open_app_state
+from roofcast.serving.cli.context import (
+    AsJson,
+    ReferenceFile,
+    Server,
+    StackOption,
+    load_predictor,
+    note_stack,
+    open_app_state,
+)
 
 if TYPE_CHECKING:
     from roofcast.serving.cli.files import CsvTable
@@ -81,13 +89,15 @@ def _predict(
     """Return the columns and rows of the answers of the active predictor."""
     from roofcast.serving.predict.answers import PredictOptions, answer
     from roofcast.serving.predict.references import read_references
+    from roofcast.serving.stacks.stack_choice import choose_stack
 
     state = load_predictor(open_app_state())
     bundle, catalog = state.active_model.bundle, state.catalog
     known = None
     if references and reference:
         known = read_references(references.frame(), catalog, bundle.predictor, reference.name, references.lines)
-    points = state.profiles.points(state, "", stack, known)
+    bundle, points, used = choose_stack(state, state.active_model, "", stack, known)
+    note_stack(used)
     answers = answer(questions.frame(), PredictOptions(bundle, catalog, level, points))
     answers = answers.iloc[:, len(questions.header) :]
     values = answers.astype(object).where(answers.notna(), None)
@@ -106,5 +116,6 @@ def _ask_service(
     with ask(url) as client:
         known = references.records() if references else ()
         response = client.predict(rows, references=known, stack=stack or None, level=level)
+    note_stack(response.get("stack"))
     names = [name for name in response["rows"][0] if name not in questions.header]
     return names, [[row[name] for name in names] for row in response["rows"]]

@@ -23,6 +23,7 @@ from roofcast.serving.cli.context import (
     Server,
     StackOption,
     load_predictor,
+    note_stack,
     open_app_state,
     today,
 )
@@ -121,6 +122,8 @@ def recommend(
     options["rejections"] = N_REJECTION_JSON if as_json else 0
     require_with("deployment", options["deployment"], {"deployment-file": deployment_file})
     response = _ask_service(server, options) if server else _recommend(options)
+    if used := response.get("stack"):
+        note_stack(used | {"notes": []})  # they are among the warnings
     for warning in response["warnings"]:
         warn(warning)
     artefact = response["entries"][0]["deployment"] if response["entries"] else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.data.errors import InputError
-from roofcast.serving.cli.console import note, show, spinner, track
+from roofcast.serving.cli.console import note, show, spinner, track, warn
 from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state, open_store
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ stacks = typer.Typer(
     help="Profiles of own runs, which `--stack NAME` of predict, recommend, explain and whatif use.",
 )
 
-Name = Annotated[str, typer.Argument(help="Name of the stack, such as rack-7.")]
+Name = Annotated[str, typer.Argument(help="Name of the stack profile, such as rack-7.")]
 
 OWNER: Final = ""
 """Owner of the profiles that the command line makes."""
@@ -44,7 +44,7 @@ def add(
     server: Server = "",
     as_json: AsJson = False,
 ) -> None:
-    """Add runs to a stack, which is made if it is new: all, or none. A CSV has columns of references."""
+    """Add runs to a stack profile, which is made if it is new: all, or none. A CSV has columns of references."""
     from roofcast.serving.cli.files import parse_configs
 
     configs = parse_configs(model_config or [])
@@ -78,16 +78,44 @@ def _read_rows(paths: list[Path], given: list[str]) -> tuple[list[dict[str, Any]
 
 
 @stacks.command("list")
-def list_(server: Server = "", as_json: AsJson = False) -> None:
-    """List the stacks."""
+def list_(
+    measured: Annotated[
+        bool, typer.Option("--measured", help="List the measured stacks that the predictor knows instead.")
+    ] = False,
+    server: Server = "",
+    as_json: AsJson = False,
+) -> None:
+    """List the stack profiles, or measured stacks; `--stack` takes a name of either, and a profile comes first."""
+    if measured:
+        rows = _measured(server)
+        texts = (
+            {name: cell if name in ("name", "n_row") else ", ".join(cell) for name, cell in row.items()}
+            for row in rows
+        )
+        show(rows if as_json else [*texts], as_json=as_json)
+        return
     if server:
         from roofcast.serving.cli.remote import ask
 
         with ask(server) as client:
-            rows: list[dict[str, Any]] = [dict(summary) for summary in client.stacks()]
+            rows = [dict(summary) for summary in client.stacks()]
     else:
         rows = [asdict(summary) for summary in open_store()[0].stacks.summaries(OWNER)]
     show(rows, as_json=as_json)
+
+
+def _measured(server: str) -> list[dict[str, Any]]:
+    """Return the measured stacks that the predictor in service knows."""
+    if server:
+        from roofcast.serving.cli.remote import ask
+
+        with ask(server) as client:
+            return [dict(stack) for stack in client.measured_stacks()]
+    from roofcast.serving.stacks.measured import measured_stacks
+
+    with spinner("reading"):
+        state = load_predictor(open_app_state())
+        return [asdict(stack) for stack in measured_stacks(state.active_model.bundle.predictor)]
 
 
 @stacks.command("show")
@@ -98,7 +126,7 @@ def show_(
     server: Server = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show the errors of a stack's rows without it and with its other runs, and what to measure next for it."""
+    """Show the errors of a profile's rows without it and with its other runs, and what to measure next for it."""
     if server:
         from roofcast.serving.cli.remote import ask
 
@@ -112,11 +140,12 @@ def show_(
         with spinner("leaving out each run"):
             state = load_predictor(open_app_state())
             profile = state.profiles.load(state, OWNER, name)
-            predictor = state.active_model.bundle.predictor
-            report = stack_report(profile, predictor, state.catalog, level=level, n_next=n)
+            report = stack_report(profile, state.active_model.bundle, state.catalog, level=level, n_next=n)
     if as_json:
         print(json.dumps(report, allow_nan=False))
         return
+    for text in report["notes"]:
+        warn(text)
     lines = [
         {"metric": one["metric"], "rows": one["n_row"], "predicted": text, **(errors or {"mape": None})}
         for one in report["errors"]
@@ -134,7 +163,7 @@ def show_(
 
 @stacks.command()
 def remove(name: Name, server: Server = "", as_json: AsJson = False) -> None:
-    """Remove a stack."""
+    """Remove a stack profile."""
     if server:
         from roofcast.serving.cli.remote import ask
 

@@ -13,6 +13,7 @@ PATH: Final = "/v1/predictions"
 FILES_PATH: Final = "/v1/measurements/files"
 VERSION_HEADER: Final = "X-Predictor-Version"
 LEVEL_HEADER: Final = "X-Prediction-Level"
+STACK_HEADER: Final = "X-Stack"
 
 _QUALITY: Final = re.compile(r";\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*(?:;|$)", re.IGNORECASE)
 

@@ -6,7 +6,7 @@ import json
 from http import HTTPStatus
 from typing import Any, Final
 
-from roofcast.serving.http.bulk.media import LEVEL_HEADER, VERSION_HEADER, Kind
+from roofcast.serving.http.bulk.media import LEVEL_HEADER, STACK_HEADER, VERSION_HEADER, Kind
 from roofcast.serving.http.errors import PROBLEM_TYPE
 from roofcast.serving.http.schemas.resources import EXAMPLE_ROW, ProblemResponse
 
@@ -32,7 +32,11 @@ BULK_REQUEST: Final[dict[str, Any]] = {
 
 _HEADERS: Final = {
     name: {"description": f"{description}, in bulk responses.", "schema": {"type": "string"}}
-    for name, description in ((VERSION_HEADER, "Predictor version"), (LEVEL_HEADER, "Level of the intervals"))
+    for name, description in (
+        (VERSION_HEADER, "Predictor version"),
+        (LEVEL_HEADER, "Level of the intervals"),
+        (STACK_HEADER, "Kind and name of the stack that the request names, and notes on it, percent-encoded"),
+    )
 }
 
 BULK_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Final, NamedTuple
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field, TypeAdapter, ValidationError
@@ -18,7 +19,7 @@ from roofcast.serving.explain.explanation import explain
 from roofcast.serving.http.body import BODY, BulkRoute, JsonRoute, response_kind
 from roofcast.serving.http.bulk.answers import answer_body, answer_chunks, has_parquet
 from roofcast.serving.http.bulk.chunks import Chunk
-from roofcast.serving.http.bulk.media import LEVEL_HEADER, PATH, VERSION_HEADER, Kind, bulk_kind
+from roofcast.serving.http.bulk.media import LEVEL_HEADER, PATH, STACK_HEADER, VERSION_HEADER, Kind, bulk_kind
 from roofcast.serving.http.bulk.openapi import BULK_REQUEST, BULK_RESPONSES
 from roofcast.serving.http.bulk.streaming import stream
 from roofcast.serving.http.dependencies import ActiveModel, Owner, State
@@ -29,9 +30,13 @@ from roofcast.serving.http.telemetry.prometheus import count_answers
 from roofcast.serving.predict.answers import PredictOptions, answer_columns
 from roofcast.serving.predict.json_rows import columns_from_rows, rows_from_columns, table_from_rows
 from roofcast.serving.predict.references import references_of
-from roofcast.serving.request_fields import DEFAULT_LEVEL, Level, ModelConfig, Row, StackName
+from roofcast.serving.request_fields import DEFAULT_LEVEL, Level, ModelConfig, Row, StackName, StackResponse
+from roofcast.serving.stacks.stack_choice import StackUsed, choose_stack
 
 _ROW: Final = TypeAdapter(Row)
+
+_HEADER_SAFE: Final = " /:;,=.'()"
+"""Characters of a header that are not percent-encoded, besides letters and digits."""
 
 router = APIRouter(tags=["predictions"], route_class=JsonRoute)
 bulk = APIRouter(route_class=BulkRoute)
@@ -53,7 +58,9 @@ QueryReferences = Annotated[
 ]
 
 
-QueryStack = Annotated[StackName, Query(description="Name of a stack profile; overrides the body's.")]
+QueryStack = Annotated[
+    StackName, Query(description="Name of a stack profile or measured stack; overrides the body's.")
+]
 
 
 @bulk.post(PATH, include_in_schema=False)
@@ -74,14 +81,14 @@ async def post_bulk(
         raise unsupported_media_type(f"send the body without content-encoding, or as {Kind.PARQUET}, which is small")
     _check_parquet(kind, accepted)
     own = OwnRuns(owner, stack, _parse_references(reference))
-    options = await run_in_threadpool(_options, state, active, level or DEFAULT_LEVEL, [], own)
+    options, used = await run_in_threadpool(_options, state, active, level or DEFAULT_LEVEL, [], own)
     version, max_row = active.champion.version, state.settings.max_bulk_row
     parts = answer_body(request.scope[BODY], (kind, accepted), options, version, max_row)
-    return await stream(parts, accepted, _headers(active, options.level))
+    return await stream(parts, accepted, _headers(active, options.level, used))
 
 
 class OwnRuns(NamedTuple):
-    """What conditions the predictions of a request: the caller's stack profile, if it names one, and references."""
+    """What conditions the predictions of a request: the stack that it names, if any, and references."""
 
     owner: str
     stack: str | None
@@ -90,11 +97,11 @@ class OwnRuns(NamedTuple):
 
 def _options(
     state: AppState, active: LoadedModel, level: float, models: list[ModelConfig], own: OwnRuns
-) -> PredictOptions:
+) -> tuple[PredictOptions, StackUsed | None]:
     catalog, _ = with_configs(state.catalog, [(model.name, model.config) for model in models])
     references = references_of(own.references, catalog, active.bundle.predictor)
-    points = state.profiles.points(state, own.owner, own.stack, references)
-    return PredictOptions(active.bundle, catalog, level, points)
+    bundle, points, used = choose_stack(state, active, own.owner, own.stack, references)
+    return PredictOptions(bundle, catalog, level, points), used
 
 
 def _check_parquet(*kinds: Kind) -> None:
@@ -102,9 +109,10 @@ def _check_parquet(*kinds: Kind) -> None:
         raise unsupported_media_type(f"{Kind.PARQUET} needs pyarrow here: pip install 'roofcast[parquet]'")
 
 
-def _headers(active: LoadedModel, level: float) -> dict[str, str]:
-    """Return the headers of a response without a place for version and level in its body."""
-    return {VERSION_HEADER: active.champion.version, LEVEL_HEADER: repr(level)}
+def _headers(active: LoadedModel, level: float, used: StackUsed | None) -> dict[str, str]:
+    """Return the headers of a response without a place for version, level and stack in its body."""
+    stack = {STACK_HEADER: quote("; ".join([str(used), *used.notes]), safe=_HEADER_SAFE)} if used else {}
+    return {VERSION_HEADER: active.champion.version, LEVEL_HEADER: repr(level), **stack}
 
 
 def _parse_references(texts: Iterable[str]) -> list[Row]:
@@ -133,7 +141,8 @@ def post_predictions(
 ) -> Any:
     """Predict TTFT, TPOT and output throughput of each row, with intervals; an invalid row gets its own status.
 
-    With `references` or a `stack`, each number is also given without them, in fields that end in `_uncalibrated`.
+    With `references` or a stack profile, each number is also given without them, in fields that end in
+    `_uncalibrated`.
 
     NDJSON (one row per line) and Parquet (one row per row) may have many more rows than JSON, and are answered in
     chunks. The media type of the response is chosen by `Accept`; by default it is that of the request.
@@ -144,17 +153,19 @@ def post_predictions(
     if len(rows) > state.settings.max_row:
         raise InputError("rows", f"must be at most {state.settings.max_row}, got {len(rows)}; send them in parts")
     own = OwnRuns(owner, stack or request.stack, [*request.references, *_parse_references(reference)])
-    options = _options(state, active, level or request.level, request.models, own)
+    options, used = _options(state, active, level or request.level, request.models, own)
     if accepted == Kind.JSON:
         columns = columns_from_rows(rows)
         answers = answer_columns(columns, options)
         count_answers(answers)
         answered = rows_from_columns(columns | answers)
-        response = PredictionResponse(predictor_version=version, level=options.level, rows=answered)
+        response = PredictionResponse(
+            predictor_version=version, level=options.level, rows=answered, stack=StackResponse.of(used)
+        )
         return Response(response.model_dump_json(), media_type=accepted)  # FastAPI would validate it again
     chunk = Chunk(columns_from_rows(rows), "", range(1, len(rows) + 1))
     body = b"".join(answer_chunks(iter([chunk]), accepted, options, version))
-    return Response(body, media_type=accepted, headers=_headers(active, options.level))
+    return Response(body, media_type=accepted, headers=_headers(active, options.level, used))
 
 
 @router.post("/v1/explanations")
@@ -163,11 +174,11 @@ def post_explanations(
 ) -> ExplanationsResponse:
     """Explain each row: operators and their bounds, memory, and the factors of its prediction."""
     own = OwnRuns(owner, request.stack, request.references)
-    options = _options(state, active, request.level, request.models, own)
+    options, used = _options(state, active, request.level, request.models, own)
     explanation = explain(
         table_from_rows(request.rows),
         options.catalog,
-        active.bundle,
+        options.bundle,
         level=options.level,
         references=options.references,
     )
@@ -175,4 +186,4 @@ def post_explanations(
     for i in range(len(request.rows)):
         stop_if_abandoned()
         rows.append(ExplanationResponse.model_validate(explanation.to_json(i)))
-    return ExplanationsResponse(predictor_version=active.champion.version, rows=rows)
+    return ExplanationsResponse(predictor_version=active.champion.version, rows=rows, stack=StackResponse.of(used))

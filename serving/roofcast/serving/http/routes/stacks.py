@@ -10,8 +10,16 @@ from fastapi import APIRouter, Path, Query
 
 from roofcast.serving.http.body import JsonRoute
 from roofcast.serving.http.dependencies import ActiveModel, Owner, State
-from roofcast.serving.http.schemas.stacks import StackAdded, StackRemoved, StackReport, StackRequest, StackSummary
+from roofcast.serving.http.schemas.stacks import (
+    MeasuredStackSummary,
+    StackAdded,
+    StackRemoved,
+    StackReport,
+    StackRequest,
+    StackSummary,
+)
 from roofcast.serving.request_fields import DEFAULT_LEVEL, Level
+from roofcast.serving.stacks.measured import measured_stacks
 from roofcast.serving.stacks.profiles import add_rows
 from roofcast.serving.stacks.report import stack_report
 
@@ -33,6 +41,12 @@ def list_stacks(state: State, owner: Owner) -> list[StackSummary]:
     return [StackSummary(**asdict(summary)) for summary in state.store.stacks.summaries(owner)]
 
 
+@router.get("/v1/measured-stacks")
+def list_measured_stacks(active: ActiveModel) -> list[MeasuredStackSummary]:
+    """List the stacks of the shipped measurements that the predictor knows: names for `stack`, besides profiles."""
+    return [MeasuredStackSummary.model_validate(asdict(stack)) for stack in measured_stacks(active.bundle.predictor)]
+
+
 @router.get("/v1/stacks/{name}")
 def get_stack(
     name: Name,
@@ -45,7 +59,7 @@ def get_stack(
 ) -> StackReport:
     """Return a profile's errors without it and with its other runs, and what to measure next for it."""
     profile = state.profiles.load(state, owner, name)
-    report = stack_report(profile, active.bundle.predictor, state.catalog, level=level, n_next=n_next)
+    report = stack_report(profile, active.bundle, state.catalog, level=level, n_next=n_next)
     return StackReport.model_validate(report)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from roofcast.data.specs import AcceleratorSpec
-from roofcast.serving.request_fields import Value
+from roofcast.serving.request_fields import StackResponse, Value
 
 
 class IntervalResponse(BaseModel):
@@ -86,4 +86,5 @@ class ExplanationsResponse(BaseModel):
     """One explanation per row."""
 
     predictor_version: str
+    stack: StackResponse | None = None
     rows: list[ExplanationResponse]

@@ -17,6 +17,7 @@ from roofcast.serving.request_fields import (
     References,
     Row,
     StackName,
+    StackResponse,
     Text,
     Value,
 )
@@ -62,6 +63,7 @@ class PredictionResponse(BaseModel):
 
     predictor_version: str
     level: float
+    stack: StackResponse | None = None
     rows: list[dict[str, Value]]
 
 

@@ -62,6 +62,16 @@ class StackSummary(BaseModel):
     is_shared: Annotated[bool, Field(description="Made by the command line of the service, for all callers.")]
 
 
+class MeasuredStackSummary(BaseModel):
+    """A stack of the shipped measurements that the predictor learnt from."""
+
+    name: str
+    n_row: int
+    models: list[str]
+    accelerators: list[str]
+    engines: list[str]
+
+
 class StackErrors(BaseModel):
     """Errors of predictions of a profile's own rows."""
 
@@ -69,6 +79,7 @@ class StackErrors(BaseModel):
     median_ape: float
     bias: Annotated[float, Field(description="Median of log(measured / predicted).")]
     coverage: Annotated[float, Field(description="Share of the rows inside their interval.")]
+    width: Annotated[float, Field(description="Median ratio of the ends of the intervals.")]
 
 
 class StackMetric(BaseModel):
@@ -85,6 +96,7 @@ class StackReport(BaseModel):
 
     name: str
     level: float
+    notes: Annotated[list[str], Field(description="Such as rows that cannot be used any more.")]
     n_row: int
     n_run: int
     models: list[str]

@@ -19,6 +19,7 @@ from roofcast.serving.recommend.answer.recommendation import (
     Rejection,
     Replica,
 )
+from roofcast.serving.request_fields import StackResponse
 
 Reason = Literal[
     "same_cost", "dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"
@@ -293,6 +294,7 @@ class RecommendationResponse(BaseModel):
     confidence: float
     level: float
     predictor_version: str
+    stack: StackResponse | None = None
     n_configuration: Annotated[int, Field(description="Configurations searched.")]
     n_candidate: Annotated[int, Field(description="Configurations times load levels.")]
     n_offer: int

@@ -41,6 +41,8 @@ from roofcast.serving.recommend.api.response import (
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.inventory import override_prices, owned_nodes
 from roofcast.serving.recommend.recommendation import recommend
+from roofcast.serving.request_fields import StackResponse
+from roofcast.serving.stacks.stack_choice import choose_stack
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundle import ModelBundle
 
@@ -82,8 +84,10 @@ def answer_recommendation(
     engines = {*loaded.bundle.engines, *ENGINES} - {""}
     constraints = resolve_constraints(request.constraints, market, today, engines, request.deployment)
     unpriced = _unpriced_warnings(request.constraints.accelerators, market, constraints)
+    references = _references(request, model, catalog, loaded.bundle)
+    bundle, points, used = choose_stack(bench, loaded, owner, request.stack, references)
     result = recommend(
-        loaded.bundle,
+        bundle,
         model,
         market,
         demand,
@@ -92,14 +96,15 @@ def answer_recommendation(
         level=request.level,
         n_entry=request.n_entry,
         n_rejection=request.n_rejection,
-        references=bench.profiles.points(
-            bench, owner, request.stack, _references(request, model, catalog, loaded.bundle)
-        ),
+        references=points,
         has_levers=request.levers,
     )
     response = _response(result, model, demand, request, basis_of(catalog, loaded.champion))
     response.warnings += unpriced + staleness_warnings(result.offers, today)
     response.warnings += demand_warnings(demand, result)
+    if used:
+        response.stack = StackResponse.of(used)
+        response.warnings += used.notes
     if request.deployment:
         question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, constraints)
         _add_artefacts(response, result, request.deployment, question)

@@ -27,7 +27,7 @@ export async function load() {
     const choices = await ask("v1/choices");
     nameAccelerators(choices.accelerators);
     if (!at("pricing").children.length) fillChoices(choices, changed);
-    fillStacks(await ask("v1/stacks").catch(() => []));
+    fillStacks(...await Promise.all(["v1/stacks", "v1/measured-stacks"].map((path) => ask(path).catch(() => []))));
     if (!readAddress()) submit();
     listModels(await ask("v1/models"));
   } catch (error) {

@@ -39,13 +39,15 @@ export function fillChoices(choices, changed) {
   choosePreset();
 }
 
-/** Offer the stack profiles that the caller may read; none of them hides the choice. */
-export function fillStacks(stacks) {
+/** Offer the stack profiles that the caller may read, then measured stacks that no profile's name hides. */
+export function fillStacks(profiles, measured) {
   const chosen = at("stack").value;
-  at("stack").replaceChildren(h("option", { value: "" }, "none"),
-    ...stacks.map(({ name, n_row }) => h("option", { value: name }, `${name} (${few(n_row)} rows)`)));
-  at("stack").value = stacks.some(({ name }) => name === chosen) ? chosen : "";
-  at("own-runs").hidden = !stacks.length;
+  const others = measured.filter(({ name }) => profiles.every((one) => one.name !== name));
+  const option = ({ name, n_row }) => h("option", { value: name }, `${name} (${few(n_row)} rows)`);
+  at("stack").replaceChildren(h("option", { value: "" }, "none"), ...profiles.map(option),
+    ...(others.length ? [h("optgroup", { label: "Measured stacks" }, others.map(option))] : []));
+  at("stack").value = [...profiles, ...others].some(({ name }) => name === chosen) ? chosen : "";
+  at("own-runs").hidden = !profiles.length && !others.length;
 }
 
 /** Whether a field can be read while it is being typed; a name can once it is one of the catalogue. */

@@ -1,0 +1,103 @@
+"""The stack that a request names: a profile of own runs, or a measured stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import pandas as pd
+
+from roofcast.data.errors import UnknownNameError
+from roofcast.serving.stacks.measured import match_stack, measured_stacks
+from roofcast.training.learner.predictor import CalibrationPoints
+from roofcast.training.lifecycle.bundle import ModelBundle
+
+if TYPE_CHECKING:
+    from roofcast.serving.app_state.app_state import AppState
+    from roofcast.serving.app_state.champion_loader import LoadedModel
+
+Kind = Literal["profile", "shared_profile", "measured"]
+
+_KIND_TEXT: Final[dict[Kind, str]] = {
+    "profile": "stack profile",
+    "shared_profile": "stack profile of the service's command line",
+    "measured": "measured stack",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StackUsed:
+    """The stack that an answer is about.
+
+    Parameters
+    ----------
+    name
+        Of a measured stack in full, as `owner/part`.
+    notes
+        Such as rows of the profile that are left out.
+    """
+
+    name: str
+    kind: Kind
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{_KIND_TEXT[self.kind]} {self.name}"
+
+
+class StackChoice(NamedTuple):
+    """What answers a request: a bundle, the points that condition it, and the stack that the request names."""
+
+    bundle: ModelBundle
+    points: CalibrationPoints | None
+    stack: StackUsed | None = None
+
+
+def choose_stack(
+    state: AppState,
+    active: LoadedModel,
+    owner: str,
+    name: str | None,
+    references: CalibrationPoints | None = None,
+) -> StackChoice:
+    """Return what answers a request that names a stack, or none, and has references.
+
+    A name is that of the owner's profile, or else of a shared one, or else of a measured stack: its full name, or its
+    owner's if this has one alone.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of this name.
+    InputError
+        If the name is that of an owner of several measured stacks, or no row of the profile can be used.
+    """
+    if not name:
+        return StackChoice(active.bundle, references)
+    try:
+        profile = state.profiles.load(state, owner, name)
+    except UnknownNameError as error:
+        return _choose_measured(state, active, name, references, error)
+    kind: Kind = "shared_profile" if profile.is_shared else "profile"
+    used = StackUsed(name, kind, profile.notes)
+    return StackChoice(active.bundle, _joined(profile.central, references), used)
+
+
+def _choose_measured(
+    state: AppState,
+    active: LoadedModel,
+    name: str,
+    references: CalibrationPoints | None,
+    no_profile: UnknownNameError,
+) -> StackChoice:
+    known = [stack.name for stack in measured_stacks(active.bundle.predictor)]
+    if (stack := match_stack(name, known)) is None:
+        raise UnknownNameError("stack", name, [*no_profile.args[2], *known])
+    return StackChoice(state.measured_bundles.load(active, stack), references, StackUsed(stack, "measured"))
+
+
+def _joined(points: CalibrationPoints, references: CalibrationPoints | None) -> CalibrationPoints:
+    if references is None:
+        return points
+    X, y = (pd.concat(pair, ignore_index=True) for pair in ((points.X, references.X), (points.y, references.y)))
+    return CalibrationPoints(X, y, assumed=(*points.assumed, *references.assumed))
