@@ -177,9 +177,17 @@ class AsyncClient:
         """Explain each row: operators and their bounds, memory, and the factors of its prediction."""
         return await self._send(post("/v1/explanations", request))
 
-    async def add_measurements(self, **request: Unpack[MeasurementsRequest]) -> MeasurementsAdded:
-        """Store measured rows and the models that they bring along: all of them, or none."""
-        return await self._send(post("/v1/measurements", request))
+    async def add_measurements(
+        self, *, compare: bool = True, **request: Unpack[MeasurementsRequest]
+    ) -> MeasurementsAdded:
+        """Store measured rows and the models that they bring along: all of them, or none.
+
+        Parameters
+        ----------
+        compare
+            Compare the rows with predictions and earlier measurements.
+        """
+        return await self._send(post("/v1/measurements", request, compare=compare))
 
     async def import_file(
         self,
@@ -190,6 +198,7 @@ class AsyncClient:
         campaign: str | None = None,
         values: Mapping[str, object] | None = None,
         dry_run: bool = False,
+        compare: bool = True,
     ) -> FileAdded:
         """Import the file of a benchmark client as it is: all of its rows, or none.
 
@@ -205,10 +214,12 @@ class AsyncClient:
             Value by column, for what the file does not hold.
         dry_run
             Validate and count only.
+        compare
+            Compare the rows with predictions and earlier measurements.
         """
         set_ = [f"{column}={value}" for column, value in (values or {}).items()]
-        params = {"format": format_, "name": name, "campaign": campaign, "set": set_, "dry_run": dry_run}
-        return await self._send(upload("/v1/measurements/files", file, **params))
+        params = {"format": format_, "name": name, "campaign": campaign, "set": set_}
+        return await self._send(upload("/v1/measurements/files", file, **params, dry_run=dry_run, compare=compare))
 
     async def measurements(self, campaign: str | None = None, offset: int = 0, limit: int = 100) -> list[Row]:
         """List the measurements stored at the service."""

@@ -86,9 +86,9 @@ def get(path: str, **params: Any) -> Call[Any]:
     return Call("GET", path, read_json, {name: value for name, value in params.items() if value is not None})
 
 
-def post(path: str, body: object) -> Call[Any]:
+def post(path: str, body: object, **params: Any) -> Call[Any]:
     """Return a call with a JSON body; NaN becomes null, which is blank."""
-    return Call("POST", path, read_json, content=to_json(body, inf_nan_mode="null"))
+    return Call("POST", path, read_json, params, content=to_json(body, inf_nan_mode="null"))
 
 
 def upload(path: str, file: Path, **params: Any) -> Call[Any]:

@@ -19,6 +19,7 @@ from codegen.client import FOLDER, generate_modules
 from roofcast.client import AsyncClient, Client, answers, blocking, bulk, requests
 from roofcast.client.bulk import MAX_JSON_ROW
 from roofcast.data.campaigns import FIRST_CAMPAIGNS
+from roofcast.serving.training_jobs.request import EXAMPLE_JOB
 from tests.data.row_builders import SAMPLES
 from tests.serving.http_client import CONFIG, a_demand, a_measurement, a_question
 from tests.serving.http_client import Client as Bridge
@@ -41,6 +42,8 @@ METHOD_OF = {
     "post_confirmation": "confirm_measurements",
     "post_stack": "add_stack",
     "list_stacks": "stacks",
+    "list_measured_stacks": "measured_stacks",
+    "get_drift": "drift",
     "get_stack": "stack",
     "delete_stack": "remove_stack",
     "post_retraining": "retrain",
@@ -158,9 +161,15 @@ def test_each_answer_has_the_return_type_of_its_method(client: Client) -> None:
         "withdraw_measurements": lambda: client.withdraw_measurements(campaign="nightly"),
         "add_stack": lambda: client.add_stack(name="typed", rows=[a_run()]),
         "stacks": client.stacks,
+        "measured_stacks": client.measured_stacks,
+        "drift": client.drift,
         "stack": lambda: client.stack("typed", n_next=1),
         "remove_stack": lambda: client.remove_stack("typed"),
         "retrainings": client.retrainings,
+        "predict_training": lambda: client.predict_training(rows=[EXAMPLE_JOB]),
+        "recommend_training": lambda: client.recommend_training(
+            model="meta-llama/Llama-3.1-8B", method="qlora", n_token=1e7, constraints={"accelerators": ["l40s-48gb"]}
+        ),
         "models": client.models,
         "accelerators": client.accelerators,
         "offers": client.offers,
