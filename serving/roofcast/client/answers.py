@@ -752,7 +752,7 @@ class TrainingRecommendationResponse(TypedDict):
     model: str
     method: str
     total_token: float
-    n_step: float
+    n_step: int
     n_token_per_sequence: int
     n_global_batch_sequence: int
     deadline_h: float | None

@@ -58,3 +58,14 @@ def test_experts_and_long_sequences_widen_the_search() -> None:
     assert set(plan.ep[index == 0]) == {1, 2, 4, 8}
     assert set(plan.cp[index == 1]) == {1, 2, 4, 8}
     assert set(plan.ep[index == 1]) == {1}
+
+
+def test_enumerated_plans_are_those_that_megatron_starts() -> None:
+    free = {**UNKNOWN, "n_accelerator": 64, "n_global_batch_sequence": 128}
+    jobs = jobs_of({**free, "model": "meta-llama/Llama-3.1-8B"}, {**free, "model": "deepseek-ai/DeepSeek-V3"})
+    index, plan = enumerate_plans(jobs)
+    assert (jobs.model.n_layer[index] % plan.pp == 0).all()
+    assert (jobs.model.n_kv_head[index] % plan.tp == 0).all()
+    chunked = plan.vp > 1
+    assert chunked.any()
+    assert (plan.n_micro_batch[chunked] % plan.pp[chunked] == 0).all()

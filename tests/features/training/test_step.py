@@ -96,3 +96,11 @@ def test_a_slower_network_never_helps() -> None:
     )
     fast_s, slow_s = time_s(fast, slow)
     assert slow_s > fast_s
+
+
+def test_fewer_micro_batches_than_stages_cannot_interleave() -> None:
+    """A pipeline of p stages and m micro-batches works for at most m of m + p - 1 intervals."""
+    runs = runs_of(*({"pp": 8, "vp": 4, "n_global_batch_sequence": m} for m in (1, 4)))
+    mfu = mfu_ratio(runs, estimate_training(runs))
+    assert mfu[0] < 1 / 8
+    assert mfu[1] < 4 / 11

@@ -71,9 +71,34 @@ def test_quantised_lora_on_one_accelerator_needs_no_shards() -> None:
     (text,) = launch_arguments(plan, Hardware("nvidia-rtx-4090-24gb", 1, 1), a_demand("qlora")).values()
     assert "distributed_type: 'NO'" in text
     assert "fsdp_config" not in text
-    for part in ("--use_peft", "--lora_r 16", "--lora_target_modules q_proj v_proj", "--load_in_4bit"):
+    for part in (
+        "--use_peft",
+        "--lora_r 16",
+        "--lora_target_modules q_proj v_proj",
+        "--load_in_4bit",
+        "--dtype bfloat16",
+    ):
         assert part in lines(text)
 
 
 def test_other_frameworks_have_none() -> None:
     assert launch_arguments(a_plan("maxtext"), TWO_NODES, a_demand()) == {}
+
+
+def test_experts_are_not_split_by_tensor_parallelism() -> None:
+    plan = a_plan("megatron-lm", tp=2, ep=4, dp=8, sharding="zero1")
+    (text,) = launch_arguments(plan, TWO_NODES, a_demand(model="mistralai/Mixtral-8x7B-v0.1")).values()
+    assert "--expert-tensor-parallel-size 1" in lines(text)
+
+
+@pytest.mark.parametrize(
+    ("framework", "method", "launchers"),
+    [
+        ("megatron-lm", "lora", []),
+        ("torchtitan", "lora", ["accelerate"]),
+        ("transformers", "qlora", ["accelerate"]),
+        ("transformers", "adapter", []),
+    ],
+)
+def test_adapters_never_start_a_pretraining(framework: str, method: str, launchers: list[str]) -> None:
+    assert list(launch_arguments(a_plan(framework), TWO_NODES, a_demand(method))) == launchers

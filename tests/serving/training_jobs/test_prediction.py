@@ -87,6 +87,10 @@ def test_70b_needs_several_nodes() -> None:
         ({"dp": 3}, "invalid", "dp"),
         ({"n_node": 16}, "invalid", "n_node"),
         ({"n_global_batch_sequence": 3}, "invalid", "n_global_batch_sequence"),
+        ({"n_accelerator": 7, "n_micro_batch_sequence": 1}, "invalid", "n_global_batch_sequence"),
+        ({"compute_precision": "fp32"}, "invalid", "compute_precision"),
+        ({"compute_precision": "int8"}, "invalid", "compute_precision"),
+        ({"compute_precision": "fp8", "accelerator": "a100-sxm-80gb"}, "invalid", "compute_precision"),
     ],
 )
 def test_an_invalid_row_names_its_field(changes: dict[str, Any], status: str, field: str) -> None:

@@ -16,6 +16,10 @@ from roofcast.serving.training_jobs.response import TrainingRecommendationRespon
 from roofcast.training.training_jobs import load_shipped_training_predictor
 from tests.serving.training_jobs.builders import EstimatePredictor, a_training_demand
 
+STEP = {
+    "accelerator": "rtx-4090-24gb", "method": "qlora", "framework": "transformers", "n_token_per_sequence": 2048,
+    "n_global_batch_sequence": 128,
+}  # fmt: skip
 LARGE = {"model": "meta-llama/Llama-3.1-70B", "method": "full", "n_token": 1e9, "n_epoch": 1.0}
 
 
@@ -133,6 +137,9 @@ def test_probabilities_do_not_depend_on_the_level_of_the_intervals() -> None:
         ({"accelerator": "rtx-4090-24gb", "n_token_per_sequence": 2048, "step_time_s": 3},
          "references.0.n_global_batch_sequence"),
         ({"accelerator": "no-such"}, "references.0.accelerator"),
+        ({**STEP, "step_time_s": 0.4}, "references.0.step_time_s"),
+        ({**STEP, "step_time_s": 40_000}, "references.0.step_time_s"),
+        ({**STEP, "throughput_token_per_s": 1.0}, "references.0.throughput_token_per_s"),
     ],
 )  # fmt: skip
 def test_an_invalid_reference_is_named(row: dict[str, Any], field: str) -> None:
@@ -166,3 +173,10 @@ def test_an_entry_has_the_prediction_of_its_plan() -> None:
     assert answer["p_fits"] == pytest.approx(entry.p_fits, rel=1e-4)
     assert answer["mfu_ratio"] == pytest.approx(entry.mfu_ratio.value, rel=1e-4)
     assert answer["power_w"] == pytest.approx(entry.power_w, rel=1e-4)
+
+
+def test_a_part_of_a_step_takes_a_whole_step() -> None:
+    card = {"constraints": {"accelerators": ["rtx-4090-24gb"]}, "n_epoch": 1}
+    part, one, more = (recommend(**card, n_token=share * 128 * 2048) for share in (0.38, 1.0, 1.1))
+    assert (part.n_step, one.n_step, more.n_step) == (1, 1, 2)
+    assert part.entries[0].hours == one.entries[0].hours == pytest.approx(more.entries[0].hours / 2, rel=1e-3)

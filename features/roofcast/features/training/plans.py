@@ -97,13 +97,15 @@ class PlanChoice:
 def enumerate_plans(jobs: TrainingJobs) -> tuple[RowIndex, Plan]:
     """Return the plans of all jobs that agree with what is stated, and the job of each: shape (n_plan,) each.
 
-    Tensor, context, expert and pipeline parallelism take powers of two that divide heads, experts and layers;
-    data parallelism takes the other accelerators. A job without such a plan gets one of data parallelism alone.
+    Tensor, context, expert and pipeline parallelism take powers of two that divide heads of queries and of keys,
+    experts and layers; data parallelism takes the other accelerators. Stages hold several chunks where micro-batches
+    are a multiple of the stages. What is stated need not divide layers and heads of keys. A job without such a plan
+    gets one of data parallelism alone.
     """
     s, m, j = jobs.stated, jobs.model, jobs.job
     columns = (
-        j.n_accelerator, j.n_global_batch, j.n_token, m.n_layer, m.n_head, m.n_expert, jobs.hardware.domain_size,
-        *(getattr(s, f.name) for f in fields(StatedPlan)),
+        j.n_accelerator, j.n_global_batch, j.n_token, m.n_layer, m.n_head, m.n_kv_head, m.n_expert,
+        jobs.hardware.domain_size, *(getattr(s, f.name) for f in fields(StatedPlan)),
     )  # fmt: skip
     table = np.nan_to_num(np.array(np.broadcast_arrays(*columns), dtype=float).T, nan=-1.0)
     grids = [_grid(_JobKey(*row)) for row in table.tolist()]
@@ -154,6 +156,7 @@ class _JobKey(NamedTuple):
     n_token: float
     n_layer: float
     n_head: float
+    n_kv_head: float
     n_expert: float
     domain: float
     tp: float
@@ -193,11 +196,13 @@ def _grid(j: _JobKey) -> FloatArray:
         (split <= j.n)
         & (j.n % split == 0)
         & (j.n_head % t == 0)
+        & ((j.tp > 0) | (j.n_kv_head % t == 0))
+        & ((j.pp > 0) | (j.n_layer % p == 0))
         & (e <= t * k * dp)
         & ((j.n_expert % e == 0) | (e == 1))
     )
     is_batch = (m >= 1.0) & ((j.micro_batch > 0) | (m % 1.0 == 0))
-    is_chunk = (v == 1) | ((p > 1) & (j.n_layer % (p * v) == 0))
+    is_chunk = (v == 1) | ((p > 1) & (j.n_layer % (p * v) == 0) & ((j.vp > 0) | ((m >= p) & (m % p == 0))))
     valid = is_whole & is_batch & is_chunk
     if not valid.any():
         valid = (split == split.min()) & (b == b.min()) & (e == e.min()) & (v == v.min())

@@ -92,7 +92,8 @@ def estimate_training(runs: TrainingRuns, c: TrainingCoefficients = DEFAULT_TRAI
     Notes
     -----
     With m micro-batches, stage times t_i, the largest T, and v chunks of a stage, a 1F1B pipeline takes
-    ``m T + (sum t_i - T) / v``: for equal stages the bubble ``(p - 1) t / v``.
+    ``m T + (sum t_i - T) / v``: for equal stages the bubble ``(p - 1) t / v``. Fewer micro-batches than stages cannot
+    interleave: then v is 1.
 
     References
     ----------
@@ -110,6 +111,7 @@ def estimate_training(runs: TrainingRuns, c: TrainingCoefficients = DEFAULT_TRAI
     stage_s = n_slow * parts.total_s + head_slow_s
     all_s = runs.model.n_layer * parts.total_s + head_s
     m = plan.n_micro_batch
+    v = np.where(m < plan.pp, 1.0, plan.vp)
     message_s = 2.0 * stage_message_s(runs, c)
     scale = 1.0 + c.value("straggler") * np.log2(np.maximum(runs.job.n_accelerator / 8.0, 1.0))
     work = m * n_slow * scale
@@ -119,8 +121,8 @@ def estimate_training(runs: TrainingRuns, c: TrainingCoefficients = DEFAULT_TRAI
         tensor_s=work * parts.tensor_s,
         context_s=work * parts.context_s,
         expert_s=work * parts.expert_s,
-        stage_s=c.value("pp_exposed") * m * plan.vp * message_s,
-        bubble_s=np.maximum(all_s - stage_s, 0.0) / plan.vp * scale + (plan.pp - 1.0) * message_s,
+        stage_s=c.value("pp_exposed") * m * v * message_s,
+        bubble_s=np.maximum(all_s - stage_s, 0.0) / v * scale + (plan.pp - 1.0) * message_s,
         data_s=work * parts.data_s
         + _step_data_s(runs, c, local, n_first=n_first, hiding_s=n_slow * layer.backward.total_s),
         optimizer_s=_optimizer_s(runs, c, local, n_first),

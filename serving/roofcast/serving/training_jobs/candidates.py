@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -14,7 +15,7 @@ from roofcast.features.training.hardware import HOST_SIZE
 from roofcast.features.training.run_table import FROZEN_METHODS
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.training_jobs.conventions import ADAPTERS, FRAMEWORK_OF_VENDOR, FSDP, MEGATRON
-from roofcast.serving.training_jobs.rows import SERVER_PROCESSOR
+from roofcast.serving.training_jobs.rows import SERVER_PROCESSOR, multiplies_in
 
 NOT_FOR_TRAINING: Final = ("aws-inferentia1", "aws-inferentia2")
 
@@ -52,9 +53,14 @@ class TrainingDemand:
     frameworks: tuple[str, ...]
 
     @property
-    def n_step(self) -> float:
-        """Optimizer steps of the run."""
-        return self.total_token / (self.n_token * self.n_batch)
+    def n_step(self) -> int:
+        """Optimizer steps of the run: the last takes a full batch, too."""
+        return math.ceil(round(self.total_token / self.n_step_token, 6)) or 1
+
+    @property
+    def n_step_token(self) -> int:
+        """Tokens of an optimizer step."""
+        return self.n_token * self.n_batch
 
 
 class Hardware(NamedTuple):
@@ -103,7 +109,7 @@ def exclusion(spec: AcceleratorSpec, demand: TrainingDemand) -> str:
     """Return why an accelerator does not train a job whatever its memory; blank if it may."""
     if spec.form_factor == SERVER_PROCESSOR or spec.id in NOT_FOR_TRAINING:
         return "is not made for training"
-    if demand.compute_precision and demand.compute_precision not in spec.peak_flop_per_s:
+    if demand.compute_precision and not multiplies_in(spec, demand.compute_precision):
         return f"does not multiply in {demand.compute_precision}"
     if not frameworks_of(spec, demand):
         return "runs none of the frameworks named"

@@ -30,19 +30,29 @@ Arguments = list[tuple[str, Any]]
 def launch_arguments(plan: TrainingPlanResponse, hardware: Hardware, demand: TrainingDemand) -> dict[str, str]:
     """Return the launch arguments of a plan by launcher: those on one node, to be run on each.
 
+    Megatron-LM's and torchtitan's own scripts pretrain, so that methods with adapters have accelerate alone, and
+    adapters other than LoRA nothing.
+
     References
     ----------
     torchtitan, ``torchtitan/config/configs.py`` and ``run_train.sh``; Hugging Face's pages on accelerate's
     configuration, FSDP2 and TRL's command line; Megatron-LM, ``megatron/training/arguments.py``.
     """
+    is_frozen = demand.method in FROZEN_METHODS
+    if demand.method == "adapter" or (is_frozen and plan.framework == MEGATRON):
+        return {}
     if plan.framework == MEGATRON:
         return {"megatron-lm": _megatron(plan, hardware, demand)}
     if plan.framework == FSDP:
-        config = _accelerate_config(plan, hardware)
-        return {"torchrun": _torchtitan(plan, hardware, demand), "accelerate": f"{config}\n{_trl(plan, demand)}"}
+        torchrun = {} if is_frozen else {"torchrun": _torchtitan(plan, hardware, demand)}
+        return torchrun | {"accelerate": _accelerate(plan, hardware, demand)}
     if plan.framework == ADAPTERS:
-        return {"accelerate": f"{_accelerate_config(plan, hardware)}\n{_trl(plan, demand)}"}
+        return {"accelerate": _accelerate(plan, hardware, demand)}
     return {}
+
+
+def _accelerate(plan: TrainingPlanResponse, hardware: Hardware, demand: TrainingDemand) -> str:
+    return f"{_accelerate_config(plan, hardware)}\n{_trl(plan, demand)}"
 
 
 def _command(head: str, arguments: Iterable[tuple[str, Any]]) -> str:
@@ -62,7 +72,7 @@ def _torchtitan(plan: TrainingPlanResponse, hardware: Hardware, demand: Training
         ("training.seq_len", demand.n_token),
         ("training.local_batch_size", f"{plan.n_micro_batch_sequence:g}"),
         ("training.global_batch_size", f"{plan.n_global_batch_sequence:g}"),
-        ("training.steps", math.ceil(demand.n_step)),
+        ("training.steps", demand.n_step),
         ("parallelism.data_parallel_shard_degree", shard),
         ("parallelism.data_parallel_replicate_degree", plan.dp // shard),
     ]
@@ -109,8 +119,10 @@ def _trl(plan: TrainingPlanResponse, demand: TrainingDemand) -> str:
         ("max_length", demand.n_token),
         ("per_device_train_batch_size", f"{plan.n_micro_batch_sequence:g}"),
         ("gradient_accumulation_steps", f"{plan.n_gradient_accumulation:g}"),
-        ("max_steps", math.ceil(demand.n_step)),
+        ("max_steps", demand.n_step),
     ]
+    if plan.compute_precision != "fp16":  # TRL loads 32-bit weights otherwise
+        arguments.append(("dtype", "bfloat16"))
     is_sharded = plan.sharding in {"fsdp", "hsdp", "zero3"} and plan.dp > 1
     recomputes = plan.recomputation != "none" and not is_sharded  # accelerate does it for shards
     arguments.append(("gradient_checkpointing", str(recomputes).lower()))
@@ -131,7 +143,7 @@ def _megatron(plan: TrainingPlanResponse, hardware: Hardware, demand: TrainingDe
         ("max-position-embeddings", demand.n_token),
         ("micro-batch-size", f"{plan.n_micro_batch_sequence:g}"),
         ("global-batch-size", f"{plan.n_global_batch_sequence:g}"),
-        ("train-iters", math.ceil(demand.n_step)),
+        ("train-iters", demand.n_step),
         ("tensor-model-parallel-size", plan.tp),
         ("pipeline-model-parallel-size", plan.pp),
         ("context-parallel-size", plan.cp),
@@ -144,7 +156,7 @@ def _megatron(plan: TrainingPlanResponse, hardware: Hardware, demand: TrainingDe
     if plan.vp > 1:
         arguments.append(("num-layers-per-virtual-pipeline-stage", demand.model.n_layer // (plan.pp * plan.vp)))
     if plan.ep > 1:
-        arguments.append(("expert-model-parallel-size", plan.ep))
+        arguments += [("expert-model-parallel-size", plan.ep), ("expert-tensor-parallel-size", 1)]
     if plan.sequence_parallel:
         arguments.append(("sequence-parallel", None))
     if plan.compute_precision == "fp8":

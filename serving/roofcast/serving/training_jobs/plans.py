@@ -47,10 +47,12 @@ def with_plans(jobs: pd.DataFrame, columns: dict[str, npt.NDArray[Any]]) -> pd.D
 
 
 def is_sound(n_accelerator: FloatArray, n_batch: FloatArray, plan: Plan) -> npt.NDArray[np.bool_]:
-    """Return whether each plan uses every accelerator and makes the global batch, NaN if any: shape (n_plan,).
+    """Return whether each plan uses every accelerator and makes the global batch, NaN if any, of whole micro-batches.
 
-    Jobs without a sound plan get one all the same from `roofcast.features.training.plans.enumerate_plans`.
+    It has shape (n_plan,). Jobs without a sound plan get one all the same from
+    `roofcast.features.training.plans.enumerate_plans`.
     """
     batch = plan.micro_batch * plan.n_micro_batch * plan.dp
     makes_batch = np.isnan(n_batch) | np.isclose(batch, n_batch, rtol=1e-6)
+    makes_batch &= np.isclose(plan.n_micro_batch, np.rint(plan.n_micro_batch), rtol=1e-6)
     return np.asarray((plan.tp * plan.pp * plan.cp * plan.dp == n_accelerator) & makes_batch, dtype=np.bool_)

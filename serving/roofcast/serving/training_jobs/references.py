@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+import pandas as pd
+
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.training_schema import TRAINING_OUTCOME_COLUMNS, TRAINING_SCHEMA
+from roofcast.features.arrays import FloatArray
+from roofcast.features.training.plans import choose_plans
+from roofcast.features.training.run_table import build_jobs
+from roofcast.features.training.step import mfu_ratio, throughput_token_per_s
 from roofcast.serving.training_jobs.rows import JOB_COLUMNS, job_table, parse_jobs
 from roofcast.training.training_jobs import TrainingJobPredictor
 
@@ -19,6 +26,8 @@ REFERENCE_COLUMNS: Final = {
 }
 """Columns of a reference: those of a job, and what was measured; a step time needs length and global batch."""
 
+MAX_RATIO: Final = 10.0
+"""Rate of a reference over the estimate, or the inverse, from which its unit is wrong: judgement."""
 
 CONTEXT: Final = {
     "status": "ok",
@@ -40,7 +49,7 @@ def condition_on(
     Raises
     ------
     InputError
-        If a row is no job, lacks its length, or has no outcome; names the row.
+        If a row is no job, lacks its length, has no outcome, or a rate that cannot be; names the row.
     """
     if not rows:
         return predictor
@@ -52,7 +61,19 @@ def condition_on(
     table = job_table(jobs, REFERENCE_COLUMNS)
     rate = table["n_global_batch_sequence"] * table["n_token_per_sequence"] / table["step_time_s"]
     known = table["throughput_token_per_s"].fillna(rate)
+    _check_rates(table, known.to_numpy(dtype=float), catalog)
     return predictor.with_references(table.assign(throughput_token_per_s=known, **CONTEXT), catalog=catalog)
+
+
+def _check_rates(table: pd.DataFrame, rate: FloatArray, catalog: Catalog) -> None:
+    """Raise if the rate of a row, in tokens per second of all its accelerators, is impossible or of another unit."""
+    choice = choose_plans(build_jobs(table, catalog.models, catalog.accelerators))
+    ratio = rate / throughput_token_per_s(choice.runs, choice.time)
+    mfu = ratio * mfu_ratio(choice.runs, choice.time)
+    for i in np.flatnonzero((mfu > 1.0) | (ratio > MAX_RATIO) | (ratio < 1.0 / MAX_RATIO)).tolist():
+        name = "step_time_s" if np.isnan(table["throughput_token_per_s"].iloc[i]) else "throughput_token_per_s"
+        text = f"{rate[i]:.4g} tokens/s of all accelerators together are {ratio[i]:.3g} times the estimate"
+        raise InputError(f"references.{i}.{name}", f"{text}, at {mfu[i]:.3g} of the peak; check the unit")
 
 
 def _check_outcome(field: str, job: Mapping[str, Any]) -> None:

@@ -34,8 +34,9 @@ TrainingReferences = Annotated[
     list[Row],
     Field(
         max_length=50,
-        description="Own runs that condition the predictions: rows of jobs with `throughput_token_per_s` or "
-        "`step_time_s`, `memory_byte_per_accelerator` and its `memory_kind`. One invalid row refuses all.",
+        description="Own runs that condition the predictions: rows of jobs with `throughput_token_per_s`, of all "
+        "accelerators together, or `step_time_s`, `memory_byte_per_accelerator` and its `memory_kind`. One invalid "
+        "row refuses all, and so does a rate above the peak or ten times from the estimate.",
     ),
 ]
 

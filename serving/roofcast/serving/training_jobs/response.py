@@ -107,7 +107,7 @@ class TrainingRecommendationResponse(BaseModel):
     model: str
     method: str
     total_token: float
-    n_step: float
+    n_step: int
     n_token_per_sequence: int
     n_global_batch_sequence: int
     deadline_h: float | None

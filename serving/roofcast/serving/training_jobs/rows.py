@@ -18,7 +18,7 @@ from roofcast.data.measurements.training_schema import (
     TRAINING_OUTCOME_COLUMNS,
     TRAINING_WHOLE_COLUMNS,
 )
-from roofcast.data.specs import ModelSpec
+from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.serving.problem import Problem
 from roofcast.serving.training_jobs.conventions import default_framework
 
@@ -34,6 +34,9 @@ JOB_COLUMNS: Final = {
 """Input columns: those of a training measurement without outcomes."""
 
 JOB_DEFAULTS: Final[Mapping[str, Any]] = {"n_accelerator": 1.0, "method": "pretrain"}
+NOT_MULTIPLIED: Final = ("fp32", "int8", "int4")
+"""Precisions of checkpoints and states in which training does not multiply."""
+
 SERVER_PROCESSOR: Final = "CPU socket"
 """Form factor of server processors in the catalogue."""
 
@@ -133,8 +136,17 @@ def _resolve(job: dict[str, Any], catalog: Catalog) -> None:
     if accelerator.form_factor == SERVER_PROCESSOR:
         raise InputError("accelerator", f"{accelerator.id} is a server processor; training on these is not predicted")
     job["accelerator"] = accelerator.id
+    precision = job.get("compute_precision", "")
+    if precision and not multiplies_in(accelerator, precision):
+        usual = ", ".join(name for name in accelerator.peak_flop_per_s if multiplies_in(accelerator, name))
+        raise InputError("compute_precision", f"{accelerator.id} trains in {usual or 'none'}, got {precision!r}")
     if "framework" not in job:
         job["framework"] = default_framework(job, accelerator)
+
+
+def multiplies_in(accelerator: AcceleratorSpec, precision: str) -> bool:
+    """Return whether an accelerator trains with products in a precision."""
+    return precision in accelerator.peak_flop_per_s and precision not in NOT_MULTIPLIED
 
 
 def _check_split(job: Mapping[str, Any], model: ModelSpec) -> None:

@@ -190,9 +190,9 @@ def _judge(
 
 
 def run_hours(demand: TrainingDemand, jobs: PlannedJobs, token_per_s_per_accelerator: FloatArray) -> FloatArray:
-    """Return the hours of the whole run: shape (n_job,)."""
+    """Return the hours of all steps of the run: shape (n_job,)."""
     rate = token_per_s_per_accelerator * jobs.table["n_accelerator"].to_numpy(dtype=float)
-    return np.asarray(demand.total_token / rate / S_PER_H, dtype=np.float64)
+    return np.asarray(demand.n_step * demand.n_step_token / rate / S_PER_H, dtype=np.float64)
 
 
 def log_sd(prediction: TrainingJobPrediction) -> FloatArray:

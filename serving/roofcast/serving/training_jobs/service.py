@@ -21,7 +21,7 @@ from roofcast.serving.recommend.api.request import ConstraintsRequest
 from roofcast.serving.recommend.api.service import resolve_constraints
 from roofcast.serving.recommend.demand.inventory import override_prices
 from roofcast.serving.request_fields import ModelConfig
-from roofcast.serving.training_jobs.answer import best_runs, build_entries, build_front, front_runs, rounded
+from roofcast.serving.training_jobs.answer import best_runs, build_entries, build_front, front_runs
 from roofcast.serving.training_jobs.candidates import TrainingDemand
 from roofcast.serving.training_jobs.conventions import default_batch, list_assumptions
 from roofcast.serving.training_jobs.misses import list_misses
@@ -155,7 +155,7 @@ def _response(
         model=demand.model.id,
         method=demand.method,
         total_token=demand.total_token,
-        n_step=rounded(demand.n_step),
+        n_step=demand.n_step,
         n_token_per_sequence=demand.n_token,
         n_global_batch_sequence=demand.n_batch,
         deadline_h=request.deadline_h,

@@ -29,7 +29,7 @@ TrainingReferenceFile = Annotated[
     typer.Option(
         metavar="FILE",
         help="CSV of own runs that condition the predictions: columns as of `training predict --rows`, and "
-        "throughput_token_per_s, step_time_s or memory_byte_per_accelerator.",
+        "throughput_token_per_s (of all accelerators together), step_time_s or memory_byte_per_accelerator.",
     ),
 ]
 Number = float | None
@@ -251,7 +251,8 @@ def _launch_arguments(entries: Sequence[Mapping[str, Any]], launch: str) -> str:
     for number, entry in enumerate(entries, 1):
         if launch in entry["launch"]:
             return f"# entry {number}\n{entry['launch'][launch]}"
-    known = ", ".join(sorted({name for entry in entries for name in entry["launch"]})) or "none, as there is no entry"
+    none = "none: no entry has launch arguments" if entries else "none, as there is no entry"
+    known = ", ".join(sorted({name for entry in entries for name in entry["launch"]})) or none
     raise InputError("launch", f"entries run under {known}; got {launch!r}")
 
 
