@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.store.measurement_store import Added
 from roofcast.data.store.provenance import Origin
+from roofcast.serving.abandonment import AbandonedError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.drift import stored_rows
 from roofcast.serving.drift.gauges import DriftGauges
 from roofcast.serving.drift.stored_rows import compare_import, report_days, report_import
+from roofcast.training.drift import prediction_scores
 from tests.training.builders import measurements
 
 RUNS: list[dict[str, Any]] = [
@@ -25,6 +29,13 @@ RUNS: list[dict[str, Any]] = [
 
 def add(state: AppState, *rows: dict[str, Any], uploader: str = "") -> Added:
     return state.store.add(measurements(*rows), origin=Origin(uploader, is_operator=not uploader))
+
+
+def raising(error: type[Exception]) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
 
 
 def test_rows_that_the_champion_has_learnt_do_not_judge_it(state: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,6 +76,31 @@ def test_an_import_without_a_comparison_raises_nothing(state: AppState, monkeypa
         report_import(state, "none")
     monkeypatch.setattr(state._champion, "_loaded", None)
     assert compare_import(state, added) is None
+    monkeypatch.setattr(stored_rows, "report_import", raising(ValueError))
+    assert compare_import(state, added) is None
+    monkeypatch.setattr(stored_rows, "report_import", raising(AbandonedError))
+    with pytest.raises(AbandonedError):
+        compare_import(state, added)
+
+
+def test_rows_in_quarantine_count_in_the_report_of_their_import_alone(state: AppState) -> None:
+    held = pd.Series(["far off"] * len(RUNS))
+    added = state.store.add(measurements(*RUNS), origin=Origin("ci", is_operator=False), quarantine=held)
+    gauges = DriftGauges()
+    gauges.refresh(state)
+    assert not gauges.errors
+    assert (report_import(state, added.import_id).n_compared, report_days(state, days=1).n_row) == (3, 0)
+    state.store.provenance.change("confirmation", "key:boss", {"key": "ci"})
+    gauges._due_s = 0.0
+    gauges.refresh(state)
+    assert [one.n_row for one in gauges.errors] == [3]
+    assert report_days(state, days=1).n_compared == 3
+
+
+def test_values_next_to_zero_are_not_compared(state: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = add(state, *RUNS)
+    monkeypatch.setattr(prediction_scores, "LEAST_VALUE", 1e6)
+    assert report_import(state, added.import_id).n_compared == 0
 
 
 def test_gauges_are_refreshed_once_in_a_while_and_only_if_something_changed(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from roofcast.training.drift.repeats import find_repeats
 from tests.training.drift.tables import imported, imported_rows, pairs_of
 
 BEFORE: dict[str, Any] = {"tpot_s": 0.02, "date": "2026-11-15"}
@@ -42,3 +43,10 @@ def test_rows_of_one_import_and_day_are_no_repeats() -> None:
 def test_lengths_agree_to_two_digits_and_versions_may_differ() -> None:
     assert len(pairs_of(imported(BEFORE, AFTER | {"n_input_token": 128.4, "engine_version": "0.12.0"}))) == 1
     assert pairs_of(imported_rows(), is_new=False).empty
+
+
+def test_the_repeats_of_a_night_stay_when_a_later_night_is_imported() -> None:
+    night = imported(BEFORE, AFTER)
+    both = imported(BEFORE, AFTER, AFTER | {"tpot_s": 0.04, "date": "2026-11-24", "of": 2})
+    later = find_repeats(both, both["import_id"] == "import 1")
+    assert later.to_dict("records") == pairs_of(night).to_dict("records")

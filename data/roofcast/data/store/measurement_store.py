@@ -25,6 +25,9 @@ from roofcast.data.store.tables import MEASUREMENT
 IMPORT_COLUMNS: Final = ("id", "import_id", "uploader", "added_at")
 NAME_COLUMNS: Final = ("id", "model", "accelerator", "engine", "engine_version")
 
+IS_SOUND: Final = (MEASUREMENT.c.quarantine == "") | (MEASUREMENT.c.confirmed_by != "")
+"""Whether a measurement was never in quarantine, or is confirmed."""
+
 
 def default_url() -> str:
     """Return the URL of the SQLite file in the state folder."""
@@ -187,8 +190,7 @@ class MeasurementStore:
 
     def load_learnable(self) -> LearnableRows:
         """Return the measurements that are neither withdrawn nor in quarantine, ordered as by `load`."""
-        is_sound = (MEASUREMENT.c.quarantine == "") | (MEASUREMENT.c.confirmed_by != "")
-        rows = self._select(MEASUREMENT.c.withdrawn_at.is_(None), is_sound)
+        rows = self._select(MEASUREMENT.c.withdrawn_at.is_(None), IS_SOUND)
         is_operator = rows["is_operator"].astype(bool)
         return LearnableRows(with_column_types(rows), rows["uploader"].astype(object).mask(is_operator, ""))
 
@@ -198,6 +200,7 @@ class MeasurementStore:
         import_id: str | None = None,
         since: dt.datetime | None = None,
         models: Iterable[str] | None = None,
+        quarantined: bool = False,
         limit: int | None = None,
     ) -> pd.DataFrame:
         """Return the measurements that are not withdrawn, the latest import first, with `IMPORT_COLUMNS`.
@@ -208,9 +211,12 @@ class MeasurementStore:
         ----------
         import_id, since, models
             Of one import, imported at a time or later, of some models; None for all.
+        quarantined
+            Whether to return the rows in quarantine too.
         """
         c = MEASUREMENT.c
         conditions: list[sa.ColumnElement[bool]] = [c.withdrawn_at.is_(None)]
+        conditions += [] if quarantined else [IS_SOUND]
         conditions += [] if import_id is None else [c.import_id == import_id]
         conditions += [] if since is None else [c.added_at >= since]
         conditions += [] if models is None else [c.model.in_(sorted(models))]

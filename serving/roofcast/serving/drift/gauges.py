@@ -28,7 +28,7 @@ class DriftGauges:
     _seen: tuple[object, ...] = ()
 
     def refresh(self, state: AppState) -> None:
-        """Compute the errors if that was not done lately, and the champion, the rows or the day have changed.
+        """Compute the errors if that was not done lately, and the champion or the rows have changed.
 
         Raises
         ------
@@ -43,10 +43,10 @@ class DriftGauges:
         except NotReadyError:
             return
         now = dt.datetime.now(dt.UTC)
-        seen = champion.sha256, now.date(), *state.store.campaigns().items()
+        rows = state.store.load_imported(since=now - dt.timedelta(days=state.settings.drift_days), limit=MAX_ROW)
+        seen = champion.sha256, *rows["id"]
         if seen == self._seen:
             return
-        rows = state.store.load_imported(since=now - dt.timedelta(days=state.settings.drift_days), limit=MAX_ROW)
         scored, _ = score_rows(state, rows, DEFAULT_LEVEL)
         self.errors = tuple(one for one in score_groups(scored) if one.kind == ALL)
         self._seen = seen

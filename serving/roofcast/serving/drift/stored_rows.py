@@ -12,6 +12,7 @@ import pandas as pd
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.errors import RoofcastError, UnknownNameError
 from roofcast.data.measurements.validation import row_ids
+from roofcast.serving.abandonment import AbandonedError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.training.dataset.training_set import TRAINED_ON
 from roofcast.training.drift.novelty import LearntNames, novelty_warnings
@@ -38,6 +39,8 @@ def report_import(
 ) -> DriftReport:
     """Return the drift report of one import, against the champion and earlier measurements of the same models.
 
+    Rows in quarantine count among the new rows alone.
+
     Raises
     ------
     UnknownNameError
@@ -45,7 +48,7 @@ def report_import(
     NotReadyError
         If no predictor is in service, or the store cannot be read.
     """
-    new = state.store.load_imported(import_id=import_id)
+    new = state.store.load_imported(import_id=import_id, quarantined=True)
     if new.empty:
         known = [str(summary["import_id"]) for summary in state.store.provenance.imports()]
         raise UnknownNameError("import_id", import_id, known)
@@ -57,7 +60,7 @@ def report_import(
 def report_days(
     state: AppState, days: float, level: float = DEFAULT_LEVEL, max_change: float = MAX_CHANGE
 ) -> DriftReport:
-    """Return the drift report of the rows that were imported in the latest days.
+    """Return the drift report of the rows, none in quarantine, that were imported in the latest days.
 
     Raises
     ------
@@ -72,7 +75,7 @@ def report_days(
 def compare_import(state: AppState, added: Added) -> DriftReport | None:
     """Return the drift report of an import; None if it has no new row or cannot be compared.
 
-    The rows are stored already, so the reason is logged and no error escapes that a caller can mend.
+    The rows are stored already, so the reason is logged, and no error escapes but `AbandonedError`.
     """
     if not added.n_new:
         return None
@@ -80,6 +83,11 @@ def compare_import(state: AppState, added: Added) -> DriftReport | None:
         return report_import(state, added.import_id)
     except RoofcastError as error:
         logger.warning("import not compared with the predictor, import_id=%s: %s", added.import_id, error)
+        return None
+    except AbandonedError:
+        raise
+    except Exception:
+        logger.exception("import not compared with the predictor, import_id=%s", added.import_id)
         return None
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.serving.http_client import ACCELERATOR, MODEL, Run
 from tests.serving.user_files import write_file
 
@@ -31,7 +33,17 @@ def test_the_exit_status_tells_drift_from_its_absence_and_from_errors(run: Run, 
     assert run("drift", "--max-change", "4")[0] == 0
     status, _, err = run("drift", "--import", "nothing")
     assert (status, "import_id" in err) == (2, True)
-    assert run("drift", "--days", "0")[0] == 2
+    assert run("drift", "--days", "0")[0] == run("drift", "--days", "36501")[0] == 2
+
+
+def test_a_crash_and_a_comparison_of_nothing_are_no_drift(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    status, _, err = run("drift")
+    assert (status, "nothing was compared" in err) == (2, True)
+    monkeypatch.setattr("roofcast.serving.drift.stored_rows.report_days", None)
+    assert run("drift")[0] == 2
+    assert "the comparison failed" in caplog.text
 
 
 def test_an_import_need_not_be_compared(run: Run, home: Path, tmp_path: Path) -> None:

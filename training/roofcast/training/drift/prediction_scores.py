@@ -17,6 +17,9 @@ from roofcast.training.learner.predictor import RoofcastPredictor
 METRICS: Final = ("ttft_s", "tpot_s", "itl_s", "output_throughput_token_per_s")
 """Metrics that are compared; E2E latency follows from the others."""
 
+LEAST_VALUE: Final = 1e-9
+"""Least measured or predicted value that is compared, in the metric's unit: ratios stay finite."""
+
 KINDS: Final = ("accelerator", "engine_version", "lineage", "stack")
 """Kinds of groups of measurements."""
 
@@ -55,8 +58,8 @@ def score_predictions(
 ) -> pd.DataFrame:
     """Return one line for each row and measured metric of `METRICS`.
 
-    Left out are failed runs, outcomes that the source derived, and rows whose request rate exceeds the estimated
-    capacity, where a queue grows with the length of the run.
+    Left out are failed runs, outcomes that the source derived, values below `LEAST_VALUE`, and rows whose request
+    rate exceeds the estimated capacity, where a queue grows with the length of the run.
 
     Parameters
     ----------
@@ -100,6 +103,7 @@ def score_predictions(
             predicted=prediction.median[metric].to_numpy(),
             width=np.log(high[metric].to_numpy() / low[metric].to_numpy()) / 2,
         )
-        parts.append(values[(truth > 0) & is_stable])
+        is_comparable = (values[["measured", "predicted"]] >= LEAST_VALUE).all(axis=1)
+        parts.append(values[is_comparable & is_stable])
     scored = pd.concat(parts, ignore_index=True)
     return scored.assign(log_error=np.log(scored["measured"] / scored["predicted"]))

@@ -9,7 +9,7 @@ import pandas as pd
 
 from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.training.dataset.targets import outcomes
-from roofcast.training.drift.prediction_scores import METRICS, name_version, owned_stacks
+from roofcast.training.drift.prediction_scores import LEAST_VALUE, METRICS, name_version, owned_stacks
 
 REPEAT_LIMITS: Final = {"ttft_s": 1.228, "tpot_s": 1.102, "itl_s": 1.106, "output_throughput_token_per_s": 1.099}
 """Ratio of two measurements that one in ten repeats exceeds: quantile .9 of ``max(a, b) / min(a, b)`` of the 391,
@@ -38,8 +38,8 @@ FULL_DATE: Final = r"\d{4}-\d{2}-\d{2}"
 def find_repeats(rows: pd.DataFrame, is_new: pd.Series) -> pd.DataFrame:
     """Return one line for each new value of `METRICS` whose configuration and statistic the stack measured before.
 
-    Of several measurements the latest counts, and the latest before it. Measurements of one import and day have no
-    order and are no repeats of each other.
+    Of several new measurements the latest counts, and the latest before it. Measurements of one import and day
+    have no order and are no repeats of each other.
 
     Parameters
     ----------
@@ -71,10 +71,10 @@ def find_repeats(rows: pd.DataFrame, is_new: pd.Series) -> pd.DataFrame:
 def _pairs(table: pd.DataFrame) -> pd.DataFrame:
     """Return the pairs of one metric, from values in the order of time."""
     key = ["run", "statistic"]
-    once = table[table["value"] > 0].drop_duplicates([*key, "date", "import_id"], keep="last")
+    once = table[table["value"] >= LEAST_VALUE].drop_duplicates([*key, "date", "import_id"], keep="last")
     before = once.groupby(key, sort=False)[["row", "value", "date"]].shift().add_suffix("_before")
-    pairs = once.join(before).drop_duplicates(key, keep="last")
-    pairs = pairs[pairs["is_new"].astype(bool) & pairs["value_before"].notna()]
+    pairs = once.join(before)
+    pairs = pairs[pairs["is_new"].astype(bool) & pairs["value_before"].notna()].drop_duplicates(key, keep="last")
     names = {"value": "after", "value_before": "before", "date": "date_after"}
     pairs = pairs.rename(columns=names).assign(ratio=pairs["value"] / pairs["value_before"])
     columns = ("metric", "row", "row_before", "before", "after", "date_before", "date_after", "ratio", "run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from typing import Any, Final
 
 import pandas as pd
@@ -22,6 +23,8 @@ from roofcast.training.lifecycle.bundle import ModelBundle, layout
 from roofcast.training.lifecycle.judgement import judge
 from roofcast.training.lifecycle.registry import Champion, Registry
 from roofcast.training.lifecycle.version_description import describe_version
+
+logger = logging.getLogger(__name__)
 
 RETRAINING: Final = "a retraining"
 """Caller of its promotions, for the audit log."""
@@ -129,8 +132,11 @@ def retrain(
     while decision.promoted and not _promote_over(champion, version, registry):
         champion = registry.champion()
         decision = judge(candidate, *_load(registry, champion), data, progress)
-    moment = dt.datetime.now(dt.UTC)
-    registry.describe(version, describe_version(data, decision, champion, candidate.scores, moment))
+    try:
+        moment = dt.datetime.now(dt.UTC)
+        registry.describe(version, describe_version(data, decision, champion, candidate.scores, moment))
+    except Exception:  # the promotion stands whatever fails after it
+        logger.warning("version %s has no description", version, exc_info=True)
     return RetrainingReport(
         version=version,
         promoted=decision.promoted,

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import logging
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,7 +16,11 @@ from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_ap
 if TYPE_CHECKING:
     from roofcast.training.drift.report import DriftReport
 
+logger = logging.getLogger(__name__)
+
 EXIT_DRIFT = 1
+
+MAX_DAYS: Final = 36_500
 
 
 def drift(
@@ -37,8 +42,8 @@ def drift(
 ) -> None:
     """Compare imported rows with the predictor and with earlier runs.
 
-    The exit status is 0 without drift, 1 with drift, 2 at an error. Rows that the predictor has learnt do not judge
-    it.
+    The exit status is 0 without drift, 1 with drift, 2 at an error or if nothing was compared. Rows that the
+    predictor has learnt do not judge it.
     """
     from roofcast.serving.cli.drift_text import show_drift
 
@@ -47,13 +52,19 @@ def drift(
         settings: dict[str, Any] = {"level": level, "max_change": max_change}
         settings |= {"import_id": import_} if import_ is not None else {} if days is None else {"days": days}
         report = _ask(server, settings) if server else _compute(settings)
+        if as_json:
+            print(report.model_dump_json())
+        else:
+            show_drift(report)
     except RoofcastError as error:
         step(f"error: {error}")
         raise typer.Exit(EXIT_INPUT) from error
-    if as_json:
-        print(report.model_dump_json())
-    else:
-        show_drift(report)
+    except Exception as error:
+        logger.exception("the comparison failed")
+        raise typer.Exit(EXIT_INPUT) from error
+    if not report.n_compared and not report.n_repeat:
+        step(f"error: nothing was compared, of {report.n_row} rows")
+        raise typer.Exit(EXIT_INPUT)
     if report.is_drift:
         raise typer.Exit(EXIT_DRIFT)
 
@@ -77,8 +88,8 @@ def _ask(server: str, settings: dict[str, Any]) -> DriftReport:
 
 
 def _check(days: float | None, level: float, max_change: float) -> None:
-    if days is not None and not days > 0:
-        raise InputError("days", f"must be positive, got {days:g}")
+    if days is not None and not 0 < days <= MAX_DAYS:
+        raise InputError("days", f"must be positive and at most {MAX_DAYS:,}, got {days:g}")
     if not 0 < level < 1:
         raise InputError("level", f"must lie between 0 and 1, got {level:g}")
     if not max_change > 1:

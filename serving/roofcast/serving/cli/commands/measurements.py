@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from roofcast.data.store.provenance import Action
     from roofcast.serving.app_state.app_state import AppState
     from roofcast.training.drift.report import DriftReport
+
+logger = logging.getLogger(__name__)
 
 TABLE_COLUMNS: Final = (
     "campaign", "model", "accelerator", "n_accelerator", "n_input_token", "n_output_token", "concurrency",
@@ -105,6 +108,9 @@ def _compare(state: AppState, added: Added) -> DriftReport | None:
         return report_import(load_predictor(state), added.import_id)
     except RoofcastError as error:
         note(f"the rows are stored, and not compared with the predictor: {error}")
+        return None
+    except Exception:
+        logger.exception("the rows are stored, and not compared with the predictor")
         return None
 
 
