@@ -29,7 +29,7 @@ def test_responses_are_documented_and_never_5xx(
     command = [
         str(Path(sys.executable).with_name("schemathesis")), "run", f"{service.url}/openapi.json",
         "--header", f"Authorization: Bearer {admin_key}", "--phases", phases,
-        "--exclude-checks", EXCLUDED_CHECKS, "--max-examples", str(N_EXAMPLE), "--workers", "2",
+        "--exclude-checks", EXCLUDED_CHECKS, "--max-examples", str(N_EXAMPLE), "--workers", "1",
         "--request-timeout", "600", "--continue-on-failure", "--no-color", "--generation-database", "none",
         *(["--seed", "0"] if EFFORT == 1 else []),
     ]  # fmt: skip
