@@ -17,6 +17,7 @@ from roofcast.serving.http.bulk.parquet import ParquetWriter, read_unpacked, unp
 from roofcast.serving.http.telemetry.prometheus import count_answers
 from roofcast.serving.predict.answers import ANSWER_METRICS, PredictOptions, answer_columns
 from roofcast.serving.predict.row_parser import Table
+from roofcast.serving.request_fields import StackResponse
 
 
 class Writer(Protocol):
@@ -35,7 +36,13 @@ def has_parquet() -> bool:
 
 
 def answer_body(
-    body: SpooledTemporaryFile[bytes], kinds: tuple[Kind, Kind], options: PredictOptions, version: str, max_row: int
+    body: SpooledTemporaryFile[bytes],
+    kinds: tuple[Kind, Kind],
+    options: PredictOptions,
+    version: str,
+    max_row: int,
+    *,
+    stack: StackResponse | None = None,
 ) -> Iterator[bytes]:
     """Yield the parts of the response; an error of the whole request is raised before the first part.
 
@@ -45,6 +52,8 @@ def answer_body(
         Media types of the body and of the response.
     version
         Of the predictor.
+    stack
+        What the request's stack is, for a response that has a place for it.
 
     Raises
     ------
@@ -59,16 +68,18 @@ def answer_body(
     else:
         check_lines(body, max_row)
         chunks = read_lines(body, InlineModels(options.catalog))
-    yield from answer_chunks(chunks, accepted, options, version)
+    yield from answer_chunks(chunks, accepted, options, version, stack)
 
 
-def answer_chunks(chunks: Iterator[Chunk], kind: Kind, options: PredictOptions, version: str) -> Iterator[bytes]:
+def answer_chunks(
+    chunks: Iterator[Chunk], kind: Kind, options: PredictOptions, version: str, stack: StackResponse | None = None
+) -> Iterator[bytes]:
     """Yield the parts of the response to chunks of rows; raises as `answer_body`."""
     highest = options.bundle.predictor.highest_level(ANSWER_METRICS)
     if options.level > highest:
         message = f"the measurements cannot support level {options.level:g}; ask for at most {highest:.3f}"
         raise OutOfRangeError(message)
-    writer = _writer(kind, version, options.level)
+    writer = _writer(kind, version, options.level, stack)
     for chunk in chunks:
         yield writer.write(chunk, answer_chunk(chunk, options))
     yield writer.end()
@@ -88,7 +99,7 @@ def answer_chunk(chunk: Chunk, options: PredictOptions) -> Table:
     return answers
 
 
-def _writer(kind: Kind, version: str, level: float) -> Writer:
+def _writer(kind: Kind, version: str, level: float, stack: StackResponse | None) -> Writer:
     if kind == Kind.NDJSON:
         return NdjsonWriter()
-    return (JsonWriter if kind == Kind.JSON else ParquetWriter)(version, level)
+    return JsonWriter(version, level, stack) if kind == Kind.JSON else ParquetWriter(version, level)

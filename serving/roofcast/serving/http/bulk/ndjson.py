@@ -16,6 +16,7 @@ from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
 from roofcast.serving.http.bulk.inline import InlineModels
 from roofcast.serving.predict.json_rows import columns_from_rows
 from roofcast.serving.predict.row_parser import REQUIRED_COLUMNS, Table, unknown_column_error
+from roofcast.serving.request_fields import StackResponse
 
 MAX_LINE_BYTE: Final = 65_536
 """Longest line: enough for each column with its longest text, escaped, or a model's configuration."""
@@ -169,11 +170,14 @@ class JsonWriter:
     ----------
     version, level
         Predictor version and interval level; they stand before the rows.
+    stack
+        What the request's stack is; it stands after them.
     """
 
-    def __init__(self, version: str, level: float) -> None:
+    def __init__(self, version: str, level: float, stack: StackResponse | None = None) -> None:
         head = to_json({"predictor_version": version, "level": level})
         self._before = head[:-1] + b',"rows":['
+        self._after = b'],"stack":' + to_json(stack) + b"}"
 
     def write(self, chunk: Chunk, answers: Table) -> bytes:
         """Return the rows of a chunk, after the head or a comma."""
@@ -181,5 +185,5 @@ class JsonWriter:
         return before + b",".join(_objects(chunk, answers))
 
     def end(self) -> bytes:
-        """Return the closing brackets."""
-        return b"]}"
+        """Return what follows the rows."""
+        return self._after

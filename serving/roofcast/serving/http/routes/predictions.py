@@ -83,7 +83,9 @@ async def post_bulk(
     own = OwnRuns(owner, stack, _parse_references(reference))
     options, used = await run_in_threadpool(_options, state, active, level or DEFAULT_LEVEL, [], own)
     version, max_row = active.champion.version, state.settings.max_bulk_row
-    parts = answer_body(request.scope[BODY], (kind, accepted), options, version, max_row)
+    parts = answer_body(
+        request.scope[BODY], (kind, accepted), options, version, max_row, stack=StackResponse.of(used)
+    )
     return await stream(parts, accepted, _headers(active, options.level, used))
 
 
