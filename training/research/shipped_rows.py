@@ -46,7 +46,7 @@ class ShippedRows:
 
 
 def load_shipped_rows() -> ShippedRows:
-    """Return the shipped bundle and its training rows, told by their content hashes."""
+    """Return the shipped bundle and the rows that it learnt from, found by their content hashes."""
     bundle, catalog = load_bundle(FILE, read_manifest().sha256), load_catalog()
     rows = load_campaigns(TRAINED_ON)
     is_learnt = pd.Series(row_ids(rows), rows.index).isin(bundle.row_ids)

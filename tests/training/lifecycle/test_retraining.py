@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from mlflow.entities import Run
 
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, NotReadyError
 from roofcast.features.columns import DESCRIPTOR_NAMES
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
@@ -70,6 +70,23 @@ def test_the_first_predictor_is_promoted(history: History) -> None:
 def test_a_second_fit_with_equal_settings_and_data_is_promoted(history: History) -> None:
     assert history.again.promoted
     assert history.again.candidate_error == history.again.champion_error == history.first.candidate_error
+
+
+def test_a_promotion_stands_without_a_description(
+    subset: TrainingSet, home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = Registry(home)
+
+    def fail(version: str, description: str) -> None:
+        champion = registry.champion()
+        assert champion is not None
+        assert champion.version == version
+        raise NotReadyError("MLflow is down")
+
+    monkeypatch.setattr(registry, "describe", fail)
+    report = retrain(subset, registry, WORSE)
+    assert report.promoted
+    assert f"version {report.version} has no description" in caplog.text
 
 
 def test_a_worse_predictor_is_registered_and_not_promoted(history: History) -> None:

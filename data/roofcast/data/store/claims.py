@@ -1,7 +1,7 @@
-"""Claims: whoever imports a measurement has a claim to it, and withdraws that claim alone.
+"""Claims: several callers may import the same row; each has a claim to it, and can withdraw its own claim only.
 
-`MEASUREMENT` has the claim that prevails, `CLAIM` the others. Claims that training may use precede others, then those
-that are not withdrawn, then those of an operator, then the earlier ones.
+Table `MEASUREMENT` holds the claim that prevails, table `CLAIM` the others. Claims that training may use precede
+others, then those that are not withdrawn, then those of an operator, then the earlier ones.
 """
 
 from __future__ import annotations

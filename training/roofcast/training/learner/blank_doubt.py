@@ -79,7 +79,8 @@ def unshared_blanks(
 ) -> Sequence[str]:
     """Return the blank columns of each query that no own run on its accelerator and engine leaves blank too.
 
-    What both leave blank is the same of both, so the runs have told its effect.
+    A setting that a run and a query on the same hardware both leave blank has the same unknown value in both, and the
+    measured run already shows its effect.
 
     Parameters
     ----------
