@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.request
 from pathlib import Path
 from typing import Literal
 
@@ -38,6 +39,19 @@ def test_the_predictor_has_figures_and_versions(service: Service, tab: Tab) -> N
     assert "Median error" in text
     tab.page.locator("#predictor select").nth(1).select_option("ttft_s")
     tab.page.locator("#predictor .canvas[aria-label*='TTFT']").wait_for()
+
+
+def test_the_scoreboard_names_every_protocol_and_its_figures(service: Service, tab: Tab) -> None:
+    with urllib.request.urlopen(f"{service.url}/v1/scoreboard") as response:  # noqa: S310
+        protocols = json.load(response)["protocols"]
+    open_view(tab, service, "predictor")
+    board = tab.page.locator("#predictor section", has=tab.page.get_by_role("heading", name="Scoreboard"))
+    titles = board.locator("summary").all_inner_texts()
+    assert len(titles) == len(protocols)
+    assert not set(titles) & {name for name in protocols if name != "decisions"}
+    figure = protocols["P4_methods"]["figures"]["roofcast"]["tpot"]["median_ape"]
+    row = board.locator("details[open] tr", has_text="roofcast · tpot").first.inner_text()
+    assert f"{figure:.3g}" in row.split()
 
 
 def test_a_change_without_the_right_key_is_refused(service: Service, tab: Tab) -> None:

@@ -9,47 +9,58 @@ const TITLES = {
   P2: "P2: as P1, over many limits",
   P3: "P3: a model or an accelerator held out",
   P3_clean: "P3 without doubtful rows",
-  P4: "P4: every lineage held out, all campaigns",
+  P4: "P4: every lineage of models held out, all campaigns",
   P4_methods: "P4: roofcast against other methods",
   decisions: "Decisions: cost of the choice over that of the best",
-  P5: "P5: a few measurements of one's own",
-  P7: "P7: every stack held out",
-  P8: "P8: stacks seen before",
+  P5: "P5: a few measurements of the asked model",
+  P6: "P6: training and fine-tuning, the first campaigns",
+  P6_all: "P6: training and fine-tuning, all campaigns",
+  P6_judges: "P6: training, tables that no fit reads",
+  P7: "P7: every stack held out, the first campaigns",
+  P7_all: "P7: every stack held out, all campaigns",
+  P7_blanks: "P7: questions that leave columns blank",
+  P8: "P8: a few runs of one's own stack",
 };
 
-/** Return a fold for each protocol, the first open. */
+const FIRST = "P4_methods";
+
+const LABELS = { mape: "mean error", median_ape: "median error", so: "S/O", within_25: "within 25 %", n_row: "rows" };
+
+/** Return a fold for each protocol in the order of titles; the comparison of methods is open. */
 export async function scoreboardPanel() {
   const { protocols } = await ask("v1/scoreboard");
-  const names = Object.keys(protocols);
+  const known = Object.keys(TITLES).filter((name) => name in protocols);
+  const names = [...known, ...Object.keys(protocols).filter((name) => !(name in TITLES))];
   if (!names.length) return h("p", { class: "hint" }, "No figures were computed; `roofcast scoreboard` does so.");
-  return names.map((name, i) => {
+  return names.map((name) => {
     const { figures, computed_on, roofcast_version } = protocols[name];
-    return h("details", { open: i === 0 }, h("summary", {}, TITLES[name] ?? name),
+    return h("details", { open: name === FIRST }, h("summary", {}, TITLES[name] ?? name),
       h("p", { class: "hint" }, `Computed on ${computed_on} by roofcast ${roofcast_version}`), tables(figures));
   });
 }
 
-/** Return figures of any depth as tables: the deepest two levels are rows and columns. */
-function tables(figures, title = "") {
-  if (!isObject(figures)) return h("p", {}, text(figures));
+/** Return figures of any depth as tables, one for each depth: a row for each object that holds figures. */
+function tables(figures) {
+  const byDepth = Object.groupBy(records(figures), ({ path }) => path.length);
+  return h("div", {}, Object.values(byDepth).map((rows) => {
+    const columns = { "Of": ({ path }) => path.map(label).join(" · ") };
+    for (const name of new Set(rows.flatMap(({ values }) => Object.keys(values)))) {
+      columns[label(name)] = ({ values }) => text(values[name]);
+    }
+    return table("Figures", columns, rows);
+  }));
+}
+
+function records(figures, path = []) {
   const entries = Object.entries(figures);
-  const rows = entries.filter(([, value]) => isObject(value) && !Object.values(value).some(isObject));
-  const plain = entries.filter(([, value]) => !isObject(value));
-  const deeper = entries.filter(([, value]) => isObject(value) && Object.values(value).some(isObject));
-  const parts = [];
-  if (plain.length) parts.push(table(title || "Figures", { "Figure": ([name]) => label(name), "Value": ([, value]) => text(value) }, plain));
-  if (rows.length) {
-    const names = [...new Set(rows.flatMap(([, value]) => Object.keys(value)))];
-    const columns = { "Of": ([name]) => label(name) };
-    for (const name of names) columns[label(name)] = ([, value]) => text(value[name]);
-    parts.push(table(title || "Figures", columns, rows));
-  }
-  for (const [name, value] of deeper) parts.push(tables(value, [title, label(name)].filter(Boolean).join(", ")));
-  return h("div", {}, parts);
+  const values = Object.fromEntries(entries.filter(([, value]) => !isObject(value)));
+  const deeper = entries.filter(([, value]) => isObject(value));
+  const own = Object.keys(values).length ? [{ path, values }] : [];
+  return [...own, ...deeper.flatMap(([name, value]) => records(value, [...path, name]))];
 }
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-const label = (name) => name.replaceAll("_", " ");
+const label = (name) => LABELS[name] ?? name.replaceAll("_", " ");
 
 function text(value) {
   if (typeof value === "number") return Number.isInteger(value) ? value.toLocaleString("en") : few(value);
