@@ -34,6 +34,21 @@ def a_row(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
+def a_training_row(**changes: Any) -> dict[str, Any]:
+    """Return the cells of one measured training job."""
+    return {
+        "model": "meta-llama/Llama-3.1-8B",
+        "accelerator": "nvidia-h100-sxm-80gb",
+        "n_accelerator": 8,
+        "framework": "torchtitan",
+        "method": "pretrain",
+        "n_token_per_sequence": 4096,
+        "n_global_batch_sequence": 128,
+        "throughput_token_per_s": 60_000,
+        "campaign": "ours",
+    } | changes
+
+
 def a_table(*rows: dict[str, Any]) -> pd.DataFrame:
     """Return a table of the given rows, or of one."""
     return pd.DataFrame(list(rows) or [a_row()], dtype=object)

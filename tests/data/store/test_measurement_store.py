@@ -17,7 +17,7 @@ from roofcast.data.errors import InputError, NotReadyError, SchemaError, Unknown
 from roofcast.data.measurements.validation import row_ids, validate_measurements
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store.measurement_store import Added, MeasurementStore, default_url
-from roofcast.data.store.tables import MEASUREMENT, METADATA, UtcDateTime
+from roofcast.data.store.tables import INFERENCE_TABLES, METADATA, UtcDateTime
 from tests.data.row_builders import PROCESSES, a_row, a_table, many_rows
 from tests.postgres import new_database
 
@@ -102,7 +102,7 @@ def test_an_empty_table_adds_nothing(store: MeasurementStore) -> None:
 def test_rows_that_violate_a_newer_rule_are_loaded(store: MeasurementStore) -> None:
     store.add(many_rows(2))
     with store.database.writing() as connection:
-        connection.execute(sa.update(MEASUREMENT).values(output_throughput_token_per_s=80.0))
+        connection.execute(sa.update(INFERENCE_TABLES.measurement).values(output_throughput_token_per_s=80.0))
     loaded = store.load()
     assert set(loaded["output_throughput_token_per_s"]) == {80.0}
     assert loaded.dtypes.equals(validate_measurements(many_rows(2)).dtypes)

@@ -18,6 +18,7 @@ from roofcast.data.store import provenance
 from roofcast.data.store.claims import settle_claims
 from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.data.store.provenance import Origin
+from roofcast.data.store.tables import MeasurementTables
 from tests.conditions import wait_until
 from tests.data.row_builders import a_row
 from tests.data.store.test_measurement_store import url_of
@@ -145,8 +146,8 @@ def test_two_changes_of_the_claims_to_a_row_settle_one_after_the_other(
     """One key withdraws the prevailing claim while the other restores its own, which then must prevail."""
     first_settled, may_commit = threading.Event(), threading.Event()
 
-    def settle_and_wait(connection: sa.Connection) -> None:
-        settle_claims(connection)
+    def settle_and_wait(connection: sa.Connection, tables: MeasurementTables) -> None:
+        settle_claims(connection, tables)
         if not first_settled.is_set():
             first_settled.set()
             may_commit.wait(60)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
+from roofcast.data.measurements.columns import Column
 from roofcast.data.measurements.metrics import MEAN_ONLY_COLUMNS
 from roofcast.data.measurements.schema import DEFAULTS, OUTCOME_COLUMNS, SCHEMA, WHOLE_COLUMNS
 from roofcast.data.measurements.table_rules import RowRules, TableRules
@@ -33,9 +35,9 @@ def validate_measurements(table: pd.DataFrame, source: str = "", first_line: int
     return _RULES.validate(table, source, first_line)
 
 
-def with_column_types(table: pd.DataFrame) -> pd.DataFrame:
-    """Return stored rows in the order and types of the schema, not validated again; None is an unknown number."""
-    return table[list(SCHEMA)].astype({name: column.kind for name, column in SCHEMA.items()})
+def with_column_types(table: pd.DataFrame, schema: Mapping[str, Column] = SCHEMA) -> pd.DataFrame:
+    """Return stored rows in the order and types of a schema, not validated again; None is an unknown number."""
+    return table[list(schema)].astype({name: column.kind for name, column in schema.items()})
 
 
 _NOT_IN_ID: Final[dict[str, float | str]] = {"length_variation": np.nan, "stack": ""}

@@ -1,8 +1,8 @@
 """Claims: several callers may import the same row; each has a claim to it, and can withdraw its own claim only.
 
-Table `MEASUREMENT` holds the claim that prevails, table `CLAIM` the others. Claims that training may use precede
-others, then those that are not withdrawn, then those that an operator withdrew, then those of an operator, then the
-earlier ones.
+The table of measurements holds the claim that prevails, that of claims the others. Claims that training may use
+precede others, then those that are not withdrawn, then those that an operator withdrew, then those of an operator,
+then the earlier ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from roofcast.data.store.tables import CLAIM, CLAIM_COLUMNS, MEASUREMENT
+from roofcast.data.store.tables import CLAIM_COLUMNS, MeasurementTables
 
 _MAX_ID: Final = 10_000
 """Ids of one statement: SQLite admits 32,766 parameters, PostgreSQL 65,535."""
@@ -23,13 +23,16 @@ _OWNER: Final = ("uploader", "is_operator")
 LOCK: Final = "claims"
 """Lock of transactions that change claims: each settles them by all that the others have committed."""
 
-ALL_CLAIMS: Final = sa.union_all(
-    sa.select(*(MEASUREMENT.c[name] for name in ("id", "campaign", *CLAIM_COLUMNS))),
-    sa.select(CLAIM.c.id, MEASUREMENT.c.campaign, *(CLAIM.c[name] for name in CLAIM_COLUMNS)).join_from(
-        CLAIM, MEASUREMENT, CLAIM.c.id == MEASUREMENT.c.id
-    ),
-).subquery()
-"""All claims with the campaign of their measurement."""
+
+def all_claims(tables: MeasurementTables) -> sa.Subquery:
+    """Return all claims with the campaign of their measurement."""
+    measurement, claim = tables.measurement, tables.claim
+    return sa.union_all(
+        sa.select(*(measurement.c[name] for name in ("id", "campaign", *CLAIM_COLUMNS))),
+        sa.select(claim.c.id, measurement.c.campaign, *(claim.c[name] for name in CLAIM_COLUMNS)).join_from(
+            claim, measurement, claim.c.id == measurement.c.id
+        ),
+    ).subquery()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,9 @@ class KnownRows:
     withdrawn: frozenset[str] = frozenset()
 
 
-def find_known(connection: sa.Connection, ids: Collection[str], owner: tuple[str, bool]) -> KnownRows:
+def find_known(
+    connection: sa.Connection, tables: MeasurementTables, ids: Collection[str], owner: tuple[str, bool]
+) -> KnownRows:
     """Return which rows are known.
 
     Nobody claims what an operator withdrew: it stays so until an operator restores it.
@@ -64,12 +69,13 @@ def find_known(connection: sa.Connection, ids: Collection[str], owner: tuple[str
     owner
         Uploader of the import, and whether it is an operator.
     """
-    columns = [MEASUREMENT.c[name] for name in ("id", *_OWNER, "withdrawn_at", "is_withdrawn_by_operator")]
-    query = sa.select(*columns).order_by(MEASUREMENT.c.id)
-    stored = [row for part in _parts(ids) for row in connection.execute(query.where(MEASUREMENT.c.id.in_(part)))]
-    own_claims = sa.select(CLAIM.c.id).where(CLAIM.c.uploader == owner[0], CLAIM.c.is_operator == owner[1])
+    measurement, claim = tables.measurement, tables.claim
+    columns = [measurement.c[name] for name in ("id", *_OWNER, "withdrawn_at", "is_withdrawn_by_operator")]
+    query = sa.select(*columns).order_by(measurement.c.id)
+    stored = [row for part in _parts(ids) for row in connection.execute(query.where(measurement.c.id.in_(part)))]
+    own_claims = sa.select(claim.c.id).where(claim.c.uploader == owner[0], claim.c.is_operator == owner[1])
     own = {
-        id_ for part in _parts(ids) for id_ in connection.execute(own_claims.where(CLAIM.c.id.in_(part))).scalars()
+        id_ for part in _parts(ids) for id_ in connection.execute(own_claims.where(claim.c.id.in_(part))).scalars()
     }
     withdrawn = {row.id for row in stored if row.withdrawn_at is not None}
     by_operator = {row.id for row in stored if row.is_withdrawn_by_operator}
@@ -79,38 +85,38 @@ def find_known(connection: sa.Connection, ids: Collection[str], owner: tuple[str
     return KnownRows(frozenset(row.id for row in stored), claimed, freed, frozenset(withdrawn - freed))
 
 
-def add_claims(connection: sa.Connection, rows: Collection[Mapping[str, Any]]) -> None:
+def add_claims(connection: sa.Connection, tables: MeasurementTables, rows: Collection[Mapping[str, Any]]) -> None:
     """Add claims to stored measurements, under `LOCK`; other columns of the rows are ignored."""
     if rows:
         lines = [{name: row[name] for name in ("id", *CLAIM_COLUMNS)} for row in rows]
-        connection.execute(sa.insert(CLAIM), lines)
-        settle_claims(connection, [line["id"] for line in lines])
+        connection.execute(sa.insert(tables.claim), lines)
+        settle_claims(connection, tables, [line["id"] for line in lines])
 
 
-def settle_claims(connection: sa.Connection, ids: Collection[str] | None = None) -> None:
+def settle_claims(connection: sa.Connection, tables: MeasurementTables, ids: Collection[str] | None = None) -> None:
     """Exchange claims where another than the prevailing one has precedence, among some measurements or all.
 
     The transaction holds `LOCK`.
     """
-    names = ("id", *CLAIM_COLUMNS)
+    names, measurement, claims = ("id", *CLAIM_COLUMNS), tables.measurement, tables.claim
     query = sa.select(
-        *(MEASUREMENT.c[name].label(f"now_{name}") for name in names), *(CLAIM.c[name] for name in names)
-    ).join_from(CLAIM, MEASUREMENT, CLAIM.c.id == MEASUREMENT.c.id)
-    queries = [query] if ids is None else [query.where(CLAIM.c.id.in_(part)) for part in _parts(ids)]
+        *(measurement.c[name].label(f"now_{name}") for name in names), *(claims.c[name] for name in names)
+    ).join_from(claims, measurement, claims.c.id == measurement.c.id)
+    queries = [query] if ids is None else [query.where(claims.c.id.in_(part)) for part in _parts(ids)]
     best: dict[str, Mapping[str, Any]] = {}
     for statement in queries:
-        for row in connection.execute(statement.order_by(CLAIM.c.added_at)).mappings():
+        for row in connection.execute(statement.order_by(claims.c.added_at)).mappings():
             pair: Mapping[str, Any] = dict(row)
             rival = best.get(pair["id"]) or {name: pair[f"now_{name}"] for name in names}
             if _precedence(pair) > _precedence(rival):
                 best[pair["id"]] = pair
     for id_ in sorted(best):
         claim = best[id_]
-        is_claim = sa.and_(*(CLAIM.c[name] == claim[name] for name in ("id", *_OWNER)))
-        connection.execute(sa.delete(CLAIM).where(is_claim))
-        connection.execute(sa.insert(CLAIM), {name: claim[f"now_{name}"] for name in names})
+        is_claim = sa.and_(*(claims.c[name] == claim[name] for name in ("id", *_OWNER)))
+        connection.execute(sa.delete(claims).where(is_claim))
+        connection.execute(sa.insert(claims), {name: claim[f"now_{name}"] for name in names})
         values = {name: claim[name] for name in CLAIM_COLUMNS}
-        connection.execute(sa.update(MEASUREMENT).where(MEASUREMENT.c.id == id_).values(**values))
+        connection.execute(sa.update(measurement).where(measurement.c.id == id_).values(**values))
 
 
 def is_sound(claims: sa.FromClause) -> sa.ColumnElement[bool]:

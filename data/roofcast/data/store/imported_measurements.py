@@ -12,28 +12,30 @@ import sqlalchemy as sa
 from roofcast.data.measurements.validation import with_column_types
 from roofcast.data.store.claims import is_sound
 from roofcast.data.store.database import Database
-from roofcast.data.store.tables import CLAIM, CLAIM_COLUMNS, MEASUREMENT
+from roofcast.data.store.tables import CLAIM_COLUMNS, MeasurementTables
 
 IMPORT_COLUMNS: Final = ("id", "import_id", "uploader", "added_at")
 NAME_COLUMNS: Final = ("id", "model", "accelerator", "engine", "engine_version")
 
 _MAX_ID: Final = 10_000
-_NAMES: Final = tuple(column.name for column in MEASUREMENT.c)
 
 
 class ImportedMeasurements:
-    """Queries of a database; every method is one transaction.
+    """Queries of the measurements of one target; every method is one transaction.
 
     All raise `NotReadyError` if the database cannot be used. Tables have the columns of measurements and
     `IMPORT_COLUMNS`; `uploader` is blank for rows of an operator.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, tables: MeasurementTables) -> None:
         self._database = database
+        self._tables = tables
+        self._both = (tables.measurement, tables.claim)
+        self._names = [column.name for column in tables.measurement.c]
 
     def count(self, import_id: str) -> int:
         """Return the number of claims of an import: the rows that were new, and those of others."""
-        queries = [sa.select(sa.func.count()).where(table.c.import_id == import_id) for table in (MEASUREMENT, CLAIM)]
+        queries = [sa.select(sa.func.count()).where(table.c.import_id == import_id) for table in self._both]
         with self._database.reading() as connection:
             return sum(connection.execute(query).scalar_one() for query in queries)
 
@@ -43,8 +45,8 @@ class ImportedMeasurements:
         Rows in quarantine and withdrawn ones are among them.
         """
         parts = [
-            _of_claims(table).where(table.c.import_id == import_id).order_by(table.c.id).limit(limit)
-            for table in (MEASUREMENT, CLAIM)
+            self._of_claims(table).where(table.c.import_id == import_id).order_by(table.c.id).limit(limit)
+            for table in self._both
         ]
         return self._load(parts).sort_values("id", ignore_index=True)[:limit]
 
@@ -60,43 +62,45 @@ class ImportedMeasurements:
         """
         part = max(1, limit // max(1, len(models)))
         queries = []
-        for table in (MEASUREMENT, CLAIM):
+        for table in self._both:
             c = table.c
             is_own = c.uploader == uploader if uploader else c.is_operator == sa.true()
             is_usable = c.withdrawn_at.is_(None) & is_sound(table) & (c.import_id != import_id)
-            usable = _of_claims(table).where(is_own, is_usable)
+            usable = self._of_claims(table).where(is_own, is_usable)
             latest = usable.order_by(c.added_at.desc()).limit(part)
-            queries += [latest.where(MEASUREMENT.c.model == model) for model in sorted(models)]
+            queries += [latest.where(self._tables.measurement.c.model == model) for model in sorted(models)]
         return self._load(queries)
 
     def load_latest(self, limit: int, since: dt.datetime | None = None) -> pd.DataFrame:
         """Return the latest rows by the claims that prevail, none in quarantine or withdrawn."""
-        c = MEASUREMENT.c
-        query = _of_claims(MEASUREMENT).where(c.withdrawn_at.is_(None), is_sound(MEASUREMENT))
+        measurement = self._tables.measurement
+        c = measurement.c
+        query = self._of_claims(measurement).where(c.withdrawn_at.is_(None), is_sound(measurement))
         query = query if since is None else query.where(c.added_at >= since)
         return self._load([query.order_by(c.added_at.desc(), c.id).limit(limit)])
 
     def load_names(self, ids: Collection[str]) -> pd.DataFrame:
         """Return `NAME_COLUMNS` of the stored measurements among some ids."""
         ordered, lines = sorted(ids), list[sa.Row[tuple[object, ...]]]()
-        query: sa.Select[tuple[object, ...]] = sa.select(*(MEASUREMENT.c[name] for name in NAME_COLUMNS))
+        measurement = self._tables.measurement
+        query: sa.Select[tuple[object, ...]] = sa.select(*(measurement.c[name] for name in NAME_COLUMNS))
         with self._database.reading() as connection:
             for i in range(0, len(ordered), _MAX_ID):
-                lines += connection.execute(query.where(MEASUREMENT.c.id.in_(ordered[i : i + _MAX_ID]))).all()
+                lines += connection.execute(query.where(measurement.c.id.in_(ordered[i : i + _MAX_ID]))).all()
         return pd.DataFrame(lines, columns=list(NAME_COLUMNS), dtype=object)
 
     def _load(self, queries: list[sa.Select[tuple[object, ...]]]) -> pd.DataFrame:
         with self._database.reading() as connection:
             lines = [line for query in queries for line in connection.execute(query)]
-        rows = pd.DataFrame(lines, columns=list(_NAMES))
-        table = with_column_types(rows)
+        rows = pd.DataFrame(lines, columns=self._names)
+        table = with_column_types(rows, self._tables.schema)
         rows["uploader"] = rows["uploader"].astype(object).mask(rows["is_operator"].astype(bool), "")
         rows["added_at"] = pd.to_datetime(rows["added_at"], utc=True)
         return table.assign(**{name: rows[name] for name in IMPORT_COLUMNS})
 
-
-def _of_claims(table: sa.Table) -> sa.Select[tuple[object, ...]]:
-    """Return the query of measurements with the claims of a table."""
-    columns = [(table if name in CLAIM_COLUMNS else MEASUREMENT).c[name] for name in _NAMES]
-    query = sa.select(*columns)
-    return query if table is MEASUREMENT else query.join_from(CLAIM, MEASUREMENT, CLAIM.c.id == MEASUREMENT.c.id)
+    def _of_claims(self, table: sa.Table) -> sa.Select[tuple[object, ...]]:
+        """Return the query of measurements with the claims of a table."""
+        measurement, claim = self._both
+        columns = [(table if name in CLAIM_COLUMNS else measurement).c[name] for name in self._names]
+        query = sa.select(*columns)
+        return query if table is measurement else query.join_from(claim, measurement, claim.c.id == measurement.c.id)

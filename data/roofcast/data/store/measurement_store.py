@@ -1,4 +1,4 @@
-"""The store: measurements in a database, with the registered models and the retrainings beside them."""
+"""The store: measurements of inference and training in a database, with the registered models and retrainings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pandas as pd
 import sqlalchemy as sa
 
 from roofcast.data.home import roofcast_home
-from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS
+from roofcast.data.measurements.target import INFERENCE, Target
+from roofcast.data.measurements.training_validation import training_row_ids
 from roofcast.data.measurements.validation import row_ids, with_column_types
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store.claims import LOCK, KnownRows, add_claims, find_known, is_sound
@@ -21,7 +22,7 @@ from roofcast.data.store.provenance import Origin, Provenance, with_provenance
 from roofcast.data.store.registered_models import RegisteredModels
 from roofcast.data.store.retrainings import Retrainings
 from roofcast.data.store.stack_profiles import StackProfiles
-from roofcast.data.store.tables import MEASUREMENT
+from roofcast.data.store.tables import INFERENCE_TABLES, TRAINING_TABLES, MeasurementTables
 
 
 def default_url() -> str:
@@ -53,46 +54,19 @@ class LearnableRows:
     uploaders: pd.Series
 
 
-class MeasurementStore:
-    """Measurements in a database; `models`, `retrainings` and `stacks` are other tables of the same database.
+class Measurements:
+    """Measurements of one target in a database; every method is one transaction.
 
-    Every method is one transaction. Any number of threads and processes may use the same database.
     All raise `NotReadyError` if the database cannot be used.
-
-    Parameters
-    ----------
-    url
-        Database URL, SQLite or PostgreSQL; `default_url` by default.
     """
 
-    def __init__(self, url: str | None = None) -> None:
-        self.database = Database(url or default_url())
-        self.models = RegisteredModels(self.database)
-        self.retrainings = Retrainings(self.database)
-        self.stacks = StackProfiles(self.database, self.models)
-        self.provenance = Provenance(self.database)
-        self.imported = ImportedMeasurements(self.database)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close every connection."""
-        self.database.close()
-
-    def migrate(self) -> Self:
-        """Bring the schema up to date and return the store; several processes may do so at once.
-
-        Raises
-        ------
-        NotReadyError
-            If the database cannot be written, or comes from a newer version of roofcast.
-        """
-        self.database.migrate()
-        return self
+    def __init__(self, database: Database, models: RegisteredModels, tables: MeasurementTables) -> None:
+        self.database = database
+        self.models = models
+        self.tables = tables
+        self.imported = ImportedMeasurements(database, tables)
+        self._table = tables.measurement
+        self._row_ids = row_ids if tables.target == INFERENCE else training_row_ids
 
     def add(
         self,
@@ -123,8 +97,8 @@ class MeasurementStore:
             If another architecture is registered under a model's id.
         """
         origin = origin or Origin()
-        rows = {row["id"]: row for row in _database_rows(table, origin, quarantine)}
-        insert = self.database.insert_new(MEASUREMENT).returning(MEASUREMENT.c.id)
+        rows = {row["id"]: row for row in self._database_rows(table, origin, quarantine)}
+        insert = self.database.insert_new(self._table).returning(self._table.c.id)
         with self.database.writing() as connection:
             for spec, config in models:
                 self.models.insert(connection, spec, config)
@@ -140,8 +114,8 @@ class MeasurementStore:
         if not rows:
             return KnownRows()
         self.database.lock(connection, LOCK)
-        known = find_known(connection, rows.keys(), (origin.uploader, origin.is_operator))
-        add_claims(connection, [rows[id_] for id_ in sorted(known.claimed)])
+        known = find_known(connection, self.tables, rows.keys(), (origin.uploader, origin.is_operator))
+        add_claims(connection, self.tables, [rows[id_] for id_ in sorted(known.claimed)])
         return known
 
     def compare(self, table: pd.DataFrame, origin: Origin | None = None) -> Added:
@@ -150,13 +124,13 @@ class MeasurementStore:
         Nothing is written. Which rows were withdrawn is unknown in a schema that is not up to date.
         """
         origin = origin or Origin()
-        ids, schema, known = set(row_ids(table)), self.database.schema_state(), KnownRows()
+        ids, schema, known = set(self._row_ids(table)), self.database.schema_state(), KnownRows()
         if schema != "none":
             with self.database.reading() as connection:
                 if schema == "current":
-                    known = find_known(connection, ids, (origin.uploader, origin.is_operator))
-                else:
-                    stored = connection.execute(sa.select(MEASUREMENT.c.id)).scalars()
+                    known = find_known(connection, self.tables, ids, (origin.uploader, origin.is_operator))
+                elif sa.inspect(connection).has_table(self._table.name):
+                    stored = connection.execute(sa.select(self._table.c.id)).scalars()
                     known = KnownRows(all=frozenset(ids.intersection(stored)))
         n_new = len(ids - known.all) + len(known.freed)
         n_claimed = len(known.claimed - known.freed)
@@ -185,51 +159,103 @@ class MeasurementStore:
             Whether to add `PROVENANCE_COLUMNS`, and the withdrawn rows, which are left out otherwise.
         """
         conditions = [
-            MEASUREMENT.c[name] == value
+            self._table.c[name] == value
             for name, value in {"campaign": campaign, "model": model, "accelerator": accelerator}.items()
             if value is not None
         ]
         if not provenance:
-            conditions.append(MEASUREMENT.c.withdrawn_at.is_(None))
+            conditions.append(self._table.c.withdrawn_at.is_(None))
         rows = self._select(*conditions, offset=offset, limit=limit)
-        table = with_column_types(rows)
+        table = with_column_types(rows, self.tables.schema)
         return with_provenance(table, rows) if provenance else table
 
     def load_learnable(self) -> LearnableRows:
         """Return the measurements that are neither withdrawn nor in quarantine, ordered as by `load`."""
-        rows = self._select(MEASUREMENT.c.withdrawn_at.is_(None), is_sound(MEASUREMENT))
+        rows = self._select(self._table.c.withdrawn_at.is_(None), is_sound(self._table))
         is_operator = rows["is_operator"].astype(bool)
-        return LearnableRows(with_column_types(rows), rows["uploader"].astype(object).mask(is_operator, ""))
+        return LearnableRows(
+            with_column_types(rows, self.tables.schema), rows["uploader"].astype(object).mask(is_operator, "")
+        )
 
     def _select(self, *conditions: sa.ColumnElement[bool], offset: int = 0, limit: int | None = None) -> pd.DataFrame:
         """Return the stored columns of some rows, by campaign and row id."""
-        order = (self.database.by_code_point(MEASUREMENT.c.campaign), MEASUREMENT.c.id)
-        query = sa.select(MEASUREMENT).where(*conditions).order_by(*order).offset(offset).limit(limit)
+        order = (self.database.by_code_point(self._table.c.campaign), self._table.c.id)
+        query = sa.select(self._table).where(*conditions).order_by(*order).offset(offset).limit(limit)
         with self.database.reading() as connection:
-            return pd.DataFrame(connection.execute(query).all(), columns=[column.name for column in MEASUREMENT.c])
+            return pd.DataFrame(connection.execute(query).all(), columns=[column.name for column in self._table.c])
 
     def count(self) -> int:
         """Return the number of measurements."""
         with self.database.reading() as connection:
-            return connection.execute(sa.select(sa.func.count()).select_from(MEASUREMENT)).scalar_one()
+            return connection.execute(sa.select(sa.func.count()).select_from(self._table)).scalar_one()
 
     def campaigns(self) -> dict[str, int]:
         """Return the number of measurements by campaign, in order of the names; withdrawn ones do not count."""
-        n_row = sa.func.sum(sa.case((MEASUREMENT.c.withdrawn_at.is_(None), 1), else_=0))
-        query = sa.select(MEASUREMENT.c.campaign, n_row).group_by(MEASUREMENT.c.campaign)
+        n_row = sa.func.sum(sa.case((self._table.c.withdrawn_at.is_(None), 1), else_=0))
+        query = sa.select(self._table.c.campaign, n_row).group_by(self._table.c.campaign)
         with self.database.reading() as connection:
             rows = connection.execute(query).all()
         return {row[0]: int(row[1]) for row in sorted(rows)}
 
+    def _database_rows(
+        self, table: pd.DataFrame, origin: Origin, quarantine: pd.Series | None
+    ) -> list[dict[str, Any]]:
+        """Return the rows by column name, ordered by id: writers that lock rows in one order never deadlock."""
+        names = list(self.tables.schema)
+        cells = table[names].astype(object).where(table.notna(), None)
+        reasons = [""] * len(table) if quarantine is None else quarantine.tolist()
+        rows = zip(self._row_ids(table), reasons, cells.itertuples(index=False, name=None), strict=True)
+        common = {**asdict(origin), "confirmed_by": "", "withdrawn_by": "", "withdrawn_at": None}
+        common |= {"is_withdrawn_by_operator": False, "added_at": dt.datetime.now(dt.UTC)}
+        return [
+            {"id": row_id, **dict(zip(names, row, strict=True)), "quarantine": reason, **common}
+            for row_id, reason, row in sorted(rows, key=lambda line: line[0])
+        ]
 
-def _database_rows(table: pd.DataFrame, origin: Origin, quarantine: pd.Series | None) -> list[dict[str, Any]]:
-    """Return the rows by column name, ordered by id: writers that lock rows in one order never deadlock."""
-    cells = table[list(MEASUREMENT_COLUMNS)].astype(object).where(table.notna(), None)
-    reasons = [""] * len(table) if quarantine is None else quarantine.tolist()
-    rows = zip(row_ids(table), reasons, cells.itertuples(index=False, name=None), strict=True)
-    common = {**asdict(origin), "confirmed_by": "", "withdrawn_by": "", "withdrawn_at": None}
-    common |= {"is_withdrawn_by_operator": False, "added_at": dt.datetime.now(dt.UTC)}
-    return [
-        {"id": row_id, **dict(zip(MEASUREMENT_COLUMNS, row, strict=True)), "quarantine": reason, **common}
-        for row_id, reason, row in sorted(rows, key=lambda line: line[0])
-    ]
+
+class MeasurementStore(Measurements):
+    """Measurements of inference in a database; `training` has those of training jobs.
+
+    `models`, `retrainings` and `stacks` are other tables of the same database, `provenance` is that of both.
+
+    Every method is one transaction. Any number of threads and processes may use the same database.
+    All raise `NotReadyError` if the database cannot be used.
+
+    Parameters
+    ----------
+    url
+        Database URL, SQLite or PostgreSQL; `default_url` by default.
+    """
+
+    def __init__(self, url: str | None = None) -> None:
+        database = Database(url or default_url())
+        super().__init__(database, RegisteredModels(database), INFERENCE_TABLES)
+        self.training = Measurements(database, self.models, TRAINING_TABLES)
+        self.retrainings = Retrainings(self.database)
+        self.stacks = StackProfiles(self.database, self.models)
+        self.provenance = Provenance(self.database)
+
+    def of(self, target: Target) -> Measurements:
+        """Return the measurements of a target."""
+        return self if target == INFERENCE else self.training
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.database.close()
+
+    def migrate(self) -> Self:
+        """Bring the schema up to date and return the store; several processes may do so at once.
+
+        Raises
+        ------
+        NotReadyError
+            If the database cannot be written, or comes from a newer version of roofcast.
+        """
+        self.database.migrate()
+        return self

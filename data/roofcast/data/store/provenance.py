@@ -17,14 +17,15 @@ import pandas as pd
 import sqlalchemy as sa
 
 from roofcast.data.errors import InputError, UnknownNameError
-from roofcast.data.store.claims import ALL_CLAIMS, LOCK, settle_claims
+from roofcast.data.measurements.target import Target
+from roofcast.data.store.claims import LOCK, all_claims, settle_claims
 from roofcast.data.store.database import Database
-from roofcast.data.store.tables import CLAIM, MEASUREMENT
+from roofcast.data.store.tables import ALL_TABLES, MeasurementTables
 
 audit = logging.getLogger("roofcast.audit")
 
 SELECTORS: Final = {"import_id": "import_id", "campaign": "campaign", "key": "uploader"}
-"""Columns of `ALL_CLAIMS` by which measurements are selected, by the name of the choice."""
+"""Columns of `all_claims` by which measurements are selected, by the name of the choice."""
 
 Action = Literal["withdrawal", "restoration", "confirmation"]
 
@@ -60,7 +61,14 @@ class Provenance:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def change(self, action: Action, by: str, selection: dict[str, str], only_of: str | None = None) -> int:
+    def change(
+        self,
+        action: Action,
+        by: str,
+        selection: dict[str, str],
+        only_of: str | None = None,
+        target: Target | None = None,
+    ) -> int:
         """Withdraw, restore or confirm the selected claims to measurements; return the number of those that changed.
 
         Parameters
@@ -72,6 +80,8 @@ class Provenance:
         only_of
             Key whose rows alone may change; None for an operator, who may change any. An operator's withdrawal of
             rows that their key had withdrawn replaces it.
+        target
+            What the measurements are about; None for any.
 
         Raises
         ------
@@ -83,39 +93,52 @@ class Provenance:
         if len(selection) != 1 or not selection.keys() <= SELECTORS.keys():
             raise InputError("import_id", f"give exactly one of {', '.join(SELECTORS)}")
         ((name, value),) = selection.items()
-        n_row = 0
-        query = sa.select(ALL_CLAIMS.c[SELECTORS[name]]).where(_is_own(ALL_CLAIMS, only_of)).distinct()
+        n_row, chosen = 0, [tables for tables in ALL_TABLES if target in {tables.target, None}]
         with self._database.writing() as connection:
             self._database.lock(connection, LOCK)
-            known = connection.execute(query).scalars().all()
+            known = [one for tables in chosen for one in _known(connection, tables, SELECTORS[name], only_of)]
             if value not in known:
                 raise UnknownNameError(name, value, known)
-            of_campaign = sa.select(MEASUREMENT.c.id).where(MEASUREMENT.c.campaign == value)
-            for table in (MEASUREMENT, CLAIM):
-                is_selected = table.c.id.in_(of_campaign) if name == "campaign" else table.c[SELECTORS[name]] == value
-                is_due, values = _change(action, by, table, is_operator=only_of is None)
-                where = _is_own(table, only_of) & is_selected & is_due
-                n_row += connection.execute(sa.update(table).where(where).values(**values)).rowcount
-            settle_claims(connection)
+            for tables in chosen:
+                measurement = tables.measurement
+                of_campaign = sa.select(measurement.c.id).where(measurement.c.campaign == value)
+                for table in (measurement, tables.claim):
+                    is_of = table.c.id.in_(of_campaign) if name == "campaign" else table.c[SELECTORS[name]] == value
+                    is_due, values = _change(action, by, table, is_operator=only_of is None)
+                    where = _is_own(table, only_of) & is_of & is_due
+                    n_row += connection.execute(sa.update(table).where(where).values(**values)).rowcount
+                settle_claims(connection, tables)
         fields = {"action": action, "caller": by, "selector": name, "selected": value, "n_row": n_row}
         audit.info("%s caller=%s %s=%s n_row=%d", *fields.values(), extra=fields)
         return n_row
 
     def imports(self) -> list[dict[str, Any]]:
-        """Return each import with its key, time and numbers of rows, the latest first."""
-        count, claim = sa.func.count(), ALL_CLAIMS.c
-        is_held = claim.withdrawn_at.is_(None) & (claim.quarantine != "") & (claim.confirmed_by == "")
-        columns = (
-            claim.import_id.label("import_id"),
-            claim.uploader.label("key"),
-            sa.func.min(claim.added_at, type_=claim.added_at.type).label("added_at"),
-            count.label("n_row"),
-            sa.func.sum(sa.case((is_held, 1), else_=0)).label("n_quarantined"),
-            sa.func.sum(sa.case((claim.withdrawn_at.is_not(None), 1), else_=0)).label("n_withdrawn"),
-        )
-        query = sa.select(*columns).group_by(claim.import_id, claim.uploader).order_by(sa.desc("added_at"))
+        """Return each import with its target, key, time and numbers of rows, the latest first."""
         with self._database.reading() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+            found = [dict(row) for tables in ALL_TABLES for row in connection.execute(_imports(tables)).mappings()]
+        return sorted(found, key=lambda summary: summary["added_at"], reverse=True)
+
+
+def _imports(tables: MeasurementTables) -> sa.Select[Any]:
+    """Return the query of the imports of a target."""
+    count, claim = sa.func.count(), all_claims(tables).c
+    is_held = claim.withdrawn_at.is_(None) & (claim.quarantine != "") & (claim.confirmed_by == "")
+    columns = (
+        claim.import_id.label("import_id"),
+        sa.literal(tables.target).label("target"),
+        claim.uploader.label("key"),
+        sa.func.min(claim.added_at, type_=claim.added_at.type).label("added_at"),
+        count.label("n_row"),
+        sa.func.sum(sa.case((is_held, 1), else_=0)).label("n_quarantined"),
+        sa.func.sum(sa.case((claim.withdrawn_at.is_not(None), 1), else_=0)).label("n_withdrawn"),
+    )
+    return sa.select(*columns).group_by(claim.import_id, claim.uploader)
+
+
+def _known(connection: sa.Connection, tables: MeasurementTables, column: str, only_of: str | None) -> list[str]:
+    claims = all_claims(tables)
+    query = sa.select(claims.c[column]).where(_is_own(claims, only_of)).distinct()
+    return [*connection.execute(query).scalars()]
 
 
 def _is_own(claims: sa.FromClause, only_of: str | None) -> sa.ColumnElement[bool]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.store.database import Database
 from roofcast.data.store.tables import RETRAINING
 
@@ -24,6 +25,8 @@ class Retraining:
     ----------
     owner
         Id of the state folder whose worker runs it.
+    target
+        What its predictor is about.
     stage
         What it computes, or computed last; blank before it starts.
     n_step_done, n_step
@@ -38,6 +41,7 @@ class Retraining:
     report: dict[str, Any] | None = None
     error: str = ""
     owner: str = ""
+    target: Target = INFERENCE
     stage: str = ""
     n_step_done: int = 0
     n_step: int = 0
@@ -52,9 +56,10 @@ class Retrainings:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, owner: str = "") -> Retraining:
+    def add(self, owner: str = "", target: Target = INFERENCE) -> Retraining:
         """Return a new retraining, queued."""
-        record = Retraining(id=uuid.uuid4().hex, state="queued", requested_at=dt.datetime.now(dt.UTC), owner=owner)
+        now = dt.datetime.now(dt.UTC)
+        record = Retraining(id=uuid.uuid4().hex, state="queued", requested_at=now, owner=owner, target=target)
         with self._database.writing() as connection:
             connection.execute(sa.insert(RETRAINING), vars(record))
         return record

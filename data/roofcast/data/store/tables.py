@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
 
-from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS, NUMBER_COLUMNS, SCHEMA
+from roofcast.data.measurements.columns import Column
+from roofcast.data.measurements.schema import SCHEMA
+from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
+from roofcast.data.measurements.training_schema import TRAINING_SCHEMA
 
 
 class UtcDateTime(sa.TypeDecorator[dt.datetime]):
@@ -29,10 +34,10 @@ class UtcDateTime(sa.TypeDecorator[dt.datetime]):
         return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
 
 
-def _column(name: str) -> sa.Column[Any]:
-    if name in NUMBER_COLUMNS:
+def _column(name: str, column: Column) -> sa.Column[Any]:
+    if column.kind == "float":
         return sa.Column(name, sa.Double, nullable=True)
-    return sa.Column(name, sa.Boolean if SCHEMA[name].kind == "bool" else sa.Text, nullable=False)
+    return sa.Column(name, sa.Boolean if column.kind == "bool" else sa.Text, nullable=False)
 
 
 def _claim_columns() -> list[sa.Column[Any]]:
@@ -49,36 +54,65 @@ def _claim_columns() -> list[sa.Column[Any]]:
 
 METADATA: Final = sa.MetaData()
 
-MEASUREMENT: Final = sa.Table(
-    "measurement",
-    METADATA,
-    sa.Column("id", sa.String(32), primary_key=True),
-    *(_column(name) for name in MEASUREMENT_COLUMNS),
-    sa.Column("uploader", sa.String(100), nullable=False),
-    sa.Column("is_operator", sa.Boolean, nullable=False),
-    *_claim_columns(),
-    sa.Index("measurement_campaign", "campaign"),
-    sa.Index("measurement_import", "import_id"),
-    sa.Index("measurement_of_key", "model", "uploader", "added_at"),
-    sa.Index("measurement_of_operator", "model", "is_operator", "added_at"),
-)
-"""Measurements with the claim that prevails: see `roofcast.data.store.claims`."""
 
-CLAIM: Final = sa.Table(
-    "claim",
-    METADATA,
-    sa.Column("id", sa.String(32), primary_key=True),
-    sa.Column("uploader", sa.String(100), primary_key=True),
-    sa.Column("is_operator", sa.Boolean, primary_key=True),
-    *_claim_columns(),
-    sa.Index("claim_import", "import_id"),
-    sa.Index("claim_of_key", "uploader", "added_at"),
-    sa.Index("claim_of_operator", "is_operator", "added_at"),
-)
-"""Claims to measurements, by their id, that another claim precedes."""
+@dataclass(frozen=True)
+class MeasurementTables:
+    """Tables of the measurements of one target.
 
-CLAIM_COLUMNS: Final = tuple(column.name for column in CLAIM.c if column.name != "id")
-"""Columns that `MEASUREMENT` and `CLAIM` share, besides the id."""
+    Parameters
+    ----------
+    schema
+        Columns of the measurements.
+    measurement
+        Measurements with the claim that prevails: see `roofcast.data.store.claims`.
+    claim
+        Claims to measurements, by their id, that another claim precedes.
+    """
+
+    target: Target
+    schema: Mapping[str, Column]
+    measurement: sa.Table
+    claim: sa.Table
+
+
+def _measurement_tables(target: Target, schema: Mapping[str, Column], prefix: str) -> MeasurementTables:
+    measurement, claim = f"{prefix}measurement", f"{prefix}claim"
+    return MeasurementTables(
+        target,
+        schema,
+        sa.Table(
+            measurement,
+            METADATA,
+            sa.Column("id", sa.String(32), primary_key=True),
+            *(_column(name, column) for name, column in schema.items()),
+            sa.Column("uploader", sa.String(100), nullable=False),
+            sa.Column("is_operator", sa.Boolean, nullable=False),
+            *_claim_columns(),
+            sa.Index(f"{measurement}_campaign", "campaign"),
+            sa.Index(f"{measurement}_import", "import_id"),
+            sa.Index(f"{measurement}_of_key", "model", "uploader", "added_at"),
+            sa.Index(f"{measurement}_of_operator", "model", "is_operator", "added_at"),
+        ),
+        sa.Table(
+            claim,
+            METADATA,
+            sa.Column("id", sa.String(32), primary_key=True),
+            sa.Column("uploader", sa.String(100), primary_key=True),
+            sa.Column("is_operator", sa.Boolean, primary_key=True),
+            *_claim_columns(),
+            sa.Index(f"{claim}_import", "import_id"),
+            sa.Index(f"{claim}_of_key", "uploader", "added_at"),
+            sa.Index(f"{claim}_of_operator", "is_operator", "added_at"),
+        ),
+    )
+
+
+INFERENCE_TABLES: Final = _measurement_tables(INFERENCE, SCHEMA, "")
+TRAINING_TABLES: Final = _measurement_tables(TRAINING, TRAINING_SCHEMA, "training_")
+ALL_TABLES: Final = (INFERENCE_TABLES, TRAINING_TABLES)
+
+CLAIM_COLUMNS: Final = tuple(column.name for column in INFERENCE_TABLES.claim.c if column.name != "id")
+"""Columns that measurements and claims share, besides the id."""
 
 MODEL: Final = sa.Table(
     "model",
@@ -100,6 +134,7 @@ RETRAINING: Final = sa.Table(
     sa.Column("report", sa.JSON(none_as_null=True), nullable=True),
     sa.Column("error", sa.Text, nullable=False),
     sa.Column("owner", sa.String(32), nullable=False),
+    sa.Column("target", sa.String(16), nullable=False),
     sa.Column("stage", sa.Text, nullable=False),
     sa.Column("n_step_done", sa.Integer, nullable=False),
     sa.Column("n_step", sa.Integer, nullable=False),

@@ -1,0 +1,11 @@
+"""What measurements are about, and predictors predict: inference, or training jobs."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+Target = Literal["inference", "training"]
+
+INFERENCE: Final = "inference"
+TRAINING: Final = "training"
+TARGETS: Final[tuple[Target, ...]] = get_args(Target)
