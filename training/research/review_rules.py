@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from builders.docs_tables import plain_table, write_tables
-from builders.quarantine import load_quarantine
+from builders.rejected_rows import load_rejected_rows
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
 from roofcast.data.campaigns.silicon_index import FAULTS, load_silicon_index
 from roofcast.data.catalog import load_catalog
@@ -157,7 +157,7 @@ def counts() -> dict[Stage, Counts]:
     """Count the rows of each rule in each shipped campaign."""
     result: dict[Stage, Counts] = {stage: defaultdict(Counter) for stage in RULES}
     for name in (*CAMPAIGNS, *TRAINING_CAMPAIGNS):
-        for rule, n in load_quarantine(name)["reason"].value_counts().items():
+        for rule, n in load_rejected_rows(name)["reason"].value_counts().items():
             result["published"][str(rule)][name] = n
     index = load_silicon_index()
     for rule, n in index.loc[index["set_aside"] == "", "fault"].value_counts().items():

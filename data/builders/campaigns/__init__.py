@@ -1,1 +1,1 @@
-"""One module for each inference campaign: raw files in, measurement rows and quarantine out."""
+"""One module for each inference campaign: raw files in, measurement rows and rejected rows out."""

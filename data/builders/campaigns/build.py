@@ -50,7 +50,7 @@ from builders.campaigns.vllm_bench_files import (
     build_pillaiharish_5070ti,
     build_tsho_gemma4_tpu_a100,
 )
-from builders.quarantine import QUARANTINE
+from builders.rejected_rows import REJECTED
 from roofcast.data import campaigns
 from roofcast.data.errors import SchemaError
 from roofcast.data.measurements.schema import KEY_COLUMNS
@@ -97,14 +97,14 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 
 
-def save(result: BuildResult, folder: Path, quarantine: Path, order: Sequence[str] = KEY_COLUMNS) -> None:
-    """Write rows, counts and quarantine of a campaign. The output is deterministic.
+def save(result: BuildResult, folder: Path, rejected_file: Path, order: Sequence[str] = KEY_COLUMNS) -> None:
+    """Write rows, counts and rejected rows of a campaign. The output is deterministic.
 
     Parameters
     ----------
     folder
         Folder of the campaign: holds ``rows.csv`` and the counts in ``campaign.toml``.
-    quarantine
+    rejected_file
         CSV file of the rejected rows.
     order
         Sort columns of the rows.
@@ -114,10 +114,10 @@ def save(result: BuildResult, folder: Path, quarantine: Path, order: Sequence[st
     _write(ordered.loc[:, ~is_blank].apply(lambda column: column.map(_cell)), folder / "rows.csv")
     rejected = result.rejected.sort_values(["reference", "reason"], kind="stable")
     if len(rejected):
-        quarantine.parent.mkdir(parents=True, exist_ok=True)
-        _write(rejected, quarantine)
+        rejected_file.parent.mkdir(parents=True, exist_ok=True)
+        _write(rejected, rejected_file)
     else:
-        quarantine.unlink(missing_ok=True)
+        rejected_file.unlink(missing_ok=True)
     _save_counts(folder / "campaign.toml", result, rejected["reason"])
 
 
@@ -126,12 +126,12 @@ def _write(table: pd.DataFrame, file: Path) -> None:
 
 
 def _save_counts(file: Path, result: BuildResult, reasons: pd.Series) -> None:
-    """Write the counts of a campaign; the quarantine's counts are the last TOML table."""
-    text = file.read_text(encoding="utf-8").partition("\n[quarantine]\n")[0]
+    """Write the counts of a campaign; those of the rejected rows are the last TOML table."""
+    text = file.read_text(encoding="utf-8").partition("\n[rejected]\n")[0]
     for name, count in {"n_read": result.n_read, "n_row": len(result.rows)}.items():
         text = re.sub(rf"^{name} = \d+$", f"{name} = {count}", text, flags=re.MULTILINE)
     if len(reasons):
-        text += "\n[quarantine]\n" + "".join(f"{reason} = {n}\n" for reason, n in reasons.value_counts().items())
+        text += "\n[rejected]\n" + "".join(f"{reason} = {n}\n" for reason, n in reasons.value_counts().items())
     file.write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -143,14 +143,14 @@ def _cell(value: float | str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build inference campaigns and write their rows."""
-    run("builders.campaigns.build", BUILDERS, Path(campaigns.__file__).parent, QUARANTINE, arguments=arguments)
+    run("builders.campaigns.build", BUILDERS, Path(campaigns.__file__).parent, REJECTED, arguments=arguments)
 
 
 def run(
     module: str,
     builders: Mapping[str, Callable[[Path], BuildResult]],
     out: Path,
-    quarantine: Path,
+    rejected: Path,
     *,
     arguments: Sequence[str] | None = None,
     order: Sequence[str] = KEY_COLUMNS,
@@ -163,8 +163,8 @@ def run(
         Program name in the help text.
     builders
         Builder of each campaign.
-    out, quarantine
-        Default folders of the campaigns and of the quarantine files.
+    out, rejected
+        Default folders of the campaigns and of the files of rejected rows.
     arguments
         Command-line arguments; those of the process if None.
     order
@@ -175,7 +175,7 @@ def run(
     published = "folder of the published files: holds raw/, llm_pilot/ and silicon/"
     parser.add_argument("--raw", type=Path, required=True, help=published)
     parser.add_argument("--out", type=Path, default=out, help="folder of the campaigns' folders")
-    parser.add_argument("--quarantine", type=Path, default=quarantine, help="folder of the quarantine files")
+    parser.add_argument("--rejected", type=Path, default=rejected, help="folder of the files of rejected rows")
     options = parser.parse_args(arguments)
     unknown = set(options.campaigns) - set(builders)
     if unknown:
@@ -185,8 +185,8 @@ def run(
             result = builders[name](options.raw)
         except SchemaError as error:
             parser.error(f"{name}: {error}")
-        save(result, options.out / name, options.quarantine / f"{name}.csv", order)
-        print(f"{name}: {result.n_read} read, {len(result.rejected)} quarantined, {len(result.rows)} rows written")
+        save(result, options.out / name, options.rejected / f"{name}.csv", order)
+        print(f"{name}: {result.n_read} read, {len(result.rejected)} rejected, {len(result.rows)} rows written")
 
 
 if __name__ == "__main__":

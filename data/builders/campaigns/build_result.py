@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from builders.quarantine import empty_quarantine
+from builders.rejected_rows import no_rejected_rows
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class BuildResult:
     n_read
         Number of published rows; one published row may give several measurements, one per statistic.
     rejected
-        Published rows that became no measurement, with columns `QUARANTINE_COLUMNS`. Every published row is either
+        Published rows that became no measurement, with columns `REJECTED_COLUMNS`. Every published row is either
         in `rows` or here.
     """
 
     rows: pd.DataFrame
     n_read: int
-    rejected: pd.DataFrame = field(default_factory=empty_quarantine)
+    rejected: pd.DataFrame = field(default_factory=no_rejected_rows)

@@ -1,4 +1,4 @@
-"""Builder of a campaign: resolves catalogue names, rounds figures, and quarantines rejected rows."""
+"""Builder of a campaign: resolves catalogue names, rounds figures, and lists rejected rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 import pandas as pd
 
 from builders.campaigns.build_result import BuildResult
-from builders.quarantine import QUARANTINE_COLUMNS
+from builders.rejected_rows import REJECTED_COLUMNS
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.importers.run_plausibility import check_plausible
@@ -106,7 +106,7 @@ class CampaignBuilder:
         self._rows += rows
 
     def reject(self, reference: str, reason: str, detail: str, n_published: int = 1) -> None:
-        """Quarantine a published row under the short name of a rule, with a detail."""
+        """Reject a published row under the short name of a rule, with a detail."""
         self._n_read += n_published
         self._rejected += [(reference, reason, detail)] * n_published
 
@@ -119,7 +119,7 @@ class CampaignBuilder:
             If a row breaks the schema.
         """
         rows = validate_measurements(pd.DataFrame(self._rows), self.campaign)
-        rejected = pd.DataFrame(self._rejected, columns=list(QUARANTINE_COLUMNS), dtype=str)
+        rejected = pd.DataFrame(self._rejected, columns=list(REJECTED_COLUMNS), dtype=str)
         return BuildResult(rows, self._n_read, rejected)
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.campaign_builder import contradiction_of, round_figure
-from builders.quarantine import QUARANTINE_COLUMNS
+from builders.rejected_rows import REJECTED_COLUMNS
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers.inferencemax.vocabulary import (
@@ -57,7 +57,7 @@ def build_inferencemax(root: Path) -> BuildResult:
         else:
             records += rows_of_result
     rows = validate_measurements(pd.DataFrame(records), folder.name)
-    return BuildResult(rows, len(results), pd.DataFrame(rejected, columns=list(QUARANTINE_COLUMNS), dtype=str))
+    return BuildResult(rows, len(results), pd.DataFrame(rejected, columns=list(REJECTED_COLUMNS), dtype=str))
 
 
 def _official(folder: Path) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.campaign_builder import round_figure
-from builders.quarantine import QUARANTINE_COLUMNS
+from builders.rejected_rows import REJECTED_COLUMNS
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError
 from roofcast.data.measurements.validation import validate_measurements
@@ -42,7 +42,7 @@ def build_trtllm_overview(root: Path) -> BuildResult:
     lines = (root / OLD).read_text(encoding="utf-8").splitlines()
     old, old_rejected = _static([json.loads(line) for line in lines])
     rows = validate_measurements(pd.DataFrame([*new, *old]), "trtllm_perf_overview")
-    rejected = pd.DataFrame([*new_rejected, *old_rejected], columns=list(QUARANTINE_COLUMNS))
+    rejected = pd.DataFrame([*new_rejected, *old_rejected], columns=list(REJECTED_COLUMNS))
     return BuildResult(rows, n_read=len(tidy) + len(lines), rejected=rejected)
 
 

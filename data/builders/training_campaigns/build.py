@@ -8,7 +8,7 @@ from typing import Final
 
 from builders.campaigns.build import run
 from builders.campaigns.build_result import BuildResult
-from builders.quarantine import TRAINING_QUARANTINE
+from builders.rejected_rows import TRAINING_REJECTED
 from builders.training_campaigns.adapters import build_fsdp_qlora, build_optimum_benchmark
 from builders.training_campaigns.alpa import build_alpa
 from builders.training_campaigns.bigscience import build_bigscience
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "builders.training_campaigns.build",
         TRAINING_BUILDERS,
         folder,
-        TRAINING_QUARANTINE,
+        TRAINING_REJECTED,
         arguments=arguments,
         order=TRAINING_KEY_COLUMNS,
     )

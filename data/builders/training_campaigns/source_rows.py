@@ -11,7 +11,7 @@ import pandas as pd
 
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.campaign_builder import round_figure
-from builders.quarantine import QUARANTINE_COLUMNS
+from builders.rejected_rows import REJECTED_COLUMNS
 from builders.training_campaigns.duplicates import PRINTED_RTOL, merge_duplicates
 from builders.training_campaigns.names import ACCELERATOR_NAMES, MODEL_NAMES
 from roofcast.data.catalog import Catalog
@@ -119,8 +119,9 @@ def build(
     rejected += [RejectedRow(reference, "superseded_release", text) for reference, text in superseded.items()]
     merged = {reference: cells for reference, cells in merged.items() if reference not in superseded}
     table = pd.DataFrame([cells | {"campaign": campaign} for cells in merged.values()])
-    quarantine = pd.DataFrame([(r.reference, r.reason, r.detail) for r in rejected], columns=list(QUARANTINE_COLUMNS))
-    return BuildResult(validate_training_measurements(table, campaign), n_read, quarantine)
+    records = [(r.reference, r.reason, r.detail) for r in rejected]
+    accepted_rows = validate_training_measurements(table, campaign)
+    return BuildResult(accepted_rows, n_read, pd.DataFrame(records, columns=list(REJECTED_COLUMNS)))
 
 
 def _complete_cells(source: Mapping[str, object], catalog: Catalog) -> Cells:

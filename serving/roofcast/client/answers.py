@@ -58,7 +58,7 @@ class CampaignInfo(TypedDict):
     retrieved: NotRequired[str | None]
     format: NotRequired[str]
     n_read: int
-    n_quarantined: NotRequired[int]
+    n_rejected: NotRequired[int]
     n_row: int
     notes: NotRequired[list[str]]
 

@@ -6,14 +6,14 @@ import pandas as pd
 import pytest
 
 from builders.campaigns.campaign_builder import contradiction_of
-from builders.quarantine import load_quarantine
+from builders.rejected_rows import load_rejected_rows
 from roofcast.data import campaigns
 from roofcast.data.campaigns import (
     CAMPAIGNS,
     load_campaign_info,
     load_campaigns,
     load_licence,
-    load_quarantine_counts,
+    load_rejected_counts,
 )
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS
@@ -35,7 +35,7 @@ def test_every_campaign_is_complete() -> None:
         assert len(rows) == info.n_row == len(set(row_ids(rows)))
         assert info.source.startswith("https://")
         assert info.attribution
-        assert load_quarantine_counts(name) == load_quarantine(name)["reason"].value_counts().to_dict()
+        assert load_rejected_counts(name) == load_rejected_rows(name)["reason"].value_counts().to_dict()
         assert load_licence(name) or not info.licence_file
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from builders.quarantine import load_quarantine
+from builders.rejected_rows import load_rejected_rows
 from builders.training_campaigns.build import TRAINING_BUILDERS
 from roofcast.data import training_campaigns
 from roofcast.data.errors import UnknownNameError
@@ -22,7 +22,7 @@ from roofcast.data.training_campaigns import (
     load_training_campaign_info,
     load_training_campaigns,
     load_training_judges,
-    load_training_quarantine_counts,
+    load_training_rejected_counts,
     training_catalog,
 )
 
@@ -43,11 +43,11 @@ def runs() -> pd.DataFrame:
 def test_every_campaign_is_complete(name: str, runs: pd.DataFrame) -> None:
     info = load_training_campaign_info(name)
     rows = runs[runs["campaign"] == name]
-    counts = load_training_quarantine_counts(name)
+    counts = load_training_rejected_counts(name)
     assert info.name == name
     assert len(rows) == info.n_row == len(set(training_row_ids(rows)))
-    assert info.n_quarantined == sum(counts.values())
-    assert counts == load_quarantine(name)["reason"].value_counts().to_dict()
+    assert info.n_rejected == sum(counts.values())
+    assert counts == load_rejected_rows(name)["reason"].value_counts().to_dict()
     assert set(counts) <= REASONS
     assert info.source.startswith("https://")
     assert info.attribution
@@ -112,7 +112,7 @@ def test_no_campaign_is_no_row() -> None:
 
 @pytest.mark.parametrize(
     "load",
-    [load_training_campaign_info, load_training_quarantine_counts, lambda name: load_training_campaigns([name])],
+    [load_training_campaign_info, load_training_rejected_counts, lambda name: load_training_campaigns([name])],
 )
 def test_an_unknown_campaign_lists_near_misses(load: object) -> None:
     with pytest.raises(UnknownNameError, match="campaign: no 'torchtunes' is known; did you mean 'torchtune'"):

@@ -35,8 +35,8 @@ def test_the_campaign_report_ends_with_own_campaigns(run: Run, tmp_path: Path) -
     first = "".join(shipped.read_text().splitlines(keepends=True)[:3])
     assert run("import", "auto", write_file(tmp_path, "copy.csv", first), "--campaign", "copy")[0] == 0
     copy, mine = json.loads(run("campaigns", "--report", "--json")[1])[-2:]
-    assert (mine["campaign"], mine["n_read"], mine["n_quarantined"], mine["n_kept"]) == ("mine", None, 0, 3)
-    assert (mine["n_learnable"], mine["quarantine"]) == (2, "")
+    assert (mine["campaign"], mine["n_read"], mine["n_rejected"], mine["n_kept"]) == ("mine", None, 0, 3)
+    assert (mine["n_learnable"], mine["rejected"]) == (2, "")
     assert mine["not_learnt"] == "faster_than_compute 1"
     assert (copy["n_kept"], copy["n_learnable"]) == (2, 0)
 

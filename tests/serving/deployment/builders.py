@@ -10,7 +10,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import ModelSpec, Offer
 from roofcast.serving.deployment import Question
 from roofcast.serving.deployment.engine_config import EngineConfig, configure_engine
-from roofcast.serving.recommend.answer.recommendation import Entry, Replica
+from roofcast.serving.recommend.answer.parts import Entry, Replica
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from tests.builders import a_model
 

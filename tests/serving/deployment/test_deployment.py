@@ -8,7 +8,7 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.deployment import KINDS, Question, checkpoint_of, deployment, deployments
 from roofcast.serving.deployment.platforms import platform_of
-from roofcast.serving.recommend.answer.recommendation import Replica
+from roofcast.serving.recommend.answer.parts import Replica
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.recommendation import recommend

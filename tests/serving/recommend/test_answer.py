@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.serving.recommend.answer.recommendation import LEVERS
+from roofcast.serving.recommend.answer.parts import LEVERS
 from roofcast.serving.recommend.api.cautions import MANY_ACCELERATORS
 from roofcast.serving.recommend.api.request import RecommendationRequest
 from roofcast.serving.recommend.api.response import LeverKind

@@ -16,7 +16,7 @@ from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.data.specs import Offer
 from roofcast.features.validity.engine_support import can_run, engines_on
 from roofcast.serving.recommend.answer.pareto_front import non_dominated
-from roofcast.serving.recommend.answer.recommendation import REASONS, Replica
+from roofcast.serving.recommend.answer.parts import REASONS, Replica
 from roofcast.serving.recommend.answer.rejections import Rejections, describe_rejections
 from roofcast.serving.recommend.api.response import Reason
 from roofcast.serving.recommend.demand.demand import Constraints, Demand

@@ -12,7 +12,7 @@ from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.recommend.answer import pareto_front
-from roofcast.serving.recommend.answer.recommendation import Recommendation
+from roofcast.serving.recommend.answer.parts import Recommendation
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.recommendation import CONFIDENCES, recommend

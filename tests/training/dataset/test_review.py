@@ -77,13 +77,13 @@ def test_nothing_of_the_first_campaign_is_set_aside() -> None:
 @pytest.mark.slow  # reviews every shipped campaign, as test_review_rules does once
 def test_the_report_accounts_for_every_row() -> None:
     report = campaign_report(load_catalog()).set_index("campaign")
-    counts = ("n_read", "n_quarantined", "n_kept", "n_learnable")
+    counts = ("n_read", "n_rejected", "n_kept", "n_learnable")
     assert report.loc[["llm_pilot"], list(counts)].to_numpy().tolist() == [[528, 0, 2632, 2632]]
     assert report.loc["bigscience", "not_learnt"] == "training_run 221"
     assert report.index.tolist() == [*CAMPAIGNS, *TRAINING_CAMPAIGNS]
     for _, row in report.iterrows():
         for count, rules in (
-            (row["n_quarantined"], row["quarantine"]),
+            (row["n_rejected"], row["rejected"]),
             (row["n_kept"] - row["n_learnable"], row["not_learnt"]),
         ):
             assert count == sum(int(part.rpartition(" ")[2]) for part in rules.split(", ") if part)

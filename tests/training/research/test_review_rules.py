@@ -49,7 +49,7 @@ def test_rules_are_described_once() -> None:
 def test_counts_match_campaign_info(row_counts: dict[Stage, Counts]) -> None:
     published: Counter[str] = sum(row_counts["published"].values(), Counter())
     for name in CAMPAIGNS:
-        assert published[name] == load_campaign_info(name).n_quarantined
+        assert published[name] == load_campaign_info(name).n_rejected
     assert sum(row_counts["marked"].values(), Counter()) == row_counts["learnt"]["published_fault"]
 
 

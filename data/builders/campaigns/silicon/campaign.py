@@ -22,7 +22,7 @@ from builders.campaigns.silicon.history import History, load_history
 from builders.campaigns.silicon.settings import settings_of
 from builders.campaigns.silicon.source import SourceRow, load_source_rows
 from builders.campaigns.silicon.speculation import Mtp, mtp_of
-from builders.quarantine import QUARANTINE_COLUMNS
+from builders.rejected_rows import REJECTED_COLUMNS
 from roofcast.data.catalog import load_catalog
 from roofcast.data.importers.inferencemax.vocabulary import LENGTH_VARIATION, REQUESTS_PER_PLACE
 from roofcast.data.measurements.validation import validate_measurements
@@ -74,7 +74,7 @@ def build_silicon(root: Path) -> BuildResult:
     resolved = resolve_rows(load_source_rows(root / SAMPLE), load_history(root / HISTORY))
     records = [_record(v, v.geometry) for v in resolved if v.geometry and not v.rejection]
     rows = validate_measurements(pd.DataFrame(records), Path(SAMPLE).name)
-    return BuildResult(rows, n_read=len(resolved), rejected=_quarantine(resolved))
+    return BuildResult(rows, n_read=len(resolved), rejected=_rejected_rows(resolved))
 
 
 def resolve_rows(rows: Sequence[SourceRow], history: History) -> list[ResolvedRow]:
@@ -178,7 +178,7 @@ def note_of(item: ResolvedRow) -> str:
     return "; ".join([f"row {row.number}", *(text for text, holds in remarks.items() if holds)])
 
 
-def _quarantine(resolved: Sequence[ResolvedRow]) -> pd.DataFrame:
+def _rejected_rows(resolved: Sequence[ResolvedRow]) -> pd.DataFrame:
     details: Mapping[str, str] = {
         "worker_count_unknown": "numbers of prefill and decode workers are not given, and no configuration tells them"
     }
@@ -187,4 +187,4 @@ def _quarantine(resolved: Sequence[ResolvedRow]) -> pd.DataFrame:
         for v in resolved
         if v.rejection
     ]
-    return pd.DataFrame(records, columns=list(QUARANTINE_COLUMNS))
+    return pd.DataFrame(records, columns=list(REJECTED_COLUMNS))

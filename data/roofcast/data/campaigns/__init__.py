@@ -16,7 +16,7 @@ __all__ = [
     "load_campaign_info",
     "load_campaigns",
     "load_licence",
-    "load_quarantine_counts",
+    "load_rejected_counts",
 ]
 
 FIRST_CAMPAIGNS: Final[tuple[str, ...]] = (
@@ -76,4 +76,4 @@ _SHIPPED: Final = ShippedCampaigns(__name__, CAMPAIGNS, _validate)
 load_campaigns: Final = _SHIPPED.rows
 load_campaign_info: Final = _SHIPPED.info
 load_licence: Final = _SHIPPED.licence
-load_quarantine_counts: Final = _SHIPPED.quarantine_counts
+load_rejected_counts: Final = _SHIPPED.rejected_counts

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class CampaignInfo(Spec):
     """Source, licence and notes of a campaign.
 
-    Of `n_read` published rows, `n_quarantined` were set aside; the others gave `n_row` measurements.
+    Of `n_read` published rows, builders rejected `n_rejected`; the others gave `n_row` measurements.
     `format` is the importer that read the published `files`; empty where they were no benchmark files.
     """
 
@@ -39,7 +39,7 @@ class CampaignInfo(Spec):
     retrieved: dt.date | None = None
     format: str = ""
     n_read: Count
-    n_quarantined: CountOrNone = 0
+    n_rejected: CountOrNone = 0
     n_row: Count
     notes: tuple[str, ...] = ()
 
@@ -88,21 +88,21 @@ class ShippedCampaigns:
         'MIT'
         """
         fields = self._fields(name)
-        n_quarantined = sum(fields.pop("quarantine", {}).values())
-        return CampaignInfo.parse({**fields, "n_quarantined": n_quarantined}, name)
+        n_rejected = sum(fields.pop("rejected", {}).values())
+        return CampaignInfo.parse({**fields, "n_rejected": n_rejected}, name)
 
-    def quarantine_counts(self, name: str) -> dict[str, int]:
-        """Return the number of published rows that each rule set aside, the largest first.
+    def rejected_counts(self, name: str) -> dict[str, int]:
+        """Return the number of published rows that each rule rejected, the largest first.
 
         The rows themselves are in ``data/builders``, which is not part of the package.
 
         Examples
         --------
-        >>> from roofcast.data.training_campaigns import load_training_quarantine_counts
-        >>> load_training_quarantine_counts("torchtune")
+        >>> from roofcast.data.training_campaigns import load_training_rejected_counts
+        >>> load_training_rejected_counts("torchtune")
         {'duplicate': 12, 'not_training': 1}
         """
-        counts: dict[str, int] = self._fields(name).get("quarantine", {})
+        counts: dict[str, int] = self._fields(name).get("rejected", {})
         return counts
 
     def licence(self, name: str) -> str:

@@ -22,7 +22,7 @@ __all__ = [
     "load_training_judges",
     "load_training_licence",
     "load_training_models",
-    "load_training_quarantine_counts",
+    "load_training_rejected_counts",
     "training_catalog",
 ]
 
@@ -58,4 +58,4 @@ load_training_campaigns: Final = _SHIPPED.rows
 load_training_judges: Final = _JUDGES.rows
 load_training_campaign_info: Final = _SHIPPED.info
 load_training_licence: Final = _SHIPPED.licence
-load_training_quarantine_counts: Final = _SHIPPED.quarantine_counts
+load_training_rejected_counts: Final = _SHIPPED.rejected_counts

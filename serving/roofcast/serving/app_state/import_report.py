@@ -45,9 +45,9 @@ def _row(name: str, rules: pd.Series) -> dict[str, Any]:
     return {
         "campaign": name,
         "n_read": None,
-        "n_quarantined": 0,
+        "n_rejected": 0,
         "n_kept": len(rules),
         "n_learnable": len(rules) - int(counts.sum()),
-        "quarantine": "",
+        "rejected": "",
         "not_learnt": ", ".join(f"{rule} {n}" for rule, n in counts.items()),
     }

@@ -21,7 +21,7 @@ from roofcast.serving.deployment.engine_config import (
 )
 from roofcast.serving.deployment.engines import command
 from roofcast.serving.deployment.manifests import kserve, kubernetes
-from roofcast.serving.recommend.answer.recommendation import Entry
+from roofcast.serving.recommend.answer.parts import Entry
 
 __all__ = ["KINDS", "Question", "checkpoint_of", "deployment", "deployments"]
 

@@ -17,7 +17,7 @@ from roofcast.features.validity.engine_support import can_run, engines_on, needs
 from roofcast.features.validity.splits import split_error
 from roofcast.serving.deployment.names import check_argument
 from roofcast.serving.deployment.platforms import REPLACE, Platform, platform_of
-from roofcast.serving.recommend.answer.recommendation import Entry
+from roofcast.serving.recommend.answer.parts import Entry
 from roofcast.serving.recommend.demand.demand import Constraints, Demand, Speculation
 from roofcast.serving.recommend.demand.presets import Lengths
 

@@ -18,7 +18,7 @@ from roofcast.serving.recommend.answer.fleet import mixed_fleet
 from roofcast.serving.recommend.answer.levers import find_levers
 from roofcast.serving.recommend.answer.other_offers import other_offers
 from roofcast.serving.recommend.answer.pareto_front import pareto_front
-from roofcast.serving.recommend.answer.recommendation import Entry, FrontPoint, Recommendation, Rejection
+from roofcast.serving.recommend.answer.parts import Entry, FrontPoint, Recommendation, Rejection
 from roofcast.serving.recommend.answer.rejections import (
     describe_rejections,
     find_rejections,
@@ -27,7 +27,6 @@ from roofcast.serving.recommend.answer.rejections import (
 )
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
-from roofcast.serving.recommend.search.alternatives import group_alternatives
 from roofcast.serving.recommend.search.confidence import ROUNDING, LimitModel, check_floors
 from roofcast.serving.recommend.search.configurations import (
     assume_acceptance,
@@ -36,6 +35,7 @@ from roofcast.serving.recommend.search.configurations import (
     replica_table,
 )
 from roofcast.serving.recommend.search.deployment_sizes import Market
+from roofcast.serving.recommend.search.offer_groups import group_offers
 from roofcast.serving.recommend.search.problem import SearchProblem, reported_limits
 from roofcast.serving.recommend.search.search import Search, SearchTarget
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
@@ -164,8 +164,7 @@ def _search(
     search: Search, confidences: list[float], n_entry: int, n_rejection: int, no_engine: list[Rejection]
 ) -> Recommendation:
     problem, pairs = search.problem, search.pairs
-    alternatives = group_alternatives(problem.replicas, problem.offers, pairs)
-    target = SearchTarget(problem.confidence, alternatives, n_entry)
+    target = SearchTarget(problem.confidence, group_offers(problem.replicas, problem.offers, pairs), n_entry)
     accelerator_index = factorize(problem.table["accelerator"])[0]
     rival = SearchTarget(problem.confidence, accelerator_index[pairs.row], 2)
     by_confidence = {one: SearchTarget(one, np.zeros_like(pairs.offer), 1) for one in confidences}

@@ -40,7 +40,7 @@ def check_shipped(name: str, build: Callable[[Path], BuildResult]) -> None:
     shipped = load_campaigns([name])
     info = load_campaign_info(name)
     assert sorted(row_ids(result.rows)) == sorted(row_ids(shipped))
-    assert (info.n_read, info.n_quarantined, info.n_row) == (result.n_read, len(result.rejected), len(result.rows))
+    assert (info.n_read, info.n_rejected, info.n_row) == (result.n_read, len(result.rejected), len(result.rows))
     catalog = load_catalog()
     assert set(shipped["model"]) <= set(catalog.models)
     assert set(shipped["accelerator"]) <= set(catalog.accelerators)

@@ -114,7 +114,7 @@ def a_package(folder: Path) -> Path:
 
 def test_build_is_deterministic(tmp_path: Path) -> None:
     root, out = a_root(tmp_path / "raw"), a_package(tmp_path / "out")
-    arguments = ["llm_pilot", "--raw", str(root), "--out", str(out), "--quarantine", str(tmp_path)]
+    arguments = ["llm_pilot", "--raw", str(root), "--out", str(out), "--rejected", str(tmp_path)]
     main(arguments)
     first = (out / "llm_pilot" / "rows.csv").read_bytes()
     main(arguments)
@@ -139,21 +139,21 @@ def test_missing_published_files_exit_with_error(tmp_path: Path, capsys: pytest.
 def test_saved_rows_round_trip(tmp_path: Path) -> None:
     rows = load_campaigns(["llm_pilot"])
     out = a_package(tmp_path)
-    save(BuildResult(rows.sample(frac=1, random_state=0), n_read=528), out / "llm_pilot", tmp_path / "quarantine.csv")
+    save(BuildResult(rows.sample(frac=1, random_state=0), n_read=528), out / "llm_pilot", tmp_path / "rejected.csv")
     again = read_measurements("roofcast_csv", [out / "llm_pilot" / "rows.csv"], "llm_pilot")
     assert row_ids(again) == row_ids(rows)
 
 
-def test_rejected_rows_are_written_to_quarantine(tmp_path: Path) -> None:
+def test_rejected_rows_are_written_with_their_rules(tmp_path: Path) -> None:
     rows = load_campaigns(["llm_pilot"]).head(3)
     rejected = pd.DataFrame({"reference": ["run 7"], "reason": ["placeholder"], "detail": ["ttft is 0"]})
     folder = a_package(tmp_path) / "llm_pilot"
-    quarantine = tmp_path / "quarantine" / "llm_pilot.csv"
-    save(BuildResult(rows, n_read=4, rejected=rejected), folder, quarantine)
-    assert pd.read_csv(quarantine).equals(rejected)
-    assert (folder / "campaign.toml").read_text() == "n_read = 4\nn_row = 3\n\n[quarantine]\nplaceholder = 1\n"
-    save(BuildResult(rows, n_read=3), folder, quarantine)
-    assert not quarantine.exists()
+    file = tmp_path / "rejected" / "llm_pilot.csv"
+    save(BuildResult(rows, n_read=4, rejected=rejected), folder, file)
+    assert pd.read_csv(file).equals(rejected)
+    assert (folder / "campaign.toml").read_text() == "n_read = 4\nn_row = 3\n\n[rejected]\nplaceholder = 1\n"
+    save(BuildResult(rows, n_read=3), folder, file)
+    assert not file.exists()
     assert (folder / "campaign.toml").read_text() == "n_read = 3\nn_row = 3\n"
 
 

@@ -270,8 +270,8 @@ def test_colossalai_multiplies_batch_and_replicas() -> None:
 
 def test_command_line_builds_a_campaign(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(FOLDER / "torchtune", tmp_path / "torchtune")
-    main(["torchtune", "--raw", str(ROOT), "--out", str(tmp_path), "--quarantine", str(tmp_path)])
-    assert capsys.readouterr().out == "torchtune: 5 read, 2 quarantined, 3 rows written\n"
+    main(["torchtune", "--raw", str(ROOT), "--out", str(tmp_path), "--rejected", str(tmp_path)])
+    assert capsys.readouterr().out == "torchtune: 5 read, 2 rejected, 3 rows written\n"
     assert "n_row = 3" in (tmp_path / "torchtune" / "campaign.toml").read_text(encoding="utf-8")
 
 

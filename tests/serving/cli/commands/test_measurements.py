@@ -176,7 +176,7 @@ def test_a_missing_path_is_reported_as_such(run: Run, model: str) -> None:
 
 def test_the_help_of_the_report_explains_its_columns(run: Run) -> None:
     message = " ".join(run("campaigns", "--help")[1].replace("│", " ").split())
-    for column in ("n_read", "n_quarantined", "n_kept", "n_learnable", "quarantine", "not_learnt"):
+    for column in ("n_read", "n_rejected", "n_kept", "n_learnable", "rejected", "not_learnt"):
         assert column in message
     assert "count the rows by rule" in message
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from roofcast.serving.recommend.answer.recommendation import PredictedMetric
+from roofcast.serving.recommend.answer.parts import PredictedMetric
 from roofcast.serving.recommend.api.stack_effect import stack_effect
 from roofcast.serving.stacks.stack_choice import StackUsed
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from roofcast.data.catalog import load_catalog
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
-from roofcast.serving.recommend.answer.recommendation import Replica
+from roofcast.serving.recommend.answer.parts import Replica
 from roofcast.serving.recommend.demand.demand import Constraints, Demand, Speculation
 from roofcast.serving.recommend.search.configurations import (
     assume_acceptance,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info, load_campaigns, load_quarantine_counts
+from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info, load_campaigns, load_rejected_counts
 from roofcast.data.campaigns.loader import CampaignInfo
 from roofcast.data.catalog import Catalog
 from roofcast.data.measurements.schema import KEY_COLUMNS, OUTCOME_COLUMNS
@@ -18,7 +18,7 @@ from roofcast.data.training_campaigns import (
     TRAINING_CAMPAIGNS,
     load_training_campaign_info,
     load_training_campaigns,
-    load_training_quarantine_counts,
+    load_training_rejected_counts,
 )
 from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import describe
@@ -169,8 +169,8 @@ def campaign_report(catalog: Catalog) -> pd.DataFrame:
 
     Returns
     -------
-    One row a campaign: published rows read and quarantined, measurements, measurements usable for training, and the
-    rules with their counts: ``quarantine`` of published rows, ``not_learnt`` of measurements. Campaigns of training
+    One row a campaign: published rows read and rejected, measurements, measurements usable for training, and the
+    rules with their counts: ``rejected`` of published rows, ``not_learnt`` of measurements. Campaigns of training
     runs come last; each of their rows has the rule `TRAINING_RUN`
     """
     measurements, runs = load_campaigns(), load_training_campaigns()
@@ -178,13 +178,13 @@ def campaign_report(catalog: Catalog) -> pd.DataFrame:
         measurements.index, fill_value=""
     )
     serving = [
-        _row(load_campaign_info(name), load_quarantine_counts(name), rules[measurements["campaign"] == name])
+        _row(load_campaign_info(name), load_rejected_counts(name), rules[measurements["campaign"] == name])
         for name in CAMPAIGNS
     ]
     training = [
         _row(
             load_training_campaign_info(name),
-            load_training_quarantine_counts(name),
+            load_training_rejected_counts(name),
             pd.Series(TRAINING_RUN, index=runs.index[runs["campaign"] == name]),
         )
         for name in TRAINING_CAMPAIGNS
@@ -192,15 +192,15 @@ def campaign_report(catalog: Catalog) -> pd.DataFrame:
     return pd.DataFrame([*serving, *training])
 
 
-def _row(info: CampaignInfo, quarantine: Mapping[str, int], rules: pd.Series) -> dict[str, object]:
+def _row(info: CampaignInfo, rejected: Mapping[str, int], rules: pd.Series) -> dict[str, object]:
     """Return a campaign's row of the report; `rules` has one entry for each measurement, blank if usable."""
     return {
         "campaign": info.name,
         "n_read": info.n_read,
-        "n_quarantined": info.n_quarantined,
+        "n_rejected": info.n_rejected,
         "n_kept": len(rules),
         "n_learnable": int((rules == "").sum()),
-        "quarantine": _counts(quarantine.items()),
+        "rejected": _counts(rejected.items()),
         "not_learnt": _counts(rules[rules != ""].value_counts().items()),
     }
 

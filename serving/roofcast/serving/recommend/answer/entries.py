@@ -18,7 +18,7 @@ from roofcast.features.engine.estimate import estimate
 from roofcast.features.validity.engine_support import needs_copy
 from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.recommend.answer.nearest import nearest
-from roofcast.serving.recommend.answer.recommendation import Entry, PredictedMetric
+from roofcast.serving.recommend.answer.parts import Entry, PredictedMetric
 from roofcast.serving.recommend.answer.token_costs import prefill_share, token_costs
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.confidence import replica_floor

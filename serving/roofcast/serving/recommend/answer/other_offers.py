@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.serving.recommend.answer.recommendation import Elsewhere
+from roofcast.serving.recommend.answer.parts import Elsewhere
 from roofcast.serving.recommend.search.search import Search, SearchTarget
 
 IndexArray = npt.NDArray[np.intp]
@@ -16,7 +16,7 @@ MAX_OTHER: Final = 5
 
 
 def other_offers(search: Search, target: SearchTarget, winners: IndexArray) -> list[tuple[Elsewhere, ...]]:
-    """Return, for each winning pair, the cheapest offers of its replica and alternative elsewhere, one a region."""
+    """Return, for each winning pair, the cheapest offers of its replica and group elsewhere, one a region."""
     sizes, pairs, offers = search.state(target.confidence).sizes, search.pairs, search.problem.offers
     result = []
     for winner in winners.tolist():

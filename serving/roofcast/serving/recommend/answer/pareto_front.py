@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.serving.recommend.answer.entries import waiting_users
-from roofcast.serving.recommend.answer.recommendation import Entry, FrontPoint
+from roofcast.serving.recommend.answer.parts import Entry, FrontPoint
 from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
 from roofcast.serving.recommend.search.search import Search
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from roofcast.serving.recommend.answer.recommendation import Entry, Recommendation
+from roofcast.serving.recommend.answer.parts import Entry, Recommendation
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.presets import PRESETS

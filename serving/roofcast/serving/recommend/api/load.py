@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roofcast.serving.recommend.answer.recommendation import Recommendation
+from roofcast.serving.recommend.answer.parts import Recommendation
 from roofcast.serving.recommend.api.response import LoadResponse, rounded
 from roofcast.serving.recommend.demand.demand import Demand
 

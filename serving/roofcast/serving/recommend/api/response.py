@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from roofcast.serving.recommend.answer.nearest import LEAST_CORRELATION
-from roofcast.serving.recommend.answer.recommendation import (
+from roofcast.serving.recommend.answer.parts import (
     Elsewhere,
     Entry,
     FrontPoint,
@@ -24,10 +24,10 @@ from roofcast.serving.request_fields import StackResponse
 Reason = Literal[
     "same_cost", "dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"
 ]
-"""Those of `roofcast.serving.recommend.answer.recommendation.REASONS`."""
+"""Those of `roofcast.serving.recommend.answer.parts.REASONS`."""
 
 LeverKind = Literal["precision", "users", "limit", "pricing", "region", "provider"]
-"""Those of `roofcast.serving.recommend.answer.recommendation.LEVERS`."""
+"""Those of `roofcast.serving.recommend.answer.parts.LEVERS`."""
 
 N_DIGIT: Final = 6
 """Significant digits of the floats of a deployment."""

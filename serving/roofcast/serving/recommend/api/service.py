@@ -22,7 +22,7 @@ from roofcast.serving.deployment.engine_config import ENGINES as DEPLOYABLE_ENGI
 from roofcast.serving.predict.references import references_of
 from roofcast.serving.predict.unknown_names import unknown_name_error
 from roofcast.serving.recommend.answer.basis import Basis, BasisFactory
-from roofcast.serving.recommend.answer.recommendation import Recommendation
+from roofcast.serving.recommend.answer.parts import Recommendation
 from roofcast.serving.recommend.api.cautions import demand_warnings, entry_warnings
 from roofcast.serving.recommend.api.load import load_response
 from roofcast.serving.recommend.api.request import ConstraintsRequest, RecommendationRequest

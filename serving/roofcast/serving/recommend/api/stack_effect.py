@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roofcast.data.units import ms_from_s
-from roofcast.serving.recommend.answer.recommendation import PredictedMetric, Recommendation
+from roofcast.serving.recommend.answer.parts import PredictedMetric, Recommendation
 from roofcast.serving.stacks.stack_choice import StackUsed
 
 

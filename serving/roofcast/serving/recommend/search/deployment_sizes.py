@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from roofcast.data.specs import AcceleratorSpec, Offer
 from roofcast.features.descriptors.descriptor_table import HOST_SIZE
-from roofcast.serving.recommend.answer.recommendation import Replica
+from roofcast.serving.recommend.answer.parts import Replica
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 
 FloatArray = npt.NDArray[np.float64]

@@ -15,7 +15,7 @@ from roofcast.data.specs import ModelSpec, Offer
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD
-from roofcast.serving.recommend.answer.recommendation import Replica
+from roofcast.serving.recommend.answer.parts import Replica
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.search.confidence import Quantity
 from roofcast.serving.recommend.search.configurations import describe_replicas, replica_table

@@ -35,6 +35,6 @@ async function shipped() {
   const campaigns = (await ask("v1/campaigns")).filter((one) => one.title);
   return h("details", {}, h("summary", {}, `${campaigns.length} campaigns, ${count(campaigns.reduce((sum, one) => sum + one.n_row, 0))} measurements`),
     table("What the predictor learns from", {
-      "Campaign": (c) => c.name, "Title": (c) => c.title, "Rows": (c) => count(c.n_row), "Set aside": (c) => count(c.n_quarantined), "Licence": (c) => c.licence,
+      "Campaign": (c) => c.name, "Title": (c) => c.title, "Rows": (c) => count(c.n_row), "Rejected": (c) => count(c.n_rejected), "Licence": (c) => c.licence,
     }, campaigns));
 }

@@ -214,7 +214,7 @@ class Recommendation:
     Parameters
     ----------
     entries
-        The cheapest deployment of each of the cheapest alternatives.
+        The cheapest deployment of each of the cheapest groups of offers.
     fleet
         Parts of a mixed fleet that costs less than the first entry, or serves what no single kind serves; empty if
         there is none. Each part meets the limits with the confidence. Token costs of a part are its share.

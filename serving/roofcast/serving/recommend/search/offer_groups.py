@@ -1,4 +1,4 @@
-"""Alternatives: configurations that differ in more than their seller, their region or the size of their instances."""
+"""Groups of offers that share one entry: they differ only in seller, region or size of their instances."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.specs import Offer
-from roofcast.serving.recommend.answer.recommendation import Replica
+from roofcast.serving.recommend.answer.parts import Replica
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.search.deployment_sizes import Pairs
 
 IndexArray = npt.NDArray[np.intp]
 
 
-def group_alternatives(replicas: Iterable[Replica], offers: Sequence[Offer], pairs: Pairs) -> IndexArray:
-    """Return the alternative that each pair of a replica and an offer belongs to: shape (n_pair,), from 0 on.
+def group_offers(replicas: Iterable[Replica], offers: Sequence[Offer], pairs: Pairs) -> IndexArray:
+    """Return the group that each pair of a replica and an offer belongs to: shape (n_pair,), from 0 on.
 
-    Pairs of one alternative have the accelerator, the precision, the kind of speculation, the pricing and the market
-    in common. Each kind of owned nodes is an alternative of its own.
+    Pairs of one group have the accelerator, the precision, the kind of speculation, the pricing and the market
+    in common. Each kind of owned nodes is a group of its own.
     """
     kind = _codes((one.accelerator, one.weight_precision, one.speculation) for one in replicas)
     terms = _codes((one.pricing, one.market, one.id if isinstance(one, OwnedNodes) else "") for one in offers)
