@@ -33,9 +33,9 @@ TABLE_COLUMNS: Final = (
 )  # fmt: skip
 """Columns of the printed table, which leaves out those without a value; JSON has all columns."""
 
-REPORT_HELP: Final = """Report the rows of each campaign: n_read published rows, n_rejected of them that a rule rejected,
-n_kept measurements (one row for each statistic), and n_learnable of these that training uses; rejected and
-not_learnt count the rows by rule. Campaigns of training runs follow those of serving; no predictor learns from them.
+REPORT_HELP: Final = """Report the rows of each campaign: n_read published rows, n_rejected of them by a rule, n_kept
+measurements (one row for each statistic), and n_learnable of these that training uses; rejected and not_learnt
+count the rows by rule. Campaigns of training runs follow those of serving; no predictor learns from them.
 Your own campaigns come last: an import stores all rows of a file or none, so none is rejected."""
 
 
