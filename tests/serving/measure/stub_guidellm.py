@@ -1,8 +1,7 @@
 """A stub of the `guidellm` command, which writes a report of the real one for the load and the path that it is given.
 
 It fails with status 3 at the concurrencies that the environment lists in STUB_FAILS, with a report of failed requests
-at those of STUB_ERRORS, and notes each call in the file of STUB_CALLS. At those of STUB_INTERRUPTS it interrupts its
-parent process and hangs.
+at those of STUB_ERRORS, hangs at those of STUB_HANGS, and notes each call in the file of STUB_CALLS.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ def main() -> None:
     streams = settings("--profile")["streams"]
     with Path(os.environ["STUB_CALLS"]).open("a", encoding="utf-8") as calls:
         calls.write(f"{streams}\n")
-    if streams in listed("STUB_INTERRUPTS"):
-        os.kill(os.getppid(), signal.SIGINT)
+    if streams in listed("STUB_HANGS"):
         signal.pause()
     if streams in listed("STUB_FAILS"):
         print("the server closed the connection")

@@ -14,6 +14,7 @@ from roofcast.serving.measure.guidellm import Endpoint, run_command
 from roofcast.serving.measure.plan import PlannedRun
 from roofcast.serving.measure.plan_folder import save_setup
 from roofcast.serving.measure.plan_runner import PlanRunner
+from tests.conditions import wait_until
 
 STUB = Path(__file__).with_name("stub_guidellm.py")
 SETUP = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": "1"}
@@ -66,13 +67,22 @@ def test_an_interrupted_plan_goes_on_where_it_stopped(
     tmp_path: Path, calls: Path, processes: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outcomes: list[str] = []
-    monkeypatch.setenv("STUB_INTERRUPTS", "4")
+    monkeypatch.setenv("STUB_HANGS", "4")
+    wait, interrupts = Popen.wait, iter([KeyboardInterrupt])
+
+    def wait_for_interrupt(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        if len(processes) == len(RUNS) and (interrupt := next(interrupts, None)):
+            wait_until(lambda: calls.read_text().split()[2:] == ["4"])
+            raise interrupt
+        return wait(process, timeout)
+
+    monkeypatch.setattr(Popen, "wait", wait_for_interrupt)
     with pytest.raises(KeyboardInterrupt):
         runner(tmp_path / "out").measure(RUNS, lambda _, outcome: outcomes.append(outcome))
     assert outcomes == ["measured", "measured"]
     assert processes[2].returncode == -signal.SIGKILL
     assert is_gone(processes[2].pid)
-    monkeypatch.delenv("STUB_INTERRUPTS")
+    monkeypatch.delenv("STUB_HANGS")
     result = runner(tmp_path / "out").measure(RUNS, lambda _, outcome: outcomes.append(outcome))
     assert outcomes[2:] == ["measured before", "measured before", "measured"]
     assert (result.n_measured, result.n_skipped, result.failures) == (1, 2, {})
