@@ -36,6 +36,16 @@ class AcceleratorSpec(TypedDict):
     note: NotRequired[str]
 
 
+class AnswerRatios(TypedDict):
+    kind: str
+    name: str
+    metric: str
+    n_row: int
+    low_ratio: float
+    median_ratio: float
+    high_ratio: float
+
+
 class BasisResponse(TypedDict):
     package_version: str
     predictor_version: str
@@ -88,6 +98,19 @@ class CertaintyResponse(TypedDict):
     cost_usd_per_h: float | None
 
 
+class ChallengerResponse(TypedDict):
+    version: str
+    sha256: str
+    description: str
+    is_loaded: bool
+    problem: str
+    shadow_ratio: float
+
+
+class ChallengerWithdrawn(TypedDict):
+    version: str
+
+
 class Change(TypedDict):
     metric: str
     model: str
@@ -110,7 +133,7 @@ class Change(TypedDict):
 
 class ChangeResponse(TypedDict):
     at: str
-    action: Literal["promotion", "rollback"]
+    action: Literal["promotion", "rollback", "shadow", "withdrawal"]
     caller: str
     version_before: str
     version: str
@@ -295,6 +318,21 @@ class OwnCampaign(TypedDict):
     source: NotRequired[str]
 
 
+class PairedErrors(TypedDict):
+    kind: str
+    name: str
+    metric: str
+    n_row: int
+    n_configuration: int
+    champion_median_ape: float
+    challenger_median_ape: float
+    champion_bias: float
+    challenger_bias: float
+    n_nearer: int
+    p_value: float | None
+    verdict: Literal["better", "worse", "no difference found", "not tested"]
+
+
 class PredictorResponse(TypedDict):
     version: str
     sha256: str
@@ -359,6 +397,14 @@ class ScoreboardResponse(TypedDict):
     n_row: int
     held_out: dict[str, dict[str, float]]
     protocols: dict[str, ProtocolFigures]
+
+
+class SharedAnswers(TypedDict):
+    since: str | None
+    n_row: int
+    n_champion_only: int
+    n_challenger_only: int
+    ratios: list[AnswerRatios]
 
 
 class SpeculationResponse(TypedDict):
@@ -486,7 +532,15 @@ class VersionResponse(TypedDict):
     sha256: str
     run_id: str
     in_service: bool
+    is_challenger: bool
     description: str
+
+
+class ChallengerErrors(TypedDict):
+    version: str
+    n_compared: int
+    n_learnt: int
+    errors: list[PairedErrors]
 
 
 class ChoicesResponse(TypedDict):
@@ -521,6 +575,7 @@ class DriftReport(TypedDict):
     warnings: list[str]
     reasons: list[str]
     is_drift: bool
+    challenger: NotRequired[ChallengerErrors | None]
 
 
 class EntryResponse(TypedDict):
@@ -774,6 +829,14 @@ class TrainingRecommendationResponse(TypedDict):
     n_miss: int
     assumptions: list[str]
     warnings: list[str]
+
+
+class VersionComparison(TypedDict):
+    champion_version: str
+    version: str
+    is_challenger: bool
+    answers: SharedAnswers
+    measurements: ChallengerErrors
 
 
 class ExplanationResponse(TypedDict):

@@ -21,6 +21,8 @@ from roofcast.client.answers import (
     CampaignInfo,
     CampaignReport,
     CampaignRows,
+    ChallengerResponse,
+    ChallengerWithdrawn,
     ChangeResponse,
     ChoicesResponse,
     DriftReport,
@@ -45,6 +47,7 @@ from roofcast.client.answers import (
     StackSummary,
     TrainingPredictionResponse,
     TrainingRecommendationResponse,
+    VersionComparison,
     VersionResponse,
 )
 from roofcast.client.calls import Call, Row, client_options, get, post, read_json, upload
@@ -337,8 +340,25 @@ class AsyncClient:
         return await self._send(get("/v1/predictor/versions"))
 
     async def changes(self, limit: int = 100) -> list[ChangeResponse]:
-        """List the promotions and rollbacks, the latest first, with their callers."""
+        """List the changes of champion and challenger, the latest first, with their callers."""
         return await self._send(get("/v1/predictor/changes", limit=limit))
+
+    async def challenger(self) -> ChallengerResponse:
+        """Return the version that answers beside the champion; raises `NoAnswerError` if there is none."""
+        return await self._send(get("/v1/predictor/challenger"))
+
+    async def shadow(self, **request: Unpack[PromotionRequest]) -> ChallengerResponse:
+        """Let a version of the registry answer a sample of the requests beside the champion, unseen."""
+        return await self._send(Call("PUT", "/v1/predictor/challenger", read_json, content=to_json(request)))
+
+    async def withdraw_challenger(self) -> ChallengerWithdrawn:
+        """Leave the champion without a challenger; raises `NoAnswerError` if there is none."""
+        return await self._send(Call("DELETE", "/v1/predictor/challenger", read_json, is_idempotent=False))
+
+    async def compare_version(self, version: str, days: float | None = None) -> VersionComparison:
+        """Compare a version with the champion: its answers beside it, and the errors of both on measurements."""
+        path = f"/v1/predictor/versions/{quote(version, safe='')}/comparison"
+        return await self._send(get(path, days=days))
 
     async def promote(self, **request: Unpack[PromotionRequest]) -> PredictorResponse:
         """Promote a version of the registry."""

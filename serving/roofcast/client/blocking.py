@@ -20,6 +20,8 @@ from roofcast.client.answers import (
     CampaignInfo,
     CampaignReport,
     CampaignRows,
+    ChallengerResponse,
+    ChallengerWithdrawn,
     ChangeResponse,
     ChoicesResponse,
     DriftReport,
@@ -44,6 +46,7 @@ from roofcast.client.answers import (
     StackSummary,
     TrainingPredictionResponse,
     TrainingRecommendationResponse,
+    VersionComparison,
     VersionResponse,
 )
 from roofcast.client.calls import Call, Row, client_options, get, post, read_json, upload
@@ -332,8 +335,25 @@ class Client:
         return self._send(get("/v1/predictor/versions"))
 
     def changes(self, limit: int = 100) -> list[ChangeResponse]:
-        """List the promotions and rollbacks, the latest first, with their callers."""
+        """List the changes of champion and challenger, the latest first, with their callers."""
         return self._send(get("/v1/predictor/changes", limit=limit))
+
+    def challenger(self) -> ChallengerResponse:
+        """Return the version that answers beside the champion; raises `NoAnswerError` if there is none."""
+        return self._send(get("/v1/predictor/challenger"))
+
+    def shadow(self, **request: Unpack[PromotionRequest]) -> ChallengerResponse:
+        """Let a version of the registry answer a sample of the requests beside the champion, unseen."""
+        return self._send(Call("PUT", "/v1/predictor/challenger", read_json, content=to_json(request)))
+
+    def withdraw_challenger(self) -> ChallengerWithdrawn:
+        """Leave the champion without a challenger; raises `NoAnswerError` if there is none."""
+        return self._send(Call("DELETE", "/v1/predictor/challenger", read_json, is_idempotent=False))
+
+    def compare_version(self, version: str, days: float | None = None) -> VersionComparison:
+        """Compare a version with the champion: its answers beside it, and the errors of both on measurements."""
+        path = f"/v1/predictor/versions/{quote(version, safe='')}/comparison"
+        return self._send(get(path, days=days))
 
     def promote(self, **request: Unpack[PromotionRequest]) -> PredictorResponse:
         """Promote a version of the registry."""

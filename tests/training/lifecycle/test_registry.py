@@ -127,7 +127,7 @@ def test_a_change_waits_for_another_one_up_to_a_limit(
     with registry.changing():
         assert registry.promote("2").version == "2", "the owner of the lock can change the champion"
         with ThreadPoolExecutor(1) as other:
-            for change in (lambda: Registry(registry._home).promote("3"), registry.rollback):
+            for change in (lambda: Registry(registry.home).promote("3"), registry.rollback):
                 with pytest.raises(NotReadyError, match="another process is changing the champion"):
                     other.submit(change).result(30)
     assert version_of(registry.champion()) == "2"

@@ -43,12 +43,12 @@ def test_a_copied_state_folder_writes_into_its_own_artifacts(
         pass
     version = add_version(registry, bundle, tmp_path / "run")
     registry.load(registry.find(version))
-    copy = Registry(Path(shutil.copytree(registry._home, tmp_path / "copy")))
+    copy = Registry(Path(shutil.copytree(registry.home, tmp_path / "copy")))
     with copy.run("in the copy") as own_id:
         pass
     for id_ in (run_id, own_id):
         assert copy._client.get_run(id_).info.artifact_uri.startswith((tmp_path / "copy" / "artifacts").as_uri())
     original = registry._client.get_run(run_id).info.artifact_uri
-    assert original.startswith((registry._home / "artifacts").as_uri())
+    assert original.startswith((registry.home / "artifacts").as_uri())
     assert copy.find(version) == registry.find(version)
     copy.load(copy.find(version))

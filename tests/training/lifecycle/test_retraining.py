@@ -243,7 +243,7 @@ def test_a_rollback_restores_the_answers_to_the_bit(history: History, subset: Tr
 
 
 def _copy(history: History, home: Path) -> Registry:
-    original = history.registry._home
+    original = history.registry.home
     for name in ("mlflow.db", "bundle.key"):
         shutil.copy(original / name, home)
     for name in ("artifacts", "bundles"):

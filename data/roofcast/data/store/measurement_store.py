@@ -21,6 +21,7 @@ from roofcast.data.store.imported_measurements import ImportedMeasurements
 from roofcast.data.store.provenance import Origin, Provenance, with_provenance
 from roofcast.data.store.registered_models import RegisteredModels
 from roofcast.data.store.retrainings import Retrainings
+from roofcast.data.store.shadow_counts import ShadowCounts
 from roofcast.data.store.stack_profiles import StackProfiles
 from roofcast.data.store.tables import INFERENCE_TABLES, TRAINING_TABLES, MeasurementTables
 
@@ -234,6 +235,7 @@ class MeasurementStore(Measurements):
         self.retrainings = Retrainings(self.database)
         self.stacks = StackProfiles(self.database, self.models)
         self.provenance = Provenance(self.database)
+        self.shadow_counts = ShadowCounts(self.database)
 
     def of(self, target: Target) -> Measurements:
         """Return the measurements of a target."""

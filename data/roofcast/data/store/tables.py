@@ -163,3 +163,17 @@ STACK_ROW: Final = sa.Table(
     sa.Index("stack_row_owner_stack", "owner", "stack"),
 )
 """Rows of stack profiles; the owner is the name of an API key, empty for the command line."""
+
+SHADOW_COUNT: Final = sa.Table(
+    "shadow_count",
+    METADATA,
+    sa.Column("champion", sa.String(64), primary_key=True),
+    sa.Column("challenger", sa.String(64), primary_key=True),
+    sa.Column("kind", sa.String(40), primary_key=True),
+    sa.Column("name", sa.String(200), primary_key=True),
+    sa.Column("metric", sa.String(40), primary_key=True),
+    sa.Column("bin", sa.Integer, primary_key=True),
+    sa.Column("n", sa.BigInteger, nullable=False),
+    sa.Column("since", UtcDateTime, nullable=False),
+)
+"""Rows that champion and challenger, both by their SHA-256, answered, by the bin of the ratio of their answers."""

@@ -20,6 +20,7 @@ from roofcast.serving.app_state.state_folder import make_home
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.app_state.user_files import UserFiles
 from roofcast.serving.drift.learnt_names import LearntNamesCache
+from roofcast.serving.shadow.challenger_loader import ChallengerLoader
 from roofcast.serving.stacks.joined_points import JoinedPointsCache
 from roofcast.serving.stacks.measured import MeasuredBundles
 from roofcast.serving.stacks.profiles import ProfileCache
@@ -54,6 +55,7 @@ class AppState:
         uri, key_file = settings.mlflow_tracking_uri or None, settings.bundle_key
         self._registry = Registry(settings.home, uri, shipped_predictor(), key_file)
         self._champion = ChampionLoader(self._registry, settings.home)
+        self.challenger = ChallengerLoader(self._registry, settings.home, is_wanted=settings.shadow_ratio > 0)
         self.profiles = ProfileCache()
         self.joined_points = JoinedPointsCache()
         self.measured_bundles = MeasuredBundles()
@@ -120,13 +122,19 @@ class AppState:
         keys = pd.concat([pd.Series("", index=shipped.index, dtype=object), uploaders], ignore_index=True)
         return build_training_set(rows, catalog.models, catalog.accelerators, n_own=len(own), uploaders=keys)
 
-    def retrain(self, progress: Progress | None = None) -> RetrainingReport:
+    def retrain(self, progress: Progress | None = None, *, shadow: bool | None = None) -> RetrainingReport:
         """Fit a candidate to the training set and promote it if it is not worse than the champion.
 
         A state folder runs one retraining at a time; a second one warns and waits.
+
+        Parameters
+        ----------
+        shadow
+            Make the candidate the challenger instead; by default the settings say.
         """
+        shadow = not self.settings.auto_promote if shadow is None else shadow
         with self._training_lock():
-            return retrain(self.training_set(), self.registry, self.settings.training, progress)
+            return retrain(self.training_set(), self.registry, self.settings.training, progress, shadow=shadow)
 
     @contextlib.contextmanager
     def _training_lock(self) -> Iterator[None]:

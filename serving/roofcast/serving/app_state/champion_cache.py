@@ -1,4 +1,4 @@
-"""Local cache of the last served champion, used at startup when MLflow is slow or down.
+"""Local caches of the last served champion and of the challenger, used at startup when MLflow is slow or down.
 
 The registry cannot confirm the checksum at startup, so the cache and the bundle are used only if no other user can
 have written them.
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FILE_NAME: Final = "champion.json"
+CHALLENGER_FILE_NAME: Final = "challenger.json"
 
 
 def ownership_problem(file: Path) -> str:
@@ -44,35 +45,41 @@ def ownership_problem(file: Path) -> str:
 class ChampionCache:
     """File in the state folder with a version, the checksum of its bundle and the registry's stamp."""
 
-    def __init__(self, home: Path) -> None:
-        self._file = home / FILE_NAME
+    def __init__(self, home: Path, name: str = FILE_NAME) -> None:
+        self._file = home / name
 
-    def write(self, champion: Champion, stamp: str = "") -> None:
-        """Write a champion and the registry's stamp, which is blank if it has none; a failure is logged."""
-        draft = self._file.with_name(f".{FILE_NAME}.{os.getpid()}")
+    def write(self, champion: Champion | None, stamp: str = "") -> None:
+        """Write a version, or that there is none, and the registry's stamp, which is blank if it has none.
+
+        A failure is logged.
+        """
+        draft = self._file.with_name(f".{self._file.name}.{os.getpid()}")
         try:
             draft.unlink(missing_ok=True)
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                json.dump({**asdict(champion), "stamp": stamp}, stream)
+                json.dump({**(asdict(champion) if champion else {}), "stamp": stamp}, stream)
             draft.replace(self._file)
         except OSError as error:
-            logger.warning("champion cache not written: %s", error)
+            logger.warning("%s not written: %s", self._file.name, error)
             with contextlib.suppress(OSError):
                 draft.unlink()
 
-    def read(self) -> tuple[Champion, str] | None:
-        """Return the stored champion and stamp, or None if the file is missing, damaged or not trusted."""
+    def read(self) -> tuple[Champion | None, str] | None:
+        """Return the stored version, if any, and stamp; None if the file is missing, damaged or not trusted."""
         from roofcast.training.lifecycle.registry import Champion  # noqa: PLC0415  (the learning libraries)
 
         try:
             problem = ownership_problem(self._file)
             if problem:
-                logger.warning("champion cache ignored: %s", problem)
+                logger.warning("%s ignored: %s", self._file.name, problem)
                 return None
             fields = json.loads(self._file.read_text(encoding="utf-8"))
+            stamp = str(fields.get("stamp", ""))
+            if "version" not in fields:
+                return None, stamp
             version, run_id, checksum = (str(fields[name]) for name in ("version", "run_id", "sha256"))
             champion = Champion(version, run_id, checksum, str(fields.get("signature", "")))
-            return champion, str(fields.get("stamp", ""))
+            return champion, stamp
         except (OSError, ValueError, TypeError, KeyError):
             return None

@@ -1,4 +1,4 @@
-"""Promote or roll back a model version. The bundle is loaded first; the registry writes the audit log."""
+"""Promote, roll back or shadow a model version. The bundle is loaded first; the registry writes the audit log."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.training.lifecycle.challenger import set_challenger
 
 COMMAND_LINE: Final = "the command line"
 
@@ -52,6 +53,26 @@ def roll_back(state: AppState, by: str) -> LoadedModel:
     with registry.changing():
         bundle = registry.load(registry.previous())
         return LoadedModel(registry.rollback(champion, by), bundle)
+
+
+def shadow(state: AppState, version: str, by: str) -> LoadedModel:
+    """Load a version, make it the challenger and return it.
+
+    Parameters
+    ----------
+    by
+        Caller, for the audit log.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such version.
+    InputError
+        If its bundle cannot be read, or it is the champion or the shipped predictor; the challenger stays.
+    """
+    registry = state.registry
+    bundle = registry.load(registry.find(version))
+    return LoadedModel(set_challenger(registry, version, by), bundle)
 
 
 def swap(state: AppState, preloaded: LoadedModel) -> LoadedModel:

@@ -83,6 +83,11 @@ class Settings(BaseSettings):
         ``json`` lines or ``text``; ``auto`` is text on a terminal and JSON elsewhere.
     log_level
         Lowest level that is logged. ``warning`` omits the line per request; the audit log is always written.
+    auto_promote
+        Whether a retraining promotes a candidate that is not worse than the champion; otherwise the candidate becomes
+        the challenger, and an operator promotes it.
+    shadow_ratio
+        Share of the JSON prediction requests that the challenger answers too, unseen; 0 to load no challenger.
     training
         Settings of retrainings, as JSON; absent fields keep their defaults.
     """
@@ -113,6 +118,8 @@ class Settings(BaseSettings):
     drain_s: float = Field(default=1.0, ge=0, le=600)
     log_format: Literal["auto", "json", "text"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    auto_promote: bool = True
+    shadow_ratio: float = Field(default=0.1, ge=0, le=1)
     training: TrainingConfig = TrainingConfig()
 
     @property

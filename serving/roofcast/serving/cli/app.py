@@ -37,9 +37,10 @@ app = typer.Typer(
 for command in (serve, recommend, predict, explain, whatif, measure_next, measure, drift, retrain, promote, rollback):
     app.command()(command)
 app.command("import")(import_)
-for command in (versions, runs, models, accelerators, offers, campaigns, formats, export, scoreboard):
+for command in (runs, models, accelerators, offers, campaigns, formats, export, scoreboard):
     app.command()(command)
 app.add_typer(measurements, name="measurements")
+app.add_typer(versions, name="versions")
 app.add_typer(keys, name="keys")
 app.add_typer(stacks, name="stacks")
 app.add_typer(training, name="training")

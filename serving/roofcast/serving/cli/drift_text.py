@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from roofcast.data.units import ms_from_s
+from roofcast.serving.cli.comparison_text import show_paired
 from roofcast.serving.cli.console import note, show, warn
 from roofcast.training.drift.report import Change, DriftReport, GroupErrors, distinct_groups
 
@@ -19,6 +20,8 @@ def show_drift(report: DriftReport) -> None:
         version = report.predictor_version
         title = f"\npredicted against actual, {report.n_compared} rows that version {version} has not learnt"
         show([_error_row(one, report.level) for one in errors[:MAX_ROW]], as_json=False, title=title)
+    if report.challenger:
+        show_paired(report.challenger)
     if report.changes:
         title = f"\n{report.n_changed} of {report.n_repeat} repeated values changed by more than repeats do"
         show([_change_row(one) for one in report.changes[:MAX_ROW]], as_json=False, title=title)

@@ -1,4 +1,4 @@
-"""Gauges of drift: errors of the champion on recent measurements, refreshed now and then."""
+"""Gauges of drift: errors of champion and challenger on recent measurements, refreshed now and then."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Final
 
 from roofcast.data.errors import NotReadyError
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.drift.stored_rows import DEFAULT_LEVEL, score_rows
-from roofcast.training.drift.report import ALL, GroupErrors, score_groups
+from roofcast.serving.drift.stored_rows import DEFAULT_LEVEL, pair_errors, score_rows
+from roofcast.training.drift.groups import ALL
+from roofcast.training.drift.paired_errors import PairedErrors
+from roofcast.training.drift.report import GroupErrors, score_groups
 
 REFRESH_S: Final = 300.0
 """Least time between two computations, which take up to a second of CPU."""
@@ -21,14 +23,21 @@ MAX_ROW: Final = 2_000
 
 @dataclass(slots=True)
 class DriftGauges:
-    """Errors of the champion on the rows of recent days that it has not learnt, by metric."""
+    """Errors of the champion on the rows of recent days that it has not learnt, by metric.
+
+    Parameters
+    ----------
+    challenger_errors
+        On the rows that neither champion nor challenger has learnt.
+    """
 
     errors: tuple[GroupErrors, ...] = ()
+    challenger_errors: tuple[PairedErrors, ...] = ()
     _due_s: float = 0.0
     _seen: tuple[object, ...] = ()
 
     def refresh(self, state: AppState) -> None:
-        """Compute the errors if that was not done lately, and the champion or the rows have changed.
+        """Compute the errors if that was not done lately, and the champion, the challenger or the rows have changed.
 
         Raises
         ------
@@ -45,9 +54,12 @@ class DriftGauges:
         now = dt.datetime.now(dt.UTC)
         since = now - dt.timedelta(days=state.settings.drift_days)
         rows = state.store.imported.load_latest(MAX_ROW, since)
-        seen = champion.sha256, *rows["id"]
+        challenger = state.challenger.model
+        seen = champion.sha256, challenger and challenger.champion.sha256, *rows["id"]
         if seen == self._seen:
             return
         scored, _ = score_rows(state, rows, DEFAULT_LEVEL)
         self.errors = tuple(one for one in score_groups(scored) if one.kind == ALL)
+        pairs = pair_errors(state, rows, scored, challenger).errors if challenger else ()
+        self.challenger_errors = tuple(one for one in pairs if one.kind == ALL)
         self._seen = seen

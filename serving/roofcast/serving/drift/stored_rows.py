@@ -12,7 +12,9 @@ import pandas as pd
 from roofcast.data.errors import RoofcastError, UnknownNameError
 from roofcast.serving.abandonment import AbandonedError
 from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.training.drift.novelty import novelty_warnings
+from roofcast.training.drift.paired_errors import ChallengerErrors, compare_errors
 from roofcast.training.drift.prediction_scores import METRICS, score_predictions
 from roofcast.training.drift.repeats import find_repeats
 from roofcast.training.drift.report import MAX_CHANGE, Counts, DriftReport, build_report
@@ -59,6 +61,8 @@ def report_import(
     bounds: Bounds | None = None,
 ) -> DriftReport:
     """Return the drift report of one import, against the champion and the caller's earlier rows of the same models.
+
+    Errors of the challenger are beside the champion's if one is loaded.
 
     All rows that the import claims count among the new ones, whosever claim prevails, in quarantine and withdrawn
     ones too.
@@ -128,6 +132,27 @@ def score_rows(state: AppState, rows: pd.DataFrame, level: float) -> tuple[pd.Da
     return score_predictions(candidates, bundle.predictor, catalog.models, catalog.accelerators, level), level
 
 
+def pair_errors(state: AppState, rows: pd.DataFrame, scored: pd.DataFrame, other: LoadedModel) -> ChallengerErrors:
+    """Return the errors of another version beside the champion's, on rows that neither has learnt.
+
+    Parameters
+    ----------
+    scored
+        The champion's, as of `score_rows`.
+    """
+    catalog, predictor = state.catalog, other.bundle.predictor
+    judged = rows.loc[scored["row"].unique()]
+    unlearnt = judged[~judged["id"].isin(set(other.bundle.row_ids))]
+    level = min(DEFAULT_LEVEL, predictor.highest_level(METRICS))
+    others = score_predictions(unlearnt, predictor, catalog.models, catalog.accelerators, level)
+    return ChallengerErrors(
+        version=other.champion.version,
+        n_compared=int(others["row"].nunique()),
+        n_learnt=len(judged) - len(unlearnt),
+        errors=compare_errors(scored, others),
+    )
+
+
 def _is_usable(state: AppState, rows: pd.DataFrame) -> pd.Series:
     models, accelerators = list(state.catalog.models), list(state.catalog.accelerators)
     return rows["model"].isin(models) & rows["accelerator"].isin(accelerators) & (rows["status"] == "ok")
@@ -143,6 +168,7 @@ def _report(
 ) -> DriftReport:
     is_usable, is_learnt = _is_usable(state, rows), _is_learnt(state, rows)
     scored, level = score_rows(state, rows[is_new], level)
+    challenger = state.challenger.model
     n_candidate = int((is_new & is_usable & ~is_learnt).sum())
     counts = Counts(
         n_row=int(is_new.sum()) + n_not_loaded,
@@ -158,4 +184,5 @@ def _report(
         level=level,
         warnings=novelty_warnings(rows[is_new & is_usable], state.learnt_names.load(state.store, state.active_model)),
         max_change=max_change,
+        challenger=pair_errors(state, rows, scored, challenger) if challenger else None,
     )

@@ -25,6 +25,7 @@ from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes, LoadSheddin
 from roofcast.serving.http.rate_limits import RateLimits
 from roofcast.serving.http.routes import (
     campaigns,
+    challenger,
     choices,
     drift,
     health,
@@ -42,17 +43,19 @@ from roofcast.serving.http.routes import (
 )
 from roofcast.serving.http.safe_responses import SafeResponses, serve_docs
 from roofcast.serving.http.telemetry.health import HealthMonitor
+from roofcast.serving.http.telemetry.prometheus import count_shadow
 from roofcast.serving.http.telemetry.request_log import RequestLog, is_request_id
 from roofcast.serving.http.telemetry.tracing import trace
 from roofcast.serving.jobs.parent_death import end_with_parent
 from roofcast.serving.jobs.queue import JobQueue
+from roofcast.serving.shadow.shadow import Shadow
 
 STARTUP_WAIT_S = 10.0
 """Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
 
 ROUTERS = (
     recommendations, predictions, training, measurements, measurement_files, drift, stacks, retrainings, campaigns,
-    knowledge, choices, predictor_history, promotions, health, page,
+    knowledge, choices, predictor_history, promotions, challenger, health, page,
 )  # fmt: skip
 
 
@@ -71,11 +74,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """
     end_with_parent()
     settings = settings or load_settings()
+    lanes = Lanes(settings.max_running, settings.max_dear, settings.max_waiting)
     app = FastAPIOffline(
         title="roofcast",
         version=version("roofcast"),
         description="Predict how an LLM performs on hardware, and recommend the cheapest hardware within limits.",
-        lifespan=_lifespan(settings),
+        lifespan=_lifespan(settings, lanes),
         responses=RESPONSES,
         docs_url=None,
         redoc_url=None,
@@ -83,7 +87,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         swagger_ui_parameters={"validatorUrl": None},
     )
     install_handlers(app)
-    _install_middleware(app, settings)
+    _install_middleware(app, settings, lanes)
     for module in ROUTERS:
         app.include_router(module.router)
     serve_docs(app)
@@ -98,25 +102,27 @@ def import_learning_libraries() -> None:
         import_module(name)
 
 
-def _lifespan(settings: Settings) -> Any:
+def _lifespan(settings: Settings, lanes: Lanes) -> Any:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         state = AppState(settings)
         monitor = HealthMonitor(state)
         app.state.app_state, app.state.health_monitor = state, monitor
+        app.state.shadow = Shadow(state, count_shadow, lanes.is_busy)
         app.state.jobs = JobQueue(make_home(settings.home), state)
         app.state.key_ring = KeyRing(lambda: KeyStore(state.store.database))
         is_resumed = await asyncio.to_thread(state.resume)
         checks = (monitor.check_store, monitor.check_registry)
         first = [asyncio.create_task(check()) for check in checks]
         await asyncio.wait(first[:1] if is_resumed else first, timeout=STARTUP_WAIT_S)
-        repeated = (*checks, monitor.check_drift, monitor.return_memory)
+        repeated = (*checks, monitor.check_challenger, monitor.check_drift, monitor.return_memory)
         polls = [asyncio.create_task(monitor.poll(check)) for check in repeated]
         polls.append(asyncio.create_task(asyncio.to_thread(import_learning_libraries)))
         with monitor.drain_at_sigterm(settings.drain_s):
             yield
         for poll in polls:
             poll.cancel()
+        await asyncio.to_thread(app.state.shadow.close)
         state.close()
 
     return lifespan
@@ -133,10 +139,9 @@ def _describe(app: FastAPI, settings: Settings) -> None:
     setattr(app, "openapi", document)  # noqa: B010  (FastAPI's own way; mypy forbids the plain assignment)
 
 
-def _install_middleware(app: FastAPI, settings: Settings) -> None:
+def _install_middleware(app: FastAPI, settings: Settings, lanes: Lanes) -> None:
     """Add the middleware, the innermost first."""
     rates = RateLimits(settings.rate_limit) if settings.rate_limit else None
-    lanes = Lanes(settings.max_running, settings.max_dear, settings.max_waiting)
     app.add_middleware(LoadShedding, lanes=lanes, max_wait_s=settings.max_wait_s)
     app.add_middleware(
         BodyLimit,

@@ -35,8 +35,8 @@ READING_POSTS: Final = frozenset(
 )
 """Routes whose POST changes nothing."""
 
-ADMIN_ROUTES: Final = frozenset({"/v1/predictor", "/v1/predictor/rollback"})
-"""Routes whose changes affect everyone's answers at once."""
+ADMIN_ROUTES: Final = frozenset({"/v1/predictor", "/v1/predictor/rollback", "/v1/predictor/challenger"})
+"""Routes whose changes affect everyone's answers, or which version may give them next."""
 
 KEY_CACHE_S: Final = 2.0
 """How long a key is cached, and so how long a revoked key still works."""

@@ -12,6 +12,7 @@ from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.http.auth import CALLER, KEY
 from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.jobs.queue import JobQueue
+from roofcast.serving.shadow.shadow import Shadow
 
 if TYPE_CHECKING:
     from roofcast.data.store.api_keys import ApiKey
@@ -27,6 +28,12 @@ async def app_state(request: Request) -> AppState:
 async def active_model(state: Annotated[AppState, Depends(app_state)]) -> LoadedModel:
     """Return the champion; `NotReadyError` becomes 503."""
     return state.active_model
+
+
+async def shadow(request: Request) -> Shadow:
+    """Return the queue of the challenger in this process."""
+    queue: Shadow = request.app.state.shadow
+    return queue
 
 
 async def job_queue(request: Request) -> JobQueue:
@@ -62,6 +69,7 @@ def origin_of(request: Request) -> Origin:
 
 State = Annotated[AppState, Depends(app_state)]
 ActiveModel = Annotated[LoadedModel, Depends(active_model)]
+ShadowQueue = Annotated[Shadow, Depends(shadow)]
 Jobs = Annotated[JobQueue, Depends(job_queue)]
 Today = Annotated[dt.date, Depends(today)]
 Owner = Annotated[str, Depends(owner)]

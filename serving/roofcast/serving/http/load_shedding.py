@@ -30,6 +30,9 @@ DEAR_PATHS: Final = frozenset({
 DEAR_READS: Final = ("/v1/stacks/", "/v1/drift")
 """Starts of the routes whose GET does."""
 
+COMPARISON: Final = "/comparison"
+"""End of the route that compares a version."""
+
 DEAR_BYTE: Final = 32_768
 """Body from which a prediction counts as dear: about 150 rows. One with a stack and references counts as dear too."""
 
@@ -89,6 +92,10 @@ class Lanes:
         self._dear = Lane("dear", max_dear, max_waiting)
         self._others = Lane("others", 2 * max_running, max_waiting)
 
+    def is_busy(self) -> bool:
+        """Return whether a prediction or a dear request waits for a slot."""
+        return bool(self._predictions.waiting.total() or self._dear.waiting.total())
+
     def lane(self, scope: Scope, body_byte: int, body: bytes = b"") -> Lane | None:
         """Return the lane of a request with a body of this size; None if it never waits: probes, pages, bulk.
 
@@ -100,7 +107,8 @@ class Lanes:
         if scope["type"] != "http" or not scope["path"].startswith(API) or bulk_kind(scope):
             return None
         if scope["method"] != "POST":
-            is_dear = scope["method"] == "GET" and scope["path"].startswith(DEAR_READS)
+            path = scope["path"]
+            is_dear = scope["method"] == "GET" and (path.startswith(DEAR_READS) or path.endswith(COMPARISON))
             return self._dear if is_dear else self._others
         if scope["path"] == PREDICTIONS:
             is_dear = body_byte > DEAR_BYTE or _has_stack_and_references(scope, body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, TypeVar
 
 import numpy as np
@@ -10,23 +10,17 @@ import pandas as pd
 from pydantic import Field
 
 from roofcast.data.specs import Spec
-from roofcast.training.drift.prediction_scores import KINDS, METRICS
+from roofcast.training.drift.groups import ALL, SIGNIFICANCE, TESTED, Key, groups_of
+from roofcast.training.drift.paired_errors import ChallengerErrors
+from roofcast.training.drift.prediction_scores import KINDS
 from roofcast.training.drift.repeats import LIMIT_LEVEL, differing_settings, is_beyond_noise
 from roofcast.training.drift.significance import adjust_p_values, exceedance_p_value
 
-ALL: Final = "all"
-
-TESTED: Final = (ALL, "accelerator", "engine_version", "stack")
-"""Kinds of groups that are tested."""
-
-SIGNIFICANCE: Final = 0.05
 MAX_CHANGE: Final = 1.5
 """Median ratio of repeats that counts as drift however few they are: judgement; see the decision record."""
 
 MAX_LISTED: Final = 50
 """Changes that a report lists, the largest first."""
-
-Key = tuple[Hashable, ...]
 
 ErrorRatio = Annotated[float, Field(description="Median absolute percentage error, as a fraction.")]
 Bias = Annotated[float, Field(description="Median of measured / predicted.")]
@@ -117,6 +111,9 @@ class DriftReport(Spec):
     warnings: list[str]
     reasons: Annotated[list[str], Field(description="What counts as drift, in words; empty if nothing does.")]
     is_drift: bool
+    challenger: Annotated[
+        ChallengerErrors | None, Field(description="The challenger beside the champion; null if there is none.")
+    ] = None
 
 
 class Counts(Spec):
@@ -137,6 +134,7 @@ def build_report(
     level: float,
     warnings: list[str],
     max_change: float = MAX_CHANGE,
+    challenger: ChallengerErrors | None = None,
 ) -> DriftReport:
     """Return the report of scores and repeats.
 
@@ -159,11 +157,11 @@ def build_report(
     is_repeat = pairs["is_repeat"].astype(bool)
     repeated, other = pairs[is_repeat], pairs[~is_repeat]
     runs = _run_changes(repeated)
-    tests = {("error", *key): part for key, part in _groups(_observations(scored))}
-    tests |= {("repeat", *key): part for key, part in _groups(runs)}
+    tests = {("error", *key): part for key, part in groups_of(_observations(scored))}
+    tests |= {("repeat", *key): part for key, part in groups_of(runs)}
     p_values = _test(tests, 1 - level)
     errors = score_groups(scored, p_values)
-    repeats = [_group_change(key, part, p_values, max_change) for key, part in _groups(runs)]
+    repeats = [_group_change(key, part, p_values, max_change) for key, part in groups_of(runs)]
     changed, changed_settings = _largest_first(repeated), _largest_first(other)
     reasons = [_error_reason(one, level) for one in distinct_groups(errors) if one.is_drift]
     reasons += [_change_reason(one) for one in distinct_groups(repeats) if one.is_drift]
@@ -184,13 +182,14 @@ def build_report(
         warnings=warnings,
         reasons=reasons,
         is_drift=bool(reasons),
+        challenger=challenger,
     )
 
 
 def score_groups(scored: pd.DataFrame, p_values: Mapping[Key, float] | None = None) -> list[GroupErrors]:
     """Return the errors of each group and metric, by scores as of `score_predictions`."""
     configurations = _observations(scored)
-    return [_group_errors(key, part, configurations, p_values or {}) for key, part in _groups(scored)]
+    return [_group_errors(key, part, configurations, p_values or {}) for key, part in groups_of(scored)]
 
 
 def distinct_groups(groups: Sequence[Group]) -> list[Group]:
@@ -201,19 +200,6 @@ def distinct_groups(groups: Sequence[Group]) -> list[Group]:
 
 def _size(group: GroupErrors | GroupChange) -> int:
     return group.n_row if isinstance(group, GroupErrors) else group.n_run
-
-
-def _groups(table: pd.DataFrame) -> list[tuple[Key, pd.DataFrame]]:
-    """Return the rows of each metric: all of them, and those of each group by kind and name."""
-    parts: list[tuple[Key, pd.DataFrame]] = []
-    for metric in METRICS:
-        of_metric = table[table["metric"] == metric]
-        if of_metric.empty:
-            continue
-        parts.append(((metric, ALL, ""), of_metric))
-        for kind in (kind for kind in KINDS if kind in table):
-            parts += [((metric, kind, str(name)), part) for name, part in of_metric.groupby(kind, sort=True)]
-    return parts
 
 
 def _observations(scored: pd.DataFrame) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Audit trail of the champion: one JSON line in the state folder for each promotion and rollback."""
+"""Audit trail of champion and challenger: one JSON line in the state folder for each change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 audit = logging.getLogger("roofcast.audit")
-"""Audit log: every change of the champion, with its caller."""
+"""Audit log: every change of the champion and the challenger, with its caller."""
 
 logger = logging.getLogger(__name__)
 
@@ -20,18 +20,18 @@ FILE_NAME: Final = "champion_changes.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class ChampionChange:
-    """A change of the champion.
+    """A change of the champion or the challenger.
 
     Parameters
     ----------
     at
         Time, ISO 8601, UTC.
     action
-        ``promotion`` or ``rollback``.
+        ``promotion`` or ``rollback`` of the champion, ``shadow`` (another challenger) or ``withdrawal`` (of it).
     caller
         A key (``key:NAME``), an address, ``the command line`` or ``a retraining``.
-    version_before
-        ``none`` if there was no champion.
+    version_before, version
+        Champions, or challengers; ``none`` if there was or is none.
     """
 
     at: str

@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 MODEL_NAME: Final = "roofcast"
 EXPERIMENT: Final = "roofcast"
 CHAMPION: Final = "champion"
+CHALLENGER: Final = "challenger"
+"""Aliases of the version in service, and of the one that answers beside it: see `challenger`."""
+
 HISTORY_TAG: Final = "earlier_champions"
 """Tag of the registered model: versions that were champion before, oldest first."""
 
@@ -113,7 +116,7 @@ class Registry:
         shipped: ShippedPredictor | None = None,
         key_file: Path | None = None,
     ) -> None:
-        self._home = home
+        self.home = home
         self._key = BundleKey(key_file or home / KEY_NAME)
         self.shipped = shipped
         self.tracking_uri = tracking_uri or f"sqlite:///{home / 'mlflow.db'}"
@@ -134,7 +137,7 @@ class Registry:
         if not self._artifact_location:
             return ""
         try:
-            with (self._home / "mlflow.db").open("rb") as file:
+            with (self.home / "mlflow.db").open("rb") as file:
                 header = file.read(28)
                 modified_ns = os.fstat(file.fileno()).st_mtime_ns
         except OSError:
@@ -154,7 +157,7 @@ class Registry:
         if not self._artifact_location:
             return MlflowClient(tracking_uri=self.tracking_uri, registry_uri=self.tracking_uri)
         with self._creating, reachable(self.tracking_uri):
-            file = make_private_file(self._home / "mlflow.db")
+            file = make_private_file(self.home / "mlflow.db")
             if relocate(file, EXPERIMENT, self._artifact_location):
                 logger.warning(
                     "the state folder was copied or moved: its runs now write to %s", self._artifact_location
@@ -216,12 +219,11 @@ class Registry:
     @property
     def is_empty(self) -> bool:
         """Whether an embedded store does not exist yet; does not import MLflow."""
-        return self._artifact_location is not None and not (self._home / "mlflow.db").exists()
+        return self._artifact_location is not None and not (self.home / "mlflow.db").exists()
 
     def champion(self) -> Champion | None:
         """Return the promoted version; the shipped predictor if none is promoted; else None."""
-        promoted = None if self.is_empty else self._aliased(CHAMPION)
-        return promoted or (self.shipped.champion if self.shipped else None)
+        return self.aliased(CHAMPION) or (self.shipped.champion if self.shipped else None)
 
     def versions(self) -> list[Champion]:
         """Return all versions, newest first, then the shipped predictor."""
@@ -281,9 +283,9 @@ class Registry:
             with reachable(self.tracking_uri):
                 if before and before.version != version:
                     self._set_earlier([*self._earlier(), before.version])
-                if before != champion or not self._is_shipped(champion):
+                if before != champion or not self.is_shipped(champion):
                     self._set_champion(champion)
-            record_change(self._home, "promotion", by, before.version if before else "none", champion.version)
+            record_change(self.home, "promotion", by, before.version if before else "none", champion.version)
         return champion
 
     def previous(self) -> Champion:
@@ -321,7 +323,7 @@ class Registry:
             with reachable(self.tracking_uri):
                 self._set_champion(target)
                 self._set_earlier([version.version for version in earlier])
-            record_change(self._home, "rollback", by, champion.version if champion else "none", target.version)
+            record_change(self.home, "rollback", by, champion.version if champion else "none", target.version)
         return target
 
     def _earlier_champions(self, champion: Champion | None) -> list[Champion]:
@@ -335,7 +337,7 @@ class Registry:
             If there is none.
         """
         known = {champion.version: champion for champion in self.versions()}
-        registered = [champion for champion in known.values() if not self._is_shipped(champion)]
+        registered = [champion for champion in known.values() if not self.is_shipped(champion)]
         with reachable(self.tracking_uri):
             versions = self._earlier() if registered else []
         if self.shipped:
@@ -348,15 +350,23 @@ class Registry:
             raise NoAnswerError(NO_EARLIER)
         return earlier
 
-    def _is_shipped(self, champion: Champion) -> bool:
+    def is_shipped(self, champion: Champion) -> bool:
+        """Return whether a version is the shipped predictor."""
         return self.shipped is not None and champion == self.shipped.champion
 
     def _set_champion(self, champion: Champion) -> None:
-        """Set the champion's alias; no alias means the shipped predictor."""
-        if self._is_shipped(champion):
-            self._client.delete_registered_model_alias(MODEL_NAME, CHAMPION)
-        else:
-            self._client.set_registered_model_alias(MODEL_NAME, CHAMPION, champion.version)
+        """Set the champion's alias; no alias means the shipped predictor. A challenger that is promoted is none."""
+        if self.aliased(CHALLENGER) == champion:
+            self.set_alias(CHALLENGER, None)
+        self.set_alias(CHAMPION, None if self.is_shipped(champion) else champion.version)
+
+    def set_alias(self, alias: str, version: str | None) -> None:
+        """Set the version of an alias, or delete the alias."""
+        with reachable(self.tracking_uri):
+            if version is None:
+                self._client.delete_registered_model_alias(MODEL_NAME, alias)
+            else:
+                self._client.set_registered_model_alias(MODEL_NAME, alias, version)
 
     def _earlier(self) -> list[str]:
         return str(self._client.get_registered_model(MODEL_NAME).tags.get(HISTORY_TAG, "")).split()
@@ -373,7 +383,7 @@ class Registry:
             If the version is not signed by the key, has no bundle, or that is damaged or of another layout, or its
             trees are out of range.
         """
-        if self._is_shipped(champion):
+        if self.is_shipped(champion):
             return load_bundle(self.file(champion), champion.sha256)
         if not self._key.has_signed(champion.sha256, champion.signature):
             problem = f"version {champion.version} is not signed by the key {self._key.file}"
@@ -388,14 +398,17 @@ class Registry:
 
     def file(self, champion: Champion) -> Path:
         """Return the local path of a version's bundle, downloaded or not."""
-        if self.shipped and self._is_shipped(champion):
+        if self.shipped and self.is_shipped(champion):
             return self.shipped.file
         return self._bundles.file(champion.sha256)
 
     def _download_uri(self, version: str) -> str:
         return str(self._client.get_model_version_download_uri(MODEL_NAME, version))
 
-    def _aliased(self, alias: str) -> Champion | None:
+    def aliased(self, alias: str) -> Champion | None:
+        """Return the registered version of an alias; None if there is none."""
+        if self.is_empty:
+            return None
         import_mlflow()
         from mlflow.exceptions import MlflowException
 

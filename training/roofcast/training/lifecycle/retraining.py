@@ -20,6 +20,7 @@ from roofcast.training.learner.out_of_memory import fit_out_of_memory
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.bundle import ModelBundle, layout
+from roofcast.training.lifecycle.challenger import set_challenger
 from roofcast.training.lifecycle.judgement import judge
 from roofcast.training.lifecycle.registry import Champion, Registry
 from roofcast.training.lifecycle.version_description import describe_version
@@ -39,6 +40,8 @@ class RetrainingReport(Spec):
         Registered version of the candidate.
     promoted, reason
         Promotion decision.
+    is_challenger
+        Whether the candidate answers beside the champion instead.
     candidate_error, champion_error
         Mean absolute log error on the same held-out lineages.
     n_row, n_group
@@ -52,6 +55,7 @@ class RetrainingReport(Spec):
     version: str
     promoted: bool
     reason: str
+    is_challenger: bool = False
     candidate_error: float
     champion_error: float | None
     n_row: int
@@ -112,13 +116,23 @@ def score_folds(data: TrainingSet, held_out: pd.DataFrame, groups: pd.Series | N
 
 
 def retrain(
-    data: TrainingSet, registry: Registry, config: TrainingConfig | None = None, progress: Progress | None = None
+    data: TrainingSet,
+    registry: Registry,
+    config: TrainingConfig | None = None,
+    progress: Progress | None = None,
+    *,
+    shadow: bool = False,
 ) -> RetrainingReport:
     """Fit a candidate, register it, and promote it unless the champion is better.
 
     A champion that cannot be read, as after an upgrade that changed the columns, is replaced. Otherwise `judge`
     refits the champion's settings and training rows with lineages and stacks held out, and compares both on rows that
     both know. If the champion changes during the fit, the comparison is repeated with the new one.
+
+    Parameters
+    ----------
+    shadow
+        Make the candidate the challenger instead, however it is judged; where there is no champion, it is promoted.
     """
     from roofcast.training.lifecycle.tracking import log_training  # noqa: PLC0415  (plots, which no server needs to start)
 
@@ -129,6 +143,9 @@ def retrain(
     folds = score_folds(data, candidate.predictor.held_out_)
     stacks = score_folds(data, candidate.predictor.stack_held_out_, stack_owners(data.stacks))
     version = log_training(registry, candidate, data, config, folds=folds, stacks=stacks)
+    if is_challenger := shadow and champion is not None:
+        set_challenger(registry, version, by=RETRAINING)
+        decision = decision.refuse(f"it answers beside the champion; judgement: {decision.reason}")
     while decision.promoted and not _promote_over(champion, version, registry):
         champion = registry.champion()
         decision = judge(candidate, *_load(registry, champion), data, progress)
@@ -141,6 +158,7 @@ def retrain(
         version=version,
         promoted=decision.promoted,
         reason=decision.reason,
+        is_challenger=is_challenger,
         candidate_error=decision.candidate,
         champion_error=decision.champion,
         n_row=len(data.X),

@@ -74,6 +74,7 @@ def _compute(settings: dict[str, Any]) -> DriftReport:
 
     with spinner("comparing"):
         state = load_predictor(open_app_state())
+        state.challenger.refresh()
         if "import_id" in settings:
             return report_import(state, **settings)
         return report_days(state, **{"days": state.settings.drift_days, **settings})

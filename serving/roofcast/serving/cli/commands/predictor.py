@@ -19,9 +19,21 @@ if TYPE_CHECKING:
     from roofcast.training.lifecycle.registry import Champion
 
 
-def retrain(as_json: AsJson = False) -> None:
+def retrain(
+    *,
+    shadow: Annotated[
+        bool | None,
+        typer.Option(
+            "--shadow/--no-shadow",
+            help="Judge the candidate, and let it answer beside the champion instead of promoting it; by default as "
+            "ROOFCAST_AUTO_PROMOTE says.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Fit a candidate to all measurements, and promote it unless the champion is better."""
-    report = open_app_state().retrain(progress=track_retraining())
+    report = open_app_state().retrain(progress=track_retraining(), shadow=shadow)
     if as_json:
         print(report.model_dump_json())
         return

@@ -1,4 +1,4 @@
-"""The commands that list the versions of the predictor, and say how to open the pages of its training runs."""
+"""The commands that list, shadow and compare the versions of the predictor, and open the pages of its runs."""
 
 # ruff: noqa: PLC0415  (a command imports what it needs when it runs)
 
@@ -7,26 +7,108 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import shlex
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from roofcast.serving.cli.commands.drift import MAX_DAYS
 from roofcast.serving.cli.console import show, spinner
-from roofcast.serving.cli.context import AsJson, open_app_state
+from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state
+
+if TYPE_CHECKING:
+    from roofcast.serving.shadow.comparison import VersionComparison
 
 
-def versions(as_json: AsJson = False) -> None:
-    """List the versions of the predictor, the newest first, and which one is in service."""
+versions = typer.Typer(help="List the versions of the predictor, let one answer unseen, compare it.")
+
+Version = Annotated[str, typer.Argument(help="A version in the registry.")]
+
+
+@versions.callback(invoke_without_command=True)
+def list_versions(context: typer.Context, as_json: AsJson = False) -> None:
+    """List the versions of the predictor, the newest first: which is in service, and which answers beside it."""
+    if context.invoked_subcommand:
+        return
+    from roofcast.training.lifecycle.challenger import challenger_of
+
     with spinner("asking the registry"):
         registry = open_app_state().registry
-        champion, known = registry.champion(), registry.versions()
+        champion, challenger, known = registry.champion(), challenger_of(registry), registry.versions()
     rows = [
-        {"version": v.version, "in_service": v == champion, "run": v.run_id, "sha256": v.sha256,
-         "description": v.description}
+        {"version": v.version, "in_service": v == champion, "is_challenger": v == challenger, "run": v.run_id,
+         "sha256": v.sha256, "description": v.description}
         for v in known
     ]  # fmt: skip
-    show(
-        rows if as_json else [row | {"in_service": "yes" if row["in_service"] else ""} for row in rows],
-        as_json=as_json,
-    )
+    show(rows if as_json else [_row(row) for row in rows], as_json=as_json)
+
+
+def _row(version: dict[str, Any]) -> dict[str, Any]:
+    flags = {name: "yes" if version[name] else "" for name in ("in_service", "is_challenger")}
+    return version | flags
+
+
+@versions.command()
+def shadow(version: Version, as_json: AsJson = False) -> None:
+    """Let a version answer a sample of the service's requests beside the champion, unseen."""
+    from roofcast.serving.app_state import promotion
+
+    with spinner(f"loading version {version}"):
+        challenger = promotion.shadow(open_app_state(), version, promotion.COMMAND_LINE).champion
+    print(json.dumps(asdict(challenger)) if as_json else f"version {challenger.version} answers beside the champion")
+
+
+@versions.command()
+def withdraw(as_json: AsJson = False) -> None:
+    """Withdraw the version that answers beside the champion; it stays in the registry."""
+    from roofcast.serving.app_state import promotion
+    from roofcast.training.lifecycle.challenger import withdraw_challenger
+
+    with spinner("withdrawing"):
+        version = withdraw_challenger(open_app_state().registry, promotion.COMMAND_LINE)
+    print(json.dumps(asdict(version)) if as_json else f"version {version.version} no longer answers")
+
+
+@versions.command()
+def compare(
+    version: Version,
+    *,
+    days: Annotated[
+        float | None,
+        typer.Option(
+            help="Compare on measurements imported in so many days; by default ROOFCAST_DRIFT_DAYS.",
+            min=1e-6, max=MAX_DAYS,
+        ),
+    ] = None,
+    server: Server = "",
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Compare a version with the champion: its answers beside it, and the errors of both on measurements."""
+    from roofcast.serving.cli.comparison_text import show_comparison
+
+    with spinner("comparing"):
+        comparison = _ask(server, version, days) if server else _compute(version, days)
+    if as_json:
+        print(comparison.model_dump_json())
+    else:
+        show_comparison(comparison)
+
+
+def _compute(version: str, days: float | None) -> VersionComparison:
+    from roofcast.serving.shadow.comparison import compare_version
+
+    state = load_predictor(open_app_state())
+    state.challenger.refresh()
+    return compare_version(state, version, days or state.settings.drift_days)
+
+
+def _ask(server: str, version: str, days: float | None) -> VersionComparison:
+    from roofcast.serving.cli.remote import ask
+    from roofcast.serving.shadow.comparison import VersionComparison
+
+    with ask(server) as client:
+        return VersionComparison.model_validate(client.compare_version(version, days))
 
 
 def runs(as_json: AsJson = False) -> None:

@@ -22,7 +22,7 @@ from roofcast.serving.http.bulk.chunks import Chunk
 from roofcast.serving.http.bulk.media import LEVEL_HEADER, PATH, STACK_HEADER, VERSION_HEADER, Kind, bulk_kind
 from roofcast.serving.http.bulk.openapi import BULK_REQUEST, BULK_RESPONSES
 from roofcast.serving.http.bulk.streaming import stream
-from roofcast.serving.http.dependencies import ActiveModel, Owner, State
+from roofcast.serving.http.dependencies import ActiveModel, Owner, ShadowQueue, State
 from roofcast.serving.http.errors import unsupported_media_type
 from roofcast.serving.http.schemas.explanations import ExplanationResponse, ExplanationsResponse
 from roofcast.serving.http.schemas.resources import ExplanationRequest, PredictionRequest, PredictionResponse
@@ -137,6 +137,7 @@ def post_predictions(
     state: State,
     active: ActiveModel,
     owner: Owner,
+    shadow: ShadowQueue,
     reference: QueryReferences,
     level: QueryLevel = None,
     stack: QueryStack = None,
@@ -160,6 +161,7 @@ def post_predictions(
         columns = columns_from_rows(rows)
         answers = answer_columns(columns, options)
         count_answers(answers)
+        shadow.offer(columns, answers, options.catalog, active)
         answered = rows_from_columns(columns | answers)
         response = PredictionResponse(
             predictor_version=version, level=options.level, rows=answered, stack=StackResponse.of(used)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 
 from roofcast.serving.http.dependencies import State
 from roofcast.serving.http.schemas.history import ChangeResponse, VersionResponse
+from roofcast.training.lifecycle.challenger import challenger_of
 from roofcast.training.lifecycle.champion_changes import read_changes
 
 router = APIRouter(tags=["knowledge"])
@@ -17,10 +18,15 @@ router = APIRouter(tags=["knowledge"])
 @router.get("/v1/predictor/versions")
 def list_versions(state: State) -> list[VersionResponse]:
     """List the versions of the predictor, the newest first, then the shipped one."""
-    champion = state.registry.champion()
+    champion, challenger = state.registry.champion(), challenger_of(state.registry)
     return [
         VersionResponse(
-            version=v.version, sha256=v.sha256, run_id=v.run_id, in_service=v == champion, description=v.description
+            version=v.version,
+            sha256=v.sha256,
+            run_id=v.run_id,
+            in_service=v == champion,
+            is_challenger=v == challenger,
+            description=v.description,
         )
         for v in state.registry.versions()
     ]
@@ -28,6 +34,6 @@ def list_versions(state: State) -> list[VersionResponse]:
 
 @router.get("/v1/predictor/changes")
 def list_changes(state: State, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[ChangeResponse]:
-    """List the promotions and rollbacks made in this state folder, the latest first, with their callers."""
+    """List the changes of champion and challenger made in this state folder, the latest first, with their callers."""
     changes = read_changes(state.settings.home, limit)
     return [ChangeResponse.model_validate(dataclasses.asdict(change)) for change in changes]

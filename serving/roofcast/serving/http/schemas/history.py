@@ -17,16 +17,34 @@ class VersionResponse(BaseModel):
     sha256: str
     run_id: str
     in_service: bool
+    is_challenger: bool
     description: Annotated[str, Field(description="What it learnt from, its errors, and why it was promoted or not.")]
 
 
 class ChangeResponse(BaseModel):
-    """A promotion or rollback, and who made it."""
+    """A change of the champion or the challenger, and who made it; ``none`` where there was or is none."""
 
     at: dt.datetime
-    action: Literal["promotion", "rollback"]
+    action: Literal["promotion", "rollback", "shadow", "withdrawal"]
     caller: str
     version_before: str
+    version: str
+
+
+class ChallengerResponse(BaseModel):
+    """The challenger; `is_loaded` tells of the answering server process, and `problem` why it has not loaded it."""
+
+    version: str
+    sha256: str
+    description: str
+    is_loaded: bool
+    problem: str
+    shadow_ratio: Annotated[float, Field(description="Share of the prediction requests that it answers too.")]
+
+
+class ChallengerWithdrawn(BaseModel):
+    """The version that was the challenger."""
+
     version: str
 
 

@@ -16,6 +16,8 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.process_memory import MemoryReturn
 from roofcast.serving.drift.gauges import DriftGauges
 from roofcast.serving.http.schemas.resources import Check
+from roofcast.training.drift.answer_ratios import AnswerRatios, summarize
+from roofcast.training.drift.groups import ALL
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +40,7 @@ class HealthMonitor:
         self.is_store_lost = False
         self.retrainings: dict[str, int] = {}
         self.drift = DriftGauges()
+        self.shadow_ratios: tuple[AnswerRatios, ...] = ()
         self._registry = Check(ok=True)
         self._store = Check(ok=True)
         self._memory = MemoryReturn()
@@ -49,7 +52,13 @@ class HealthMonitor:
             predictor = Check(ok=True, detail=f"version {self._state.active_model.champion.version}")
         except NotReadyError as error:
             predictor = Check(ok=False, detail=str(error))
-        return {"predictor": predictor, "store": self._store, "registry": self._registry}
+        checks = {"predictor": predictor, "store": self._store, "registry": self._registry}
+        challenger = self._state.challenger
+        if challenger.problem:
+            checks["challenger"] = Check(ok=False, detail=challenger.problem)
+        elif challenger.model:
+            checks["challenger"] = Check(ok=True, detail=f"version {challenger.model.champion.version}")
+        return checks
 
     async def check_registry(self) -> None:
         """Activate a new champion; if that fails, the active one stays."""
@@ -63,6 +72,19 @@ class HealthMonitor:
         except Exception:
             logger.exception("registry check failed")
             self._registry = Check(ok=False, detail=UNEXPECTED)
+
+    async def check_challenger(self) -> None:
+        """Load a new challenger, or drop a withdrawn one, and read the ratios of its answers.
+
+        The checks of registry and store report those that are down.
+        """
+        try:
+            await asyncio.to_thread(self._state.challenger.refresh)
+            self.shadow_ratios = await asyncio.to_thread(self._load_ratios)
+        except RoofcastError as error:
+            logger.warning("challenger not checked: %s", error)
+        except Exception:
+            logger.exception("challenger not checked")
 
     async def check_store(self) -> None:
         """Count the retrainings, which also shows whether the store answers and its file is there and undamaged."""
@@ -90,6 +112,13 @@ class HealthMonitor:
     async def return_memory(self) -> None:
         """Return what large requests have freed to the operating system."""
         await asyncio.to_thread(self._memory.return_if_grown)
+
+    def _load_ratios(self) -> tuple[AnswerRatios, ...]:
+        challenger = self._state.challenger.model
+        if challenger is None or not self._state.is_loaded:
+            return ()
+        pair = self._state.active_model.champion.sha256, challenger.champion.sha256
+        return tuple(summarize(self._state.store.shadow_counts.load(*pair, kind=ALL)[0]))
 
     def _count_retrainings(self) -> dict[str, int]:
         _ = self._state.catalog  # loads the models registered here before the first request needs them

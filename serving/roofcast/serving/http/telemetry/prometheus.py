@@ -20,8 +20,11 @@ from prometheus_client.registry import Collector
 from roofcast.data.errors import NotReadyError
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus_multiproc import FOLDER_VARIABLE
+from roofcast.training.drift.answer_ratios import AnswerRatios
+from roofcast.training.drift.paired_errors import PairedErrors
 from roofcast.training.drift.report import GroupErrors
 
 _OWN = CollectorRegistry()
@@ -41,6 +44,19 @@ SHED = Counter(
     ("lane", "reason"),
     registry=_OWN,
 )
+
+
+SHADOW = Counter(
+    "roofcast_shadow_rows",
+    "Sampled rows by whether the challenger answered them too, they were dropped under load, or it failed.",
+    ("outcome",),
+    registry=_OWN,
+)
+
+
+def count_shadow(outcome: str, n_row: int) -> None:
+    """Count rows that were sampled for the challenger."""
+    SHADOW.labels(outcome).inc(n_row)
 
 
 def count_answers(answers: Mapping[str, ColumnArray]) -> None:
@@ -85,6 +101,8 @@ class _StateCollector(Collector):
             retrainings.add_metric((state,), self._monitor.retrainings.get(state, 0))
         yield retrainings
         yield from _drift_gauges(self._monitor.drift.errors)
+        if challenger := self._state.challenger.model:
+            yield from _challenger_gauges(challenger, self._monitor)
 
 
 DRIFT_GAUGES: Final = {
@@ -102,3 +120,32 @@ def _drift_gauges(errors: Sequence[GroupErrors]) -> Iterator[Metric]:
         for one in errors:
             gauge.add_metric((one.metric,), float(getattr(one, name)))
         yield gauge
+
+
+CHALLENGER_ERROR_GAUGES: Final = {
+    "champion_median_ape": "Median absolute percentage error of the champion on recent rows that neither has learnt.",
+    "challenger_median_ape": "The same of the challenger, on the same rows.",
+    "n_row": "Number of these rows.",
+}
+RATIO_GAUGES: Final = {
+    "low_ratio": "Quantile .05 of challenger / champion over the rows that both answered.",
+    "median_ratio": "Median of challenger / champion over these rows.",
+    "high_ratio": "Quantile .95 of challenger / champion over these rows.",
+}
+"""Help of each gauge ``roofcast_shadow_NAME``."""
+
+
+def _challenger_gauges(challenger: LoadedModel, monitor: HealthMonitor) -> Iterator[Metric]:
+    info = GaugeMetricFamily("roofcast_challenger_info", "The loaded challenger.", labels=("version", "sha256"))
+    info.add_metric((challenger.champion.version, challenger.champion.sha256), 1)
+    yield info
+    sources: tuple[tuple[Mapping[str, str], Sequence[PairedErrors | AnswerRatios]], ...] = (
+        (CHALLENGER_ERROR_GAUGES, monitor.drift.challenger_errors),
+        (RATIO_GAUGES, monitor.shadow_ratios),
+    )
+    for gauges, values in sources:
+        for name, text in gauges.items():
+            gauge = GaugeMetricFamily(f"roofcast_shadow_{name}", text, labels=("metric",))
+            for one in values:
+                gauge.add_metric((one.metric,), float(getattr(one, name)))
+            yield gauge

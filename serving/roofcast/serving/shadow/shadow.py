@@ -1,0 +1,167 @@
+"""Shadow: a thread in which the challenger answers a sample of the champion's questions, after the champion."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import random
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import RoofcastError
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.predict.answers import ANSWER_METRICS, PredictOptions, answer_columns
+from roofcast.serving.shadow.tally import Columns, tally
+from roofcast.training.drift.answer_ratios import Key
+
+logger = logging.getLogger(__name__)
+
+MAX_ROW: Final = 100
+"""Rows of a request that the challenger answers at most: a random sample of them."""
+
+MAX_WAITING: Final = 8
+"""Requests that wait for the challenger; further ones are dropped."""
+
+DUTY_RATIO: Final = 0.1
+"""Share of the time in which the challenger computes: it holds Python's lock, which answers need."""
+
+MAX_PAUSE_S: Final = 2.0
+"""Longest pause, after the first answer, which imports libraries."""
+
+FLUSH_S: Final = 5.0
+"""Interval at which counts enter the store; a process that is killed loses those since the last time."""
+
+LEVEL: Final = 0.5
+"""Of intervals, which are not compared."""
+
+Outcome = Literal["compared", "dropped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """Rows with the champion's answers."""
+
+    columns: Columns
+    answers: Columns
+    catalog: Catalog
+    champion: LoadedModel
+
+
+class Shadow:
+    """Questions that wait for the challenger, and the thread that answers them one by one.
+
+    Parameters
+    ----------
+    state
+        Its challenger answers; its store has the counts.
+    count
+        Receives what became of how many rows.
+    is_busy
+        Whether requests wait for a slot: the challenger does not compute then.
+    """
+
+    def __init__(
+        self, state: AppState, count: Callable[[Outcome, int], object], is_busy: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._state = state
+        self._count = count
+        self._is_busy = is_busy
+        self._waiting: queue.Queue[_Question] = queue.Queue(MAX_WAITING)
+        self._counts: defaultdict[tuple[str, str], Counter[Key]] = defaultdict(Counter)
+        self._random = random.Random()  # noqa: S311  (a sample, no secret)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._flush_at = time.monotonic() + FLUSH_S
+        self._problem = ""
+
+    def offer(self, columns: Columns, answers: Columns, catalog: Catalog, champion: LoadedModel) -> None:
+        """Queue rows and their answers for the challenger, if the request is drawn; returns at once.
+
+        Parameters
+        ----------
+        columns, answers
+            As of `answer_columns`.
+        catalog
+            Of the request, with the models that it brings along.
+        """
+        if self._state.challenger.model is None or self._random.random() >= self._state.settings.shadow_ratio:
+            return
+        n_row = len(answers["status"])
+        if n_row > MAX_ROW:
+            rows = np.sort(self._random.sample(range(n_row), MAX_ROW))
+            columns, answers = ({name: cells[rows] for name, cells in part.items()} for part in (columns, answers))
+        question = _Question(columns, answers, catalog, champion)
+        if self._is_busy() or not self._enqueue(question):
+            self._count("dropped", min(n_row, MAX_ROW))
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="shadow", daemon=True)
+            self._thread.start()
+
+    def _enqueue(self, question: _Question) -> bool:
+        with contextlib.suppress(queue.Full):
+            self._waiting.put_nowait(question)
+            return True
+        return False
+
+    def close(self) -> None:
+        """Stop the thread, after the question that it computes, and store the counts."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            took_s = 0.0
+            with contextlib.suppress(queue.Empty):
+                question = self._waiting.get(timeout=1.0)
+                began = time.monotonic()
+                self._answer(question)
+                took_s = time.monotonic() - began
+            if time.monotonic() >= self._flush_at:
+                self._flush()
+            self._stop.wait(min(took_s * (1 / DUTY_RATIO - 1), MAX_PAUSE_S))
+        self._flush()
+
+    def _answer(self, question: _Question) -> None:
+        n_row = len(question.answers["status"])
+        challenger = self._state.challenger.model
+        if challenger is None or self._is_busy():
+            self._count("dropped", n_row)
+            return
+        try:
+            level = min(LEVEL, challenger.bundle.predictor.highest_level(ANSWER_METRICS))
+            options = PredictOptions(challenger.bundle, question.catalog, level)
+            answers = answer_columns(question.columns, options)
+            counts = tally(question.columns, question.answers, answers, self._state.catalog)
+        except Exception as error:
+            if str(error) != self._problem:
+                logger.exception("challenger failed, version=%s", challenger.champion.version)
+            self._problem = str(error)
+            self._count("failed", n_row)
+            return
+        self._counts[question.champion.champion.sha256, challenger.champion.sha256] += counts
+        self._count("compared", n_row)
+
+    def _flush(self) -> None:
+        """Add the counts to those of the store; if it does not answer, they stay for the next time."""
+        self._flush_at = time.monotonic() + FLUSH_S
+        for pair, counts in [*self._counts.items()]:
+            try:
+                self._state.store.shadow_counts.add(*pair, counts)
+            except RoofcastError as error:
+                logger.warning("counts of the challenger not stored: %s", error)
+                return
+            except Exception:
+                logger.exception("counts of the challenger not stored")
+                return
+            del self._counts[pair]

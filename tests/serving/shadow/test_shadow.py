@@ -1,0 +1,150 @@
+"""The thread of the challenger: samples, drops, and stores counts; it never fails or delays the champion."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from roofcast.data.errors import NotReadyError
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.app_state.promotion import shadow as set_shadow
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.predict.answers import PredictOptions, answer_columns
+from roofcast.serving.predict.json_rows import columns_from_rows
+from roofcast.serving.shadow import shadow as shadow_module
+from roofcast.serving.shadow.comparison import compare_version, shared_answers
+from roofcast.serving.shadow.shadow import MAX_ROW, MAX_WAITING, Shadow
+from roofcast.training.drift.answer_ratios import ANSWERED
+from tests.conditions import wait_until
+from tests.conftest import QUICK
+from tests.serving.http.test_app import register_copy
+from tests.serving.http_client import a_question
+
+
+class Counts:
+    """What became of offered rows."""
+
+    def __init__(self) -> None:
+        self.rows: Counter[str] = Counter()
+
+    def __call__(self, outcome: str, n_row: int) -> None:
+        self.rows[outcome] += n_row
+
+
+@pytest.fixture
+def settings(home: object, settings: Settings) -> Settings:
+    return settings.model_copy(update={"shadow_ratio": 1.0, "training": QUICK})
+
+
+@pytest.fixture
+def challenged(state: AppState) -> AppState:
+    """Return the state with a copy of the champion as its challenger."""
+    state.challenger.refresh(set_shadow(state, register_copy(state), "a test"))
+    return state
+
+
+@pytest.fixture
+def counts() -> Counts:
+    return Counts()
+
+
+@pytest.fixture
+def shadow(challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shadow]:
+    monkeypatch.setattr(shadow_module, "MAX_PAUSE_S", 0.0)
+    shadow = Shadow(challenged, counts)
+    yield shadow
+    shadow.close()
+
+
+def offer(shadow: Shadow, state: AppState, n_row: int = 1) -> None:
+    columns = columns_from_rows([a_question(concurrency=1 + i) for i in range(n_row)])
+    options = PredictOptions(state.active_model.bundle, state.catalog)
+    shadow.offer(columns, answer_columns(columns, options), options.catalog, state.active_model)
+
+
+def test_answers_of_both_are_stored_when_the_service_stops(
+    shadow: Shadow, challenged: AppState, counts: Counts
+) -> None:
+    offer(shadow, challenged, 3)
+    wait_until(lambda: counts.rows["compared"] == 3)
+    shadow.close()
+    model = challenged.challenger.model
+    assert model is not None
+    shared = shared_answers(challenged, challenged.active_model.champion, model.champion)
+    assert (shared.n_row, shared.n_champion_only, shared.n_challenger_only) == (3, 0, 0)
+    assert {one.median_ratio for one in shared.ratios} == {1.0}
+    assert {one.kind for one in shared.ratios} == {"all", "accelerator", "engine", "lineage"}
+    comparison = compare_version(challenged, model.champion.version, days=1)
+    assert (comparison.is_challenger, comparison.answers) == (True, shared)
+
+
+def test_many_rows_are_sampled_and_a_share_of_zero_draws_none(
+    shadow: Shadow, challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer(shadow, challenged, MAX_ROW + 5)
+    wait_until(lambda: counts.rows["compared"] == MAX_ROW)
+    monkeypatch.setattr(shadow._random, "random", lambda: 1.0)
+    offer(shadow, challenged)
+    assert shadow._waiting.empty()
+    assert counts.rows.total() == MAX_ROW
+
+
+def test_rows_are_dropped_under_load_and_when_too_many_wait(
+    challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_busy = threading.Event()
+    shadow = Shadow(challenged, counts, is_busy.is_set)
+    monkeypatch.setattr(shadow, "_run", lambda: None)
+    for _ in range(MAX_WAITING + 2):
+        offer(shadow, challenged)
+    assert counts.rows == {"dropped": 2}
+    is_busy.set()
+    offer(shadow, challenged)
+    assert counts.rows == {"dropped": 3}
+    shadow._answer(shadow._waiting.get())
+    assert counts.rows == {"dropped": 4}
+
+
+def test_a_challenger_that_fails_is_logged_once_and_counted(
+    shadow: Shadow, challenged: AppState, counts: Counts,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    model = challenged.challenger.model
+    assert model is not None
+    monkeypatch.setattr(challenged.challenger, "model", LoadedModel(model.champion, None))  # type: ignore[arg-type]
+    for _ in range(2):
+        offer(shadow, challenged)
+    wait_until(lambda: counts.rows["failed"] == 2)
+    assert caplog.text.count("challenger failed") == 1
+
+
+def test_counts_wait_for_a_store_that_does_not_answer(
+    shadow: Shadow, challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = challenged.store.shadow_counts.add
+
+    def fail(*_: object) -> None:
+        raise NotReadyError("the database is away")
+
+    monkeypatch.setattr(challenged.store.shadow_counts, "add", fail)
+    offer(shadow, challenged)
+    wait_until(lambda: counts.rows["compared"] == 1)
+    shadow._flush()
+    monkeypatch.setattr(challenged.store.shadow_counts, "add", add)
+    shadow.close()
+    model = challenged.challenger.model
+    assert model is not None
+    pair = challenged.active_model.champion.sha256, model.champion.sha256
+    assert challenged.store.shadow_counts.load(*pair)[0]["all", "", ANSWERED, 0] == 1
+
+
+def test_without_a_challenger_nothing_is_queued(state: AppState, counts: Counts) -> None:
+    shadow = Shadow(state, counts)
+    offer(shadow, state)
+    shadow.close()
+    assert counts.rows == {}
+    assert shadow._waiting.empty()
