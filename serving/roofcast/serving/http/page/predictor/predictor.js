@@ -4,6 +4,7 @@ import { at, h, problemBox, table } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
 import { count, few, METRICS, percent } from "../shared/format.js";
 import { accuracyPanel } from "./accuracy.js";
+import { challengerPanel } from "./challenger.js";
 import { scoreboardPanel } from "./scoreboard.js";
 import { versionsPanel } from "./versions.js";
 
@@ -12,7 +13,8 @@ export async function start() {
   at("predictor").replaceChildren(
     h("h2", { id: "predictor-title" }, "Predictor"),
     panel("In service", inService),
-    h("div", { class: "columns" }, panel("Versions", versionsPanel(load)), panel("Promotions and rollbacks", changes)),
+    h("div", { class: "columns" }, panel("Versions", versionsPanel(load)), panel("Changes", changes)),
+    panel("Challenger", challengerPanel),
     panel("Predicted against measured", accuracyPanel),
     panel("Scoreboard", scoreboardPanel),
     panel("Retrainings", retrainings),
