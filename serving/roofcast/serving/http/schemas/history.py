@@ -32,7 +32,7 @@ class ChangeResponse(BaseModel):
 
 
 class ChallengerResponse(BaseModel):
-    """The challenger; `is_loaded` tells of the answering server process, and `problem` why it has not loaded it."""
+    """The challenger; `is_loaded` is that of the answering server process, and `problem` why it has not loaded it."""
 
     version: str
     sha256: str
