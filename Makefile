@@ -27,7 +27,7 @@ test-slow: $(VENV)/.dev    ## Run the slow tests, and each property on more exam
 check: $(VENV)/.dev    ## Lint, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.dev     ## Build the documentation site into out/site; warnings are errors

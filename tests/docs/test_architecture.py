@@ -27,3 +27,18 @@ def documented_rooms() -> set[str]:
 def test_the_tree_lists_all_packages_and_nothing_else() -> None:
     packages = {str(file.parent.relative_to(ROOT)) for root in ROOTS for file in (ROOT / root).rglob("__init__.py")}
     assert documented_rooms() == packages
+
+
+def test_each_feature_has_a_module_that_exists_and_holds_the_names() -> None:
+    table = (
+        (ROOT / "ARCHITECTURE.md")
+        .read_text(encoding="utf-8")
+        .partition("## Where a feature is")[2]
+        .partition("##")[0]
+    )
+    modules = re.findall(r"`((?:data|features|training|serving)/[\w/]+\.\w+)`(?: \(`(\w+)`\))?", table)
+    assert len(modules) >= table.count("\n| ") - 2
+    for path, name in modules:
+        root, _, rest = path.partition("/")
+        text = (ROOT / root / "roofcast" / root / rest).read_text(encoding="utf-8")
+        assert re.search(rf"\b{name}\b", text), path

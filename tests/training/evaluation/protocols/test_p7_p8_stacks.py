@@ -39,6 +39,7 @@ def board() -> Scoreboard:
 def guessing(monkeypatch: pytest.MonkeyPatch) -> list[pd.DataFrame]:
     monkeypatch.setattr(fold_lines, "RoofcastPredictor", GuessingPredictor)
     monkeypatch.setattr(fold_lines, "N_PROCESS", 1)
+    monkeypatch.setattr(p7_p8_stacks, "_further_predictions", lambda *_: {})  # what is fitted does not depend on them
     GuessingPredictor.fitted.clear()
     return GuessingPredictor.fitted
 

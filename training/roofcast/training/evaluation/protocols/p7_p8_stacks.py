@@ -107,13 +107,13 @@ def _settings(rows: CampaignRows, test: IndexArray, n_other: int, k: int) -> Ite
     Runs are drawn at random, by means or medians; those of other LLMs in turn from each. Settings with fewer runs, or
     of fewer LLMs, are left out. Rows of own runs are left out of the rows to predict.
     """
-    table = rows.measurements.iloc[test].assign(stack=rows.stacks.iloc[test], place=test)
-    table["group"] = rows.groups.iloc[test]
+    columns = ["engine", "accelerator", "statistic", "rule", "run"]
+    table = rows.measurements[columns].assign(stack=rows.stacks, group=rows.groups).iloc[test].assign(place=test)
     for number, (_, setting) in enumerate(table.groupby(list(_SETTING), sort=True)):
         rng = np.random.default_rng([number, 8])
         is_central = setting["statistic"].isin(["mean", "p50"]) & (setting["rule"] == "")
         runs = setting[is_central].drop_duplicates("run").sample(frac=1.0, random_state=rng)
-        runs["turn"] = runs.groupby("group").cumcount()
+        runs = runs.assign(turn=runs.groupby("group").cumcount()).sort_values("turn", kind="stable")
         groups = np.array(setting["group"].unique(), dtype=object)
         order = rng.permutation(len(groups))
         for i, group in enumerate(groups[order]):
@@ -121,7 +121,7 @@ def _settings(rows: CampaignRows, test: IndexArray, n_other: int, k: int) -> Ite
             wanted = others if n_other else [group]
             if len(wanted) < max(n_other, 1):
                 continue
-            drawn = runs[runs["group"].isin(wanted)].sort_values("turn", kind="stable").head(k)
+            drawn = runs[runs["group"].isin(wanted)].head(k)
             queries = setting[(setting["group"] == group) & ~setting["run"].isin(drawn["run"])]
             is_complete = len(drawn) == k and drawn["group"].nunique() == max(n_other, 1)
             if is_complete and len(queries):
