@@ -6,6 +6,9 @@ BIN    := $(VENV)/bin
 RESOLVE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade
 INSTALL := requirements/install.sh $(BIN)/python
 
+# Byte code is kept whatever the environment says: without it each process compiles its imports, for seconds.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help serve test test-slow check docs predictor training-predictor bench attack soak scoreboard experiments notebooks reference client lock clean
 
