@@ -60,10 +60,13 @@ class Spec(BaseModel):
 
 
 def input_error(error: ValidationError, prefix: str = "") -> InputError:
-    """Return the `InputError` of a pydantic error, of its first field with the others."""
+    """Return the `InputError` of a pydantic error, of its first field with the others.
+
+    Parts of a path with a space are tags of alternatives, such as `a mean`.
+    """
     errors = []
     for part in error.errors():
-        field = ".".join(str(name) for name in (prefix, *part["loc"]) if name != "")
+        field = ".".join(str(name) for name in (prefix, *part["loc"]) if name != "" and " " not in str(name))
         message = part["msg"].removeprefix("Value error, ")
         got = "" if part["type"] in {"missing", "value_error"} else f", got {_short(part['input'])}"
         errors.append(InputError(field, message[:1].lower() + message[1:] + got))

@@ -536,6 +536,30 @@ class VersionResponse(TypedDict):
     description: str
 
 
+class WithoutStackResponse(TypedDict):
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    market: str
+    price_usd_per_h: float
+    price_as_of: str
+    accelerator: str
+    engine: str
+    weight_precision: str
+    tensor_parallel: int
+    pipeline_parallel: int
+    data_parallel: int
+    expert_parallel: int
+    speculation: SpeculationResponse | None
+    n_replica: int
+    n_instance: int
+    cost_usd_per_h: float
+    p_limits_met: float
+    p_limits_met_without: float
+    predictions: list[MetricResponse]
+
+
 class ChallengerErrors(TypedDict):
     version: str
     n_compared: int
@@ -805,6 +829,7 @@ class TrainingEntryResponse(TypedDict):
     outside: bool
     launch: dict[str, str]
     launch_problems: dict[str, str]
+    ties_first: NotRequired[bool]
     also_at: list[ElsewhereResponse]
 
 
@@ -827,6 +852,7 @@ class TrainingRecommendationResponse(TypedDict):
     pareto: list[TrainingRunResponse]
     misses: list[TrainingMissResponse]
     n_miss: int
+    defaults: list[str]
     assumptions: list[str]
     warnings: list[str]
 
@@ -869,6 +895,7 @@ class RecommendationResponse(TypedDict):
     predictor_version: str
     stack: NotRequired[StackResponse | None]
     stack_effect: NotRequired[str | None]
+    without_stack: NotRequired[WithoutStackResponse | None]
     n_configuration: int
     n_candidate: int
     n_offer: int

@@ -147,7 +147,9 @@ def test_dates_may_be_partial(date: str) -> None:
     [
         ("ttft_ms", "give ttft_s, in seconds"),
         ("modell", "did you mean model"),
-        ("zzzzzz", "the columns are model, accelerator"),
+        ("zzzzzz", "`roofcast reference` lists the names"),
+        ("gpu_type", "did you mean accelerator"),
+        ("TP", r"did you mean tp\?"),
     ],
 )
 def test_an_unknown_column_is_refused_with_the_right_one(column: str, cure: str) -> None:

@@ -25,5 +25,5 @@ def test_each_doubt_is_a_warning() -> None:
     assert "'vlm' is not an engine" in unknown
     assert "did you mean vllm?" in unknown
     assert "'llm_pilot' is also the name of a shipped campaign" in shipped
-    assert failed.startswith("status: 1 runs failed (1 failed)")
-    assert part == "n_failed: 1 rows are of runs with failed requests, of a run up to 12.5%"
+    assert failed.startswith("status: 1 failed run (1 failed)")
+    assert part == "n_failed: 1 row of runs with failed requests, of a run up to 12.5%"

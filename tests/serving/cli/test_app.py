@@ -181,8 +181,11 @@ def test_a_measurement_table_is_a_table_of_questions(run: Run, tmp_path: Path) -
     assert status == 0
     assert answers is not None
     header = text.partition("\n")[0].replace("ttft_s", "measured_ttft_s").replace("status", "measured_status")
-    assert answers.columns.tolist() == [*header.split(","), *ANSWER_COLUMNS]
+    assert answers.columns.tolist() == [*header.split(","), *ANSWER_COLUMNS, "ttft_s_error"]
     assert answers["measured_ttft_s"].tolist() == ["0.06", ""]
+    error = float(answers["ttft_s"].iloc[0]) / 0.06 - 1
+    assert float(answers["ttft_s_error"].iloc[0]) == pytest.approx(error)
+    assert answers["ttft_s_error"].iloc[1] == ""
     assert answers["status"].tolist() == ["ok", "ok"]
     reference = ("--reference", tmp_path / "in.csv")
     (tmp_path / "in.csv").write_text("\n".join(text.splitlines()[:2]))
@@ -203,7 +206,7 @@ def test_a_measurement_table_is_a_table_of_questions(run: Run, tmp_path: Path) -
         ),
         ("model,accelerator,model\nx,y,1\n", "model: is given twice"),
         ("model,accelerator,speed\nx,y,1\n", "speed: is not an input column"),
-        ("model,accelerator,ttft_s\nx,y,1\n", "ttft_s: is a result, not an input column; leave it out"),
+        ("model,gpu,TP\nx,y,1\n", "gpu: is not an input column; did you mean accelerator? error: TP: is not"),
         ("model,accelerator,n_requests\nx,y,1\n", "n_requests: is not an input column; did you mean n_request"),
         ("model\nx\n", "accelerator: is missing; it must be a column"),
         (f"model,accelerator\n{MODEL},{ACCELERATOR}\n{MODEL}\n", "in.csv, line 3: must have 2 cells"),

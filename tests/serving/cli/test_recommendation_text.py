@@ -50,7 +50,7 @@ def test_reasons_are_folded_until_they_are_asked_for() -> None:
     assert "ttft:p95 242 ms (100 ms to 1.5 s), limit 2 s" in folded
     assert "2 users, 0 s think time = 2 requests in flight" in folded
     assert "FP8 weights: 49.16 USD/h (50% less), needs a quantised checkpoint" in folded
-    assert "other accelerators of these offers: 1 cost no less than the entries" in folded
+    assert "other accelerators of these offers: 1 at no less than the entries' cost" in folded
     for reason in (
         "google-tpu-v6e, vllm tp8: x",
         "up to 2 users; 1.235 of 3",

@@ -26,6 +26,20 @@ def test_an_entry_for_one_engine_has_its_command_and_manifests() -> None:
     assert all("sglang.launch_server" in text for text in texts.values())
 
 
+def test_artefacts_say_what_arguments_are_for_and_what_to_fill_in() -> None:
+    texts = deployments(an_entry(), a_question(engine="vllm"))
+    for text in texts.values():
+        assert "# --max-num-seqs: requests in flight up to which the limits are predicted to be met" in text
+    assert "# to fill in" not in texts["vllm"]
+    for kind in ("kubernetes", "kserve"):
+        comments = " ".join(line.removeprefix("#").strip() for line in texts[kind].splitlines() if line[:1] == "#")
+        for part in ("namespace", "create secret generic huggingface", "nodeSelector", "persistent volume claim"):
+            assert part in comments
+    assert "replace `replace-me`" in deployment(
+        "kubernetes", an_entry("amd-mi300x-192gb"), a_question(engine="sglang")
+    )
+
+
 def test_an_impossible_deployment_is_left_out_and_refused_with_the_reason() -> None:
     entry = an_entry("amd-mi300x-192gb")
     assert set(deployments(entry, a_question())) == {"vllm", "sglang", "kubernetes", "kserve"}

@@ -57,7 +57,7 @@ def test_the_share_of_requests_beyond_the_context_is_reported() -> None:
     assert config.n_token == 1350
     assert config.refused_ratio == pytest.approx(0.05, abs=1e-6)
     remark = "# 5 % of the requests are longer than 1350 tokens, the context of the model, and are refused\n"
-    assert f"\n{remark}vllm serve" in deployment("vllm", an_entry(), question)
+    assert f"\n{remark}# --tensor-parallel-size: " in deployment("vllm", an_entry(), question)
     manifests = deployment("kubernetes", an_entry(), question)
     assert manifests.startswith(remark)
     assert list(yaml.safe_load_all(manifests)) == kubernetes(config)

@@ -90,7 +90,10 @@ def test_speculation_without_its_drafts_or_an_option_is_refused() -> None:
 
 
 def test_a_command_starts_with_the_number_of_replicas() -> None:
-    assert command(CONFIGS["vllm"]).startswith("# one of 3 replicas, each on 2 x nvidia-h100-sxm-80gb\nvllm serve ")
+    text = command(CONFIGS["vllm"])
+    assert text.startswith("# one of 3 replicas, each on 2 x nvidia-h100-sxm-80gb\n# --tensor-parallel-size: ")
+    first = next(line for line in text.splitlines() if not line.startswith("#"))
+    assert first.startswith("vllm serve ")
 
 
 @given(checkpoints, st.sampled_from(ENGINES))

@@ -46,7 +46,7 @@ def test_failed_runs_are_counted(service: Client) -> None:
     added = upload(service, (GUIDELLM / "all_failed.json").read_bytes(), f"{ABOUT}&dry_run=1").json()
 
     assert added["n_failed_run"] == added["n_row"] > 0
-    assert any("runs failed" in warning for warning in added["warnings"])
+    assert any("failed run" in warning for warning in added["warnings"])
 
 
 @pytest.mark.parametrize(

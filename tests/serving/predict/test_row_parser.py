@@ -88,7 +88,7 @@ def test_inconsistent_splits_and_loads_are_invalid(cells: dict[str, Any], field:
     ("name", "problem", "near"),
     [
         ("n_input_tokens", "n_input_tokens: is not an input column; did you mean n_input_token", "n_input_token"),
-        ("xyz", "xyz: is not an input column; the columns are model, accelerator", None),
+        ("xyz", "xyz: is not an input column; `roofcast reference` lists the names", None),
         ("ttft_s", "ttft_s: is a result, not an input column; leave it out", None),
         ("campaign", "campaign: is a result", None),
     ],

@@ -18,7 +18,7 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.predict.answers import PredictOptions, answer
 from roofcast.serving.stacks import profiles
 from roofcast.serving.stacks.profiles import Profile, ProfileCache, add_rows, build_profile, rows_of_measurements
-from roofcast.serving.stacks.report import MetricErrors, next_measurements, profile_errors, run_numbers
+from roofcast.serving.stacks.report import MetricErrors, next_measurements, profile_errors, run_numbers, same_runs
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.evaluation.protocols.fold_lines import SCORED_METRICS
 from roofcast.training.learner.predictor import CalibrationPoints
@@ -235,6 +235,16 @@ def test_a_profile_that_hides_a_shared_one_says_so(state: AppState) -> None:
     assert (shared.is_shared, shared.notes) == (True, ())
 
 
+def test_a_run_that_the_profile_has_is_not_measured_next(state: AppState) -> None:
+    predictor = state.active_model.bundle.predictor
+    profile = build_profile("mine", [a_run(16), a_run(64)], state.catalog, predictor)
+    ranked = next_measurements(profile, predictor, state.catalog, 100)
+    own = {one["concurrency"] for one in ranked if one["model"] == profile.rows[0]["model"]}
+    assert own == {4.0, 256.0}
+    known = pd.DataFrame(list(profile.rows), dtype=object)
+    assert same_runs(known.assign(concurrency=[16.4, 70]), profile.rows).tolist() == [True, False]
+
+
 def test_the_next_measurement_is_on_a_setup_of_the_profile(state: AppState) -> None:
     predictor = state.active_model.bundle.predictor
     profile = build_profile("mine", [a_run(), a_run(64)], state.catalog, predictor)
@@ -242,7 +252,7 @@ def test_the_next_measurement_is_on_a_setup_of_the_profile(state: AppState) -> N
     assert [one["rank"] for one in ranked] == [1, 2]
     for one in ranked:
         assert one["accelerator"] == state.catalog.accelerator(ACCELERATOR).id
-        assert one["concurrency"] in (16, 64)
+        assert one["concurrency"] in (4, 16, 64, 256)
         assert one["model"] == state.catalog.model(MODEL).id
         assert one.keys() >= {"tp", "pp", "dp", "ep"}
         assert one["narrower"]["tpot_s"] > 0

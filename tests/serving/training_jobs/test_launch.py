@@ -175,6 +175,23 @@ def test_quantised_lora_on_one_accelerator_needs_no_shards() -> None:
         assert part in lines(text)
 
 
+def test_versions_login_and_attention_are_stated() -> None:
+    adapters = a_plan("transformers", dp=1, sharding="ddp", recomputation="none")
+    (text,) = commands(adapters, a_demand("qlora"), ONE_CARD).values()
+    first, second, third = text.splitlines()[:3]
+    assert (
+        first == "# pip install trl==1.16.0 transformers==5.23.0 accelerate==1.15.0 peft==0.21.2 bitsandbytes==0.50.2"
+    )
+    assert "flash-attn==" in second
+    assert "HF_TOKEN" in third
+    assert "--attn_implementation flash_attention_2" in lines(text)
+    (old,) = commands(adapters, a_demand("lora"), Hardware("nvidia-t4-16gb", 1, 1)).values()
+    assert "flash" not in old
+    assert {"--attn_implementation sdpa", "--packing_strategy wrapped"} <= set(lines(old))
+    assert "# pip install torchtitan==0.3.0 torch==2.13.0" in commands(a_plan())["torchrun"]
+    assert "megatron-core==0.16.1" in commands(a_plan(**STAGED))["megatron-lm"]
+
+
 def test_experts_are_not_split_by_tensor_parallelism() -> None:
     (text,) = commands(a_plan(**STAGED | {"ep": 4}), a_demand(model="mistralai/Mixtral-8x7B-v0.1")).values()
     assert "--expert-tensor-parallel-size 1" in lines(text)

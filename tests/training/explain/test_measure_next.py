@@ -55,4 +55,7 @@ def test_each_candidate_is_picked_once_and_narrows_the_interval(
     data = candidates(subset, 4)
     picks = rank_measurements(predictor, data.X, ["ttft_s", "tpot_s"], 9)
     assert sorted(pick.row for pick in picks) == [0, 1, 2, 3]
+    measured = np.array([True, False, True, False])
+    left = rank_measurements(predictor, data.X, ["ttft_s"], 9, is_measured=measured)
+    assert sorted(pick.row for pick in left) == [1, 3]
     assert all(0 < share < 1 for pick in picks for share in pick.narrower.values())

@@ -28,12 +28,14 @@ _OTHER_SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def recognises(file: Path) -> bool:
-    """Return whether the header has the columns of a model and an accelerator, or of a question and an outcome."""
+    """Return whether the header has the columns of a model and an accelerator, or of a question and an outcome.
+
+    Three columns of a question do as well: the other names are then refused one by one.
+    """
     header = header_of(file)
     names = {name.strip() for name in (_split(header[0]) if len(header) == 1 else header)}
-    return {"model", "accelerator"} <= names or bool(
-        names & QUESTION_COLUMNS.keys() and names & OUTCOME_COLUMNS.keys()
-    )
+    n_question = len(names & QUESTION_COLUMNS.keys())
+    return {"model", "accelerator"} <= names or bool(n_question and names & OUTCOME_COLUMNS.keys()) or n_question > 2
 
 
 def _split(line: str) -> list[str]:

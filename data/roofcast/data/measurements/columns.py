@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
-
-from roofcast.data.errors import near_misses
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,18 +69,3 @@ def number(low: float, high: float) -> Column:
 def required_number(low: float, high: float) -> Column:
     """Return a column of numbers that must be known."""
     return Column("float", low=low, high=high)
-
-
-def column_cure(name: str, known: Collection[str]) -> str:
-    """Return how to mend the name of an unknown column.
-
-    Examples
-    --------
-    >>> column_cure("ttft_ms", ["ttft_s"]), column_cure("n_request", ["n_requests"]), column_cure("x", ["tp", "pp"])
-    ('give ttft_s, in seconds', 'did you mean n_requests?', 'the columns are tp, pp')
-    """
-    in_seconds = name.removesuffix("_ms") + "_s"
-    if name.endswith("_ms") and in_seconds in known:
-        return f"give {in_seconds}, in seconds"
-    near = near_misses(name, known)
-    return f"did you mean {' or '.join(near)}?" if near else f"the columns are {', '.join(known)}"

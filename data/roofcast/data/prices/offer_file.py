@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.catalog.sheet_units import fields_in_si
-from roofcast.data.errors import InputError, SchemaError, near_misses
+from roofcast.data.errors import InputError, SchemaError, join_errors
+from roofcast.data.measurements.column_names import column_cure
 from roofcast.data.prices.currency import parse_amount, price_in_usd
 from roofcast.data.prices.marketplaces import usual_market
 from roofcast.data.specs import Offer
@@ -155,11 +156,10 @@ def _check_header(header: list[str], known: set[str], source: str, *, more: bool
         raise SchemaError(twice[:60], "is a column twice", source, 1)
     if more:
         return
-    for column in header:
-        if column not in known:
-            near = near_misses(column, known, n=1)
-            cure = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(OFFER_FIELDS)}"
-            raise SchemaError(column[:60], f"is no column; {cure}", source, 1)
+    unknown = [column for column in header if column not in known]
+    if unknown:
+        problems = {column[:60]: f"is no column; {column_cure(column, known)}" for column in unknown}
+        raise join_errors([SchemaError(column, problem, source, 1) for column, problem in problems.items()])
 
 
 def _toml_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

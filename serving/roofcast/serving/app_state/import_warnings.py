@@ -10,6 +10,7 @@ import pandas as pd
 from roofcast.data.campaigns import CAMPAIGNS
 from roofcast.data.errors import near_misses
 from roofcast.features.columns import ENGINES
+from roofcast.serving.counts import count_text
 
 
 def count_failed_runs(table: pd.DataFrame) -> int:
@@ -22,7 +23,7 @@ def import_warnings(table: pd.DataFrame) -> Iterator[str]:
     n_blank = int((table["engine"] == "").sum())
     if n_blank:
         cure = "set the engine that was measured, such as --set engine=vllm; rows stored without it stay stored"
-        yield f"engine: is blank in {n_blank} of {len(table)} rows; {cure}"
+        yield f"engine: is blank in {n_blank} of {count_text(len(table), 'row')}; {cure}"
     for name in sorted(set(table["engine"]) - {*ENGINES, ""}):
         near = near_misses(name, ENGINES, 1)
         question = f"; did you mean {near[0]}?" if near else ""
@@ -37,9 +38,9 @@ def _failures(table: pd.DataFrame) -> Iterator[str]:
     n_failed_run = count_failed_runs(table)
     if n_failed_run:
         kinds = ", ".join(f"{n} {status}" for status, n in table["status"].value_counts().items() if status != "ok")
-        yield f"status: {n_failed_run} runs failed ({kinds}); their rows have no outcome"
+        yield f"status: {count_text(n_failed_run, 'failed run')} ({kinds}), without an outcome"
     done = table[(table["status"] == "ok") & (table["n_failed"] > 0)]
     if len(done):
         share = float((done["n_failed"] / done["n_request"]).max())
         most: str = "" if math.isnan(share) else f", of a run up to {share:.1%}"
-        yield f"n_failed: {len(done)} rows are of runs with failed requests{most}"
+        yield f"n_failed: {count_text(len(done), 'row')} of runs with failed requests{most}"

@@ -26,6 +26,7 @@ from roofcast.data.prices.owned_hardware import OwnedHardware
 from roofcast.data.prices.skypilot import SkyPilotImport, load_skypilot_catalog
 from roofcast.data.specs import AcceleratorSpec, Offer
 from roofcast.serving.app_state.user_files import ACCELERATORS, OFFERS, check_free
+from roofcast.serving.counts import count_text
 
 MAX_OWNED_FILE_BYTE: Final = 65_536
 
@@ -143,13 +144,14 @@ def remarks_on(listing: SkyPilotImport) -> list[str]:
     """Return what is left out of a SkyPilot price list, in words."""
     left_out = {
         "of accelerators that no catalogue knows": listing.unknown_accelerators,
-        "that are no offer": listing.skipped,
+        "without an offer": listing.skipped,
     }
-    return [
-        f"{counts.total()} rows {what} are left out: {', '.join(f'{n} x {name}' for name, n in counts.most_common())}"
-        for what, counts in left_out.items()
-        if counts
-    ]
+    remarks = []
+    for what, counts in left_out.items():
+        if counts:
+            listed = ", ".join(f"{n} x {name}" for name, n in counts.most_common())
+            remarks.append(f"left out: {count_text(counts.total(), 'row')} {what}: {listed}")
+    return remarks
 
 
 def add_owned(file: Path, home: Path, catalog: Catalog, today: dt.date) -> AddedOffers:

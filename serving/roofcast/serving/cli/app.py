@@ -23,6 +23,7 @@ from roofcast.serving.cli.commands.training import recommend as train_recommend
 from roofcast.serving.cli.commands.training import training
 from roofcast.serving.cli.commands.versions import runs, versions
 from roofcast.serving.cli.console import report_errors
+from roofcast.serving.cli.usage import Command
 from roofcast.serving.logs import configure_logs
 
 app = typer.Typer(
@@ -61,6 +62,11 @@ def reference(
     from roofcast.serving.cli.reference import reference as markdown  # noqa: PLC0415  (needs pandas)
 
     print(markdown(), end="")
+
+
+for group in (app, *(one.typer_instance for one in app.registered_groups)):
+    for info in group.registered_commands if group else ():
+        info.cls = Command
 
 
 def main() -> None:

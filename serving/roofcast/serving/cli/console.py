@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from roofcast.data.errors import InputError, RoofcastError
+from roofcast.data.errors import MAX_PROBLEM, InputError, RoofcastError
 from roofcast.serving.cli.tables import WIDTH, fold, table_text
 
 out = Console()
@@ -25,11 +25,15 @@ EXIT_NO_ANSWER = 1
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """Print an expected error in one line on standard error, and exit with its status."""
+    """Print an expected error on standard error, one line for each problem, and exit with its status."""
     try:
         yield
     except RoofcastError as error:
-        step(f"error: {error}")
+        problems = [error.message, *error.further] if isinstance(error, InputError) else [str(error)]
+        for problem in problems[:MAX_PROBLEM]:
+            step(f"error: {problem}")
+        if (n_more := len(problems) - MAX_PROBLEM) > 0:
+            step(f"error: {n_more} more problem{'s' * (n_more > 1)}")
         sys.exit(EXIT_INPUT if isinstance(error, InputError) else EXIT_NO_ANSWER)
     finally:
         _flush()

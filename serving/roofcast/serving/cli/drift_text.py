@@ -7,6 +7,7 @@ from typing import Any, Final
 from roofcast.data.units import ms_from_s
 from roofcast.serving.cli.comparison_text import show_paired
 from roofcast.serving.cli.console import note, show, warn
+from roofcast.serving.counts import count_text
 from roofcast.training.drift.report import Change, DriftReport, GroupErrors, distinct_groups
 
 MAX_ROW: Final = 24
@@ -17,8 +18,8 @@ def show_drift(report: DriftReport) -> None:
     """Print errors by group, changes between repeats, and the verdict."""
     errors = distinct_groups(report.errors)
     if errors:
-        version = report.predictor_version
-        title = f"\npredicted against actual, {report.n_compared} rows that version {version} has not learnt"
+        version, compared = report.predictor_version, count_text(report.n_compared, "row")
+        title = f"\npredicted against actual, {compared} that version {version} has not learnt"
         show([_error_row(one, report.level) for one in errors[:MAX_ROW]], as_json=False, title=title)
     if report.challenger:
         show_paired(report.challenger)
@@ -39,7 +40,7 @@ def show_drift(report: DriftReport) -> None:
 
 
 def _remarks(report: DriftReport) -> list[str]:
-    n_judged = f"of {report.n_row} rows"
+    n_judged = f"of {count_text(report.n_row, 'row')}"
     counts = {
         "the predictor has learnt, so they do not judge it": report.n_learnt,
         "have no comparison: failed or saturated runs, derived outcomes, unknown names": report.n_left_out,

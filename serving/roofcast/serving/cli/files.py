@@ -68,11 +68,9 @@ class CsvTable(NamedTuple):
         return [dict(zip(self.header, row, strict=True)) for row in self.rows]
 
     def inputs(self, outcomes: Collection[str] = ()) -> CsvTable:
-        """Return the table; of a measurement table, which has a campaign, the input columns and `outcomes` alone."""
+        """Return the table without what was measured and its provenance, but for `outcomes`."""
         from roofcast.data.measurements.schema import OUTCOME_COLUMNS, RESULT_COLUMNS  # noqa: PLC0415  (see `frame`)
 
-        if "campaign" not in self.header:
-            return self
         ignored = {*OUTCOME_COLUMNS, *RESULT_COLUMNS} - {*outcomes}
         places = [i for i, name in enumerate(self.header) if name not in ignored]
         rows = [[row[i] for i in places] for row in self.rows]
@@ -80,10 +78,11 @@ class CsvTable(NamedTuple):
 
 
 def read_references_table(path: Path) -> CsvTable:
-    """Return the columns of references in a CSV file; raises as `read_table`."""
+    """Return the columns of references in a CSV file, of a measurement table too; raises as `read_table`."""
     from roofcast.data.measurements.schema import REFERENCE_METRICS  # noqa: PLC0415  (see `CsvTable.frame`)
 
-    return read_table(path).inputs(REFERENCE_METRICS)
+    table = read_table(path)
+    return table.inputs(REFERENCE_METRICS) if "campaign" in table.header else table
 
 
 def read_table(path: Path) -> CsvTable:

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 from roofcast.data.units import ms_from_s
 from roofcast.serving.cli.tables import INDENT, counts_text, fold
+from roofcast.serving.counts import count_text
 
 REASON_TEXT: Final = {
-    "same_cost": "cost no less than the entries (--n-entry shows more)",
-    "dearer": "cost no less than the entries (--n-entry shows more)",
+    "same_cost": "at no less than the entries' cost (--n-entry shows more)",
+    "dearer": "at no less than the entries' cost (--n-entry shows more)",
     "over_budget": "over the budget",
     "too_few_nodes": "without enough nodes",
-    "misses_limit": "miss a limit in every configuration searched",
+    "misses_limit": "beyond a limit in every configuration searched",
     "no_offer": "without an offer large enough",
     "does_not_fit": "with too little memory",
     "no_engine": "without an engine for this model",
@@ -108,7 +109,9 @@ def _quantity(metric: str, value: float) -> str:
 
 def _capacity(entry: dict[str, Any]) -> str:
     users = entry["users_per_replica"]
-    most = f"{_number(entry['request_rate_per_replica'])} requests/s" if users is None else f"{_number(users)} users"
+    most = f"{_number(entry['request_rate_per_replica'])} requests/s"
+    if users is not None:
+        most = f"{_number(users)} user{'s' if users != 1 else ''}"
     return f"each replica serves up to {most}; {_in_flight(entry)}"
 
 
@@ -155,7 +158,9 @@ def _families(response: dict[str, Any]) -> Iterator[str]:
     if not families:
         return
     n = response["n_configuration"]
-    yield fold(f"\n{len(families)} accelerators without an entry, each by its best of {n} configurations")
+    yield fold(
+        f"\n{count_text(len(families), 'accelerator')} without an entry, each by its best of {n} configurations"
+    )
     for family in families:
         split = f", {family['engine']} tp{family['tensor_parallel']}" if family["engine"] else ""
         yield fold(f"{family['accelerator']}{split}: {family['detail']}", INDENT)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.serving.cli.tables import counts_text
+from roofcast.serving.counts import count_text
 
 WIDTH: Final = 80
 INDENT: Final = "   "
 MEMORY_PARTS: Final = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "reserve")
 REASON_TEXT: Final = {
-    "dearer": "cost no less than the first entry (--n-entry shows more)",
+    "dearer": "at no less than the first entry's cost (--n-entry shows more)",
     "over_budget": "over the budget or the price an hour",
     "too_slow": "too slow for the deadline",
     "may_not_fit": "below the required probability to fit",
     "too_few_nodes": "without enough nodes",
     "does_not_fit": "without a plan that fits",
-    "excluded": "that do not train this job",
+    "excluded": "unfit to train this job",
 }
 """What the nearest run of an accelerator without an entry lacks, by the reason of its miss."""
 
@@ -67,9 +68,12 @@ def _recommendation(response: Mapping[str, Any], *, why: bool) -> Iterator[str]:
     batch, length = response["n_global_batch_sequence"], response["n_token_per_sequence"]
     tokens, steps = format_number(response["total_token"]), format_number(response["n_step"])
     yield fold(f"{tokens} tokens, {steps} steps of {batch} sequences of {length} tokens", "")
+    if response["defaults"]:
+        yield fold(f"assumed, as not given: {', '.join(response['defaults'])}; --why has what else is assumed", "")
     for entry in response["entries"]:
         yield ""
         yield from _entry(entry, why=why)
+    yield from _near_ties(response["entries"])
     if not response["entries"]:
         yield fold("no hardware runs the job within its limits", "")
     misses = response["misses"]
@@ -79,7 +83,7 @@ def _recommendation(response: Mapping[str, Any], *, why: bool) -> Iterator[str]:
             hours, cost = format_number(point["hours"]), format_number(point["cost_usd"])
             yield fold(f"{hours} h, {cost} USD: {point['n_accelerator']} x {point['accelerator']}")
     if misses and (why or not response["entries"]):
-        yield fold(f"\n{response['n_miss']} accelerators without an entry", "")
+        yield fold(f"\n{count_text(response['n_miss'], 'accelerator')} without an entry", "")
         for miss in misses:
             yield fold(f"{miss['accelerator']}: {miss['detail']}")
     elif misses:
@@ -90,13 +94,21 @@ def _recommendation(response: Mapping[str, Any], *, why: bool) -> Iterator[str]:
         yield from map(fold, response["assumptions"])
 
 
+def _near_ties(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    ties = [str(entry["rank"]) for entry in entries if entry["ties_first"]]
+    if len(ties) > 1:
+        ranks = f"{', '.join(ties[:-1])} and {ties[-1]}"
+        yield fold(f"\nnear ties: the costs of {ranks} cannot be told apart, as the intervals overlap", "")
+
+
 def _entry(entry: Mapping[str, Any], *, why: bool) -> Iterator[str]:
     cost, hours, energy = (
         _with_interval(entry[name]) for name in ("cost_usd_interval", "hours_interval", "energy_kwh")
     )
-    yield f"{entry['rank']}. {cost} USD, {hours} h, {energy} kWh"
+    yield fold(f"{entry['rank']}. {cost} USD, {hours} h, {energy} kWh", "")
     place = f"{entry['provider']}, {entry['region']}, {entry['pricing']}"
-    yield fold(f"{entry['n_instance']} x {entry['instance_type']} ({place}) for {entry['usd_per_h']:g} USD/h")
+    price = f"{entry['usd_per_h']:g} USD/h, price of {entry['price_as_of']}"
+    yield fold(f"{entry['n_instance']} x {entry['instance_type']} ({place}) for {price}")
     plan = entry["plan"]
     yield fold(f"{entry['n_accelerator']} x {entry['accelerator']}, {plan['framework']} {plan_text(plan)}")
     rate, mfu = format_number(entry["throughput_token_per_s"]["value"]), entry["mfu_ratio"]["value"]

@@ -19,8 +19,9 @@ from roofcast.serving.deployment.engine_config import (
     engine_of,
     remark,
 )
-from roofcast.serving.deployment.engines import command
+from roofcast.serving.deployment.engines import command, options
 from roofcast.serving.deployment.manifests import kserve, kubernetes
+from roofcast.serving.deployment.notes import manifest_notes, option_notes
 from roofcast.serving.recommend.answer.parts import Entry
 
 __all__ = ["KINDS", "Question", "checkpoint_of", "deployment", "deployments"]
@@ -52,7 +53,7 @@ def deployment(kind: str, entry: Entry, question: Question) -> str:
         return command(configure_engine(kind, entry, question))
     config = configure_engine(engine_of(entry, question) or ENGINES[0], entry, question)
     text = yaml.safe_dump_all(_MANIFESTS[kind](config), sort_keys=False, allow_unicode=True)
-    return remark(config) + text
+    return remark(config) + option_notes(options(config)) + manifest_notes(text) + text
 
 
 def deployments(entry: Entry, question: Question) -> dict[str, str]:

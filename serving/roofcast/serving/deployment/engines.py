@@ -21,6 +21,7 @@ from roofcast.data.errors import InputError
 from roofcast.features.descriptors.precisions import served_precision
 from roofcast.serving.deployment.engine_config import EngineConfig, remark
 from roofcast.serving.deployment.names import label_value
+from roofcast.serving.deployment.notes import option_notes
 
 Option = tuple[str, ...]
 """An option with its value, or the words of a program."""
@@ -55,10 +56,11 @@ def command(config: EngineConfig) -> str:
     InputError
         If the engine has no option for a precision or a split.
     """
-    words = " \\\n    ".join(shlex.join(option) for option in options(config))
+    chosen = options(config)
+    words = " \\\n    ".join(shlex.join(option) for option in chosen)
     parts = f"{config.n_accelerator} x {label_value(config.accelerator)}"
     which = f"one of {config.n_replica} replicas, each" if config.n_replica > 1 else "the only replica,"
-    return f"# {which} on {parts}\n{remark(config)}{words}\n"
+    return f"# {which} on {parts}\n{remark(config)}{option_notes(chosen)}{words}\n"
 
 
 def _vllm(config: EngineConfig) -> list[Option]:

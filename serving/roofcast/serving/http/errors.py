@@ -20,10 +20,12 @@ from roofcast.data.errors import (
     RoofcastError,
     UnknownNameError,
     join_problems,
-    near_misses,
 )
-from roofcast.data.measurements.columns import column_cure
+from roofcast.data.measurements.column_names import column_cure, similar_columns
+from roofcast.features.columns import ENGINES
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.http.schemas.resources import Check, ProblemResponse
+from roofcast.serving.recommend.api.request_errors import request_errors
 
 STATUS_OF: Final[tuple[tuple[type[RoofcastError], HTTPStatus, str], ...]] = (
     (UnknownNameError, HTTPStatus.NOT_FOUND, "unknown-name"),
@@ -35,6 +37,9 @@ STATUS_OF: Final[tuple[tuple[type[RoofcastError], HTTPStatus, str], ...]] = (
 
 LISTS: Final = {"accelerator": "/v1/accelerators", "model": "/v1/models"}
 """Routes that list the valid names of a field, by the field's last part."""
+
+CHOICES: Final = frozenset({"/v1/recommendations", "/v1/training/recommendations"})
+"""Routes whose requests name what to choose from: an invalid one has the errors of its names too."""
 
 PROBLEM_TYPE: Final = "application/problem+json"
 REQUEST_ID_HEADER: Final = "X-Request-ID"
@@ -131,6 +136,11 @@ async def _on_validation_error(request: Request, error: Exception) -> JSONRespon
     assert isinstance(error, RequestValidationError)  # noqa: S101  (as registered)
     parts = sorted(error.errors(), key=lambda part: part["type"] != "extra_forbidden")  # why another is missing
     errors = [_input_error(part, request, error.body) for part in parts]
+    if request.scope["route"].path in CHOICES and isinstance(error.body, Mapping):
+        state: AppState = request.app.state.app_state
+        messages = {one.message for one in errors}
+        further = request_errors(error.body, state.catalog, ENGINES)
+        errors += [one for one in further if one.message not in messages]
     detail = join_problems([one.message for one in errors])
     field = "" if errors[0].field == "body" else errors[0].field
     return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-input", detail, field, errors[0].near)
@@ -143,7 +153,10 @@ def _input_error(part: Mapping[str, Any], request: Request, body: Any) -> InputE
     message, near = str(part["msg"]).removeprefix("Value error, "), []
     if part["type"] == "extra_forbidden" and place == "body":
         known = _known_fields(request, path)
-        message, near = f"is not a field here; {column_cure(str(path[-1]), known)}", near_misses(str(path[-1]), known)
+        message, near = (
+            f"is not a field here; {column_cure(str(path[-1]), known)}",
+            similar_columns(str(path[-1]), known),
+        )
     error = InputError(field or "body", f"{message[:1].lower()}{message[1:]}")
     error.near = near
     return error

@@ -56,3 +56,18 @@ def choose_runs(
     metrics = [metric for metric in RANKED_METRICS if metric in predictor.metrics_]
     ranked = rank_measurements(predictor.condition_on(points), X, metrics, n)
     return [runs[one.row] for one in ranked]
+
+
+def predict_e2e(
+    runs: Sequence[PlannedRun], inputs: pd.DataFrame, catalog: Catalog, predictor: RoofcastPredictor
+) -> dict[str, float]:
+    """Return the predicted mean latency of a request of each run, in seconds, by the run's name.
+
+    Parameters
+    ----------
+    inputs : shape (n_run, n_column)
+        Result of `planned_inputs`.
+    """
+    X = describe(inputs, catalog.models, catalog.accelerators)
+    e2e_s = predictor.predict_distribution(X, metrics={"e2e_s"}).median["e2e_s"]
+    return {run.name: float(value) for run, value in zip(runs, e2e_s, strict=True)}

@@ -48,6 +48,8 @@ class PlanRunner:
         Time after which a run ends.
     environment
         Variables of the processes beside those of this one.
+    login
+        User and password in the target, which reports and logs are freed of.
     """
 
     def __init__(
@@ -57,9 +59,11 @@ class PlanRunner:
         command: Command,
         max_s: float,
         environment: Mapping[str, str] | None = None,
+        *,
+        login: str = "",
     ) -> None:
         self.folder, self.overrides, self.command, self.max_s = folder.absolute(), overrides, command, max_s
-        self.environment = environment or {}
+        self.environment, self.login = environment or {}, login
 
     def report(self, run: PlannedRun) -> Path:
         """Return the path of a run's report."""
@@ -108,6 +112,8 @@ class PlanRunner:
         partial.unlink(missing_ok=True)
         try:
             status = _run(command, log, self.max_s + STARTUP_S, self.environment)
+            if self.login:
+                _remove_text(f"{self.login}@", [partial, log])
             problem = self._problem(status, partial, log)
             if not problem:
                 partial.replace(self.report(run))
@@ -163,6 +169,12 @@ def _run(command: Sequence[str], log: Path, limit_s: float, environment: Mapping
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+
+def _remove_text(text: str, files: Sequence[Path]) -> None:
+    for file in files:
+        if file.exists():
+            file.write_bytes(file.read_bytes().replace(text.encode(), b""))
 
 
 def _last_line(log: Path) -> str:

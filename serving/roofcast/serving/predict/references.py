@@ -8,8 +8,8 @@ from typing import Any, Final
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import SchemaError
-from roofcast.data.measurements.columns import column_cure
+from roofcast.data.errors import SchemaError, join_errors
+from roofcast.data.measurements.column_names import column_cure
 from roofcast.data.measurements.metrics import e2e_from_parts
 from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
 from roofcast.features.descriptors.descriptor_table import describe
@@ -131,8 +131,10 @@ def _check_columns(rows: pd.DataFrame, source: str) -> None:
         raise SchemaError("", "there is no row", source)
     for name in rows.columns[rows.columns.duplicated()]:
         raise SchemaError(str(name), "is given twice as a column; keep one", source)
-    for name in rows.columns.difference([*known]):
-        raise SchemaError(str(name), f"is not a column of references; {column_cure(str(name), known)}", source)
+    unknown = [str(name) for name in rows.columns if name not in known]
+    if unknown:
+        problems = {name: f"is not a column of references; {column_cure(name, known)}" for name in unknown}
+        raise join_errors([SchemaError(name, problem, source) for name, problem in problems.items()])
 
 
 def _parse_metrics(rows: pd.DataFrame, problems: list[Problem | None]) -> pd.DataFrame:

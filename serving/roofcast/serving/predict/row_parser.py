@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from roofcast.data.errors import SchemaError, near_misses
-from roofcast.data.measurements.columns import column_cure
+from roofcast.data.errors import SchemaError, join_errors
+from roofcast.data.measurements.column_names import column_cure, similar_columns
 from roofcast.data.measurements.schema import INPUT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS, RESULT_COLUMNS
 from roofcast.data.measurements.table_rules import BOOLEANS, date_problem
 from roofcast.features.descriptors.prediction_input import ColumnArray
@@ -45,7 +45,7 @@ def unknown_column_error(name: str) -> SchemaError:
         problem = "is a result, not an input column; leave it out, or send the row as a reference measurement"
         return SchemaError(name, problem)
     error = SchemaError(name, f"is not an input column; {column_cure(name, INPUT_COLUMNS)}")
-    error.near = near_misses(name, INPUT_COLUMNS)
+    error.near = similar_columns(name, INPUT_COLUMNS)
     return error
 
 
@@ -60,12 +60,11 @@ def parse_rows(columns: Mapping[str, ColumnArray]) -> tuple[Table, list[Problem 
     SchemaError
         If a column is unknown, or `model` or `accelerator` is missing.
     """
-    for name in columns:
-        if name not in INPUT_COLUMNS:
-            raise unknown_column_error(name)
-    for name in REQUIRED_COLUMNS:
-        if name not in columns:
-            raise SchemaError(name, "is missing; it must be a column of the input")
+    errors = [unknown_column_error(name) for name in columns if name not in INPUT_COLUMNS]
+    missing = [name for name in REQUIRED_COLUMNS if name not in columns]
+    errors += [SchemaError(name, "is missing; it must be a column of the input") for name in missing]
+    if errors:
+        raise join_errors(errors)
     n_row = len(columns["model"])
     problems: list[Problem | None] = [None] * n_row
     table: Table = {}

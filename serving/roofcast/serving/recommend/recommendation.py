@@ -13,6 +13,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.prediction_input import factorize
 from roofcast.features.validity.context import context_error
+from roofcast.serving.recommend.answer.calibration_effect import find_calibration_effect
 from roofcast.serving.recommend.answer.entries import build_entries
 from roofcast.serving.recommend.answer.fleet import mixed_fleet
 from roofcast.serving.recommend.answer.levers import find_levers
@@ -120,6 +121,8 @@ def recommend(
     )
     search = Search(problem, limits)
     result = _search(search, confidences, n_entry, n_rejection, no_engine)
+    if problem.baseline:
+        result = replace(result, calibration_effect=find_calibration_effect(search, problem.baseline))
     if not has_levers:
         return result
     rejected = [rejection.replica.accelerator for rejection in result.families if rejection.reason != "no_engine"]

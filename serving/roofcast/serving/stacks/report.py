@@ -38,11 +38,18 @@ MAX_MODEL: Final = 12
 N_RECENT: Final = 40
 """Lineages that count as recent."""
 
+FACTORS: Final = (0.25, 4.0)
+"""Loads of the profile's own models that are candidates too, over the least and the greatest that were measured."""
+
+SAME_RATIO: Final = 0.05
+"""Relative difference of lengths and loads up to which two settings are one run."""
+
 _STATISTIC: Final = ("workload.is_mean", "workload.quantile")
 """Descriptors of the statistic, in which rows of one run differ."""
 
 _SETUP: Final = ("accelerator", "n_accelerator", "engine", "tp", "pp", "dp", "ep")
 _LOAD: Final = ("concurrency", "request_rate")
+_TEXTS: Final = ("model", "accelerator", "engine", "weight_precision")
 _SHOWN: Final = (
     "model", *_SETUP, "weight_precision", "n_input_token", "n_output_token",
     *_LOAD,
@@ -121,7 +128,8 @@ def next_measurements(
     """Return the runs on the profile's setups that would narrow the intervals of its own models most, given its rows.
 
     Candidates are models of the catalogue on each setup of the profile, at the least and the greatest load that the
-    profile has of it. Where none of its own can run there, the intervals of all candidates count.
+    profile has of it, and the profile's own models also beyond these; what the profile has is no candidate. Where
+    none of its own models can run there, the intervals of all candidates count.
     """
     table, problems = check_table(table_from_rows([*_candidates(profile, catalog)]), catalog)
     table = table[[problem is None for problem in problems]].reset_index(drop=True)
@@ -136,7 +144,10 @@ def next_measurements(
     metrics = [metric for metric in RANKED_METRICS if metric in predictor.metrics_]
     is_own = table["model"].isin({str(row["model"]) for row in profile.rows}).to_numpy(dtype=bool)
     target = is_own if is_own.any() else None
-    ranked = rank_measurements(predictor.condition_on(profile.central), X, metrics, n, target)
+    is_measured = same_runs(table, profile.rows)
+    ranked = rank_measurements(
+        predictor.condition_on(profile.central), X, metrics, n, target, is_measured=is_measured
+    )
     shown = table.reindex(columns=list(_SHOWN)).astype(object)
     shown = shown.where(shown.notna() & (shown != ""), None)
     settings = [{str(name): cell for name, cell in shown.loc[one.row].items()} for one in ranked]
@@ -156,6 +167,41 @@ def _candidates(profile: Profile, catalog: Catalog) -> Iterator[dict[str, Any]]:
         for cells in ends.to_dict("records"):
             base: dict[str, Any] = {str(name): value for name, value in cells.items() if pd.notna(value)}
             yield from (base | {"model": model, "statistic": "mean"} for model in models)
+            if name := next((name for name in _LOAD if name in base), None):
+                plain = {column: value for column, value in base.items() if column != "n_request"}
+                loads = {float(_whole(factor * float(base[name]), name)) for factor in FACTORS}
+                yield from (plain | {name: one, "statistic": "mean"} for one in sorted(loads))
+
+
+def _whole(load: float, name: str) -> float:
+    """Return a load as it can be set: of requests in flight a whole number, at least one."""
+    return max(round(load), 1) if name == "concurrency" else load
+
+
+def same_runs(table: pd.DataFrame, rows: Iterable[Mapping[str, Any]]) -> npt.NDArray[np.bool_]:
+    """Return whether each setting is one of the runs of a profile: its model, setup, lengths and load, to 5 %.
+
+    Parameters
+    ----------
+    table : shape (n_setting, n_column)
+        Prediction input.
+
+    Returns
+    -------
+    shape (n_setting,)
+    """
+    known = pd.DataFrame(list(rows), dtype=object)
+    settings, runs = (frame.reindex(columns=list(_SHOWN)).astype(object) for frame in (table, known))
+    is_same = np.ones((len(settings), len(runs)), dtype=bool)
+    for name in _SHOWN:
+        if name in _TEXTS:
+            texts = [frame[name].fillna("").astype(str).to_numpy() for frame in (settings, runs)]
+            is_same &= texts[0][:, None] == texts[1][None]
+        else:
+            cells = [pd.to_numeric(frame[name], errors="coerce") for frame in (settings, runs)]
+            numbers = [column.fillna(0.0).to_numpy(dtype=float) for column in cells]
+            is_same &= np.isclose(numbers[0][:, None], numbers[1][None], rtol=SAME_RATIO, atol=0.0)
+    return np.asarray(is_same.any(axis=1))
 
 
 def _models(own: Iterable[str], catalog: Catalog) -> list[str]:

@@ -73,10 +73,14 @@ def build_front(found: TrainingSearch, rows: Iterable[int]) -> list[TrainingRunR
 
 def build_entries(found: TrainingSearch, rows: RowIndex) -> list[TrainingEntryResponse]:
     """Return runs as entries, with intervals, memory, energy, launch commands and other offers."""
-    return [
+    entries = [
         TrainingEntryResponse(rank=rank, **_run_fields(found, k), **_entry_fields(found, k))
         for rank, k in enumerate(rows.tolist(), start=1)
     ]
+    for entry in entries:
+        pair = entry.cost_usd_interval, entries[0].cost_usd_interval
+        entry.ties_first = all(a.low <= b.value <= a.high for a, b in (pair, pair[::-1]))
+    return entries
 
 
 def rounded(value: float) -> float:

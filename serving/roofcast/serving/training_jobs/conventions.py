@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from roofcast.data.specs import AcceleratorSpec
@@ -73,6 +73,21 @@ def power_share(time: TrainingTime) -> FloatArray:
     drawn = DRAW["compute"] * (time.compute_s + time.recomputation_s) + DRAW["link"] * links
     drawn = drawn + DRAW["memory"] * time.optimizer_s + DRAW["launch"] * time.overhead_s
     return (drawn + DRAW["queue"] * time.bubble_s) / time.total_s
+
+
+def list_defaults(given: Collection[str], method: str, n_token: int, n_batch: int) -> list[str]:
+    """Return the values of fields that a request does not have and that move the answer, in words.
+
+    Examples
+    --------
+    >>> list_defaults({"model", "n_token", "n_epoch"}, "lora", 2048, 128)
+    ['sequences of 2048 tokens', '128 sequences a step', 'adapters of rank 16', 'on queries and values']
+    """
+    texts = {"n_token_per_sequence": f"sequences of {n_token} tokens", "n_epoch": "one epoch"}
+    texts["n_global_batch_sequence"] = f"{n_batch} sequences a step"
+    if method in FROZEN_METHODS:
+        texts |= {"adapter_rank": "adapters of rank 16", "adapter_targets": "on queries and values"}
+    return [text for name, text in texts.items() if name not in given]
 
 
 def list_assumptions(method: str, n_batch: int, *, has_batch: bool) -> list[str]:

@@ -72,10 +72,15 @@ def _reason(found: TrainingSearch, run: int, confidence: float, cheapest: float)
         return "may_not_fit", f"fits with probability {p_fits:.2f}; {required}"
     n = found.hardware[found.jobs.hardware[runs.job[run]]].n_accelerator
     if weakest == runs.p_deadline[run]:
-        text = f"{n} take {hours:.3g} h: the deadline of {demand.deadline_h:g} h is met with probability"
+        text = f"{_verb(n, 'take')} {hours:.3g} h: the deadline of {demand.deadline_h:g} h is met with probability"
         return "too_slow", f"{text} {weakest:.2f}; {required}"
-    text = f"{n} cost {cost:.2f} USD: the budget of {demand.budget_usd:g} is met with probability"
+    text = f"{_verb(n, 'cost')} {cost:.2f} USD: the budget of {demand.budget_usd:g} is met with probability"
     return "over_budget", f"{text} {weakest:.2f}; {required}"
+
+
+def _verb(n: int, verb: str) -> str:
+    """Return a number of accelerators with a verb in its person."""
+    return f"{n} {verb}{'s' if n == 1 else ''}"
 
 
 def _without_run(found: TrainingSearch, accelerator: str, indices: Collection[int]) -> TrainingMissResponse:

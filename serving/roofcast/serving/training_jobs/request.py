@@ -144,13 +144,8 @@ class TrainingRecommendationRequest(Message):
         >>> request.method, request.constraints.max_nodes
         ('full', 8)
         """
-        fields: dict[str, Any] = {"constraints": {}}
-        for name, value in options.items():
-            if value is not None and value != []:
-                part, _, field = OPTION_FIELDS[name].rpartition(".")
-                (fields[part] if part else fields)[field] = value
         try:
-            return cls.model_validate(fields)
+            return cls.model_validate(option_fields(options))
         except ValidationError as error:
             raise input_error(error) from error
 
@@ -177,6 +172,16 @@ OPTION_FIELDS: Final[Mapping[str, str]] = {
     "marketplaces": "constraints.marketplaces",
 }  # fmt: skip
 """Path in the request of each command-line option."""
+
+
+def option_fields(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a request of command-line options, in JSON values that nothing has checked."""
+    fields: dict[str, Any] = {"constraints": {}}
+    for name, value in options.items():
+        if value is not None and value != []:
+            part, _, field = OPTION_FIELDS[name].rpartition(".")
+            (fields[part] if part else fields)[field] = value
+    return fields
 
 
 def check_level(level: float) -> None:

@@ -87,6 +87,13 @@ class TrainingEntryResponse(TrainingRunResponse):
     outside: Annotated[bool, Field(description="Whether the run is far from everything that was measured.")]
     launch: Annotated[dict[str, str], Field(description="Launch commands by launcher; they name what to set.")]
     launch_problems: Annotated[dict[str, str], Field(description="Reason by launcher that cannot run the plan.")]
+    ties_first: Annotated[
+        bool,
+        Field(
+            description="Whether the cost cannot be told from that of the first entry: each lies within the other's "
+            "interval. True of the first."
+        ),
+    ] = False
     also_at: list[ElsewhereResponse]
 
 
@@ -123,5 +130,8 @@ class TrainingRecommendationResponse(BaseModel):
     pareto: list[TrainingRunResponse]
     misses: list[TrainingMissResponse]
     n_miss: int
+    defaults: Annotated[
+        list[str], Field(description="Values of fields that the request leaves out and that move the answer.")
+    ]
     assumptions: list[str]
     warnings: list[str]

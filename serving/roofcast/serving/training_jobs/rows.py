@@ -9,8 +9,9 @@ from typing import Any, Final
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import InputError, SchemaError
-from roofcast.data.measurements.columns import Column, column_cure
+from roofcast.data.errors import InputError, SchemaError, join_errors
+from roofcast.data.measurements.column_names import column_cure
+from roofcast.data.measurements.columns import Column
 from roofcast.data.measurements.training_schema import (
     ADAPTER_TARGETS,
     TRAINING_COLUMNS,
@@ -55,9 +56,9 @@ def parse_jobs(
     SchemaError
         If a column is unknown.
     """
-    for name in dict.fromkeys(name for row in rows for name in row):
-        if name not in columns:
-            raise _unknown_column(name)
+    names = dict.fromkeys(name for row in rows for name in row)
+    if unknown := [_unknown_column(name) for name in names if name not in columns]:
+        raise join_errors(unknown)
     jobs: list[dict[str, Any]] = []
     problems: list[Problem | None] = []
     for row in rows:

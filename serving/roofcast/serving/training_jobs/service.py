@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, join_errors
 from roofcast.data.specs import ModelSpec
 from roofcast.features.arrays import RowIndex
 from roofcast.serving.app_state.app_state import AppState
@@ -18,12 +18,13 @@ from roofcast.serving.app_state.registered_models import Config, build_model, fi
 from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.predict.json_rows import columns_from_rows, rows_from_columns
 from roofcast.serving.recommend.api.request import ConstraintsRequest
+from roofcast.serving.recommend.api.request_errors import request_errors
 from roofcast.serving.recommend.api.service import resolve_constraints
 from roofcast.serving.recommend.demand.inventory import override_prices
 from roofcast.serving.request_fields import ModelConfig
 from roofcast.serving.training_jobs.answer import best_runs, build_entries, build_front, front_runs
 from roofcast.serving.training_jobs.candidates import TrainingDemand
-from roofcast.serving.training_jobs.conventions import default_batch, list_assumptions
+from roofcast.serving.training_jobs.conventions import default_batch, list_assumptions, list_defaults
 from roofcast.serving.training_jobs.misses import list_misses
 from roofcast.serving.training_jobs.prediction import TrainingOptions, answer_jobs
 from roofcast.serving.training_jobs.references import condition_on
@@ -83,6 +84,8 @@ def answer_training_recommendation(
     OutOfRangeError
         If the level is above what the measurements can guarantee.
     """
+    if errors := request_errors(request.model_dump(include={"model", "constraints"}), state.catalog, engines=()):
+        raise join_errors(errors)
     model, catalog = _resolve_model(request.model, state.catalog)
     demand = _demand(request, model)
     market = catalog
@@ -170,6 +173,7 @@ def _response(
         pareto=build_front(found, front_runs(found, request.confidence).tolist()),
         misses=misses[: request.n_rejection],
         n_miss=len(misses),
+        defaults=list_defaults(request.model_fields_set, demand.method, demand.n_token, demand.n_batch),
         assumptions=list_assumptions(
             demand.method, demand.n_batch, has_batch=request.n_global_batch_sequence is not None
         ),

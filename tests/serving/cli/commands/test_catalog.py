@@ -166,8 +166,8 @@ def test_a_price_list_of_skypilot_is_added(run: Run, tmp_path: Path) -> None:
     about = ("--provider", "somewhere", "--as-of", "2026-11-01", "--licence", "Apache-2.0")
     out, err = run_expecting(run, *add, *about)
     assert out.startswith("2 offers are stored in")
-    assert "warning: 1 rows of accelerators that no catalogue knows are left out: 1 x Q9000" in err
-    assert "warning: 1 rows that are no offer are left out: 1 x no accelerator" in err
+    assert "warning: left out: 1 row of accelerators that no catalogue knows: 1 x Q9000" in err
+    assert "warning: left out: 1 row without an offer: 1 x no accelerator" in err
     prices = {row["pricing"]: float(row["price_usd_per_h"]) for row in own_offers(run, "somewhere")}
     assert prices == {"on_demand": 0.8, "spot": 0.2}
     assert {(row["as_of"], row["licence"]) for row in own_offers(run, "somewhere")} == {("2026-11-01", "Apache-2.0")}

@@ -54,12 +54,23 @@ def test_a_plan_is_measured_imported_and_added_to_a_stack(
     assert (tmp_path / "calls").read_text().split() == ["1", "2", "4", "4"]
 
 
-def test_a_dry_run_prints_the_commands_that_run(run: Run, tmp_path: Path, stub: Path) -> None:
+def use_predictions(monkeypatch: pytest.MonkeyPatch, e2e_s: dict[str, float]) -> None:
+    """Let a predictor answer with these latencies by run."""
+    active = SimpleNamespace(bundle=SimpleNamespace(predictor=None))
+    monkeypatch.setattr(measure, "load_predictor", lambda _: SimpleNamespace(active_model=active))
+    monkeypatch.setattr(choice, "predict_e2e", lambda *_: e2e_s)
+
+
+def test_a_dry_run_prints_the_commands_that_run(
+    run: Run, tmp_path: Path, stub: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = ("--isl", "64", "--osl", "16", "--out", tmp_path / "out", "--guidellm", stub, "--no-import")
     assert run(*MEASURE, *options, "--concurrency", "1")[0] == 0
     status, out, err = run(*MEASURE, *options, "--concurrency", "1,64", "--dry-run")
     assert status == 0, err
     assert "in64-out16-c1-n20: measured before" in err
+    assert "1 run, 320 requests, 25,600 tokens; at most 6 min" in err
+    assert "the time is not predicted: no predictor is promoted" in err
     partial = tmp_path / "out" / "in64-out16-c64-n320.partial.json"
     line = (
         f"{stub} run --backend kind=openai_http,target=http://127.0.0.1:1,model=tiny-llama,"
@@ -70,27 +81,31 @@ def test_a_dry_run_prints_the_commands_that_run(run: Run, tmp_path: Path, stub: 
         "--disable-console-interactive\n"
     )
     assert out == line
+    use_predictions(monkeypatch, {"in64-out16-c64-n320": 3.0})
+    status, out, _ = run(*MEASURE, *options, "--concurrency", "1,64", "--dry-run", "--json")
+    assert status == 0
+    totals = json.loads(out)
+    assert (totals["n_run"], totals["n_request"], len(totals["commands"])) == (1, 320, 1)
+    assert (totals["expected_s"], totals["most_s"]) == (25, 310)
 
 
 def test_a_dry_run_without_endpoint_says_what_it_assumes(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ROOFCAST_ENDPOINT_KEY", "k1")
-    target = ("--target", "http://me:secret@127.0.0.1:1", "--guidellm", "/no/guidellm")
+    monkeypatch.setenv("ROOFCAST_ENDPOINT_LOGIN", "me:secret")
+    target = ("--guidellm", "/no/guidellm")
     status, out, err = run(*MEASURE, *GRID, *target, "--out", tmp_path / "out", "--dry-run")
     assert status == 0, err
     assert f"model={MODEL},request_format" in out
     assert f"the name of the served model is assumed to be {MODEL}" in " ".join(err.split())
-    assert "GUIDELLM__SPEC__BACKEND__API_KEY" in err
+    assert "GUIDELLM__SPEC__BACKEND__TARGET" in err
     assert "secret" not in out + err
-    assert "k1" not in out + err
     assert not (tmp_path / "out").exists()
 
 
 def test_a_budget_chooses_once(run: Run, tmp_path: Path, stub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = iter([slice(2), slice(1, 3)])
-    predictor = SimpleNamespace(bundle=SimpleNamespace(predictor=None))
-    monkeypatch.setattr(measure, "load_predictor", lambda _: SimpleNamespace(active_model=predictor))
+    use_predictions(monkeypatch, {})
     monkeypatch.setattr(choice, "choose_runs", lambda plan, *_, **__: plan[next(chosen)])
     options = ("--budget", "2", "--out", tmp_path / "out", "--guidellm", stub, "--no-import")
     monkeypatch.setenv("STUB_FAILS", "2")
@@ -116,6 +131,7 @@ def test_a_folder_of_another_server_is_refused(run: Run, tmp_path: Path, stub: P
     [
         (("--isl", "64", "--osl", "16"), "concurrency: is missing"),
         ((*GRID, "--set", "tp=two"), "tp: must be a number"),
+        ((*GRID, "--target", "http://me:secret@h:1", "--guidellm", "/bin/true"), "target: has a user or password"),
         ((*GRID, "--set", "speed=2"), "column: no 'speed' is known"),
         ((*GRID, "--plan", "plan.csv"), "n_input_token: cannot be combined with --plan"),
         ((*GRID[:-1], "1", "--set", "engine_version=1", "--guidellm", "/no/guidellm"), "pip install"),

@@ -188,7 +188,7 @@ def test_an_import_is_withdrawn_restored_and_listed(run: Run, file: Path) -> Non
     (changed,) = json.loads(run("measurements", "withdraw", *selection, "--json")[1])
     assert (changed["action"], changed["n_row"]) == ("withdrawal", 4)
     assert {row["state"] for row in json.loads(run("measurements", "--json")[1])} == {"withdrawn"}
-    assert "4 rows were withdrawn before and stay so" in " ".join(
+    assert "4 rows withdrawn before, and still so" in " ".join(
         run("import", "auto", file, "--campaign", "mine")[2].split()
     )
     assert json.loads(run("measurements", "restore", "--campaign", "mine", "--json")[1])[0]["n_row"] == 4
@@ -204,7 +204,7 @@ def test_a_row_in_quarantine_is_confirmed(run: Run, tmp_path: Path) -> None:
     status, out, err = run("import", "auto", path, "--campaign", "mine", "--json")
     (imported,) = json.loads(out)
     assert (status, imported["n_quarantined"]) == (0, 1)
-    assert "1 rows are far from what others measured" in " ".join(err.split())
+    assert "1 row far from what others measured" in " ".join(err.split())
     (changed,) = json.loads(run("measurements", "confirm", "--import", imported["import_id"], "--json")[1])
     assert changed["n_row"] == 1
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from roofcast.serving.cli.job_options import JOB_OPTIONS
-from roofcast.serving.cli.training_text import REASON_TEXT
+from roofcast.serving.cli.training_text import REASON_TEXT, _near_ties
 from roofcast.serving.training_jobs import service
 from roofcast.serving.training_jobs.response import MissReason
 from roofcast.serving.training_jobs.rows import JOB_COLUMNS
@@ -80,7 +80,7 @@ def test_a_recommendation_is_printed_in_80_columns(run: Run) -> None:
         "training", "recommend", *DEMAND, "--accelerator", "l4-24gb", "--why", "--launch", "accelerate"
     )
     assert status == 0, err
-    text, _, launch = out.partition("cat > accelerate.yaml")
+    text, _, launch = out.partition("# entry 1")
     assert "1 x nvidia-rtx-4090-24gb" in text
     assert "memory in GB" in text
     assert max(map(len, text.splitlines())) <= WIDTH
@@ -91,8 +91,28 @@ def test_accelerators_without_an_entry_are_counted_by_reason(run: Run) -> None:
     others = ("--accelerator", "l4-24gb", "--accelerator", "h100-sxm-80gb", "--accelerator", "aws-inferentia2")
     status, out, err = run("training", "recommend", *DEMAND, *others, "--n-entry", "1")
     assert status == 0, err
-    counts = "2 cost no less than the first entry (--n-entry shows more), 1 that do not train this job; --why"
+    counts = "2 at no less than the first entry's cost (--n-entry shows more), 1 unfit to train this job; --why"
     assert f"other accelerators of these offers: {counts}" in " ".join(out.split())
+
+
+def test_defaults_near_ties_and_the_age_of_prices_are_always_shown(run: Run) -> None:
+    status, out, err = run("training", "recommend", *DEMAND, "--accelerator", "l4-24gb", "--epochs", "1")
+    assert status == 0, err
+    text = " ".join(out.split())
+    assert (
+        "assumed, as not given: sequences of 2048 tokens, 128 sequences a step, adapters of rank 16, on queries and "
+        "values; --why has what else" in text
+    )
+    assert "USD/h, price of 20" in text
+    given = ("--seq-len", "1024", "--batch", "8", "--adapter-rank", "8", "--adapter-targets", "q", "--epochs", "1")
+    assert "as not given" not in run("training", "recommend", *DEMAND, *given)[1]
+
+
+def test_entries_of_costs_within_each_others_intervals_are_near_ties() -> None:
+    entries = [{"rank": rank, "ties_first": tie} for rank, tie in ((1, True), (2, True), (3, False), (4, True))]
+    (text,) = _near_ties(entries)
+    assert text.startswith("\nnear ties: the costs of 1, 2 and 4 cannot be told apart")
+    assert [*_near_ties(entries[:1])] == []
 
 
 def test_every_reason_of_a_miss_has_a_text() -> None:

@@ -38,6 +38,8 @@ def rank_measurements(
     metrics: Sequence[str],
     n: int = 5,
     target: npt.NDArray[np.bool_] | None = None,
+    *,
+    is_measured: npt.NDArray[np.bool_] | None = None,
 ) -> list[NextMeasurement]:
     """Return the settings to measure, in order, that reduce the predictive variance of the targets most.
 
@@ -51,6 +53,8 @@ def rank_measurements(
         Largest number of measurements.
     target : shape (n_setting,)
         Whether the variance of a setting counts; None for all.
+    is_measured : shape (n_setting,)
+        Whether a setting is only to predict, because it is measured already; None for none.
 
     Notes
     -----
@@ -65,13 +69,15 @@ def rank_measurements(
     """
     is_target = np.ones(len(X), dtype=bool) if target is None else target
     processes = [_Process.of(predictor, X, metric, is_target) for metric in metrics]
+    is_left_out = np.zeros(len(X), dtype=bool) if is_measured is None else is_measured.copy()
     selected: list[NextMeasurement] = []
-    while len(selected) < min(n, len(X)):
+    while len(selected) < n and not is_left_out.all():
         gain = np.mean([process.gain() for process in processes], axis=0)
-        gain[[previous.row for previous in selected]] = -np.inf
+        gain[is_left_out] = -np.inf
         row = int(gain.argmax())
         narrower = {m: process.measure(row) for m, process in zip(metrics, processes, strict=True)}
         selected.append(NextMeasurement(row, narrower))
+        is_left_out[row] = True
     return selected
 
 

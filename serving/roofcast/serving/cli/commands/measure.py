@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shlex
 import signal
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from roofcast.serving.measure.plan import PlannedRun
     from roofcast.serving.measure.plan_folder import Choice
     from roofcast.serving.measure.plan_runner import PlanResult, PlanRunner
+    from roofcast.serving.measure.totals import PlanTotals
     from roofcast.training.drift.report import DriftReport
 
 EXIT_INTERRUPTED: Final = 130
@@ -44,7 +46,9 @@ PLAN_OPTIONS: Final = {
 
 ENDPOINT_OPTIONS: Final = {
     "target": Option(
-        "OpenAI-compatible endpoint, without /v1; its API key is that of ROOFCAST_ENDPOINT_KEY.", metavar="URL"
+        "OpenAI-compatible endpoint, without /v1; its API key is that of ROOFCAST_ENDPOINT_KEY, or its user:password "
+        "that of ROOFCAST_ENDPOINT_LOGIN.",
+        metavar="URL",
     ),
     "served_model": Option("Name of the model at the endpoint, if it serves several.", str, "", "NAME"),
     "tokenizer": Option(
@@ -97,7 +101,9 @@ def measure(
         typer.Option(metavar="NAME=PATH", help="The config.json of a model that is not in the catalogue."),
     ] = None,
     import_: Annotated[bool, typer.Option("--import/--no-import", help="Import the reports into the store.")] = True,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands of the runs, and run none.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the commands and totals of the runs, and run none.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure a served model with GuideLLM over a plan of request lengths and loads, and import the results.
@@ -117,9 +123,12 @@ def measure(
     choice = Choice(plan, budget, stack) if budget is not None and budget < len(plan) else None
     runs = _select_runs(plan, values, model_config or [], choice, out)
     runner, setup, given = _open_runner(options, values, given, out, may_assume=dry_run)
+    left = [run for run in runs if not runner.is_measured(run)]
+    totals = _count(left, values, model_config or [], runner.max_s)
     if dry_run:
-        _print_commands(runner, runs)
+        _print_commands(runner, runs, left, totals, as_json=as_json)
         return
+    note(str(totals))
     save_setup(out, setup)
     if choice is not None:
         choice.save(out, runs)
@@ -175,16 +184,48 @@ def _select_runs(
         return choose_runs(plan, inputs, catalog, active.bundle.predictor, points=points, n=choice.budget)
 
 
-def _print_commands(runner: PlanRunner, runs: Sequence[PlannedRun]) -> None:
-    from roofcast.serving.measure.guidellm import without_login
+def _count(
+    runs: Sequence[PlannedRun], values: Mapping[str, str], model_config: list[str], max_s: float
+) -> PlanTotals:
+    """Return the totals of runs, with the predicted time if there is a predictor."""
+    from roofcast.data.errors import RoofcastError
+    from roofcast.serving.app_state.registered_models import with_configs
+    from roofcast.serving.cli.files import parse_configs
+    from roofcast.serving.measure.choice import planned_inputs, predict_e2e
+    from roofcast.serving.measure.totals import plan_totals
 
+    state = open_app_state()
+    catalog, _ = with_configs(state.catalog, parse_configs(model_config))
+    e2e_s: dict[str, float] = {}
+    if runs:
+        try:
+            predictor = load_predictor(state).active_model.bundle.predictor
+            e2e_s = predict_e2e(runs, planned_inputs(runs, values, catalog), catalog, predictor)
+        except RoofcastError as error:
+            note(f"the time is not predicted: {error}")
+    return plan_totals(runs, max_s, e2e_s)
+
+
+def _print_commands(
+    runner: PlanRunner,
+    runs: Sequence[PlannedRun],
+    left: Sequence[PlannedRun],
+    totals: PlanTotals,
+    *,
+    as_json: bool,
+) -> None:
+    commands = [shlex.join(runner.next_command(run)) for run in left]
+    if as_json:
+        print(json.dumps({**dataclasses.asdict(totals), "commands": commands}))
+        return
     for run in runs:
-        if runner.is_measured(run):
+        if run not in left:
             note(f"{run.name}: measured before")
-        else:
-            print(without_login(shlex.join(runner.next_command(run))))
+    for command in commands:
+        print(command)
+    note(str(totals))
     if runner.environment:
-        note(f"GuideLLM reads the API key from {', '.join(runner.environment)}")
+        note(f"GuideLLM reads key or login of the endpoint from {', '.join(runner.environment)}")
 
 
 def _open_runner(
@@ -203,17 +244,17 @@ def _open_runner(
     from roofcast.serving.measure.plan_folder import check_setup
     from roofcast.serving.measure.plan_runner import PlanRunner
 
-    key, max_s = guidellm.find_key(), options["max_s"]
+    key, login, max_s = guidellm.find_key(), guidellm.find_login(), options["max_s"]
     executable = _find_guidellm(options["guidellm"], may_assume=may_assume)
     try:
-        served, is_assumed = guidellm.find_model(options["target"], key, options["served_model"]), False
+        served, is_assumed = guidellm.find_model(options["target"], key, login, options["served_model"]), False
     except NotReadyError as error:
         if not may_assume:
             raise
         served, is_assumed = options["served_model"] or values["model"], True
         note(f"the name of the served model is assumed to be {served}: {error}")
     tokenizer = options["tokenizer"] or values["model"]
-    endpoint = guidellm.Endpoint(options["target"], served, tokenizer, options["requests"])
+    endpoint = guidellm.Endpoint(options["target"], served, tokenizer, options["requests"], bool(login))
     setup = {**values, **endpoint.setup, "max_s": f"{max_s:g}"}
     if not is_assumed:
         check_setup(out, setup)
@@ -223,7 +264,8 @@ def _open_runner(
         parse_overrides(given),
         lambda run, report, seed: guidellm.run_command(executable, endpoint, run, report, max_s=max_s, seed=seed),
         max_s,
-        guidellm.key_environment(key),
+        guidellm.secret_environment(key, options["target"], login),
+        login=login,
     )
     return runner, setup, given
 

@@ -15,6 +15,7 @@ import typer
 from roofcast.data.errors import InputError, RoofcastError, SchemaError, UnknownNameError
 from roofcast.serving.cli.console import note, show, track, warn
 from roofcast.serving.cli.context import AsJson, count_own_campaigns, load_predictor, open_app_state, open_store
+from roofcast.serving.counts import count_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,12 +151,11 @@ def _compare(state: AppState, added: Added) -> DriftReport | None:
 def _warn_of_rows_not_learnt(added: Added) -> None:
     if added.n_quarantined:
         see, cure = "roofcast measurements", f"roofcast measurements confirm --import {added.import_id}"
-        problem = f"{added.n_quarantined} rows are far from what others measured, and no training uses them"
+        problem = f"{count_text(added.n_quarantined, 'row')} far from what others measured, which no training uses"
         warn(f"{problem}; `{see}` says why; if they are right, run `{cure}`")
     if added.n_withdrawn:
-        warn(
-            f"{added.n_withdrawn} rows were withdrawn before and stay so; see `roofcast measurements restore --help`"
-        )
+        see = "see `roofcast measurements restore --help`"
+        warn(f"{count_text(added.n_withdrawn, 'row')} withdrawn before, and still so; {see}")
 
 
 def _arguments(options: Mapping[str, list[str] | None]) -> list[str]:

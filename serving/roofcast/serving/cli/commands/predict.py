@@ -52,13 +52,15 @@ def predict(
     server: Server = "",
     as_json: AsJson = False,
 ) -> None:
-    """Predict each row of a CSV; an invalid row gets a status and a reason. JSON is the number of rows by status.
+    """Predict each row of a CSV; an invalid row gets a status and a reason.
 
-    Of a measurement table, which has the column `campaign`, outcomes and provenance are not read; the answers follow
-    them, and a measured column of an answer's name becomes `measured_...`.
+    Measured columns, such as ttft_s, do not change a prediction (--reference does): they become `measured_...`, and
+    the file has the errors too. JSON is the number of rows by status, with `errors` by metric of what was measured.
     """
     from roofcast.serving.cli.files import read_references_table, read_table, write_table
+    from roofcast.serving.cli.measured_errors import SUFFIX, errors_text, measured_errors
     from roofcast.serving.cli.prediction_text import prediction_text
+    from roofcast.serving.cli.tables import fold
 
     if not 0 < level < 1:
         raise InputError("level", f"must be a probability between 0 and 1, got {level:g}")
@@ -73,21 +75,27 @@ def predict(
         with spinner("predicting"):
             names, answers = _predict(questions, references, stack, level, reference)
     header = [f"measured_{name}" if name in names else name for name in table.header]
-    write_table([*header, *names], map(_joined, table.rows, answers), out)
+    errors = measured_errors(table.header, table.rows, names, answers)
+    by_row = [list(cells) for cells in zip(*(one.errors for one in errors.values()), strict=True)]
+    header += [*names, *(f"{metric}{SUFFIX}" for metric in errors)]
+    write_table(header, map(_joined, table.rows, answers, by_row or [[]] * len(answers)), out)
     remarks = [{name: answer[names.index(name)] for name in TEXT_COLUMNS} for answer in answers]
     counts = dict(Counter(remark["status"] for remark in remarks).most_common())
     if as_json:
-        print(json.dumps(counts, separators=(",", ":")))
+        more = {"errors": {metric: one.summary() for metric, one in errors.items()}} if errors else {}
+        print(json.dumps(counts | more, separators=(",", ":")))
     if not answers:
         raise InputError("rows", "there are none; give at least one")
     if not as_json:
         print(prediction_text(remarks, table.lines, out, why=why), end="")
+        if errors:
+            print(fold(errors_text(errors)))
     if "ok" not in counts:
         raise InputError("rows", f"none has an answer; the first: {remarks[0]['reason']}")
 
 
-def _joined(question: Sequence[str], answer: Sequence[Any]) -> list[Any]:
-    return [*question, *answer]
+def _joined(question: Sequence[str], answer: Sequence[Any], errors: Sequence[Any]) -> list[Any]:
+    return [*question, *answer, *errors]
 
 
 def _predict(

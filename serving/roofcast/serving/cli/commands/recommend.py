@@ -17,7 +17,7 @@ from roofcast.serving.cli.completion import (
     complete_provider,
     complete_region,
 )
-from roofcast.serving.cli.console import spinner, warn
+from roofcast.serving.cli.console import note, spinner, warn
 from roofcast.serving.cli.context import (
     AsJson,
     ReferenceFile,
@@ -141,6 +141,9 @@ def recommend(
     artefact = response["entries"][0]["deployment"] if response["entries"] else None
     if artefact and deployment_file:
         write_text(artefact, deployment_file)
+        note(
+            f"{options['deployment']} of the first entry is written to {deployment_file}{_left_to_fill_in(artefact)}"
+        )
     if as_json:
         print(json.dumps(response))
         return
@@ -149,12 +152,18 @@ def recommend(
         print(f"\n{artefact}", end="")
 
 
+def _left_to_fill_in(artefact: str) -> str:
+    return "; its first lines say what is left to fill in" if "# to fill in" in artefact else ""
+
+
 def _recommend(options: dict[str, Any]) -> dict[str, Any]:
     """Return the recommendation of the active predictor; the request is validated before anything is loaded."""
     from roofcast.serving.cli.files import read_model
-    from roofcast.serving.recommend.api.request import RecommendationRequest
+    from roofcast.serving.cli.request_check import report_all_errors
+    from roofcast.serving.recommend.api.request import RecommendationRequest, option_fields, with_one_load
 
-    RecommendationRequest.from_options(options)
+    with report_all_errors(option_fields(with_one_load(options))):
+        RecommendationRequest.from_options(options)
     from roofcast.serving.recommend.api.service import answer_recommendation
 
     state = open_app_state()
@@ -167,9 +176,12 @@ def _recommend(options: dict[str, Any]) -> dict[str, Any]:
 def _ask_service(url: str, options: dict[str, Any]) -> dict[str, Any]:
     from roofcast.serving.cli.files import read_model
     from roofcast.serving.cli.remote import ask
-    from roofcast.serving.recommend.api.request import RecommendationRequest
+    from roofcast.serving.cli.request_check import report_all_errors
+    from roofcast.serving.recommend.api.request import RecommendationRequest, option_fields, with_one_load
 
-    request = RecommendationRequest.from_options(options | {"model": read_model(options["model"])})
+    options |= {"model": read_model(options["model"])}
+    with report_all_errors(option_fields(with_one_load(options))):
+        request = RecommendationRequest.from_options(options)
     fields: Any = request.model_dump(mode="json", exclude_unset=True)
     with ask(url) as client:
         return dict(client.recommend(**fields))

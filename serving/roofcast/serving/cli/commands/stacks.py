@@ -16,6 +16,7 @@ from roofcast.serving.cli.console import note, show, spinner, track, warn
 from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state, open_store
 from roofcast.serving.cli.stack_text import stack_verdict
 from roofcast.serving.cli.tables import fold
+from roofcast.serving.counts import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +60,7 @@ def add_files(
     configs = parse_configs(model_config)
     rows, n_left_out = _read_rows(paths, given)
     if n_left_out:
-        note(f"{n_left_out} rows are left out: they failed, or have no metric of references")
+        note(f"left out: {count_text(n_left_out, 'row')} of failed runs or without a metric of references")
     if server:
         from roofcast.serving.cli.remote import ask
 
@@ -160,7 +161,7 @@ def show_(
         for one in report["errors"]
         for text, errors in (("without the stack", one["before"]), ("with its other runs", one["after"]))
     ]
-    print(fold(f"{report['name']}: {report['n_run']} runs of {', '.join(report['models'])}"))
+    print(fold(f"{report['name']}: {count_text(report['n_run'], 'run')} of {', '.join(report['models'])}"))
     print(fold(stack_verdict(report)))
     show(lines, as_json=False, title=f"\nerrors as fractions, coverage of intervals of {level:g}")
     rows = [

@@ -47,10 +47,13 @@ OPTIONS: Final = {
         names=("--n-token", "--tokens"),
         parse=parse_amount,
     ),
-    "n_epoch": Option("Passes over the data set.", float, 1.0, show_default=True, names=("--n-epoch", "--epochs")),
+    "n_epoch": Option("Passes over the data set; 1 by default.", float | None, None, names=("--n-epoch", "--epochs")),
     "method": Option("pretrain, full, lora, qlora or adapter.", str, "full", show_default=True),
     "n_token_per_sequence": Option(
-        "Tokens of a packed sequence.", int, 2048, show_default=True, names=("--n-token-per-sequence", "--seq-len")
+        "Tokens of a packed sequence; 2048 by default.",
+        int | None,
+        None,
+        names=("--n-token-per-sequence", "--seq-len"),
     ),
     "n_global_batch_sequence": Option(
         "Sequences of an optimizer step; 128 by default, of pretraining 4 million tokens.",
@@ -269,9 +272,11 @@ def _launch_command(entries: Sequence[Mapping[str, Any]], launch: str) -> str:
 def _recommend(options: dict[str, Any], server: str) -> dict[str, Any]:
     """Return the recommendation, of a service if one is named; the request is validated before anything is loaded."""
     from roofcast.serving.cli.files import read_model
-    from roofcast.serving.training_jobs.request import TrainingRecommendationRequest
+    from roofcast.serving.cli.request_check import report_all_errors
+    from roofcast.serving.training_jobs.request import TrainingRecommendationRequest, option_fields
 
-    TrainingRecommendationRequest.from_options(options)
+    with report_all_errors(option_fields(options)):
+        TrainingRecommendationRequest.from_options(options)
     if server:
         from roofcast.serving.cli.remote import ask
 

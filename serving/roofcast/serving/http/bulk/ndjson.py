@@ -9,7 +9,7 @@ from typing import IO, Any, Final
 
 from pydantic_core import from_json, to_json
 
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, join_errors
 from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.http.body import read_object
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
@@ -123,7 +123,7 @@ def read_row(line: bytes, models: InlineModels) -> Mapping[str, Any]:
     if not isinstance(fields, dict) or len(fields) != line.count(b":"):
         fields = _read_row_strictly(line)
     if not fields.keys() <= INPUT_COLUMNS.keys():
-        raise unknown_column_error(next(name for name in fields if name not in INPUT_COLUMNS))
+        raise join_errors([unknown_column_error(name) for name in fields if name not in INPUT_COLUMNS])
     model = fields.get("model")
     return {**fields, "model": models.add(model)} if isinstance(model, dict) else fields
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import compute, types
 
-from roofcast.data.measurements.columns import column_cure
+from roofcast.data.measurements.column_names import column_cure
 from roofcast.serving.http.bulk import WRONG_FILE
 
 _MAX_LIST: Final = 100_000

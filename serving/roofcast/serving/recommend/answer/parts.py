@@ -208,6 +208,14 @@ class Lever:
 
 
 @dataclass(frozen=True, slots=True)
+class CalibrationEffect:
+    """Cheapest deployment without references and stack, predicted without and with them; None if there is none."""
+
+    without: Entry | None
+    calibrated: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
 class Recommendation:
     """Entries by rising cost, with rejections, fleet and Pareto front.
 
@@ -237,6 +245,8 @@ class Recommendation:
         Limits out of reach, with the best prediction.
     levers
         What would change the cost, by rising cost.
+    calibration_effect
+        None without references and stack, or if the confidence cannot be guaranteed without them.
     """
 
     entries: tuple[Entry, ...]
@@ -253,6 +263,7 @@ class Recommendation:
     n_predicted: int
     warnings: tuple[str, ...] = ()
     levers: tuple[Lever, ...] = ()
+    calibration_effect: CalibrationEffect | None = None
 
     @property
     def offers(self) -> tuple[Offer, ...]:

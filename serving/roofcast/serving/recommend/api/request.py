@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, join_errors
 from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.specs import Precision, input_error
 from roofcast.features.descriptors.descriptor_table import TYPICAL_DRAFT
@@ -93,12 +93,8 @@ class WorkloadRequest(Message):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if (self.users is None) == (self.request_rate_per_s is None):
-            raise ValueError("give either users or request_rate_per_s")
-        if self.users is None and self.think_time_s:
-            raise ValueError("think_time_s needs users; arrivals at a rate do not wait for responses")
-        if self.preset is None and (self.n_input_token is None or self.n_output_token is None):
-            raise ValueError("give n_input_token and n_output_token, or a preset such as chat")
+        if problem := workload_problem(self.model_dump()):
+            raise ValueError(problem)
         return self
 
     def demand(self, limits: Iterable[str]) -> Demand:
@@ -135,6 +131,19 @@ class WorkloadRequest(Message):
             headroom=self.headroom,
             peak_factor=self.peak_factor,
         )
+
+
+def workload_problem(fields: Mapping[str, Any]) -> str:
+    """Return what a workload lacks or has too much of, whether or not its values are valid; empty for nothing."""
+    given = {name for name, value in fields.items() if value is not None}
+    problems = []
+    if len(given & {"users", "request_rate_per_s"}) != 1:
+        problems.append("give either users or request_rate_per_s")
+    elif "users" not in given and fields.get("think_time_s"):
+        problems.append("think_time_s needs users; arrivals at a rate do not wait for responses")
+    if "preset" not in given and not {"n_input_token", "n_output_token"} <= given:
+        problems.append("give n_input_token and n_output_token, or a preset such as chat")
+    return "; ".join(problems)
 
 
 def _lengths(length: float | dict[str, float]) -> Lengths:
@@ -226,6 +235,9 @@ OPTION_FIELDS: Final[Mapping[str, str]] = {
 }
 """Path in the request of each command-line option."""
 
+LOAD_OPTIONS: Final = ("concurrency", "rate", "users")
+"""Command-line options of the load, of which a request has one."""
+
 
 class RecommendationRequest(Message):
     """A model, a workload, limits, and constraints; a reference without `model` is of this model."""
@@ -279,16 +291,31 @@ class RecommendationRequest(Message):
         >>> request.workload.n_input_token, request.limits, request.n_entry
         (500.0, ['ttft<=1s'], 10)
         """
-        given = {name: value for name, value in options.items() if value is not None and value != []}
-        if len(given.keys() & {"concurrency", "rate", "users"}) != 1:
-            raise InputError("concurrency", "give exactly one of --concurrency, --request-rate and --users")
-        fields: dict[str, Any] = {"workload": {}, "constraints": {}}
-        if "concurrency" in given:
-            given.setdefault("think_time", 0.0)
-        for name, value in given.items():
-            part, _, field = OPTION_FIELDS[name].rpartition(".")
-            (fields[part] if part else fields)[field] = value
+        errors = []
+        if sum(options.get(name) is not None for name in LOAD_OPTIONS) != 1:
+            errors.append(InputError("concurrency", "give exactly one of --concurrency, --request-rate and --users"))
         try:
-            return cls.model_validate(fields)
+            request = cls.model_validate(option_fields(with_one_load(options)))
         except ValidationError as error:
-            raise input_error(error) from error
+            errors.append(input_error(error))
+        if errors:
+            raise join_errors(errors)
+        return request
+
+
+def with_one_load(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with one user in place of no load or several, so that the others can be checked."""
+    n_load = sum(options.get(name) is not None for name in LOAD_OPTIONS)
+    return {**options} if n_load == 1 else {**options, **dict.fromkeys(LOAD_OPTIONS), "users": 1.0}
+
+
+def option_fields(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a request of command-line options, in JSON values that nothing has checked."""
+    given = {name: value for name, value in options.items() if value is not None and value != []}
+    fields: dict[str, Any] = {"workload": {}, "constraints": {}}
+    if "concurrency" in given:
+        given.setdefault("think_time", 0.0)
+    for name, value in given.items():
+        part, _, field = OPTION_FIELDS[name].rpartition(".")
+        (fields[part] if part else fields)[field] = value
+    return fields

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import math
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field
 
 from roofcast.serving.recommend.answer.nearest import LEAST_CORRELATION
 from roofcast.serving.recommend.answer.parts import (
+    CalibrationEffect,
     Elsewhere,
     Entry,
     FrontPoint,
@@ -270,6 +271,24 @@ class LeverResponse(ReplicaResponse, OfferResponse):
         return deployment_response(cls, lever)
 
 
+class WithoutStackResponse(ReplicaResponse, OfferResponse):
+    """Cheapest deployment without the stack and the references; `predictions` are those with them, at its load."""
+
+    n_replica: int
+    n_instance: int
+    cost_usd_per_h: float
+    p_limits_met: Annotated[float, Field(description="With the stack and the references.")]
+    p_limits_met_without: float
+    predictions: list[MetricResponse]
+
+    @classmethod
+    def of(cls, effect: CalibrationEffect | None) -> Self | None:
+        """Return the deployment of an effect; None if there is none."""
+        if effect is None or effect.without is None or effect.calibrated is None:
+            return None
+        return deployment_response(cls, effect.calibrated, p_limits_met_without=effect.without.p_limits_met)
+
+
 class BasisResponse(BaseModel):
     """Versions and hashes that the response depends on, besides the request."""
 
@@ -296,7 +315,15 @@ class RecommendationResponse(BaseModel):
     predictor_version: str
     stack: StackResponse | None = None
     stack_effect: Annotated[
-        str | None, Field(description="How far the stack moves the figures of the first entry; null without a stack.")
+        str | None,
+        Field(
+            description="The answer with the stack, or the references, and without, and why they differ; null "
+            "without either."
+        ),
+    ] = None
+    without_stack: Annotated[
+        WithoutStackResponse | None,
+        Field(description="Null without a stack and references, and if nothing meets the limits without them."),
     ] = None
     n_configuration: Annotated[int, Field(description="Configurations searched.")]
     n_candidate: Annotated[int, Field(description="Configurations times load levels.")]

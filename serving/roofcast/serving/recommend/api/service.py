@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final, get_args
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.errors import InputError, UnknownNameError, join_errors
 from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.features.columns import ENGINES
 from roofcast.features.validity.context import context_error, context_limit
@@ -20,12 +20,13 @@ from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
 from roofcast.serving.deployment.engine_config import ENGINES as DEPLOYABLE_ENGINES
 from roofcast.serving.predict.references import references_of
-from roofcast.serving.predict.unknown_names import unknown_name_error
 from roofcast.serving.recommend.answer.basis import Basis, BasisFactory
 from roofcast.serving.recommend.answer.parts import Recommendation
+from roofcast.serving.recommend.api.calibration_text import calibration_text
 from roofcast.serving.recommend.api.cautions import demand_warnings, entry_warnings
 from roofcast.serving.recommend.api.load import load_response
 from roofcast.serving.recommend.api.request import ConstraintsRequest, RecommendationRequest
+from roofcast.serving.recommend.api.request_errors import NAMED_FIELDS, check_name, request_errors
 from roofcast.serving.recommend.api.response import (
     BasisResponse,
     CertaintyResponse,
@@ -35,10 +36,10 @@ from roofcast.serving.recommend.api.response import (
     LeverResponse,
     RecommendationResponse,
     RejectionResponse,
+    WithoutStackResponse,
     deployment_response,
     rounded,
 )
-from roofcast.serving.recommend.api.stack_effect import stack_effect
 from roofcast.serving.recommend.demand.demand import Constraints, Demand
 from roofcast.serving.recommend.demand.inventory import override_prices, owned_nodes
 from roofcast.serving.recommend.recommendation import recommend
@@ -68,7 +69,9 @@ def answer_recommendation(
     OutOfRangeError
         If the level or the confidence is above what the measurements can guarantee.
     """
-    catalog = bench.catalog
+    catalog, engines = bench.catalog, {*loaded.bundle.engines, *ENGINES} - {""}
+    if errors := request_errors(request.model_dump(include=NAMED_FIELDS), catalog, engines):
+        raise join_errors(errors)
     if isinstance(request.model, str):
         name, model = request.model, catalog.model(request.model)
     else:
@@ -82,7 +85,6 @@ def answer_recommendation(
     market = catalog
     if request.price_overrides:
         market = catalog.with_offers(override_prices(catalog.offers, request.price_overrides, catalog, today))
-    engines = {*loaded.bundle.engines, *ENGINES} - {""}
     constraints = resolve_constraints(request.constraints, market, today, engines, request.deployment)
     unpriced = _unpriced_warnings(request.constraints.accelerators, market, constraints)
     references = _references(request, model, catalog, loaded.bundle)
@@ -106,8 +108,12 @@ def answer_recommendation(
     response.warnings += demand_warnings(demand, result)
     if used:
         response.stack = StackResponse.of(used)
-        response.stack_effect = stack_effect(used, result)
         response.warnings += used.notes
+    if used or points:
+        response.stack_effect = calibration_text(
+            f"the {used}" if used else "the references", result, request.confidence
+        )
+        response.without_stack = WithoutStackResponse.of(result.calibration_effect)
     if request.deployment:
         question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, constraints)
         _add_artefacts(response, result, request.deployment, question)
@@ -250,8 +256,5 @@ def resolve_constraints(
 
 def _resolve_names(field: str, names: Iterable[str], known: Iterable[str]) -> frozenset[str]:
     """Return names as they are known, whatever their case."""
-    by_key = {name.casefold(): name for name in known}
-    for name in names:
-        if name.casefold() not in by_key:
-            raise unknown_name_error(field, name, by_key.values())
-    return frozenset(by_key[name.casefold()] for name in names)
+    ids = [*known]
+    return frozenset(check_name(field, ids, name) for name in names)

@@ -9,6 +9,7 @@ from roofcast.data.specs import ModelSpec
 from roofcast.serving.training_jobs.candidates import Hardware, TrainingDemand
 from roofcast.serving.training_jobs.launch.shell import (
     LEARNING_RATE,
+    LOGIN,
     OUTPUT,
     Arguments,
     command,
@@ -17,6 +18,10 @@ from roofcast.serving.training_jobs.launch.shell import (
     torchrun,
 )
 from roofcast.serving.training_jobs.response import TrainingPlanResponse
+
+COMMIT: Final = "000c4ac24f61"
+CORE_VERSION: Final = "0.16.1"
+"""Versions whose arguments and checks the command has."""
 
 PRECISIONS: Final = ("bf16", "fp16", "fp8")
 SHARDINGS: Final = ("zero1", "ddp")
@@ -102,7 +107,8 @@ def megatron_command(plan: TrainingPlanResponse, hardware: Hardware, demand: Tra
     ]
     # Tensor and context parallelism need one connection before Blackwell
     head = f"CUDA_DEVICE_MAX_CONNECTIONS=1 {torchrun(hardware)} pretrain_gpt.py"
-    return subshell(names, command(head, arguments))
+    remarks = (f"in a clone of NVIDIA/Megatron-LM at {COMMIT}; pip install megatron-core=={CORE_VERSION}", LOGIN)
+    return subshell(names, command(head, arguments), remarks)
 
 
 def _architecture(model: ModelSpec, tp: int) -> Arguments:

@@ -16,10 +16,19 @@ Arguments = Iterable[tuple[str, Any]]
 """Names with their values; None for switches."""
 
 
-def subshell(names: Mapping[str, str], commands: str) -> str:
+LOGIN: Final = "HF_TOKEN: set it where a checkpoint or data set of Hugging Face asks for a login"
+"""Remark on the variable that `huggingface_hub` reads."""
+
+
+def subshell(names: Mapping[str, str], commands: str, remarks: Iterable[str] = ()) -> str:
     r"""Return commands in a subshell that ends with a message where a variable is not set, or a command fails.
 
     An interactive shell, into which the text is pasted, would go on after ``${OUT:?}``; a subshell of it does not.
+
+    Parameters
+    ----------
+    remarks
+        Comments above, without quotes.
 
     Examples
     --------
@@ -31,7 +40,8 @@ def subshell(names: Mapping[str, str], commands: str) -> str:
     )
     """
     checks = "".join(f': "${{{name}:?{meaning}}}"\n' for name, meaning in names.items())
-    return f"(\nset -eu\n{checks}{commands})\n"
+    head = "".join(f"# {remark}\n" for remark in remarks)
+    return f"{head}(\nset -eu\n{checks}{commands})\n"
 
 
 def here_document(path: str, lines: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from roofcast.data.specs import ModelSpec
 from roofcast.serving.training_jobs.candidates import Hardware, TrainingDemand
 from roofcast.serving.training_jobs.launch.shell import (
     LEARNING_RATE,
+    LOGIN,
     OUTPUT,
     Arguments,
     command,
@@ -20,6 +21,9 @@ from roofcast.serving.training_jobs.response import TrainingPlanResponse
 
 VERSION: Final = "0.3.0"
 """Version whose configurations and arguments the command has: `torchtitan` on PyPI."""
+
+TORCH_VERSION: Final = "2.13.0"
+"""Version whose torchrun starts it."""
 
 SHARDINGS: Final = ("fsdp", "hsdp", "ddp")
 PRECISIONS: Final = ("bf16", "fp8")
@@ -113,7 +117,8 @@ def torchtitan_command(plan: TrainingPlanResponse, hardware: Hardware, demand: T
     }
     head = f"{torchrun(hardware)} -m torchtitan.train --module {FILE} --config job"
     config = here_document(f"{FILE}.py", _config_lines(flavor, plan))
-    return subshell(names, config + command(head, _arguments(plan, hardware, demand)))
+    remarks = (f"pip install torchtitan=={VERSION} torch=={TORCH_VERSION}", LOGIN)
+    return subshell(names, config + command(head, _arguments(plan, hardware, demand)), remarks)
 
 
 def _config_lines(flavor: Flavor, plan: TrainingPlanResponse) -> list[str]:

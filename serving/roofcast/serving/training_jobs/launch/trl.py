@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Iterator
 from typing import Final
 
 from roofcast.features.training.methods import DEFAULT_RANK, DEFAULT_TARGETS
@@ -12,6 +13,7 @@ from roofcast.serving.training_jobs.candidates import Hardware, TrainingDemand
 from roofcast.serving.training_jobs.conventions import FSDP
 from roofcast.serving.training_jobs.launch.shell import (
     LEARNING_RATE,
+    LOGIN,
     NODES,
     OUTPUT,
     PORT,
@@ -21,6 +23,18 @@ from roofcast.serving.training_jobs.launch.shell import (
     subshell,
 )
 from roofcast.serving.training_jobs.response import TrainingPlanResponse
+
+PACKAGES: Final = ("trl==1.16.0", "transformers==5.23.0", "accelerate==1.15.0")
+"""Versions whose arguments the command has."""
+
+ADAPTER_PACKAGE: Final = "peft==0.21.2"
+QUANTISATION_PACKAGE: Final = "bitsandbytes==0.50.2"
+ATTENTION_PACKAGE: Final = "flash-attn==2.8.3.post2"
+"""The latest on PyPI on 2026-11-23; TRL 1.16.0 asks for peft 0.13.0 and bitsandbytes 0.45.1 at least."""
+
+BEFORE_AMPERE: Final = ("nvidia-p100", "nvidia-v100", "nvidia-t4", "nvidia-rtx-20")
+"""Beginnings of the ids of accelerators without FlashAttention-2, which supports Ampere, Ada and Hopper: README of
+``flash-attn``."""
 
 PRECISIONS: Final = ("bf16", "fp16")
 SHARDED: Final = ("fsdp", "hsdp", "zero3")
@@ -66,7 +80,8 @@ def trl_command(plan: TrainingPlanResponse, hardware: Hardware, demand: Training
     References
     ----------
     accelerate 1.15.0: ``commands/config/cluster.py`` and ``commands/launch.py``; TRL 1.16.0: ``scripts/sft.py``,
-    ``trainer/sft_config.py`` and ``trainer/model_config.py``.
+    ``trainer/sft_config.py`` (``padding_free``, which the default packing implies: FlashAttention 2 or 3 alone) and
+    ``trainer/model_config.py`` (``attn_implementation``).
     """
     names = {
         "DATA": "name or folder of a data set with a column text or messages",
@@ -76,7 +91,7 @@ def trl_command(plan: TrainingPlanResponse, hardware: Hardware, demand: Training
     }
     head = "accelerate launch --config_file accelerate.yaml -m trl.scripts.sft"
     config = here_document("accelerate.yaml", _config_lines(plan, hardware))
-    return subshell(names, config + command(head, _arguments(plan, demand)))
+    return subshell(names, config + command(head, _arguments(plan, hardware, demand)), _remarks(hardware, demand))
 
 
 def _is_sharded(plan: TrainingPlanResponse) -> bool:
@@ -119,7 +134,21 @@ def _config_lines(plan: TrainingPlanResponse, hardware: Hardware) -> list[str]:
     return lines
 
 
-def _arguments(plan: TrainingPlanResponse, demand: TrainingDemand) -> Arguments:
+def _remarks(hardware: Hardware, demand: TrainingDemand) -> Iterator[str]:
+    """Yield what is to be installed, and the variable of a login."""
+    packages = [*PACKAGES, *([ADAPTER_PACKAGE] if demand.method in FROZEN_METHODS else [])]
+    packages += [QUANTISATION_PACKAGE] if demand.method == "qlora" else []
+    yield f"pip install {' '.join(packages)}"
+    if _has_flash_attention(hardware):
+        yield f"pip install {ATTENTION_PACKAGE} --no-build-isolation"
+    yield LOGIN
+
+
+def _has_flash_attention(hardware: Hardware) -> bool:
+    return not hardware.accelerator.startswith(BEFORE_AMPERE)
+
+
+def _arguments(plan: TrainingPlanResponse, hardware: Hardware, demand: TrainingDemand) -> Arguments:
     is_frozen = demand.method in FROZEN_METHODS
     is_half = plan.compute_precision == "fp16"
     yield "model_name_or_path", shlex.quote(demand.model.id)
@@ -128,6 +157,11 @@ def _arguments(plan: TrainingPlanResponse, demand: TrainingDemand) -> Arguments:
     yield "learning_rate", "$LEARNING_RATE"
     yield "optim", "adamw_torch_fused"
     yield "packing", None
+    if _has_flash_attention(hardware):
+        yield "attn_implementation", "flash_attention_2"  # the default packing keeps sequences apart by it alone
+    else:
+        yield "attn_implementation", "sdpa"
+        yield "packing_strategy", "wrapped"
     yield "max_length", demand.n_token
     yield "per_device_train_batch_size", f"{plan.n_micro_batch_sequence:g}"
     yield "gradient_accumulation_steps", f"{plan.n_gradient_accumulation:g}"

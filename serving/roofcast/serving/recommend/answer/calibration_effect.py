@@ -1,0 +1,44 @@
+"""Effect of references and stack: the cheapest deployment without them, predicted without and with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from roofcast.serving.recommend.answer.entries import build_entries
+from roofcast.serving.recommend.answer.parts import CalibrationEffect
+from roofcast.serving.recommend.search.confidence import ROUNDING, LimitModel
+from roofcast.serving.recommend.search.search import Search, SearchTarget
+from roofcast.training.learner.predictor import RoofcastPredictor
+
+
+def find_calibration_effect(search: Search, baseline: RoofcastPredictor) -> CalibrationEffect | None:
+    """Return the cheapest deployment by the baseline, and what the search's own predictor says of it.
+
+    The second search has the candidates of the first and decides one deployment alone.
+
+    Parameters
+    ----------
+    search
+        With the references and the stack.
+    baseline
+        Predictor without either.
+
+    Returns
+    -------
+    None if the baseline cannot guarantee the confidence.
+    """
+    problem = search.problem
+    limits = LimitModel(problem.demand, baseline)
+    if problem.confidence > limits.highest_confidence + ROUNDING:
+        return None
+    bundle = replace(problem.bundle, predictor=baseline)
+    without = Search(replace(problem, bundle=bundle, unconditioned=None, baseline=None, references=None), limits)
+    target = SearchTarget(problem.confidence, np.zeros_like(without.pairs.offer), 1)
+    without.run([target])
+    deployments = without.deployments(without.winners(target), problem.confidence)
+    if not deployments:
+        return CalibrationEffect(None, None)
+    (before,), (after,) = build_entries(deployments, without), build_entries(deployments, search)
+    return CalibrationEffect(before, after)

@@ -1,0 +1,92 @@
+"""An answer about a stack says what it changes: hardware, cost, and why."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from roofcast.serving.recommend.answer.parts import CalibrationEffect, PredictedMetric, Replica
+from roofcast.serving.recommend.api.calibration_text import calibration_text
+from tests.serving.http.test_stacks import add
+from tests.serving.http_client import Client, a_demand
+from tests.serving.stacks.test_profiles import a_run
+
+REPLICA = Replica("nvidia-h100-sxm-80gb", engine="vllm", weight_precision="bf16")
+
+
+def an_entry(n: int, value: float = 0.032, p: float = 0.9, kind: str = "H100", users: float | None = 40.0) -> Any:
+    offer = SimpleNamespace(id=kind, instance_type=kind)
+    metrics = (PredictedMetric("tpot_s", "p95", value, 0.01, 0.05, 0.04, 0.02),)
+    return SimpleNamespace(
+        offer=offer, replica=REPLICA, n_instance=n, cost_usd_per_h=2.05 * n, predictions=metrics, p_limits_met=p,
+        users_per_replica=users, request_rate_per_replica=7.0,
+    )  # fmt: skip
+
+
+def text(entry: Any, without: Any, calibrated: Any) -> str:
+    result: Any = SimpleNamespace(
+        entries=[entry] if entry else [], calibration_effect=CalibrationEffect(without, calibrated)
+    )
+    return calibration_text("the stack profile rack-7", result, 0.8)
+
+
+def test_more_hardware_has_the_figures_and_capacity_of_the_answer_without() -> None:
+    assert text(an_entry(3), an_entry(2, 0.02, users=60), an_entry(2)) == (
+        "without the stack profile rack-7: 2 x H100 (tp1, vllm, bf16) for 4.1 USD/h; with it: 3 x H100 (tp1, vllm, "
+        "bf16) for 6.15 USD/h, because on the former tpot:p95 is 32 ms, 1.60 times the 20 ms without it, so a "
+        "replica serves 40 users instead of 60 users"
+    )
+
+
+def test_another_winner_has_the_probability_of_the_former_if_that_rules_it_out() -> None:
+    other = an_entry(3, kind="A100")
+    assert text(other, an_entry(2, 0.02), an_entry(2, p=0.41)).endswith(
+        "without it, and all limits are met with probability 0.41 instead of 0.90"
+    )
+    assert text(other, an_entry(2, 0.02), an_entry(2, p=0.85)).endswith("so a replica serves less within the limits")
+
+
+def test_a_cheaper_answer_has_the_figures_of_its_own_deployment() -> None:
+    assert "because on the latter tpot:p95 is 18 ms, 0.90 times" in text(an_entry(1, 0.018), an_entry(2), an_entry(2))
+    assert "without the stack profile rack-7: no deployment meets the limits; with it: 1 x" in text(
+        an_entry(1), None, None
+    )
+
+
+def test_without_an_entry_the_answer_without_is_named() -> None:
+    assert "with it: no deployment meets the limits, because on the former" in text(None, an_entry(2), an_entry(2))
+
+
+def test_the_same_answer_is_named_once() -> None:
+    assert text(an_entry(2), an_entry(2), an_entry(2)).startswith(
+        "without the stack profile rack-7 the answer is the same, 2 x H100"
+    )
+
+
+def test_without_a_comparison_the_answer_is_named() -> None:
+    result: Any = SimpleNamespace(entries=[an_entry(2)], calibration_effect=None)
+    assert calibration_text("the references", result, 0.8) == (
+        "with the references: 2 x H100 (tp1, vllm, bf16) for 4.1 USD/h"
+    )
+
+
+def test_the_answer_without_a_stack_is_that_of_a_request_without_it(shared: Client) -> None:
+    add(shared, "slower", a_run(slower=3), a_run(64, slower=3))
+    demand = a_demand(limits=["tpot:p50<=1s"], constraints={"engines": ["vllm"]}, n_entry=1)
+    plain, calibrated = (
+        shared.post("/v1/recommendations", demand | more).json() for more in ({}, {"stack": "slower"})
+    )
+    assert plain["without_stack"] is None
+    assert plain["stack_effect"] is None
+    without, first = calibrated["without_stack"], plain["entries"][0]
+    for name in ("cost_usd_per_h", "n_instance", "n_replica", "accelerator", "instance_type", "tensor_parallel"):
+        assert without[name] == first[name]
+    assert without["p_limits_met_without"] == pytest.approx(first["p_limits_met"])
+    slow = {one["metric"]: one for one in without["predictions"]}["tpot_s"]
+    assert slow["uncalibrated"] == pytest.approx(
+        {one["metric"]: one for one in first["predictions"]}["tpot_s"]["value"]
+    )
+    assert slow["value"] > slow["uncalibrated"]
+    assert f"for {first['cost_usd_per_h']:.3g} USD/h" in calibrated["stack_effect"]
