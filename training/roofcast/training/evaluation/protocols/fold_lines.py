@@ -73,7 +73,7 @@ def predict_fold(
 ) -> pd.DataFrame:
     """Return the lines of a fold: roofcast, the baselines, and what `further` predicts.
 
-    Training rows that are runs of the fold published a second time, by whomever, are left out.
+    Training rows that are runs of the fold published again, by any owner, are left out.
     """
     train, test = fold
     run = rows.measurements["run"]

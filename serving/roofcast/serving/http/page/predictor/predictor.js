@@ -73,8 +73,8 @@ function outcome({ state, error, report }) {
   if (state === "failed") return error;
   if (!report) return "";
   const verdict = report.promoted ?? report.is_promoted;
-  const told = verdict === undefined ? "" : verdict ? "promoted" : "not promoted";
-  return [told, report.reason, report.version && `version ${report.version}`, report.n_row && `${few(report.n_row)} rows`].filter(Boolean).join(", ");
+  const outcome = verdict === undefined ? "" : verdict ? "promoted" : "not promoted";
+  return [outcome, report.reason, report.version && `version ${report.version}`, report.n_row && `${few(report.n_row)} rows`].filter(Boolean).join(", ");
 }
 
 async function retrain(button, place) {
