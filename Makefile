@@ -74,7 +74,7 @@ lock: $(VENV)/.dev     ## Resolve the locks
 	echo uv | $(RESOLVE) - -o requirements/uv.txt
 	$(RESOLVE) pyproject.toml -o requirements/serve.txt
 	$(RESOLVE) -c requirements/serve.txt --extra notebooks --extra otel --extra postgres --extra parquet \
-		--extra experiments --group dev pyproject.toml \
+		--extra dask --extra experiments --group dev pyproject.toml \
 		-o requirements/dev.txt
 
 clean:           ## Remove what the targets made

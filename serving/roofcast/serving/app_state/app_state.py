@@ -24,6 +24,7 @@ from roofcast.serving.shadow.challenger_loader import ChallengerLoader
 from roofcast.serving.stacks.joined_points import JoinedPointsCache
 from roofcast.serving.stacks.measured import MeasuredBundles
 from roofcast.serving.stacks.profiles import ProfileCache
+from roofcast.training.cluster import folds_on
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.registry import Registry
@@ -122,7 +123,9 @@ class AppState:
         keys = pd.concat([pd.Series("", index=shipped.index, dtype=object), uploaders], ignore_index=True)
         return build_training_set(rows, catalog.models, catalog.accelerators, n_own=len(own), uploaders=keys)
 
-    def retrain(self, progress: Progress | None = None, *, shadow: bool | None = None) -> RetrainingReport:
+    def retrain(
+        self, progress: Progress | None = None, *, shadow: bool | None = None, dask: str | None = None
+    ) -> RetrainingReport:
         """Fit a candidate to the training set and promote it if it is not worse than the champion.
 
         A state folder runs one retraining at a time; a second one warns and waits.
@@ -131,9 +134,11 @@ class AppState:
         ----------
         shadow
             Make the candidate the challenger instead; by default the settings say.
+        dask
+            Scheduler of a cluster that fits the folds; by default that of the settings.
         """
         shadow = not self.settings.auto_promote if shadow is None else shadow
-        with self._training_lock():
+        with self._training_lock(), folds_on(self.settings.dask if dask is None else dask):
             return retrain(self.training_set(), self.registry, self.settings.training, progress, shadow=shadow)
 
     @contextlib.contextmanager

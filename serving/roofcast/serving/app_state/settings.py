@@ -86,6 +86,9 @@ class Settings(BaseSettings):
     auto_promote
         Whether a retraining promotes a candidate that is not worse than the champion; otherwise the candidate becomes
         the challenger, and an operator promotes it.
+    dask
+        Scheduler of a Dask cluster that fits the folds of retrainings, such as ``tcp://scheduler:8786``; blank for
+        this machine.
     shadow_ratio
         Share of the JSON prediction requests that the challenger answers too, unseen; 0 to load no challenger.
     training
@@ -119,6 +122,7 @@ class Settings(BaseSettings):
     log_format: Literal["auto", "json", "text"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     auto_promote: bool = True
+    dask: str = ""
     shadow_ratio: float = Field(default=0.1, ge=0, le=1)
     training: TrainingConfig = TrainingConfig()
 

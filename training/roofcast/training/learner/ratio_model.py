@@ -260,22 +260,44 @@ def fit_held_out(
     from joblib import Parallel, delayed  # noqa: PLC0415  (serving fits nothing)
 
     allowed = np.ones(len(X), dtype=bool) if trainable is None else trainable
+    wanted = np.ones(len(X), dtype=bool) if judged is None else judged
     folds = list(
         leave_one_group_out(groups if held_out is None else held_out, (predictor.config or TrainingConfig()).n_fold)
     )
-
-    def fit_fold(fold: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]) -> HeldOutModel | None:
-        rows, test = fold[0][allowed[fold[0]]], fold[1] if judged is None else fold[1][judged[fold[1]]]
-        if not len(rows) or not len(test):
-            return None
-        model = RatioModel(predictor.config, predictor.metrics, predictor.coefficients)
-        own_stacks = None if stacks is None else stacks.iloc[rows]
-        return HeldOutModel(model.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows], stacks=own_stacks), test)
-
-    pool = Parallel(n_jobs=N_THREAD, prefer="threads", return_as="generator")
-    fitted = pool(delayed(fit_fold)(fold) for fold in folds)
+    pool = Parallel(n_jobs=_n_job(), prefer="threads", return_as="generator")
+    tables = {"X": X, "y": y, "groups": groups, "stacks": stacks}
+    fitted = pool(
+        delayed(_fit_fold)(predictor, **tables, rows=rows[allowed[rows]], test=test[wanted[test]])
+        for rows, test in folds
+    )
     label = "held-out lineages" if held_out is None else "held-out stacks"
     return [fold for fold in (progress(fitted, len(folds), label) if progress else fitted) if fold is not None]
+
+
+def _n_job() -> int | None:
+    """Return the number of folds fitted at once: `N_THREAD`, or None if a joblib backend is set, which knows it."""
+    from joblib.parallel import get_active_backend  # noqa: PLC0415  (serving fits nothing)
+
+    _, n_job = get_active_backend()
+    return N_THREAD if n_job == 1 else None
+
+
+def _fit_fold(
+    predictor: RatioModel,
+    *,
+    X: pd.DataFrame,
+    y: pd.DataFrame,
+    groups: pd.Series,
+    stacks: pd.Series | None,
+    rows: npt.NDArray[np.intp],
+    test: npt.NDArray[np.intp],
+) -> HeldOutModel | None:
+    """Return the model of one fold; tables are arguments, so that a cluster receives each of them once."""
+    if not len(rows) or not len(test):
+        return None
+    model = RatioModel(predictor.config, predictor.metrics, predictor.coefficients)
+    own_stacks = None if stacks is None else stacks.iloc[rows]
+    return HeldOutModel(model.fit(X.iloc[rows], y.iloc[rows], groups.iloc[rows], stacks=own_stacks), test)
 
 
 def predict_by_fold(

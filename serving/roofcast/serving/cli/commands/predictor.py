@@ -30,10 +30,19 @@ def retrain(
             show_default=False,
         ),
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Scheduler of a Dask cluster that fits the folds, such as tcp://scheduler:8786; by default that of "
+            "ROOFCAST_DASK.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a candidate to all measurements, and promote it unless the champion is better."""
-    report = open_app_state().retrain(progress=track_retraining(), shadow=shadow)
+    report = open_app_state().retrain(progress=track_retraining(), shadow=shadow, dask=dask)
     if as_json:
         print(report.model_dump_json())
         return
