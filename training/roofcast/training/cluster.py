@@ -50,7 +50,7 @@ def folds_on(address: str) -> Iterator[None]:
     from joblib import parallel_config  # noqa: PLC0415
 
     try:
-        client = Client(address, timeout=CONNECT_S, set_as_default=False)
+        client = Client(address, timeout=CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise NotReadyError(f"no Dask scheduler answers at {address}: {error}") from error
     with client:
