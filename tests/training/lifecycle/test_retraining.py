@@ -19,6 +19,7 @@ from roofcast.data.errors import InputError, NotReadyError
 from roofcast.features.columns import DESCRIPTOR_NAMES
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.lifecycle.challenger import challenger_of
 from roofcast.training.lifecycle.mlflow_store import URI_VARIABLE
 from roofcast.training.lifecycle.registry import (
     CHECKSUM_TAG,
@@ -95,6 +96,20 @@ def test_a_worse_predictor_is_registered_and_not_promoted(history: History) -> N
     assert history.worse.candidate_error > history.worse.champion_error
     assert [c.version for c in history.registry.versions()] == ["3", "2", "1"]
     assert history.champion == "2"
+
+
+def test_a_candidate_in_shadow_answers_beside_the_champion_however_it_is_judged(
+    subset: TrainingSet, home: Path
+) -> None:
+    registry = Registry(home)
+    first, second = (retrain(subset, registry, WORSE, shadow=True) for _ in range(2))
+    assert (first.promoted, first.is_challenger) == (True, False)
+    assert (second.promoted, second.is_challenger) == (False, True)
+    assert second.reason.startswith("it answers beside the champion; judgement: held-out error ")
+    champion, challenger = registry.champion(), challenger_of(registry)
+    assert champion is not None
+    assert challenger is not None
+    assert (champion.version, challenger.version) == ("1", "2")
 
 
 def test_reports_have_scores_by_metric(history: History) -> None:

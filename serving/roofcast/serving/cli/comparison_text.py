@@ -64,5 +64,5 @@ def _error_row(one: PairedErrors) -> dict[str, Any]:
         "challenger's": f"{one.challenger_median_ape:.1%}",
         "nearer": f"{one.n_nearer} of {one.n_configuration}",
         "p": "" if one.p_value is None else f"{one.p_value:.2g}",
-        "challenger is": one.verdict,
+        "verdict": one.verdict,
     }
