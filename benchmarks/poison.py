@@ -181,7 +181,7 @@ def decide(data: TrainingSet, known: pd.Series, config: TrainingConfig) -> str:
     """Return why the gate refuses what is learnt from `data`, blank if it promotes it."""
     predictor, slices, is_upload = held_out_predictor(data, config), build_slices(data), is_uploaded(data.stacks)
     is_known = data.ids.isin(known).to_numpy()
-    judged = tuple(is_known & ~owned for owned in changed_rows(data, is_known))
+    judged = tuple(is_known & ~owned for owned in changed_rows(data.stacks, is_known))
     both = [Rival(BASELINE, config, ~is_upload.to_numpy(), (~is_upload.to_numpy(),), by_stack=True)]
     if is_upload[is_known].any():
         both.append(Rival(CHAMPION, config, is_known, judged, by_stack=False))

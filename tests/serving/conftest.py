@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,18 +33,18 @@ _LAST_READ: dict[tuple[str, str], ModelBundle] = {}
 
 @pytest.fixture(autouse=True)
 def bundle_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the bundle that was read last if the file is the same."""
+    """Return the bundle of inference that was read last if the file is the same."""
+    read = bundle.read_bundle
 
-    def load(path: Path, expected_sha256: str) -> ModelBundle:
+    def read_once(path: Path, expected_sha256: str, *arguments: Any) -> ModelBundle:
         key = expected_sha256, bundle.layout()
         if key not in _LAST_READ or not path.is_file() or bundle.sha256(path) != expected_sha256:
-            loaded = bundle.load_bundle(path, expected_sha256)
+            loaded: ModelBundle = read(path, expected_sha256, *arguments)
             _LAST_READ.clear()
             _LAST_READ[key] = loaded
         return _LAST_READ[key]
 
-    for module in ("registry", "bundle_cache"):
-        monkeypatch.setattr(f"roofcast.training.lifecycle.{module}.load_bundle", load)
+    monkeypatch.setattr(bundle, "read_bundle", read_once)
 
 
 @pytest.fixture

@@ -137,6 +137,7 @@ class ChangeResponse(TypedDict):
     caller: str
     version_before: str
     version: str
+    target: Literal["inference", "training"]
 
 
 class Check(TypedDict):
@@ -183,6 +184,7 @@ class GroupErrors(TypedDict):
 
 class ImportSummary(TypedDict):
     import_id: str
+    target: Literal["inference", "training"]
     key: str
     added_at: str
     n_row: int
@@ -334,6 +336,7 @@ class PairedErrors(TypedDict):
 
 
 class PredictorResponse(TypedDict):
+    target: Literal["inference", "training"]
     version: str
     sha256: str
     roofcast_version: str
@@ -380,6 +383,7 @@ class ReadinessResponse(TypedDict):
 
 class RetrainingResponse(TypedDict):
     id: str
+    target: Literal["inference", "training"]
     state: Literal["queued", "running", "done", "failed"]
     requested_at: str
     started_at: str | None
@@ -389,6 +393,16 @@ class RetrainingResponse(TypedDict):
     stage: str
     n_step_done: int
     n_step: int
+
+
+class RunErrors(TypedDict):
+    kind: str
+    name: str
+    metric: str
+    n_row: int
+    median_ape: float
+    bias_ratio: float
+    within_interval: float
 
 
 class ScoreboardResponse(TypedDict):
@@ -467,10 +481,28 @@ class StackSummary(TypedDict):
     is_shared: bool
 
 
+class TrainingImportErrors(TypedDict):
+    predictor_version: str
+    level: float
+    n_row: int
+    n_learnt: int
+    groups: list[RunErrors]
+
+
 class TrainingInterval(TypedDict):
     value: float
     low: float
     high: float
+
+
+class TrainingMeasurementsAdded(TypedDict):
+    n_new: int
+    n_known: int
+    n_quarantined: int
+    n_withdrawn: int
+    n_claimed: int
+    import_id: str
+    errors: NotRequired[TrainingImportErrors | None]
 
 
 class TrainingMissResponse(TypedDict):

@@ -45,12 +45,13 @@ from roofcast.client.answers import (
     StackRemoved,
     StackReport,
     StackSummary,
+    TrainingMeasurementsAdded,
     TrainingPredictionResponse,
     TrainingRecommendationResponse,
     VersionComparison,
     VersionResponse,
 )
-from roofcast.client.calls import Call, Row, client_options, get, post, read_json, upload
+from roofcast.client.calls import Call, Row, Target, client_options, get, post, read_json, upload
 from roofcast.client.errors import UnreachableError
 from roofcast.client.requests import (
     ExplanationRequest,
@@ -60,6 +61,7 @@ from roofcast.client.requests import (
     PromotionRequest,
     RecommendationRequest,
     StackRequest,
+    TrainingMeasurementsRequest,
     TrainingPredictionRequest,
     TrainingRecommendationRequest,
 )
@@ -224,6 +226,49 @@ class AsyncClient:
         params = {"format": format_, "name": name, "campaign": campaign, "set": set_}
         return await self._send(upload("/v1/measurements/files", file, **params, dry_run=dry_run, compare=compare))
 
+    async def add_training_measurements(
+        self, *, compare: bool = True, **request: Unpack[TrainingMeasurementsRequest]
+    ) -> TrainingMeasurementsAdded:
+        """Store measured training jobs: all of them, or none.
+
+        Parameters
+        ----------
+        compare
+            Compare the rows with predictions.
+        """
+        return await self._send(post("/v1/training/measurements", request, compare=compare))
+
+    async def import_training_file(
+        self,
+        file: Path,
+        *,
+        name: str | None = None,
+        campaign: str | None = None,
+        dry_run: bool = False,
+        compare: bool = True,
+    ) -> TrainingMeasurementsAdded:
+        """Import a CSV file of measured training jobs: all of its rows, or none.
+
+        Parameters
+        ----------
+        name
+            Name of the file for messages; its own by default.
+        campaign
+            Campaign of rows without one.
+        dry_run
+            Validate and count only.
+        compare
+            Compare the rows with predictions.
+        """
+        params = {"name": name, "campaign": campaign, "dry_run": dry_run, "compare": compare}
+        return await self._send(upload("/v1/training/measurements/files", file, **params))
+
+    async def training_measurements(
+        self, campaign: str | None = None, offset: int = 0, limit: int = 100
+    ) -> list[Row]:
+        """List the measured training jobs stored at the service."""
+        return await self._send(get("/v1/training/measurements", campaign=campaign, offset=offset, limit=limit))
+
     async def measurements(self, campaign: str | None = None, offset: int = 0, limit: int = 100) -> list[Row]:
         """List the measurements stored at the service."""
         return await self._send(get("/v1/measurements", campaign=campaign, offset=offset, limit=limit))
@@ -270,9 +315,10 @@ class AsyncClient:
         """Confirm measurements in quarantine: the next retraining uses them."""
         return await self._send(post("/v1/measurements/confirmations", request))
 
-    async def retrain(self) -> RetrainingResponse:
-        """Queue a retraining."""
-        return await self._send(Call("POST", "/v1/retrainings", read_json, is_idempotent=False))
+    async def retrain(self, target: Target = "inference") -> RetrainingResponse:
+        """Queue a retraining of the predictor of inference or of training jobs."""
+        content = to_json({"target": target})
+        return await self._send(Call("POST", "/v1/retrainings", read_json, content=content, is_idempotent=False))
 
     async def retraining(self, retraining_id: str) -> RetrainingResponse:
         """Return a retraining, with its report once it is done."""
@@ -327,17 +373,17 @@ class AsyncClient:
         """Return the valid names of request fields."""
         return await self._send(get("/v1/choices"))
 
-    async def predictor(self) -> PredictorResponse:
-        """Return the active predictor: version, training data and held-out errors."""
-        return await self._send(get("/v1/predictor"))
+    async def predictor(self, target: Target = "inference") -> PredictorResponse:
+        """Return the active predictor of a target: version, training data and held-out errors."""
+        return await self._send(get("/v1/predictor", target=target))
 
     async def scoreboard(self) -> ScoreboardResponse:
         """Return the held-out errors of the active predictor, and the figures of the evaluation protocols."""
         return await self._send(get("/v1/scoreboard"))
 
-    async def versions(self) -> list[VersionResponse]:
-        """List the versions of the predictor, the newest first."""
-        return await self._send(get("/v1/predictor/versions"))
+    async def versions(self, target: Target = "inference") -> list[VersionResponse]:
+        """List the versions of a target's predictor, the newest first."""
+        return await self._send(get("/v1/predictor/versions", target=target))
 
     async def changes(self, limit: int = 100) -> list[ChangeResponse]:
         """List the changes of champion and challenger, the latest first, with their callers."""
@@ -364,9 +410,12 @@ class AsyncClient:
         """Promote a version of the registry."""
         return await self._send(Call("PUT", "/v1/predictor", read_json, content=to_json(request)))
 
-    async def roll_back(self) -> PredictorResponse:
+    async def roll_back(self, target: Target = "inference") -> PredictorResponse:
         """Promote the version before the champion; a second rollback promotes the one before that."""
-        return await self._send(Call("POST", "/v1/predictor/rollback", read_json, is_idempotent=False))
+        content = to_json({"target": target})
+        return await self._send(
+            Call("POST", "/v1/predictor/rollback", read_json, content=content, is_idempotent=False)
+        )
 
     async def ready(self) -> ReadinessResponse:
         """Return the state of the service's parts; raises `NotReadyError` if it does not predict."""

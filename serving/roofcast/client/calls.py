@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import httpx
 from httpx_retries import Retry, RetryTransport
@@ -15,6 +15,9 @@ from roofcast.client.errors import error_of
 
 Row = dict[str, float | int | str | bool | None]
 """Row of prediction input, answers or measurements."""
+
+Target = Literal["inference", "training"]
+"""What a predictor is about: inference, or training jobs."""
 
 T = TypeVar("T")
 

@@ -21,6 +21,7 @@ class MeasurementSelection(TypedDict):
     import_id: NotRequired[str | None]
     campaign: NotRequired[str | None]
     key: NotRequired[str | None]
+    target: NotRequired[Literal["inference", "training"] | None]
 
 
 class ModelConfig(TypedDict):
@@ -47,12 +48,17 @@ class PriceOverride(TypedDict):
 
 class PromotionRequest(TypedDict):
     version: str
+    target: NotRequired[Literal["inference", "training"]]
 
 
 class StackRequest(TypedDict):
     name: str
     rows: list[dict[str, float | int | str | bool | None]]
     models: NotRequired[list[ModelConfig]]
+
+
+class TargetRequest(TypedDict):
+    target: NotRequired[Literal["inference", "training"]]
 
 
 class TrainingConstraintsRequest(TypedDict):
@@ -65,6 +71,11 @@ class TrainingConstraintsRequest(TypedDict):
     max_nodes: NotRequired[int]
     inventory: NotRequired[list[InventoryItem]]
     marketplaces: NotRequired[bool]
+
+
+class TrainingMeasurementsRequest(TypedDict):
+    rows: list[dict[str, float | int | str | bool | None]]
+    models: NotRequired[list[ModelConfig]]
 
 
 class TrainingPredictionRequest(TypedDict):

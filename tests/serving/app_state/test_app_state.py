@@ -65,7 +65,7 @@ def test_nothing_is_created_before_first_use(tmp_path: Path) -> None:
 def test_a_second_retraining_warns_waits_and_then_runs(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     warnings: list[str] = []
     runs: list[object] = []
-    monkeypatch.setattr(app_state, "retrain", lambda *arguments: runs.append(arguments))
+    monkeypatch.setattr(app_state, "retrain", lambda *arguments, **_: runs.append(arguments))
     monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
     state = AppState(settings, warnings.append)
     second = threading.Thread(target=state.retrain)

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import httpx
@@ -20,7 +21,7 @@ from roofcast.client import AsyncClient, Client, answers, blocking, bulk, reques
 from roofcast.client.bulk import MAX_JSON_ROW
 from roofcast.data.campaigns import FIRST_CAMPAIGNS
 from roofcast.serving.training_jobs.request import EXAMPLE_JOB
-from tests.data.row_builders import SAMPLES
+from tests.data.row_builders import SAMPLES, a_training_row
 from tests.serving.http_client import CONFIG, a_demand, a_measurement, a_question
 from tests.serving.http_client import Client as Bridge
 from tests.serving.stacks.test_profiles import a_run
@@ -34,6 +35,9 @@ METHOD_OF = {
     "post_explanations": "explain",
     "post_training_predictions": "predict_training",
     "post_training_recommendation": "recommend_training",
+    "post_training_measurements": "add_training_measurements",
+    "post_training_file": "import_training_file",
+    "list_training_measurements": "training_measurements",
     "post_measurements": "add_measurements",
     "post_file": "import_file",
     "list_measurements": "measurements",
@@ -119,7 +123,8 @@ def test_every_operation_has_a_method_with_its_parameters(shared: Bridge) -> Non
     for operation_id, operation in operations(document):
         expected = {RENAMED.get(p["name"], p["name"]) for p in operation.get("parameters", [])}
         if "requestBody" in operation:
-            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            content = operation["requestBody"]["content"]
+            schema = content.get("application/json", next(iter(content.values())))["schema"]
             is_file = schema.get("format") == "binary"
             expected |= {"file"} if is_file else set(schemas[schema["$ref"].rpartition("/")[2]]["properties"])
         for kind in (Client, AsyncClient):
@@ -148,7 +153,13 @@ def check_type(method: Callable[..., Any], answer: Any) -> None:
     TypeAdapter(eval(hint, {**vars(blocking), **TYPES})).validate_python(answer)  # noqa: S307  (our own signatures)
 
 
-def test_each_answer_has_the_return_type_of_its_method(client: Client) -> None:
+def a_training_file(folder: Path) -> Path:
+    file, row = folder / "jobs.csv", a_training_row()
+    file.write_text(f"{','.join(row)}\n{','.join(map(str, row.values()))}\n")
+    return file
+
+
+def test_each_answer_has_the_return_type_of_its_method(client: Client, tmp_path: Path) -> None:
     calls: dict[str, Callable[[], Any]] = {
         "recommend": lambda: client.recommend(**a_demand(n_entry=2)),
         "predict": lambda: client.predict([a_question()]),
@@ -156,6 +167,9 @@ def test_each_answer_has_the_return_type_of_its_method(client: Client) -> None:
         "add_measurements": lambda: client.add_measurements(rows=[a_measurement()]),
         "campaign_report": client.campaign_report,
         "import_file": lambda: client.import_file(GUIDELLM, values=ABOUT, dry_run=True),
+        "add_training_measurements": lambda: client.add_training_measurements(rows=[a_training_row()]),
+        "import_training_file": lambda: client.import_training_file(a_training_file(tmp_path), dry_run=True),
+        "training_measurements": lambda: client.training_measurements(limit=1),
         "measurements": lambda: client.measurements(limit=1),
         "imports": client.imports,
         "confirm_measurements": lambda: client.confirm_measurements(campaign="nightly"),

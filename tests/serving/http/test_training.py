@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
-from roofcast.serving.training_jobs import service
 from roofcast.serving.training_jobs.request import MAX_ROW
 from tests.serving.http_client import CONFIG, Client, problem_of, running
-from tests.serving.training_jobs.builders import EstimatePredictor, a_job, a_training_demand
+from tests.serving.training_jobs.builders import a_job, a_training_demand, an_estimate_model
 
 PREDICTIONS = "/v1/training/predictions"
 RECOMMENDATIONS = "/v1/training/recommendations"
@@ -25,7 +25,7 @@ def service_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]
 
 @pytest.fixture(autouse=True)
 def estimate_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "load_shipped_training_predictor", EstimatePredictor)
+    monkeypatch.setattr(AppState, "training_model", an_estimate_model())
 
 
 def test_each_row_has_an_answer_or_a_reason(service_client: Client) -> None:

@@ -112,7 +112,7 @@ def test_an_unknown_retraining_is_404(shared: Client) -> None:
 def test_a_job_runs_once(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    def fail(_progress: object) -> RetrainingReport:
+    def fail(_progress: object, _target: object) -> RetrainingReport:
         calls.append(1)
         raise OutOfRangeError("too few rows")
 
@@ -131,7 +131,7 @@ def test_the_stage_of_a_retraining_is_recorded(
     """A store that does not answer costs the record of a stage, not the retraining."""
     store, seen = queue._state.store, []
 
-    def retrain(progress: Callable[..., Iterator[int]]) -> RetrainingReport:
+    def retrain(progress: Callable[..., Iterator[int]], _target: object) -> RetrainingReport:
         seen.append(store.retrainings.find(record.id))
         if not is_recorded:
             monkeypatch.setattr(store.retrainings, "advance", fail_twice(store.retrainings.advance))
@@ -148,7 +148,7 @@ def test_the_stage_of_a_retraining_is_recorded(
 
 
 def test_an_unexpected_error_fails_the_job_and_is_raised(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_progress: object) -> RetrainingReport:
+    def fail(_progress: object, _target: object) -> RetrainingReport:
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(queue._state, "retrain", fail)
@@ -168,7 +168,7 @@ def test_the_result_of_a_job_is_recorded_when_the_store_answers_again(
     )  # fmt: skip
     pauses: list[float] = []
 
-    def retrain(_progress: object) -> RetrainingReport:
+    def retrain(_progress: object, _target: object) -> RetrainingReport:
         if end == "fail":
             raise OutOfRangeError("too few rows")
         return report
@@ -201,7 +201,7 @@ def test_a_change_whose_acknowledgement_was_lost_can_be_repeated(
         if next(lost):
             raise NotReadyError("the connection was lost")
 
-    def retrain(_progress: object) -> RetrainingReport:
+    def retrain(_progress: object, _target: object) -> RetrainingReport:
         raise OutOfRangeError("too few rows")
 
     monkeypatch.setattr(store.retrainings, "fail", fail_silently)

@@ -115,7 +115,7 @@ def test_a_challenger_that_fails_is_logged_once_and_counted(
 ) -> None:  # fmt: skip
     model = challenged.challenger.model
     assert model is not None
-    monkeypatch.setattr(challenged.challenger, "model", LoadedModel(model.champion, None))  # type: ignore[arg-type]
+    monkeypatch.setattr(challenged.challenger, "model", LoadedModel(model.champion, None))
     for _ in range(2):
         offer(shadow, challenged)
     wait_until(lambda: counts.rows["failed"] == 2)

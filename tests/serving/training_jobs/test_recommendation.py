@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -9,12 +9,14 @@ import pytest
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import InputError
 from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.training_jobs import service
 from roofcast.serving.training_jobs.memory_parts import MEMORY_PARTS
 from roofcast.serving.training_jobs.request import TrainingRecommendationRequest
 from roofcast.serving.training_jobs.response import TrainingRecommendationResponse
 from roofcast.training.training_jobs import load_shipped_training_predictor
-from tests.serving.training_jobs.builders import EstimatePredictor, a_training_demand
+from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle
+from tests.serving.training_jobs.builders import a_training_demand, an_estimate_model
 
 STEP = {
     "accelerator": "rtx-4090-24gb", "method": "qlora", "framework": "transformers", "n_token_per_sequence": 2048,
@@ -28,16 +30,12 @@ class Known:
     """What a recommendation reads of the application's state."""
 
     catalog: Catalog
+    training_model: LoadedModel[TrainingJobBundle] = field(default_factory=an_estimate_model)
 
 
-@pytest.fixture(autouse=True)
-def estimate_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "load_shipped_training_predictor", EstimatePredictor)
-
-
-def recommend(**changes: Any) -> TrainingRecommendationResponse:
+def recommend(*, active: Any = None, **changes: Any) -> TrainingRecommendationResponse:
     request = TrainingRecommendationRequest.model_validate(a_training_demand(**changes))
-    state = cast("AppState", Known(load_catalog()))
+    state = cast("AppState", Known(load_catalog(), active or an_estimate_model()))
     return service.answer_training_recommendation(request, state, dt.date(2026, 6, 1))
 
 
@@ -148,14 +146,16 @@ def test_an_invalid_reference_is_named(row: dict[str, Any], field: str) -> None:
     assert error.value.field == field
 
 
-def test_a_slow_own_run_slows_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "load_shipped_training_predictor", load_shipped_training_predictor)
+def test_a_slow_own_run_slows_the_answer() -> None:
+    estimate = an_estimate_model()
+    shipped = replace(estimate, bundle=replace(estimate.bundle, predictor=load_shipped_training_predictor()))
     card = {"constraints": {"accelerators": ["rtx-4090-24gb"]}, "confidence": 0.5}
     run = {
         "accelerator": "rtx-4090-24gb", "method": "qlora", "framework": "transformers", "n_token_per_sequence": 2048,
         "n_global_batch_sequence": 128, "step_time_s": 400,
     }  # fmt: skip
-    assert recommend(**card, references=[run] * 3).entries[0].hours > 1.3 * recommend(**card).entries[0].hours
+    slow, usual = recommend(active=shipped, **card, references=[run] * 3), recommend(active=shipped, **card)
+    assert slow.entries[0].hours > 1.3 * usual.entries[0].hours
 
 
 def test_an_entry_has_the_prediction_of_its_plan() -> None:
@@ -167,7 +167,7 @@ def test_an_entry_has_the_prediction_of_its_plan() -> None:
         "sequence_parallel": "on" if entry.plan.sequence_parallel else "off",
         "compiled": "on" if entry.plan.framework == "torchtitan" else "",
     }  # fmt: skip
-    (answer,) = service.answer_rows([row], [], 0.8, cast("AppState", Known(load_catalog())))
+    (answer,) = service.answer_rows([row], [], 0.8, load_catalog(), an_estimate_model())
     assert answer["status"] == "ok", answer["reason"]
     assert answer["step_time_s"] == pytest.approx(entry.step_time_s.value, rel=1e-4)
     assert answer["p_fits"] == pytest.approx(entry.p_fits, rel=1e-4)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from roofcast.training.training_jobs.group_effects import TERMS, condition_effects
-from roofcast.training.training_jobs.log_error_model import carry_over_share
+from roofcast.training.training_jobs.held_out import carry_over_share
 
 
 def test_each_owner_has_one_vote_on_what_carries_over() -> None:

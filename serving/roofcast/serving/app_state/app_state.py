@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 from filelock import FileLock, Timeout
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import Catalog
+from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.measurements.validation import row_ids
+from roofcast.data.training_campaigns import load_training_campaigns, load_training_models
 from roofcast.serving.app_state.champion_loader import ChampionLoader, LoadedModel
 from roofcast.serving.app_state.live_catalog import LiveCatalog
 from roofcast.serving.app_state.settings import Settings
@@ -30,6 +32,10 @@ from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.registry import Registry
 from roofcast.training.lifecycle.retraining import RetrainingReport, retrain
 from roofcast.training.lifecycle.shipped import shipped_predictor
+from roofcast.training.training_jobs.lifecycle.bundle import TRAINING_BUNDLES, TrainingJobBundle
+from roofcast.training.training_jobs.lifecycle.retraining import retrain_training_jobs
+from roofcast.training.training_jobs.lifecycle.run_set import RunSet, build_run_set
+from roofcast.training.training_jobs.shipped import shipped_training_predictor
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import MeasurementStore
@@ -54,9 +60,14 @@ class AppState:
         self._store = StoreAccess(settings)
         self.live_catalog = LiveCatalog(self.user_files, self._store)
         uri, key_file = settings.mlflow_tracking_uri or None, settings.bundle_key
-        self._registry = Registry(settings.home, uri, shipped_predictor(), key_file)
-        self._champion = ChampionLoader(self._registry, settings.home)
-        self.challenger = ChallengerLoader(self._registry, settings.home, is_wanted=settings.shadow_ratio > 0)
+        home = settings.home
+        self._registry: Registry = Registry(home, uri, shipped_predictor(), key_file)
+        self._training_registry: Registry[TrainingJobBundle] = Registry(
+            home, uri, shipped_training_predictor(), key_file, TRAINING_BUNDLES
+        )
+        self._champion = ChampionLoader(self._registry, home)
+        self._training_champion = ChampionLoader(self._training_registry, home)
+        self.challenger = ChallengerLoader(self._registry, home, is_wanted=settings.shadow_ratio > 0)
         self.profiles = ProfileCache()
         self.joined_points = JoinedPointsCache()
         self.measured_bundles = MeasuredBundles()
@@ -84,9 +95,19 @@ class AppState:
 
     @property
     def registry(self) -> Registry:
-        """The registry of predictors; its state folder exists."""
+        """The registry of predictors of inference; its state folder exists."""
         make_home(self.settings.home)
         return self._registry
+
+    @property
+    def training_registry(self) -> Registry[TrainingJobBundle]:
+        """The registry of predictors of training jobs; its state folder exists."""
+        make_home(self.settings.home)
+        return self._training_registry
+
+    def registry_of(self, target: Target) -> Registry[Any]:
+        """Return the registry of a target's predictors."""
+        return self.registry if target == INFERENCE else self.training_registry
 
     @property
     def catalog(self) -> Catalog:
@@ -95,23 +116,41 @@ class AppState:
 
     @property
     def active_model(self) -> LoadedModel:
-        """The champion in service: see `ChampionLoader`."""
+        """The champion of inference in service: see `ChampionLoader`."""
         return self._champion.active_model
 
     @property
+    def training_model(self) -> LoadedModel[TrainingJobBundle]:
+        """The champion of training jobs in service; the first call loads it."""
+        if not self._training_champion.is_loaded and not self.resume(TRAINING):
+            self.refresh(target=TRAINING)
+        return self._training_champion.active_model
+
+    def has_model(self, target: Target) -> bool:
+        """Return whether a champion of a target is in service."""
+        return self._loader(target).is_loaded
+
+    def loaded_model(self, target: Target) -> LoadedModel[Any]:
+        """Return the champion of a target in service."""
+        return self.active_model if target == INFERENCE else self.training_model
+
+    @property
     def is_loaded(self) -> bool:
-        """Whether a champion is in service."""
+        """Whether a champion of inference is in service."""
         return self._champion.is_loaded
 
-    def refresh(self, preloaded: LoadedModel | None = None) -> bool:
+    def refresh(self, preloaded: LoadedModel[Any] | None = None, target: Target = INFERENCE) -> bool:
         """Load a new champion of the registry: see `ChampionLoader.refresh`."""
         make_home(self.settings.home)
-        return self._champion.refresh(preloaded)
+        return self._loader(target).refresh(preloaded)
 
-    def resume(self) -> bool:
+    def resume(self, target: Target = INFERENCE) -> bool:
         """Load the last champion without MLflow: see `ChampionLoader.resume`."""
         make_home(self.settings.home)
-        return self._champion.resume()
+        return self._loader(target).resume()
+
+    def _loader(self, target: Target) -> ChampionLoader[Any]:
+        return self._champion if target == INFERENCE else self._training_champion
 
     def training_set(self) -> TrainingSet:
         """Return the training set of the shipped campaigns and the rows of the store, each distinct row once."""
@@ -123,21 +162,37 @@ class AppState:
         keys = pd.concat([pd.Series("", index=shipped.index, dtype=object), uploaders], ignore_index=True)
         return build_training_set(rows, catalog.models, catalog.accelerators, n_own=len(own), uploaders=keys)
 
+    def run_set(self) -> RunSet:
+        """Return the runs of the shipped training campaigns and those of the store, each distinct one once."""
+        learnable = self.store.training.load_learnable()
+        catalog = self.catalog.with_models(load_training_models())
+        return build_run_set(load_training_campaigns(), learnable.rows, learnable.uploaders, catalog)
+
     def retrain(
-        self, progress: Progress | None = None, *, shadow: bool | None = None, dask: str | None = None
+        self,
+        progress: Progress | None = None,
+        target: Target = INFERENCE,
+        *,
+        shadow: bool | None = None,
+        dask: str | None = None,
     ) -> RetrainingReport:
-        """Fit a candidate to the training set and promote it if it is not worse than the champion.
+        """Fit a candidate to the measurements of a target and promote it if it is not worse than the champion.
 
         A state folder runs one retraining at a time; a second one warns and waits.
 
         Parameters
         ----------
         shadow
-            Make the candidate the challenger instead; by default the settings say.
+            Make the candidate the challenger instead; by default the settings say. A candidate of training jobs
+            is only registered then.
         dask
-            Scheduler of a cluster that fits the folds; by default that of the settings.
+            Scheduler of a cluster that fits the folds; by default that of the settings. Folds of training jobs are
+            fitted here.
         """
         shadow = not self.settings.auto_promote if shadow is None else shadow
+        if target == TRAINING:
+            with self._training_lock():
+                return retrain_training_jobs(self.run_set(), self.training_registry, progress, hold=shadow)
         with self._training_lock(), folds_on(self.settings.dask if dask is None else dask):
             return retrain(self.training_set(), self.registry, self.settings.training, progress, shadow=shadow)
 

@@ -6,25 +6,26 @@ import logging
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic
 
 from roofcast.data.errors import InputError, NotReadyError, RoofcastError
 from roofcast.serving.app_state.champion_cache import ChampionCache, ownership_problem
 from roofcast.serving.app_state.process_memory import release_freed_memory
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundle_kind import B
 from roofcast.training.lifecycle.registry import NO_CHAMPION, Champion, Registry
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedModel:
+class LoadedModel(Generic[B]):
     """A champion with its loaded bundle."""
 
     champion: Champion
-    bundle: ModelBundle
+    bundle: B
 
 
-class ChampionLoader:
+class ChampionLoader(Generic[B]):
     """The loaded champion of a registry, shared by threads.
 
     Parameters
@@ -35,16 +36,16 @@ class ChampionLoader:
         State folder, for the cache of the last champion.
     """
 
-    def __init__(self, registry: Registry, home: Path) -> None:
+    def __init__(self, registry: Registry[B], home: Path) -> None:
         self._registry = registry
-        self._cache = ChampionCache(home)
+        self._cache = ChampionCache(home, f"{registry.kind.name('champion')}.json")
         self._loading = threading.Lock()
-        self._loaded: LoadedModel | None = None
+        self._loaded: LoadedModel[B] | None = None
         self._stamp = ""
         self._problem = NO_CHAMPION
 
     @property
-    def active_model(self) -> LoadedModel:
+    def active_model(self) -> LoadedModel[B]:
         """The champion in service.
 
         Raises
@@ -62,7 +63,7 @@ class ChampionLoader:
         """Whether a champion is in service."""
         return self._loaded is not None
 
-    def refresh(self, preloaded: LoadedModel | None = None) -> bool:
+    def refresh(self, preloaded: LoadedModel[B] | None = None) -> bool:
         """Load the registry's champion if it is not the one in service; return whether one was loaded.
 
         A registry whose stamp has not changed is not queried.
@@ -116,7 +117,7 @@ class ChampionLoader:
             self._stamp = stamp
             return True
 
-    def _activate(self, champion: Champion, bundle: ModelBundle | None = None) -> None:
+    def _activate(self, champion: Champion, bundle: B | None = None) -> None:
         """Put a version in service; if it cannot be loaded and none is in service, the shipped predictor."""
         try:
             bundle = bundle or self._registry.load(champion)

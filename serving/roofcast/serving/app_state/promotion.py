@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.training.lifecycle.challenger import set_challenger
@@ -11,8 +12,8 @@ from roofcast.training.lifecycle.challenger import set_challenger
 COMMAND_LINE: Final = "the command line"
 
 
-def promote(state: AppState, version: str, by: str) -> LoadedModel:
-    """Load a version, promote it in the registry and return it.
+def promote(state: AppState, version: str, by: str, target: Target = INFERENCE) -> LoadedModel[Any]:
+    """Load a version of a target's predictor, promote it in the registry and return it.
 
     Parameters
     ----------
@@ -26,12 +27,12 @@ def promote(state: AppState, version: str, by: str) -> LoadedModel:
     InputError
         If its bundle cannot be read, as after an upgrade that changed the columns; the champion stays.
     """
-    registry = state.registry
+    registry = state.registry_of(target)
     bundle = registry.load(registry.find(version))
     return LoadedModel(registry.promote(version, by), bundle)
 
 
-def roll_back(state: AppState, by: str) -> LoadedModel:
+def roll_back(state: AppState, by: str, target: Target = INFERENCE) -> LoadedModel[Any]:
     """Load the version before the champion, make it the champion and return it.
 
     Of two simultaneous calls the second is refused, because its champion has been replaced.
@@ -48,7 +49,7 @@ def roll_back(state: AppState, by: str) -> LoadedModel:
     InputError
         If the bundle cannot be read; the champion stays.
     """
-    registry = state.registry
+    registry = state.registry_of(target)
     champion = registry.champion()
     with registry.changing():
         bundle = registry.load(registry.previous())
@@ -75,10 +76,10 @@ def shadow(state: AppState, version: str, by: str) -> LoadedModel:
     return LoadedModel(set_challenger(registry, version, by), bundle)
 
 
-def swap(state: AppState, preloaded: LoadedModel) -> LoadedModel:
+def swap(state: AppState, preloaded: LoadedModel[Any], target: Target = INFERENCE) -> LoadedModel[Any]:
     """Activate the champion in this server process, without loading `preloaded` again, and return it.
 
     Other server processes poll the registry and follow.
     """
-    state.refresh(preloaded)
-    return state.active_model
+    state.refresh(preloaded, target)
+    return state.loaded_model(target)

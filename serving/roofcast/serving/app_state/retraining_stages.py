@@ -23,6 +23,7 @@ def name_stages() -> Callable[[str], str]:
     """Return the function that names each round over held-out groups by what is fitted and what is held out.
 
     Rounds come in order: the candidate's lineages, its stacks if there are enough, then the lineages of the champion.
+    A label that names whose round it is stays as it is.
 
     Examples
     --------
@@ -34,6 +35,8 @@ def name_stages() -> Callable[[str], str]:
 
     def name(label: str) -> str:
         nonlocal n_round
+        if ", " in label:
+            return label
         n_round += label == LINEAGES
         return f"{'candidate' if n_round <= 1 else 'champion'}, {label}"
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roofcast.data.errors import InputError
+from roofcast.data.measurements.target import INFERENCE, TARGETS, Target
 from roofcast.serving.cli.console import note, warn
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ Server = Annotated[
         help="Ask the running service at this address, with the API key of ROOFCAST_KEY if it is set.",
         show_default=False,
     ),
+]
+TargetOption = Annotated[
+    str, typer.Option(metavar="TARGET", help="What the predictor is about: inference, or training (jobs).")
 ]
 ReferenceFile = Annotated[
     Path | None,
@@ -53,6 +57,20 @@ StackOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+def check_target(name: str) -> Target:
+    """Return a target by its name.
+
+    Raises
+    ------
+    InputError
+        If there is no such target.
+    """
+    for target in TARGETS:
+        if name == target:
+            return target
+    raise InputError("target", f"must be {' or '.join(TARGETS)}, got {name!r}")
 
 
 def note_stack(used: Mapping[str, Any] | StackUsed | None) -> None:
@@ -152,7 +170,7 @@ def open_app_state() -> AppState:
     return AppState(load_settings(), warn)
 
 
-def load_predictor(state: AppState) -> AppState:
+def load_predictor(state: AppState, target: Target = INFERENCE) -> AppState:
     """Return the state with the active predictor; the registry is asked only if it has changed since the last time.
 
     A champion that cannot be read is reported as a warning if another predictor answers, such as the shipped one.
@@ -164,13 +182,13 @@ def load_predictor(state: AppState) -> AppState:
     NotReadyError
         If the registry cannot be reached.
     """
-    state.resume()
+    state.resume(target)
     try:
-        state.refresh()
+        state.refresh(target=target)
     except InputError as error:
-        if not state.is_loaded:
+        if not state.has_model(target):
             raise
-        answering = state.active_model.champion.version
+        answering = state.loaded_model(target).champion.version
         warn(f"the champion cannot be used: {error}; version {answering} answers")
     return state
 

@@ -40,6 +40,7 @@ from roofcast.serving.http.routes import (
     retrainings,
     stacks,
     training,
+    training_measurements,
 )
 from roofcast.serving.http.safe_responses import SafeResponses, serve_docs
 from roofcast.serving.http.telemetry.health import HealthMonitor
@@ -54,8 +55,8 @@ STARTUP_WAIT_S = 10.0
 """Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
 
 ROUTERS = (
-    recommendations, predictions, training, measurements, measurement_files, drift, stacks, retrainings, campaigns,
-    knowledge, choices, predictor_history, promotions, challenger, health, page,
+    recommendations, predictions, training, training_measurements, measurements, measurement_files, drift, stacks,
+    retrainings, campaigns, knowledge, choices, predictor_history, promotions, challenger, health, page,
 )  # fmt: skip
 
 
@@ -90,6 +91,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     _install_middleware(app, settings, lanes)
     for module in ROUTERS:
         app.include_router(module.router)
+    app.include_router(training_measurements.files)
     serve_docs(app)
     _describe(app, settings)
     trace(app)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Query, Request
 
+from roofcast.data.measurements.target import Target
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.http.auth import CALLER, KEY
@@ -74,4 +75,5 @@ Jobs = Annotated[JobQueue, Depends(job_queue)]
 Today = Annotated[dt.date, Depends(today)]
 Owner = Annotated[str, Depends(owner)]
 Compare = Annotated[bool, Query(description="Compare the new rows with the predictor and with earlier measurements.")]
+TargetQuery = Annotated[Target, Query(description="What the predictor is about: inference, or training jobs.")]
 Health = Annotated[HealthMonitor, Depends(health_monitor)]

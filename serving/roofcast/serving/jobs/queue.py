@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from filelock import FileLock, Timeout
 
 from roofcast.data.errors import InputError, NotReadyError, RoofcastError
+from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.private_files import make_private_file
 from roofcast.serving.app_state.retraining_stages import record_stages
 from roofcast.serving.jobs.parent_death import signal_at_parent_death
@@ -70,8 +71,8 @@ class JobQueue:
         self.huey = SqliteHuey("roofcast", filename=str(file), serializer=serializer, results=False, fsync=True)
         self._task: Any = self.huey.task(name="retrain")(self.run)
 
-    def submit(self) -> Retraining:
-        """Record a retraining, queue it and return its record; if one is queued already, return that one.
+    def submit(self, target: Target = INFERENCE) -> Retraining:
+        """Record a retraining, queue it and return its record; if one of the target is queued already, return that.
 
         Raises
         ------
@@ -79,8 +80,8 @@ class JobQueue:
             If the store or the queue cannot be written; nothing is queued then.
         """
         own = self._state.store.retrainings.load(self.owner)
-        waiting = (record for record in own if record.state == "queued")
-        record = next(waiting, None) or self._state.store.retrainings.add(self.owner)
+        waiting = (record for record in own if record.state == "queued" and record.target == target)
+        record = next(waiting, None) or self._state.store.retrainings.add(self.owner, target)
         try:
             self._task(record.id)
         except sqlite3.Error as error:
@@ -95,9 +96,11 @@ class JobQueue:
             _persist(lambda: self._state.store.retrainings.start(retraining_id))
         except InputError:
             return
+        found: list[Retraining] = []
+        _persist(lambda: found.append(self._state.store.retrainings.find(retraining_id)))
         try:
             advance = partial(self._state.store.retrainings.advance, retraining_id)
-            report = self._state.retrain(record_stages(retraining_id, advance))
+            report = self._state.retrain(record_stages(retraining_id, advance), found[0].target)
         except RoofcastError as error:
             self._fail(retraining_id, str(error))
         except Exception as error:

@@ -6,7 +6,6 @@ import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Any, Final
 
 from roofcast.data.catalog import Catalog
@@ -14,6 +13,7 @@ from roofcast.data.errors import InputError, join_errors
 from roofcast.data.specs import ModelSpec
 from roofcast.features.arrays import RowIndex
 from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.registered_models import Config, build_model, find_model, with_configs
 from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.predict.json_rows import columns_from_rows, rows_from_columns
@@ -31,28 +31,26 @@ from roofcast.serving.training_jobs.references import condition_on
 from roofcast.serving.training_jobs.request import TrainingPredictionRequest, TrainingRecommendationRequest
 from roofcast.serving.training_jobs.response import TrainingPredictionResponse, TrainingRecommendationResponse
 from roofcast.serving.training_jobs.search import TrainingSearch, at_level, search
-from roofcast.training.training_jobs import load_shipped_training_predictor
+from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle
 
 CURE: Final = "; where it does not fit, admit more nodes, or try shorter sequences or a method such as qlora"
-
-
-def predictor_version() -> str:
-    """Return the name of the predictor of training jobs, which is the shipped one."""
-    return f"shipped {version('roofcast')}"
 
 
 def answer_training_predictions(request: TrainingPredictionRequest, state: AppState) -> TrainingPredictionResponse:
     """Return the rows of a request with their answers: see `answer_rows`."""
     configs = [(model.name, model.config) for model in request.models]
-    rows = answer_rows(request.rows, configs, request.level, state, request.references)
-    return TrainingPredictionResponse(predictor_version=predictor_version(), level=request.level, rows=rows)
+    active = state.training_model
+    rows = answer_rows(request.rows, configs, request.level, state.catalog, active, references=request.references)
+    return TrainingPredictionResponse(predictor_version=active.champion.version, level=request.level, rows=rows)
 
 
 def answer_rows(
     rows: Sequence[Mapping[str, Any]],
     configs: Iterable[tuple[str, Config]],
     level: float,
-    state: AppState,
+    known: Catalog,
+    active: LoadedModel[TrainingJobBundle],
+    *,
     references: Sequence[Mapping[str, Any]] = (),
 ) -> list[dict[str, Any]]:
     """Return rows of jobs with their answers, as JSON values.
@@ -64,8 +62,8 @@ def answer_rows(
     SchemaError
         If a column is unknown.
     """
-    catalog, _ = with_configs(state.catalog, configs)
-    predictor = condition_on(load_shipped_training_predictor(), references, catalog)
+    catalog, _ = with_configs(known, configs)
+    predictor = condition_on(active.bundle.predictor, references, catalog)
     answers = answer_jobs(rows, TrainingOptions(predictor, catalog, level))
     return rows_from_columns(columns_from_rows(rows) | answers)
 
@@ -98,7 +96,8 @@ def answer_training_recommendation(
     if not offers:
         raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
     own_runs = [{**row, "model": row.get("model") or model.id} for row in request.references]
-    predictor = condition_on(load_shipped_training_predictor(), own_runs, catalog)
+    active = state.training_model
+    predictor = condition_on(active.bundle.predictor, own_runs, catalog)
     found = search(
         demand,
         catalog,
@@ -111,7 +110,8 @@ def answer_training_recommendation(
         reasons = "; ".join(f"{name} {reason}" for name, reason in found.items())
         raise InputError("constraints", f"admit no accelerator that trains the job: {reasons[:400]}")
     entries = best_runs(found, request.confidence)[: request.n_entry]
-    return _response(request, at_level(found, entries, predictor, request.level), entries, today)
+    found = at_level(found, entries, predictor, request.level)
+    return _response(request, found, entries, today, active.champion.version)
 
 
 def _resolve_model(choice: str | ModelConfig, catalog: Catalog) -> tuple[ModelSpec, Catalog]:
@@ -146,7 +146,7 @@ def _demand(request: TrainingRecommendationRequest, model: ModelSpec) -> Trainin
 
 
 def _response(
-    request: TrainingRecommendationRequest, found: TrainingSearch, entries: RowIndex, today: dt.date
+    request: TrainingRecommendationRequest, found: TrainingSearch, entries: RowIndex, today: dt.date, version: str
 ) -> TrainingRecommendationResponse:
     demand = found.demand
     misses = list_misses(found, entries, request.confidence)
@@ -165,7 +165,7 @@ def _response(
         budget_usd=request.budget_usd,
         confidence=request.confidence,
         level=request.level,
-        predictor_version=predictor_version(),
+        predictor_version=version,
         n_plan=found.jobs.n_plan,
         n_hardware=len(found.hardware),
         n_offer=len(found.offers),

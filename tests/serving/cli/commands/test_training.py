@@ -7,20 +7,20 @@ from typing import Any, get_args
 
 import pytest
 
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.cli.job_options import JOB_OPTIONS
 from roofcast.serving.cli.training_text import REASON_TEXT, _near_ties
-from roofcast.serving.training_jobs import service
 from roofcast.serving.training_jobs.response import MissReason
 from roofcast.serving.training_jobs.rows import JOB_COLUMNS
 from tests.serving.http_client import Run
-from tests.serving.training_jobs.builders import EstimatePredictor, a_job
+from tests.serving.training_jobs.builders import a_job, an_estimate_model
 
 WIDTH = 80
 
 
 @pytest.fixture(autouse=True)
 def estimate_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "load_shipped_training_predictor", EstimatePredictor)
+    monkeypatch.setattr(AppState, "training_model", an_estimate_model())
 
 
 def options(values: dict[str, Any]) -> list[str]:

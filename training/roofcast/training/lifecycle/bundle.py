@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.learner.random_effects import RandomEffects
 from roofcast.training.learner.support_gate import SupportGate
-from roofcast.training.lifecycle.bundle_file import BundleFile, stored_fields, write_object
+from roofcast.training.lifecycle.bundle_file import BundleFile, Classes, stored_fields, write_object
 
 FILE_NAME: Final = "bundle.roofcast"
 
@@ -166,7 +166,22 @@ def sha256(path: Path) -> str:
 
 
 def load_bundle(path: Path, expected_sha256: str) -> ModelBundle:
+    """Return the bundle of a file: see `read_bundle`."""
+    return read_bundle(path, expected_sha256, ModelBundle, CLASSES, layout())
+
+
+BundleT = TypeVar("BundleT")
+
+
+def read_bundle(
+    path: Path, expected_sha256: str, kind: type[BundleT], classes: Classes, expected_layout: str
+) -> BundleT:
     """Return the bundle of a file; loading runs no code from the file.
+
+    Parameters
+    ----------
+    kind, classes, expected_layout
+        Class of the bundle, its registered classes, and the layout that this version reads.
 
     Raises
     ------
@@ -182,15 +197,15 @@ def load_bundle(path: Path, expected_sha256: str) -> ModelBundle:
     if hashlib.sha256(content).hexdigest() != expected_sha256:
         raise InputError("bundle", f"{path.name} does not have the registered checksum; it was cut or replaced")
     file = BundleFile.parse(content, path.name)
-    if file.about.get("layout") != layout():
+    if file.about.get("layout") != expected_layout:
         raise InputError(
             "bundle",
             f"{path.name} was made by roofcast {file.about.get('roofcast')} of layout {file.about.get('layout')}, "
-            f"this version has {layout()}; retrain",
+            f"this version has {expected_layout}; retrain",
         )
-    bundle = file.decode(CLASSES)
-    if not isinstance(bundle, ModelBundle):
-        raise InputError("bundle", f"{path.name} holds a {type(bundle).__name__}, not a ModelBundle")
+    bundle = file.decode(classes)
+    if not isinstance(bundle, kind):
+        raise InputError("bundle", f"{path.name} holds a {type(bundle).__name__}, not a {kind.__name__}")
     return bundle
 
 

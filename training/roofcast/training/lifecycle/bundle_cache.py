@@ -5,18 +5,18 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic
 
 from roofcast.data.errors import InputError
-from roofcast.training.lifecycle.bundle import FILE_NAME, ModelBundle, load_bundle, sha256
+from roofcast.training.lifecycle.bundle import FILE_NAME, sha256
+from roofcast.training.lifecycle.bundle_kind import B, BundleKind
 from roofcast.training.lifecycle.mlflow_store import import_mlflow, reachable
-from roofcast.training.lifecycle.tree_check import check_trees
 
 FILE_MODE: Final = 0o644
 """File mode of a downloaded bundle: a start without the registry refuses bundles that others can write."""
 
 
-class BundleCache:
+class BundleCache(Generic[B]):
     """Folder of bundles, each named by its SHA-256.
 
     Parameters
@@ -25,15 +25,16 @@ class BundleCache:
         Address of the MLflow store that bundles are downloaded from.
     """
 
-    def __init__(self, folder: Path, tracking_uri: str) -> None:
+    def __init__(self, folder: Path, tracking_uri: str, kind: BundleKind[B]) -> None:
         self._folder = folder
         self._tracking_uri = tracking_uri
+        self._kind = kind
 
     def file(self, checksum: str) -> Path:
         """Return the path of a bundle, downloaded or not."""
         return self._folder / f"{checksum}.roofcast"
 
-    def load(self, version: str, checksum: str, download_uri: Callable[[str], str]) -> ModelBundle:
+    def load(self, version: str, checksum: str, download_uri: Callable[[str], str]) -> B:
         """Return the bundle of a version; a download enters the folder only if its trees are sound.
 
         Parameters
@@ -50,13 +51,13 @@ class BundleCache:
         """
         file = self.file(checksum)
         if file.is_file() and sha256(file) == checksum:
-            return load_bundle(file, checksum)
+            return self._kind.load(file, checksum)
         self._folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self._folder) as folder:
             with reachable(self._tracking_uri):
                 downloaded = self._download(version, folder, download_uri)
-            bundle = load_bundle(downloaded, checksum)
-            check_trees(bundle, downloaded.name)
+            bundle = self._kind.load(downloaded, checksum)
+            self._kind.check(bundle, downloaded.name)
             downloaded.chmod(FILE_MODE)
             downloaded.replace(file)
         return bundle

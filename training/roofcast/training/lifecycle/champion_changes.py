@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from roofcast.data.measurements.target import INFERENCE, Target
+
 audit = logging.getLogger("roofcast.audit")
 """Audit log: every change of the champion and the challenger, with its caller."""
 
@@ -39,16 +41,21 @@ class ChampionChange:
     caller: str
     version_before: str
     version: str
+    target: Target = INFERENCE
 
 
-def record_change(home: Path, action: str, caller: str, version_before: str, version: str) -> None:
+def record_change(
+    home: Path, action: str, caller: str, version_before: str, version: str, *, target: Target = INFERENCE
+) -> None:
     """Log a change and append it to the file of the state folder; a file that cannot be written is logged.
 
     After a line that a crash cut off, the change starts a new line.
     """
     fields = {"action": action, "caller": caller, "version_before": version_before, "version": version}
-    audit.info("%s caller=%s version_before=%s version=%s", *fields.values(), extra=fields)
-    change = ChampionChange(dt.datetime.now(dt.UTC).isoformat(timespec="seconds"), **fields)
+    fields["target"] = target
+    audit.info("%s caller=%s version_before=%s version=%s target=%s", *fields.values(), extra=fields)
+    at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    change = ChampionChange(at, action, caller, version_before, version, target)
     try:
         with (home / FILE_NAME).open("a+b") as file:
             end = file.seek(0, os.SEEK_END)

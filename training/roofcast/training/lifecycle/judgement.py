@@ -114,7 +114,7 @@ def rivals(candidate: ModelBundle, incumbent: ModelBundle | None, data: Training
         known = data.ids.isin(incumbent.row_ids).to_numpy()
         settings = incumbent.predictor.config or TrainingConfig()
         if not known.all() or settings != config:
-            judged = tuple(known & ~owned for owned in changed_rows(data, known))
+            judged = tuple(known & ~owned for owned in changed_rows(data.stacks, known))
             by_stack = not is_upload.any() or bool((known == ~is_upload).all())
             result.append(Rival(CHAMPION, settings, known, judged, by_stack))
     if is_upload.any() and not any(r.config == config and (r.trainable == ~is_upload).all() for r in result):
@@ -122,10 +122,10 @@ def rivals(candidate: ModelBundle, incumbent: ModelBundle | None, data: Training
     return result
 
 
-def changed_rows(data: TrainingSet, known: BoolArray) -> list[BoolArray]:
+def changed_rows(stacks: pd.Series, known: BoolArray) -> list[BoolArray]:
     """Return the rows of each owner, an API key or the operator, that has rows which the champion does not know."""
-    owners = stack_owners(data.stacks)
-    is_local = is_uploaded(data.stacks) | (owners == "")
+    owners = stack_owners(stacks)
+    is_local = is_uploaded(stacks) | (owners == "")
     changed = owners[is_local & ~known].unique()
     return [(owners == owner).to_numpy() for owner in changed] or [np.zeros(len(known), dtype=bool)]
 

@@ -14,16 +14,17 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from filelock import FileLock, Timeout
 
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
 from roofcast.data.private_files import make_private_file
 from roofcast.training.lifecycle.artifact_paths import relocate
-from roofcast.training.lifecycle.bundle import ModelBundle, load_bundle, sha256
+from roofcast.training.lifecycle.bundle import sha256
 from roofcast.training.lifecycle.bundle_cache import BundleCache
 from roofcast.training.lifecycle.bundle_key import KEY_NAME, BundleKey
+from roofcast.training.lifecycle.bundle_kind import INFERENCE_BUNDLES, B, BundleKind
 from roofcast.training.lifecycle.champion_changes import record_change
 from roofcast.training.lifecycle.mlflow_store import import_mlflow, reachable, set_mlflow_uri
 
@@ -88,8 +89,8 @@ class ShippedPredictor:
     file: Path
 
 
-class Registry:
-    """Registered versions of the predictor: the champion and its predecessors.
+class Registry(Generic[B]):
+    """Registered versions of the predictor of a target: the champion and its predecessors.
 
     Parameters
     ----------
@@ -102,6 +103,8 @@ class Registry:
     key_file
         Key that signs the versions registered here, and must have signed those that are loaded; by default one of the
         state folder.
+    kind
+        Bundles of the target.
 
     Raises
     ------
@@ -115,14 +118,17 @@ class Registry:
         tracking_uri: str | None = None,
         shipped: ShippedPredictor | None = None,
         key_file: Path | None = None,
+        kind: BundleKind[Any] = INFERENCE_BUNDLES,
     ) -> None:
         self.home = home
+        self.kind: BundleKind[B] = kind
+        self._model_name = kind.name(MODEL_NAME)
         self._key = BundleKey(key_file or home / KEY_NAME)
         self.shipped = shipped
         self.tracking_uri = tracking_uri or f"sqlite:///{home / 'mlflow.db'}"
         self._creating = FileLock(home / "mlflow.lock")
-        self._changing = FileLock(home / "champion.lock")
-        self._bundles = BundleCache(home / "bundles", self.tracking_uri)
+        self._changing = FileLock(home / f"{kind.name('champion')}.lock")
+        self._bundles = BundleCache(home / "bundles", self.tracking_uri, self.kind)
         self._artifact_location = None if tracking_uri else (home / "artifacts").as_uri()
 
     def stamp(self) -> str:
@@ -191,18 +197,18 @@ class Registry:
 
         with self._creating:
             try:
-                self._client.get_registered_model(MODEL_NAME)
+                self._client.get_registered_model(self._model_name)
             except MlflowException as error:
                 if error.error_code != "RESOURCE_DOES_NOT_EXIST":
                     raise
-                self._client.create_registered_model(MODEL_NAME)
+                self._client.create_registered_model(self._model_name)
 
     def register(self, model_uri: str, run_id: str, checksum: str) -> str:
         """Register a logged model and return its version."""
         with reachable(self.tracking_uri):
             self._make_registered_model()
             version = self._client.create_model_version(
-                MODEL_NAME,
+                self._model_name,
                 source=model_uri,
                 run_id=run_id,
                 tags={CHECKSUM_TAG: checksum, SIGNATURE_TAG: self._key.sign(checksum)},
@@ -213,7 +219,7 @@ class Registry:
         """Set the description of a registered version, and of its run."""
         description = description[:MAX_DESCRIPTION]
         with reachable(self.tracking_uri):
-            entity = self._client.update_model_version(MODEL_NAME, version, description)
+            entity = self._client.update_model_version(self._model_name, version, description)
             self._client.set_tag(str(entity.run_id), RUN_NOTE_TAG, description)
 
     @property
@@ -231,7 +237,7 @@ class Registry:
         if self.is_empty:
             return shipped
         with reachable(self.tracking_uri):
-            versions = self._client.search_model_versions(f"name = '{MODEL_NAME}'")
+            versions = self._client.search_model_versions(f"name = '{self._model_name}'")
         return [*sorted(map(_champion, versions), key=lambda c: int(c.version), reverse=True), *shipped]
 
     def find(self, version: str) -> Champion:
@@ -285,7 +291,7 @@ class Registry:
                     self._set_earlier([*self._earlier(), before.version])
                 if before != champion or not self.is_shipped(champion):
                     self._set_champion(champion)
-            record_change(self.home, "promotion", by, before.version if before else "none", champion.version)
+            self._record("promotion", by, before, champion)
         return champion
 
     def previous(self) -> Champion:
@@ -323,8 +329,12 @@ class Registry:
             with reachable(self.tracking_uri):
                 self._set_champion(target)
                 self._set_earlier([version.version for version in earlier])
-            record_change(self.home, "rollback", by, champion.version if champion else "none", target.version)
+            self._record("rollback", by, champion, target)
         return target
+
+    def _record(self, action: str, by: str, before: Champion | None, champion: Champion) -> None:
+        version_before = before.version if before else "none"
+        record_change(self.home, action, by, version_before, champion.version, target=self.kind.target)
 
     def _earlier_champions(self, champion: Champion | None) -> list[Champion]:
         """Return the earlier champions that still exist, oldest first, without the present one at the end.
@@ -364,17 +374,17 @@ class Registry:
         """Set the version of an alias, or delete the alias."""
         with reachable(self.tracking_uri):
             if version is None:
-                self._client.delete_registered_model_alias(MODEL_NAME, alias)
+                self._client.delete_registered_model_alias(self._model_name, alias)
             else:
-                self._client.set_registered_model_alias(MODEL_NAME, alias, version)
+                self._client.set_registered_model_alias(self._model_name, alias, version)
 
     def _earlier(self) -> list[str]:
-        return str(self._client.get_registered_model(MODEL_NAME).tags.get(HISTORY_TAG, "")).split()
+        return str(self._client.get_registered_model(self._model_name).tags.get(HISTORY_TAG, "")).split()
 
     def _set_earlier(self, versions: list[str]) -> None:
-        self._client.set_registered_model_tag(MODEL_NAME, HISTORY_TAG, " ".join(versions[-MAX_EARLIER:]))
+        self._client.set_registered_model_tag(self._model_name, HISTORY_TAG, " ".join(versions[-MAX_EARLIER:]))
 
-    def load(self, champion: Champion) -> ModelBundle:
+    def load(self, champion: Champion) -> B:
         """Return the bundle of a version, downloaded and checked on first use.
 
         Raises
@@ -384,7 +394,7 @@ class Registry:
             trees are out of range.
         """
         if self.is_shipped(champion):
-            return load_bundle(self.file(champion), champion.sha256)
+            return self.kind.load(self.file(champion), champion.sha256)
         if not self._key.has_signed(champion.sha256, champion.signature):
             problem = f"version {champion.version} is not signed by the key {self._key.file}"
             cure = "retrain, or copy the key of the state folder that registered it"
@@ -403,7 +413,7 @@ class Registry:
         return self._bundles.file(champion.sha256)
 
     def _download_uri(self, version: str) -> str:
-        return str(self._client.get_model_version_download_uri(MODEL_NAME, version))
+        return str(self._client.get_model_version_download_uri(self._model_name, version))
 
     def aliased(self, alias: str) -> Champion | None:
         """Return the registered version of an alias; None if there is none."""
@@ -414,7 +424,7 @@ class Registry:
 
         with reachable(self.tracking_uri):
             try:
-                return _champion(self._client.get_model_version_by_alias(MODEL_NAME, alias))
+                return _champion(self._client.get_model_version_by_alias(self._model_name, alias))
             except MlflowException as error:
                 if error.error_code in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
                     return None

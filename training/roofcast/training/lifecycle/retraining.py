@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+from collections.abc import Callable
 from typing import Any, Final
 
 import pandas as pd
@@ -20,8 +21,10 @@ from roofcast.training.learner.out_of_memory import fit_out_of_memory
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.bundle import ModelBundle, layout
+from roofcast.training.lifecycle.bundle_kind import B
 from roofcast.training.lifecycle.challenger import set_challenger
 from roofcast.training.lifecycle.judgement import judge
+from roofcast.training.lifecycle.promotion import PromotionDecision
 from roofcast.training.lifecycle.registry import Champion, Registry
 from roofcast.training.lifecycle.version_description import describe_version
 
@@ -137,23 +140,20 @@ def retrain(
     from roofcast.training.lifecycle.tracking import log_training  # noqa: PLC0415  (plots, which no server needs to start)
 
     config = config or TrainingConfig()
-    champion = registry.champion()
     candidate = fit_bundle(data, config, progress)
-    decision = judge(candidate, *_load(registry, champion), data, progress)
     folds = score_folds(data, candidate.predictor.held_out_)
     stacks = score_folds(data, candidate.predictor.stack_held_out_, stack_owners(data.stacks))
-    version = log_training(registry, candidate, data, config, folds=folds, stacks=stacks)
-    if is_challenger := shadow and champion is not None:
+    rows = {"campaigns": data.measurements["campaign"], "stacks": data.stacks, "groups": data.groups}
+    is_challenger = shadow and registry.champion() is not None
+    version, decision = submit_candidate(
+        registry,
+        lambda incumbent, no_champion: judge(candidate, incumbent, no_champion, data, progress),
+        lambda: log_training(registry, candidate, data, config, folds=folds, stacks=stacks),
+        lambda decision, champion, moment: describe_version(decision, champion, candidate.scores, moment, **rows),
+        hold="it answers beside the champion" if is_challenger else "",
+    )
+    if is_challenger:
         set_challenger(registry, version, by=RETRAINING)
-        decision = decision.refuse(f"it answers beside the champion; judgement: {decision.reason}")
-    while decision.promoted and not _promote_over(champion, version, registry):
-        champion = registry.champion()
-        decision = judge(candidate, *_load(registry, champion), data, progress)
-    try:
-        moment = dt.datetime.now(dt.UTC)
-        registry.describe(version, describe_version(data, decision, champion, candidate.scores, moment))
-    except Exception:  # the promotion stands whatever fails after it
-        logger.warning("version %s has no description", version, exc_info=True)
     return RetrainingReport(
         version=version,
         promoted=decision.promoted,
@@ -168,7 +168,45 @@ def retrain(
     )
 
 
-def _promote_over(champion: Champion | None, version: str, registry: Registry) -> bool:
+def submit_candidate(
+    registry: Registry[B],
+    judge_against: Callable[[B | None, str], PromotionDecision],
+    register: Callable[[], str],
+    describe: Callable[[PromotionDecision, Champion | None, dt.datetime], str],
+    *,
+    hold: str = "",
+) -> tuple[str, PromotionDecision]:
+    """Judge a candidate, register it, and promote it unless it is refused; return its version and the decision.
+
+    A champion that changes meanwhile is compared with, too.
+
+    Parameters
+    ----------
+    judge_against
+        Returns the decision against the champion's bundle, or without one the reason why there is none.
+    register
+        Registers the candidate and returns its version.
+    describe
+        Returns the description of the version.
+    hold
+        Why a candidate is registered and not promoted, however it is judged; blank if it may be promoted.
+    """
+    champion = registry.champion()
+    decision = judge_against(*_load(registry, champion))
+    version = register()
+    if hold:
+        decision = decision.refuse(f"{hold}; judgement: {decision.reason}")
+    while decision.promoted and not _promote_over(champion, version, registry):
+        champion = registry.champion()
+        decision = judge_against(*_load(registry, champion))
+    try:
+        registry.describe(version, describe(decision, champion, dt.datetime.now(dt.UTC)))
+    except Exception:  # the promotion stands whatever fails after it
+        logger.warning("version %s has no description", version, exc_info=True)
+    return version, decision
+
+
+def _promote_over(champion: Champion | None, version: str, registry: Registry[B]) -> bool:
     """Promote a version if the champion is still the one that it was compared with; return whether it is."""
     with registry.changing():
         is_same = registry.champion() == champion
@@ -177,7 +215,7 @@ def _promote_over(champion: Champion | None, version: str, registry: Registry) -
     return is_same
 
 
-def _load(registry: Registry, champion: Champion | None) -> tuple[ModelBundle | None, str]:
+def _load(registry: Registry[B], champion: Champion | None) -> tuple[B | None, str]:
     if champion is None:
         return None, "there was no champion"
     try:

@@ -37,7 +37,11 @@ def log_training(
         Errors with lineages, and with owners of stacks, held out: columns `group`, `metric` and one per score.
     """
     with registry.run(f"retrain-{data.digest[:8]}") as run_id:
-        counts = {"n_row": len(data.X), "n_own_row": int(own_rows(data).sum()), "n_group": data.groups.nunique()}
+        counts = {
+            "n_row": len(data.X),
+            "n_own_row": int(own_rows(data.stacks).sum()),
+            "n_group": data.groups.nunique(),
+        }
         mlflow.log_params({**config.model_dump(), **counts})
         mlflow.set_tags(
             {

@@ -25,8 +25,8 @@ NODE_FIELDS: Final = (
 )  # fmt: skip
 EMPTY_FIELDS: Final = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
 
-MODEL_PARAMETERS: Final = {"num_class": "0", "num_target": "1", "num_feature": str(len(FEATURE_NAMES))}
-TREE_PARAMETERS: Final = {"num_deleted": "0", "num_feature": str(len(FEATURE_NAMES)), "size_leaf_vector": "1"}
+MODEL_PARAMETERS: Final = {"num_class": "0", "num_target": "1"}
+TREE_PARAMETERS: Final = {"num_deleted": "0", "size_leaf_vector": "1"}
 
 
 def check_trees(bundle: ModelBundle, name: str) -> None:
@@ -45,7 +45,8 @@ def check_trees(bundle: ModelBundle, name: str) -> None:
     """
     for path, regressor in _find_regressors(bundle, ""):
         try:
-            n_tree = [_check_member(member, regressor) for member in regressor.members_]
+            settings = (regressor.objective, regressor.max_depth, len(FEATURE_NAMES))
+            n_tree = [check_member(member, *settings) for member in regressor.members_]
             _require(len(set(n_tree)) == 1, "members differ in their number of trees")
             _check_tables(regressor)
         except Exception as error:  # a parser of a damaged file raises many kinds
@@ -74,15 +75,22 @@ def _require(condition: object, problem: str) -> None:
         raise ValueError(problem)
 
 
-def _check_member(member: bytes, regressor: ResidualRegressor) -> int:
-    """Check a booster of one output, and return its number of trees."""
+def check_member(member: bytes, objective: str, max_depth: int, n_feature: int) -> int:
+    """Check a booster of one output, and return its number of trees.
+
+    Raises
+    ------
+    ValueError
+        If it differs from the objective, depth or number of columns, or a tree is damaged.
+    """
     learner = parse_ubjson(member)["learner"]
     booster = learner["gradient_booster"]
     model = booster["model"]
     trees, parameters = model["trees"], learner["learner_model_param"]
     _require(booster["name"] == "gbtree", "the booster is not gbtree")
-    _require(learner["objective"]["name"] == regressor.objective, "the objective is not that of the regressor")
-    _require(MODEL_PARAMETERS.items() <= parameters.items(), f"the booster must have {MODEL_PARAMETERS}")
+    _require(learner["objective"]["name"] == objective, "the objective is not that of the regressor")
+    expected = MODEL_PARAMETERS | {"num_feature": str(n_feature)}
+    _require(expected.items() <= parameters.items(), f"the booster must have {expected}")
     _require(np.isfinite(float(parameters["base_score"].strip("[]"))), "the base score is not finite")
     _require(len(trees) == int(model["gbtree_model_param"]["num_trees"]) > 0, "the number of trees is another")
     _require(not any(model["tree_info"]), "a tree is of another output")
@@ -90,16 +98,17 @@ def _check_member(member: bytes, regressor: ResidualRegressor) -> int:
     _require(not any(map(len, model.get("cats", {}).values())), "a column is categorical")
     for index, tree in enumerate(trees):
         try:
-            _check_tree(tree, regressor.max_depth)
+            _check_tree(tree, max_depth, n_feature)
         except ValueError as error:
             raise ValueError(f"tree {index}: {error}") from error
     return len(trees)
 
 
-def _check_tree(tree: Mapping[str, Any], max_depth: int) -> None:
+def _check_tree(tree: Mapping[str, Any], max_depth: int, n_feature: int) -> None:
     node = {name: np.asarray(tree[name]) for name in NODE_FIELDS}
     n_node = int(tree["tree_param"]["num_nodes"])
-    _require(TREE_PARAMETERS.items() <= tree["tree_param"].items(), f"it must have {TREE_PARAMETERS}")
+    expected = TREE_PARAMETERS | {"num_feature": str(n_feature)}
+    _require(expected.items() <= tree["tree_param"].items(), f"it must have {expected}")
     _require(n_node > 0 and {len(part) for part in node.values()} == {n_node}, "its arrays differ in length")
     _require(not any(len(tree[name]) for name in EMPTY_FIELDS), "it has categories")
     _require(not node["split_type"].any(), "it has categorical splits")
@@ -108,7 +117,7 @@ def _check_tree(tree: Mapping[str, Any], max_depth: int) -> None:
     inner = np.flatnonzero(left != NO_CHILD)
     _require(np.array_equal(inner, np.flatnonzero(right != NO_CHILD)), "a node has one child")
     column = node["split_indices"][inner]
-    _require(((column >= 0) & (column < len(FEATURE_NAMES))).all(), "a split column is out of range")
+    _require(((column >= 0) & (column < n_feature)).all(), "a split column is out of range")
     children, parents = np.concatenate([left[inner], right[inner]]), np.tile(inner, 2)
     _require(np.array_equal(np.sort(children), np.arange(1, n_node)), "its children are out of range or not unique")
     _require((children > parents).all(), "a child comes before its parent")

@@ -8,7 +8,6 @@ from typing import Final
 import pandas as pd
 
 from roofcast.training.dataset.stacks import is_uploaded
-from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.lifecycle.promotion import PromotionDecision
 from roofcast.training.lifecycle.registry import Champion
 
@@ -16,17 +15,20 @@ N_NAMED: Final = 8
 """Own campaigns that a description names, the largest first."""
 
 
-def own_rows(data: TrainingSet) -> pd.Series:
-    """Return whether each row was imported here: shape (n_row,)."""
-    return (data.stacks == "") | is_uploaded(data.stacks)
+def own_rows(stacks: pd.Series) -> pd.Series:
+    """Return whether the rows of each stack were imported here: shape (n_row,)."""
+    return (stacks == "") | is_uploaded(stacks)
 
 
 def describe_version(
-    data: TrainingSet,
     decision: PromotionDecision,
     champion: Champion | None,
     scores: dict[str, dict[str, float]],
     moment: dt.datetime,
+    *,
+    campaigns: pd.Series,
+    stacks: pd.Series,
+    groups: pd.Series,
 ) -> str:
     """Return the description of a candidate that was compared with the champion.
 
@@ -36,8 +38,10 @@ def describe_version(
         Held-out errors by metric.
     moment
         End of the training, with its zone.
+    campaigns, stacks, groups : shape (n_row,)
+        Of the rows it learnt from; stacks are blank for rows of the operator.
     """
-    campaigns, is_own = data.measurements["campaign"], own_rows(data)
+    is_own = own_rows(stacks)
     counts = campaigns[is_own].value_counts()
     named = ", ".join(f"{name} {n:,}" for name, n in counts.head(N_NAMED).items())
     rest = f" and {len(counts) - N_NAMED} more" if len(counts) > N_NAMED else ""
@@ -46,9 +50,9 @@ def describe_version(
     rival = f", that of version {champion.version} {decision.champion:.4f}" if champion and decision.champion else ""
     verdict = "Promoted" if decision.promoted else "Not promoted"
     return (
-        f"Trained on {moment.astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC from {len(data.X):,} measurements of "
-        f"{data.groups.nunique()} lineages: {n_shipped:,} of {campaigns[~is_own].nunique()} shipped campaigns, "
-        f"{len(data.X) - n_shipped:,} imported{f' ({named}{rest})' if named else ''}.\n"
+        f"Trained on {moment.astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC from {len(campaigns):,} measurements of "
+        f"{groups.nunique()} lineages: {n_shipped:,} of {campaigns[~is_own].nunique()} shipped campaigns, "
+        f"{len(campaigns) - n_shipped:,} imported{f' ({named}{rest})' if named else ''}.\n"
         f"Median error on held-out lineages: {errors}.\n"
         f"Mean absolute log error {decision.candidate:.4f}{rival}.\n"
         f"{verdict}: {decision.reason}."

@@ -11,6 +11,7 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.features.arrays import FloatArray, RowIndex, take_rows
+from roofcast.features.training.frameworks import framework_family
 from roofcast.features.training.memory import MEMORY_KINDS, TrainingMemory
 from roofcast.features.training.plans import PlanChoice, choose_plans
 from roofcast.features.training.run_table import build_jobs
@@ -98,6 +99,11 @@ def table_of_runs(rows: TrainingRunRows) -> JobTable:
     """Return the table of measured runs."""
     lineage, owner = rows.groups.to_numpy(dtype=object), rows.owners.to_numpy(dtype=object)
     return JobTable(rows.measurements, rows.choice, lineage, owner)
+
+
+def framework_families(runs: pd.DataFrame) -> pd.Series:
+    """Return the family of each run's framework."""
+    return runs["framework"].map({name: framework_family(str(name)) for name in runs["framework"].unique()})
 
 
 def rate_per_accelerator(runs: TrainingRuns, time: TrainingTime) -> FloatArray:

@@ -11,11 +11,13 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.training_campaigns import training_catalog
-from roofcast.features.arrays import FloatArray
+from roofcast.features.arrays import FloatArray, RowIndex
 from roofcast.features.training.plans import USABLE_RATIO
-from roofcast.training.dataset.stacks import name_stacks
+from roofcast.training.dataset.stacks import is_uploaded, name_stacks
 from roofcast.training.dataset.training_runs import TrainingRunRows, build_training_run_rows
+from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.training_jobs.group_effects import KeyArray, group_keys
+from roofcast.training.training_jobs.held_out import ErrorRows, HeldOutErrors
 from roofcast.training.training_jobs.job_features import memory_columns, outside_range, rate_columns
 from roofcast.training.training_jobs.job_table import (
     JobTable,
@@ -24,7 +26,7 @@ from roofcast.training.training_jobs.job_table import (
     rate_per_accelerator,
     table_of_runs,
 )
-from roofcast.training.training_jobs.log_error_model import ErrorRows, LogErrorModel
+from roofcast.training.training_jobs.log_error_model import LogErrorModel
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -80,13 +82,16 @@ class TrainingJobPredictor:
     ----------
     models_
         Distribution of log errors, by metric.
+    held_out_
+        Held-out errors of the training rows, by metric; not stored.
     owners_
-        Owners of the stacks of the training rows.
+        Owners of the stacks of the training rows that no API key stored.
     limits_
-        Least and greatest value of the columns of rates: shape (2, n_column).
+        Least and greatest value of the columns of rates in these rows: shape (2, n_column).
     """
 
     models_: dict[str, LogErrorModel]
+    held_out_: dict[str, HeldOutErrors]
     owners_: tuple[str, ...]
     limits_: FloatArray
 
@@ -97,17 +102,17 @@ class TrainingJobPredictor:
         """
         return self.fit_rows(build_training_run_rows(measurements, catalog))
 
-    def fit_rows(self, rows: TrainingRunRows) -> Self:
+    def fit_rows(self, rows: TrainingRunRows, progress: Progress | None = None) -> Self:
         """Fit to rows with their plans; return the predictor."""
-        table = table_of_runs(rows)
-        self.owners_ = tuple(sorted(set(table.owner)))
-        errors, keys, bound = _log_errors(table, rows), group_keys(table), _memory_bound(table, rows)
-        self.models_ = {
-            RATE: _fit_model(RATE, table, keys, errors[RATE]),
-            MEMORY: _fit_model(MEMORY, table, keys, errors[MEMORY], bound),
-        }
-        x = np.column_stack(list(rate_columns(table.take(np.flatnonzero(np.isfinite(errors[RATE])))).values()))
-        self.limits_ = np.array([x.min(axis=0), x.max(axis=0)])
+        self.held_out_, self.models_ = {}, {}
+        for name, errors in metric_errors(rows).items():
+            label = f"candidate, {name}, held-out lineages and stacks"
+            held_out = HeldOutErrors.fit(errors.rows, has_trees=HAS_TREES[name], progress=progress, label=label)
+            self.held_out_[name], self.models_[name] = held_out, LogErrorModel.fit(errors.rows, held_out)
+            if name == RATE:
+                x = errors.rows.x[errors.rows.is_public]
+                self.limits_ = np.array([x.min(axis=0), x.max(axis=0)])
+        self.owners_ = tuple(sorted(set(rows.owners[~is_uploaded(rows.owners)])))
         return self
 
     @property
@@ -162,7 +167,7 @@ class TrainingJobPredictor:
     def with_reference_rows(self, rows: TrainingRunRows) -> Self:
         """Return the predictor that also knows own runs with their plans."""
         table = self._with_known_owners(table_of_runs(rows))
-        keys, errors = group_keys(table), _log_errors(table, rows)
+        keys, errors = group_keys(table), log_errors(table, rows)
         other = type(self)()
         other.__dict__.update(self.__dict__)
         other.models_ = dict(self.models_)
@@ -199,10 +204,26 @@ def _matrix(name: str, table: JobTable) -> FloatArray:
     return np.column_stack(list(COLUMNS[name](table).values()))
 
 
-def _fit_model(
-    name: str, table: JobTable, keys: KeyArray, measured: FloatArray, bound: FloatArray | None = None
-) -> LogErrorModel:
-    """Return the model of a metric; errors that are only bounds condition the random effects alone."""
+@dataclass(frozen=True)
+class MetricErrors:
+    """Rows of a metric with a known log error, and their indices among all: shape (n_row,)."""
+
+    rows: ErrorRows
+    index: RowIndex
+
+
+def metric_errors(rows: TrainingRunRows) -> dict[str, MetricErrors]:
+    """Return the log errors of the estimate by metric; of memory also bounds, which are not measured."""
+    table = table_of_runs(rows)
+    keys, measured = group_keys(table), log_errors(table, rows)
+    is_upload = is_uploaded(rows.owners).to_numpy(dtype=bool)
+    bound = {MEMORY: np.where(is_upload, np.nan, _memory_bound(table, rows))}
+    return {name: _metric_errors(name, table, keys, measured[name], bound.get(name)) for name in (RATE, MEMORY)}
+
+
+def _metric_errors(
+    name: str, table: JobTable, keys: KeyArray, measured: FloatArray, bound: FloatArray | None
+) -> MetricErrors:
     error = measured if bound is None else np.where(np.isfinite(measured), measured, bound)
     known = np.flatnonzero(np.isfinite(error))
     part = table.take(known)
@@ -212,10 +233,10 @@ def _fit_model(
         tuple(columns), np.column_stack(list(columns.values())), keys[known], error[known], part.lineage, part.owner,
         stack, np.isfinite(measured[known]),
     )  # fmt: skip
-    return LogErrorModel.fit(rows, has_trees=HAS_TREES[name])
+    return MetricErrors(rows, known)
 
 
-def _log_errors(table: JobTable, rows: TrainingRunRows) -> dict[str, FloatArray]:
+def log_errors(table: JobTable, rows: TrainingRunRows) -> dict[str, FloatArray]:
     """Return log(measured / estimated) of rates and peak memory: shapes (n_row,), NaN where nothing was measured."""
     return {
         RATE: np.log(rows.rate / rate_per_accelerator(table.runs, table.time)),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 N_TREE: Final = 200
 DEPTH: Final = 3
+OBJECTIVE: Final = "reg:absoluteerror"
 LEARNING_RATE: Final = 0.05
 MIN_WEIGHT: Final = 5.0
 SAMPLE_RATIO: Final = 0.7
@@ -41,16 +42,15 @@ class ResidualTrees:
     member: bytes
 
     @classmethod
-    def fit(cls, columns: Sequence[str], x: FloatArray, error: FloatArray, weight: FloatArray) -> Self:
-        """Return trees fitted to errors of shape (n_row,)."""
+    def fit(cls, columns: Sequence[str], x: FloatArray, error: FloatArray, weight: FloatArray, median: float) -> Self:
+        """Return trees fitted to errors of shape (n_row,), around their median."""
         from xgboost import XGBRegressor  # noqa: PLC0415
 
         regressor = XGBRegressor(
             n_estimators=N_TREE, max_depth=DEPTH, learning_rate=LEARNING_RATE, min_child_weight=MIN_WEIGHT,
-            subsample=SAMPLE_RATIO, colsample_bytree=COLUMN_RATIO, objective="reg:absoluteerror", tree_method="hist",
+            subsample=SAMPLE_RATIO, colsample_bytree=COLUMN_RATIO, objective=OBJECTIVE, tree_method="hist",
             monotone_constraints=tuple(-1 if name in FALLING else 0 for name in columns), n_jobs=1, random_state=0,
         )  # fmt: skip
-        median = float(np.median(error))
         booster = regressor.fit(x, error - median, sample_weight=weight).get_booster()
         return cls(median, bytes(booster.save_raw("ubj")))
 

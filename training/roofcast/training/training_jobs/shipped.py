@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import logging
 from pathlib import Path
 from typing import Final
 
@@ -17,42 +18,42 @@ import roofcast.training
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
 from roofcast.data.training_campaigns import load_training_campaigns, training_catalog
-from roofcast.training.learner.boosted_residual import ResidualRegressor
-from roofcast.training.learner.error_distribution import ErrorScaleModel, GroupedConformal
-from roofcast.training.lifecycle.bundle import CLASSES
-from roofcast.training.lifecycle.bundle_file import BundleFile, Classes, stored_fields, write_object
+from roofcast.training.lifecycle.bundle import checksum_file, sha256
+from roofcast.training.lifecycle.registry import SHIPPED, Champion, ShippedPredictor
 from roofcast.training.lifecycle.shipped import catalog_fingerprint, code_fingerprint, rows_fingerprint
-from roofcast.training.training_jobs.group_effects import GroupEffects
-from roofcast.training.training_jobs.log_error_model import LogErrorModel
+from roofcast.training.training_jobs.lifecycle.bundle import load_training_bundle
+from roofcast.training.training_jobs.lifecycle.fit import fit_training_bundle
+from roofcast.training.training_jobs.lifecycle.run_set import RunSet, build_run_set
 from roofcast.training.training_jobs.predictor import TrainingJobPredictor
-from roofcast.training.training_jobs.residual_trees import ResidualTrees
+
+logger = logging.getLogger(__name__)
 
 FILE: Final = Path(__file__).parents[1] / "shipped" / "training_jobs.roofcast"
 MANIFEST: Final = FILE.with_suffix(".json")
 COMMAND: Final = "make training-predictor"
 
+_FIT: Final = (
+    "group_effects", "held_out", "job_features", "job_table", "log_error_model", "predictor",
+    "residual_trees", "lifecycle/bundle", "lifecycle/fit", "lifecycle/run_set",
+)  # fmt: skip
+"""Modules of this room that fit and store."""
+
 CODE: Final = (
     (roofcast.features, "training"),
     (roofcast.features, "engine/kernels"),
-    (roofcast.training, "training_jobs"),
+    *((roofcast.training, f"training_jobs/{name}.py") for name in _FIT),
     (roofcast.training, "dataset/training_runs.py"),
     (roofcast.training, "dataset/folds.py"),
     (roofcast.training, "dataset/stacks.py"),
     (roofcast.training, "dataset/targets.py"),
     (roofcast.training, "learner/boosted_residual.py"),
     (roofcast.training, "learner/error_distribution.py"),
+    (roofcast.training, "learner/upload_limit.py"),
     (roofcast.training, "lifecycle/bundle_file.py"),
     (roofcast.data, "measurements/training_schema.py"),
     (roofcast.data, "measurements/training_validation.py"),
 )
 """Files and folders of packages whose code changes what is fitted or stored."""
-
-STORED: Final[Classes] = {
-    TrainingJobPredictor: ("models_", "owners_", "limits_"),
-    **{cls: stored_fields(cls) for cls in (LogErrorModel, ResidualTrees, GroupEffects, ErrorScaleModel)},
-    **{cls: CLASSES[cls] for cls in (GroupedConformal, ResidualRegressor)},
-}
-"""Classes of the file with their stored attributes."""
 
 
 class Manifest(Spec):
@@ -79,6 +80,19 @@ def read_manifest() -> Manifest:
     return Manifest.parse(json.loads(MANIFEST.read_text(encoding="utf-8")))
 
 
+def shipped_training_predictor() -> ShippedPredictor | None:
+    """Return the shipped bundle as the champion where nothing is promoted; None if it is of another layout."""
+    try:
+        manifest = read_manifest()
+    except (OSError, ValueError, InputError) as error:
+        logger.warning("the shipped predictor of training jobs cannot be used: %s; run `%s`", error, COMMAND)
+        return None
+    if not FILE.is_file():
+        logger.warning("the shipped predictor of training jobs is missing; run `%s`", COMMAND)
+        return None
+    return ShippedPredictor(Champion(f"{SHIPPED}{manifest.sha256[:8]}", "", manifest.sha256), FILE)
+
+
 @functools.cache
 def load_shipped_training_predictor() -> TrainingJobPredictor:
     """Return the predictor that was fitted to the shipped training campaigns; cached.
@@ -88,17 +102,21 @@ def load_shipped_training_predictor() -> TrainingJobPredictor:
     InputError
         If the file is not the one of the manifest, or of another layout than the code.
     """
-    content = FILE.read_bytes()
-    if hashlib.sha256(content).hexdigest() != read_manifest().sha256:
+    if not FILE.is_file() or sha256(FILE) != read_manifest().sha256:
         raise InputError("training_jobs", f"{FILE.name} is not the file of its manifest; run `{COMMAND}`")
-    predictor: TrainingJobPredictor = BundleFile.parse(content, FILE.name).decode(STORED)
-    return predictor
+    return load_training_bundle(FILE, sha256(FILE)).predictor
+
+
+def shipped_run_set() -> RunSet:
+    """Return the runs of the shipped training campaigns."""
+    return build_run_set(load_training_campaigns(), None, None, training_catalog())
 
 
 def build() -> Manifest:
     """Fit the predictor to the shipped training campaigns and store it in the source tree; return its manifest."""
-    predictor = TrainingJobPredictor().fit(load_training_campaigns())
-    write_object(FILE, predictor, STORED, {})
+    bundle = fit_training_bundle(shipped_run_set())
+    bundle.save(FILE)
+    checksum_file(FILE).unlink()
     manifest = current_manifest(FILE.read_bytes())
     MANIFEST.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return manifest

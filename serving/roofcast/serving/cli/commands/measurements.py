@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.data.errors import InputError, RoofcastError, SchemaError, UnknownNameError
+from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.cli.console import note, show, track, warn
-from roofcast.serving.cli.context import AsJson, count_own_campaigns, load_predictor, open_app_state, open_store
+from roofcast.serving.cli.context import (
+    AsJson,
+    TargetOption,
+    check_target,
+    count_own_campaigns,
+    load_predictor,
+    open_app_state,
+    open_store,
+)
 from roofcast.serving.counts import count_text
 
 if TYPE_CHECKING:
@@ -33,6 +42,13 @@ TABLE_COLUMNS: Final = (
     "state", "reason",
 )  # fmt: skip
 """Columns of the printed table, which leaves out those without a value; JSON has all columns."""
+
+TRAINING_TABLE_COLUMNS: Final = (
+    "campaign", "model", "accelerator", "n_accelerator", "framework", "method", "n_token_per_sequence",
+    "n_global_batch_sequence", "throughput_token_per_s", "memory_byte_per_accelerator", "import_id", "key", "state",
+    "reason",
+)  # fmt: skip
+"""The same of measured training jobs."""
 
 REPORT_HELP: Final = """Report the rows of each campaign: n_read published rows, n_rejected of them by a rule, n_kept
 measurements (one row for each statistic), and n_learnable of these that training uses; rejected and not_learnt
@@ -189,6 +205,10 @@ measurements = typer.Typer(help="List the imported measurements, withdraw or con
 
 OfImport = Annotated[str | None, typer.Option("--import", metavar="ID", help="Select an import.")]
 OfCampaign = Annotated[str | None, typer.Option("--campaign", help="Select a campaign.")]
+OfTarget = Annotated[
+    str | None,
+    typer.Option("--target", help="What they are about: inference or training; both by default."),
+]
 OfKey = Annotated[str | None, typer.Option("--key", metavar="NAME", help="Select what an API key stored.")]
 
 
@@ -199,6 +219,7 @@ def list_measurements(
     campaign: Annotated[str | None, typer.Option(help="Select an imported campaign.")] = None,
     model: Annotated[str | None, typer.Option(help="Select a model.")] = None,
     accelerator: Annotated[str | None, typer.Option(help="Select an accelerator.")] = None,
+    target: TargetOption = INFERENCE,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")] = 100,
     as_json: AsJson = False,
 ) -> None:
@@ -207,7 +228,8 @@ def list_measurements(
         return
     from roofcast.serving.predict.json_rows import rows_from_table
 
-    store, catalog = open_store()
+    opened, catalog = open_store()
+    store = opened.of(check_target(target))
     known = store.campaigns()
     if campaign is not None and campaign not in known:
         raise UnknownNameError("campaign", campaign, known)
@@ -222,7 +244,8 @@ def list_measurements(
         warn(f"only the first {limit} rows are listed; raise --limit for more")
     first = table.head(limit)
     if not as_json:
-        first = first[[name for name in TABLE_COLUMNS if (first[name].notna() & (first[name] != "")).any()]]
+        columns = TABLE_COLUMNS if target == INFERENCE else TRAINING_TABLE_COLUMNS
+        first = first[[name for name in columns if (first[name].notna() & (first[name] != "")).any()]]
     show(rows_from_table(first), as_json=as_json)
 
 
@@ -235,34 +258,53 @@ def list_imports(as_json: AsJson = False) -> None:
 
 @measurements.command()
 def withdraw(
-    *, import_: OfImport = None, campaign: OfCampaign = None, key: OfKey = None, as_json: AsJson = False
+    *,
+    import_: OfImport = None,
+    campaign: OfCampaign = None,
+    key: OfKey = None,
+    target: OfTarget = None,
+    as_json: AsJson = False,
 ) -> None:
     """Withdraw measurements: they stay listed, and the next retraining does without them."""
-    _change("withdrawal", import_, campaign, key, as_json=as_json)
+    _change("withdrawal", import_, campaign, key, target=target, as_json=as_json)
 
 
 @measurements.command()
 def restore(
-    *, import_: OfImport = None, campaign: OfCampaign = None, key: OfKey = None, as_json: AsJson = False
+    *,
+    import_: OfImport = None,
+    campaign: OfCampaign = None,
+    key: OfKey = None,
+    target: OfTarget = None,
+    as_json: AsJson = False,
 ) -> None:
     """Undo a withdrawal."""
-    _change("restoration", import_, campaign, key, as_json=as_json)
+    _change("restoration", import_, campaign, key, target=target, as_json=as_json)
 
 
 @measurements.command()
 def confirm(
-    *, import_: OfImport = None, campaign: OfCampaign = None, key: OfKey = None, as_json: AsJson = False
+    *,
+    import_: OfImport = None,
+    campaign: OfCampaign = None,
+    key: OfKey = None,
+    target: OfTarget = None,
+    as_json: AsJson = False,
 ) -> None:
     """Confirm that measurements in quarantine are right: the next retraining uses them."""
-    _change("confirmation", import_, campaign, key, as_json=as_json)
+    _change("confirmation", import_, campaign, key, target=target, as_json=as_json)
 
 
-def _change(action: Action, import_: str | None, campaign: str | None, key: str | None, *, as_json: bool) -> None:
+def _change(
+    action: Action, import_: str | None, campaign: str | None, key: str | None, *, target: str | None, as_json: bool
+) -> None:
     from roofcast.serving.app_state.promotion import COMMAND_LINE
 
     given = {"import_id": import_, "campaign": campaign, "key": key}
     selection = {name: value for name, value in given.items() if value is not None}
-    n_row = open_store()[0].provenance.change(action, COMMAND_LINE, selection)
+    n_row = open_store()[0].provenance.change(
+        action, COMMAND_LINE, selection, target=check_target(target) if target else None
+    )
     show([{"action": action, **selection, "n_row": n_row}], as_json=as_json)
 
 

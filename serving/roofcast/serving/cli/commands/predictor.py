@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roofcast.data.errors import InputError
+from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.cli.console import count_steps, note, show, spinner, track_retraining
-from roofcast.serving.cli.context import AsJson, load_predictor, open_app_state, today
+from roofcast.serving.cli.context import AsJson, TargetOption, check_target, load_predictor, open_app_state, today
 
 if TYPE_CHECKING:
     from roofcast.training.lifecycle.registry import Champion
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 def retrain(
     *,
+    target: TargetOption = INFERENCE,
     shadow: Annotated[
         bool | None,
         typer.Option(
@@ -42,7 +44,7 @@ def retrain(
     as_json: AsJson = False,
 ) -> None:
     """Fit a candidate to all measurements, and promote it unless the champion is better."""
-    report = open_app_state().retrain(progress=track_retraining(), shadow=shadow, dask=dask)
+    report = open_app_state().retrain(track_retraining(), check_target(target), shadow=shadow, dask=dask)
     if as_json:
         print(report.model_dump_json())
         return
@@ -53,22 +55,25 @@ def retrain(
 
 
 def promote(
-    version: Annotated[str, typer.Argument(help="A version in the registry.")], as_json: AsJson = False
+    version: Annotated[str, typer.Argument(help="A version in the registry.")],
+    *,
+    target: TargetOption = INFERENCE,
+    as_json: AsJson = False,
 ) -> None:
     """Promote a version of the predictor."""
     from roofcast.serving.app_state import promotion
 
     with spinner(f"promoting version {version}"):
-        champion = promotion.promote(open_app_state(), version, promotion.COMMAND_LINE).champion
+        champion = promotion.promote(open_app_state(), version, promotion.COMMAND_LINE, check_target(target)).champion
     _show_champion(champion, as_json=as_json)
 
 
-def rollback(as_json: AsJson = False) -> None:
+def rollback(*, target: TargetOption = INFERENCE, as_json: AsJson = False) -> None:
     """Promote the version before the champion; called again, the version before that."""
     from roofcast.serving.app_state import promotion
 
     with spinner("rolling back"):
-        champion = promotion.roll_back(open_app_state(), promotion.COMMAND_LINE).champion
+        champion = promotion.roll_back(open_app_state(), promotion.COMMAND_LINE, check_target(target)).champion
     _show_champion(champion, as_json=as_json)
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.measurements.target import TRAINING
 from roofcast.serving.cli.amounts import parse_amount
 from roofcast.serving.cli.completion import (
     complete_accelerator,
@@ -20,8 +22,8 @@ from roofcast.serving.cli.completion import (
     complete_provider,
     complete_region,
 )
-from roofcast.serving.cli.console import spinner, warn
-from roofcast.serving.cli.context import AsJson, Server, open_app_state, today
+from roofcast.serving.cli.console import show, spinner, warn
+from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state, today
 from roofcast.serving.cli.job_options import JOB_OPTIONS
 from roofcast.serving.cli.options import Option, with_options
 
@@ -191,7 +193,8 @@ def _answer(rows: list[dict[str, Any]], models: list[dict[str, Any]], asked: _As
 
     with spinner("predicting"):
         configs = [(model["name"], model["config"]) for model in models]
-        return answer_rows(rows, configs, level, open_app_state(), references)
+        state = load_predictor(open_app_state(), TRAINING)
+        return answer_rows(rows, configs, level, state.catalog, state.training_model, references=references)
 
 
 def _predict_file(rows: Path, out: Path | None, asked: _Asked, *, as_json: bool) -> None:
@@ -213,6 +216,50 @@ def _predict_file(rows: Path, out: Path | None, asked: _Asked, *, as_json: bool)
     print(json.dumps(counts, separators=(",", ":")) if as_json else ", ".join(f"{n} {s}" for s, n in counts.items()))
     if "ok" not in counts:
         raise InputError("rows", f"none has an answer; the first: {answers[0]['reason']}")
+
+
+@training.command("import")
+def import_(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="CSV files of measured jobs.")],
+    *,
+    campaign: Annotated[str | None, typer.Option(help="Campaign of rows without one; own by default.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Validate and count the rows, and store nothing.")
+    ] = False,
+    compare: Annotated[bool, typer.Option(help="Compare the new rows with the predictor.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Import measured training jobs into the store: all rows of a file, or none."""
+    from roofcast.serving.cli.files import read_table
+    from roofcast.serving.training_jobs.import_errors import compare_runs
+    from roofcast.serving.training_jobs.run_import import import_runs
+
+    state = load_predictor(open_app_state(), TRAINING)
+    summaries = []
+    for file in files:
+        table = read_table(file)
+        if not table.rows:
+            raise SchemaError("", "holds no row below its header", file.name, 2)
+        place: Any = {"source": file.name, "first_line": table.lines[0]}
+        added = import_runs(state, table.records(), campaign=campaign, dry_run=dry_run, **place)
+        errors = compare_runs(state, added) if compare and not dry_run else None
+        if added.n_quarantined:
+            cure = f"roofcast measurements confirm --import {added.import_id}"
+            see = "roofcast measurements --target training"
+            warn(
+                f"{added.n_quarantined} rows are far from what others measured; `{see}` says why; if right, `{cure}`"
+            )
+        summary = {"file": file.name, "n_row": len(table.rows), **asdict(added), "is_kept": not dry_run}
+        summaries.append(summary | ({"errors": errors and errors.model_dump()} if as_json else {}))
+        if errors and not as_json:
+            show(
+                [group.model_dump() for group in errors.groups],
+                as_json=False,
+                title=f"predicted by version {errors.predictor_version} against actual",
+            )
+    show(summaries, as_json=as_json)
+    if not (as_json or dry_run):
+        print("\nnext: `roofcast retrain --target training` learns them")
 
 
 @training.command()
@@ -286,7 +333,7 @@ def _recommend(options: dict[str, Any], server: str) -> dict[str, Any]:
             return dict(client.recommend_training(**fields))
     from roofcast.serving.training_jobs.service import answer_training_recommendation
 
-    state = open_app_state()
+    state = load_predictor(open_app_state(), TRAINING)
     model = read_model(options["model"], state.catalog)
     request = TrainingRecommendationRequest.from_options(options | {"model": model})
     with spinner("searching"):

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.cli.commands.drift import MAX_DAYS
 from roofcast.serving.cli.console import show, spinner
-from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state
+from roofcast.serving.cli.context import AsJson, Server, TargetOption, check_target, load_predictor, open_app_state
 
 if TYPE_CHECKING:
     from roofcast.serving.shadow.comparison import VersionComparison
@@ -27,14 +28,14 @@ Version = Annotated[str, typer.Argument(help="A version in the registry.")]
 
 
 @versions.callback(invoke_without_command=True)
-def list_versions(context: typer.Context, as_json: AsJson = False) -> None:
+def list_versions(context: typer.Context, *, target: TargetOption = INFERENCE, as_json: AsJson = False) -> None:
     """List the versions of the predictor, the newest first: which is in service, and which answers beside it."""
     if context.invoked_subcommand:
         return
     from roofcast.training.lifecycle.challenger import challenger_of
 
     with spinner("asking the registry"):
-        registry = open_app_state().registry
+        registry = open_app_state().registry_of(check_target(target))
         champion, challenger, known = registry.champion(), challenger_of(registry), registry.versions()
     rows = [
         {"version": v.version, "in_service": v == champion, "is_challenger": v == challenger, "run": v.run_id,

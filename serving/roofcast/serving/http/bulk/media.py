@@ -11,6 +11,7 @@ from starlette.types import Scope
 
 PATH: Final = "/v1/predictions"
 FILES_PATH: Final = "/v1/measurements/files"
+TRAINING_FILES_PATH: Final = "/v1/training/measurements/files"
 VERSION_HEADER: Final = "X-Predictor-Version"
 LEVEL_HEADER: Final = "X-Prediction-Level"
 STACK_HEADER: Final = "X-Stack"
@@ -36,7 +37,9 @@ def bulk_kind(scope: Scope) -> Kind | None:
 
 def is_file_upload(scope: Scope) -> bool:
     """Return whether a request uploads a benchmark file, which may be as large as a bulk body."""
-    return bool(scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == FILES_PATH)
+    return bool(
+        scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in {FILES_PATH, TRAINING_FILES_PATH}
+    )
 
 
 def accepted_kind(accept: str, default: Kind) -> Kind | None:

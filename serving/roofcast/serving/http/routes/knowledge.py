@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter
 
 from roofcast.data.campaigns import CAMPAIGNS, CampaignInfo, load_campaign_info
+from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.published_figures import read_figures
-from roofcast.serving.http.dependencies import ActiveModel, State
+from roofcast.serving.http.dependencies import ActiveModel, State, TargetQuery
 from roofcast.serving.http.schemas.resources import OwnCampaign, PredictorResponse, ScoreboardResponse
 
 router = APIRouter(tags=["knowledge"])
@@ -40,23 +43,25 @@ def list_campaigns(state: State) -> list[CampaignInfo | OwnCampaign]:
 
 
 @router.get("/v1/predictor")
-def get_predictor(active: ActiveModel) -> PredictorResponse:
-    """Return the active predictor: version, training data and held-out errors."""
-    return predictor_response(active)
+def get_predictor(state: State, target: TargetQuery = INFERENCE) -> PredictorResponse:
+    """Return the active predictor of a target: version, training data and held-out errors."""
+    return predictor_response(state.loaded_model(target), target)
 
 
-def predictor_response(active: LoadedModel) -> PredictorResponse:
+def predictor_response(active: LoadedModel[Any], target: Target = INFERENCE) -> PredictorResponse:
     """Return the description of a predictor."""
     bundle = active.bundle
+    is_inference = target == INFERENCE
     return PredictorResponse(
+        target=target,
         version=active.champion.version,
         sha256=active.champion.sha256,
         roofcast_version=bundle.roofcast_version,
         data_digest=bundle.data_digest,
         n_row=len(bundle.row_ids),
-        engines=list(bundle.engines),
+        engines=list(bundle.engines) if is_inference else [],
         held_out=bundle.scores,
-        highest_level=bundle.predictor.highest_level(),
+        highest_level=bundle.predictor.highest_level() if is_inference else bundle.predictor.highest_coverage,
     )
 
 

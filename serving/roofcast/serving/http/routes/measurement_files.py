@@ -38,7 +38,7 @@ SUFFIXES: Final = {
 }
 """Suffix of a file without a name, by media type. A form on another site's page can send none of these types."""
 
-_FILE_NAME: Final = r"^[^/\\\x00-\x1f]{1,200}$"
+FILE_NAME: Final = r"^[^/\\\x00-\x1f]{1,200}$"
 _BINARY: Final[dict[str, Any]] = {"schema": {"type": "string", "format": "binary"}}
 
 
@@ -55,7 +55,7 @@ def post_file(
         str, Query(alias="format", max_length=40, description="A name of `roofcast formats`; detected by default.")
     ] = AUTO,
     name: Annotated[
-        str, Query(pattern=_FILE_NAME, description="File name, for messages; its suffix helps to detect the format.")
+        str, Query(pattern=FILE_NAME, description="File name, for messages; its suffix helps to detect the format.")
     ] = "upload",
     campaign: Annotated[
         str | None,

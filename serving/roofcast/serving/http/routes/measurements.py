@@ -101,5 +101,6 @@ def post_confirmation(request: MeasurementSelection, *, http: Request, state: St
 def _change(action: Action, request: MeasurementSelection, http: Request, state: State) -> MeasurementsChanged:
     key: ApiKey = http.scope[KEY]
     only_of = None if key.may("admin") else key.name
-    n_row = state.store.provenance.change(action, http.scope[CALLER], request.model_dump(exclude_none=True), only_of)
+    selection = request.model_dump(exclude_none=True, exclude={"target"})
+    n_row = state.store.provenance.change(action, http.scope[CALLER], selection, only_of, request.target)
     return MeasurementsChanged(n_row=n_row)

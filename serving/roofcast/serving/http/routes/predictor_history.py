@@ -7,7 +7,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from roofcast.serving.http.dependencies import State
+from roofcast.data.measurements.target import INFERENCE
+from roofcast.serving.http.dependencies import State, TargetQuery
 from roofcast.serving.http.schemas.history import ChangeResponse, VersionResponse
 from roofcast.training.lifecycle.challenger import challenger_of
 from roofcast.training.lifecycle.champion_changes import read_changes
@@ -16,9 +17,10 @@ router = APIRouter(tags=["knowledge"])
 
 
 @router.get("/v1/predictor/versions")
-def list_versions(state: State) -> list[VersionResponse]:
-    """List the versions of the predictor, the newest first, then the shipped one."""
-    champion, challenger = state.registry.champion(), challenger_of(state.registry)
+def list_versions(state: State, target: TargetQuery = INFERENCE) -> list[VersionResponse]:
+    """List the versions of a target's predictor, the newest first, then the shipped one."""
+    registry = state.registry_of(target)
+    champion, challenger = registry.champion(), challenger_of(registry)
     return [
         VersionResponse(
             version=v.version,
@@ -28,7 +30,7 @@ def list_versions(state: State) -> list[VersionResponse]:
             is_challenger=v == challenger,
             description=v.description,
         )
-        for v in state.registry.versions()
+        for v in registry.versions()
     ]
 
 

@@ -9,7 +9,7 @@ from roofcast.serving.http.auth import CALLER
 from roofcast.serving.http.body import JsonRoute
 from roofcast.serving.http.dependencies import State
 from roofcast.serving.http.routes.knowledge import predictor_response
-from roofcast.serving.http.schemas.resources import PredictorResponse, PromotionRequest
+from roofcast.serving.http.schemas.resources import DEFAULT_TARGET, PredictorResponse, PromotionRequest, TargetRequest
 
 router = APIRouter(tags=["knowledge"], route_class=JsonRoute)
 
@@ -17,13 +17,16 @@ router = APIRouter(tags=["knowledge"], route_class=JsonRoute)
 @router.put("/v1/predictor")
 def put_predictor(request: PromotionRequest, *, http: Request, state: State) -> PredictorResponse:
     """Promote a version of the registry; all server processes follow within seconds."""
-    return predictor_response(swap(state, promote(state, request.version, http.scope[CALLER])))
+    target = request.target
+    promoted = promote(state, request.version, http.scope[CALLER], target)
+    return predictor_response(swap(state, promoted, target), target)
 
 
 @router.post("/v1/predictor/rollback")
-def post_rollback(http: Request, state: State) -> PredictorResponse:
+def post_rollback(http: Request, state: State, request: TargetRequest = DEFAULT_TARGET) -> PredictorResponse:
     """Promote the version before the champion; a second rollback promotes the one before that.
 
     If there is none, or the champion has changed meanwhile, the answer is 409 and the champion stays.
     """
-    return predictor_response(swap(state, roll_back(state, http.scope[CALLER])))
+    target = request.target
+    return predictor_response(swap(state, roll_back(state, http.scope[CALLER], target), target), target)

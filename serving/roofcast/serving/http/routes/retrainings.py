@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from roofcast.serving.http.body import JsonRoute
 from roofcast.serving.http.dependencies import Jobs, State
-from roofcast.serving.http.schemas.resources import RetrainingResponse
+from roofcast.serving.http.schemas.resources import DEFAULT_TARGET, RetrainingResponse, TargetRequest
 
 router = APIRouter(tags=["retrainings"], route_class=JsonRoute)
 
@@ -18,9 +18,9 @@ RetrainingId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$")]
 
 
 @router.post("/v1/retrainings", status_code=HTTPStatus.ACCEPTED)
-def post_retraining(jobs: Jobs, response: Response) -> RetrainingResponse:
-    """Queue a retraining, which runs in the background; its state is at the returned location."""
-    record = jobs.submit()
+def post_retraining(jobs: Jobs, response: Response, request: TargetRequest = DEFAULT_TARGET) -> RetrainingResponse:
+    """Queue a retraining of a target's predictor, which runs in the background; its state is at the location."""
+    record = jobs.submit(request.target)
     response.headers["location"] = f"/v1/retrainings/{record.id}"
     return RetrainingResponse(**dataclasses.asdict(record))
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
+from roofcast.data.measurements.target import Target
 from roofcast.serving.request_fields import Value
 
 
@@ -29,6 +30,7 @@ class ChangeResponse(BaseModel):
     caller: str
     version_before: str
     version: str
+    target: Target
 
 
 class ChallengerResponse(BaseModel):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.serving.app_state.published_figures import ProtocolFigures
 from roofcast.serving.request_fields import (
     DEFAULT_LEVEL,
@@ -122,6 +123,7 @@ class MeasurementSelection(Message):
     import_id: Selector | None = None
     campaign: Selector | None = None
     key: Selector | None = None
+    target: Annotated[Target | None, Field(description="What the measurements are about; both by default.")] = None
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"import_id": "9f0c3a5c1d7e4b0f8a2b6c4d5e6f7a8b"}]})
 
@@ -136,6 +138,7 @@ class ImportSummary(BaseModel):
     """Rows of one import: all, those in quarantine that nobody has confirmed, and those withdrawn."""
 
     import_id: str
+    target: Target
     key: str
     added_at: dt.datetime
     n_row: int
@@ -166,6 +169,7 @@ class RetrainingResponse(BaseModel):
     """State, progress and report of a retraining."""
 
     id: str
+    target: Target
     state: Literal["queued", "running", "done", "failed"]
     requested_at: dt.datetime
     started_at: dt.datetime | None
@@ -198,6 +202,7 @@ class PredictorResponse(BaseModel):
     `held_out` has its errors by metric on held-out LLM lineages; intervals are supported up to `highest_level`.
     """
 
+    target: Target
     version: str
     sha256: str
     roofcast_version: str
@@ -222,8 +227,20 @@ class PromotionRequest(Message):
     """Version of the registry to promote."""
 
     version: Text
+    target: Target = INFERENCE
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"version": "1"}]})
+
+
+class TargetRequest(Message):
+    """What a predictor is about: inference, or training jobs."""
+
+    target: Target = INFERENCE
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"target": "training"}]})
+
+
+DEFAULT_TARGET: Final = TargetRequest()
 
 
 class ProblemResponse(BaseModel):

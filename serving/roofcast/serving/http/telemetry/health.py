@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from roofcast.data.errors import NotReadyError, RoofcastError
+from roofcast.data.measurements.target import TRAINING
 from roofcast.data.store.sqlite_file import DatabaseLostError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.process_memory import MemoryReturn
@@ -65,6 +66,10 @@ class HealthMonitor:
         try:
             if await asyncio.to_thread(self._state.refresh):
                 logger.info("champion activated: version=%s", self._state.active_model.champion.version)
+            if await asyncio.to_thread(self._state.refresh, None, TRAINING):
+                logger.info(
+                    "champion of training jobs activated: version=%s", self._state.training_model.champion.version
+                )
             self._registry = Check(ok=True)
         except RoofcastError as error:
             logger.warning("registry check failed: %s", error)

@@ -1,0 +1,113 @@
+"""``/v1/training/measurements``: the users' own measurements of training jobs.
+
+Imports, withdrawals, restorations and confirmations are those of ``/v1/measurements``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request
+
+from roofcast.data.errors import SchemaError
+from roofcast.serving.http.body import BODY, JsonRoute
+from roofcast.serving.http.bulk.media import TRAINING_FILES_PATH
+from roofcast.serving.http.dependencies import Compare, State, origin_of
+from roofcast.serving.http.errors import unsupported_media_type
+from roofcast.serving.http.routes.measurement_files import FILE_NAME
+from roofcast.serving.http.routes.measurements import MAX_OFFSET
+from roofcast.serving.http.schemas.training import TrainingMeasurementsAdded, TrainingMeasurementsRequest
+from roofcast.serving.predict.json_rows import rows_from_table
+from roofcast.serving.request_fields import Cell
+from roofcast.serving.training_jobs.import_errors import compare_runs
+from roofcast.serving.training_jobs.run_import import import_runs
+
+router = APIRouter(tags=["training"], route_class=JsonRoute)
+files = APIRouter(tags=["training"])
+
+CSV: Final = "text/csv"
+_CSV_BODY: Final[dict[str, Any]] = {CSV: {"schema": {"type": "string", "format": "binary"}}}
+
+
+@router.post("/v1/training/measurements", status_code=HTTPStatus.CREATED)
+def post_training_measurements(
+    request: TrainingMeasurementsRequest, *, http: Request, state: State, compare: Compare = True
+) -> TrainingMeasurementsAdded:
+    """Store measured training jobs: all of them, or none. Rows that were stored before are counted, not stored twice.
+
+    A row whose numbers contradict each other or the peak of the accelerators is refused, with every such row. Rows
+    far from what others measured are in quarantine: no training uses them before a confirmation.
+    """
+    configs = [(model.name, model.config) for model in request.models]
+    added = import_runs(state, request.rows, configs, origin=origin_of(http))
+    return TrainingMeasurementsAdded(**asdict(added), errors=compare_runs(state, added) if compare else None)
+
+
+@files.post(
+    TRAINING_FILES_PATH,
+    status_code=HTTPStatus.CREATED,
+    openapi_extra={"requestBody": {"required": True, "content": _CSV_BODY}},
+)
+def post_training_file(
+    request: Request,
+    state: State,
+    *,
+    name: Annotated[str, Query(pattern=FILE_NAME, description="File name, for messages.")] = "upload",
+    campaign: Annotated[
+        str | None, Query(max_length=200, pattern=r"^[^\x00]+$", description="Campaign of rows without one.")
+    ] = None,
+    dry_run: Annotated[bool, Query(description="Validate and count the rows, and store nothing.")] = False,
+    compare: Compare = True,
+) -> TrainingMeasurementsAdded:
+    """Import a CSV file of measured training jobs, as `roofcast training import` does: all of its rows, or none."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != CSV:
+        raise unsupported_media_type(f"send the file as {CSV}")
+    rows: list[Any] = _records(request.scope[BODY].read(), name)
+    place: Any = {"source": name, "first_line": 2}
+    added = import_runs(state, rows, origin=origin_of(request), campaign=campaign, dry_run=dry_run, **place)
+    errors = compare_runs(state, added) if compare and not dry_run else None
+    return TrainingMeasurementsAdded(**asdict(added), errors=errors)
+
+
+@router.get("/v1/training/measurements")
+def list_training_measurements(
+    state: State,
+    campaign: Annotated[str | None, Query(max_length=400, pattern=r"^[^\x00]*$")] = None,
+    offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> list[dict[str, Cell]]:
+    """List the measured training jobs stored here.
+
+    `import_id` and `key` tell where a row comes from, `state` whether training may use it (`accepted`, `confirmed`)
+    or not (`quarantined`, `withdrawn`), `reason` why not.
+    """
+    return rows_from_table(state.store.training.load(campaign, offset, limit, provenance=True))
+
+
+def _records(content: bytes, source: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV file.
+
+    Raises
+    ------
+    SchemaError
+        If it is not CSV in UTF-8 with a header, or a row has more or fewer cells than the header.
+    """
+    try:
+        lines = [*csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SchemaError("", f"must be CSV in UTF-8: {error}", source) from error
+    if len(lines) < 2:
+        raise SchemaError("", "must have a line that names the columns, and rows below it", source, 1)
+    header, *rows = lines
+    for line, row in enumerate(rows, 2):
+        if len(row) != len(header):
+            raise SchemaError("", f"must have {len(header)} cells as the header has, got {len(row)}", source, line)
+    if len({*header}) < len(header):
+        raise SchemaError("", "names a column twice", source, 1)
+    names = [name.strip() for name in header]
+    return [dict(zip(names, (cell.strip() for cell in row), strict=True)) for row in rows]

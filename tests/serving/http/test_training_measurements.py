@@ -1,0 +1,68 @@
+"""``/v1/training/measurements``, and the target of retrainings and versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.http.app import create_app
+from tests.data.row_builders import a_training_row
+from tests.serving.http_client import Client, problem_of, running
+from tests.serving.training_jobs.builders import an_estimate_model
+
+RUNS = "/v1/training/measurements"
+
+
+@pytest.fixture(scope="module")
+def service_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AppState, "training_model", an_estimate_model())
+        with running(create_app(Settings(home=tmp_path_factory.mktemp("home"), poll_s=3600))) as client:
+            yield client
+
+
+def post(client: Client, *rows: dict[str, Any]) -> dict[str, Any]:
+    response = client.post(RUNS, {"rows": list(rows)})
+    assert response.status_code == 201, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def test_runs_are_stored_listed_and_withdrawn(service_client: Client) -> None:
+    row = a_training_row(campaign="nightly")
+    added = post(service_client, row)
+    assert (added["n_new"], post(service_client, row)["n_known"]) == (1, 1)
+    assert added["errors"]["groups"][0]["n_row"] == 1
+    (listed,) = service_client.get(f"{RUNS}?campaign=nightly").json()
+    assert (listed["throughput_token_per_s"], listed["state"]) == (60_000, "accepted")
+    imports = service_client.get("/v1/measurements/imports").json()
+    assert {"target": "training", "n_row": 1}.items() <= imports[0].items()
+    selection = {"import_id": added["import_id"], "target": "training"}
+    assert service_client.post("/v1/measurements/withdrawals", selection).json() == {"n_row": 1}
+    (listed,) = service_client.get(f"{RUNS}?campaign=nightly").json()
+    assert listed["state"] == "withdrawn"
+
+
+def test_an_invalid_row_refuses_all(service_client: Client) -> None:
+    rows = [a_training_row(campaign="bad"), a_training_row(campaign="bad", tp=3)]
+    response = service_client.post(RUNS, {"rows": rows})
+    assert problem_of(response, 422)["field"] == "tp"
+    assert service_client.get(f"{RUNS}?campaign=bad").json() == []
+
+
+def test_versions_are_those_of_a_target(service_client: Client) -> None:
+    (shipped,) = service_client.get("/v1/predictor/versions?target=training").json()
+    assert shipped["version"].startswith("shipped-")
+    assert shipped not in service_client.get("/v1/predictor/versions").json()
+    assert service_client.get("/v1/predictor/versions?target=neither").status_code == 422
+
+
+def test_a_retraining_names_its_target(service_client: Client) -> None:
+    queued = [service_client.post("/v1/retrainings", body).json() for body in ({"target": "training"}, {})]
+    assert [record["target"] for record in queued] == ["training", "inference"]
+    again = service_client.post("/v1/retrainings", {"target": "training"}).json()
+    assert again["id"] == queued[0]["id"]

@@ -1,0 +1,65 @@
+"""The bundle of training jobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from roofcast.data.errors import InputError
+from roofcast.training.lifecycle.bundle import sha256
+from roofcast.training.training_jobs.lifecycle.bundle import (
+    TrainingJobBundle,
+    check_training_trees,
+    layout,
+    load_training_bundle,
+)
+from roofcast.training.training_jobs.predictor import RATE
+from roofcast.training.training_jobs.shipped import FILE
+
+JOB = pd.DataFrame([{
+    "model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 64,
+    "n_global_batch_sequence": 128, "n_token_per_sequence": 8192, "framework": "torchtitan",
+}])  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bundle() -> TrainingJobBundle:
+    return load_training_bundle(FILE, sha256(FILE))
+
+
+def test_a_saved_bundle_answers_bit_for_bit_the_same(bundle: TrainingJobBundle, tmp_path: Path) -> None:
+    path = tmp_path / "copy.roofcast"
+    copy = load_training_bundle(path, bundle.save(path))
+    one, other = (b.predictor.predict(JOB) for b in (bundle, copy))
+    for name in one.__dataclass_fields__:
+        assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
+    assert copy.row_ids == bundle.row_ids
+    assert copy.scores == bundle.scores
+
+
+def test_another_checksum_or_layout_is_refused(
+    bundle: TrainingJobBundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "copy.roofcast"
+    checksum = bundle.save(path)
+    with pytest.raises(InputError, match="registered checksum"):
+        load_training_bundle(path, "0" * 64)
+    monkeypatch.setattr("roofcast.training.training_jobs.lifecycle.bundle.layout", lambda: "another")
+    with pytest.raises(InputError, match=f"of layout {layout()}"):
+        load_training_bundle(path, checksum)
+
+
+def test_damaged_trees_are_refused(bundle: TrainingJobBundle) -> None:
+    check_training_trees(bundle, "f")
+    model = bundle.predictor.models_[RATE]
+    assert model.trees is not None
+    damaged = replace(model.trees, member=model.trees.member.replace(b"gbtree", b"gblinr"))
+    other = type(bundle.predictor)()
+    other.__dict__ |= bundle.predictor.__dict__ | {
+        "models_": {**bundle.predictor.models_, RATE: replace(model, trees=damaged)}
+    }
+    with pytest.raises(InputError, match="trees are damaged"):
+        check_training_trees(replace(bundle, predictor=other), "f")

@@ -1,0 +1,57 @@
+"""Held-out errors, and what rows of API keys can change."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from roofcast.training.lifecycle.judgement import BASELINE
+from roofcast.training.training_jobs.group_effects import TERMS
+from roofcast.training.training_jobs.held_out import ErrorRows, HeldOutErrors, fit_trees
+from roofcast.training.training_jobs.lifecycle.judgement import Rival, compare_with
+from roofcast.training.training_jobs.log_error_model import LogErrorModel
+from roofcast.training.training_jobs.predictor import MEMORY, MetricErrors
+from tests.training.training_jobs.builders import error_rows, slices_of, with_upload
+
+N = 240
+
+
+def test_rows_of_a_key_move_the_trees_alone() -> None:
+    rows = error_rows(N)
+    poisoned = with_upload(rows, n=60, error=-2.3)
+    clean, dirty = (LogErrorModel.fit(one, HeldOutErrors.fit(one, has_trees=False)) for one in (rows, poisoned))
+    np.testing.assert_array_equal(clean.effects.error, dirty.effects.error)
+    assert clean.of_owner.n_group == dirty.of_owner.n_group
+    np.testing.assert_allclose(clean.predict(rows.x, rows.keys)[0], dirty.predict(rows.x, rows.keys)[0], atol=0.05)
+
+
+def test_the_trees_of_a_key_s_rows_are_bounded() -> None:
+    rows = error_rows(N)
+    poisoned = with_upload(rows, n=N, error=-2.3)
+    clean, dirty = (fit_trees(one, np.arange(len(one.error))).predict(rows.x) for one in (rows, poisoned))
+    assert fit_trees(poisoned, np.arange(2 * N)).median == fit_trees(rows, np.arange(N)).median
+    assert np.abs(dirty - clean).mean() < 0.1
+
+
+def test_rows_of_a_group_are_predicted_without_it() -> None:
+    rows = error_rows(N)
+    outlier = dataclasses.replace(rows, error=np.where(rows.lineage == "lineage-0", 3.0, rows.error))
+    held_out = HeldOutErrors.fit(outlier, has_trees=False)
+    assert np.abs(held_out.correction[0][outlier.lineage == "lineage-0"]).max() < 1.5
+
+
+@pytest.mark.parametrize(("shift", "promoted"), [(0.0, True), (0.5, False)])
+def test_a_candidate_that_is_worse_on_others_is_refused(shift: float, promoted: bool) -> None:
+    rows = with_upload(error_rows(N), n=20, error=0.0)
+    is_public, errors = rows.is_public, {MEMORY: MetricErrors(rows, np.arange(len(rows.error)))}
+    own = {MEMORY: HeldOutErrors.fit(rows, has_trees=False, learns=is_public).correction + shift}
+    decision = compare_with(Rival(BASELINE, is_public, (is_public,)), own, errors, slices_of(rows))
+    assert decision.promoted is promoted
+    assert BASELINE in decision.reason
+
+
+def test_a_row_has_a_key_for_each_term() -> None:
+    rows: ErrorRows = error_rows(4)
+    assert rows.keys.shape == (4, len(TERMS))

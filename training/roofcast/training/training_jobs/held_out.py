@@ -1,0 +1,184 @@
+"""Errors of training jobs whose lineage, or whose stack's owner, was held out: what intervals and gate rest on.
+
+Rows that API keys stored are learnt from by the trees alone, with limited weight. Scale, effects, the share that
+carries over and the scores are those of the other rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.features.arrays import FloatArray, RowIndex
+from roofcast.training.dataset.folds import leave_one_group_out
+from roofcast.training.dataset.stacks import is_uploaded
+from roofcast.training.dataset.targets import row_weights
+from roofcast.training.learner.error_distribution import ErrorScaleModel
+from roofcast.training.learner.ratio_model import Progress
+from roofcast.training.learner.upload_limit import limit_uploads
+from roofcast.training.training_jobs.group_effects import (
+    TERMS,
+    KeyArray,
+    condition_effects,
+    fit_standard_deviations,
+)
+from roofcast.training.training_jobs.residual_trees import ResidualTrees
+
+BoolArray = npt.NDArray[np.bool_]
+
+N_FOLD: Final = 5
+
+LEAST_CORRECTION: Final = 1e-9
+"""Corrections below do not tell how much of them carries over."""
+
+_ACCELERATOR, _METHOD_FRAMEWORK = (tuple(TERMS).index(term) for term in (("accelerator",), ("method", "framework")))
+
+
+@dataclass(frozen=True)
+class ErrorRows:
+    """Rows with a known error: arrays of shape (n_row, ...).
+
+    Parameters
+    ----------
+    columns
+        Names of the columns of `x`.
+    error
+        Log(measured / estimated).
+    lineage, owner, stack
+        Groups of each row: those of `lineage` and `owner` are held out together, rows of a `stack` are weighed down
+        by their number.
+    is_measured
+        Whether the error was measured; others are bounds, which condition the effects and nothing else.
+    """
+
+    columns: Sequence[str]
+    x: FloatArray
+    keys: KeyArray
+    error: FloatArray
+    lineage: npt.NDArray[np.object_]
+    owner: npt.NDArray[np.object_]
+    stack: npt.NDArray[np.object_]
+    is_measured: BoolArray
+
+    @cached_property
+    def is_public(self) -> BoolArray:
+        """Whether no API key stored the row."""
+        return ~is_uploaded(pd.Series(self.owner, dtype=object)).to_numpy(dtype=bool)
+
+
+@dataclass(frozen=True)
+class HeldOutErrors:
+    """What rows of held-out groups tell, first by lineage, then by owner of the stack.
+
+    Parameters
+    ----------
+    has_trees
+        Whether trees precede the random effects.
+    scale, sd, carry_over
+        Size of the errors, standard deviations of the effects, and share that carries over to other owners.
+    correction : shape (2, n_row)
+        Predicted log error of each row from what is learnt without its group.
+    scores : shape (2, n_row)
+        Absolute errors in units of the predicted deviation; NaN for bounds.
+    """
+
+    has_trees: bool
+    scale: ErrorScaleModel
+    sd: FloatArray
+    carry_over: float
+    correction: FloatArray
+    scores: FloatArray
+
+    @classmethod
+    def fit(
+        cls,
+        rows: ErrorRows,
+        *,
+        has_trees: bool,
+        learns: BoolArray | None = None,
+        progress: Progress | None = None,
+        label: str = "",
+    ) -> Self:
+        """Return the errors of rows in folds of their lineages and owners.
+
+        Errors of trees that did not see a row's group give the scale and the standard deviations of the effects; then
+        trees and effects of the same folds give the share that carries over, and the scores.
+
+        Parameters
+        ----------
+        learns : shape (n_row,)
+            Rows that are learnt from, of which a row of any group is predicted; None for all.
+        label
+            Of the folds, for `progress`.
+        """
+        learns = np.ones(len(rows.error), dtype=bool) if learns is None else learns
+        teaches = learns & rows.is_public
+        splits = [
+            (i, train[learns[train]], test)
+            for i, groups in enumerate((rows.lineage, rows.owner))
+            for train, test in leave_one_group_out(pd.Series(groups), N_FOLD)
+        ]
+        steps: Iterable[Any] = progress(splits, len(splits), label) if progress else splits
+        folds = [(i, train, test, fit_trees(rows, train) if has_trees else None) for i, train, test in steps]
+        left = np.zeros((2, len(rows.error)))
+        for i, _, test, trees in folds:
+            left[i, test] = left_by(trees, rows, test)
+        at = np.flatnonzero(rows.is_measured & teaches)
+        weight = row_weights(rows.stack[at])
+        scale = ErrorScaleModel.fit(np.tile(rows.x[at], (2, 1)), left[:, at].ravel(), np.tile(weight, 2))
+        size = scale.predict(rows.x)
+        sd = fit_standard_deviations(rows.keys[at], left[1, at] / size[at])
+        correction, spread = np.empty(left.shape), np.empty(left.shape)
+        for i, train, test, trees in folds:
+            public = train[rows.is_public[train]]
+            effects = condition_effects(sd, rows.keys[public], left_by(trees, rows, public) / size[public])
+            mean, spread[i, test] = effects.predict(rows.keys[test])
+            correction[i, test] = rows.error[test] - left[i, test] + size[test] * mean
+        carry_over = carry_over_share(correction[1, at], rows.error[at], rows.owner[at])
+        correction[1] *= carry_over
+        scores = np.abs(rows.error - correction) / (size * spread)
+        scores[:, ~rows.is_measured] = np.nan
+        return cls(has_trees, scale, sd, carry_over, correction, scores)
+
+
+def fit_trees(rows: ErrorRows, train: RowIndex) -> ResidualTrees:
+    """Return trees fitted to some rows; those of a key weigh at most as `limit_uploads` says."""
+    public = rows.is_public[train]
+    weight = row_weights(rows.stack[train])
+    if not public.all():
+        keys, stacks = rows.keys[train], pd.Series(rows.stack[train], dtype=object)
+        job = {"accelerator": keys[:, _ACCELERATOR], "engine": keys[:, _METHOD_FRAMEWORK]}
+        job["load"] = np.zeros(len(train), dtype=np.uint64)
+        weight = limit_uploads(weight / weight[public].mean(), stacks, job)
+    median = float(np.median(rows.error[train][public]))
+    return ResidualTrees.fit(rows.columns, rows.x[train], rows.error[train], weight, median)
+
+
+def carry_over_share(correction: FloatArray, error: FloatArray, owner: npt.NDArray[np.object_]) -> float:
+    """Return the factor, from 0 to 1, with the least sum of ``|error - factor * correction|``, each owner a vote.
+
+    Examples
+    --------
+    >>> carry_over_share(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.4, 1.0]), np.array(["a", "a", "b"]))
+    0.5
+    """
+    moves = np.abs(correction) > LEAST_CORRECTION
+    correction, error, owner = correction[moves], error[moves], owner[moves]
+    if not len(correction):
+        return 1.0
+    share = error / correction
+    weight = np.abs(correction) / pd.Series(owner).groupby(owner).transform("size").to_numpy()
+    order = np.argsort(share, kind="stable")
+    middle = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2.0)
+    return float(np.clip(share[order][middle], 0.0, 1.0))
+
+
+def left_by(trees: ResidualTrees | None, rows: ErrorRows, at: RowIndex) -> FloatArray:
+    """Return the errors that trees leave of some rows; all of them without trees."""
+    return rows.error[at] - trees.predict(rows.x[at]) if trees else rows.error[at]

@@ -1,0 +1,1 @@
+"""Versions of the predictor of training jobs: training set, bundle, quarantine, judgement, retraining."""

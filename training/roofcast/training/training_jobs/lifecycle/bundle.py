@@ -1,0 +1,124 @@
+"""The bundle of training jobs: a fitted predictor with the metadata that serving shows, as one file."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from roofcast.data.errors import InputError
+from roofcast.data.measurements.target import TRAINING
+from roofcast.data.training_campaigns import training_catalog
+from roofcast.training.learner.boosted_residual import ResidualRegressor
+from roofcast.training.learner.error_distribution import ErrorScaleModel, GroupedConformal
+from roofcast.training.lifecycle.bundle import CLASSES as INFERENCE_CLASSES
+from roofcast.training.lifecycle.bundle import checksum_file, read_bundle, sha256
+from roofcast.training.lifecycle.bundle_file import Classes, stored_fields, write_object
+from roofcast.training.lifecycle.bundle_kind import BundleKind
+from roofcast.training.lifecycle.tree_check import check_member
+from roofcast.training.training_jobs.group_effects import TERMS, GroupEffects, group_keys
+from roofcast.training.training_jobs.job_table import build_job_table
+from roofcast.training.training_jobs.log_error_model import LogErrorModel
+from roofcast.training.training_jobs.predictor import COLUMNS, TrainingJobPredictor
+from roofcast.training.training_jobs.residual_trees import DEPTH, OBJECTIVE, ResidualTrees
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingJobBundle:
+    """A fitted predictor of training jobs and its metadata.
+
+    Parameters
+    ----------
+    predictor
+        Fitted.
+    fingerprint
+        `layout` of the version that fitted it.
+    data_digest, row_ids
+        Of the runs it was fitted to.
+    scores
+        Errors by metric, with lineages held out.
+    roofcast_version
+        Of the version that fitted it.
+    """
+
+    predictor: TrainingJobPredictor
+    fingerprint: str
+    data_digest: str
+    row_ids: tuple[str, ...]
+    scores: dict[str, dict[str, float]]
+    roofcast_version: str = field(default_factory=lambda: version("roofcast"))
+
+    def save(self, path: Path) -> str:
+        """Write the bundle, and its SHA-256 into `checksum_file`; return the SHA-256."""
+        write_object(path, self, CLASSES, {"layout": self.fingerprint, "roofcast": self.roofcast_version})
+        checksum = sha256(path)
+        checksum_file(path).write_text(checksum, encoding="ascii")
+        return checksum
+
+
+_DATACLASSES: Final = (TrainingJobBundle, LogErrorModel, ResidualTrees, GroupEffects, ErrorScaleModel)
+
+CLASSES: Final[Classes] = {
+    TrainingJobPredictor: ("models_", "owners_", "limits_"),
+    **{cls: stored_fields(cls) for cls in _DATACLASSES},
+    **{cls: INFERENCE_CLASSES[cls] for cls in (GroupedConformal, ResidualRegressor)},
+}
+"""Classes of a bundle file, each with its stored attributes."""
+
+
+@functools.cache
+def column_names() -> dict[str, tuple[str, ...]]:
+    """Return the names of the learner's columns by metric."""
+    table = build_job_table(_example(), training_catalog())
+    return {name: tuple(columns(table)) for name, columns in COLUMNS.items()}
+
+
+@functools.cache
+def layout() -> str:
+    """Return a digest of columns, terms, keys and stored attributes; a bundle of another layout is refused."""
+    stored = sorted((cls.__name__, tuple(names)) for cls, names in CLASSES.items())
+    keys = [int(key) for key in group_keys(build_job_table(_example(), training_catalog()))[0]]
+    return hashlib.blake2b(repr((column_names(), [*TERMS], keys, stored)).encode(), digest_size=8).hexdigest()
+
+
+def _example() -> pd.DataFrame:
+    """Return a fixed job: a bundle stores keys of groups, which queries have to reproduce."""
+    cells = {
+        "model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-h100-sxm-80gb", "framework": "torchtitan",
+        "method": "pretrain", "sharding": "fsdp", "recomputation": "none",
+    }  # fmt: skip
+    numbers = {"n_accelerator": 8.0, "n_token_per_sequence": 4096.0, "n_global_batch_sequence": 8.0}
+    return pd.DataFrame([cells | numbers | dict.fromkeys(("tp", "pp", "cp", "ep", "n_micro_batch_sequence"), 1.0)])
+
+
+def load_training_bundle(path: Path, expected_sha256: str) -> TrainingJobBundle:
+    """Return the bundle of a file: see `read_bundle`."""
+    return read_bundle(path, expected_sha256, TrainingJobBundle, CLASSES, layout())
+
+
+def check_training_trees(bundle: TrainingJobBundle, name: str) -> None:
+    """Check all trees of a bundle: see `roofcast.training.lifecycle.tree_check`.
+
+    Raises
+    ------
+    InputError
+        If they are damaged.
+    """
+    try:
+        for metric, names in column_names().items():
+            model = bundle.predictor.models_[metric]
+            scale = model.scale.log_scale
+            members = [(member, scale.objective, scale.max_depth) for member in scale.members_]
+            members += [(model.trees.member, OBJECTIVE, DEPTH)] if model.trees else []
+            for member, objective, depth in members:
+                check_member(member, objective, depth, len(names))
+    except Exception as error:  # a parser of a damaged file raises many kinds
+        raise InputError("bundle", f"{name} cannot be used: its trees are damaged ({error}); retrain") from error
+
+
+TRAINING_BUNDLES: Final = BundleKind(TRAINING, load_training_bundle, check_training_trees)

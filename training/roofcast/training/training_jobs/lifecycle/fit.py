@@ -1,0 +1,60 @@
+"""Fit of the bundle of training jobs, and its held-out errors."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.errors import InputError
+from roofcast.training.evaluation.metrics import error_summary
+from roofcast.training.learner.ratio_model import Progress
+from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle, layout
+from roofcast.training.training_jobs.lifecycle.run_set import RunSet
+from roofcast.training.training_jobs.predictor import TrainingJobPredictor, metric_errors
+
+HELD_OUT: Final = ("lineage", "owner")
+"""What is held out, in the order of `HeldOutErrors`."""
+
+
+def fit_training_bundle(data: RunSet, progress: Progress | None = None) -> TrainingJobBundle:
+    """Return a bundle fitted to runs.
+
+    Raises
+    ------
+    InputError
+        If they span fewer than two lineages, or owners of stacks, so that none can be held out.
+    """
+    for name, groups in (("lineages", data.rows.groups), ("owners of stacks", data.rows.owners)):
+        if groups.nunique() < 2:
+            raise InputError("measurements", f"must span two {name} at least, got one; import another campaign")
+    predictor = TrainingJobPredictor().fit_rows(data.rows, progress)
+    errors = score_groups(data, predictor)
+    by_lineage = errors[errors["held_out"] == HELD_OUT[0]]
+    scores = by_lineage.groupby("metric")[["mape", "median_ape", "within_25"]].mean()
+    return TrainingJobBundle(
+        predictor=predictor,
+        fingerprint=layout(),
+        data_digest=data.digest,
+        row_ids=tuple(data.ids),
+        scores={str(m): {str(k): float(v) for k, v in row.items()} for m, row in scores.iterrows()},
+    )
+
+
+def score_groups(data: RunSet, predictor: TrainingJobPredictor) -> pd.DataFrame:
+    """Return the held-out errors of each lineage and owner of stacks: columns `held_out`, `group`, `metric`, scores.
+
+    Of a predictor that was just fitted to the runs.
+    """
+    rows = []
+    for metric, errors in metric_errors(data.rows).items():
+        known = errors.rows.is_measured
+        for i, groups in enumerate((errors.rows.lineage, errors.rows.owner)):
+            predicted = np.exp(predictor.held_out_[metric].correction[i])
+            for group in sorted(set(groups[known])):
+                inside = known & (groups == group)
+                summary = error_summary(np.exp(errors.rows.error[inside]), predicted[inside])
+                line = {"held_out": HELD_OUT[i], "group": group, "metric": metric, "n_row": int(inside.sum())}
+                rows.append(line | summary)
+    return pd.DataFrame(rows)
