@@ -38,6 +38,15 @@ def test_an_empty_table_has_the_column_types() -> None:
     assert row_ids(checked) == []
 
 
+def test_an_absent_column_is_one_of_blanks() -> None:
+    table = a_table(a_row(), a_row(concurrency=None, request_rate=2.0))
+    absent = [name for name in MEASUREMENT_COLUMNS if name not in table]
+    assert len(absent) > 40
+    pd.testing.assert_frame_equal(
+        validate_measurements(table.assign(**dict.fromkeys(absent))), validate_measurements(table)
+    )
+
+
 def test_validating_twice_changes_nothing() -> None:
     once = many_rows(50)
     pd.testing.assert_frame_equal(validate_measurements(once), once)

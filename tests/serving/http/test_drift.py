@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from roofcast.serving.drift import learnt_rows
+from tests.conditions import wait_until
 from tests.serving.http_client import Client, a_measurement, problem_of
 
 
@@ -31,3 +35,10 @@ def test_an_import_need_not_be_compared(client: Client) -> None:
 
 def test_an_unknown_import_is_404(shared: Client) -> None:
     assert problem_of(shared.get("/v1/drift?import_id=nothing"), 404)["field"] == "import_id"
+
+
+def test_the_first_import_finds_the_learnt_names_loaded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_until(lambda: client.state.learnt_rows.is_loaded)
+    monkeypatch.setattr(learnt_rows, "_shipped_names", None)
+    added = client.post("/v1/measurements", {"rows": [a_measurement()]}).json()
+    assert added["drift"]["n_row"] == 1

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 
-from roofcast.training.lifecycle.quarantine import MARGIN, MIN_ROW, RatioLimits
+from roofcast.training.lifecycle import quarantine
+from roofcast.training.lifecycle.quarantine import MARGIN, MIN_ROW, RatioLimits, fit_shipped_limits, shipped_limits
 
 N_ROW = 4 * MIN_ROW
 
@@ -44,3 +46,16 @@ def test_where_nobody_measured_the_same_the_next_wider_group_counts() -> None:
 def test_a_metric_that_nobody_measured_has_no_limits() -> None:
     table = pd.DataFrame({"ttft_s": [9.0], "tpot_s": [np.nan]})
     assert limits().reasons(rows(1), table).tolist() == [""]
+
+
+def test_the_limits_of_the_package_need_no_shipped_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quarantine, "load_campaigns", None)
+    shipped_limits.cache_clear()
+    assert [len(table) > 0 for table in shipped_limits().by_group] == [True] * 4
+
+
+@pytest.mark.slow
+def test_the_limits_of_the_package_are_those_of_its_rows() -> None:
+    """After a change of campaigns or estimate run `python -m roofcast.training.lifecycle.quarantine`."""
+    for stored, fitted in zip(shipped_limits().by_group, fit_shipped_limits().by_group, strict=True):
+        pd.testing.assert_frame_equal(stored, fitted, check_index_type=False, check_names=False)

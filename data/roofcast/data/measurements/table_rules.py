@@ -6,6 +6,7 @@ import datetime as dt
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,8 +22,8 @@ RowRules = Mapping[str, tuple[pd.Series, str]]
 BOOLEANS: Final = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
-def _unchanged(table: pd.DataFrame) -> pd.DataFrame:
-    return table
+def _nothing(table: pd.DataFrame) -> dict[str, pd.Series]:  # noqa: ARG001  (as other fills)
+    return {}
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class TableRules:
     row_rules
         Returns the rules between columns for a table with valid columns.
     fill
-        Fills blanks that follow from other cells, before validation.
+        Returns columns whose blanks follow from other cells, before validation.
     """
 
     title: str
@@ -48,7 +49,7 @@ class TableRules:
     defaults: Mapping[str, object]
     whole_columns: tuple[str, ...]
     row_rules: Callable[[pd.DataFrame], RowRules]
-    fill: Callable[[pd.DataFrame], pd.DataFrame] = _unchanged
+    fill: Callable[[pd.DataFrame], dict[str, pd.Series]] = _nothing
 
     @functools.cached_property
     def columns(self) -> tuple[str, ...]:
@@ -76,23 +77,30 @@ class TableRules:
             and field of the first such value of each column.
         """
         raise_all(self._column_errors(table, source))
-        complete = self.fill(self._with_defaults(table.reset_index(drop=True)))
-        errors = [*self._type_errors(complete, source, first_line)]
-        wrong = {error.field for error in errors}
+        columns = self._with_defaults(table.reset_index(drop=True))
+        filled = self.fill(pd.DataFrame(columns, index=pd.RangeIndex(len(table))))
+        columns |= filled
+        unchecked = self._sound_defaults.keys() - {*table.columns, *filled}
+        of_type, of_value = list[SchemaError](), list[SchemaError]()
         for name, column in self.schema.items():
-            if name not in wrong:
-                errors += _value_errors(column, complete[name], source, first_line)
-        raise_all(errors)
+            if name in unchecked:
+                continue
+            try:
+                columns[name] = self._typed(columns[name], source, first_line)
+            except SchemaError as error:
+                of_type.append(error)
+            else:
+                of_value += _value_errors(column, columns[name], source, first_line)
+        raise_all([*of_type, *of_value])
+        complete = pd.DataFrame(columns)
         raise_all(self._row_errors(complete, source, first_line))
-        return complete[list(self.columns)]
+        return complete
 
     def row_ids(self, table: pd.DataFrame) -> list[str]:
         """Return the content hash of each row of a validated table, 32 hexadecimal digits."""
-        texts = [self._cells(table[name], name) for name in self.columns]
-        return [
-            hashlib.blake2b("\x1f".join(filter(None, row)).encode(), digest_size=16).hexdigest()
-            for row in zip(*texts, strict=True)
-        ]
+        columns = [cells for cells in (self._cells(table[name], name) for name in self.columns) if any(cells)]
+        rows = zip(*columns, strict=True) if columns else [()] * len(table)
+        return [hashlib.blake2b("\x1f".join(filter(None, row)).encode(), digest_size=16).hexdigest() for row in rows]
 
     def _column_errors(self, table: pd.DataFrame, source: str) -> Iterator[SchemaError]:
         for name in table.columns[table.columns.duplicated()].unique():
@@ -101,14 +109,6 @@ class TableRules:
             if column not in self.schema:
                 problem = f"is not a column of the {self.title}; {column_cure(column, self.columns)}"
                 yield SchemaError(_field(column), problem, source)
-
-    def _type_errors(self, table: pd.DataFrame, source: str, first_line: int) -> Iterator[SchemaError]:
-        """Give each column of a table its type, in place, and yield the errors of those that cannot take it."""
-        for name in self.schema:
-            try:
-                table[name] = self._typed(table[name], source, first_line)
-            except SchemaError as error:
-                yield error
 
     def _typed(self, column: pd.Series, source: str, first_line: int) -> pd.Series:
         name = str(column.name)
@@ -120,18 +120,36 @@ class TableRules:
         _check_encodable(column, source, first_line)
         return column.astype(str)
 
-    def _with_defaults(self, table: pd.DataFrame) -> pd.DataFrame:
+    @functools.cached_property
+    def _sound_defaults(self) -> dict[str, pd.Series]:
+        """One typed cell of each column that may be absent: its default breaks no rule."""
+        cells = {}
+        for name, column in self.schema.items():
+            default = pd.Series([self.defaults.get(name, float("nan"))], name=name)
+            with suppress(SchemaError):
+                typed = self._typed(default, "", 0)
+                if not _value_errors(column, typed, "", 0):
+                    cells[name] = typed
+        return cells
+
+    def _with_defaults(self, table: pd.DataFrame) -> dict[str, pd.Series]:
         columns: dict[str, pd.Series] = {}
         for name, column in self.schema.items():
             default = self.defaults.get(name, float("nan"))
-            values = table[name] if name in table.columns else pd.Series(default, index=table.index)
-            if not column.is_nullable and name in table.columns:
-                values = values.astype(object).where(values.notna(), default)
-            columns[name] = values
-        return pd.DataFrame(columns, index=table.index)
+            sound = self._sound_defaults.get(name)
+            if name not in table.columns and sound is not None:
+                columns[name] = pd.Series(sound.iloc[0], index=table.index, dtype=sound.dtype, name=name)
+            elif name not in table.columns:
+                columns[name] = pd.Series(default, index=table.index, name=name)
+            elif column.is_nullable:
+                columns[name] = table[name]
+            else:
+                columns[name] = table[name].astype(object).where(table[name].notna(), default)
+        return columns
 
     def _row_errors(self, table: pd.DataFrame, source: str, first_line: int) -> Iterator[SchemaError]:
-        whole = {n: (table[n].isna() | (table[n] % 1 == 0), "must be a whole number") for n in self.whole_columns}
+        known = [name for name in self.whole_columns if table[name].notna().any()]
+        whole = {n: (table[n].isna() | (table[n] % 1 == 0), "must be a whole number") for n in known}
         for field, (holds, problem) in [*whole.items(), *self.row_rules(table).items()]:
             if not holds.all():
                 position = int((~holds).to_numpy().argmax())

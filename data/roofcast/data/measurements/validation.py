@@ -49,13 +49,13 @@ def row_ids(table: pd.DataFrame) -> list[str]:
     return _RULES.row_ids(table.assign(**_NOT_IN_ID))
 
 
-def _with_load(table: pd.DataFrame) -> pd.DataFrame:
+def _fill_load(table: pd.DataFrame) -> dict[str, pd.Series]:
     is_blank = table["load"].astype(str) == ""
-    if is_blank.any():
-        is_closed = table["concurrency"].notna() & (table["concurrency"].astype(str).str.strip() != "")
-        implied = is_closed.map({True: "closed_loop", False: "open_loop"})
-        table["load"] = table["load"].astype(object).where(~is_blank, implied)
-    return table
+    if not is_blank.any():
+        return {}
+    is_closed = table["concurrency"].notna() & (table["concurrency"].astype(str).str.strip() != "")
+    implied = is_closed.map({True: "closed_loop", False: "open_loop"})
+    return {"load": table["load"].astype(object).where(~is_blank, implied)}
 
 
 def _row_rules(table: pd.DataFrame) -> RowRules:
@@ -76,10 +76,14 @@ def _row_rules(table: pd.DataFrame) -> RowRules:
             for column in MEAN_ONLY_COLUMNS
         },
         "derived": (
-            table["derived"].map(lambda names: set(names.split()) <= OUTCOME_COLUMNS.keys()),
+            table["derived"].isin([names for names in table["derived"].unique() if _are_outcomes(names)]),
             "must name outcome columns, separated by spaces",
         ),
     }
 
 
-_RULES: Final = TableRules("measurement table", SCHEMA, DEFAULTS, WHOLE_COLUMNS, _row_rules, _with_load)
+def _are_outcomes(names: str) -> bool:
+    return set(names.split()) <= OUTCOME_COLUMNS.keys()
+
+
+_RULES: Final = TableRules("measurement table", SCHEMA, DEFAULTS, WHOLE_COLUMNS, _row_rules, _fill_load)

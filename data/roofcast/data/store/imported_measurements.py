@@ -9,7 +9,6 @@ from typing import Final
 import pandas as pd
 import sqlalchemy as sa
 
-from roofcast.data.measurements.validation import with_column_types
 from roofcast.data.store.claims import is_sound
 from roofcast.data.store.database import Database
 from roofcast.data.store.tables import CLAIM_COLUMNS, MeasurementTables
@@ -91,12 +90,14 @@ class ImportedMeasurements:
 
     def _load(self, queries: list[sa.Select[tuple[object, ...]]]) -> pd.DataFrame:
         with self._database.reading() as connection:
-            lines = [line for query in queries for line in connection.execute(query)]
-        rows = pd.DataFrame(lines, columns=self._names)
-        table = with_column_types(rows, self._tables.schema)
-        rows["uploader"] = rows["uploader"].astype(object).mask(rows["is_operator"].astype(bool), "")
-        rows["added_at"] = pd.to_datetime(rows["added_at"], utc=True)
-        return table.assign(**{name: rows[name] for name in IMPORT_COLUMNS})
+            lines = [tuple(line) for query in queries for line in connection.execute(query)]
+        names, schema = self._names, self._tables.schema
+        cells = dict(zip(names, zip(*lines, strict=True), strict=True)) if lines else dict.fromkeys(names, ())
+        columns = {name: pd.Series(cells[name], dtype=column.kind) for name, column in schema.items()}
+        uploader = pd.Series(cells["uploader"], dtype=object).mask(pd.Series(cells["is_operator"], dtype=bool), "")
+        imports = {"uploader": uploader, "added_at": pd.to_datetime(pd.Series(cells["added_at"]), utc=True)}
+        texts = {name: pd.Series(cells[name], dtype=object) for name in ("id", "import_id")}
+        return pd.DataFrame(columns | {name: (imports | texts)[name] for name in IMPORT_COLUMNS})
 
     def _of_claims(self, table: sa.Table) -> sa.Select[tuple[object, ...]]:
         """Return the query of measurements with the claims of a table."""

@@ -203,9 +203,9 @@ class Measurements:
     ) -> list[dict[str, Any]]:
         """Return the rows by column name, ordered by id: writers that lock rows in one order never deadlock."""
         names = list(self.tables.schema)
-        cells = table[names].astype(object).where(table.notna(), None)
+        cells = [_cells(table[name]) for name in names]
         reasons = [""] * len(table) if quarantine is None else quarantine.tolist()
-        rows = zip(self._row_ids(table), reasons, cells.itertuples(index=False, name=None), strict=True)
+        rows = zip(self._row_ids(table), reasons, zip(*cells, strict=True), strict=True)
         common = {**asdict(origin), "confirmed_by": "", "withdrawn_by": "", "withdrawn_at": None}
         common |= {"is_withdrawn_by_operator": False, "added_at": dt.datetime.now(dt.UTC)}
         return [
@@ -261,3 +261,8 @@ class MeasurementStore(Measurements):
         """
         self.database.migrate()
         return self
+
+
+def _cells(column: pd.Series) -> list[Any]:
+    """Return the cells of a validated column; None for an unknown number."""
+    return [None if value != value else value for value in column.tolist()]  # noqa: PLR0124  (NaN alone differs)

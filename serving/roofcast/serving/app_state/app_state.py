@@ -21,7 +21,7 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.app_state.state_folder import make_home
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.app_state.user_files import UserFiles
-from roofcast.serving.drift.learnt_names import LearntNamesCache
+from roofcast.serving.drift.learnt_rows import LearntRowsCache
 from roofcast.serving.shadow.challenger_loader import ChallengerLoader
 from roofcast.serving.stacks.joined_points import JoinedPointsCache
 from roofcast.serving.stacks.measured import MeasuredBundles
@@ -71,7 +71,7 @@ class AppState:
         self.profiles = ProfileCache()
         self.joined_points = JoinedPointsCache()
         self.measured_bundles = MeasuredBundles()
-        self.learnt_names = LearntNamesCache()
+        self.learnt_rows = LearntRowsCache()
 
     def open(self) -> Self:
         """Create the state folder and migrate the store, unless that is done.

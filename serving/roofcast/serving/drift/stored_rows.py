@@ -126,10 +126,15 @@ def score_rows(state: AppState, rows: pd.DataFrame, level: float) -> tuple[pd.Da
 
     The level is the highest that the champion supports, if that is less than the wanted one.
     """
+    is_candidate = _is_usable(state, rows) & ~_is_learnt(state, rows)
+    return _score(state, rows[is_candidate], level)
+
+
+def _score(state: AppState, candidates: pd.DataFrame, level: float) -> tuple[pd.DataFrame, float]:
     bundle, catalog = state.active_model.bundle, state.catalog
     level = min(level, bundle.predictor.highest_level(METRICS))
-    candidates = rows[_is_usable(state, rows) & ~_is_learnt(state, rows)].sort_values("id")[:MAX_COMPARED]
-    return score_predictions(candidates, bundle.predictor, catalog.models, catalog.accelerators, level), level
+    compared = candidates.sort_values("id")[:MAX_COMPARED]
+    return score_predictions(compared, bundle.predictor, catalog.models, catalog.accelerators, level), level
 
 
 def pair_errors(state: AppState, rows: pd.DataFrame, scored: pd.DataFrame, other: LoadedModel) -> ChallengerErrors:
@@ -159,30 +164,32 @@ def _is_usable(state: AppState, rows: pd.DataFrame) -> pd.Series:
 
 
 def _is_learnt(state: AppState, rows: pd.DataFrame) -> pd.Series:
-    learnt = set(state.active_model.bundle.row_ids)
-    return pd.Series([row_id in learnt for row_id in rows["id"]], index=rows.index, dtype=bool)
+    ids = state.learnt_rows.ids(state.active_model.bundle)
+    return pd.Series([row_id in ids for row_id in rows["id"]], index=rows.index, dtype=bool)
 
 
 def _report(
     state: AppState, rows: pd.DataFrame, is_new: pd.Series, level: float, max_change: float, *, n_not_loaded: int = 0
 ) -> DriftReport:
-    is_usable, is_learnt = _is_usable(state, rows), _is_learnt(state, rows)
-    scored, level = score_rows(state, rows[is_new], level)
     challenger = state.challenger.model
-    n_candidate = int((is_new & is_usable & ~is_learnt).sum())
+    is_usable, new = _is_usable(state, rows), rows[is_new]
+    is_learnt, is_usable_new = _is_learnt(state, new), is_usable[is_new]
+    candidates = new[is_usable_new & ~is_learnt]
+    scored, level = _score(state, candidates, level)
     counts = Counts(
-        n_row=int(is_new.sum()) + n_not_loaded,
-        n_learnt=int((is_new & is_learnt).sum()),
-        n_sampled_out=max(n_candidate - MAX_COMPARED, 0) + n_not_loaded,
+        n_row=len(new) + n_not_loaded,
+        n_learnt=int(is_learnt.sum()),
+        n_sampled_out=max(len(candidates) - MAX_COMPARED, 0) + n_not_loaded,
     )
+    comparable = rows if is_usable.all() else rows[is_usable]
     return build_report(
         scored,
-        find_repeats(rows[is_usable], is_new[is_usable]),
+        find_repeats(comparable, is_new[comparable.index]),
         rows,
         counts,
         predictor_version=state.active_model.champion.version,
         level=level,
-        warnings=novelty_warnings(rows[is_new & is_usable], state.learnt_names.load(state.store, state.active_model)),
+        warnings=novelty_warnings(new[is_usable_new], state.learnt_rows.names(state.store, state.active_model)),
         max_change=max_change,
         challenger=pair_errors(state, rows, scored, challenger) if challenger else None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -14,6 +15,7 @@ from asgi_correlation_id import CorrelationIdMiddleware
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
+from roofcast.data.errors import NotReadyError
 from roofcast.data.store.api_keys import KeyStore
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings, load_settings
@@ -50,6 +52,8 @@ from roofcast.serving.http.telemetry.tracing import trace
 from roofcast.serving.jobs.parent_death import end_with_parent
 from roofcast.serving.jobs.queue import JobQueue
 from roofcast.serving.shadow.shadow import Shadow
+
+logger = logging.getLogger(__name__)
 
 STARTUP_WAIT_S = 10.0
 """Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
@@ -104,6 +108,14 @@ def import_learning_libraries() -> None:
         import_module(name)
 
 
+def prepare_comparisons(state: AppState) -> None:
+    """Load what the first import is compared with; the server is ready before."""
+    try:
+        state.learnt_rows.names(state.store, state.active_model)
+    except NotReadyError as error:
+        logger.info("comparisons not prepared: %s", error)
+
+
 def _lifespan(settings: Settings, lanes: Lanes) -> Any:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -120,6 +132,7 @@ def _lifespan(settings: Settings, lanes: Lanes) -> Any:
         repeated = (*checks, monitor.check_challenger, monitor.check_drift, monitor.return_memory)
         polls = [asyncio.create_task(monitor.poll(check)) for check in repeated]
         polls.append(asyncio.create_task(asyncio.to_thread(import_learning_libraries)))
+        polls.append(asyncio.create_task(asyncio.to_thread(prepare_comparisons, state)))
         with monitor.drain_at_sigterm(settings.drain_s):
             yield
         for poll in polls:

@@ -31,10 +31,18 @@ def outcomes(measurements: pd.DataFrame) -> pd.DataFrame:
     The throughput of a static batch counts as measured: it is the time of the batch in another unit. That of an open
     loop is its request rate, so it is no outcome.
     """
-    is_measured = pd.DataFrame({name: ~measurements["derived"].str.contains(rf"\b{name}\b") for name in METRICS})
-    is_measured["output_throughput_token_per_s"] |= measurements["load"] == "static_batch"
-    is_measured["output_throughput_token_per_s"] &= measurements["load"] != "open_loop"
-    return measurements[list(METRICS)].where(measurements["status"] == "ok").where(is_measured)
+    codes, derived = pd.factorize(measurements["derived"])
+    is_ok = (measurements["status"] == "ok").to_numpy()
+    is_measured = {
+        name: is_ok & np.array([name not in names.split() for names in derived], dtype=bool)[codes]
+        for name in METRICS
+    }
+    load = measurements["load"].to_numpy(dtype=object)
+    is_static = is_ok & (load == "static_batch")
+    is_measured["output_throughput_token_per_s"] |= is_static
+    is_measured["output_throughput_token_per_s"] &= load != "open_loop"
+    values = {name: np.where(is_measured[name], measurements[name].to_numpy(dtype=float), np.nan) for name in METRICS}
+    return pd.DataFrame(values, index=measurements.index)
 
 
 def row_weights(groups: npt.NDArray[Any] | pd.Series) -> FloatArray:

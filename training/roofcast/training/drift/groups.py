@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from roofcast.training.drift.prediction_scores import KINDS, METRICS
@@ -21,14 +23,26 @@ Key = tuple[Hashable, ...]
 """Metric, kind and name of a group."""
 
 
-def groups_of(table: pd.DataFrame) -> list[tuple[Key, pd.DataFrame]]:
-    """Return the rows of each metric: all of them, and those of each group by kind and name."""
-    parts: list[tuple[Key, pd.DataFrame]] = []
+Positions = npt.NDArray[np.intp]
+
+
+def group_positions(table: pd.DataFrame) -> dict[Key, Positions]:
+    """Return the positions of the rows of each metric: of all, and of each group by kind and name."""
+    parts: dict[Key, Positions] = {}
+    metrics = table["metric"].to_numpy(dtype=object)
+    codes = {kind: pd.factorize(table[kind], sort=True) for kind in KINDS if kind in table}
     for metric in METRICS:
-        of_metric = table[table["metric"] == metric]
-        if of_metric.empty:
+        of_metric = np.flatnonzero(metrics == metric)
+        if not len(of_metric):
             continue
-        parts.append(((metric, ALL, ""), of_metric))
-        for kind in (kind for kind in KINDS if kind in table):
-            parts += [((metric, kind, str(name)), part) for name, part in of_metric.groupby(kind, sort=True)]
+        parts[metric, ALL, ""] = of_metric
+        for kind, (of_kind, names) in codes.items():
+            members = of_kind[of_metric]
+            for code in np.unique(members[members >= 0]):
+                parts[metric, kind, str(names[code])] = of_metric[members == code]
     return parts
+
+
+def groups_of(table: pd.DataFrame) -> list[tuple[Key, pd.DataFrame]]:
+    """Return the rows of each of `group_positions`."""
+    return [(key, table.iloc[part]) for key, part in group_positions(table).items()]

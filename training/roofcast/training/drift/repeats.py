@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.measurements.schema import INPUT_COLUMNS
@@ -65,24 +66,45 @@ def find_repeats(rows: pd.DataFrame, is_new: pd.Series) -> pd.DataFrame:
     Columns `PAIR_COLUMNS`: `row` and `row_before` (index of `rows`), `ratio` (after / before), `run` (a number, for
     equal settings), `is_repeat` (whether the settings are equal)
     """
-    stack, keys = owned_stacks(rows), [rows[name] for name in RUN]
-    keys += [rows[name].map("{:.1e}".format) for name in LENGTHS] + [stack]
+    stack = owned_stacks(rows)
+    keys = [rows[name] for name in RUN] + [_words_of(rows[name], "{:.1e}") for name in LENGTHS] + [stack]
     configuration = rows.groupby(keys, dropna=False, sort=False).ngroup()
+    is_new = is_new.astype(bool)
+    is_measured_now = configuration.isin(configuration[is_new])
+    if not is_measured_now.all():
+        return find_repeats(rows[is_measured_now], is_new[is_measured_now])
     settings = rows[list(SETTINGS)].round(dict.fromkeys(OBSERVED, 1)).assign(configuration=configuration)
     setting = settings.groupby([*settings], dropna=False, sort=False).ngroup()
     run = rows.groupby([setting, _run_length(rows, setting)], sort=False).ngroup()
     date = rows["date"].where(rows["date"].str.fullmatch(FULL_DATE), rows["added_at"].dt.strftime("%Y-%m-%d"))
     table = pd.DataFrame(
         {
-            "row": rows.index, "configuration": configuration, "run": run, "statistic": rows["statistic"],
-            "date": date, "added_at": rows["added_at"], "import_id": rows["import_id"],
-            "is_new": is_new.astype(bool), "accelerator": rows["accelerator"],
-            "engine_version": name_version(rows), "stack": stack,
+            "row": rows.index, "configuration": configuration, "run": run, "is_new": is_new,
+            "statistic": _codes(rows["statistic"]), "date": _codes(date), "import_id": _codes(rows["import_id"]),
         }
-    ).sort_values(["date", "added_at"], kind="stable")  # fmt: skip
-    measured = outcomes(rows)
-    parts = [_pairs(table.assign(value=measured[metric], metric=metric)) for metric in METRICS]
-    return pd.concat(parts, ignore_index=True)
+    )  # fmt: skip
+    order = pd.DataFrame({"date": date, "added_at": rows["added_at"]}).sort_values(
+        ["date", "added_at"], kind="stable"
+    )
+    pairs = _pairs(table, outcomes(rows), order.index)
+    texts = pd.DataFrame(
+        {"date": date, "accelerator": rows["accelerator"], "engine_version": name_version(rows), "stack": stack}
+    )
+    after = texts.loc[pairs["row"]].rename(columns={"date": "date_after"}).set_axis(pairs.index)
+    before = texts.loc[pairs["row_before"], ["date"]].rename(columns={"date": "date_before"}).set_axis(pairs.index)
+    return pd.concat([pairs, before, after], axis=1)[[*PAIR_COLUMNS]]
+
+
+def _codes(values: pd.Series) -> npt.NDArray[np.intp]:
+    """Return a number for each distinct value, in the order of values."""
+    return pd.factorize(values, sort=True)[0]
+
+
+def _words_of(numbers: pd.Series, form: str) -> pd.Series:
+    """Return numbers as words, each distinct one written once."""
+    codes, distinct = pd.factorize(numbers, use_na_sentinel=False)
+    words = np.array([form.format(number) for number in distinct], dtype=object)
+    return pd.Series(words[codes], index=numbers.index, dtype=object)
 
 
 def _run_length(rows: pd.DataFrame, setting: pd.Series) -> pd.Series:
@@ -90,28 +112,41 @@ def _run_length(rows: pd.DataFrame, setting: pd.Series) -> pd.Series:
 
     Load generators send a number of requests, or as many as a duration permits: then their number is an outcome.
     """
-    duration = rows["duration_s"].map("{:.1e} s".format)
+    duration = _words_of(rows["duration_s"], "{:.1e} s")
     n_distinct = rows.groupby([setting, duration])["n_request"].transform("nunique")
     is_timed = rows["duration_s"].notna() & (n_distinct > 1)
-    return rows["n_request"].map("{:g} requests".format).mask(is_timed, duration)
+    return _words_of(rows["n_request"], "{:g} requests").mask(is_timed, duration)
 
 
-def _pairs(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the pairs of one metric, from values in the order of time."""
-    values = table[table["value"] >= LEAST_VALUE]
+def _pairs(table: pd.DataFrame, measured: pd.DataFrame, order: pd.Index) -> pd.DataFrame:
+    """Return the pairs of all metrics: repeats, then changes of settings.
+
+    Parameters
+    ----------
+    measured
+        Values by metric.
+    order
+        Index of both in the order of time.
+    """
+    values = pd.concat(
+        [table.assign(metric=i, value=measured[name]).loc[order] for i, name in enumerate(METRICS)], ignore_index=True
+    )
+    values = values[values["value"] >= LEAST_VALUE]
     repeats = _with_earlier(values, "run").assign(is_repeat=True)
-    is_repeated = values["row"].isin(repeats["row"])
-    others = _with_earlier(values[~is_repeated], "configuration").assign(is_repeat=False)
-    latest = [pairs.drop_duplicates(["run", "statistic"], keep="last") for pairs in (repeats, others)]
-    pairs = pd.concat(latest).rename(columns={"value": "after", "value_before": "before", "date": "date_after"})
-    return pairs.assign(ratio=pairs["after"] / pairs["before"])[[*PAIR_COLUMNS]]
+    others = _with_earlier(values.drop(repeats.index), "configuration").assign(is_repeat=False)
+    latest = [pairs.drop_duplicates(["metric", "run", "statistic"], keep="last") for pairs in (repeats, others)]
+    pairs = pd.concat(latest).sort_values("metric", kind="stable", ignore_index=True)
+    pairs = pairs.rename(columns={"value": "after", "value_before": "before"})
+    names = np.array(METRICS, dtype=object)[pairs["metric"].to_numpy()]
+    columns = ["metric", "row", "row_before", "before", "after", "run", "is_repeat"]
+    return pairs.assign(metric=names)[columns].assign(ratio=pairs["after"] / pairs["before"])
 
 
 def _with_earlier(values: pd.DataFrame, key: str) -> pd.DataFrame:
     """Return the new values that have an earlier one of the same key and statistic, with the latest of these."""
-    keys, columns = [key, "statistic"], ["row", "value", "date"]
+    keys = ["metric", key, "statistic"]
     once = values.drop_duplicates([*keys, "date", "import_id"], keep="last")
-    pairs = once.join(once.groupby(keys, sort=False)[columns].shift().add_suffix("_before"))
+    pairs = once.join(once.groupby(keys, sort=False)[["row", "value"]].shift().add_suffix("_before"))
     return pairs[pairs["is_new"] & pairs["value_before"].notna()]
 
 

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from pydantic import Field
 
 from roofcast.data.specs import Spec
-from roofcast.training.drift.groups import ALL, SIGNIFICANCE, TESTED, Key, groups_of
+from roofcast.training.drift.groups import ALL, SIGNIFICANCE, TESTED, Key, Positions, group_positions
 from roofcast.training.drift.paired_errors import ChallengerErrors
-from roofcast.training.drift.prediction_scores import KINDS
+from roofcast.training.drift.prediction_scores import KINDS, SCORE_NUMBERS
 from roofcast.training.drift.repeats import LIMIT_LEVEL, differing_settings, is_beyond_noise
 from roofcast.training.drift.significance import adjust_p_values, exceedance_p_value
 
@@ -21,6 +22,8 @@ MAX_CHANGE: Final = 1.5
 
 MAX_LISTED: Final = 50
 """Changes that a report lists, the largest first."""
+
+Flags = npt.NDArray[np.bool_]
 
 ErrorRatio = Annotated[float, Field(description="Median absolute percentage error, as a fraction.")]
 Bias = Annotated[float, Field(description="Median of measured / predicted.")]
@@ -156,12 +159,15 @@ def build_report(
     """
     is_repeat = pairs["is_repeat"].astype(bool)
     repeated, other = pairs[is_repeat], pairs[~is_repeat]
-    runs = _run_changes(repeated)
-    tests = {("error", *key): part for key, part in groups_of(_observations(scored))}
-    tests |= {("repeat", *key): part for key, part in groups_of(runs)}
-    p_values = _test(tests, 1 - level)
-    errors = score_groups(scored, p_values)
-    repeats = [_group_change(key, part, p_values, max_change) for key, part in groups_of(runs)]
+    observations, runs = _observations(scored), _run_changes(repeated)
+    of_errors, of_repeats = group_positions(observations), group_positions(runs)
+    tests = {("error", *key): observations["is_outside"].to_numpy()[part] for key, part in of_errors.items()}
+    tests |= {("repeat", *key): runs["is_outside"].to_numpy()[part] for key, part in of_repeats.items()}
+    members = {("error", *key): part for key, part in of_errors.items()}
+    members |= {("repeat", *key): part for key, part in of_repeats.items()}
+    p_values = _test(tests, members, 1 - level)
+    errors = _group_errors(scored, {key: tests["error", *key] for key in of_errors}, p_values)
+    repeats = [_group_change(key, runs.iloc[part], p_values, max_change) for key, part in of_repeats.items()]
     changed, changed_settings = _largest_first(repeated), _largest_first(other)
     reasons = [_error_reason(one, level) for one in distinct_groups(errors) if one.is_drift]
     reasons += [_change_reason(one) for one in distinct_groups(repeats) if one.is_drift]
@@ -186,10 +192,11 @@ def build_report(
     )
 
 
-def score_groups(scored: pd.DataFrame, p_values: Mapping[Key, float] | None = None) -> list[GroupErrors]:
+def score_groups(scored: pd.DataFrame) -> list[GroupErrors]:
     """Return the errors of each group and metric, by scores as of `score_predictions`."""
-    configurations = _observations(scored)
-    return [_group_errors(key, part, configurations, p_values or {}) for key, part in groups_of(scored)]
+    observations = _observations(scored)
+    is_outside = observations["is_outside"].to_numpy()
+    return _group_errors(scored, {key: is_outside[part] for key, part in group_positions(observations).items()}, {})
 
 
 def distinct_groups(groups: Sequence[Group]) -> list[Group]:
@@ -212,50 +219,64 @@ def _observations(scored: pd.DataFrame) -> pd.DataFrame:
 
 def _run_changes(pairs: pd.DataFrame) -> pd.DataFrame:
     """Return one line for each run and metric with the median of its statistics."""
+    if pairs.empty:
+        return pd.DataFrame(columns=["metric", "is_outside"])
     table = pairs.assign(log_ratio=np.log(pairs["ratio"]), excess=is_beyond_noise(pairs).astype(float))
     keys = ["metric", "run", "accelerator", "engine_version", "stack"]
     medians = table.groupby(keys, sort=False)[["log_ratio", "excess"]].median().reset_index()
     return medians.assign(is_outside=medians["excess"] > 0.5)
 
 
-def _test(tests: Mapping[Key, pd.DataFrame], expected_share: float) -> dict[Key, float]:
-    """Return the adjusted p-value of each tested group; groups of the same rows are one test."""
+def _test(tests: Mapping[Key, Flags], members: Mapping[Key, Positions], expected_share: float) -> dict[Key, float]:
+    """Return the adjusted p-value of each tested group; groups of the same rows are one test.
+
+    Parameters
+    ----------
+    tests, members
+        Which observations of each group are outside their limits, and their positions.
+    """
     first_of: dict[Key, Key] = {}
     alias: dict[Key, Key] = {}
     p_values: dict[Key, float] = {}
-    for key, part in tests.items():
+    for key, is_outside in tests.items():
         source, metric, kind, _ = key
         if kind not in TESTED:
             continue
-        alias[key] = first = first_of.setdefault((source, metric, *part.index), key)
+        alias[key] = first = first_of.setdefault((source, metric, members[key].tobytes()), key)
         if first == key:
             share = expected_share if source == "error" else 1 - LIMIT_LEVEL
-            p_values[key] = exceedance_p_value(part["is_outside"], share)
+            p_values[key] = exceedance_p_value(is_outside, share)
     adjusted = adjust_p_values(p_values)
     return {key: adjusted[first] for key, first in alias.items()}
 
 
 def _group_errors(
-    key: Key, part: pd.DataFrame, configurations: pd.DataFrame, p_values: Mapping[Key, float]
-) -> GroupErrors:
-    metric, kind, name = map(str, key)
-    of_group = configurations[configurations["metric"] == metric]
-    if kind != ALL:
-        of_group = of_group[of_group[kind] == name]
-    p_value = p_values.get(("error", *key))
-    return GroupErrors(
-        kind=kind,
-        name=name,
-        metric=metric,
-        n_row=len(part),
-        n_configuration=len(of_group),
-        n_outside=int(of_group["is_outside"].sum()),
-        median_ape=float((part["predicted"] / part["measured"] - 1).abs().median()),
-        bias=float(np.exp(part["log_error"].median())),
-        coverage=float((part["log_error"].abs() <= part["width"]).mean()),
-        p_value=p_value,
-        is_drift=p_value is not None and p_value < SIGNIFICANCE,
-    )
+    scored: pd.DataFrame, is_outside: Mapping[Key, Flags], p_values: Mapping[Key, float]
+) -> list[GroupErrors]:
+    """Return the errors of each group, by scores and by which of its configurations are outside."""
+    numbers = {name: scored[name].to_numpy(dtype=float) for name in SCORE_NUMBERS}
+    ape = np.abs(numbers["predicted"] / numbers["measured"] - 1)
+    is_inside = np.abs(numbers["log_error"]) <= numbers["width"]
+    errors = []
+    for key, part in group_positions(scored).items():
+        metric, kind, name = map(str, key)
+        p_value = p_values.get(("error", *key))
+        errors.append(
+            GroupErrors(
+                kind=kind,
+                name=name,
+                metric=metric,
+                n_row=len(part),
+                n_configuration=len(is_outside[key]),
+                n_outside=int(is_outside[key].sum()),
+                median_ape=float(np.median(ape[part])),
+                bias=float(np.exp(np.median(numbers["log_error"][part]))),
+                coverage=float(is_inside[part].mean()),
+                p_value=p_value,
+                is_drift=p_value is not None and p_value < SIGNIFICANCE,
+            )
+        )
+    return errors
 
 
 def _group_change(key: Key, part: pd.DataFrame, p_values: Mapping[Key, float], max_change: float) -> GroupChange:

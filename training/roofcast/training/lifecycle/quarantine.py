@@ -1,7 +1,8 @@
 """Quarantine: imported rows whose ratio to the analytic estimate lies outside what others measured on alike stacks.
 
 The limits rest on the shipped campaigns and on the estimate before calibration. Imported rows move neither, so no
-series of small steps shifts them.
+series of small steps shifts them. ``python -m roofcast.training.lifecycle.quarantine`` computes them again and stores
+them in the package; `make predictor` does so too.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
@@ -28,6 +30,11 @@ FloatArray = npt.NDArray[np.float64]
 
 ALIKE: Final = (("engine", "accelerator", "load"), ("engine", "load"), ("load",), ())
 """Columns that alike rows share, the most specific first."""
+
+FILE: Final = Path(__file__).parents[1] / "shipped" / "ratio_limits.csv"
+
+_LIMITS: Final = ("low", "high", "n_row", "n_owner")
+_LIMIT_COLUMNS: Final = ("n_column", *ALIKE[0], "metric", *_LIMITS)
 
 MIN_ROW: Final = 50
 MIN_OWNER: Final = 3
@@ -121,14 +128,33 @@ def estimate_ratios(
     return pd.DataFrame(ratios, index=rows.index)
 
 
-@functools.cache
-def shipped_limits() -> RatioLimits:
-    """Return the limits by the shipped campaigns; the first call takes seconds."""
+def fit_shipped_limits() -> RatioLimits:
+    """Return the limits by the shipped campaigns, computed in some seconds."""
     catalog, rows = load_catalog(), load_campaigns(CAMPAIGNS)
     is_sound = (rows["status"] == "ok") & ~rows["note"].str.contains("faulty: ", regex=False)
     is_known = rows["model"].isin(list(catalog.models)) & rows["accelerator"].isin(list(catalog.accelerators))
     rows = rows[is_sound & is_known].reset_index(drop=True)
     return RatioLimits.fit(rows, estimate_ratios(rows, catalog.models, catalog.accelerators))
+
+
+def store_shipped_limits() -> None:
+    """Compute the limits by the shipped campaigns and store them in the source tree."""
+    parts = [
+        table.reset_index().assign(n_column=len(by))
+        for by, table in zip(ALIKE, fit_shipped_limits().by_group, strict=True)
+    ]
+    pd.concat(parts)[[*_LIMIT_COLUMNS]].to_csv(FILE, index=False, lineterminator="\n")
+
+
+@functools.cache
+def shipped_limits() -> RatioLimits:
+    """Return the limits by the shipped campaigns that the package holds."""
+    texts = dict.fromkeys((*ALIKE[0], "metric"), str)
+    table = pd.read_csv(FILE, dtype=texts, keep_default_na=False)
+    parts = dict(iter(table.groupby("n_column")))
+    return RatioLimits(
+        tuple(parts[len(by)].set_index([*by, "metric"] if by else "metric")[[*_LIMITS]] for by in ALIKE)
+    )
 
 
 def quarantine_reasons(
@@ -138,3 +164,7 @@ def quarantine_reasons(
     if rows.empty:
         return pd.Series("", index=rows.index, dtype=object)
     return shipped_limits().reasons(rows, estimate_ratios(rows, models, accelerators))
+
+
+if __name__ == "__main__":
+    store_shipped_limits()

@@ -1,6 +1,7 @@
 """The shipped predictor: fitted to the shipped campaigns, stored in the package with fingerprints of data and code.
 
-``python -m roofcast.training.lifecycle.shipped`` fits and stores it, and its held-out errors beside it.
+``python -m roofcast.training.lifecycle.shipped`` fits and stores it, and beside it its held-out errors and the limits
+of the quarantine.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from roofcast.data.specs import Spec
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
 from roofcast.training.lifecycle.bundle import checksum_file, layout
 from roofcast.training.lifecycle.held_out_errors import write_held_out_errors
+from roofcast.training.lifecycle.quarantine import store_shipped_limits
 from roofcast.training.lifecycle.registry import SHIPPED, Champion, ShippedPredictor
 
 logger = logging.getLogger(__name__)
@@ -165,6 +167,7 @@ def build() -> Manifest:
     FILE.parent.mkdir(exist_ok=True)
     checksum = bundle.save(FILE)
     write_held_out_errors(bundle.predictor, data.y)
+    store_shipped_limits()
     checksum_file(FILE).unlink()
     manifest = Manifest(
         sha256=checksum,

@@ -1,4 +1,4 @@
-"""Names in the measurements that the champion learnt from."""
+"""Rows that the champion learnt from: their ids, and the names in them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,30 @@ from roofcast.training.drift.novelty import LearntNames
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import MeasurementStore
     from roofcast.serving.app_state.champion_loader import LoadedModel
+    from roofcast.training.lifecycle.bundle import ModelBundle
 
 
-class LearntNamesCache:
-    """Names that the latest champion learnt, read from the store once; threads share it."""
+class LearntRowsCache:
+    """Ids and names of the rows that the latest champion learnt, each computed once; threads share them."""
 
     def __init__(self) -> None:
-        self._latest: tuple[str, LearntNames] | None = None
+        self._ids: tuple[ModelBundle, frozenset[str]] | None = None
+        self._names: tuple[str, LearntNames] | None = None
         self._lock = threading.Lock()
 
-    def load(self, store: MeasurementStore, active: LoadedModel) -> LearntNames:
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the names of some champion are loaded."""
+        return self._names is not None
+
+    def ids(self, bundle: ModelBundle) -> frozenset[str]:
+        """Return the ids of the rows that a bundle learnt from."""
+        latest = self._ids
+        if latest is None or latest[0] is not bundle:
+            self._ids = latest = bundle, frozenset(bundle.row_ids)
+        return latest[1]
+
+    def names(self, store: MeasurementStore, active: LoadedModel) -> LearntNames:
         """Return the names in the rows, shipped and stored, that a champion learnt from.
 
         Raises
@@ -34,12 +48,12 @@ class LearntNamesCache:
             If the store cannot be read.
         """
         with self._lock:
-            if self._latest is None or self._latest[0] != active.champion.sha256:
-                ids, shipped = set(active.bundle.row_ids), _shipped_names()
+            if self._names is None or self._names[0] != active.champion.sha256:
+                ids, shipped = self.ids(active.bundle), _shipped_names()
                 stored = store.imported.load_names(ids.difference(shipped["id"]))
                 names = pd.concat([shipped[shipped["id"].isin(ids)], stored], ignore_index=True)
-                self._latest = active.champion.sha256, LearntNames.of(names)
-            return self._latest[1]
+                self._names = active.champion.sha256, LearntNames.of(names)
+            return self._names[1]
 
 
 @functools.cache
