@@ -67,6 +67,10 @@ METHOD_OF = {
     "list_changes": "changes",
     "put_predictor": "promote",
     "post_rollback": "roll_back",
+    "get_challenger": "challenger",
+    "put_challenger": "shadow",
+    "delete_challenger": "withdraw_challenger",
+    "get_comparison": "compare_version",
     "healthz": "health",
     "readyz": "ready",
     "metrics": "metrics",
@@ -196,13 +200,13 @@ def test_each_answer_has_the_return_type_of_its_method(client: Client, tmp_path:
         "scoreboard": client.scoreboard,
         "versions": client.versions,
         "changes": client.changes,
+        "compare_version": lambda: client.compare_version(client.versions()[0]["version"]),
         "ready": client.ready,
         "health": client.health,
         "metrics": client.metrics,
     }
-    assert set(calls) == set(METHOD_OF.values()) - {"retrain", "retraining", "promote", "roll_back"}, (
-        "these change the state"
-    )
+    of_the_registry = {"retrain", "retraining", "promote", "roll_back", "shadow", "challenger", "withdraw_challenger"}
+    assert set(calls) == set(METHOD_OF.values()) - of_the_registry
     for name, call in calls.items():
         answer = call()
         assert answer or name == "retrainings", name
