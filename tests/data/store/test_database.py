@@ -80,7 +80,8 @@ def test_several_processes_may_migrate_at_once(tmp_path: Path) -> None:
         pool.map(migrate, [url] * 8)
     with Database(url).reading() as connection:
         assert set(sa.inspect(connection).get_table_names()) == {
-            "alembic_version", "api_key", "claim", "measurement", "model", "retraining", "stack_row",
+            "alembic_version", "api_key", "claim", "measurement", "model", "retraining", "shadow_count",
+            "stack_row", "training_claim", "training_measurement",
         }  # fmt: skip
         connection.engine.dispose()
 

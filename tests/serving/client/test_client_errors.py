@@ -88,7 +88,7 @@ def test_retries_wait_as_retry_after_says(monkeypatch: pytest.MonkeyPatch) -> No
     client, requests = serving(problem(429, **{"retry-after": "7"}), problem(503, **{"retry-after": "5"}), done)
     assert client.retrain()["state"] == "queued"
     assert waits_s == [7, 5]
-    assert [request.content for request in requests] == [b""] * 3
+    assert [request.content for request in requests] == [b'{"target":"inference"}'] * 3
 
 
 @pytest.mark.parametrize(("status", "kind"), [(429, TooManyRequestsError), (503, NotReadyError)])

@@ -15,6 +15,7 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http import auth
 from roofcast.serving.http.app import ROUTERS, create_app
 from roofcast.serving.http.auth import ADMIN_ROUTES, READING_POSTS, needed_scope
+from roofcast.serving.http.routes import training_measurements
 from tests.conditions import wait_until
 from tests.conftest import QUICK
 from tests.serving.http.test_app import register_copy
@@ -181,15 +182,19 @@ def test_a_key_of_the_scope_admin_promotes_a_version(client: Client) -> None:
 def test_every_route_that_writes_needs_a_key_and_the_openapi_document_says_so(shared: Client) -> None:
     document = shared.get("/openapi.json").json()
     assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
-    routes = [route for module in ROUTERS for route in module.router.routes if isinstance(route, APIRoute)]
+    routers = (*(module.router for module in ROUTERS), training_measurements.files)
+    routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
     changing = {
         (m, r.path) for r in routes for m in (r.methods or set()) - {"GET", "HEAD"} if r.path not in READING_POSTS
     }
-    for_admins = {("PUT", "/v1/predictor"), ("POST", "/v1/predictor/rollback")}
+    challenger = "/v1/predictor/challenger"
+    of_versions = {("PUT", "/v1/predictor"), ("POST", "/v1/predictor/rollback")}
+    for_admins = {*of_versions, ("PUT", challenger), ("DELETE", challenger)}
     parts = ("", "/files", "/withdrawals", "/restorations", "/confirmations")
     of_measurements = {("POST", f"{MEASURE}{part}") for part in parts}
+    of_training = {("POST", f"/v1/training/measurements{part}") for part in ("", "/files")}
     of_stacks = {("POST", "/v1/stacks"), ("DELETE", "/v1/stacks/{name}")}
-    assert changing == {("POST", RETRAIN), *of_measurements, *of_stacks, *for_admins}
+    assert changing == {("POST", RETRAIN), *of_measurements, *of_training, *of_stacks, *for_admins}
     for method, path in changing:
         scope = "admin" if path in ADMIN_ROUTES else "write"
         assert needed_scope(method, path, "write") == scope

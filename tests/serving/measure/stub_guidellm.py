@@ -2,6 +2,7 @@
 
 It fails with status 3 at the concurrencies that the environment lists in STUB_FAILS, with a report of failed requests
 at those of STUB_ERRORS, hangs at those of STUB_HANGS, and notes each call in the file of STUB_CALLS.
+It prints STUB_PRINTS.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ def main() -> None:
     streams = settings("--profile")["streams"]
     with Path(os.environ["STUB_CALLS"]).open("a", encoding="utf-8") as calls:
         calls.write(f"{streams}\n")
+    print(os.environ.get("STUB_PRINTS", ""), flush=True)
     if streams in listed("STUB_HANGS"):
         signal.pause()
     if streams in listed("STUB_FAILS"):

@@ -43,7 +43,9 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     return started
 
 
-def runner(folder: Path, seeds: list[int] | None = None, environment: dict[str, str] | None = None) -> PlanRunner:
+def runner(
+    folder: Path, seeds: list[int] | None = None, environment: dict[str, str] | None = None, login: str = ""
+) -> PlanRunner:
     """Return a runner of the stub, which appends the seeds of the commands."""
 
     def command(run: PlannedRun, report: Path, seed: int) -> list[str]:
@@ -52,7 +54,7 @@ def runner(folder: Path, seeds: list[int] | None = None, environment: dict[str, 
         return [sys.executable, *run_command(str(STUB), ENDPOINT, run, report, max_s=60.0, seed=seed)]
 
     save_setup(folder, SETUP)
-    return PlanRunner(folder, {"model:tiny-llama": SETUP["model"]} | SETUP, command, 60.0, environment)
+    return PlanRunner(folder, {"model:tiny-llama": SETUP["model"]} | SETUP, command, 60.0, environment, login=login)
 
 
 def is_gone(pid: int) -> bool:
@@ -68,18 +70,21 @@ def test_an_interrupted_plan_goes_on_where_it_stopped(
 ) -> None:
     outcomes: list[str] = []
     monkeypatch.setenv("STUB_HANGS", "4")
+    monkeypatch.setenv("STUB_PRINTS", "http://me:secret@127.0.0.1:1")
     wait, interrupts = Popen.wait, iter([KeyboardInterrupt])
+    log = tmp_path / "out" / f"{RUNS[2].name}.1.log"
 
     def wait_for_interrupt(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
         if len(processes) == len(RUNS) and (interrupt := next(interrupts, None)):
-            wait_until(lambda: calls.read_text().split()[2:] == ["4"])
+            wait_until(lambda: b"127.0.0.1" in log.read_bytes())
             raise interrupt
         return wait(process, timeout)
 
     monkeypatch.setattr(Popen, "wait", wait_for_interrupt)
     with pytest.raises(KeyboardInterrupt):
-        runner(tmp_path / "out").measure(RUNS, lambda _, outcome: outcomes.append(outcome))
+        runner(tmp_path / "out", login="me:secret").measure(RUNS, lambda _, outcome: outcomes.append(outcome))
     assert outcomes == ["measured", "measured"]
+    assert log.read_text().split() == ["http://127.0.0.1:1"]
     assert processes[2].returncode == -signal.SIGKILL
     assert is_gone(processes[2].pid)
     monkeypatch.delenv("STUB_HANGS")

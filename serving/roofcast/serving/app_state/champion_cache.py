@@ -81,5 +81,5 @@ class ChampionCache:
             version, run_id, checksum = (str(fields[name]) for name in ("version", "run_id", "sha256"))
             champion = Champion(version, run_id, checksum, str(fields.get("signature", "")))
             return champion, stamp
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None

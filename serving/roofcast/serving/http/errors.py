@@ -132,11 +132,13 @@ async def _on_roofcast_error(_: Request, error: Exception) -> JSONResponse:
     return error_response(error)
 
 
-async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
+def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
+    """Return all problems of a request; further ones are looked for where no part of it is longer than it may be."""
     assert isinstance(error, RequestValidationError)  # noqa: S101  (as registered)
     parts = sorted(error.errors(), key=lambda part: part["type"] != "extra_forbidden")  # why another is missing
     errors = [_input_error(part, request, error.body) for part in parts]
-    if request.scope["route"].path in CHOICES and isinstance(error.body, Mapping):
+    is_bounded = not any(part["type"].endswith("too_long") for part in parts)
+    if request.scope["route"].path in CHOICES and isinstance(error.body, Mapping) and is_bounded:
         state: AppState = request.app.state.app_state
         messages = {one.message for one in errors}
         further = request_errors(error.body, state.catalog, ENGINES)

@@ -111,9 +111,11 @@ class PlanRunner:
         partial, log, command = self._partial(run), self._log(run, self._attempt(run)), self.next_command(run)
         partial.unlink(missing_ok=True)
         try:
-            status = _run(command, log, self.max_s + STARTUP_S, self.environment)
-            if self.login:
-                _remove_text(f"{self.login}@", [partial, log])
+            try:
+                status = _run(command, log, self.max_s + STARTUP_S, self.environment)
+            finally:
+                if self.login:
+                    _remove_text(f"{self.login}@", [partial, log])
             problem = self._problem(status, partial, log)
             if not problem:
                 partial.replace(self.report(run))
