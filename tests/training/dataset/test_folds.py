@@ -41,6 +41,25 @@ def test_fewer_than_two_groups_are_refused(names: list[str]) -> None:
         list(leave_one_group_out(pd.Series(names, dtype=object)))
 
 
+@given(names=GROUPS, extra=st.lists(st.sampled_from("abcxyz"), max_size=200), at=st.booleans())
+def test_rows_that_do_not_count_leave_the_folds_of_the_others(names: list[str], extra: list[str], at: bool) -> None:
+    alone = list(leave_one_group_out(pd.Series(names), 3))
+    groups = pd.Series(extra + names if at else names + extra)
+    counts = np.concatenate([np.zeros(len(extra), bool), np.ones(len(names), bool)])
+    counts = counts if at else counts[::-1]
+    first = len(extra) if at else 0
+    together = list(leave_one_group_out(groups, 3, counts))
+    assert [sorted(test[counts[test]] - first) for _, test in together] == [sorted(test) for _, test in alone]
+    assert all(counts[train].any() for train, _ in together)
+    assert sorted(row for _, test in together for row in test) == list(range(len(groups)))
+    assert not any(set(groups[train]) & set(groups[test]) for train, test in together)
+
+
+def test_groups_that_count_alone_are_enough_or_too_few() -> None:
+    with pytest.raises(ValueError, match="at least two groups, got 1"):
+        list(leave_one_group_out(pd.Series(["a", "b"]), 2, np.array([True, False])))
+
+
 def test_one_fold_is_refused() -> None:
     with pytest.raises(ValueError, match="must be at least 2, got 1"):
         list(leave_one_group_out(pd.Series(["a", "b"]), 1))

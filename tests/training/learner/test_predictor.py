@@ -18,7 +18,7 @@ from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.calibration import fit_coefficients
 from roofcast.training.learner.group_keys import build_group_keys
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
-from roofcast.training.learner.ratio_model import RatioModel, predict_held_out
+from roofcast.training.learner.ratio_model import RatioModel, fit_held_out, predict_held_out
 from tests.training.builders import LINEAGES, QUICK, synthetic
 
 LATENCIES = tuple(metric for metric in METRICS if metric != "output_throughput_token_per_s")
@@ -313,6 +313,20 @@ def test_held_out_predictions_are_those_of_a_predictor_without_the_lineage(subse
         rest = subset.take(~inside)
         alone = RatioModel(QUICK, ("tpot_s",)).fit(rest.X, rest.y, rest.groups).predict(subset.X[inside])
         pd.testing.assert_frame_equal(held_out[inside], alone)
+
+
+def test_uploads_do_not_decide_which_lineages_are_held_out_together(subset: TrainingSet) -> None:
+    few_folds = RatioModel(QUICK.model_copy(update={"n_fold": 2}), ("tpot_s",))
+    rows = np.flatnonzero((subset.groups == LINEAGES[-1]).to_numpy())
+    at = np.concatenate([np.resize(rows, 3 * len(subset.X)), np.arange(len(subset.X))])
+    is_upload = np.arange(len(at)) < len(at) - len(subset.X)
+    X, y = (table.iloc[at].reset_index(drop=True) for table in (subset.X, subset.y))
+    groups = subset.groups.iloc[at].reset_index(drop=True)
+    stacks = pd.Series(np.where(is_upload, "key:ci/rig", "public"), dtype=object)
+    alone = fit_held_out(few_folds, subset.X, subset.y, subset.groups)
+    together = fit_held_out(few_folds, X, y, groups, stacks=stacks)
+    held_out = [set(groups[fold.test][~is_upload[fold.test]]) for fold in together]
+    assert held_out == [set(subset.groups.iloc[fold.test]) for fold in alone]
 
 
 def test_only_trainable_rows_are_trained_on(subset: TrainingSet) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -25,6 +26,48 @@ def test_rows_of_a_key_move_the_trees_alone() -> None:
     np.testing.assert_array_equal(clean.effects.error, dirty.effects.error)
     assert clean.of_owner.n_group == dirty.of_owner.n_group
     np.testing.assert_allclose(clean.predict(rows.x, rows.keys)[0], dirty.predict(rows.x, rows.keys)[0], atol=0.05)
+
+
+def copies(rows: ErrorRows, n: int) -> ErrorRows:
+    """Return rows after `n` uploads of a key, all of one lineage that others measured."""
+    own = with_upload(rows, n=1, error=0.0)
+    at = np.concatenate([np.full(n, len(rows.error)), np.arange(len(rows.error))])
+    return taken(own, at)
+
+
+def whales(rows: ErrorRows, n: int) -> ErrorRows:
+    """Return rows after four uploaded lineages, each larger than all others together."""
+    own = with_upload(rows, n=n, error=0.0)
+    lineage = own.lineage.copy()
+    lineage[len(rows.error) :] = [f"whale-{i % 4}" for i in range(n)]
+    at = np.concatenate([np.resize(np.arange(len(rows.error), len(own.error)), 5 * len(own.error)),
+                         np.arange(len(rows.error))])  # fmt: skip
+    return taken(dataclasses.replace(own, lineage=lineage), at)
+
+
+def taken(rows: ErrorRows, at: np.ndarray[tuple[int], np.dtype[np.intp]]) -> ErrorRows:
+    fields = {field.name: getattr(rows, field.name) for field in dataclasses.fields(rows)}
+    return dataclasses.replace(rows, **{name: x[at] for name, x in fields.items() if name != "columns"})
+
+
+@pytest.mark.parametrize("uploaded", [copies, whales])
+def test_uploads_change_nothing_that_is_learnt_from_held_out_rows(
+    uploaded: Callable[[ErrorRows, int], ErrorRows],
+) -> None:
+    rows = error_rows(N)
+    more = uploaded(rows, 60)
+    clean, dirty = HeldOutErrors.fit(rows, has_trees=False), HeldOutErrors.fit(more, has_trees=False)
+    public = more.is_public
+    np.testing.assert_array_equal(clean.scale.predict(rows.x), dirty.scale.predict(rows.x))
+    np.testing.assert_array_equal(clean.sd, dirty.sd)
+    assert clean.carry_over == dirty.carry_over
+    np.testing.assert_allclose(clean.correction, dirty.correction[:, public], atol=1e-9)
+    np.testing.assert_allclose(clean.scores, dirty.scores[:, public], atol=1e-9)
+
+
+def test_trees_are_fitted_to_public_rows_in_every_fold() -> None:
+    held_out = HeldOutErrors.fit(whales(error_rows(40), 20), has_trees=True)
+    assert np.isfinite(held_out.correction).all()
 
 
 def test_the_trees_of_a_key_s_rows_are_bounded() -> None:

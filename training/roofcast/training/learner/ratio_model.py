@@ -240,7 +240,7 @@ def fit_held_out(
     stacks: pd.Series | None = None,
     judged: npt.NDArray[np.bool_] | None = None,
 ) -> list[HeldOutModel]:
-    """Return a ratio model for each fold of rows that it does not see.
+    """Return a ratio model for each fold of rows that it does not see; rows of no API key decide the folds.
 
     Parameters
     ----------
@@ -261,9 +261,9 @@ def fit_held_out(
 
     allowed = np.ones(len(X), dtype=bool) if trainable is None else trainable
     wanted = np.ones(len(X), dtype=bool) if judged is None else judged
-    folds = list(
-        leave_one_group_out(groups if held_out is None else held_out, (predictor.config or TrainingConfig()).n_fold)
-    )
+    n_fold = (predictor.config or TrainingConfig()).n_fold
+    is_public = None if stacks is None else ~is_uploaded(stacks).to_numpy(dtype=bool)
+    folds = list(leave_one_group_out(groups if held_out is None else held_out, n_fold, is_public))
     pool = Parallel(n_jobs=_n_job(), prefer="threads", return_as="generator")
     tables = {"X": X, "y": y, "groups": groups, "stacks": stacks}
     fitted = pool(

@@ -12,7 +12,7 @@ import pandas as pd
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
 from roofcast.training.config import TrainingConfig
-from roofcast.training.dataset.stacks import stack_owners
+from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.explain.contributions import build_training_points
@@ -75,9 +75,9 @@ def fit_bundle(
     Raises
     ------
     InputError
-        If the rows span fewer than two lineages, so that none can be held out.
+        If the rows of no API key span fewer than two lineages, so that none can be held out.
     """
-    if data.groups.nunique() < 2:
+    if data.groups[~is_uploaded(data.stacks)].nunique() < 2:
         raise InputError("measurements", "must span two LLM lineages at least, got one; import another campaign")
     predictor = RoofcastPredictor(config or TrainingConfig())
     predictor.fit(data.X, data.y, data.groups, progress, stacks=data.stacks)

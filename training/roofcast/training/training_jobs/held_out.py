@@ -105,7 +105,7 @@ class HeldOutErrors:
         progress: Progress | None = None,
         label: str = "",
     ) -> Self:
-        """Return the errors of rows in folds of their lineages and owners.
+        """Return the errors of rows in folds of their lineages and owners, which public rows alone decide.
 
         Errors of trees that did not see a row's group give the scale and the standard deviations of the effects; then
         trees and effects of the same folds give the share that carries over, and the scores.
@@ -122,7 +122,7 @@ class HeldOutErrors:
         splits = [
             (i, train[learns[train]], test)
             for i, groups in enumerate((rows.lineage, rows.owner))
-            for train, test in leave_one_group_out(pd.Series(groups), N_FOLD)
+            for train, test in leave_one_group_out(pd.Series(groups), N_FOLD, rows.is_public)
         ]
         steps: Iterable[Any] = progress(splits, len(splits), label) if progress else splits
         folds = [(i, train, test, fit_trees(rows, train) if has_trees else None) for i, train, test in steps]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import InputError
+from roofcast.training.dataset.stacks import is_uploaded
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle, layout
@@ -24,11 +25,13 @@ def fit_training_bundle(data: RunSet, progress: Progress | None = None) -> Train
     Raises
     ------
     InputError
-        If they span fewer than two lineages, or owners of stacks, so that none can be held out.
+        If those of no API key span fewer than two lineages, or owners of stacks, so that none can be held out.
     """
+    is_public = ~is_uploaded(data.rows.owners).to_numpy(dtype=bool)
     for name, groups in (("lineages", data.rows.groups), ("owners of stacks", data.rows.owners)):
-        if groups.nunique() < 2:
-            raise InputError("measurements", f"must span two {name} at least, got one; import another campaign")
+        if groups[is_public].nunique() < 2:
+            problem = f"must span two {name} at least beside those of API keys"
+            raise InputError("measurements", f"{problem}; import another campaign without a key")
     predictor = TrainingJobPredictor().fit_rows(data.rows, progress)
     errors = score_groups(data, predictor)
     by_lineage = errors[errors["held_out"] == HELD_OUT[0]]
