@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -54,7 +56,7 @@ def counts() -> Counts:
 
 @pytest.fixture
 def shadow(challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shadow]:
-    monkeypatch.setattr(shadow_module, "MAX_PAUSE_S", 0.0)
+    monkeypatch.setattr(shadow_module, "DUTY_RATIO", 1.0)
     shadow = Shadow(challenged, counts)
     yield shadow
     shadow.close()
@@ -123,23 +125,90 @@ def test_a_challenger_that_fails_is_logged_once_and_counted(
 
 
 def test_counts_wait_for_a_store_that_does_not_answer(
-    shadow: Shadow, challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    shadow: Shadow, challenged: AppState, counts: Counts,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
     add = challenged.store.shadow_counts.add
 
     def fail(*_: object) -> None:
         raise NotReadyError("the database is away")
 
     monkeypatch.setattr(challenged.store.shadow_counts, "add", fail)
+    monkeypatch.setattr(shadow_module, "FLUSH_S", 0.0)
+    shadow._flush_at = 0.0
     offer(shadow, challenged)
-    wait_until(lambda: counts.rows["compared"] == 1)
-    shadow._flush()
+    wait_until(lambda: "the database is away" in caplog.text)
     monkeypatch.setattr(challenged.store.shadow_counts, "add", add)
     shadow.close()
+    assert counts.rows == {"compared": 1}
     model = challenged.challenger.model
     assert model is not None
     pair = challenged.active_model.champion.sha256, model.champion.sha256
     assert challenged.store.shadow_counts.load(*pair)[0]["all", "", ANSWERED, 0] == 1
+
+
+def test_requests_at_once_start_one_thread(
+    challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shadow, made, may_go_on = Shadow(challenged, counts), Counts(), threading.Event()
+
+    class SlowThread(threading.Thread):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            made("thread", 1)
+            may_go_on.wait()
+
+    requests = [threading.Thread(target=offer, args=(shadow, challenged)) for _ in range(2)]
+    monkeypatch.setattr(shadow_module, "threading", SimpleNamespace(Thread=SlowThread))
+    monkeypatch.setattr(shadow, "_run", lambda: None)
+    requests[0].start()
+    wait_until(lambda: made.rows["thread"] == 1)
+    requests[1].start()
+    wait_until(lambda: shadow._waiting.qsize() == len(requests))
+    may_go_on.set()
+    for request in requests:
+        request.join()
+    assert made.rows == {"thread": 1}
+
+
+def test_counts_that_change_while_they_are_stored_are_neither_lost_nor_doubled(
+    challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shadow, key, stored = Shadow(challenged, counts), ("all", "", ANSWERED, 0), Counter[object]()
+
+    def add(champion: str, challenger: str, added: Counter[object]) -> None:
+        assert (champion, challenger) == ("a", "b")
+        if not stored:
+            shadow._counts["a", "b"][key] += 1
+        stored.update(added)
+
+    monkeypatch.setattr(challenged.store.shadow_counts, "add", add)
+    shadow._counts["a", "b"][key] += 2
+    shadow._flush()
+    assert stored == {key: 2}
+    shadow._flush()
+    shadow._flush()
+    assert stored == {key: 3}
+
+
+def test_the_challenger_rests_nine_times_as_long_as_it_computes(
+    challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shadow, now, pauses = Shadow(challenged, counts), [1e9], Counter[float]()
+
+    def answer(_: object) -> None:
+        now[0] += 10.0
+
+    def rest(pause_s: float) -> None:
+        pauses[round(pause_s, 6)] += 1
+
+    monkeypatch.setattr(shadow_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(shadow, "_answer", answer)
+    monkeypatch.setattr(shadow._stop, "wait", rest)
+    offer(shadow, challenged)
+    wait_until(lambda: pauses.total() > 0)
+    shadow.close()
+    assert set(pauses) - {0.0} == {90.0}
 
 
 def test_without_a_challenger_nothing_is_queued(state: AppState, counts: Counts) -> None:

@@ -34,9 +34,6 @@ MAX_WAITING: Final = 8
 DUTY_RATIO: Final = 0.1
 """Share of the time in which the challenger computes: it holds Python's lock, which answers need."""
 
-MAX_PAUSE_S: Final = 2.0
-"""Longest pause, after the first answer, which imports libraries."""
-
 FLUSH_S: Final = 5.0
 """Interval at which counts enter the store; a process that is killed loses those since the last time."""
 
@@ -80,6 +77,7 @@ class Shadow:
         self._random = random.Random()  # noqa: S311  (a sample, no secret)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
         self._flush_at = time.monotonic() + FLUSH_S
         self._problem = ""
 
@@ -103,9 +101,10 @@ class Shadow:
         if self._is_busy() or not self._enqueue(question):
             self._count("dropped", min(n_row, MAX_ROW))
             return
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="shadow", daemon=True)
-            self._thread.start()
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="shadow", daemon=True)
+                self._thread.start()
 
     def _enqueue(self, question: _Question) -> bool:
         with contextlib.suppress(queue.Full):
@@ -121,15 +120,15 @@ class Shadow:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            took_s = 0.0
+            rest_s = 0.0
             with contextlib.suppress(queue.Empty):
                 question = self._waiting.get(timeout=1.0)
                 began = time.monotonic()
                 self._answer(question)
-                took_s = time.monotonic() - began
-            if time.monotonic() >= self._flush_at:
+                rest_s = (time.monotonic() - began) * (1 / DUTY_RATIO - 1)
+            if time.monotonic() + rest_s >= self._flush_at:
                 self._flush()
-            self._stop.wait(min(took_s * (1 / DUTY_RATIO - 1), MAX_PAUSE_S))
+            self._stop.wait(rest_s)
         self._flush()
 
     def _answer(self, question: _Question) -> None:
@@ -155,13 +154,12 @@ class Shadow:
     def _flush(self) -> None:
         """Add the counts to those of the store; if it does not answer, they stay for the next time."""
         self._flush_at = time.monotonic() + FLUSH_S
-        for pair, counts in [*self._counts.items()]:
+        for pair in [*self._counts]:
+            counts = self._counts.pop(pair)
             try:
                 self._state.store.shadow_counts.add(*pair, counts)
-            except RoofcastError as error:
-                logger.warning("counts of the challenger not stored: %s", error)
+            except Exception as error:
+                self._counts[pair] += counts
+                is_fault = not isinstance(error, RoofcastError)
+                logger.warning("counts of the challenger not stored: %s", error, exc_info=is_fault)
                 return
-            except Exception:
-                logger.exception("counts of the challenger not stored")
-                return
-            del self._counts[pair]
