@@ -79,6 +79,27 @@ def test_a_registry_that_does_not_answer_leaves_the_challenger(
     assert state.challenger.model is not None
 
 
+def test_a_challenger_is_loaded_after_another_could_not_be_fetched(
+    state: AppState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, first, second = state.registry, register_copy(state), register_copy(state)
+    set_challenger(registry, first)
+    state.challenger.refresh()
+
+    def fail(_: Champion) -> None:
+        raise NotReadyError("away")
+
+    set_challenger(registry, second)
+    with monkeypatch.context() as patch:
+        patch.setattr(registry, "load", fail)
+        with pytest.raises(NotReadyError):
+            state.challenger.refresh()
+    set_challenger(registry, first)
+    state.challenger.refresh()
+    assert state.challenger.model is not None
+    assert state.challenger.model.champion.version == first
+
+
 def test_a_share_of_zero_loads_none(state: AppState, settings: Settings) -> None:
     set_challenger(state.registry, register_copy(state))
     unwanted = AppState(settings.model_copy(update={"shadow_ratio": 0.0}))

@@ -53,7 +53,8 @@ class ChallengerLoader:
         Raises
         ------
         NotReadyError
-            If the registry does not answer; the loaded challenger stays.
+            If the registry does not answer; the loaded challenger stays. If a new one cannot be fetched, none is
+            loaded until a later call loads it.
         """
         if not self._is_wanted:
             return
@@ -63,6 +64,7 @@ class ChallengerLoader:
                 return
             challenger = self._find(stamp)
             if challenger != self._latest:
+                self._latest = None
                 self._load(challenger, preloaded)
             self._latest, self._stamp = challenger, stamp
 
