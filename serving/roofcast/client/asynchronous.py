@@ -54,6 +54,7 @@ from roofcast.client.answers import (
 from roofcast.client.calls import Call, Row, Target, client_options, get, post, read_json, upload
 from roofcast.client.errors import UnreachableError
 from roofcast.client.requests import (
+    ChallengerRequest,
     ExplanationRequest,
     MeasurementSelection,
     MeasurementsRequest,
@@ -393,7 +394,7 @@ class AsyncClient:
         """Return the version that answers beside the champion; raises `NoAnswerError` if there is none."""
         return await self._send(get("/v1/predictor/challenger"))
 
-    async def shadow(self, **request: Unpack[PromotionRequest]) -> ChallengerResponse:
+    async def shadow(self, **request: Unpack[ChallengerRequest]) -> ChallengerResponse:
         """Let a version of the registry answer a sample of the requests beside the champion, unseen."""
         return await self._send(Call("PUT", "/v1/predictor/challenger", read_json, content=to_json(request)))
 

@@ -9,6 +9,10 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 
+class ChallengerRequest(TypedDict):
+    version: str
+
+
 class InventoryItem(TypedDict):
     accelerator: str
     count: int

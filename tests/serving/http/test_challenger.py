@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,19 @@ def test_a_challenger_answers_beside_the_champion_and_is_promoted(
     assert [c["action"] for c in client.get("/v1/predictor/changes").json()[:2]] == ["promotion", "shadow"]
 
 
+def test_answers_about_a_measured_stack_are_not_compared(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    offered: list[object] = []
+    monkeypatch.setattr(client.app.state.shadow, "offer", lambda *question: offered.append(question))
+    another = replace(client.state.active_model.bundle)
+    monkeypatch.setattr(client.state.measured_bundles, "load", lambda *_: another)
+    stack = client.get("/v1/measured-stacks").json()[0]["name"]
+    body = {"rows": [a_question()]}
+    assert client.post("/v1/predictions", body | {"stack": stack}).json()["stack"]["kind"] == "measured"
+    assert not offered
+    assert client.post("/v1/predictions", body).status_code == 200
+    assert len(offered) == 1
+
+
 def test_a_challenger_that_cannot_be_loaded_is_named_and_the_service_is_ready(client: Client) -> None:
     broken = register_wrong_checksum(client)
     assert "registered checksum" in problem_of(shadow(client, broken), 422)["detail"]
@@ -82,6 +96,9 @@ def test_a_challenger_that_cannot_be_loaded_is_named_and_the_service_is_ready(cl
 def test_what_cannot_be_compared_or_shadowed_is_refused(client: Client) -> None:
     assert "another than the champion's" in problem_of(shadow(client, "1"), 422)["detail"]
     problem_of(shadow(client, "99"), 404)
+    of_training = json.dumps({"version": register_copy(client.state), "target": "training"})
+    refused = client.send("PUT", CHALLENGER, of_training, {"content-type": "application/json"})
+    assert problem_of(refused, 422)["field"] == "target"
     problem_of(client.get("/v1/predictor/versions/99/comparison"), 404)
     problem_of(client.get("/v1/predictor/versions/1/comparison"), 422)
     problem_of(client.send("DELETE", CHALLENGER), 409)

@@ -13,7 +13,7 @@ from roofcast.serving.http.auth import CALLER
 from roofcast.serving.http.body import JsonRoute
 from roofcast.serving.http.dependencies import State
 from roofcast.serving.http.schemas.history import ChallengerResponse, ChallengerWithdrawn
-from roofcast.serving.http.schemas.resources import PromotionRequest
+from roofcast.serving.http.schemas.resources import ChallengerRequest
 from roofcast.serving.shadow.comparison import VersionComparison, compare_version
 from roofcast.training.lifecycle.challenger import NO_CHALLENGER, challenger_of, withdraw_challenger
 
@@ -29,7 +29,7 @@ def get_challenger(state: State) -> ChallengerResponse:
 
 
 @router.put("/v1/predictor/challenger")
-def put_challenger(request: PromotionRequest, *, http: Request, state: State) -> ChallengerResponse:
+def put_challenger(request: ChallengerRequest, *, http: Request, state: State) -> ChallengerResponse:
     """Let a version of the registry answer beside the champion, unseen; all server processes follow within seconds.
 
     `PUT /v1/predictor` promotes it.

@@ -161,7 +161,8 @@ def post_predictions(
         columns = columns_from_rows(rows)
         answers = answer_columns(columns, options)
         count_answers(answers)
-        shadow.offer(columns, answers, options.catalog, active)
+        if options.bundle is active.bundle:  # a measured stack has a bundle of its own, the challenger has none
+            shadow.offer(columns, answers, options.catalog, active)
         answered = rows_from_columns(columns | answers)
         response = PredictionResponse(
             predictor_version=version, level=options.level, rows=answered, stack=StackResponse.of(used)

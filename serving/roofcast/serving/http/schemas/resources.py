@@ -232,6 +232,14 @@ class PromotionRequest(Message):
     model_config = ConfigDict(json_schema_extra={"examples": [{"version": "1"}]})
 
 
+class ChallengerRequest(Message):
+    """Version of the registry to shadow; predictors of training jobs have no challenger."""
+
+    version: Text
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"version": "3"}]})
+
+
 class TargetRequest(Message):
     """What a predictor is about: inference, or training jobs."""
 
