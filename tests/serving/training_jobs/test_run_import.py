@@ -8,14 +8,18 @@ from typing import Any
 
 import pytest
 
-from roofcast.data.errors import SchemaError
+from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.model_config.huggingface import model_from_config
 from roofcast.data.store.measurement_store import Added
 from roofcast.data.store.provenance import Origin
+from roofcast.data.training_campaigns import training_catalog
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.training_jobs.import_errors import compare_runs
 from roofcast.serving.training_jobs.run_import import import_runs
+from roofcast.training.training_jobs.shipped import shipped_run_set
 from tests.data.row_builders import a_training_row
+from tests.serving.http_client import CONFIG
 from tests.serving.training_jobs.builders import an_estimate_model
 
 CI = Origin("ci", is_operator=False)
@@ -52,6 +56,26 @@ def test_a_run_far_from_the_estimate_waits_for_a_confirmation(state: AppState) -
     stored = state.store.training.load("slow", provenance=True).set_index("throughput_token_per_s")
     assert stored["state"].to_dict() == {60_000: "accepted", 600: "quarantined"}
     assert "times the estimate" in str(stored.loc[600, "reason"])
+
+
+@pytest.mark.parametrize("name", ["qwen/qwen-72b", "Qwen/Qwen-72B"])
+def test_a_registered_model_of_a_training_campaign_s_name_leaves_what_is_learnt(tmp_path: Path, name: str) -> None:
+    state = AppState(Settings(home=tmp_path)).open()
+    state.store.models.add(model_from_config(CONFIG, name), CONFIG)
+    spec = training_catalog().model("Qwen/Qwen-72B")
+    added = import_runs(state, [a_training_row(model="Qwen/Qwen-72B", throughput_token_per_s=8_000)])
+    assert (added.n_new, added.n_quarantined) == (1, 0)
+    assert state.training_catalog.model(name) == spec
+    assert state.catalog.model(name).n_layer == model_from_config(CONFIG, name).n_layer
+    runs = state.run_set()
+    state.close()
+    assert len(runs.ids) == len(shipped_run_set().ids) + 1
+    assert "Qwen/Qwen-72B" in set(runs.rows.measurements["model"])
+
+
+def test_a_config_of_a_training_campaign_s_model_names_the_cure(state: AppState) -> None:
+    with pytest.raises(InputError, match="leave the config out"):
+        import_runs(state, [a_training_row()], [("Qwen/Qwen-72B", CONFIG)])
 
 
 def test_a_dry_run_stores_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import Catalog
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.measurements.validation import row_ids
-from roofcast.data.training_campaigns import load_training_campaigns, load_training_models
+from roofcast.data.training_campaigns import load_training_campaigns
 from roofcast.serving.app_state.champion_loader import ChampionLoader, LoadedModel
 from roofcast.serving.app_state.live_catalog import LiveCatalog
 from roofcast.serving.app_state.settings import Settings
@@ -112,7 +112,12 @@ class AppState:
     @property
     def catalog(self) -> Catalog:
         """The shipped catalogue with the files of the state folder and the registered models: see `LiveCatalog`."""
-        return self.live_catalog.catalog
+        return self.live_catalog.catalog_of(INFERENCE)
+
+    @property
+    def training_catalog(self) -> Catalog:
+        """The same of training jobs, with the models of the training campaigns."""
+        return self.live_catalog.catalog_of(TRAINING)
 
     @property
     def active_model(self) -> LoadedModel:
@@ -165,8 +170,7 @@ class AppState:
     def run_set(self) -> RunSet:
         """Return the runs of the shipped training campaigns and those of the store, each distinct one once."""
         learnable = self.store.training.load_learnable()
-        catalog = self.catalog.with_models(load_training_models())
-        return build_run_set(load_training_campaigns(), learnable.rows, learnable.uploaders, catalog)
+        return build_run_set(load_training_campaigns(), learnable.rows, learnable.uploaders, self.training_catalog)
 
     def retrain(
         self,

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import NotReadyError
+from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.specs import ModelSpec
+from roofcast.data.training_campaigns import load_training_models
 from roofcast.serving.app_state.registered_models import with_registered
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.app_state.user_files import UserFiles
@@ -34,19 +36,21 @@ class LiveCatalog:
         self._store = store
         self._polling = threading.Lock()
         self._models: list[ModelSpec] = []
-        self._cached = _Cached(load_catalog(), [], load_catalog())
+        self._cached: dict[Target, _Cached] = {INFERENCE: _Cached(load_catalog(), [], load_catalog())}
 
-    @property
-    def catalog(self) -> Catalog:
-        """The catalogue; the same object until something changes.
+    def catalog_of(self, target: Target) -> Catalog:
+        """Return the catalogue of a target; the same object until something changes.
+
+        That of training jobs also has the models of the training campaigns, which precede registered ones.
 
         One thread polls the store; the others, and all while the store does not answer, get the models of the last
         poll.
         """
         base, models = self._files.catalog, self._poll_models()
-        cached = self._cached
-        if base is not cached.base or models != cached.models:
-            cached = self._cached = _Cached(base, models, with_registered(base, models))
+        cached = self._cached.get(target)
+        if cached is None or base is not cached.base or models != cached.models:
+            shipped = base.with_models(load_training_models()) if target == TRAINING else base
+            cached = self._cached[target] = _Cached(base, models, with_registered(shipped, models))
         return cached.catalog
 
     def _poll_models(self) -> list[ModelSpec]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from roofcast.data.catalog import Catalog, load_catalog
+from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError
 from roofcast.data.model_config.huggingface import model_from_config, with_known_lineage
 from roofcast.data.specs import ModelSpec
@@ -98,6 +98,8 @@ def check_model_limit(state: AppState, n_new: int) -> None:
 
 
 def _cure(known: ModelSpec) -> str:
-    if known.id in load_catalog().models:
+    from roofcast.data.training_campaigns import training_catalog  # noqa: PLC0415  (a list of models needs no pandas)
+
+    if known.id in training_catalog().models:
         return "leave the config out to use the catalogue's model, or choose another name"
     return "it is registered with another config; choose another name"

@@ -75,7 +75,7 @@ def compare_runs(state: AppState, added: Added) -> TrainingImportErrors | None:
 
 def import_errors(state: AppState, runs: pd.DataFrame) -> TrainingImportErrors:
     """Return the errors of the champion on stored runs, whose plans are as they were stated."""
-    active, catalog = state.training_model, state.catalog
+    active, catalog = state.training_model, state.training_catalog
     is_learnt = runs["id"].isin(active.bundle.row_ids)
     rows = build_training_run_rows(runs[~is_learnt], catalog) if (~is_learnt).any() else None
     level = min(LEVEL, active.bundle.predictor.highest_coverage)

@@ -125,7 +125,7 @@ def import_runs(
     """
     from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
 
-    catalog, new = with_configs(state.catalog, configs)
+    catalog, new = with_configs(state.training_catalog, configs)
     check_model_limit(state, len(new))
     runs = read_runs(rows, catalog, campaign, source, first_line)
     _check_rates(runs, catalog, source, first_line)

@@ -40,7 +40,9 @@ def answer_training_predictions(request: TrainingPredictionRequest, state: AppSt
     """Return the rows of a request with their answers: see `answer_rows`."""
     configs = [(model.name, model.config) for model in request.models]
     active = state.training_model
-    rows = answer_rows(request.rows, configs, request.level, state.catalog, active, references=request.references)
+    rows = answer_rows(
+        request.rows, configs, request.level, state.training_catalog, active, references=request.references
+    )
     return TrainingPredictionResponse(predictor_version=active.champion.version, level=request.level, rows=rows)
 
 
@@ -82,9 +84,11 @@ def answer_training_recommendation(
     OutOfRangeError
         If the level is above what the measurements can guarantee.
     """
-    if errors := request_errors(request.model_dump(include={"model", "constraints"}), state.catalog, engines=()):
+    if errors := request_errors(
+        request.model_dump(include={"model", "constraints"}), state.training_catalog, engines=()
+    ):
         raise join_errors(errors)
-    model, catalog = _resolve_model(request.model, state.catalog)
+    model, catalog = _resolve_model(request.model, state.training_catalog)
     demand = _demand(request, model)
     market = catalog
     if request.price_overrides:

@@ -172,7 +172,7 @@ def _predict_one(job: dict[str, Any], asked: _Asked) -> list[dict[str, Any]]:
     for name in ("model", "accelerator"):
         if name not in job:
             raise InputError(name, "must be given")
-    choice = read_model(job["model"], None if asked.server else open_app_state().catalog)
+    choice = read_model(job["model"], None if asked.server else open_app_state().training_catalog)
     models = [] if isinstance(choice, str) else [choice]
     name = choice if isinstance(choice, str) else choice["name"]
     return _answer([job | {"model": name}], models, asked)
@@ -194,7 +194,7 @@ def _answer(rows: list[dict[str, Any]], models: list[dict[str, Any]], asked: _As
     with spinner("predicting"):
         configs = [(model["name"], model["config"]) for model in models]
         state = load_predictor(open_app_state(), TRAINING)
-        return answer_rows(rows, configs, level, state.catalog, state.training_model, references=references)
+        return answer_rows(rows, configs, level, state.training_catalog, state.training_model, references=references)
 
 
 def _predict_file(rows: Path, out: Path | None, asked: _Asked, *, as_json: bool) -> None:
@@ -334,7 +334,7 @@ def _recommend(options: dict[str, Any], server: str) -> dict[str, Any]:
     from roofcast.serving.training_jobs.service import answer_training_recommendation
 
     state = load_predictor(open_app_state(), TRAINING)
-    model = read_model(options["model"], state.catalog)
+    model = read_model(options["model"], state.training_catalog)
     request = TrainingRecommendationRequest.from_options(options | {"model": model})
     with spinner("searching"):
         return answer_training_recommendation(request, state, today()).model_dump(mode="json")
