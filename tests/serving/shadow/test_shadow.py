@@ -21,6 +21,7 @@ from roofcast.serving.shadow import shadow as shadow_module
 from roofcast.serving.shadow.comparison import compare_version, shared_answers
 from roofcast.serving.shadow.shadow import MAX_ROW, MAX_WAITING, Shadow
 from roofcast.training.drift.answer_ratios import ANSWERED
+from roofcast.training.lifecycle.registry import Champion
 from tests.conditions import wait_until
 from tests.conftest import QUICK
 from tests.serving.http.test_app import register_copy
@@ -82,6 +83,21 @@ def test_answers_of_both_are_stored_when_the_service_stops(
     assert {one.kind for one in shared.ratios} == {"all", "accelerator", "engine", "lineage"}
     comparison = compare_version(challenged, model.champion.version, days=1)
     assert (comparison.is_challenger, comparison.answers) == (True, shared)
+
+
+def test_a_version_that_is_compared_again_is_not_loaded_again(
+    state: AppState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version, load, loaded = register_copy(state), state.registry.load, list[str]()
+
+    def count_and_load(one: Champion) -> object:
+        loaded.append(one.version)
+        return load(one)
+
+    monkeypatch.setattr(state.registry, "load", count_and_load)
+    for one in (version, version, register_copy(state), version):
+        assert compare_version(state, one, days=1).version == one
+    assert loaded == [version, str(int(version) + 1), version]
 
 
 def test_many_rows_are_sampled_and_a_share_of_zero_draws_none(

@@ -23,6 +23,7 @@ from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.app_state.user_files import UserFiles
 from roofcast.serving.drift.learnt_rows import LearntRowsCache
 from roofcast.serving.shadow.challenger_loader import ChallengerLoader
+from roofcast.serving.shadow.compared_version import ComparedVersion
 from roofcast.serving.stacks.joined_points import JoinedPointsCache
 from roofcast.serving.stacks.measured import MeasuredBundles
 from roofcast.serving.stacks.profiles import ProfileCache
@@ -68,6 +69,7 @@ class AppState:
         self._champion = ChampionLoader(self._registry, home)
         self._training_champion = ChampionLoader(self._training_registry, home)
         self.challenger = ChallengerLoader(self._registry, home, is_wanted=settings.shadow_ratio > 0)
+        self.compared_version = ComparedVersion()
         self.profiles = ProfileCache()
         self.joined_points = JoinedPointsCache()
         self.measured_bundles = MeasuredBundles()

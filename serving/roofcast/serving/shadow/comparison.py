@@ -95,5 +95,4 @@ def _load(state: AppState, version: str) -> LoadedModel:
     for model in (state.challenger.model, state.active_model):
         if model and model.champion.version == version:
             return model
-    champion = state.registry.find(version)
-    return LoadedModel(champion, state.registry.load(champion))
+    return state.compared_version.load(state.registry, state.registry.find(version))
