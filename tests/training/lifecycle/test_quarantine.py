@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from roofcast.training.lifecycle import quarantine
+from roofcast.training.lifecycle import limits_manifest, quarantine
 from roofcast.training.lifecycle.quarantine import MARGIN, MIN_ROW, RatioLimits, fit_shipped_limits, shipped_limits
 
 N_ROW = 4 * MIN_ROW
@@ -54,8 +54,12 @@ def test_the_limits_of_the_package_need_no_shipped_row(monkeypatch: pytest.Monke
     assert [len(table) > 0 for table in shipped_limits().by_group] == [True] * 4
 
 
+def test_the_limits_of_the_package_rest_on_its_rows_and_code() -> None:
+    stale = f"the limits of the quarantine are stale; run `{limits_manifest.COMMAND}` and commit what it writes"
+    assert limits_manifest.read_manifest() == limits_manifest.current_manifest(), stale
+
+
 @pytest.mark.slow
 def test_the_limits_of_the_package_are_those_of_its_rows() -> None:
-    """After a change of campaigns or estimate run `python -m roofcast.training.lifecycle.quarantine`."""
     for stored, fitted in zip(shipped_limits().by_group, fit_shipped_limits().by_group, strict=True):
         pd.testing.assert_frame_equal(stored, fitted, check_index_type=False, check_names=False)

@@ -1,8 +1,7 @@
 """Quarantine: imported rows whose ratio to the analytic estimate lies outside what others measured on alike stacks.
 
 The limits rest on the shipped campaigns and on the estimate before calibration. Imported rows move neither, so no
-series of small steps shifts them. ``python -m roofcast.training.lifecycle.quarantine`` computes them again and stores
-them in the package; `make predictor` does so too.
+series of small steps shifts them. The package holds them: see `roofcast.training.lifecycle.limits_manifest`.
 """
 
 from __future__ import annotations
@@ -137,12 +136,9 @@ def fit_shipped_limits() -> RatioLimits:
     return RatioLimits.fit(rows, estimate_ratios(rows, catalog.models, catalog.accelerators))
 
 
-def store_shipped_limits() -> None:
-    """Compute the limits by the shipped campaigns and store them in the source tree."""
-    parts = [
-        table.reset_index().assign(n_column=len(by))
-        for by, table in zip(ALIKE, fit_shipped_limits().by_group, strict=True)
-    ]
+def write_limits(limits: RatioLimits) -> None:
+    """Store limits in the source tree."""
+    parts = [table.reset_index().assign(n_column=len(by)) for by, table in zip(ALIKE, limits.by_group, strict=True)]
     pd.concat(parts)[[*_LIMIT_COLUMNS]].to_csv(FILE, index=False, lineterminator="\n")
 
 
@@ -164,7 +160,3 @@ def quarantine_reasons(
     if rows.empty:
         return pd.Series("", index=rows.index, dtype=object)
     return shipped_limits().reasons(rows, estimate_ratios(rows, models, accelerators))
-
-
-if __name__ == "__main__":
-    store_shipped_limits()

@@ -27,7 +27,6 @@ from roofcast.data.specs import Spec
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
 from roofcast.training.lifecycle.bundle import checksum_file, layout
 from roofcast.training.lifecycle.held_out_errors import write_held_out_errors
-from roofcast.training.lifecycle.quarantine import store_shipped_limits
 from roofcast.training.lifecycle.registry import SHIPPED, Champion, ShippedPredictor
 
 logger = logging.getLogger(__name__)
@@ -160,7 +159,8 @@ def _is_text(node: Any) -> bool:
 
 def build() -> Manifest:
     """Fit the predictor to the shipped campaigns and store it in the source tree; return its manifest."""
-    from roofcast.training.lifecycle.retraining import fit_bundle  # noqa: PLC0415  (it imports this module)
+    from roofcast.training.lifecycle.limits_manifest import store_shipped_limits  # noqa: PLC0415  (imports this module)
+    from roofcast.training.lifecycle.retraining import fit_bundle  # noqa: PLC0415  (it too)
 
     data = shipped_training_set()
     bundle = fit_bundle(data)
