@@ -10,6 +10,7 @@ import pytest
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
+from roofcast.serving.http.load_shedding import DEAR_PATHS
 from tests.data.row_builders import a_training_row
 from tests.serving.http_client import Client, problem_of, running
 from tests.serving.training_jobs.builders import an_estimate_model
@@ -66,3 +67,28 @@ def test_a_retraining_names_its_target(service_client: Client) -> None:
     assert [record["target"] for record in queued] == ["training", "inference"]
     again = service_client.post("/v1/retrainings", {"target": "training"}).json()
     assert again["id"] == queued[0]["id"]
+
+
+def csv_of(n: int, **changes: Any) -> str:
+    row = a_training_row(campaign="file", **changes)
+    return "\n".join([",".join(row), *[",".join(map(str, row.values()))] * n, ""])
+
+
+def post_file(client: Client, text: str) -> Any:
+    return client.send("POST", f"{RUNS}/files?dry_run=true", content=text, headers={"content-type": "text/csv"})
+
+
+def test_a_file_is_read_as_the_command_line_reads_it(service_client: Client) -> None:
+    assert post_file(service_client, csv_of(1) + "\n\n").json()["n_new"] == 1
+    assert problem_of(post_file(service_client, "\n\n" + csv_of(1) + "a,b\n"), 422)["detail"].startswith(
+        "upload, line 5"
+    )
+
+
+def test_a_file_of_too_many_rows_is_refused_with_the_cure(service_client: Client) -> None:
+    problem = problem_of(post_file(service_client, csv_of(20_001)), 422)
+    assert "of at most 20000; send it in parts" in problem["detail"]
+
+
+def test_imports_wait_in_the_lane_of_dear_requests() -> None:
+    assert {RUNS, f"{RUNS}/files"} <= DEAR_PATHS

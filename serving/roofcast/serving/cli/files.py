@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import io
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError
 from roofcast.data.model_config.hub import is_hub_id
 from roofcast.data.model_config.huggingface import own_name, read_config
 from roofcast.serving.cli.console import note
+from roofcast.serving.csv_table import CsvTable, parse_table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from roofcast.data.catalog import Catalog
 
 EXAMPLE_QUESTIONS: Final = """\
@@ -41,42 +39,6 @@ meta-llama/Llama-3.1-70B,nvidia-h100-sxm-80gb,64,pretrain,8192,512
 _INVENTORY: Final = re.compile(r"(\d{1,9}),(\d{1,9}),(\d{1,9}(?:\.\d{1,9})?)", re.ASCII)
 
 
-class CsvTable(NamedTuple):
-    """A CSV file: names of its columns, cells as written, and the line on which each row ends."""
-
-    header: list[str]
-    rows: list[list[str]]
-    lines: list[int]
-
-    def frame(self) -> pd.DataFrame:
-        """Return the cells as a data frame of texts, indexed by line."""
-        import pandas as pd  # noqa: PLC0415  (a request to a service does without)
-
-        return pd.DataFrame(self.rows, pd.Index(self.lines, dtype="int64"), self.header, dtype=object)
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return the rows as dictionaries.
-
-        Raises
-        ------
-        SchemaError
-            If two columns have the same name.
-        """
-        for name in self.header:
-            if self.header.count(name) > 1:
-                raise SchemaError(name, "is given twice as a column")
-        return [dict(zip(self.header, row, strict=True)) for row in self.rows]
-
-    def inputs(self, outcomes: Collection[str] = ()) -> CsvTable:
-        """Return the table without what was measured and its provenance, but for `outcomes`."""
-        from roofcast.data.measurements.schema import OUTCOME_COLUMNS, RESULT_COLUMNS  # noqa: PLC0415  (see `frame`)
-
-        ignored = {*OUTCOME_COLUMNS, *RESULT_COLUMNS} - {*outcomes}
-        places = [i for i, name in enumerate(self.header) if name not in ignored]
-        rows = [[row[i] for i in places] for row in self.rows]
-        return CsvTable([self.header[i] for i in places], rows, self.lines)
-
-
 def read_references_table(path: Path) -> CsvTable:
     """Return the columns of references in a CSV file, of a measurement table too; raises as `read_table`."""
     from roofcast.data.measurements.schema import REFERENCE_METRICS  # noqa: PLC0415  (see `CsvTable.frame`)
@@ -91,30 +53,13 @@ def read_table(path: Path) -> CsvTable:
     Raises
     ------
     SchemaError
-        If the file cannot be read, is not CSV in UTF-8, or a row has more or fewer cells than the header.
+        If the file cannot be read, or as of `parse_table`.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise SchemaError("", f"cannot be read: {reason}", path.name) from error
-    rows = _rows(text, path.name)
-    if not rows:
-        raise SchemaError("", "is empty; the first line must name the columns", path.name, 1)
-    (_, header), *body = rows
-    for line, row in body:
-        if len(row) != len(header):
-            problem = f"must have {len(header)} cells as the header has, got {len(row)}; is the file truncated?"
-            raise SchemaError("", problem, path.name, line)
-    return CsvTable([name.strip() for name in header], [row for _, row in body], [line for line, _ in body])
-
-
-def _rows(text: str, name: str) -> list[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        return [(reader.line_num, row) for row in reader if row]
-    except csv.Error as error:
-        raise SchemaError("", f"is not valid CSV: {error}", name, reader.line_num) from error
+        content = path.read_bytes()
+    except OSError as error:
+        raise SchemaError("", f"cannot be read: {error.strerror}", path.name) from error
+    return parse_table(content, path.name)
 
 
 def write_table(header: Sequence[str], rows: Iterable[Sequence[object]], path: Path) -> None:

@@ -17,13 +17,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from roofcast.serving.abandonment import IS_ABANDONED, AbandonedError
 from roofcast.serving.http.auth import API, CALLER
 from roofcast.serving.http.bulk.media import PATH as PREDICTIONS
-from roofcast.serving.http.bulk.media import bulk_kind
+from roofcast.serving.http.bulk.media import TRAINING_FILES_PATH, bulk_kind
 from roofcast.serving.http.errors import problem_response
 from roofcast.serving.http.telemetry.prometheus import SHED
 
 DEAR_PATHS: Final = frozenset({
     "/v1/recommendations", "/v1/explanations", "/v1/training/recommendations", "/v1/training/predictions",
-    "/v1/stacks",
+    "/v1/training/measurements", TRAINING_FILES_PATH, "/v1/stacks",
 })  # fmt: skip
 """Routes whose POST computes for tenths of a second or longer."""
 

@@ -14,6 +14,7 @@ from roofcast.data.measurements.training_schema import TRAINING_CONFIG_COLUMNS
 from roofcast.data.measurements.training_validation import token_per_step, validate_training_measurements
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.registered_models import Config, check_model_limit, with_configs
+from roofcast.serving.csv_table import CsvTable
 from roofcast.serving.training_jobs.rows import parse_jobs
 from roofcast.training.dataset.training_runs import build_training_run_rows
 from roofcast.training.training_jobs.lifecycle.quarantine import run_quarantine_reasons
@@ -137,6 +138,28 @@ def import_runs(
     if new:
         state.live_catalog.reload_models()
     return added
+
+
+def import_table(
+    state: AppState,
+    table: CsvTable,
+    source: str,
+    *,
+    origin: Origin | None = None,
+    campaign: str | None = None,
+    dry_run: bool = False,
+) -> Added:
+    """Store the rows of a CSV file: see `import_runs`.
+
+    Raises
+    ------
+    SchemaError
+        Also if it has no row, or names a column twice.
+    """
+    if not table.rows:
+        raise SchemaError("", "holds no row below its header", source, 2)
+    place: Any = {"source": source, "first_line": table.lines[0]}
+    return import_runs(state, table.records(), origin=origin, campaign=campaign, dry_run=dry_run, **place)
 
 
 def _check_rates(runs: pd.DataFrame, catalog: Catalog, source: str, first_line: int) -> None:

@@ -27,7 +27,7 @@ from roofcast.serving.cli.context import (
 TEXT_COLUMNS: Final = ("status", "reason", "assumed")
 
 if TYPE_CHECKING:
-    from roofcast.serving.cli.files import CsvTable
+    from roofcast.serving.csv_table import CsvTable
 
 
 def _print_example(is_requested: bool) -> None:

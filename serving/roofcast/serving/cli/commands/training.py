@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
-from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.errors import InputError
 from roofcast.data.measurements.target import TRAINING
 from roofcast.serving.cli.amounts import parse_amount
 from roofcast.serving.cli.completion import (
@@ -232,16 +232,13 @@ def import_(
     """Import measured training jobs into the store: all rows of a file, or none."""
     from roofcast.serving.cli.files import read_table
     from roofcast.serving.training_jobs.import_errors import compare_runs
-    from roofcast.serving.training_jobs.run_import import import_runs
+    from roofcast.serving.training_jobs.run_import import import_table
 
     state = load_predictor(open_app_state(), TRAINING)
     summaries = []
     for file in files:
         table = read_table(file)
-        if not table.rows:
-            raise SchemaError("", "holds no row below its header", file.name, 2)
-        place: Any = {"source": file.name, "first_line": table.lines[0]}
-        added = import_runs(state, table.records(), campaign=campaign, dry_run=dry_run, **place)
+        added = import_table(state, table, file.name, campaign=campaign, dry_run=dry_run)
         errors = compare_runs(state, added) if compare and not dry_run else None
         if added.n_quarantined:
             cure = f"roofcast measurements confirm --import {added.import_id}"

@@ -5,8 +5,6 @@ Imports, withdrawals, restorations and confirmations are those of ``/v1/measurem
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import Annotated, Any, Final
@@ -14,17 +12,18 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request
 
 from roofcast.data.errors import SchemaError
+from roofcast.serving.csv_table import parse_table
 from roofcast.serving.http.body import BODY, JsonRoute
 from roofcast.serving.http.bulk.media import TRAINING_FILES_PATH
 from roofcast.serving.http.dependencies import Compare, State, origin_of
 from roofcast.serving.http.errors import unsupported_media_type
 from roofcast.serving.http.routes.measurement_files import FILE_NAME
 from roofcast.serving.http.routes.measurements import MAX_OFFSET
-from roofcast.serving.http.schemas.training import TrainingMeasurementsAdded, TrainingMeasurementsRequest
+from roofcast.serving.http.schemas.training import MAX_ROW, TrainingMeasurementsAdded, TrainingMeasurementsRequest
 from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.request_fields import Cell
 from roofcast.serving.training_jobs.import_errors import compare_runs
-from roofcast.serving.training_jobs.run_import import import_runs
+from roofcast.serving.training_jobs.run_import import import_runs, import_table
 
 router = APIRouter(tags=["training"], route_class=JsonRoute)
 files = APIRouter(tags=["training"])
@@ -67,9 +66,10 @@ def post_training_file(
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != CSV:
         raise unsupported_media_type(f"send the file as {CSV}")
-    rows: list[Any] = _records(request.scope[BODY].read(), name)
-    place: Any = {"source": name, "first_line": 2}
-    added = import_runs(state, rows, origin=origin_of(request), campaign=campaign, dry_run=dry_run, **place)
+    table = parse_table(request.scope[BODY].read(), name)
+    if len(table.rows) > MAX_ROW:
+        raise SchemaError("", f"has {len(table.rows)} rows, of at most {MAX_ROW}; send it in parts", name)
+    added = import_table(state, table, name, origin=origin_of(request), campaign=campaign, dry_run=dry_run)
     errors = compare_runs(state, added) if compare and not dry_run else None
     return TrainingMeasurementsAdded(**asdict(added), errors=errors)
 
@@ -87,27 +87,3 @@ def list_training_measurements(
     or not (`quarantined`, `withdrawn`), `reason` why not.
     """
     return rows_from_table(state.store.training.load(campaign, offset, limit, provenance=True))
-
-
-def _records(content: bytes, source: str) -> list[dict[str, str]]:
-    """Return the rows of a CSV file.
-
-    Raises
-    ------
-    SchemaError
-        If it is not CSV in UTF-8 with a header, or a row has more or fewer cells than the header.
-    """
-    try:
-        lines = [*csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise SchemaError("", f"must be CSV in UTF-8: {error}", source) from error
-    if len(lines) < 2:
-        raise SchemaError("", "must have a line that names the columns, and rows below it", source, 1)
-    header, *rows = lines
-    for line, row in enumerate(rows, 2):
-        if len(row) != len(header):
-            raise SchemaError("", f"must have {len(header)} cells as the header has, got {len(row)}", source, line)
-    if len({*header}) < len(header):
-        raise SchemaError("", "names a column twice", source, 1)
-    names = [name.strip() for name in header]
-    return [dict(zip(names, (cell.strip() for cell in row), strict=True)) for row in rows]

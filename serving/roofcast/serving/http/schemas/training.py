@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,11 +10,14 @@ from roofcast.serving.request_fields import InlineModelList, Message, Row
 from roofcast.serving.training_jobs.import_errors import TrainingImportErrors
 from roofcast.serving.training_jobs.request import EXAMPLE_JOB
 
+MAX_ROW: Final = 20_000
+"""Largest number of rows of a request."""
+
 
 class TrainingMeasurementsRequest(Message):
     """Measured training jobs in the columns of the training table, and the models that they bring along."""
 
-    rows: Annotated[list[Row], Field(min_length=1, max_length=20_000)]
+    rows: Annotated[list[Row], Field(min_length=1, max_length=MAX_ROW)]
     models: InlineModelList = Field(default_factory=list)
 
     model_config = ConfigDict(

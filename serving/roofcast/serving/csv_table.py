@@ -1,0 +1,85 @@
+"""CSV tables of users: names of columns, cells as written, and the lines that messages name."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from roofcast.data.errors import SchemaError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class CsvTable(NamedTuple):
+    """A CSV file: names of its columns, cells as written, and the line on which each row ends."""
+
+    header: list[str]
+    rows: list[list[str]]
+    lines: list[int]
+
+    def frame(self) -> pd.DataFrame:
+        """Return the cells as a data frame of texts, indexed by line."""
+        import pandas as pd  # noqa: PLC0415  (a request to a service does without)
+
+        return pd.DataFrame(self.rows, pd.Index(self.lines, dtype="int64"), self.header, dtype=object)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows as dictionaries.
+
+        Raises
+        ------
+        SchemaError
+            If two columns have the same name.
+        """
+        for name in self.header:
+            if self.header.count(name) > 1:
+                raise SchemaError(name, "is given twice as a column")
+        return [dict(zip(self.header, row, strict=True)) for row in self.rows]
+
+    def inputs(self, outcomes: Collection[str] = ()) -> CsvTable:
+        """Return the table without what was measured and its provenance, but for `outcomes`."""
+        from roofcast.data.measurements.schema import OUTCOME_COLUMNS, RESULT_COLUMNS  # noqa: PLC0415  (see `frame`)
+
+        ignored = {*OUTCOME_COLUMNS, *RESULT_COLUMNS} - {*outcomes}
+        places = [i for i, name in enumerate(self.header) if name not in ignored]
+        rows = [[row[i] for i in places] for row in self.rows]
+        return CsvTable([self.header[i] for i in places], rows, self.lines)
+
+
+def parse_table(content: bytes, name: str) -> CsvTable:
+    """Return the table of a CSV file's content; blank lines are no rows.
+
+    Parameters
+    ----------
+    name
+        Of the file, for messages.
+
+    Raises
+    ------
+    SchemaError
+        If it is not CSV in UTF-8, or a row has more or fewer cells than the header.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SchemaError("", "cannot be read: it is not UTF-8 text", name) from error
+    rows = _rows(text, name)
+    if not rows:
+        raise SchemaError("", "is empty; the first line must name the columns", name, 1)
+    (_, header), *body = rows
+    for line, row in body:
+        if len(row) != len(header):
+            problem = f"must have {len(header)} cells as the header has, got {len(row)}; is the file truncated?"
+            raise SchemaError("", problem, name, line)
+    return CsvTable([name.strip() for name in header], [row for _, row in body], [line for line, _ in body])
+
+
+def _rows(text: str, name: str) -> list[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        return [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise SchemaError("", f"is not valid CSV: {error}", name, reader.line_num) from error
