@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from roofcast.data.errors import UnknownNameError
+from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.measurements.training_validation import validate_training_measurements
 from roofcast.data.store.measurement_store import Added, MeasurementStore
@@ -58,7 +58,7 @@ def test_a_withdrawal_covers_both_targets_unless_it_names_one(
 ) -> None:
     store.training.add(runs(8, 16), origin=CI)
     store.add(rows(1), origin=Origin("ci", is_operator=False, import_id="loads"))
-    assert store.provenance.change("withdrawal", "the operator", {"campaign": "nightly"}, target=target) == n_row
+    assert store.provenance.change("withdrawal", "the operator", {"key": "ci"}, target=target) == n_row
     learnable = len(store.load_learnable().rows), len(store.training.load_learnable().rows)
     assert learnable == (int(target == TRAINING), 2 * int(target == INFERENCE))
     summaries = {one["import_id"]: (one["target"], one["n_withdrawn"]) for one in store.provenance.imports()}
@@ -68,6 +68,19 @@ def test_a_withdrawal_covers_both_targets_unless_it_names_one(
     }
     with pytest.raises(UnknownNameError, match="runs"):
         store.provenance.change("withdrawal", "the operator", {"import_id": "rums"}, target=TRAINING)
+
+
+def test_a_campaign_or_a_confirmation_of_both_targets_names_its_target(store: MeasurementStore) -> None:
+    store.training.add(runs(8, 16), origin=CI)
+    store.add(rows(1), origin=Origin("ci", is_operator=False, import_id="loads"))
+    change = store.provenance.change
+    with pytest.raises(InputError, match="campaign 'nightly' holds measurements of inference and training; name the"):
+        change("withdrawal", "the operator", {"campaign": "nightly"})
+    with pytest.raises(InputError, match="key 'ci' holds measurements of inference and training; name the target"):
+        change("confirmation", "the operator", {"key": "ci"})
+    assert (len(store.load_learnable().rows), len(store.training.load_learnable().rows)) == (1, 2)
+    assert change("withdrawal", "the operator", {"campaign": "nightly"}, target=INFERENCE) == 1
+    assert change("withdrawal", "the operator", {"import_id": "runs"}) == 2
 
 
 def test_a_run_in_quarantine_waits_for_its_confirmation(store: MeasurementStore) -> None:

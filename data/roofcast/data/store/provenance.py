@@ -86,7 +86,8 @@ class Provenance:
         Raises
         ------
         InputError
-            If the selection is not exactly one of `SELECTORS`.
+            If the selection is not exactly one of `SELECTORS`; or without a target, if a campaign, or what is to be
+            confirmed, is of several.
         UnknownNameError
             If no row, or none of the key's own, is selected.
         """
@@ -96,9 +97,13 @@ class Provenance:
         n_row, chosen = 0, [tables for tables in ALL_TABLES if target in {tables.target, None}]
         with self._database.writing() as connection:
             self._database.lock(connection, LOCK)
-            known = [one for tables in chosen for one in _known(connection, tables, SELECTORS[name], only_of)]
-            if value not in known:
-                raise UnknownNameError(name, value, known)
+            known = {tables.target: _known(connection, tables, SELECTORS[name], only_of) for tables in chosen}
+            matched = [one for one, values in known.items() if value in values]
+            if not matched:
+                raise UnknownNameError(name, value, [one for values in known.values() for one in values])
+            if len(matched) > 1 and (name == "campaign" or action == "confirmation"):
+                problem = f"{name} {value!r} holds measurements of {' and '.join(matched)}; name the target"
+                raise InputError("target", problem)
             for tables in chosen:
                 measurement = tables.measurement
                 of_campaign = sa.select(measurement.c.id).where(measurement.c.campaign == value)
