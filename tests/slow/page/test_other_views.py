@@ -9,8 +9,14 @@ from typing import Literal
 
 import pytest
 
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.settings import Settings
+from roofcast.training.lifecycle.bundle import load_bundle
+from roofcast.training.lifecycle.shipped import FILE, read_manifest
+from roofcast.training.lifecycle.tracking import _log_bundle
 from tests.serving.http_client import a_measurement
 from tests.slow.page.tabs import Service, Tab
+from tests.training.builders import a_subset
 
 pytestmark = pytest.mark.slow
 
@@ -61,6 +67,24 @@ def test_a_change_without_the_right_key_is_refused(service: Service, tab: Tab) -
     enter_key(tab, service.key("read"))
     tab.page.get_by_role("button", name="Retrain").click()
     tab.page.locator("#predictor .problem", has_text="has the scope read").wait_for()
+
+
+def test_a_version_is_shadowed_and_withdrawn(service: Service, tab: Tab) -> None:
+    state = AppState(Settings(home=service.home))
+    with state.registry.run("shipped") as run_id:
+        checksum, uri = _log_bundle(load_bundle(FILE, read_manifest().sha256), a_subset())
+    version = state.registry.register(uri, run_id, checksum)
+    open_view(tab, service, "predictor")
+    enter_key(tab, service.key("admin"))
+    view, challenger = tab.page.locator("#predictor"), f"Version {version} answers a sample of the requests"
+    view.get_by_text("No version answers beside the one in service.").wait_for()
+    view.get_by_role("button", name="Shadow").click()
+    view.get_by_text(f"Version {version} answers beside the one in service.").wait_for()
+    view.get_by_text(challenger).wait_for()
+    view.get_by_role("button", name="Withdraw").click()
+    view.get_by_text(f"Version {version} no longer answers.").wait_for()
+    view.get_by_text("No version answers beside the one in service.").wait_for()
+    assert view.get_by_text(challenger).count() == 0
 
 
 def test_files_are_checked_then_stored_and_reported(service: Service, tab: Tab, tmp_path: Path) -> None:
