@@ -16,6 +16,7 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.measurement_import import import_rows
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.predict.json_rows import table_from_rows
+from roofcast.training.lifecycle.registry import Registry
 from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import a_measurement
 
@@ -79,3 +80,16 @@ def test_a_second_retraining_warns_waits_and_then_runs(settings: Settings, monke
     state.retrain()
     assert (len(warnings), len(runs)) == (1, 2)
     state.store.close()
+
+
+def test_the_shipped_predictor_of_training_jobs_answers_while_the_registry_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stamp(_: object) -> str:
+        raise NotReadyError("no answer")
+
+    monkeypatch.setattr(Registry, "stamp", stamp)
+    heard: list[str] = []
+    state = AppState(Settings(home=tmp_path, mlflow_tracking_uri="http://mlflow.invalid"), heard.append)
+    assert state.training_model.champion.version.startswith("shipped-")
+    assert any("until the registry does: no answer" in text for text in heard)

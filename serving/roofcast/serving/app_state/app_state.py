@@ -12,6 +12,7 @@ from filelock import FileLock, Timeout
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import Catalog
+from roofcast.data.errors import NotReadyError
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.measurements.validation import row_ids
 from roofcast.data.training_campaigns import load_training_campaigns
@@ -128,9 +129,17 @@ class AppState:
 
     @property
     def training_model(self) -> LoadedModel[TrainingJobBundle]:
-        """The champion of training jobs in service; the first call loads it."""
+        """The champion of training jobs in service; the first call loads it.
+
+        While the registry does not answer, that is the shipped predictor.
+        """
         if not self._training_champion.is_loaded and not self.resume(TRAINING):
-            self.refresh(target=TRAINING)
+            try:
+                self.refresh(target=TRAINING)
+            except NotReadyError as error:
+                if not self._training_champion.fall_back():
+                    raise
+                self.warn(f"the shipped predictor of training jobs answers until the registry does: {error}")
         return self._training_champion.active_model
 
     def has_model(self, target: Target) -> bool:

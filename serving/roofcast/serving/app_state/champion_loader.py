@@ -117,6 +117,14 @@ class ChampionLoader(Generic[B]):
             self._stamp = stamp
             return True
 
+    def fall_back(self) -> bool:
+        """Load the shipped predictor if none is in service; return whether one is. `refresh` replaces it."""
+        with self._loading:
+            shipped = self._registry.shipped
+            if shipped and not self._loaded:
+                self._activate(shipped.champion)
+            return self._loaded is not None
+
     def _activate(self, champion: Champion, bundle: B | None = None) -> None:
         """Put a version in service; if it cannot be loaded and none is in service, the shipped predictor."""
         try:

@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
 from roofcast.data.errors import NotReadyError
+from roofcast.data.measurements.target import TRAINING
 from roofcast.data.store.api_keys import KeyStore
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings, load_settings
@@ -126,6 +127,7 @@ def _lifespan(settings: Settings, lanes: Lanes) -> Any:
         app.state.jobs = JobQueue(make_home(settings.home), state)
         app.state.key_ring = KeyRing(lambda: KeyStore(state.store.database))
         is_resumed = await asyncio.to_thread(state.resume)
+        await asyncio.to_thread(state.resume, TRAINING)
         checks = (monitor.check_store, monitor.check_registry)
         first = [asyncio.create_task(check()) for check in checks]
         await asyncio.wait(first[:1] if is_resumed else first, timeout=STARTUP_WAIT_S)

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from roofcast.data.errors import NotReadyError
+from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
@@ -160,3 +162,29 @@ def test_a_database_file_that_was_deleted_makes_the_service_unready(client: Clie
     wait_until(lambda: client.get("/readyz").status_code == 503)
     assert "was deleted" in problem_of(client.get("/readyz"), 503)["detail"]
     assert client.post("/v1/predictions", QUESTION).status_code == 200
+
+
+def test_training_is_polled_where_inference_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    polled = []
+
+    def refresh(_: AppState, __: object = None, target: Target = INFERENCE) -> bool:
+        polled.append(target)
+        if target == INFERENCE:
+            raise NotReadyError("no answer")
+        return False
+
+    monkeypatch.setattr(AppState, "refresh", refresh)
+    monitor = HealthMonitor(AppState(Settings(home=tmp_path)))
+    asyncio.run(monitor.check_registry())
+    assert polled == [INFERENCE, TRAINING]
+    assert monitor.checks["registry"].detail == "no answer"
+
+
+def test_the_predictor_of_training_jobs_is_in_service_from_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AppState, "refresh", lambda *_: False)
+    app = create_app(Settings(home=tmp_path, poll_s=3600))
+    with running(app):
+        state: AppState = app.state.app_state
+        assert state.has_model(TRAINING)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from roofcast.data.errors import NotReadyError, RoofcastError
-from roofcast.data.measurements.target import TRAINING
+from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.store.sqlite_file import DatabaseLostError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.process_memory import MemoryReturn
@@ -62,21 +62,24 @@ class HealthMonitor:
         return checks
 
     async def check_registry(self) -> None:
-        """Activate a new champion; if that fails, the active one stays."""
+        """Activate new champions of both targets; where that fails, the active one stays."""
+        problems = [await self._refresh(target) for target in (INFERENCE, TRAINING)]
+        problem = next(filter(None, problems), "")
+        self._registry = Check(ok=not problem, detail=problem)
+
+    async def _refresh(self, target: Target) -> str:
+        """Activate a new champion of a target; return the problem, blank without one."""
         try:
-            if await asyncio.to_thread(self._state.refresh):
-                logger.info("champion activated: version=%s", self._state.active_model.champion.version)
-            if await asyncio.to_thread(self._state.refresh, None, TRAINING):
-                logger.info(
-                    "champion of training jobs activated: version=%s", self._state.training_model.champion.version
-                )
-            self._registry = Check(ok=True)
+            if await asyncio.to_thread(self._state.refresh, None, target):
+                version = self._state.loaded_model(target).champion.version
+                logger.info("champion activated: target=%s version=%s", target, version)
         except RoofcastError as error:
-            logger.warning("registry check failed: %s", error)
-            self._registry = Check(ok=False, detail=str(error))
+            logger.warning("registry check failed: target=%s: %s", target, error)
+            return str(error)
         except Exception:
-            logger.exception("registry check failed")
-            self._registry = Check(ok=False, detail=UNEXPECTED)
+            logger.exception("registry check failed: target=%s", target)
+            return UNEXPECTED
+        return ""
 
     async def check_challenger(self) -> None:
         """Load a new challenger, or drop a withdrawn one, and read the ratios of its answers.
