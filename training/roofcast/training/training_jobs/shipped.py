@@ -81,7 +81,7 @@ def read_manifest() -> Manifest:
 
 
 def shipped_training_predictor() -> ShippedPredictor | None:
-    """Return the shipped bundle as the champion where nothing is promoted; None if it is of another layout."""
+    """Return the shipped bundle as the champion where nothing is promoted; None if it is missing."""
     try:
         manifest = read_manifest()
     except (OSError, ValueError, InputError) as error:

@@ -52,7 +52,7 @@ TRAINING_TABLE_COLUMNS: Final = (
 
 REPORT_HELP: Final = """Report the rows of each campaign: n_read published rows, n_rejected of them by a rule, n_kept
 measurements (one row for each statistic), and n_learnable of these that training uses; rejected and not_learnt
-count the rows by rule. Campaigns of training runs follow those of serving; no predictor learns from them.
+count the rows by rule. Campaigns that teach the predictor of training jobs follow those of serving.
 Your own campaigns come last: an import stores all rows of a file or none, so none is rejected."""
 
 
