@@ -7,7 +7,8 @@ import pytest
 from filelock import FileLock
 
 from roofcast.data.campaigns import load_campaigns
-from roofcast.data.errors import NotReadyError
+from roofcast.data.errors import InputError, NotReadyError
+from roofcast.data.measurements.target import TRAINING
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.store.measurement_store import Added
 from roofcast.data.store.provenance import Origin
@@ -61,6 +62,12 @@ def test_nothing_is_created_before_first_use(tmp_path: Path) -> None:
     assert state.open().store is state.store
     assert (tmp_path / "home" / "roofcast.sqlite").is_file()
     state.store.close()
+
+
+def test_a_cluster_is_refused_for_training_jobs(settings: Settings) -> None:
+    with pytest.raises(InputError, match="leave it out") as error:
+        AppState(settings).retrain(target=TRAINING, dask="tcp://scheduler:8786")
+    assert error.value.field == "dask"
 
 
 def test_a_second_retraining_warns_waits_and_then_runs(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

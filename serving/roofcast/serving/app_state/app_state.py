@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import NotReadyError
+from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.measurements.validation import row_ids
 from roofcast.data.training_campaigns import load_training_campaigns
@@ -203,9 +203,16 @@ class AppState:
         dask
             Scheduler of a cluster that fits the folds; by default that of the settings. Folds of training jobs are
             fitted here.
+
+        Raises
+        ------
+        InputError
+            If a scheduler is named for training jobs.
         """
         shadow = not self.settings.auto_promote if shadow is None else shadow
         if target == TRAINING:
+            if dask:
+                raise InputError("dask", "is for inference; folds of training jobs are fitted here: leave it out")
             with self._training_lock():
                 return retrain_training_jobs(self.run_set(), self.training_registry, progress, hold=shadow)
         with self._training_lock(), folds_on(self.settings.dask if dask is None else dask):

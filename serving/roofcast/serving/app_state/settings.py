@@ -85,10 +85,10 @@ class Settings(BaseSettings):
         Lowest level that is logged. ``warning`` omits the line per request; the audit log is always written.
     auto_promote
         Whether a retraining promotes a candidate that is not worse than the champion; otherwise the candidate becomes
-        the challenger, and an operator promotes it.
+        the challenger, or is only registered if it is of training jobs, and an operator promotes it.
     dask
-        Scheduler of a Dask cluster that fits the folds of retrainings, such as ``tcp://scheduler:8786``; blank for
-        this machine.
+        Scheduler of a Dask cluster that fits the folds of inference retrainings, such as ``tcp://scheduler:8786``;
+        blank for this machine.
     shadow_ratio
         Share of the JSON prediction requests that the challenger answers too, unseen; 0 to load no challenger.
     training

@@ -67,7 +67,7 @@ CHANGE_WAIT_S: Final = 60.0
 SHIPPED: Final = "shipped-"
 """Start of the version of a shipped predictor; digits of its SHA-256 follow."""
 
-NO_CHAMPION: Final = "no predictor is promoted yet; run `roofcast retrain`"
+NO_CHAMPION: Final = "no predictor is promoted yet; run `roofcast retrain` (`--target training` for training jobs)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def retrain(
         typer.Option(
             "--shadow/--no-shadow",
             help="Judge the candidate, and let it answer beside the champion instead of promoting it; by default as "
-            "ROOFCAST_AUTO_PROMOTE says.",
+            "ROOFCAST_AUTO_PROMOTE says. A candidate of training jobs is only registered.",
             show_default=False,
         ),
     ] = None,
@@ -36,8 +36,8 @@ def retrain(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Scheduler of a Dask cluster that fits the folds, such as tcp://scheduler:8786; by default that of "
-            "ROOFCAST_DASK.",
+            help="Scheduler of a Dask cluster that fits the folds of inference, such as tcp://scheduler:8786; by "
+            "default that of ROOFCAST_DASK.",
             show_default=False,
         ),
     ] = None,
