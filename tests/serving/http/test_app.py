@@ -103,7 +103,7 @@ def test_polling_continues_after_an_unexpected_error(
 ) -> None:
     calls = []
 
-    def fail() -> bool:
+    def fail(*_: object) -> bool:
         calls.append(1)
         raise RuntimeError("a bug")
 
