@@ -8,6 +8,7 @@ import pytest
 
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import InputError
+from roofcast.data.training_campaigns import training_catalog
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.training_jobs import service
@@ -30,12 +31,13 @@ class Known:
     """What a recommendation reads of the application's state."""
 
     catalog: Catalog
+    training_catalog: Catalog
     training_model: LoadedModel[TrainingJobBundle] = field(default_factory=an_estimate_model)
 
 
 def recommend(*, active: Any = None, **changes: Any) -> TrainingRecommendationResponse:
     request = TrainingRecommendationRequest.model_validate(a_training_demand(**changes))
-    state = cast("AppState", Known(load_catalog(), active or an_estimate_model()))
+    state = cast("AppState", Known(load_catalog(), training_catalog(), active or an_estimate_model()))
     return service.answer_training_recommendation(request, state, dt.date(2026, 6, 1))
 
 
