@@ -77,16 +77,13 @@ class LookupTables:
 
     def __post_init__(self) -> None:
         """Sum the cells of each pair of levels."""
-        (n_cell, n_far), n_level = self.cell.shape, len(self.level)
+        n_cell = len(self.cell)
         lower = np.zeros((n_cell, n_cell))
         lower[np.tril_indices(n_cell)] = self.cell_precision
+        covariance = np.zeros((len(self.level) + 1, n_cell))
+        covariance[self.cell.T, np.arange(n_cell)] = self.cell_covariance.T
         precision = lower + np.tril(lower, -1).T
-        half, explained = np.zeros((n_level, n_cell)), np.zeros((n_level + 1, n_level + 1))
-        for i in range(n_far):
-            np.add.at(half, self.cell[:, i], self.cell_covariance[:, i, None] * precision)
-        for i in range(n_far):
-            np.add.at(explained[:, :n_level], self.cell[:, i], self.cell_covariance[:, i, None] * half.T)
-        object.__setattr__(self, "explained", explained)
+        object.__setattr__(self, "explained", covariance @ precision @ covariance.T)
 
     def look_up(self, keys: HashArray, workload: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Return mean, variance explained and whether the tables hold the query: shapes (n_query,).
