@@ -33,6 +33,7 @@ def with_registered(catalog: Catalog, registered: Iterable[ModelSpec]) -> Catalo
 
     Examples
     --------
+    >>> from roofcast.data.catalog import load_catalog
     >>> shipped = load_catalog().model("llama-3.1-8b")
     >>> mine = shipped.model_copy(update={"id": "my-8b"})
     >>> catalog = with_registered(load_catalog(), [mine, shipped.model_copy(update={"n_layer": 1})])
