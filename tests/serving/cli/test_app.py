@@ -110,7 +110,7 @@ def test_owned_nodes_are_one_inventory_option_each(run: Run) -> None:
         (("--users", "nan"), 2, "workload.users"),
         (("--rate", "-1"), 2, "workload.request_rate_per_s"),
         (("--rate", "inf"), 2, "workload.request_rate_per_s"),
-        (("--users", "many"), 2, "Invalid value for '--users'"),
+        (("--users", "many"), 2, "--users: must be a valid number, got 'many'"),
         (("--users", "1", "--isl", "-5"), 2, "workload.n_input_token"),
         (("--users", "1", "--isl", "200000"), 2, "exceeds the model's context"),
         (("--users", "1", "--slo", "fast"), 2, "must look like"),

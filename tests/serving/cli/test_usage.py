@@ -13,19 +13,84 @@ from tests.serving.http_client import Run
     [
         (
             ("recommend", "--modl", "x", "--fo=1", "--users", "many", "--slo"),
-            ("no such option: --modl", "no such option: --fo", "option '--slo' requires", "'--users'", "'--model'"),
+            (
+                "--modl: no such option; did you mean --model",
+                "--fo: no such option; `roofcast recommend --help` lists them",
+                "--slo: must have a value",
+                "--model: must be given",
+                "--users: must be a valid number, got 'many'",
+                "workload: give n_input_token and n_output_token, or a preset such as chat",
+            ),
         ),
-        (("models", "x", "--colour"), ("no such option: --colour", "unexpected argument 'x'")),
-        (("keys", "create", "--nam", "y"), ("no such option: --nam", "missing argument 'name'", "'--scope'")),
-        (("offers", "--nam"), ("No such option: --nam",)),
+        (("models", "x", "--colour"), ("--colour: no such option", "unexpected argument 'x'")),
+        (
+            ("keys", "create", "--nam", "y"),
+            ("--nam: no such option", "name: must be given", "--scope: must be given"),
+        ),
+        (("offers", "--nam"), ("--nam: no such option",)),
     ],
 )
 def test_every_problem_of_the_arguments_is_named(run: Run, arguments: tuple[str, ...], problems: tuple[str]) -> None:
     status, out, err = run(*arguments)
-    text = " ".join(err.replace("│", " ").split())
     assert (status, out) == (2, "")
-    for problem in problems:
-        assert problem in text
+    lines = [line.removeprefix("error: ") for line in err.splitlines()]
+    assert len(lines) == len(problems)
+    for line, problem in zip(lines, problems, strict=True):
+        assert line.startswith(problem)
+
+
+LIMIT = ("--slo", "ttft<=1s")
+JOB = ("--model", "no-such", "--accelerator", "h1")
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("arguments", "fields"),
+    [
+        (
+            ("recommend", *JOB, "--isl", "x", "--users", "2", "--slo", "tpo<=1s", "--top", "0", "--fo"),
+            ["--fo", "--n-input-token", "n_entry", "model", "limits.metric", "accelerator"],
+        ),
+        (
+            ("recommend", *JOB, "--preset", "chat", "--users", "2", *LIMIT, "--inventory", "x", "--inventory", "y"),
+            ["inventory", "inventory", "model", "accelerator"],
+        ),
+        (
+            ("predict", "--rows", "no.csv", "--out", "no/out.csv", "--reference", "none.csv", "--level", "2"),
+            ["no.csv", "out", "none.csv", "level"],
+        ),
+        (("predict", "--rows", "no.csv", "--out", "out.csv", "--level", "x"), ["--level", "no.csv"]),
+        (
+            ("explain", *JOB, "--isl", "0", "--osl", "9", "--scale", "x", "--scale", "y=2", "--level", "1", "--fo"),
+            ["--fo", "n_input_token", "model", "accelerator", "scale", "scale", "level"],
+        ),
+        (
+            ("whatif", *JOB, "--isl", "9", "--osl", "9", "--engine", "vlm", "--sweep", "y=2"),
+            ["model", "accelerator", "engine", "sweep"],
+        ),
+        (("whatif", *JOB, "--isl", "9", "--osl", "9"), ["--sweep", "model", "accelerator"]),
+        (
+            ("training", "predict", *JOB, "--tp", "x", "--n-node", "9", "--level", "2", "--out", "no/out.csv"),
+            ["out", "tp", "model", "accelerator", "n_node", "out", "level"],
+        ),
+        (
+            ("training", "recommend", *JOB, "--tokens", "x", "--method", "lor", "--launch", "slurm", "--fo"),
+            ["--fo", "--n-token", "launch", "method", "model", "accelerator"],
+        ),
+    ],
+)
+def test_options_and_values_are_reported_together(run: Run, arguments: tuple[str, ...], fields: list[str]) -> None:
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert [line.removeprefix("error: ").partition(": ")[0] for line in err.splitlines()] == fields
+
+
+@pytest.mark.usefixtures("home")
+def test_an_error_that_no_check_finds_stands_alone(run: Run) -> None:
+    demand = ("--preset", "chat", "--users", "2", *LIMIT, "--provider", "aws", "--max-usd-per-h", "0.0001")
+    status, _, err = run("recommend", "--model", "llama-3.1-8b", *demand, "--region", "asia-east1")
+    assert status != 0
+    assert len(err.splitlines()) == 1
 
 
 @pytest.mark.usefixtures("home")

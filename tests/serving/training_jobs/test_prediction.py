@@ -9,6 +9,7 @@ from roofcast.data.errors import SchemaError
 from roofcast.serving.predict.json_rows import rows_from_columns
 from roofcast.serving.training_jobs.memory_parts import MEMORY_PARTS
 from roofcast.serving.training_jobs.prediction import ANSWER_COLUMNS, TrainingOptions, answer_jobs
+from roofcast.serving.training_jobs.rows import parse_jobs
 from tests.serving.training_jobs.builders import EstimatePredictor, a_job
 
 
@@ -98,6 +99,23 @@ def test_an_invalid_row_names_its_field(changes: dict[str, Any], status: str, fi
     assert (bad["status"], bad["reason"].partition(":")[0]) == (status, field)
     assert bad["step_time_s"] is None
     assert good["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({"tp": "x", "dp": 3, "method": "magic", "model": "no-such-model"}, ["method", "tp", "model"]),
+        ({"model": "", "accelerator": "h1", "n_node": 16, "ep": 0}, ["ep", "model", "accelerator", "n_node"]),
+        ({"tp": 3, "ep": 2, "compute_precision": "int8", "n_node": 9}, ["compute_precision", "n_node", "tp", "ep"]),
+    ],
+)
+def test_an_invalid_row_has_all_its_problems(changes: dict[str, Any], fields: list[str]) -> None:
+    (answer,) = predict(a_job(**changes))
+    for field in fields:
+        assert f"{field}: " in answer["reason"]
+    _, (problem,) = parse_jobs([a_job(**changes)], load_catalog())
+    assert problem is not None
+    assert [*problem.fields] == fields
 
 
 @pytest.mark.parametrize("name", ["mfu_ratio", "campaign", "n_tokens"])

@@ -9,15 +9,18 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 
-from roofcast.data.errors import MAX_PROBLEM, InputError, RoofcastError
+from roofcast.data.errors import InputError, RoofcastError
 from roofcast.serving.cli.tables import WIDTH, fold, table_text
 
 out = Console()
 err = Console(stderr=True)
+
+MAX_PROBLEM: Final = 30
+"""Problems of a command that are printed, in a line each."""
 
 EXIT_INPUT = 2
 EXIT_NO_ANSWER = 1

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from roofcast.data.errors import InputError, SchemaError, UnknownNameError
+from roofcast.data.errors import InputError, SchemaError, UnknownNameError, join_errors
 from roofcast.data.model_config.hub import is_hub_id
 from roofcast.data.model_config.huggingface import own_name, read_config
 from roofcast.serving.cli.console import note
@@ -145,7 +145,7 @@ def parse_inventory(texts: Iterable[str]) -> list[dict[str, str | float]]:
     Raises
     ------
     InputError
-        If a text has another form. The request model checks the numbers.
+        With every text of another form. The request model checks the numbers.
 
     Examples
     --------
@@ -153,15 +153,19 @@ def parse_inventory(texts: Iterable[str]) -> list[dict[str, str | float]]:
     [{'accelerator': 'h100-sxm-80gb', 'count': 16, 'n_per_node': 8, 'usd_per_h': 1.2}]
     """
     items: list[dict[str, str | float]] = []
-    form = "ACCELERATOR=COUNT,PER_NODE,USD_PER_H such as h100-sxm-80gb=16,8,1.2"
+    errors = []
     for text in texts:
-        accelerator, value = _pair("inventory", form, text)
+        accelerator, _, value = text.partition("=")
         match = _INVENTORY.fullmatch(value)
-        if match is None:
-            raise InputError("inventory", f"must be {form}, got {text!r}")
+        if not accelerator or match is None:
+            form = "ACCELERATOR=COUNT,PER_NODE,USD_PER_H such as h100-sxm-80gb=16,8,1.2"
+            errors.append(InputError("inventory", f"must be {form}, got {text!r}"))
+            continue
         count, n_per_node, usd_per_h = match.groups()
         numbers = {"count": int(count), "n_per_node": int(n_per_node), "usd_per_h": float(usd_per_h)}
         items.append({"accelerator": accelerator, **numbers})
+    if errors:
+        raise join_errors(errors)
     return items
 
 

@@ -1,34 +1,71 @@
-"""Errors of a request that is checked before anything is loaded: an invalid one has those of its names too."""
+"""Checks of a command's values, each on its own, for the errors that follow the first one."""
 
-# ruff: noqa: PLC0415  (the catalogue is opened for an invalid request only)
+# ruff: noqa: PLC0415  (what a check needs is imported for an invalid command only)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from roofcast.data.errors import InputError, RoofcastError, join_errors
+from roofcast.data.errors import InputError, RoofcastError, UnknownNameError
 
-
-@contextmanager
-def report_all_errors(fields: Mapping[str, Any]) -> Iterator[None]:
-    """Add the errors of the names and limits in a request to the error that its model raises.
-
-    Raises
-    ------
-    InputError
-        With all of them.
-    """
-    try:
-        yield
-    except InputError as error:
-        raise join_errors([error, *_further_errors(fields, {error.message, *error.further})]) from error
+if TYPE_CHECKING:
+    from roofcast.data.catalog import Catalog
 
 
-def _further_errors(fields: Mapping[str, Any], known: set[str]) -> list[InputError]:
-    from roofcast.features.columns import ENGINES
+def collect_errors(*checks: Callable[[], object]) -> list[InputError]:
+    """Return the errors of checks, in their order; one that cannot be made finds none."""
+    errors = []
+    for check in checks:
+        try:
+            check()
+        except InputError as error:
+            errors.append(error)
+        except RoofcastError:  # such as a store that cannot be read, or no predictor
+            continue
+    return errors
+
+
+def check_level(level: float | None) -> None:
+    """Raise `InputError` if the level of the intervals is no probability between 0 and 1."""
+    if level is not None and not 0 < level < 1:
+        raise InputError("level", f"must be a probability between 0 and 1, got {level:g}")
+
+
+def check_out(file: Path | None) -> None:
+    """Raise `InputError` if the folder of a file to write does not exist."""
+    if file and not file.parent.is_dir():
+        raise InputError("out", f"{file} cannot be written: no such folder")
+
+
+def check_references(file: Path | None, server: str) -> None:
+    """Raise `InputError` if a file of references cannot be used; a service checks their content."""
+    if file is None:
+        return
+    from roofcast.serving.cli.context import load_predictor, open_app_state
+    from roofcast.serving.cli.files import read_references_table
+    from roofcast.serving.predict.references import read_references
+
+    rows = read_references_table(file)
+    if not server:
+        state = load_predictor(open_app_state())
+        read_references(rows.frame(), state.catalog, state.active_model.bundle.predictor, file.name, rows.lines)
+
+
+def check_stack(name: str, server: str) -> None:
+    """Raise `InputError` if there is no stack of this name; a service knows its own."""
+    if not name or server:
+        return
+    from roofcast.serving.cli.context import load_predictor, open_app_state
+    from roofcast.serving.stacks.stack_choice import choose_stack
+
+    state = load_predictor(open_app_state())
+    choose_stack(state, state.active_model, "", name)
+
+
+def name_errors(fields: Mapping[str, Any], engines: Collection[str], server: str) -> list[InputError]:
+    """Return the errors of names and limits in a request; a service knows names that this process does not."""
     from roofcast.serving.cli.context import open_model_catalog
     from roofcast.serving.recommend.api.request_errors import request_errors
 
@@ -36,7 +73,13 @@ def _further_errors(fields: Mapping[str, Any], known: set[str]) -> list[InputErr
         catalog = open_model_catalog()
     except RoofcastError:
         return []
-    model = str(fields.get("model"))
-    if ("/" in model or Path(model).exists()) and not catalog.knows_model(model):  # a file, or a name of the hub
+    if is_elsewhere(fields.get("model"), catalog):
         fields = {**fields, "model": None}
-    return [error for error in request_errors(fields, catalog, ENGINES) if error.message not in known]
+    errors = request_errors(fields, catalog, engines)
+    return [error for error in errors if not (server and isinstance(error, UnknownNameError))]
+
+
+def is_elsewhere(model: object, catalog: Catalog) -> bool:
+    """Return whether a model may be a file, or a name of the hub."""
+    name = str(model)
+    return ("/" in name or name.endswith(".json") or Path(name[:200]).exists()) and not catalog.knows_model(name)

@@ -2,49 +2,130 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import typer
 from typer.core import TyperCommand
 
+from roofcast.data.errors import InputError, join_errors, near_misses
+
 USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 """Base of the errors of arguments, which typer exports under no name of its own."""
 
+EXPECTED: Final = "Input should be"
+
+Check = Callable[[Mapping[str, Any]], Iterable[InputError]]
+"""Returns the errors of a command's values, by parameter; those that cannot be read are None."""
+
+
+def with_check(check: Check) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that gives a command its check, which runs only after another error was found."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        command.check = check  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
 
 class Command(TyperCommand):
-    """Command that names all unknown options, missing options and bad values, not the first alone."""
+    """Command whose first error is followed by all others, of options and of values."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Return what is left of the arguments; raise one usage error with every problem."""
+        """Return what is left of the arguments.
+
+        Raises
+        ------
+        InputError
+            With every problem of the options and of the values that can be read.
+        """
         try:
             return super().parse_args(ctx, [*args])
         except USAGE_ERROR as error:
-            problems = self._list_problems(ctx, args)
-            if len(problems) > 1:
-                raise USAGE_ERROR("\n".join(problems), ctx) from error
+            errors, unread = self._usage_errors(ctx, args)
+            of_values = [InputError("", text) for text in self._check(ctx) if not unread & {*_WORD.findall(text)}]
+            raise join_errors([*errors, *of_values]) from error
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; add to an error all others of its values."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            found = {text: _field(text) for text in self._check(ctx)}
+            own = [text for text in (error.message, *error.further) if _field(text) not in found.values()]
+            texts = dict.fromkeys([*own, *found])
+            if len(texts) > 1:
+                raise join_errors([InputError("", text) for text in texts]) from error
             raise
 
-    def _list_problems(self, ctx: Any, args: list[str]) -> list[str]:
-        args, problems, values = [*args], [], None
+    def _check(self, ctx: Any) -> list[str]:
+        """Return the problems of the values that were read."""
+        check: Check | None = getattr(self.callback, "check", None)
+        if check is None:
+            return []
+        values = {param.name: ctx.params.get(param.name) for param in self.get_params(ctx)}
+        values = {
+            name: ([*value] or None) if isinstance(value, list | tuple) else value for name, value in values.items()
+        }
+        return list(dict.fromkeys(text for error in check(values) for text in (error.message, *error.further)))
+
+    def _usage_errors(self, ctx: Any, args: list[str]) -> tuple[list[InputError], set[str]]:
+        """Return the errors of the options, and all names of those that are missing or cannot be read."""
+        args, errors, values = [*args], [], None
+        unread: set[str] = set()
         while values is None:
             try:
                 values, rest, _ = self.make_parser(ctx).parse_args(args=[*args])
             except USAGE_ERROR as error:
-                problems.append(_text(error))
-                name = getattr(error, "option_name", None)
+                name = str(getattr(error, "option_name", None) or "")
+                param = next((one for one in self.get_params(ctx) if name in one.opts), None)
+                unread |= _names(param) if param else set()
+                errors.append(InputError(name, "must have a value" if param else self._no_such_option(ctx, name)))
                 at = next((i for i, arg in enumerate(args) if name and arg.partition("=")[0] == name), None)
                 if at is None:
-                    return problems
+                    return [InputError("", _lower(error.message))], unread
                 has_value = "=" not in args[at] and not "".join(args[at + 1 : at + 2]).startswith("-")
                 del args[at : at + 1 + has_value]
         for param in self.get_params(ctx):
             try:
                 _, rest = param.handle_parse_result(ctx, values, rest)
             except USAGE_ERROR as error:
-                problems.append(_text(error))
-        return problems + [f"unexpected argument {arg!r}" for arg in rest]
+                if param.name not in unread:
+                    errors.append(_value_error(param, values.get(param.name), error))
+                unread |= _names(param)
+        return [*errors, *(InputError("", f"unexpected argument {arg!r}") for arg in rest)], unread
+
+    def _no_such_option(self, ctx: Any, name: str) -> str:
+        known = {opt.lstrip("-"): opt for param in self.get_params(ctx) for opt in param.opts if opt.startswith("-")}
+        near = " or ".join(known[one] for one in near_misses(name.lstrip("-"), known))
+        return f"no such option; {f'did you mean {near}?' if near else f'`{ctx.command_path} --help` lists them'}"
 
 
-def _text(error: Any) -> str:
-    text = str(error.format_message()).rstrip(".")
-    return text[:1].lower() + text[1:]
+_WORD: Final = re.compile(r"[\w-]*\w")
+
+
+def _names(param: Any) -> set[str]:
+    """Return the names by which messages call a parameter; the field of a repeatable one is in the plural."""
+    names = {param.name, *param.opts, *(name.lstrip("-") for name in param.opts)}
+    names |= {name.replace("-", "_") for name in names}
+    return names | {f"{name}s" for name in names}
+
+
+def _value_error(param: Any, value: object, error: Any) -> InputError:
+    if not isinstance(error, typer.BadParameter) or value is None:
+        return InputError(param.opts[0], "must be given")
+    message = str(error.message).removeprefix("Value error, ")
+    if message.startswith(EXPECTED):  # a message of pydantic
+        message = f"must be{message.removeprefix(EXPECTED).partition(',')[0]}, got {str(value)[:40]!r}"
+    return InputError(param.opts[0], _lower(message))
+
+
+def _lower(text: object) -> str:
+    message = str(text).rstrip(".")
+    return message[:1].lower() + message[1:]
+
+
+def _field(message: str) -> str:
+    return message.partition(": ")[0]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, join_errors
 from roofcast.data.measurements.training_schema import TRAINING_OUTCOME_COLUMNS, TRAINING_SCHEMA
 from roofcast.features.arrays import FloatArray
 from roofcast.features.training.plans import choose_plans
@@ -54,9 +54,15 @@ def condition_on(
     if not rows:
         return predictor
     jobs, problems = parse_jobs(rows, catalog, REFERENCE_COLUMNS)
-    for i, (job, problem) in enumerate(zip(jobs, problems, strict=True)):
-        if problem is not None:
-            raise InputError(f"references.{i}.{problem.field}".removesuffix("."), problem.message)
+    errors = [
+        InputError(f"references.{i}.{one.field}".removesuffix("."), one.message)
+        for i, problem in enumerate(problems)
+        if problem is not None
+        for one in (problem, *problem.further)
+    ]
+    if errors:
+        raise join_errors(errors)
+    for i, job in enumerate(jobs):
         _check_outcome(f"references.{i}", job)
     table = job_table(jobs, REFERENCE_COLUMNS)
     rate = table["n_global_batch_sequence"] * table["n_token_per_sequence"] / table["step_time_s"]

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from roofcast.data.errors import InputError
 from roofcast.data.specs import Precision, input_error
 from roofcast.serving.recommend.api.offer_constraints import Inventory, Marketplaces, OfferConstraintsRequest
 from roofcast.serving.recommend.api.request import Confidence
@@ -182,9 +181,3 @@ def option_fields(options: Mapping[str, Any]) -> dict[str, Any]:
             part, _, field = OPTION_FIELDS[name].rpartition(".")
             (fields[part] if part else fields)[field] = value
     return fields
-
-
-def check_level(level: float) -> None:
-    """Raise `InputError` if the level of the intervals is no probability between 0 and 1."""
-    if not 0 < level < 1:
-        raise InputError("level", f"must be a probability between 0 and 1, got {level:g}")

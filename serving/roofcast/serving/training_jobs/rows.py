@@ -1,9 +1,10 @@
-"""Rows of training jobs: parsed cells, resolved names, and the first problem of each row."""
+"""Rows of training jobs: parsed cells, resolved names, and the problems of each row."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import pandas as pd
@@ -19,8 +20,8 @@ from roofcast.data.measurements.training_schema import (
     TRAINING_OUTCOME_COLUMNS,
     TRAINING_WHOLE_COLUMNS,
 )
-from roofcast.data.specs import AcceleratorSpec, ModelSpec
-from roofcast.serving.problem import Problem
+from roofcast.data.specs import AcceleratorSpec
+from roofcast.serving.problem import Problem, add_problem
 from roofcast.serving.training_jobs.conventions import default_framework
 
 MAX_ACCELERATOR: Final = 65_536
@@ -47,7 +48,7 @@ REQUIRED_COLUMNS: Final = ("model", "accelerator")
 def parse_jobs(
     rows: Sequence[Mapping[str, Any]], catalog: Catalog, columns: Mapping[str, Column] = JOB_COLUMNS
 ) -> tuple[list[dict[str, Any]], list[Problem | None]]:
-    """Return rows with catalogue ids, numbers as floats and blanks left out, and the first problem of each row.
+    """Return rows with catalogue ids, numbers as floats and blanks left out, and the problems of each row.
 
     Columns of outcomes and of the context of a measurement are not read.
 
@@ -59,20 +60,22 @@ def parse_jobs(
     names = dict.fromkeys(name for row in rows for name in row)
     if unknown := [_unknown_column(name) for name in names if name not in columns]:
         raise join_errors(unknown)
-    jobs: list[dict[str, Any]] = []
-    problems: list[Problem | None] = []
-    for row in rows:
-        job: dict[str, Any] = {}
-        try:
-            job = _parse_row(row, columns)
-            _resolve(job, catalog)
-            _check_split(job, catalog.models[job["model"]])
-        except InputError as error:
-            problems.append(Problem.from_error(error))
-        else:
-            problems.append(None)
-        jobs.append(job)
+    problems: list[Problem | None] = [None] * len(rows)
+    jobs = []
+    for i, row in enumerate(rows):
+        add = partial(_add_error, problems, i)
+        jobs.append(_parse_row(row, columns, add))
+        _resolve(jobs[i], catalog, add)
+        _check_split(jobs[i], catalog, add)
     return jobs, problems
+
+
+Add = Callable[..., None]
+"""Adds an error to a row unless the row has one of its field, or of one of further fields that its check reads."""
+
+
+def _add_error(problems: list[Problem | None], i: int, error: InputError, *uses: str) -> None:
+    add_problem(problems, i, Problem.from_error(error), uses)
 
 
 def job_table(jobs: Iterable[Mapping[str, Any]], columns: Mapping[str, Column] = JOB_COLUMNS) -> pd.DataFrame:
@@ -94,16 +97,19 @@ def _unknown_column(name: str) -> SchemaError:
     return SchemaError(name, f"is not an input column; {column_cure(name, JOB_COLUMNS)}")
 
 
-def _parse_row(row: Mapping[str, Any], columns: Mapping[str, Column]) -> dict[str, Any]:
+def _parse_row(row: Mapping[str, Any], columns: Mapping[str, Column], add: Add) -> dict[str, Any]:
     job = dict(JOB_DEFAULTS)
     for name, cell in row.items():
         text = "" if pd.isna(cell) else str(cell).strip()
         if text:
-            column = columns[name]
-            job[name] = _number(name, text, column) if column.kind == "float" else _text(name, text, column)
+            parse = _number if columns[name].kind == "float" else _text
+            try:
+                job[name] = parse(name, text, columns[name])
+            except InputError as error:
+                add(error)
     for name in REQUIRED_COLUMNS:
         if name not in job:
-            raise InputError(name, "must be given")
+            add(InputError(name, "must be given"), name)
     return job
 
 
@@ -130,17 +136,26 @@ def _text(name: str, text: str, column: Column) -> str:
     return text
 
 
-def _resolve(job: dict[str, Any], catalog: Catalog) -> None:
-    """Replace names by catalogue ids, and choose the framework that the settings imply."""
-    job["model"] = catalog.model(job["model"]).id
-    accelerator = catalog.accelerator(job["accelerator"])
+def _resolve(job: dict[str, Any], catalog: Catalog, add: Add) -> None:
+    """Replace names by catalogue ids, or drop unknown ones, and choose the framework that the settings imply."""
+    for name, find in (("model", catalog.model), ("accelerator", catalog.accelerator)):
+        if name in job:
+            try:
+                job[name] = find(job[name]).id
+            except InputError as error:
+                add(error)
+                del job[name]
+    if "accelerator" not in job:
+        return
+    accelerator = catalog.accelerators[job["accelerator"]]
     if accelerator.form_factor == SERVER_PROCESSOR:
-        raise InputError("accelerator", f"{accelerator.id} is a server processor; training on these is not predicted")
-    job["accelerator"] = accelerator.id
+        text = f"{accelerator.id} is a server processor; training on these is not predicted"
+        add(InputError("accelerator", text))
     precision = job.get("compute_precision", "")
     if precision and not multiplies_in(accelerator, precision):
         usual = ", ".join(name for name in accelerator.peak_flop_per_s if multiplies_in(accelerator, name))
-        raise InputError("compute_precision", f"{accelerator.id} trains in {usual or 'none'}, got {precision!r}")
+        text = f"{accelerator.id} trains in {usual or 'none'}, got {precision!r}"
+        add(InputError("compute_precision", text), "accelerator")
     if "framework" not in job:
         job["framework"] = default_framework(job, accelerator)
 
@@ -150,24 +165,28 @@ def multiplies_in(accelerator: AcceleratorSpec, precision: str) -> bool:
     return precision in accelerator.peak_flop_per_s and precision not in NOT_MULTIPLIED
 
 
-def _check_split(job: Mapping[str, Any], model: ModelSpec) -> None:
-    """Raise if parallel sizes contradict the accelerators or the model."""
+def _check_split(job: Mapping[str, Any], catalog: Catalog, add: Add) -> None:
+    """Add the errors of parallel sizes that contradict the accelerators or the model."""
     n, n_node = job["n_accelerator"], job.get("n_node", 1.0)
+    tp, pp, cp = (job.get(name, 1.0) for name in ("tp", "pp", "cp"))
+    rest = n / (tp * pp * cp)
     if n_node > n:
-        raise InputError("n_node", f"must not exceed n_accelerator, which is {n:g}; got {n_node:g}")
-    split = [job.get(name, 1.0) for name in ("tp", "pp", "cp")]
-    product = math.prod(split)
-    if n % product:
-        raise InputError("tp", f"tp x pp x cp must divide n_accelerator, which is {n:g}; got {product:g}")
-    if "dp" in job and (job["dp"] > n / product or n % job["dp"]):
-        raise InputError(
-            "dp", f"must divide the {n / product:g} accelerators that tp, pp and cp leave, got {job['dp']:g}"
-        )
-    if model.n_head % split[0]:
-        raise InputError("tp", f"must divide the model's {model.n_head} attention heads, got {split[0]:g}")
-    if split[1] > model.n_layer:
-        raise InputError("pp", f"must not exceed the model's {model.n_layer} layers, got {split[1]:g}")
+        text = f"must not exceed n_accelerator, which is {n:g}; got {n_node:g}"
+        add(InputError("n_node", text), "n_accelerator")
+    if not rest.is_integer():
+        text = f"tp x pp x cp must divide n_accelerator, which is {n:g}; got {tp * pp * cp:g}"
+        add(InputError("tp", text), "pp", "cp", "n_accelerator")
+    if "dp" in job and (job["dp"] > rest or n % job["dp"]):
+        text = f"must divide the {rest:g} accelerators that tp, pp and cp leave, got {job['dp']:g}"
+        add(InputError("dp", text), "tp", "pp", "cp", "n_accelerator")
+    if "model" not in job:
+        return
+    model = catalog.models[job["model"]]
+    if model.n_head % tp:
+        add(InputError("tp", f"must divide the model's {model.n_head} attention heads, got {tp:g}"))
+    if pp > model.n_layer:
+        add(InputError("pp", f"must not exceed the model's {model.n_layer} layers, got {pp:g}"))
     ep = job.get("ep", 1.0)
     if ep > 1 and (not model.n_expert or model.n_expert % ep):
         of = f"divide the model's {model.n_expert} experts" if model.n_expert else "be 1: the model has no experts"
-        raise InputError("ep", f"must {of}, got {ep:g}")
+        add(InputError("ep", f"must {of}, got {ep:g}"))

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,9 +24,18 @@ from roofcast.serving.cli.context import (
     load_predictor,
     note_stack,
     open_app_state,
+    open_model_catalog,
 )
 from roofcast.serving.cli.options import with_options
 from roofcast.serving.cli.question_options import QUESTION_OPTIONS
+from roofcast.serving.cli.request_check import (
+    check_level,
+    check_references,
+    check_stack,
+    collect_errors,
+    is_elsewhere,
+)
+from roofcast.serving.cli.usage import with_check
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +51,42 @@ if TYPE_CHECKING:
 PlotFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a plot: PNG, SVG or PDF.")]
 
 
+def _errors(values: Mapping[str, Any]) -> list[InputError]:
+    return collect_errors(
+        lambda: _check_question(values),
+        *(partial(_check_scale, [option]) for option in values["scale"] or ()),
+        lambda: check_references(values["reference"], values["server"]),
+        lambda: check_stack(values["stack"], values["server"]),
+        lambda: check_level(values["level"]),
+    )
+
+
+def _check_scale(options: Sequence[str]) -> None:
+    from roofcast.serving.cli.context import open_catalog
+    from roofcast.serving.explain.explanation import scale_accelerator
+
+    scale_accelerator(next(iter(open_catalog().accelerators.values())), options)
+
+
+def _check_question(values: Mapping[str, Any]) -> None:
+    """Raise the errors of a question; a service finds its own."""
+    import pandas as pd
+
+    from roofcast.features.columns import ENGINES
+    from roofcast.serving.predict.row_checks import check_table
+
+    if values.get("server"):
+        return
+    question = {name: values[name] or "" for name in QUESTION_OPTIONS}
+    catalog = open_model_catalog()
+    if is_elsewhere(question["model"], catalog):
+        question["model"] = next(iter(catalog.models))
+    _, (problem,) = check_table(pd.DataFrame([question], dtype=object), catalog, ENGINES)
+    if problem:
+        raise problem.error()
+
+
+@with_check(_errors)
 @with_options(QUESTION_OPTIONS)
 def explain(
     question: dict[str, str],
@@ -56,6 +103,7 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Explain one question: where the time goes, what bounds it, what fits in memory, and why it is predicted so."""
+    check_level(level)
     if server:
         if scale or plot:
             raise InputError(
@@ -129,6 +177,25 @@ def _ask_service(
     return dict(response["rows"][0])
 
 
+def _sweep_errors(values: Mapping[str, Any]) -> list[InputError]:
+    return collect_errors(
+        lambda: _check_question(values),
+        lambda: _check_sweep(values["sweep"] or []),
+        lambda: check_stack(values["stack"], ""),
+    )
+
+
+def _check_sweep(sweep: Sequence[str]) -> None:
+    """Raise `InputError` if there is not one sweep, or its steps are wrong on every accelerator."""
+    from roofcast.serving.cli.context import open_catalog
+    from roofcast.serving.explain.explanation import sweep_accelerator
+
+    if len(sweep) != 1:
+        raise InputError("sweep", f"one at a time, got {len(sweep)}: {' and '.join(sweep)}")
+    sweep_accelerator(next(iter(open_catalog().accelerators.values())), sweep[0])
+
+
+@with_check(_sweep_errors)
 @with_options(QUESTION_OPTIONS)
 def whatif(
     question: dict[str, str],

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -22,7 +22,10 @@ from roofcast.serving.cli.context import (
     load_predictor,
     note_stack,
     open_app_state,
+    open_model_catalog,
 )
+from roofcast.serving.cli.request_check import check_level, check_out, check_references, check_stack, collect_errors
+from roofcast.serving.cli.usage import with_check
 
 TEXT_COLUMNS: Final = ("status", "reason", "assumed")
 
@@ -38,6 +41,28 @@ def _print_example(is_requested: bool) -> None:
         raise typer.Exit
 
 
+def _errors(values: Mapping[str, Any]) -> list[InputError]:
+    from roofcast.serving.cli.files import read_table
+    from roofcast.serving.predict.row_checks import check_table
+
+    server = values["server"]
+
+    def check_rows() -> None:
+        if values["rows"]:
+            questions = read_table(values["rows"]).inputs().frame()
+            if not server:
+                check_table(questions.head(1), open_model_catalog())
+
+    return collect_errors(
+        check_rows,
+        lambda: check_out(values["out"]),
+        lambda: check_references(values["reference"], server),
+        lambda: check_stack(values["stack"], server),
+        lambda: check_level(values["level"]),
+    )
+
+
+@with_check(_errors)
 def predict(
     rows: Annotated[Path, typer.Option(help="CSV of questions, blank where unknown; --example prints one.")],
     out: Annotated[Path, typer.Option(help="CSV to write.")],
@@ -62,10 +87,8 @@ def predict(
     from roofcast.serving.cli.prediction_text import prediction_text
     from roofcast.serving.cli.tables import fold
 
-    if not 0 < level < 1:
-        raise InputError("level", f"must be a probability between 0 and 1, got {level:g}")
-    if not out.parent.is_dir():
-        raise InputError("out", f"{out} cannot be written: no such folder")
+    check_level(level)
+    check_out(out)
     table = read_table(rows)
     questions = table.inputs()
     references = read_references_table(reference) if reference else None

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
+from roofcast.data.errors import InputError
 from roofcast.serving.cli.amounts import parse_amount
 from roofcast.serving.cli.completion import (
     complete_accelerator,
@@ -29,6 +31,8 @@ from roofcast.serving.cli.context import (
 )
 from roofcast.serving.cli.options import Option, require_with, with_options
 from roofcast.serving.cli.recommendation_text import recommendation_text
+from roofcast.serving.cli.request_check import check_stack, collect_errors, name_errors
+from roofcast.serving.cli.usage import with_check
 
 Number = float | None
 Names = list[str] | None
@@ -112,6 +116,26 @@ OPTIONS: Final = {
 N_REJECTION_JSON: Final = 500
 
 
+def _errors(values: Mapping[str, Any]) -> list[InputError]:
+    from roofcast.features.columns import ENGINES
+    from roofcast.serving.cli.files import parse_inventory, read_model, read_references_table
+    from roofcast.serving.recommend.api.request import RecommendationRequest, option_fields, with_one_load
+
+    options = {**values, "model": values["model"] or "", "inventory": []}
+    options = {name: options[name] for name in OPTIONS}
+    server, reference = values["server"], values["reference"]
+    errors = collect_errors(
+        lambda: options.update(inventory=parse_inventory(values["inventory"] or [])),
+        lambda: read_model(options["model"]),
+        lambda: read_references_table(reference) if reference else None,
+        lambda: require_with("deployment", values["deployment"], {"deployment-file": values["deployment_file"]}),
+        lambda: check_stack(values["stack"], server),
+        lambda: RecommendationRequest.from_options(options),
+    )
+    return [*errors, *name_errors(option_fields(with_one_load(options)), ENGINES, server)]
+
+
+@with_check(_errors)
 @with_options(OPTIONS)
 def recommend(
     options: dict[str, Any],
@@ -159,11 +183,9 @@ def _left_to_fill_in(artefact: str) -> str:
 def _recommend(options: dict[str, Any]) -> dict[str, Any]:
     """Return the recommendation of the active predictor; the request is validated before anything is loaded."""
     from roofcast.serving.cli.files import read_model
-    from roofcast.serving.cli.request_check import report_all_errors
-    from roofcast.serving.recommend.api.request import RecommendationRequest, option_fields, with_one_load
+    from roofcast.serving.recommend.api.request import RecommendationRequest
 
-    with report_all_errors(option_fields(with_one_load(options))):
-        RecommendationRequest.from_options(options)
+    RecommendationRequest.from_options(options)
     from roofcast.serving.recommend.api.service import answer_recommendation
 
     state = open_app_state()
@@ -176,12 +198,9 @@ def _recommend(options: dict[str, Any]) -> dict[str, Any]:
 def _ask_service(url: str, options: dict[str, Any]) -> dict[str, Any]:
     from roofcast.serving.cli.files import read_model
     from roofcast.serving.cli.remote import ask
-    from roofcast.serving.cli.request_check import report_all_errors
-    from roofcast.serving.recommend.api.request import RecommendationRequest, option_fields, with_one_load
+    from roofcast.serving.recommend.api.request import RecommendationRequest
 
-    options |= {"model": read_model(options["model"])}
-    with report_all_errors(option_fields(with_one_load(options))):
-        request = RecommendationRequest.from_options(options)
+    request = RecommendationRequest.from_options(options | {"model": read_model(options["model"])})
     fields: Any = request.model_dump(mode="json", exclude_unset=True)
     with ask(url) as client:
         return dict(client.recommend(**fields))

@@ -26,6 +26,8 @@ from roofcast.serving.cli.console import show, spinner, warn
 from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state, today
 from roofcast.serving.cli.job_options import JOB_OPTIONS
 from roofcast.serving.cli.options import Option, with_options
+from roofcast.serving.cli.request_check import check_level, check_out, collect_errors, is_elsewhere, name_errors
+from roofcast.serving.cli.usage import with_check
 
 TrainingReferenceFile = Annotated[
     Path | None,
@@ -104,7 +106,56 @@ def _print_example(is_requested: bool) -> None:
         raise typer.Exit
 
 
+def _predict_errors(values: Mapping[str, Any]) -> list[InputError]:
+    from roofcast.serving.cli.files import read_table
+
+    job = {name: values[name] for name in JOB_OPTIONS if values[name]}
+    rows, server = values["rows"], values["server"]
+    return collect_errors(
+        lambda: _check_files(rows, values["out"], job),
+        lambda: read_table(rows).records() if rows else _check_job(job, server),
+        lambda: check_out(values["out"]),
+        lambda: _check_references(values["reference"], server),
+        lambda: check_level(values["level"]),
+    )
+
+
+def _check_files(rows: Path | None, out: Path | None, job: Mapping[str, Any]) -> None:
+    """Raise `InputError` if the options of files do not belong together."""
+    if rows and job:
+        raise InputError(next(iter(job)), "cannot be combined with --rows; write it into the file")
+    if rows and out is None:
+        raise InputError("out", "must be given with --rows")
+    if out and not rows:
+        raise InputError("out", "requires --rows")
+
+
+def _check_job(job: Mapping[str, Any], server: str) -> None:
+    """Raise `InputError` with all problems of a job; a service finds its own."""
+    from roofcast.serving.training_jobs.rows import parse_jobs
+
+    if server:
+        return
+    catalog = open_app_state().training_catalog
+    if is_elsewhere(job.get("model"), catalog):
+        job = {**job, "model": next(iter(catalog.models))}
+    _, (problem,) = parse_jobs([job], catalog)
+    if problem:
+        raise problem.error()
+
+
+def _check_references(file: Path | None, server: str) -> None:
+    """Raise `InputError` if own runs cannot be used; a service checks their content."""
+    from roofcast.serving.training_jobs.references import condition_on
+
+    rows = _read_references(file)
+    if rows and not server:
+        state = load_predictor(open_app_state(), TRAINING)
+        condition_on(state.training_model.bundle.predictor, rows, state.training_catalog)
+
+
 @training.command()
+@with_check(_predict_errors)
 @with_options(JOB_OPTIONS)
 def predict(
     options: dict[str, Any],
@@ -127,18 +178,13 @@ def predict(
     Blank settings of the plan are those of the fastest plan that fits. With --rows, JSON is the number of
     rows by status.
     """
-    from roofcast.serving.training_jobs.request import check_level
-
     check_level(level)
     asked = _Asked(_read_references(reference), level, server)
     job = {name: value for name, value in options.items() if value}
-    if rows:
-        if job:
-            raise InputError(next(iter(job)), "cannot be combined with --rows; write it into the file")
+    _check_files(rows, out, job)
+    if rows and out:
         _predict_file(rows, out, asked, as_json=as_json)
         return
-    if out:
-        raise InputError("out", "requires --rows")
     (answer,) = _predict_one(job, asked)
     if as_json:
         print(json.dumps(answer))
@@ -197,14 +243,11 @@ def _answer(rows: list[dict[str, Any]], models: list[dict[str, Any]], asked: _As
         return answer_rows(rows, configs, level, state.training_catalog, state.training_model, references=references)
 
 
-def _predict_file(rows: Path, out: Path | None, asked: _Asked, *, as_json: bool) -> None:
+def _predict_file(rows: Path, out: Path, asked: _Asked, *, as_json: bool) -> None:
     from roofcast.serving.cli.files import read_table, write_table
     from roofcast.serving.training_jobs.prediction import ANSWER_COLUMNS
 
-    if out is None:
-        raise InputError("out", "must be given with --rows")
-    if not out.parent.is_dir():
-        raise InputError("out", f"{out} cannot be written: no such folder")
+    check_out(out)
     table = read_table(rows)
     jobs = table.records()
     if not jobs:
@@ -259,7 +302,31 @@ def import_(
         print("\nnext: `roofcast retrain --target training` learns them")
 
 
+def _recommend_errors(values: Mapping[str, Any]) -> list[InputError]:
+    from roofcast.serving.cli.files import parse_inventory, read_model
+    from roofcast.serving.training_jobs.request import TrainingRecommendationRequest, option_fields
+
+    options = {**values, "model": values["model"] or "", "inventory": []}
+    options = {name: options[name] for name in OPTIONS}
+    errors = collect_errors(
+        lambda: options.update(inventory=parse_inventory(values["inventory"] or [])),
+        lambda: read_model(options["model"]),
+        lambda: _read_references(values["reference"]),
+        lambda: _check_launcher(values["launch"]),
+        lambda: TrainingRecommendationRequest.from_options(options),
+    )
+    return [*errors, *name_errors(option_fields(options), (), values["server"])]
+
+
+def _check_launcher(name: str) -> None:
+    from roofcast.serving.training_jobs.launch.launch import LAUNCHERS
+
+    if name and name not in LAUNCHERS:
+        raise InputError("launch", f"must be {' or '.join(LAUNCHERS)}, got {name!r}")
+
+
 @training.command()
+@with_check(_recommend_errors)
 @with_options(OPTIONS)
 def recommend(
     options: dict[str, Any],
@@ -278,6 +345,7 @@ def recommend(
     """Rank hardware and plans of a training job by cost, among those that fit and meet deadline and budget."""
     from roofcast.serving.cli.files import parse_inventory
 
+    _check_launcher(launch)
     options["inventory"] = parse_inventory(options["inventory"] or [])
     options["n_rejection"] = N_MISS_JSON
     options["reference"] = _read_references(reference)
@@ -316,11 +384,9 @@ def _launch_command(entries: Sequence[Mapping[str, Any]], launch: str) -> str:
 def _recommend(options: dict[str, Any], server: str) -> dict[str, Any]:
     """Return the recommendation, of a service if one is named; the request is validated before anything is loaded."""
     from roofcast.serving.cli.files import read_model
-    from roofcast.serving.cli.request_check import report_all_errors
-    from roofcast.serving.training_jobs.request import TrainingRecommendationRequest, option_fields
+    from roofcast.serving.training_jobs.request import TrainingRecommendationRequest
 
-    with report_all_errors(option_fields(options)):
-        TrainingRecommendationRequest.from_options(options)
+    TrainingRecommendationRequest.from_options(options)
     if server:
         from roofcast.serving.cli.remote import ask
 
