@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite
 from typing import Any, Final
 
@@ -68,8 +68,8 @@ class Explanation:
         Capacity limits by memory.
     power_w
         Mean power of a replica.
-    prediction
-        Prediction of each question with its factors; empty without a model.
+    explain_predictions
+        Computes `prediction`, the dearest part.
     """
 
     table: pd.DataFrame
@@ -80,7 +80,12 @@ class Explanation:
     operators: list[OperatorTime]
     limits: CapacityLimits
     power_w: FloatArray
-    prediction: list[dict[str, Any]]
+    explain_predictions: Callable[[], list[dict[str, Any]]]
+
+    @cached_property
+    def prediction(self) -> list[dict[str, Any]]:
+        """Prediction of each question with its factors; empty without a model."""
+        return self.explain_predictions()
 
     @cached_property
     def _metrics(self) -> Mapping[str, FloatArray]:
@@ -189,13 +194,18 @@ def explain(
     operators = break_down(d, coefficients, e)
     known = {**catalog.accelerators, **accelerators}
     assumed = assumed_columns({str(name): table[name].to_numpy() for name in table})
-    prediction = []
-    if bundle:
-        prediction = explain_predictions(
-            descriptors, table, bundle, known, assumed=assumed, level=level, references=references
-        )
-    power = replica_power_w(d, e, operators)
-    return Explanation(table, assumed, used, d, e, operators, capacity_limits(d, e.memory), power, prediction)
+    reasons = partial(explain_predictions, descriptors, table, bundle, known, assumed=assumed, level=level)
+    return Explanation(
+        table=table,
+        assumed=assumed,
+        parts=used,
+        d=d,
+        estimate=e,
+        operators=operators,
+        limits=capacity_limits(d, e.memory),
+        power_w=replica_power_w(d, e, operators),
+        explain_predictions=partial(reasons, references=references),
+    )
 
 
 def _raise_first(problems: Sequence[Problem | None]) -> None:

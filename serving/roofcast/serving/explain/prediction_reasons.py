@@ -23,14 +23,14 @@ N_NEAREST: Final = 3
 def explain_predictions(
     descriptors: pd.DataFrame,
     table: pd.DataFrame,
-    bundle: ModelBundle,
+    bundle: ModelBundle | None,
     accelerators: Mapping[str, AcceleratorSpec],
     *,
     assumed: Sequence[str],
     level: float,
     references: CalibrationPoints | None = None,
 ) -> list[dict[str, Any]]:
-    """Return, for each question, the prediction and its reasons as JSON values.
+    """Return, for each question, the prediction and its reasons as JSON values; nothing without a bundle.
 
     Parameters
     ----------
@@ -47,6 +47,8 @@ def explain_predictions(
     references
         Reference measurements to condition the predictions on.
     """
+    if bundle is None:
+        return []
     predictor = bundle.predictor
     metrics = predictor.select_metrics(ANSWER_METRICS)
     prediction = bundle.predict(descriptors, assumed, references, metrics=metrics)
