@@ -25,7 +25,7 @@ EFFORT = int(os.environ.get("ROOFCAST_ATTACK") or 1)
 WAIT_S = "1.5"
 """Time limit of the services for headers and bodies, in seconds."""
 
-collect_ignore = ["test_connections.py", "test_outages.py"] if EFFORT == 1 else []
+collect_ignore = ["test_connections.py", "test_kills.py", "test_outages.py"] if EFFORT == 1 else []
 """Tests of server processes, which wait for time limits; `make attack` runs them."""
 
 deep = pytest.mark.skipif(EFFORT == 1, reason="takes minutes: `make attack`")

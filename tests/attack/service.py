@@ -39,8 +39,18 @@ class Service:
 
     def servers(self) -> list[int]:
         """Return the ids of the processes that answer requests."""
-        spawned = [pid for pid in _children(self.process.pid) if b"spawn_main" in _read(pid, "cmdline")]
-        return spawned or [self.process.pid]
+        return self._children_that_run(b"spawn_main") or [self.process.pid]
+
+    def workers(self) -> list[int]:
+        """Return the id of the process that retrains; none while it is being replaced."""
+        return self._children_that_run(b"jobs.worker")
+
+    def children(self) -> list[int]:
+        """Return the ids of all processes that the first one started."""
+        return _children(self.process.pid)
+
+    def _children_that_run(self, words: bytes) -> list[int]:
+        return [pid for pid in self.children() if words in _read(pid, "cmdline")]
 
     def memory_byte(self) -> list[int]:
         """Return the resident memory of each process that answers requests."""
@@ -64,7 +74,9 @@ class Service:
 
 
 def _children(pid: int) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    """Return the ids of the processes that any thread of a process started."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sorted(int(word) for thread in threads for word in _read(pid, f"task/{thread.name}/children").split())
 
 
 def _read(pid: int, name: str) -> bytes:
@@ -91,11 +103,9 @@ def serving_at(
     port: int, home: Path, log: Path, n_worker: int, environment: Mapping[str, str] | None = None
 ) -> Iterator[Service]:
     """Run a service at a port until the block ends, and yield it once it is ready."""
-    command = [*_COMMAND, "--port", str(port), "--workers", str(n_worker)]
-    variables = {**os.environ, "ROOFCAST_HOME": str(home), **(environment or {})}
-    with log.open("wb") as stream:
-        process = subprocess.Popen(command, env=variables, stderr=stream)  # noqa: S603  (our own command)
-    service = Service(process, f"http://127.0.0.1:{port}", log)
+    log.unlink(missing_ok=True)
+    service = start_service(port, home, log, n_worker, environment)
+    process = service.process
     try:
         wait_until(lambda: is_ready(service), pause_s=0.02)
         yield service
@@ -106,6 +116,17 @@ def serving_at(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def start_service(
+    port: int, home: Path, log: Path, n_worker: int, environment: Mapping[str, str] | None = None
+) -> Service:
+    """Start a service at a port, which appends to its log, and return it before it is ready."""
+    command = [*_COMMAND, "--port", str(port), "--workers", str(n_worker)]
+    variables = {**os.environ, "ROOFCAST_HOME": str(home), **(environment or {})}
+    with log.open("ab") as stream:
+        process = subprocess.Popen(command, env=variables, stderr=stream)  # noqa: S603  (our own command)
+    return Service(process, f"http://127.0.0.1:{port}", log)
 
 
 def is_ready(service: Service) -> bool:

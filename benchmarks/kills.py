@@ -1,0 +1,219 @@
+"""Random kills of service, server process, worker, MLflow server and PostgreSQL while clients upload and retrain.
+
+    python -m benchmarks.kills --kills 100 [--minutes 60] [--seed 1] [--mlflow mlflow/bin/python]
+
+All processes are real; retrainings learn from few measurements and take seconds. Each kill is a SIGKILL of a random
+victim at a random time, half of them before the platform has recovered from the one before. Afterwards the store must
+hold each acknowledged row once and no refused one, the champion and all versions that were promoted must be intact,
+all retrainings must have ended, and the service must answer. Prints JSON on the last line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import re
+import tempfile
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from roofcast.client import Client
+from roofcast.data.store.measurement_store import MeasurementStore
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.logs import configure_logs
+from roofcast.training.lifecycle.champion_changes import read_changes
+from tests.attack.conftest import make_key
+from tests.attack.ingest_clients import N_ROW, Ledger, clients
+from tests.attack.platform import Platform, Victim
+from tests.conditions import wait_until
+from tests.postgres import server_binaries
+from tests.serving.http_client import a_question
+
+MAX_PAUSE_S: Final = 8.0
+"""Longest time from a recovery, or a kill, to the next kill."""
+
+MAX_OUTAGE_S: Final = 2.0
+"""Longest time until a killed part that nobody else restarts is started again."""
+
+MAX_RECOVERY_S: Final = 60.0
+"""Longest wait for a recovery before a kill."""
+
+HEALTHY_SHARE: Final = 0.5
+"""Share of kills before which the platform recovers."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An attack: at most `n_kill` kills, the last of them before `minutes` have passed."""
+
+    n_kill: int
+    seed: int
+    minutes: float = math.inf
+
+
+@dataclass
+class Outcome:
+    """What is left after the kills.
+
+    Parameters
+    ----------
+    problems
+        In words; empty if nothing was lost, doubled or half done.
+    """
+
+    n_kill: Counter[str]
+    figures: dict[str, Any]
+    problems: list[str] = field(default_factory=list)
+
+
+def attack(platform: Platform, plan: Plan, ledger: Ledger) -> Counter[str]:
+    """Kill random victims at random times; return the number of kills by victim."""
+    end_s = time.monotonic() + plan.minutes * 60
+    pick, kills = random.Random(plan.seed), Counter[str]()  # noqa: S311  (no secret)
+    rounds = [platform.victims[i % len(platform.victims)] for i in range(plan.n_kill)]
+    pick.shuffle(rounds)
+    for i, victim in enumerate(rounds, 1):
+        if time.monotonic() > end_s:
+            break
+        if pick.random() < HEALTHY_SHARE:
+            wait_for_health(platform, MAX_RECOVERY_S)
+        time.sleep(pick.uniform(0, MAX_PAUSE_S))
+        kill(platform, victim, pick)
+        kills[victim] += 1
+        print(
+            f"kill {i}: {victim}; {len(ledger.acknowledged)} rows, {len(ledger.retrainings)} retrainings", flush=True
+        )
+    wait_until(platform.is_healthy, pause_s=0.5)
+    return kills
+
+
+def wait_for_health(platform: Platform, max_s: float) -> None:
+    """Wait until all parts answer, or for the longest time."""
+    with suppress(AssertionError):
+        wait_until(platform.is_healthy, max_s, pause_s=0.5)
+
+
+def kill(platform: Platform, victim: Victim, pick: random.Random) -> None:
+    """Kill a victim, and start it again after a random time."""
+    platform.kill(victim)
+    time.sleep(pick.uniform(0, MAX_OUTAGE_S))
+    platform.restore(victim)
+
+
+def check_rows(platform: Platform, ledger: Ledger) -> tuple[dict[str, int], list[str]]:
+    """Return counts of rows, and what is wrong with them."""
+    with MeasurementStore(platform.database) as store:
+        rows = store.load(provenance=True)
+    stored = Counter(rows["note"])
+    lost = ledger.acknowledged - stored.keys()
+    doubled = {note for note, n in stored.items() if n > 1}
+    unknown = stored.keys() - ledger.acknowledged - ledger.open
+    batches = Counter(re.sub(r" row \d+$", "", note) for note in ledger.open & stored.keys())
+    halves = [batch for batch, n in batches.items() if n != N_ROW]
+    problems = [
+        f"{len(notes)} rows {what}, such as {sorted(notes)[:3]}"
+        for what, notes in (("lost", lost), ("doubled", doubled), ("stored though refused or never sent", unknown))
+        if notes
+    ]
+    problems += [f"batches stored in part: {halves[:3]}"] * bool(halves) + ledger.miscounts
+    counts = {"acknowledged": len(ledger.acknowledged), "stored": len(rows), "refused": len(ledger.refused)}
+    return counts, problems
+
+
+def check_registry(platform: Platform) -> tuple[dict[str, int], list[str]]:
+    """Return counts of versions, and what is wrong with the champion, those before it, or the audit trail."""
+    state = AppState(Settings(home=platform.home, mlflow_tracking_uri=platform.registry_url))
+    registry, problems = state.registry, list[str]()
+    champion, changes = registry.champion(), read_changes(platform.home, 10_000)
+    for version in dict.fromkeys([champion.version if champion else "none", *(change.version for change in changes)]):
+        try:
+            registry.load(registry.find(version))
+        except Exception as error:
+            problems.append(f"version {version} is not intact: {error!r}")
+    if champion and changes and changes[0].version != champion.version:
+        problems.append(f"the champion is {champion.version}, the last recorded change {changes[0].version}")
+    broken = [pair for pair in pairwise(changes) if pair[0].version_before != pair[1].version]
+    problems += [f"the changes do not follow each other: {broken[:2]}"] * bool(broken)
+    with Client(platform.url) as client:
+        wait_until(lambda: champion is not None and client.predictor()["version"] == champion.version)
+    return {"versions": len(registry.versions()), "promotions": len(changes)}, problems
+
+
+def check_retrainings(platform: Platform, ledger: Ledger, key: str) -> tuple[dict[str, int], list[str]]:
+    """Wait for the end of all retrainings and of a new one; return counts, and what is wrong."""
+    with Client(platform.url, key, timeout_s=600.0) as client:
+        last = client.wait_for_retraining(client.retrain()["id"])
+        records = {record["id"]: record for record in client.retrainings(limit=1000)}
+        answer = client.predict([a_question()])
+    missing, states = ledger.retrainings - records.keys(), Counter(record["state"] for record in records.values())
+    problems = [f"{len(missing)} acknowledged retrainings are unknown"] * bool(missing)
+    problems += [f"a retraining after the attack is {last['state']}: {last['error']}"] * (last["state"] != "done")
+    unfinished = states.keys() - {"done", "failed"}
+    problems += [f"retrainings did not end: {dict(states)}"] * bool(unfinished)
+    problems += ["no prediction after the attack"] * (answer["rows"][0]["status"] != "ok")
+    return {f"retrainings_{state}": n for state, n in states.items()}, problems
+
+
+def run(folder: Path, plan: Plan, mlflow: Path | None = None) -> Outcome:
+    """Attack a new platform and return what is left.
+
+    Raises
+    ------
+    AssertionError
+        If no PostgreSQL server is installed.
+    """
+    binaries = server_binaries()
+    if binaries is None:
+        raise AssertionError("no PostgreSQL server is installed")
+    platform = Platform(folder, binaries, mlflow)
+    try:
+        platform.start()
+        key = make_key(platform.database, "attacker")
+        start_s = time.time()
+        with clients(platform.url, key, plan.seed) as ledger:
+            kills = attack(platform, plan, ledger)
+        figures: dict[str, Any] = {"minutes": round((time.time() - start_s) / 60, 1)}
+        problems = [*ledger.faults]
+        for counts, found in (
+            check_retrainings(platform, ledger, key),
+            check_rows(platform, ledger),
+            check_registry(platform),
+        ):
+            figures |= counts
+            problems += found
+        errors = Counter(re.findall(r'"level": "ERROR".*?"message": "([^"]{0,80})', platform.log))
+        return Outcome(kills, {**figures, "outcomes": dict(ledger.outcomes), "errors_logged": dict(errors)}, problems)
+    finally:
+        platform.remove()
+
+
+def main() -> None:
+    """Run the attack and print what is left."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="time after which no further kill follows")
+    parser.add_argument("--seed", type=int, default=None, help="of victims and times; by default a random one")
+    parser.add_argument("--folder", type=Path, help="for state and logs; by default a temporary one")
+    parser.add_argument("--mlflow", type=Path, help="Python executable of an environment with MLflow's server")
+    options = parser.parse_args()
+    configure_logs()
+    seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
+    print(f"seed {seed}", flush=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        outcome = run(folder, Plan(options.kills, seed, options.minutes), options.mlflow)
+    print(*outcome.problems, sep="\n")
+    print(json.dumps({"seed": seed, "kills": outcome.n_kill, **outcome.figures, "problems": len(outcome.problems)}))
+
+
+if __name__ == "__main__":
+    main()
