@@ -1,9 +1,10 @@
 """Measurements acknowledged per second over HTTP, each in the database file; prints JSON on the last line.
 
-    python -m benchmarks.durable_writes --seconds 20 [--home FOLDER] [--workers 1]
+    python -m benchmarks.durable_writes --seconds 20 [--home FOLDER] [--workers 1] [--no-compare]
 
-Each request has new rows. The service is killed at the end, and the rows in the store are counted. On a shared
-machine the rows per second of processor time of the service say more than those per second.
+Each request has new rows, which its answer compares with the predictor unless it declines that. The service is killed
+at the end, and the rows in the store are counted. On a shared machine the rows per second of processor time of the
+service say more than those per second.
 """
 
 from __future__ import annotations
@@ -31,26 +32,33 @@ N_ROW: Final = 500
 N_CLIENT: Final = 2
 
 
-def post_rows(service: Service, key: str, client: int, until_s: float, acknowledged: list[int]) -> None:
+def post_rows(
+    service: Service, key: str, client: int, until_s: float, acknowledged: list[int], *, compare: bool
+) -> None:
     """Post new rows until a time; append the number of rows of each acknowledged request."""
+    path = f"/v1/measurements?compare={str(compare).lower()}"
     connection, headers = Connection(service.address), {"authorization": f"Bearer {key}"}
     for request in itertools.count():
         if time.time() > until_s:
             break
         rows = [{**MEASURED, "ttft_s": 0.05 + client + (request * N_ROW + i) * 1e-7} for i in range(N_ROW)]
-        status, body = connection.send(Request.of("POST", "/v1/measurements", {"rows": rows}, headers))
+        status, body = connection.send(Request.of("POST", path, {"rows": rows}, headers))
         if status != 201 or json.loads(body)["n_new"] != N_ROW:
             raise AssertionError(f"measurements returned status {status}: {body[:200]!r}")
         acknowledged.append(N_ROW)
     connection.close()
 
 
-def run(service: Service, key: str, seconds: float) -> dict[str, Any]:
+def run(service: Service, key: str, seconds: float, *, compare: bool) -> dict[str, Any]:
     """Post rows from several clients, kill the service, and return the figures."""
     acknowledged: list[int] = []
     start_s, start_cpu_s = time.time(), cpu_s(service.process.pid)
     clients = [
-        threading.Thread(target=post_rows, args=(service, key, i, start_s + seconds, acknowledged))
+        threading.Thread(
+            target=post_rows,
+            args=(service, key, i, start_s + seconds, acknowledged),
+            kwargs={"compare": compare},
+        )
         for i in range(N_CLIENT)
     ]
     for client in clients:
@@ -64,6 +72,7 @@ def run(service: Service, key: str, seconds: float) -> dict[str, Any]:
         "acknowledged": n_row,
         "rows_per_s": n_row / took_s,
         "rows_per_cpu_s": n_row / took_cpu_s,
+        "cpu_s_a_request": took_cpu_s * N_ROW / n_row,
         "rows_a_request": N_ROW,
     }
 
@@ -74,6 +83,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--home", type=Path, help="state folder with a predictor; by default, a predictor is trained")
+    parser.add_argument("--no-compare", action="store_true", help="answers compare no rows with the predictor")
     options = parser.parse_args()
     configure_logs()
     with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +95,7 @@ def main() -> None:
         with MeasurementStore(url) as store:
             n_before = store.count()
         with serving(home, Path(folder, "log"), options.workers, **ENVIRONMENT) as service:
-            figures = run(service, key, options.seconds)
+            figures = run(service, key, options.seconds, compare=not options.no_compare)
         with MeasurementStore(url) as store:
             figures["stored"] = store.count() - n_before
         report(figures)

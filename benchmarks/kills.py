@@ -1,11 +1,13 @@
-"""Random kills of service, server process, worker, MLflow server and PostgreSQL while clients upload and retrain.
+"""Random kills of service, server process, worker, MLflow server and PostgreSQL while clients change their state.
 
     python -m benchmarks.kills --kills 100 [--minutes 60] [--seed 1] [--mlflow mlflow/bin/python]
 
-All processes are real; retrainings learn from few measurements and take seconds. Each kill is a SIGKILL of a random
-victim at a random time, half of them before the platform has recovered from the one before. Afterwards the store must
-hold each acknowledged row once and no refused one, the champion and all versions that were promoted must be intact,
-all retrainings must have ended, and the service must answer. Prints JSON on the last line.
+Clients upload, retrain, promote and predict. All processes are real; retrainings learn from few measurements and take
+seconds. Each kill is a SIGKILL of a random victim at a random time, half of them before the platform has recovered
+from the one before. After recoveries and at the end the store must hold each acknowledged row once and no refused
+one, and the champion must be a whole, signed bundle. At the end all versions must be intact, each must have given one
+answer to the question asked, all retrainings must have ended, and the service must answer. Prints JSON on the last
+line.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ import re
 import tempfile
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -30,6 +31,7 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.logs import configure_logs
 from roofcast.training.lifecycle.champion_changes import read_changes
+from roofcast.training.lifecycle.registry import Registry
 from tests.attack.conftest import make_key
 from tests.attack.ingest_clients import N_ROW, Ledger, clients
 from tests.attack.platform import Platform, Victim
@@ -83,8 +85,8 @@ def attack(platform: Platform, plan: Plan, ledger: Ledger) -> Counter[str]:
     for i, victim in enumerate(rounds, 1):
         if time.monotonic() > end_s:
             break
-        if pick.random() < HEALTHY_SHARE:
-            wait_for_health(platform, MAX_RECOVERY_S)
+        if pick.random() < HEALTHY_SHARE and recovers(platform, MAX_RECOVERY_S):
+            ledger.faults += [*check_rows(platform, ledger)[1], *check_champion(platform)]
         time.sleep(pick.uniform(0, MAX_PAUSE_S))
         kill(platform, victim, pick)
         kills[victim] += 1
@@ -95,10 +97,13 @@ def attack(platform: Platform, plan: Plan, ledger: Ledger) -> Counter[str]:
     return kills
 
 
-def wait_for_health(platform: Platform, max_s: float) -> None:
-    """Wait until all parts answer, or for the longest time."""
-    with suppress(AssertionError):
+def recovers(platform: Platform, max_s: float) -> bool:
+    """Wait until all parts answer, and return whether they do before the longest time."""
+    try:
         wait_until(platform.is_healthy, max_s, pause_s=0.5)
+    except AssertionError:
+        return False
+    return True
 
 
 def kill(platform: Platform, victim: Victim, pick: random.Random) -> None:
@@ -110,10 +115,11 @@ def kill(platform: Platform, victim: Victim, pick: random.Random) -> None:
 
 def check_rows(platform: Platform, ledger: Ledger) -> tuple[dict[str, int], list[str]]:
     """Return counts of rows, and what is wrong with them."""
+    acknowledged = set(ledger.acknowledged)
     with MeasurementStore(platform.database) as store:
         rows = store.load(provenance=True)
     stored = Counter(rows["note"])
-    lost = ledger.acknowledged - stored.keys()
+    lost = acknowledged - stored.keys()
     doubled = {note for note, n in stored.items() if n > 1}
     unknown = stored.keys() - ledger.acknowledged - ledger.open
     batches = Counter(re.sub(r" row \d+$", "", note) for note in ledger.open & stored.keys())
@@ -128,23 +134,57 @@ def check_rows(platform: Platform, ledger: Ledger) -> tuple[dict[str, int], list
     return counts, problems
 
 
-def check_registry(platform: Platform) -> tuple[dict[str, int], list[str]]:
-    """Return counts of versions, and what is wrong with the champion, those before it, or the audit trail."""
-    state = AppState(Settings(home=platform.home, mlflow_tracking_uri=platform.registry_url))
-    registry, problems = state.registry, list[str]()
-    champion, changes = registry.champion(), read_changes(platform.home, 10_000)
-    for version in dict.fromkeys([champion.version if champion else "none", *(change.version for change in changes)]):
-        try:
-            registry.load(registry.find(version))
-        except Exception as error:
-            problems.append(f"version {version} is not intact: {error!r}")
-    if champion and changes and changes[0].version != champion.version:
-        problems.append(f"the champion is {champion.version}, the last recorded change {changes[0].version}")
-    broken = [pair for pair in pairwise(changes) if pair[0].version_before != pair[1].version]
-    problems += [f"the changes do not follow each other: {broken[:2]}"] * bool(broken)
+def registry_of(platform: Platform) -> Registry:
+    """Return the registry that the service uses."""
+    return AppState(Settings(home=platform.home, mlflow_tracking_uri=platform.registry_url)).registry
+
+
+def check_champion(platform: Platform) -> list[str]:
+    """Return what is wrong with the champion: its signature, checksum or bundle."""
+    registry = registry_of(platform)
+    champion = registry.champion()
+    return check_version(registry, champion.version) if champion else ["there is no champion"]
+
+
+def check_version(registry: Registry, version: str) -> list[str]:
+    """Return what is wrong with a version."""
+    try:
+        registry.load(registry.find(version))
+    except Exception as error:
+        return [f"version {version} is not intact: {error!r}"]
+    return []
+
+
+def check_registry(platform: Platform, ledger: Ledger) -> tuple[dict[str, int], list[str]]:
+    """Return counts of versions, and what is wrong with them, their answers, the champion or the audit trail.
+
+    A change whose request got no answer may be done and not recorded: it is counted.
+    """
+    registry = registry_of(platform)
+    champion, versions, changes = registry.champion(), registry.versions(), read_changes(platform.home, 10_000)
+    problems = [problem for version in versions for problem in check_version(registry, version.version)]
+    latest = champion.version if champion else "none"
+    unrecorded = [pair[0].version_before for pair in pairwise(changes) if pair[0].version_before != pair[1].version]
+    unrecorded += [latest] * bool(changes and changes[0].version != latest)
+    unknown = set(unrecorded) - ledger.maybe_promoted
+    problems += [f"versions {sorted(unknown)} became champions without a record or a request"] * bool(unknown)
+    recorded = Counter(change.version for change in changes if change.action == "promotion")
+    missing = ledger.promoted - recorded
+    problems += [f"acknowledged promotions are not recorded: {dict(missing)}"] * bool(missing)
+    several = sorted(version for version, answers in ledger.answers.items() if len(answers) > 1)
+    strange = sorted(ledger.answers.keys() - {version.version for version in versions})
+    problems += [f"versions {several} gave different answers to one question"] * bool(several)
+    problems += [f"answers name unknown versions {strange}"] * bool(strange)
     with Client(platform.url) as client:
-        wait_until(lambda: champion is not None and client.predictor()["version"] == champion.version)
-    return {"versions": len(registry.versions()), "promotions": len(changes)}, problems
+        wait_until(lambda: client.predictor()["version"] == latest)
+    counts = {
+        "versions": len(versions),
+        "promotions_acknowledged": ledger.promoted.total(),
+        "changes_recorded": len(changes),
+        "changes_unrecorded": len(unrecorded),
+        "versions_that_answered": len(ledger.answers),
+    }
+    return counts, problems
 
 
 def check_retrainings(platform: Platform, ledger: Ledger, key: str) -> tuple[dict[str, int], list[str]]:
@@ -181,11 +221,11 @@ def run(folder: Path, plan: Plan, mlflow: Path | None = None) -> Outcome:
         with clients(platform.url, key, plan.seed) as ledger:
             kills = attack(platform, plan, ledger)
         figures: dict[str, Any] = {"minutes": round((time.time() - start_s) / 60, 1)}
-        problems = [*ledger.faults]
+        problems = list(dict.fromkeys(ledger.faults))
         for counts, found in (
             check_retrainings(platform, ledger, key),
             check_rows(platform, ledger),
-            check_registry(platform),
+            check_registry(platform, ledger),
         ):
             figures |= counts
             problems += found

@@ -1,11 +1,12 @@
-"""Clients of a service that is being killed: they upload, retrain and predict, and keep a ledger of the answers."""
+"""Clients of a service that is being killed: they upload, retrain, promote and predict, and keep a ledger."""
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ REFUSED_SHARE: Final = 0.1
 """Share of batches with a row that contradicts itself."""
 
 UPLOAD_PAUSE_S: Final = 1.0
+PROMOTION_PAUSE_S: Final = 2.0
 PREDICTION_PAUSE_S: Final = 0.2
 RETRY_S: Final = 0.2
 
@@ -45,6 +47,15 @@ class Ledger:
 
     miscounts: list[str] = field(default_factory=list)
     retrainings: set[str] = field(default_factory=set)
+    promoted: Counter[str] = field(default_factory=Counter)
+    """Acknowledged promotions of each version."""
+
+    maybe_promoted: set[str] = field(default_factory=set)
+    """Versions of which a promotion got no answer."""
+
+    answers: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Different answers to the one question that is asked, by the version that they name."""
+
     outcomes: Counter[str] = field(default_factory=Counter)
     """Answers and failures of all requests, by kind."""
 
@@ -124,10 +135,25 @@ def retrain(client: Client, ledger: Ledger, stopping: threading.Event) -> None:
             state = record["state"] if record else state
 
 
+def promote(client: Client, ledger: Ledger, stopping: threading.Event, random_: random.Random) -> None:
+    """Promote random versions one after another."""
+    while not stopping.wait(PROMOTION_PAUSE_S):
+        versions = ledger.attempt("versions", client.versions)
+        if versions is None:
+            continue
+        version = random_.choice(versions)["version"]
+        if ledger.attempt("promotion", partial(client.promote, version=version)) is None:
+            ledger.maybe_promoted.add(version)
+        else:
+            ledger.promoted[version] += 1
+
+
 def predict(client: Client, ledger: Ledger, stopping: threading.Event) -> None:
-    """Send predictions one after another."""
+    """Ask one question again and again."""
     while not stopping.wait(PREDICTION_PAUSE_S):
-        ledger.attempt("prediction", lambda: client.predict([a_question()]))
+        answer = ledger.attempt("prediction", lambda: client.predict([a_question()]))
+        if answer:
+            ledger.answers[answer["predictor_version"]].add(json.dumps(answer["rows"]))
 
 
 @contextmanager
@@ -149,6 +175,7 @@ def clients(url: str, key: str, seed: int) -> Iterator[Ledger]:
 
     for i in range(N_UPLOADER):
         start(upload, f"uploader-{i}", random.Random(f"{seed}-{i}"))  # noqa: S311  (no secret)
+    start(promote, random.Random(f"{seed}-promote"))  # noqa: S311  (no secret)
     start(retrain)
     start(predict)
     try:

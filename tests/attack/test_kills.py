@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.kills import Plan, run
+from tests.attack.conftest import EFFORT
 
 SEED = 20260401
-N_KILL = 100
+N_KILL = 10 * EFFORT
 
 
 def test_random_kills_lose_double_or_half_promote_nothing(postgres_server: str, tmp_path: Path) -> None:

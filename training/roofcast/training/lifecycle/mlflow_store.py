@@ -9,9 +9,11 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from roofcast.data.errors import NotReadyError
+from roofcast.data.private_files import close_to_others, make_private_file
 
 URI_VARIABLE: Final = "MLFLOW_TRACKING_URI"
 
@@ -57,3 +59,22 @@ def reachable(uri: str) -> Iterator[None]:
         if error.error_code in {"TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR"}:
             raise NotReadyError(f"the MLflow store {uri} does not answer: {error}") from error
         raise
+
+
+def create_store(file: Path) -> None:
+    """Create an embedded store, which its owner alone may read, unless it exists.
+
+    It gets its name once it is whole: MLflow commits table by table, and cannot continue where it was killed.
+    """
+    if file.exists() and file.stat().st_size:
+        close_to_others(file)
+        return
+    import_mlflow()
+    from mlflow.tracking import MlflowClient
+
+    draft = file.with_name(f"{file.name}.new")
+    for part in (draft, draft.with_name(f"{draft.name}-journal")):
+        part.unlink(missing_ok=True)
+    uri = f"sqlite:///{make_private_file(draft)}"
+    MlflowClient(tracking_uri=uri, registry_uri=uri).search_experiments(max_results=1)
+    draft.replace(file)

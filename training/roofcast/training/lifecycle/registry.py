@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 from filelock import FileLock, Timeout
 
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
-from roofcast.data.private_files import make_private_file
 from roofcast.training.lifecycle.artifact_paths import relocate
 from roofcast.training.lifecycle.bundle import sha256
 from roofcast.training.lifecycle.bundle_cache import BundleCache
 from roofcast.training.lifecycle.bundle_key import KEY_NAME, BundleKey
 from roofcast.training.lifecycle.bundle_kind import INFERENCE_BUNDLES, B, BundleKind
 from roofcast.training.lifecycle.champion_changes import record_change
-from roofcast.training.lifecycle.mlflow_store import import_mlflow, reachable, set_mlflow_uri
+from roofcast.training.lifecycle.mlflow_store import create_store, import_mlflow, reachable, set_mlflow_uri
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
@@ -63,6 +62,9 @@ PROGRAM: Final = "a program"
 
 CHANGE_WAIT_S: Final = 60.0
 """Time that a change of the champion waits for another one, which may be downloading a bundle."""
+
+LOGGED_MODEL: Final = "models:/"
+"""Start of the address of a logged model; its id, which starts with ``m-``, follows."""
 
 SHIPPED: Final = "shipped-"
 """Start of the version of a shipped predictor; digits of its SHA-256 follow."""
@@ -163,7 +165,8 @@ class Registry(Generic[B]):
         if not self._artifact_location:
             return MlflowClient(tracking_uri=self.tracking_uri, registry_uri=self.tracking_uri)
         with self._creating, reachable(self.tracking_uri):
-            file = make_private_file(self.home / "mlflow.db")
+            file = self.home / "mlflow.db"
+            create_store(file)
             if relocate(file, EXPERIMENT, self._artifact_location):
                 logger.warning(
                     "the state folder was copied or moved: its runs now write to %s", self._artifact_location
@@ -204,7 +207,8 @@ class Registry(Generic[B]):
                 self._client.create_registered_model(self._model_name)
 
     def register(self, model_uri: str, run_id: str, checksum: str) -> str:
-        """Register a logged model and return its version."""
+        """Register a logged model and return its version; MLflow's server wants the id of one that has an id."""
+        model_id = model_uri.removeprefix(LOGGED_MODEL) if model_uri.startswith(f"{LOGGED_MODEL}m-") else None
         with reachable(self.tracking_uri):
             self._make_registered_model()
             version = self._client.create_model_version(
@@ -212,6 +216,7 @@ class Registry(Generic[B]):
                 source=model_uri,
                 run_id=run_id,
                 tags={CHECKSUM_TAG: checksum, SIGNATURE_TAG: self._key.sign(checksum)},
+                model_id=model_id,
             )
         return str(version.version)
 
