@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CsvTable(NamedTuple):
-    """A CSV file: names of its columns, cells as written, and the line on which each row ends."""
+    """A CSV file: names of its columns, cells as written, and the line on which each row starts."""
 
     header: list[str]
     rows: list[list[str]]
@@ -79,7 +79,12 @@ def parse_table(content: bytes, name: str) -> CsvTable:
 
 def _rows(text: str, name: str) -> list[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows, line = [], 1
     try:
-        return [(reader.line_num, row) for row in reader if row]
+        for row in reader:
+            if row:
+                rows.append((line, row))
+            line = reader.line_num + 1  # a quoted line break makes a row longer than a line
     except csv.Error as error:
-        raise SchemaError("", f"is not valid CSV: {error}", name, reader.line_num) from error
+        raise SchemaError("", f"is not valid CSV: {error}", name, line) from error
+    return rows

@@ -34,7 +34,7 @@ def a_run(**changes: Any) -> dict[str, Any]:
 
 
 def validated(**changes: Any) -> pd.DataFrame:
-    return validate_training_measurements(pd.DataFrame([a_run(**changes)]), "runs.csv", first_line=2)
+    return validate_training_measurements(pd.DataFrame([a_run(**changes)]), "runs.csv", lines=2)
 
 
 def test_blanks_are_filled_in_the_order_of_the_schema() -> None:

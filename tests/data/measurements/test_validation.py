@@ -110,7 +110,7 @@ def test_unicode_names_are_accepted(name: str) -> None:
 def test_invalid_values_are_refused_with_file_line_and_field(field: str, value: object, problem: str) -> None:
     table = a_table(a_row(), a_row(**{field: value}))
     with pytest.raises(SchemaError) as caught:
-        validate_measurements(table, "run.csv", first_line=2)
+        validate_measurements(table, "run.csv", lines=2)
     assert caught.value.field == field
     assert problem in str(caught.value)
     assert caught.value.source == "run.csv"

@@ -28,9 +28,9 @@ STORE = {"sqlalchemy", "alembic"}
 TABLES = {"pandas", "numpy"}
 
 
-def imported(home: Path, *arguments: str | Path) -> set[str]:
+def imported(home: Path, *arguments: str | Path, **variables: str) -> set[str]:
     """Return the packages that a successful command imports."""
-    environment = {**os.environ, "ROOFCAST_HOME": str(home)}
+    environment = {**os.environ, "ROOFCAST_HOME": str(home), **variables}
     command = [sys.executable, "-c", CODE, *map(str, arguments)]
     result = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)  # noqa: S603
     status, modules = json.loads(result.stdout.splitlines()[-1])
@@ -41,6 +41,12 @@ def imported(home: Path, *arguments: str | Path) -> set[str]:
 @pytest.mark.parametrize("arguments", ["--help", "recommend --help", "predict --example"])
 def test_help_imports_no_numeric_or_web_library(tmp_path: Path, arguments: str) -> None:
     assert not imported(tmp_path, *arguments.split()) & (WEB | LEARNING | STORE | TABLES | {"pydantic_settings"})
+
+
+@pytest.mark.parametrize("words", ["roofcast pre", "roofcast explain --engine v", "roofcast explain --load o"])
+def test_completion_imports_no_numeric_or_web_library(tmp_path: Path, words: str) -> None:
+    variables = {"_ROOFCAST_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    assert not imported(tmp_path, **variables) & (WEB | LEARNING | STORE | TABLES | {"pydantic_settings"})
 
 
 @pytest.mark.parametrize("listing", ["models", "accelerators", "accelerators --lint", "offers", "campaigns"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,9 @@ from roofcast.data.store.provenance import Origin
 from roofcast.data.training_campaigns import training_catalog
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.csv_table import parse_table
 from roofcast.serving.training_jobs.import_errors import compare_runs
-from roofcast.serving.training_jobs.run_import import import_runs
+from roofcast.serving.training_jobs.run_import import import_runs, import_table
 from roofcast.training.training_jobs.shipped import shipped_run_set
 from tests.data.row_builders import a_training_row
 from tests.serving.http_client import CONFIG
@@ -102,6 +105,19 @@ def test_all_problems_are_named_with_their_rows(
     for problem in problems:
         assert problem in str(error.value)
     assert state.store.training.load("bad").empty
+
+
+@pytest.mark.parametrize("changes", [{"tp": "x"}, {"model": "no-such"}, {"throughput_token_per_s": 1e9}])
+def test_a_row_of_a_file_is_named_by_its_line_after_blank_lines(state: AppState, changes: dict[str, Any]) -> None:
+    rows = [a_training_row(note="one line"), a_training_row(**changes)]
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(rows[0] | rows[1]), restval="", lineterminator="\n\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    (field,) = changes
+    with pytest.raises(SchemaError) as caught:
+        import_table(state, parse_table(text.getvalue().encode(), "runs.csv"), "runs.csv", dry_run=True)
+    assert f"runs.csv, line 6: {field}: " in str(caught.value)
 
 
 def test_an_import_is_compared_with_the_predictor(state: AppState) -> None:

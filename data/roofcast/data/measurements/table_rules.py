@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +18,9 @@ from roofcast.data.measurements.columns import Column
 
 RowRules = Mapping[str, tuple[pd.Series, str]]
 """By field: whether each row satisfies the rule, and the problem of a row that does not."""
+
+Lines = int | Sequence[int]
+"""Line of the first row of a table, or of each; 0 if it is of no file."""
 
 BOOLEANS: Final = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
@@ -60,15 +63,15 @@ class TableRules:
         """Return the column names of a kind: ``float``, ``str`` or ``bool``."""
         return tuple(name for name, column in self.schema.items() if column.kind == kind)
 
-    def validate(self, table: pd.DataFrame, source: str = "", first_line: int = 0) -> pd.DataFrame:
+    def validate(self, table: pd.DataFrame, source: str = "", lines: Lines = 0) -> pd.DataFrame:
         """Return the validated table with every column of the schema, in its order and types.
 
         Parameters
         ----------
         table
             Rows with some of the columns; absent optional columns become blank.
-        source, first_line
-            File name and line of the first row, for messages; 0 for messages without lines.
+        source, lines
+            File name, and line of the first row or of each, for messages; 0 for messages without lines.
 
         Raises
         ------
@@ -86,14 +89,14 @@ class TableRules:
             if name in unchecked:
                 continue
             try:
-                columns[name] = self._typed(columns[name], source, first_line)
+                columns[name] = self._typed(columns[name], source, lines)
             except SchemaError as error:
                 of_type.append(error)
             else:
-                of_value += _value_errors(column, columns[name], source, first_line)
+                of_value += _value_errors(column, columns[name], source, lines)
         raise_all([*of_type, *of_value])
         complete = pd.DataFrame(columns)
-        raise_all(self._row_errors(complete, source, first_line))
+        raise_all(self._row_errors(complete, source, lines))
         return complete
 
     def row_ids(self, table: pd.DataFrame) -> list[str]:
@@ -110,14 +113,14 @@ class TableRules:
                 problem = f"is not a column of the {self.title}; {column_cure(column, self.columns)}"
                 yield SchemaError(_field(column), problem, source)
 
-    def _typed(self, column: pd.Series, source: str, first_line: int) -> pd.Series:
+    def _typed(self, column: pd.Series, source: str, lines: Lines) -> pd.Series:
         name = str(column.name)
         kind = self.schema[name].kind
         if kind == "float":
-            return _numbers(column, source, first_line)
+            return _numbers(column, source, lines)
         if kind == "bool":
-            return _booleans(column, self.defaults.get(name), source, first_line)
-        _check_encodable(column, source, first_line)
+            return _booleans(column, self.defaults.get(name), source, lines)
+        _check_encodable(column, source, lines)
         return column.astype(str)
 
     @functools.cached_property
@@ -147,13 +150,13 @@ class TableRules:
                 columns[name] = table[name].astype(object).where(table[name].notna(), default)
         return columns
 
-    def _row_errors(self, table: pd.DataFrame, source: str, first_line: int) -> Iterator[SchemaError]:
+    def _row_errors(self, table: pd.DataFrame, source: str, lines: Lines) -> Iterator[SchemaError]:
         known = [name for name in self.whole_columns if table[name].notna().any()]
         whole = {n: (table[n].isna() | (table[n] % 1 == 0), "must be a whole number") for n in known}
         for field, (holds, problem) in [*whole.items(), *self.row_rules(table).items()]:
             if not holds.all():
                 position = int((~holds).to_numpy().argmax())
-                yield SchemaError(field, problem, source, _line(first_line, position))
+                yield SchemaError(field, problem, source, _line(lines, position))
 
     def _cells(self, column: pd.Series, name: str) -> list[str]:
         """Return ``name=value`` for each cell, empty for a blank or default, so that a new column changes no id.
@@ -177,7 +180,7 @@ def _field(column: object, limit: int = 60) -> str:
     return text if text.isprintable() and 0 < len(text) <= limit else _short(text)
 
 
-def _numbers(column: pd.Series, source: str, first_line: int) -> pd.Series:
+def _numbers(column: pd.Series, source: str, lines: Lines) -> pd.Series:
     try:
         numbers = pd.to_numeric(column, errors="coerce").astype(float)
     except (TypeError, OverflowError) as error:
@@ -186,11 +189,11 @@ def _numbers(column: pd.Series, source: str, first_line: int) -> pd.Series:
     wrong = suspects[suspects.astype(str).str.strip() != ""]
     if len(wrong):
         got = f"must be a number, got {_short(wrong.iloc[0])}"
-        raise SchemaError(str(column.name), got, source, _line(first_line, int(wrong.index[0])))
+        raise SchemaError(str(column.name), got, source, _line(lines, int(wrong.index[0])))
     return numbers
 
 
-def _booleans(column: pd.Series, default: object, source: str, first_line: int) -> pd.Series:
+def _booleans(column: pd.Series, default: object, source: str, lines: Lines) -> pd.Series:
     if column.dtype == bool:
         return column
     texts = column.astype(str).str.strip().str.lower()
@@ -198,12 +201,14 @@ def _booleans(column: pd.Series, default: object, source: str, first_line: int) 
     wrong = column[booleans.isna()]
     if len(wrong):
         got = f"must be true or false, got {_short(wrong.iloc[0])}"
-        raise SchemaError(str(column.name), got, source, _line(first_line, int(wrong.index[0])))
+        raise SchemaError(str(column.name), got, source, _line(lines, int(wrong.index[0])))
     return booleans.astype(bool)
 
 
-def _line(first_line: int, position: int) -> int:
-    return first_line + position if first_line else 0
+def _line(lines: Lines, position: int) -> int:
+    if isinstance(lines, int):
+        return lines + position if lines else 0
+    return lines[position]
 
 
 def _short(value: object, limit: int = 60) -> str:
@@ -211,43 +216,43 @@ def _short(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def _value_errors(column: Column, values: pd.Series, source: str, first_line: int) -> list[SchemaError]:
+def _value_errors(column: Column, values: pd.Series, source: str, lines: Lines) -> list[SchemaError]:
     """Return the error of the first value that breaks a bound or, of a text, its form; none if all hold."""
     try:
-        _check_column(column, values, source, first_line)
+        _check_column(column, values, source, lines)
         if column.kind == "str":
-            _check_texts(values, source, first_line)
+            _check_texts(values, source, lines)
     except SchemaError as error:
         return [error]
     return []
 
 
-def _check_column(column: Column, values: pd.Series, source: str, first_line: int) -> None:
+def _check_column(column: Column, values: pd.Series, source: str, lines: Lines) -> None:
     for holds, problem in column.checks(values):
         if not holds.all():
             position = int((~holds).to_numpy().argmax())
             value = values.iloc[position]
             got = "a blank" if pd.isna(value) or value == "" else _short(value)
-            raise SchemaError(str(values.name), f"{problem}, got {got}", source, _line(first_line, position))
+            raise SchemaError(str(values.name), f"{problem}, got {got}", source, _line(lines, position))
 
 
-def _check_encodable(column: pd.Series, source: str, first_line: int) -> None:
+def _check_encodable(column: pd.Series, source: str, lines: Lines) -> None:
     """Refuse halves of surrogate pairs, which cannot be encoded."""
     for value in column.unique():
         if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
             position = int((column == value).to_numpy().argmax())
             got = f"must hold no control or invisible character, got {_short(value)}"
-            raise SchemaError(str(column.name), got, source, _line(first_line, position))
+            raise SchemaError(str(column.name), got, source, _line(lines, position))
 
 
-def _check_texts(column: pd.Series, source: str, first_line: int) -> None:
+def _check_texts(column: pd.Series, source: str, lines: Lines) -> None:
     problem_of: Callable[[str], str] = date_problem if column.name == "date" else _text_problem
     for value in column.unique():
         problem = problem_of(value)
         if problem:
             position = int((column == value).to_numpy().argmax())
             got = f"{problem}, got {_short(value)}"
-            raise SchemaError(str(column.name), got, source, _line(first_line, position))
+            raise SchemaError(str(column.name), got, source, _line(lines, position))
 
 
 def _text_problem(value: str) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 
 import pandas as pd
 
-from roofcast.data.measurements.table_rules import RowRules, TableRules
+from roofcast.data.measurements.table_rules import Lines, RowRules, TableRules
 from roofcast.data.measurements.training_schema import (
     ADAPTER_TARGETS,
     TRAINING_DEFAULTS,
@@ -19,15 +19,15 @@ STEP_RTOL: Final = 0.05
 """Relative tolerance between throughput and batch x length / step time, which sources round, some to two digits."""
 
 
-def validate_training_measurements(table: pd.DataFrame, source: str = "", first_line: int = 0) -> pd.DataFrame:
+def validate_training_measurements(table: pd.DataFrame, source: str = "", lines: Lines = 0) -> pd.DataFrame:
     """Return the validated table with every column of the training schema, in its order and types.
 
     Parameters
     ----------
     table
         Rows with some of the `TRAINING_COLUMNS`.
-    source, first_line
-        File name and line of the first row, for messages; 0 for messages without lines.
+    source, lines
+        File name, and line of the first row or of each, for messages; 0 for messages without lines.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def validate_training_measurements(table: pd.DataFrame, source: str = "", first_
         parallel sizes do not divide the accelerators, an adapter target is unknown, or throughput and step time
         contradict each other; names line and field.
     """
-    return _RULES.validate(table, source, first_line)
+    return _RULES.validate(table, source, lines)
 
 
 def training_row_ids(table: pd.DataFrame) -> list[str]:

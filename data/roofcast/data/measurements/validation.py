@@ -11,10 +11,10 @@ import pandas as pd
 from roofcast.data.measurements.columns import Column
 from roofcast.data.measurements.metrics import MEAN_ONLY_COLUMNS
 from roofcast.data.measurements.schema import DEFAULTS, OUTCOME_COLUMNS, SCHEMA, WHOLE_COLUMNS
-from roofcast.data.measurements.table_rules import RowRules, TableRules
+from roofcast.data.measurements.table_rules import Lines, RowRules, TableRules
 
 
-def validate_measurements(table: pd.DataFrame, source: str = "", first_line: int = 0) -> pd.DataFrame:
+def validate_measurements(table: pd.DataFrame, source: str = "", lines: Lines = 0) -> pd.DataFrame:
     """Return the validated table with every column of the schema, in its order and types.
 
     Absent optional columns become blank; a blank `load` follows from concurrency and request rate.
@@ -23,8 +23,8 @@ def validate_measurements(table: pd.DataFrame, source: str = "", first_line: int
     ----------
     table
         Rows with some of the `MEASUREMENT_COLUMNS`.
-    source, first_line
-        File name and line of the first row, for messages; 0 for messages without lines.
+    source, lines
+        File name, and line of the first row or of each, for messages; 0 for messages without lines.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def validate_measurements(table: pd.DataFrame, source: str = "", first_line: int
         If a column is unknown or repeated, a value has the wrong type or is out of bounds, a row has no outcome, or
         a row of a percentile has an outcome without percentiles; names line and field.
     """
-    return _RULES.validate(table, source, first_line)
+    return _RULES.validate(table, source, lines)
 
 
 def with_column_types(table: pd.DataFrame, schema: Mapping[str, Column] = SCHEMA) -> pd.DataFrame:

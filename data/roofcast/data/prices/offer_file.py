@@ -118,7 +118,7 @@ def csv_rows(path: Path, columns: Iterable[str], *, more: bool = False) -> Itera
     SchemaError
         If the file cannot be read, is too large, has an unknown or double column, or a row of another length.
     """
-    name, line = path.name, 0
+    name, end = path.name, 0
     try:
         if path.stat().st_size > MAX_OFFER_FILE_BYTE:
             raise SchemaError("", f"must be at most {MAX_OFFER_FILE_BYTE} bytes", name)
@@ -126,9 +126,9 @@ def csv_rows(path: Path, columns: Iterable[str], *, more: bool = False) -> Itera
             reader = csv.reader(stream, strict=True)
             header = [column.strip() for column in next(reader, [])]
             _check_header(header, set(columns), name, more=more)
-            line = reader.line_num
+            end = reader.line_num
             for n_row, cells in enumerate(reader, start=1):
-                line = reader.line_num
+                line, end = end + 1, reader.line_num
                 if n_row > MAX_OFFER:
                     raise SchemaError("", f"must hold at most {MAX_OFFER} rows", name)
                 if not cells:
@@ -140,7 +140,7 @@ def csv_rows(path: Path, columns: Iterable[str], *, more: bool = False) -> Itera
     except UnicodeDecodeError as error:
         raise SchemaError("", "must be UTF-8 text", name) from error
     except csv.Error as error:
-        raise SchemaError("", f"is no valid CSV: {error}", name, line + 1) from error
+        raise SchemaError("", f"is no valid CSV: {error}", name, end + 1) from error
     except (OSError, ValueError) as error:
         if isinstance(error, SchemaError):
             raise

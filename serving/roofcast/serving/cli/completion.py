@@ -1,4 +1,4 @@
-"""Names that the shell completes: columns of the catalogue's tables, read without parsing the catalogue."""
+"""Values that the shell completes: choices, and names of the catalogue's tables, which are not parsed for it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ Complete = Callable[[str], list[str]]
 """Returns the names that an incomplete word may become."""
 
 
-def complete_from(file: str, column: str = "id") -> Complete:
-    """Return the completion from a column of a catalogue table; the part of a name after the slash is a name too.
+def complete_from(file: str, column: str = "id", separator: str = "/") -> Complete:
+    """Return the completion from a column of a catalogue table; the part of a name after the separator is a name too.
 
     Examples
     --------
@@ -24,13 +24,45 @@ def complete_from(file: str, column: str = "id") -> Complete:
     def complete(incomplete: str) -> list[str]:
         text = importlib.resources.files("roofcast.data.catalog").joinpath(file).read_text(encoding="utf-8")
         names = {row[column] for row in csv.DictReader(text.splitlines())}
-        known = names | {name.partition("/")[2] for name in names} - {""}
-        return sorted(name for name in known if name.startswith(incomplete))
+        return complete_names(*names, *(name.partition(separator)[2] for name in names))(incomplete)
 
     return complete
 
 
+def complete_names(*names: str) -> Complete:
+    """Return the completion of names; blank ones are none."""
+    return lambda incomplete: sorted({name for name in names if name and name.startswith(incomplete)})
+
+
+def complete_column(name: str) -> Complete:
+    """Return the completion from the choices of a column of measurements, of inference or of training.
+
+    Examples
+    --------
+    >>> complete_column("statistic")("p9"), complete_column("sharding")("zero")
+    (['p90', 'p95', 'p99'], ['zero1', 'zero2', 'zero3'])
+    """
+
+    def complete(incomplete: str) -> list[str]:
+        from roofcast.data.measurements.schema import INPUT_COLUMNS  # noqa: PLC0415  (most commands complete nothing)
+        from roofcast.data.measurements.training_schema import TRAINING_CONFIG_COLUMNS  # noqa: PLC0415
+
+        column = INPUT_COLUMNS.get(name) or TRAINING_CONFIG_COLUMNS[name]
+        return complete_names(*column.choices)(incomplete)
+
+    return complete
+
+
+def complete_engine(incomplete: str) -> list[str]:
+    """Return the known engines that an incomplete word may become."""
+    from roofcast.features.columns import ENGINES  # noqa: PLC0415  (see `complete_column`)
+
+    return complete_names(*ENGINES)(incomplete)
+
+
 complete_model = complete_from("models.csv")
-complete_accelerator = complete_from("accelerators.csv")
+complete_accelerator = complete_from("accelerators.csv", separator="-")
+complete_vendor = complete_from("accelerators.csv", "vendor")
 complete_provider = complete_from("offers.csv", "provider")
 complete_region = complete_from("offers.csv", "region")
+complete_pricing = complete_from("offers.csv", "pricing")

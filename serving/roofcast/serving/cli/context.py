@@ -17,6 +17,7 @@ import typer
 
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.target import INFERENCE, TARGETS, Target
+from roofcast.serving.cli.completion import complete_names
 from roofcast.serving.cli.console import note, warn
 
 if TYPE_CHECKING:
@@ -36,7 +37,12 @@ Server = Annotated[
     ),
 ]
 TargetOption = Annotated[
-    str, typer.Option(metavar="TARGET", help="What the predictor is about: inference, or training (jobs).")
+    str,
+    typer.Option(
+        metavar="TARGET",
+        help="What the predictor is about: inference, or training (jobs).",
+        autocompletion=complete_names(*TARGETS),
+    ),
 ]
 ReferenceFile = Annotated[
     Path | None,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from roofcast.serving.cli.completion import complete_accelerator, complete_model
+from roofcast.serving.cli.completion import complete_accelerator, complete_column, complete_model
 from roofcast.serving.cli.options import Option
 
-JOB_OPTIONS: Final = {
+_OPTIONS: Final = {
     "model": Option(
         "Catalogue name, path of a config.json, or owner/name on the Hugging Face hub.",
         default="",
@@ -55,5 +56,10 @@ JOB_OPTIONS: Final = {
     "flash_attention": Option("Attention without stored scores: on or off.", default=""),
     "loss": Option("full, or chunked, which never holds all logits.", default=""),
     "compiled": Option("Compiled kernels: on or off.", default=""),
+}
+
+JOB_OPTIONS: Final = {
+    name: option if option.complete else replace(option, complete=complete_column(name))
+    for name, option in _OPTIONS.items()
 }
 """Options of one job: the columns of a row of ``training predict``; `--rows` takes many."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from roofcast.serving.cli.completion import complete_accelerator, complete_model
+from roofcast.serving.cli.completion import complete_accelerator, complete_column, complete_engine, complete_model
 from roofcast.serving.cli.options import Option
 
-QUESTION_OPTIONS: Final = {
+_OPTIONS: Final = {
     "model": Option(
         "Catalogue name, path of a config.json, or owner/name on the Hugging Face hub.", complete=complete_model
     ),
     "accelerator": Option("Catalogue name.", complete=complete_accelerator),
     "n_accelerator": Option("Accelerators of the replica; 1 by default.", default=""),
-    "engine": Option("Such as vllm, sglang or trtllm.", default=""),
+    "engine": Option("Such as vllm, sglang or trtllm.", default="", complete=complete_engine),
     "engine_version": Option("Version of the engine.", default=""),
     "weight_precision": Option("Precision of the weights; the checkpoint's by default.", default=""),
     "kv_precision": Option("Precision of the KV cache.", default=""),
@@ -55,5 +56,10 @@ QUESTION_OPTIONS: Final = {
     "length_variation": Option("Coefficient of variation of the output lengths; 0 if fixed.", default=""),
     "n_request": Option("Requests of the benchmark run; 1e9 for a service in steady state.", default=""),
     "date": Option("Day of the run, YYYY-MM-DD, YYYY-MM or YYYY.", default=""),
+}
+
+QUESTION_OPTIONS: Final = {
+    name: option if option.complete else replace(option, complete=complete_column(name))
+    for name, option in _OPTIONS.items()
 }
 """Options of one question: the columns of a row of ``predict``."""

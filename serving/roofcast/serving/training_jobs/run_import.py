@@ -35,7 +35,7 @@ def read_runs(
     catalog: Catalog,
     campaign: str | None = None,
     source: str = SOURCE,
-    first_line: int = 1,
+    lines: Sequence[int] = (),
 ) -> pd.DataFrame:
     """Return the validated runs of rows in the columns of the training schema, with ids of the catalogue.
 
@@ -46,6 +46,8 @@ def read_runs(
     ----------
     campaign
         Campaign of the rows without one; `OWN_CAMPAIGN` by default.
+    source, lines
+        File name and line of each row, for messages; rows are counted from 1 if there are no lines.
 
     Raises
     ------
@@ -53,15 +55,16 @@ def read_runs(
         If a row breaks the schema, has an unknown name, or a split that the model or accelerators do not admit; names
         line and field of the first fault of each column and row.
     """
+    lines = lines or range(1, len(rows) + 1)
     filled = [{**row, "campaign": row.get("campaign") or campaign or OWN_CAMPAIGN} for row in rows]
     names = dict.fromkeys(name for row in filled for name in row)
     cells = {name: [None if row.get(name) == "" else row.get(name) for row in filled] for name in names}
     try:
-        table = validate_training_measurements(pd.DataFrame(cells, dtype=object), source, first_line)
+        table = validate_training_measurements(pd.DataFrame(cells, dtype=object), source, lines)
     except SchemaError as error:
         jobs = [{name: cell for name, cell in row.items() if name in TRAINING_CONFIG_COLUMNS} for row in filled]
-        raise join_errors([error, *_job_errors(jobs, catalog, source, first_line)]) from error
-    _raise_all(_job_errors(_jobs_of(table), catalog, source, first_line))
+        raise join_errors([error, *_job_errors(jobs, catalog, source, lines)]) from error
+    _raise_all(_job_errors(_jobs_of(table), catalog, source, lines))
     computed = token_per_step(table) / table["step_time_s"]
     is_derived = table[RATE].isna() & computed.notna()
     derived = table["derived"].mask(is_derived, (table["derived"] + " " + RATE).str.strip())
@@ -76,11 +79,11 @@ def _jobs_of(table: pd.DataFrame) -> list[Any]:
 
 
 def _job_errors(
-    jobs: Sequence[Mapping[str, Any]], catalog: Catalog, source: str, first_line: int
+    jobs: Sequence[Mapping[str, Any]], catalog: Catalog, source: str, lines: Sequence[int]
 ) -> list[SchemaError]:
     """Return what is wrong with the job of each row: names, splits, precisions."""
     _, problems = parse_jobs(jobs, catalog, TRAINING_CONFIG_COLUMNS)
-    return [problem.error(source, line) for line, problem in enumerate(problems, first_line) if problem is not None]
+    return [problem.error(source, line) for line, problem in zip(lines, problems, strict=True) if problem is not None]
 
 
 def _raise_all(errors: Sequence[SchemaError]) -> None:
@@ -97,7 +100,7 @@ def import_runs(
     campaign: str | None = None,
     dry_run: bool = False,
     source: str = SOURCE,
-    first_line: int = 1,
+    lines: Sequence[int] = (),
 ) -> Added:
     """Store measured training jobs and the models of named configurations; return the numbers of new and known rows.
 
@@ -106,7 +109,7 @@ def import_runs(
 
     Parameters
     ----------
-    rows, campaign, source, first_line
+    rows, campaign, source, lines
         As of `read_runs`.
     configs
         Name and ``config.json`` of each model that the catalogue does not have.
@@ -128,8 +131,8 @@ def import_runs(
 
     catalog, new = with_configs(state.training_catalog, configs)
     check_model_limit(state, len(new))
-    runs = read_runs(rows, catalog, campaign, source, first_line)
-    _check_rates(runs, catalog, source, first_line)
+    runs = read_runs(rows, catalog, campaign, source, lines)
+    _check_rates(runs, catalog, source, lines or range(1, len(rows) + 1))
     if dry_run:
         with MeasurementStore(state.settings.store_url) as store:
             return store.training.compare(runs, origin)
@@ -158,11 +161,18 @@ def import_table(
     """
     if not table.rows:
         raise SchemaError("", "holds no row below its header", source, 2)
-    place: Any = {"source": source, "first_line": table.lines[0]}
-    return import_runs(state, table.records(), origin=origin, campaign=campaign, dry_run=dry_run, **place)
+    return import_runs(
+        state,
+        table.records(),
+        origin=origin,
+        campaign=campaign,
+        dry_run=dry_run,
+        source=source,
+        lines=table.lines,
+    )
 
 
-def _check_rates(runs: pd.DataFrame, catalog: Catalog, source: str, first_line: int) -> None:
+def _check_rates(runs: pd.DataFrame, catalog: Catalog, source: str, lines: Sequence[int]) -> None:
     """Refuse rates above the peak of the accelerators, which no run reaches: the unit or the count is wrong."""
     if runs.empty:
         return
@@ -174,7 +184,7 @@ def _check_rates(runs: pd.DataFrame, catalog: Catalog, source: str, first_line: 
             f"of all accelerators together is {mfu[i]:.3g} times what their peak admits; check the unit, "
             "n_accelerator and the length of the sequences",
             source,
-            first_line + i,
+            lines[i],
         )
         for i in np.flatnonzero(mfu > 1.0).tolist()
     ])  # fmt: skip

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.data.errors import InputError, RoofcastError, SchemaError, UnknownNameError
-from roofcast.data.measurements.target import INFERENCE
+from roofcast.data.measurements.target import INFERENCE, TARGETS
+from roofcast.serving.cli.completion import complete_names
 from roofcast.serving.cli.console import note, show, track, warn
 from roofcast.serving.cli.context import (
     AsJson,
@@ -207,7 +208,12 @@ OfImport = Annotated[str | None, typer.Option("--import", metavar="ID", help="Se
 OfCampaign = Annotated[str | None, typer.Option("--campaign", help="Select a campaign.")]
 OfTarget = Annotated[
     str | None,
-    typer.Option("--target", help="What they are about: inference or training; both by default."),
+    typer.Option(
+        "--target",
+        help="What they are about: inference or training. Both by default; required where a campaign or a "
+        "confirmation matches measurements of both.",
+        autocompletion=complete_names(*TARGETS),
+    ),
 ]
 OfKey = Annotated[str | None, typer.Option("--key", metavar="NAME", help="Select what an API key stored.")]
 

@@ -15,9 +15,14 @@ from roofcast.data.errors import InputError
 from roofcast.serving.cli.amounts import parse_amount
 from roofcast.serving.cli.completion import (
     complete_accelerator,
+    complete_column,
+    complete_engine,
     complete_model,
+    complete_names,
+    complete_pricing,
     complete_provider,
     complete_region,
+    complete_vendor,
 )
 from roofcast.serving.cli.console import note, spinner, warn
 from roofcast.serving.cli.context import (
@@ -79,22 +84,26 @@ OPTIONS: Final = {
         None,
         complete=complete_region,
     ),
-    "vendor": Option("Admit accelerators of this vendor; repeatable.", Names, None),
+    "vendor": Option("Admit accelerators of this vendor; repeatable.", Names, None, complete=complete_vendor),
     "accelerator": Option("Admit this accelerator; repeatable.", Names, None, complete=complete_accelerator),
-    "engine": Option("Admit this engine; repeatable.", Names, None),
+    "engine": Option("Admit this engine; repeatable.", Names, None, complete=complete_engine),
     "precision": Option(
         "Admit this weight precision in place of the checkpoint's; repeatable.",
         Names,
         None,
         names=("--weight-precision", "--precision"),
+        complete=complete_column("weight_precision"),
     ),
-    "pricing": Option("Admit this kind of price; repeatable.", Names, None),
+    "pricing": Option("Admit this kind of price; repeatable.", Names, None, complete=complete_pricing),
     "budget": Option("Maximum USD per hour.", Number, None, names=("--max-usd-per-h", "--budget")),
     "nodes": Option(
         "Maximum number of nodes of one replica.", int, 1, show_default=True, names=("--max-nodes", "--nodes")
     ),
     "speculation": Option(
-        "Search this kind of speculative decoding: none, mtp, eagle, draft or ngram; repeatable.", Names, None
+        "Search this kind of speculative decoding: none, mtp, eagle, draft or ngram; repeatable.",
+        Names,
+        None,
+        complete=complete_column("speculation"),
     ),
     "n_speculative_token": Option("Speculated tokens per step; 3 by default.", int | None, None),
     "acceptance_ratio": Option("Probability that a speculated token is accepted.", Number, None),
@@ -107,7 +116,12 @@ OPTIONS: Final = {
     ),
     "marketplaces": Option("Admit marketplaces and community clouds.", bool | None, None, names=("--marketplaces",)),
     "confidence": Option("Minimum probability that all limits are met.", float, 0.8, show_default=True),
-    "deployment": Option("Print how to run the first entry: vllm, sglang, trtllm, kubernetes or kserve.", str, ""),
+    "deployment": Option(
+        "Print how to run the first entry: vllm, sglang, trtllm, kubernetes or kserve.",
+        str,
+        "",
+        complete=complete_names("vllm", "sglang", "trtllm", "kubernetes", "kserve"),
+    ),
     "level": Option("Probability of the intervals.", float, 0.8, show_default=True),
     "top": Option("Maximum number of entries.", int, 10, show_default=True, names=("--n-entry", "--top")),
 }

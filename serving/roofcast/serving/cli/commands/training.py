@@ -18,9 +18,13 @@ from roofcast.data.measurements.target import TRAINING
 from roofcast.serving.cli.amounts import parse_amount
 from roofcast.serving.cli.completion import (
     complete_accelerator,
+    complete_column,
     complete_model,
+    complete_names,
+    complete_pricing,
     complete_provider,
     complete_region,
+    complete_vendor,
 )
 from roofcast.serving.cli.console import show, spinner, warn
 from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state, today
@@ -52,7 +56,9 @@ OPTIONS: Final = {
         parse=parse_amount,
     ),
     "n_epoch": Option("Passes over the data set; 1 by default.", float | None, None, names=("--n-epoch", "--epochs")),
-    "method": Option("pretrain, full, lora, qlora or adapter.", str, "full", show_default=True),
+    "method": Option(
+        "pretrain, full, lora, qlora or adapter.", str, "full", show_default=True, complete=complete_column("method")
+    ),
     "n_token_per_sequence": Option(
         "Tokens of a packed sequence; 2048 by default.",
         int | None,
@@ -71,13 +77,23 @@ OPTIONS: Final = {
     "adapter_targets": Option(
         "A projection that adapters change: q, k, v, o, gate, up or down; repeatable.", Names, None
     ),
-    "compute_precision": Option("Precision of the products, such as bf16 or fp8.", str | None, None),
-    "framework": Option("torchtitan, megatron-lm or transformers; repeatable.", Names, None),
+    "compute_precision": Option(
+        "Precision of the products, such as bf16 or fp8.",
+        str | None,
+        None,
+        complete=complete_column("compute_precision"),
+    ),
+    "framework": Option(
+        "torchtitan, megatron-lm or transformers; repeatable.",
+        Names,
+        None,
+        complete=complete_names("torchtitan", "megatron-lm", "transformers"),
+    ),
     "provider": Option("Admit this provider; repeatable.", Names, None, complete=complete_provider),
     "region": Option("Admit this region; repeatable.", Names, None, complete=complete_region),
-    "vendor": Option("Admit accelerators of this vendor; repeatable.", Names, None),
+    "vendor": Option("Admit accelerators of this vendor; repeatable.", Names, None, complete=complete_vendor),
     "accelerator": Option("Admit this accelerator; repeatable.", Names, None, complete=complete_accelerator),
-    "pricing": Option("Admit this kind of price; repeatable.", Names, None),
+    "pricing": Option("Admit this kind of price; repeatable.", Names, None, complete=complete_pricing),
     "max_usd_per_h": Option("Maximum USD per hour.", Number, None),
     "max_nodes": Option("Maximum number of nodes.", int, 8, show_default=True, names=("--max-nodes", "--nodes")),
     "inventory": Option(

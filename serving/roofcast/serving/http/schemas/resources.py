@@ -123,7 +123,13 @@ class MeasurementSelection(Message):
     import_id: Selector | None = None
     campaign: Selector | None = None
     key: Selector | None = None
-    target: Annotated[Target | None, Field(description="What the measurements are about; both by default.")] = None
+    target: Annotated[
+        Target | None,
+        Field(
+            description="What the measurements are about; both by default. Required where a campaign or a "
+            "confirmation matches measurements of both."
+        ),
+    ] = None
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"import_id": "9f0c3a5c1d7e4b0f8a2b6c4d5e6f7a8b"}]})
 
