@@ -117,7 +117,7 @@ def test_a_row_of_a_file_is_named_by_its_line_after_blank_lines(state: AppState,
     (field,) = changes
     with pytest.raises(SchemaError) as caught:
         import_table(state, parse_table(text.getvalue().encode(), "runs.csv"), "runs.csv", dry_run=True)
-    assert f"runs.csv, line 6: {field}: " in str(caught.value)
+    assert f"runs.csv, line 5: {field}: " in str(caught.value)
 
 
 def test_an_import_is_compared_with_the_predictor(state: AppState) -> None:

@@ -97,8 +97,9 @@ def _recommendation(response: Mapping[str, Any], *, why: bool) -> Iterator[str]:
 def _near_ties(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     ties = [str(entry["rank"]) for entry in entries if entry["ties_first"]]
     if len(ties) > 1:
-        ranks = f"{', '.join(ties[:-1])} and {ties[-1]}"
-        yield fold(f"\nnear ties: the costs of {ranks} cannot be told apart, as the intervals overlap", "")
+        yield fold(
+            f"\nnear ties with entry {ties[0]}: {', '.join(ties[1:])}; each cost lies within the other's interval", ""
+        )
 
 
 def _entry(entry: Mapping[str, Any], *, why: bool) -> Iterator[str]:

@@ -91,8 +91,8 @@ class TrainingRecommendationRequest(Message):
         list[Framework],
         Field(
             max_length=3,
-            description="torchtitan stands for FSDP2, transformers for PEFT with accelerate; by default "
-            "transformers for adapter methods, the other two for all weights.",
+            description="torchtitan (FSDP2), megatron-lm, or transformers (PEFT with accelerate). By default "
+            "transformers for adapter methods, and torchtitan and megatron-lm for methods that train all weights.",
         ),
     ] = Field(default_factory=list)
     confidence: Confidence = CONFIDENCE

@@ -90,8 +90,8 @@ class TrainingEntryResponse(TrainingRunResponse):
     ties_first: Annotated[
         bool,
         Field(
-            description="Whether the cost cannot be told from that of the first entry: each lies within the other's "
-            "interval. True of the first."
+            description="Whether this cost lies within the cost interval of the first entry, and the first's cost "
+            "within this interval. True for the first."
         ),
     ] = False
     also_at: list[ElsewhereResponse]

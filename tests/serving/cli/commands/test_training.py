@@ -111,7 +111,7 @@ def test_defaults_near_ties_and_the_age_of_prices_are_always_shown(run: Run) -> 
 def test_entries_of_costs_within_each_others_intervals_are_near_ties() -> None:
     entries = [{"rank": rank, "ties_first": tie} for rank, tie in ((1, True), (2, True), (3, False), (4, True))]
     (text,) = _near_ties(entries)
-    assert text.startswith("\nnear ties: the costs of 1, 2 and 4 cannot be told apart")
+    assert text.startswith("\nnear ties with entry 1: 2, 4; each cost")
     assert [*_near_ties(entries[:1])] == []
 
 
