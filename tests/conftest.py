@@ -13,9 +13,9 @@ from hypothesis import settings
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.training.config import TrainingConfig
+from roofcast.training.lifecycle import tracking
 from roofcast.training.lifecycle.bundle import load_bundle
 from roofcast.training.lifecycle.shipped import FILE, read_manifest
-from roofcast.training.lifecycle.tracking import _log_bundle
 from tests.build_once import build_folder_once
 from tests.effort import PROFILE, n_example
 from tests.postgres import REQUIRED_VARIABLE, running_server, server_binaries
@@ -35,6 +35,14 @@ def without_shipped_predictor() -> Iterator[None]:
     """Start every application without the shipped predictor."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roofcast.serving.app_state.app_state.shipped_predictor", lambda: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def without_plots() -> Iterator[None]:
+    """Log trainings without their plots, which take longer than a quick training."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tracking, "_log_plots", lambda *_: None)
         yield
 
 
@@ -59,7 +67,7 @@ def trained_home(empty_home: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         state, bundle = AppState(Settings(home=home, training=QUICK)), load_bundle(FILE, read_manifest().sha256)
         bundle.predictor.config = QUICK
         with state.registry.run("shipped") as run_id:
-            checksum, uri = _log_bundle(bundle, a_subset())
+            checksum, uri = tracking._log_bundle(bundle, a_subset())
         state.registry.promote(state.registry.register(uri, run_id, checksum))
         state.refresh()
         state.store.close()

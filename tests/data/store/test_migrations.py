@@ -70,7 +70,7 @@ def fill(url: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("revision", OLD)
-def test_a_migration_preserves_all_rows(url: str, revision: str) -> None:
+def test_a_migration_preserves_all_rows_and_its_downgrade_too(url: str, revision: str) -> None:
     migrate_to(url, revision)
     rows = fill(url)
     with MeasurementStore(url) as store:
@@ -84,14 +84,6 @@ def test_a_migration_preserves_all_rows(url: str, revision: str) -> None:
         assert store.add(rows) == Added(n_new=0, n_known=len(rows))
         assert store.models.load() == [a_model()]
         assert [(r.id, r.state, r.requested_at) for r in store.retrainings.load()] == [("r", "queued", MOMENT)]
-
-
-@pytest.mark.parametrize("revision", OLD)
-def test_a_downgrade_preserves_the_rows(url: str, revision: str) -> None:
-    migrate_to(url, revision)
-    rows = fill(url)
-    with MeasurementStore(url) as store:
-        store.migrate()
         config = _alembic_config()
         with store.database.writing() as connection:
             config.attributes["connection"] = connection

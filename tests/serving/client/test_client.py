@@ -20,6 +20,7 @@ from codegen.client import FOLDER, generate_modules
 from roofcast.client import AsyncClient, Client, answers, blocking, bulk, requests
 from roofcast.client.bulk import MAX_JSON_ROW
 from roofcast.data.campaigns import FIRST_CAMPAIGNS
+from roofcast.serving.app_state import import_report
 from roofcast.serving.training_jobs.request import EXAMPLE_JOB
 from tests.data.row_builders import SAMPLES, a_training_row
 from tests.serving.http_client import CONFIG, a_demand, a_measurement, a_question
@@ -163,7 +164,10 @@ def a_training_file(folder: Path) -> Path:
     return file
 
 
-def test_each_answer_has_the_return_type_of_its_method(client: Client, tmp_path: Path) -> None:
+def test_each_answer_has_the_return_type_of_its_method(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_report, "TRAINED_ON", ("llm_pilot",))
     calls: dict[str, Callable[[], Any]] = {
         "recommend": lambda: client.recommend(**a_demand(n_entry=2)),
         "predict": lambda: client.predict([a_question()]),

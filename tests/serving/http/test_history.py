@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from roofcast.serving.app_state import import_report
 from tests.serving.http.test_app import register_copy
 from tests.serving.http_client import Client, a_measurement, problem_of
 
@@ -16,7 +19,8 @@ def test_versions_and_changes_follow_a_promotion(client: Client) -> None:
     assert change["caller"].startswith("key:")
 
 
-def test_an_import_is_reported_with_what_training_uses(client: Client) -> None:
+def test_an_import_is_reported_with_what_training_uses(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_report, "TRAINED_ON", ("llm_pilot",))
     assert client.get("/v1/campaigns/report").json() == []
     client.post("/v1/measurements", {"rows": [a_measurement()]})
     (report,) = client.get("/v1/campaigns/report").json()

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from roofcast.training.evaluation.scoreboard import Scoreboard
 from roofcast.training.evaluation.scoreboard_page import write_page
-from tests.training.evaluation.protocols.campaign_builders import a_campaign_board
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(campaign_board: Scoreboard, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs")
-    write_page(a_campaign_board(), folder)
+    write_page(campaign_board, folder)
     return folder / "SCOREBOARD.md"
 
 
@@ -26,15 +26,15 @@ def test_the_page_has_every_section(page: Path) -> None:
         assert text.count(title) == 1
 
 
-def test_the_figures_are_the_scoreboard_s(page: Path) -> None:
-    figures = a_campaign_board().results["P4"].figures["tpot"]
+def test_the_figures_are_the_scoreboard_s(page: Path, campaign_board: Scoreboard) -> None:
+    figures = campaign_board.results["P4"].figures["tpot"]
     assert isinstance(figures, dict)
     assert f"| tpot | {figures['mape']:.3f} | {figures['median_ape']:.3f} |" in page.read_text()
     assert "| **roofcast** | ttft |" in page.read_text()
 
 
-def test_every_campaign_and_decision_is_counted(page: Path) -> None:
-    board, text = a_campaign_board(), page.read_text()
+def test_every_campaign_and_decision_is_counted(page: Path, campaign_board: Scoreboard) -> None:
+    board, text = campaign_board, page.read_text()
     assert f"| all | {board.results['decisions'].figures['n_decision']} |" in text
     assert f"{board.results['decisions'].figures['n_without_price']} measurements are\nexcluded" in text
     assert "| silicon | ttft |" in text

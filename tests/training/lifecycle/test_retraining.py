@@ -19,6 +19,7 @@ from roofcast.data.errors import InputError, NotReadyError
 from roofcast.features.columns import DESCRIPTOR_NAMES
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.lifecycle import tracking
 from roofcast.training.lifecycle.challenger import challenger_of
 from roofcast.training.lifecycle.mlflow_store import URI_VARIABLE
 from roofcast.training.lifecycle.registry import (
@@ -33,6 +34,9 @@ from roofcast.training.lifecycle.tracking import _fold_metrics
 from tests.training.builders import LINEAGES, QUICK
 
 pytestmark = pytest.mark.filterwarnings("ignore:Operation with range:pandas.errors.Pandas4Warning")
+
+LOG_PLOTS = tracking._log_plots
+"""Which the fixture `without_plots` replaces."""
 
 WORSE = TrainingConfig(n_member=1, n_estimators=1, calibrate=False)
 
@@ -53,7 +57,11 @@ def history(subset: TrainingSet, empty_store: Path, tmp_path_factory: pytest.Tem
     home = tmp_path_factory.mktemp("history")
     shutil.copy(empty_store, home)
     registry = Registry(home)
-    first, again, worse = (retrain(subset, registry, config) for config in (QUICK, QUICK, WORSE))
+    first = retrain(subset, registry, QUICK)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tracking, "_log_plots", LOG_PLOTS)
+        again = retrain(subset, registry, QUICK)
+    worse = retrain(subset, registry, WORSE)
     champion = registry.champion()
     assert champion is not None
     run = registry._client.get_run(champion.run_id)

@@ -86,9 +86,8 @@ def a_few_campaign_rows() -> CampaignRows:
     return build_campaign_rows(rows[place < rows["campaign"].map(N_EACH)], load_catalog())
 
 
-@cache
 def a_campaign_board() -> Scoreboard:
-    """Return P4 and P5 of these rows by the guessing predictor."""
+    """Return the protocols of campaigns of these rows by the guessing predictor: see the fixture `campaign_board`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fold_lines, "RoofcastPredictor", GuessingPredictor)
         patch.setattr(fold_lines, "N_PROCESS", 1)

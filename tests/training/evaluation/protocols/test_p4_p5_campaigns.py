@@ -16,7 +16,6 @@ from roofcast.training.evaluation.protocols.p4_p5_campaigns import FAULTY, campa
 from roofcast.training.evaluation.scoreboard import Scoreboard, figure_rows
 from tests.training.evaluation.protocols.campaign_builders import (
     GuessingPredictor,
-    a_campaign_board,
     a_few_campaign_rows,
     all_campaign_rows,
     error_figures,
@@ -32,8 +31,8 @@ def rows() -> CampaignRows:
 
 
 @pytest.fixture(scope="module")
-def board() -> Scoreboard:
-    return a_campaign_board()
+def board(campaign_board: Scoreboard) -> Scoreboard:
+    return campaign_board
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,11 @@ import pytest
 
 from roofcast.training.evaluation.protocols.p7_blanks import COLUMN_MARK, blank_figures
 from roofcast.training.evaluation.scoreboard import Scoreboard
-from tests.training.evaluation.protocols.campaign_builders import a_campaign_board
 
 
 @pytest.fixture(scope="module")
-def board() -> Scoreboard:
-    return a_campaign_board()
+def board(campaign_board: Scoreboard) -> Scoreboard:
+    return campaign_board
 
 
 def test_doubt_widens_intervals_and_moves_no_prediction(board: Scoreboard) -> None:

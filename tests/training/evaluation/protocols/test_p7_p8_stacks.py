@@ -19,7 +19,6 @@ from roofcast.training.evaluation.protocols.p7_p8_stacks import (
 from roofcast.training.evaluation.scoreboard import Scoreboard, figure_rows
 from tests.training.evaluation.protocols.campaign_builders import (
     GuessingPredictor,
-    a_campaign_board,
     a_few_campaign_rows,
     error_figures,
 )
@@ -31,8 +30,8 @@ def rows() -> CampaignRows:
 
 
 @pytest.fixture(scope="module")
-def board() -> Scoreboard:
-    return a_campaign_board()
+def board(campaign_board: Scoreboard) -> Scoreboard:
+    return campaign_board
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from roofcast.training.evaluation.protocols.regret import (
     without_price,
 )
 from roofcast.training.evaluation.scoreboard import Scoreboard
-from tests.training.evaluation.protocols.campaign_builders import a_campaign_board
 
 NAN = float("nan")
 PRICES = {"slow": 1.0, "fast": 3.0}
@@ -35,8 +34,8 @@ def decided(*lines: dict[str, object]) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def board() -> Scoreboard:
-    return a_campaign_board()
+def board(campaign_board: Scoreboard) -> Scoreboard:
+    return campaign_board
 
 
 def test_the_regret_is_what_the_seemingly_cheapest_costs_more() -> None:
