@@ -100,11 +100,7 @@ class ModelBundle:
     def save(self, path: Path) -> str:
         """Write the bundle with its lookup tables, and its SHA-256 into `checksum_file`; return the SHA-256."""
         self.predictor.build_cache(METRICS)
-        about = {"layout": self.fingerprint, "roofcast": self.roofcast_version}
-        write_object(path, self, CLASSES, about)
-        checksum = sha256(path)
-        checksum_file(path).write_text(checksum, encoding="ascii")
-        return checksum
+        return write_bundle(path, self, CLASSES, self.fingerprint, self.roofcast_version)
 
 
 _DATACLASSES: Final = (
@@ -168,6 +164,20 @@ def sha256(path: Path) -> str:
 def load_bundle(path: Path, expected_sha256: str) -> ModelBundle:
     """Return the bundle of a file: see `read_bundle`."""
     return read_bundle(path, expected_sha256, ModelBundle, CLASSES, layout())
+
+
+def write_bundle(path: Path, bundle: object, classes: Classes, layout: str, roofcast: str) -> str:
+    """Write a bundle for `read_bundle`, and its SHA-256 into `checksum_file`; return the SHA-256.
+
+    Parameters
+    ----------
+    layout, roofcast
+        Layout and version of roofcast that fitted the bundle.
+    """
+    write_object(path, bundle, classes, {"layout": layout, "roofcast": roofcast})
+    checksum = sha256(path)
+    checksum_file(path).write_text(checksum, encoding="ascii")
+    return checksum
 
 
 BundleT = TypeVar("BundleT")

@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["measurements"], route_class=JsonRoute)
 
 OWN_CAMPAIGN = "own"
-MAX_OFFSET = 10**9
+
+OfCampaign = Annotated[str | None, Query(max_length=400, pattern=r"^[^\x00]*$")]
+Offset = Annotated[int, Query(ge=0, le=10**9)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+"""Which stored measurements a list shows."""
 
 
 @router.post("/v1/measurements", status_code=HTTPStatus.CREATED)
@@ -52,10 +56,7 @@ def post_measurements(
 
 @router.get("/v1/measurements")
 def list_measurements(
-    state: State,
-    campaign: Annotated[str | None, Query(max_length=400, pattern=r"^[^\x00]*$")] = None,
-    offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    state: State, campaign: OfCampaign = None, offset: Offset = 0, limit: Limit = 100
 ) -> list[dict[str, Cell]]:
     """List the measurements stored here; those of the package are listed by ``/v1/campaigns``.
 

@@ -18,7 +18,7 @@ from roofcast.serving.http.bulk.media import TRAINING_FILES_PATH
 from roofcast.serving.http.dependencies import Compare, State, origin_of
 from roofcast.serving.http.errors import unsupported_media_type
 from roofcast.serving.http.routes.measurement_files import FILE_NAME
-from roofcast.serving.http.routes.measurements import MAX_OFFSET
+from roofcast.serving.http.routes.measurements import Limit, OfCampaign, Offset
 from roofcast.serving.http.schemas.training import MAX_ROW, TrainingMeasurementsAdded, TrainingMeasurementsRequest
 from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.request_fields import Cell
@@ -76,10 +76,7 @@ def post_training_file(
 
 @router.get("/v1/training/measurements")
 def list_training_measurements(
-    state: State,
-    campaign: Annotated[str | None, Query(max_length=400, pattern=r"^[^\x00]*$")] = None,
-    offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    state: State, campaign: OfCampaign = None, offset: Offset = 0, limit: Limit = 100
 ) -> list[dict[str, Cell]]:
     """List the measured training jobs stored here.
 

@@ -17,8 +17,8 @@ from roofcast.data.training_campaigns import training_catalog
 from roofcast.training.learner.boosted_residual import ResidualRegressor
 from roofcast.training.learner.error_distribution import ErrorScaleModel, GroupedConformal
 from roofcast.training.lifecycle.bundle import CLASSES as INFERENCE_CLASSES
-from roofcast.training.lifecycle.bundle import checksum_file, read_bundle, sha256
-from roofcast.training.lifecycle.bundle_file import Classes, stored_fields, write_object
+from roofcast.training.lifecycle.bundle import read_bundle, write_bundle
+from roofcast.training.lifecycle.bundle_file import Classes, stored_fields
 from roofcast.training.lifecycle.bundle_kind import BundleKind
 from roofcast.training.lifecycle.tree_check import check_member
 from roofcast.training.training_jobs.group_effects import TERMS, GroupEffects, group_keys
@@ -55,10 +55,7 @@ class TrainingJobBundle:
 
     def save(self, path: Path) -> str:
         """Write the bundle, and its SHA-256 into `checksum_file`; return the SHA-256."""
-        write_object(path, self, CLASSES, {"layout": self.fingerprint, "roofcast": self.roofcast_version})
-        checksum = sha256(path)
-        checksum_file(path).write_text(checksum, encoding="ascii")
-        return checksum
+        return write_bundle(path, self, CLASSES, self.fingerprint, self.roofcast_version)
 
 
 _DATACLASSES: Final = (TrainingJobBundle, LogErrorModel, ResidualTrees, GroupEffects, ErrorScaleModel)
