@@ -33,7 +33,7 @@ from roofcast.serving.logs import configure_logs
 from roofcast.training.lifecycle.champion_changes import read_changes
 from roofcast.training.lifecycle.registry import Registry
 from tests.attack.conftest import make_key
-from tests.attack.ingest_clients import N_ROW, Ledger, clients
+from tests.attack.ingest_clients import LEVEL, N_ROW, Ledger, clients
 from tests.attack.platform import Platform, Victim
 from tests.conditions import wait_until
 from tests.postgres import server_binaries
@@ -192,7 +192,7 @@ def check_retrainings(platform: Platform, ledger: Ledger, key: str) -> tuple[dic
     with Client(platform.url, key, timeout_s=600.0) as client:
         last = client.wait_for_retraining(client.retrain()["id"])
         records = {record["id"]: record for record in client.retrainings(limit=1000)}
-        answer = client.predict([a_question()])
+        answer = client.predict([a_question()], level=LEVEL)
     missing, states = ledger.retrainings - records.keys(), Counter(record["state"] for record in records.values())
     problems = [f"{len(missing)} acknowledged retrainings are unknown"] * bool(missing)
     problems += [f"a retraining after the attack is {last['state']}: {last['error']}"] * (last["state"] != "done")
@@ -217,6 +217,8 @@ def run(folder: Path, plan: Plan, mlflow: Path | None = None) -> Outcome:
     try:
         platform.start()
         key = make_key(platform.database, "attacker")
+        with Client(platform.url, key, timeout_s=600.0) as client:  # so that there are two versions to promote
+            client.wait_for_retraining(client.retrain()["id"])
         start_s = time.time()
         with clients(platform.url, key, plan.seed) as ledger:
             kills = attack(platform, plan, ledger)
